@@ -12,8 +12,10 @@ pub(super) struct Figures {
     pub(super) median: f64,
     /// Whether the runs are too few to tell how they scatter.
     pub(super) are_of_few_runs: bool,
-    /// How far apart two medians like it may be by chance, as a share of the larger one.
+    /// How far apart two medians like it may be by chance whatever the runs say, as a share of the larger one.
     tolerance: f64,
+    /// Where more runs could lie.
+    reach: [f64; 2],
 }
 
 impl Figures {
@@ -24,12 +26,13 @@ impl Figures {
         let are_of_few_runs = are_few(of_runs.len());
         let tolerance = match are_of_few_runs {
             true => FEW_RUNS_MARGINS * margin,
-            false => margin.max(scatter(of_runs).unwrap_or(0.0)),
+            false => margin,
         };
         Some(Figures {
             median,
             are_of_few_runs,
             tolerance,
+            reach: reach(of_runs)?,
         })
     }
 
@@ -39,8 +42,24 @@ impl Figures {
             true => (self.median, other.median),
             false => (other.median, self.median),
         };
-        1.0 - low / high <= self.tolerance.max(other.tolerance)
+        let is_near = 1.0 - low / high <= self.tolerance.max(other.tolerance);
+        is_near || (self.reach[0] <= other.reach[1] && other.reach[0] <= self.reach[1])
     }
+}
+
+/// The range of the figures, made twice as wide on a logarithmic scale: few runs seldom have the extremes, and a case that
+/// moves between two speeds says nothing about one that is slower than both.
+fn reach(figures: &[f64]) -> Option<[f64; 2]> {
+    let [least, most] = ends(figures)?;
+    let beyond = (most / least).sqrt();
+    Some([least / beyond, most * beyond])
+}
+
+/// The smallest and the largest figure.
+fn ends(figures: &[f64]) -> Option<[f64; 2]> {
+    let least = figures.iter().copied().reduce(f64::min)?;
+    let most = figures.iter().copied().reduce(f64::max)?;
+    Some([least, most])
 }
 
 /// Whether so many runs do not tell how they scatter.
@@ -50,8 +69,7 @@ pub(super) fn are_few(runs: usize) -> bool {
 
 /// The difference between the largest and the smallest figure, as a share of their median.
 pub(super) fn scatter(figures: &[f64]) -> Option<f64> {
-    let least = figures.iter().copied().reduce(f64::min)?;
-    let most = figures.iter().copied().reduce(f64::max)?;
+    let [least, most] = ends(figures)?;
     let median = median(figures).filter(|median| *median > 0.0)?;
     Some((most - least) / median)
 }
@@ -85,5 +103,12 @@ mod tests {
         assert!(may_equal(&[90.0, 100.0, 110.0], &[85.0, 85.0, 85.0]));
         assert!(!may_equal(&[90.0, 100.0, 110.0], &[75.0, 75.0, 75.0]));
         assert_eq!(Figures::new(Metric::GbitPerS, &[]), None);
+    }
+
+    #[test]
+    fn a_case_with_two_speeds_is_not_like_one_that_is_slower_than_both() {
+        let two_speeds = [11.0, 12.0, 29.0, 30.0, 30.0];
+        assert!(!may_equal(&two_speeds, &[1.2, 1.3, 1.4]));
+        assert!(may_equal(&two_speeds, &[9.0, 10.0, 11.0]));
     }
 }

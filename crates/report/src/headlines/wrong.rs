@@ -135,12 +135,23 @@ fn lost_messages(runs: &[Ran<'_>]) -> Option<String> {
     Some(format!("messages were lost in {count}, {most} % ({first})"))
 }
 
+/// Without what followed from a receiver that had no receive posted: packets that were behind the refused one come out of
+/// order, and are sent again (InfiniBand Architecture Specification 1.4, 9.7.5.2.8).
 fn lost_packets(runs: &[Ran<'_>]) -> Option<String> {
-    let is_loss = |event: &PathEvent| event.count > 0 && event.kind.is_loss();
-    let (count, first) = some(runs, |run| run.path_events.iter().any(is_loss))?;
+    let is_loss = |run: &Run, event: &PathEvent| {
+        use PathEventKind::{Resent, SequenceGap, SequenceNak};
+        let follows = matches!(event.kind, SequenceGap | SequenceNak | Resent)
+            && run.path_events.iter().any(is_not_ready);
+        event.count > 0 && event.kind.is_loss() && !follows
+    };
+    let has_loss = |run: &Run| run.path_events.iter().any(|event| is_loss(run, event));
+    let (count, first) = some(runs, has_loss)?;
     let mut sums: BTreeMap<PathEventKind, u64> = BTreeMap::new();
-    let events = runs.iter().flat_map(|(_, run)| &run.path_events);
-    for event in events.filter(|event| is_loss(event)) {
+    let events = runs.iter().flat_map(|(_, run)| {
+        let events = run.path_events.iter();
+        events.filter(|event| is_loss(run, event))
+    });
+    for event in events {
         let sum = sums.entry(event.kind).or_default();
         *sum = sum.saturating_add(event.count);
     }
@@ -154,10 +165,12 @@ fn lost_packets(runs: &[Ran<'_>]) -> Option<String> {
     ))
 }
 
+fn is_not_ready(event: &PathEvent) -> bool {
+    event.count > 0 && event.kind == PathEventKind::ReceiverNotReady
+}
+
 fn not_ready(runs: &[Ran<'_>]) -> Option<String> {
-    let is_it =
-        |event: &PathEvent| event.count > 0 && event.kind == PathEventKind::ReceiverNotReady;
-    let (count, first) = some(runs, |run| run.path_events.iter().any(is_it))?;
+    let (count, first) = some(runs, |run| run.path_events.iter().any(is_not_ready))?;
     Some(format!(
         "receivers had no receive posted in {count} ({first})"
     ))

@@ -1,6 +1,6 @@
 //! What a comparison comes to, in one sentence for the top of the page. It must not know figures.
 
-use crate::compare::{CaseComparison, Comparison, MetricComparison, Verdict};
+use crate::compare::{CaseComparison, Comparison, Metric, MetricComparison, Verdict};
 use crate::plot::draw::number;
 use crate::results::model::subject;
 use crate::results::number::plural;
@@ -20,11 +20,13 @@ pub fn sentence(comparison: &Comparison) -> Option<String> {
     let regressed = count(Verdict::Regressed);
     let judged = cases.iter().filter(|case| {
         let mut metrics = case.metrics.iter();
+        // Shares of QPs are nearly always equal, and say nothing about speed.
         metrics.any(|metric| {
-            !matches!(
-                metric.verdict,
-                Verdict::Unclear | Verdict::NoVerdict | Verdict::NotComparable
-            )
+            metric.metric != Metric::Fairness
+                && !matches!(
+                    metric.verdict,
+                    Verdict::Unclear | Verdict::NoVerdict | Verdict::NotComparable
+                )
         })
     });
     let judged = judged.count();
@@ -75,7 +77,6 @@ fn worst(comparison: &Comparison) -> Option<(&CaseComparison, &MetricComparison)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Metric;
 
     fn case(id: &str, ratio: f64, verdict: Verdict) -> CaseComparison {
         let metric = MetricComparison {
@@ -140,6 +141,11 @@ mod tests {
         );
         comparison.cases.truncate(0);
         comparison.cases.push(case("d", 0.9, Verdict::Unclear));
+        assert!(sentence(&comparison).unwrap().contains("no verdict"));
+        comparison.cases[0].metrics.push(MetricComparison {
+            metric: Metric::Fairness,
+            ..case("d", 1.0, Verdict::Equal).metrics.remove(0)
+        });
         assert!(sentence(&comparison).unwrap().contains("no verdict"));
     }
 }
