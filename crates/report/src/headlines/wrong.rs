@@ -136,7 +136,7 @@ fn lost_messages(runs: &[Ran<'_>]) -> Option<String> {
 }
 
 /// Without what followed from a receiver that had no receive posted: packets that were behind the refused one come out of
-/// order, and are sent again (InfiniBand Architecture Specification 1.4, 9.7.5.2.8).
+/// order, and are sent again (InfiniBand specification 9.7.5).
 fn lost_packets(runs: &[Ran<'_>]) -> Option<String> {
     let is_loss = |run: &Run, event: &PathEvent| {
         use PathEventKind::{Resent, SequenceGap, SequenceNak};
