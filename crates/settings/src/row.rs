@@ -200,8 +200,15 @@ impl<S> Row<S> {
 impl<S: Default> Row<S> {
     /// The words for its value where `value` is written so; empty where there is nothing to tell.
     pub fn words(&self, settings: &S, value: &str) -> String {
-        let is_usual = || self.is_quiet && self.is_equal(settings, &S::default());
-        if value.is_empty() || is_usual() {
+        match self.is_quiet && self.is_equal(settings, &S::default()) {
+            true => String::new(),
+            false => self.labelled(value),
+        }
+    }
+
+    /// The words for a value that is written so, also for what is usual; empty for none.
+    pub fn labelled(&self, value: &str) -> String {
+        if value.is_empty() {
             return String::new();
         }
         let (one, many) = self

@@ -6,7 +6,7 @@ use crate::compare::Metric;
 use crate::plot::median;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
-use settings::{CqMode, Workload};
+use settings::{CqMode, ROWS, Row, Settings, Workload};
 
 /// An operation on a device with one layout of completion queues.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,26 +58,50 @@ pub fn grids(results: &[Loaded]) -> Vec<Grid> {
         );
         groups.entry(key).or_default().push(flow);
     }
-    let grids = groups.into_iter().filter_map(|((device, op, cq), flows)| {
-        let (op, cq) = (Workload::ALL.get(op)?, CqMode::ALL.get(cq)?);
-        let (cells, cases_a_cell) = cells(&flows)?;
-        // Rows and columns of all cases: one that failed leaves a gap.
-        let qps: BTreeSet<u32> = flows.iter().map(|flow| flow.settings.qps).collect();
-        let sizes: BTreeSet<u64> = flows
-            .iter()
-            .map(|flow| u64::from(flow.settings.size_bytes))
-            .collect();
-        Some(Grid {
-            op: op.name().to_owned(),
-            device: device.to_owned(),
-            cq: cq.name().to_owned(),
-            qps: qps.into_iter().collect(),
-            sizes: sizes.into_iter().collect(),
-            cells,
-            cases_a_cell,
-        })
-    });
+    let grids = groups
+        .into_iter()
+        .filter_map(|((device, op, cq), mut flows)| {
+            let (op, cq) = (Workload::ALL.get(op)?, CqMode::ALL.get(cq)?);
+            keep_comparable(&mut flows);
+            let (cells, cases_a_cell) = cells(&flows)?;
+            // Rows and columns of all cases: one that failed leaves a gap.
+            let qps: BTreeSet<u32> = flows.iter().map(|flow| flow.settings.qps).collect();
+            let sizes: BTreeSet<u64> = flows
+                .iter()
+                .map(|flow| u64::from(flow.settings.size_bytes))
+                .collect();
+            Some(Grid {
+                op: op.name().to_owned(),
+                device: device.to_owned(),
+                cq: cq.name().to_owned(),
+                qps: qps.into_iter().collect(),
+                sizes: sizes.into_iter().collect(),
+                cells,
+                cases_a_cell,
+            })
+        });
     grids.collect()
+}
+
+/// Leaves the cases that others of the same size differ from in QPs: a single QP that was measured with another send depth
+/// only says nothing about QPs.
+fn keep_comparable(flows: &mut Vec<CaseFlow<'_>>) {
+    let mut qps: BTreeMap<(u32, Vec<String>), BTreeSet<u32>> = BTreeMap::new();
+    let key = |flow: &CaseFlow<'_>| (flow.settings.size_bytes, others(&flow.settings));
+    for flow in flows.iter() {
+        qps.entry(key(flow)).or_default().insert(flow.settings.qps);
+    }
+    flows.retain(|flow| qps.get(&key(flow)).is_some_and(|qps| qps.len() > 1));
+}
+
+/// All settings but QPs, size, and those that may follow from them.
+fn others(settings: &Settings) -> Vec<String> {
+    let is_other = |row: &&Row| {
+        let follows = row.may_follow && row.flag != "tx-depth";
+        !follows && !row.may_differ && !["qps", "size"].contains(&row.flag)
+    };
+    let rows = ROWS.iter().filter(is_other);
+    rows.map(|row| row.text(settings)).collect()
 }
 
 type Cells = BTreeMap<(u32, u64), GridCell>;
@@ -113,7 +137,6 @@ fn cells(flows: &[CaseFlow<'_>]) -> Option<(Cells, usize)> {
 mod tests {
     use super::*;
     use crate::results::model::{CaseConfig, FlowResult, ResultFile, Run, Totals};
-    use settings::Settings;
 
     fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>) -> CaseResult {
         let settings = Settings {
@@ -166,6 +189,18 @@ mod tests {
         assert_eq!(grid.cells[&(1, 64)].share, 0.5);
         assert_eq!(grid.cells[&(4, 64)].share, 1.0);
         assert_eq!(grid.cells[&(4, 4096)].share, 1.0);
+    }
+
+    #[test]
+    fn cases_that_differ_in_more_than_qps_are_in_no_row() {
+        let mut shallow = case(1, 64, Some(1.0));
+        shallow.config.settings.tx_depth = 1;
+        let grids = grids_of(vec![
+            shallow,
+            case(2, 64, Some(20.0)),
+            case(4, 64, Some(40.0)),
+        ]);
+        assert_eq!(grids[0].qps, [2, 4]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::plot::draw::text::{SMALL_PX, shortened, width_px};
 use crate::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
 use crate::plot::figure::{Cell, Column, Figure, Table};
 use crate::results::load::Loaded;
-use crate::results::number::human_size;
+use crate::results::number::{human_size, plural};
 
 /// Maps that are drawn; of more, those whose cells differ most.
 const MOST_MAPS: usize = 9;
@@ -101,8 +101,9 @@ fn describe(grids: &[Grid], headings: &[String]) -> String {
         let least = least.min_by(|a, b| a.1.share.total_cmp(&b.1.share));
         let told = |((qps, size), cell): (&(u32, u64), &GridCell)| {
             format!(
-                "{heading}: least is {:.0} % with {qps} QPs and {}",
+                "{heading}: least is {:.0} % with {} and {}",
                 cell.share * 100.0,
+                plural(*qps as usize, "QP"),
                 human_size(*size)
             )
         };

@@ -122,7 +122,7 @@ impl Setting {
             (_, Some(row)) if row.title.is_empty() => format!("usual {}", row.flag),
             (_, Some(row)) if row.flag == "rate" => "closed loop".to_owned(),
             (_, Some(row)) if row.takes == Takes::Switch => format!("without {}", row.title),
-            (_, Some(row)) => row.text(&Settings::default()),
+            (_, Some(row)) => row.labelled(&row.text(&Settings::default())),
             _ => String::new(),
         }
     }
