@@ -298,6 +298,18 @@ fn what_looks_wrong_is_told_with_the_case() {
         "What looks wrong: runs of 1 case scatter in throughput, by up to 20 % (qps1)."
     );
     assert!(wrong(|run| (run.complete, run.interrupted) = (false, true)).starts_with("Nothing"));
+    assert_eq!(
+        wrong(|run| {
+            run.path_events = vec![event(PathEventKind::Resent)];
+            run.flows[0].window.warmup_steady = Some(false);
+            run.flows[0].fairness = jain(0.61);
+            run.flows[0].window.doubts =
+                vec![doubt(DoubtKind::EdgeMissed), doubt(DoubtKind::Drift)];
+        }),
+        "What looks wrong: figures of 1 of 6 runs do not count: edge missed (qps1); \
+         packets were lost or late in 1 of 6 runs: 7 sent again (qps1); \
+         throughput did not settle before 1 of 6 runs (qps1); also uneven QPs, drift."
+    );
 }
 
 #[test]

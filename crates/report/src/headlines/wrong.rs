@@ -19,27 +19,39 @@ type Ran<'a> = (&'a CaseResult, &'a Run);
 /// Something that is looked for, in words where it is found.
 type Check = fn(&[Ran<'_>]) -> Option<String>;
 
-/// What is looked for.
-const CHECKS: [Check; 11] = [
-    failed,
-    without_rates,
-    overloaded,
-    not_received,
-    lost_messages,
-    lost_packets,
-    not_ready,
-    unsteady,
-    uneven,
-    shared_cores,
-    drifting,
+/// What is looked for, with its name where there is no room for the words.
+const CHECKS: [(&str, Check); 11] = [
+    ("failed runs", failed),
+    ("figures that do not count", without_rates),
+    ("overload", overloaded),
+    ("receivers' rates", not_received),
+    ("lost messages", lost_messages),
+    ("lost packets", lost_packets),
+    ("receivers that were not ready", not_ready),
+    ("throughput that did not settle", unsteady),
+    ("uneven QPs", uneven),
+    ("shared cores", shared_cores),
+    ("drift", drifting),
 ];
+
+/// How much is told in full: more than this in one sentence is not read.
+const TOLD: usize = 3;
 
 /// The sentence; `None` where nothing was found.
 pub(super) fn sentence(results: &[&ResultFile]) -> Option<String> {
     let runs = runs(results);
-    let mut found: Vec<String> = CHECKS.iter().filter_map(|check| check(&runs)).collect();
-    found.extend(scattering(results));
-    (!found.is_empty()).then(|| format!("What looks wrong: {}.", found.join("; ")))
+    let found = CHECKS.iter().map(|(name, check)| (*name, check(&runs)));
+    let found = found.chain([("scatter between runs", scattering(results))]);
+    let found: Vec<(&str, String)> = found
+        .filter_map(|(name, words)| Some((name, words?)))
+        .collect();
+    let (told, named) = found.split_at(found.len().min(TOLD));
+    let mut parts: Vec<String> = told.iter().map(|(_, words)| words.clone()).collect();
+    if !named.is_empty() {
+        let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+        parts.push(format!("also {}", names.join(", ")));
+    }
+    (!parts.is_empty()).then(|| format!("What looks wrong: {}.", parts.join("; ")))
 }
 
 /// The sentence where nothing was found.
