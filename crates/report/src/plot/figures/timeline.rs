@@ -116,18 +116,19 @@ fn gbit(value: Option<f64>) -> String {
     })
 }
 
-fn words(sampled: &Sampled<'_>) -> String {
+/// The run and its stall, as a chart has room for it.
+fn brief(sampled: &Sampled<'_>) -> String {
     let stall = match sampled.timeline.longest_stall_seconds {
         Some(0.0) => "no stall".to_owned(),
         Some(seconds) => format!("longest stall {}", number::time(seconds * 1e9)),
         None => "longest stall unknown".to_owned(),
     };
-    format!(
-        "Run {}: {stall}, min {}, p1 {}",
-        sampled.run,
-        gbit(sampled.min()),
-        gbit(sampled.p1())
-    )
+    format!("Run {}: {stall}", sampled.run)
+}
+
+fn words(sampled: &Sampled<'_>) -> String {
+    let (min, p1) = (gbit(sampled.min()), gbit(sampled.p1()));
+    format!("{}, min {min}, p1 {p1}", brief(sampled))
 }
 
 /// What all flows share.
@@ -283,7 +284,7 @@ fn draw_run(sheet: &mut Sheet, place: &facets::Place, run: &Sampled<'_>) {
             x,
             Unit::Nanoseconds,
         ),
-        y: Axis::new(words(run), y, Unit::Plain),
+        y: Axis::new(brief(run), y, Unit::Plain),
         series: Vec::new(),
         rules: p1.into_iter().collect(),
     };
