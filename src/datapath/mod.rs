@@ -10,6 +10,7 @@ mod operation;
 mod pattern;
 mod peers;
 mod qp_context;
+mod qp_counts;
 mod regions;
 mod report;
 mod schedule;

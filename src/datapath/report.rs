@@ -67,6 +67,8 @@ pub struct GapSamples {
 
 /// One QP's part of a worker's report.
 pub struct QpReport {
+    /// Messages of its send queue that had completed when the window opened.
+    pub completed_before: u64,
     /// Messages of its send queue that completed in the window.
     pub completed: u64,
     /// Their payload bytes.

@@ -11,6 +11,7 @@ use settings::{CqMode, Settings};
 use verbs::{StampClock, Wakeup};
 
 use super::pattern::mix;
+use super::qp_counts::QpCounts;
 use super::{Geometry, QpContext, SharedReceives};
 
 /// What the workers do. They read it once per pass over their CQs.
@@ -110,6 +111,7 @@ pub struct Shared {
     phase: CachePadded<AtomicU32>,
     failed: CachePadded<AtomicBool>,
     counters: Vec<CachePadded<Counters>>,
+    pub(super) qp_counts: QpCounts,
     /// See [`WindowEdges`].
     edges: [AtomicU64; 2],
     /// Wakes each thread that serves the flow and sleeps.
@@ -129,6 +131,7 @@ impl Shared {
             geometry: Geometry::of(&flow),
             seed: flow.seed,
             flow,
+            qp_counts: QpCounts::new(qp_contexts.len(), workers),
             qp_contexts,
             shared_receives: None,
             clock,
@@ -311,6 +314,11 @@ impl Shared {
             completed,
             received,
         }
+    }
+
+    /// Posted messages of each QP completed since the start, by index of the QP.
+    pub fn read_completed(&self, of_qps: &mut [u64]) {
+        self.qp_counts.read(of_qps);
     }
 
     /// Whether its end posts sends.

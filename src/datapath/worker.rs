@@ -2,13 +2,15 @@
 //! allocates nothing, takes no lock, prints nothing and makes no system call except those of verbs. It must not know what
 //! else its thread does, nor when that sleeps.
 
-use std::sync::atomic::Ordering::Release;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::metrics::histogram::Samples;
 use verbs::{SendScratch, VerbsError, WcBatch};
 
 use super::geometry::Geometry;
 use super::qp_context::{QpContext, Sender};
+use super::qp_counts::QpCounts;
 use super::report::{QpReport, WorkerReport};
 use super::shared::{Phase, Shared};
 use super::source::Source;
@@ -83,13 +85,25 @@ struct WorkerQp<'s> {
     qp_context: &'s QpContext,
     sender: Option<&'s Sender>,
     tally: Tally,
+    /// Has `tally.completed` for the thread that samples.
+    completed: &'s AtomicU64,
     samples: Option<Samples>,
+}
+
+impl WorkerQp<'_> {
+    /// Counts messages of its send queue that have completed.
+    #[inline]
+    fn count_completed(&mut self, messages: u64) {
+        self.tally.completed += messages;
+        self.completed.store(self.tally.completed, Relaxed);
+    }
 }
 
 /// Memory that a worker keeps per QP of the run besides latencies, in bytes.
 pub const WORKER_BYTES_PER_QP: usize = size_of::<WorkerQp<'static>>()
     + 2 * size_of::<Tally>()
     + size_of::<QpReport>()
+    + QpCounts::BYTES_PER_QP
     + Source::BYTES_PER_QP
     + PlannedQps::BYTES_PER_QP;
 
@@ -182,11 +196,13 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             worker_qps: shared
                 .qp_contexts
                 .iter()
+                .zip(shared.qp_counts.of_worker(place.worker))
                 .enumerate()
-                .map(|(qp, qp_context)| WorkerQp {
+                .map(|(qp, (qp_context, completed))| WorkerQp {
                     qp_context,
                     sender: qp_context.sender.as_ref(),
                     tally: Tally::default(),
+                    completed,
                     samples: (LATENCY && qp_context.sender.is_some() && mine(qp))
                         .then(|| Samples::new(shared.digits)),
                 })

@@ -8,10 +8,12 @@ pub mod histogram;
 pub mod limits;
 #[cfg(test)]
 mod noise;
+pub mod qp_timeline;
 pub mod steady;
 pub mod timeline;
 mod trend;
 
 pub use clock::Clock;
 pub use histogram::{Digits, Recorder, Samples, digits_for};
+pub use qp_timeline::QpTimeline;
 pub use timeline::Timeline;

@@ -9,7 +9,7 @@ use softroce::transport::{completion_queue_bytes, queue_pair_bytes, receive_queu
 use crate::datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
 use crate::machine::memory::{available, text};
 use crate::metrics::histogram::digits_for;
-use crate::metrics::timeline;
+use crate::metrics::{qp_timeline, timeline};
 use crate::plan::{Case, Flow, Sweep};
 use report::results::model::QpResult;
 use settings::{CallStyle, ConnectMode, MrMode, RecvQueue, Settings, Stop, Timestamps};
@@ -53,6 +53,9 @@ const BUILT_WR_BYTES: u64 = 160;
 
 /// A sample of a timeline: its time and count, and their JSON.
 const TIMELINE_SAMPLE_BYTES: u64 = 32;
+
+/// A count of a QP over time, and its JSON.
+const QP_SAMPLE_BYTES: u64 = 16;
 
 /// Samples of a run with a message count, assumed to last a few seconds.
 const SAMPLES_OF_COUNTED: u64 = 500;
@@ -418,6 +421,13 @@ fn result_bytes(case: &Case) -> u64 {
         Stop::DurationNs(ns) => (ns / timeline::INTERVAL_NS).min(timeline::MOST_SAMPLES as u64),
         Stop::MessagesPerQp(_) => SAMPLES_OF_COUNTED,
     };
+    // Flows with senders at different nodes have counts of their own.
+    let counts = |flow: &Flow| {
+        let each = qp_timeline::most_intervals(flow.qps as usize, qp_timeline::MOST_COUNTS);
+        let directions = if flow.bidirectional { 2 } else { 1 };
+        directions * u64::from(flow.qps) * (each.unwrap_or(0) as u64).min(samples)
+    };
     let of_qps: u64 = case.flows.iter().map(of_qps).sum();
-    of_qps + samples * TIMELINE_SAMPLE_BYTES
+    let counts: u64 = case.flows.iter().map(counts).sum();
+    of_qps + samples * TIMELINE_SAMPLE_BYTES + counts * QP_SAMPLE_BYTES
 }

@@ -18,6 +18,7 @@ pub mod qp_service;
 mod queues;
 pub mod resources;
 pub mod running_node;
+pub mod sampled;
 pub mod setup;
 mod stall;
 pub mod verbs_objects;

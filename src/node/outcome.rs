@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::datapath::{Layout, QpReport, Trouble, WindowProgress, WorkerReport, received_bytes};
-use crate::metrics::clock::Clock;
 use crate::metrics::counters::{EMBEDDED_DRIVER, Growth};
 use crate::metrics::drift::drift;
 use crate::metrics::histogram::Recorder;
 use crate::metrics::limits::protocol_efficiency;
-use crate::metrics::timeline;
+use crate::metrics::{self, clock::Clock};
 use report::results::model::{
     Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
-    ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
+    QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
 };
 use report::results::rates::gbit_per_s;
 use settings::{Access, Settings, Stop};
@@ -20,17 +19,14 @@ use verbs::{LinkLayer, Port};
 use crate::node::flow_end::{FinishedEnd, FlowEnd};
 use crate::node::memory_needs::{DeviceKind, of_receive_queues};
 use crate::node::open_loop::OpenLoop;
+use crate::node::sampled::Sampled;
 use crate::node::verbs_objects::VerbsObjects;
 use crate::node::window::Windows;
 use crate::protocol::node_report::{DeviceCounters, EndReport};
 
 impl EndReport {
-    /// The report of a finished end; `sampled` is its throughput over time, `None` if its window never opened.
-    pub fn of(
-        finished: &FinishedEnd,
-        sampled: Option<timeline::Timeline>,
-        clock: &Clock,
-    ) -> EndReport {
+    /// The report of a finished end; `sampled` is `None` if its window never opened.
+    pub fn of(finished: &FinishedEnd, sampled: Option<Sampled>, clock: &Clock) -> EndReport {
         let FlowEnd {
             number,
             flow,
@@ -40,7 +36,8 @@ impl EndReport {
         let roles = objects.roles();
         let sent = sampled.map(|sampled| {
             let mut sent = sent(flow, finished, clock);
-            tell_timeline(flow, sampled, finished.window, &mut sent);
+            tell_timeline(flow, sampled.flow, finished.window, &mut sent);
+            sent.qp_timeline = sampled.qps.and_then(|qps| qp_timeline(qps, finished));
             sent
         });
         let of_qps = |figure: fn(&QpReport) -> u64| {
@@ -100,7 +97,7 @@ impl DeviceCounters {
 /// Adds the throughput over time in the closed window to its flow; nothing if the window was too short for a sample.
 fn tell_timeline(
     settings: &Settings,
-    mut sampled: timeline::Timeline,
+    mut sampled: metrics::Timeline,
     window: WindowProgress,
     flow: &mut FlowResult,
 ) {
@@ -120,14 +117,30 @@ fn tell_timeline(
     let samples = sampled.samples().iter();
     flow.timeline = Some(Timeline {
         interval_seconds,
-        // Microseconds are precise enough for intervals of 10 ms, and take half the digits.
-        at_seconds: samples
-            .clone()
-            .map(|sample| (sample.at_ns / 1000) as f64 / 1e6)
-            .collect(),
+        at_seconds: samples.clone().map(|it| at_seconds(it.at_ns)).collect(),
         messages: samples.map(|sample| sample.messages).collect(),
         longest_stall_seconds: Some(sampled.longest_stall_ns() as f64 / 1e9),
     });
+}
+
+/// Microseconds are precise enough for intervals of 10 ms, and take half the digits.
+fn at_seconds(at_ns: u64) -> f64 {
+    (at_ns / 1000) as f64 / 1e6
+}
+
+/// What each QP completed over time in the closed window; nothing if the window was too short for a sample.
+fn qp_timeline(sampled: metrics::QpTimeline, finished: &FinishedEnd) -> Option<QpTimeline> {
+    let of_qps = |figure: fn(&QpReport) -> u64| {
+        per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, figure))
+    };
+    let before = of_qps(|qp| qp.completed_before);
+    let by_end = of_qps(|qp| qp.completed_before + qp.completed);
+    let told = sampled.finish(finished.window.elapsed_ns, &before, &by_end);
+    (!told.ends_ns.is_empty()).then(|| QpTimeline {
+        interval_seconds: told.interval_ns as f64 / 1e9,
+        at_seconds: told.ends_ns.into_iter().map(at_seconds).collect(),
+        messages: told.messages,
+    })
 }
 
 /// What an end sent, wrote or read in its window, as a flow without name and ends.

@@ -178,6 +178,13 @@ impl RunningNode {
             .map(|(index, end)| (index, end.shared.window()))
     }
 
+    /// What each QP of an end has completed since it was made, by index of the QP.
+    pub fn read_completed(&self, end: usize, of_qps: &mut [u64]) {
+        if let Some(end) = self.ends.get(end) {
+            end.shared.read_completed(of_qps);
+        }
+    }
+
     /// Whether all workers that send have entered `phase`.
     pub fn all_entered(&self, phase: Phase) -> bool {
         self.senders().all(|end| end.shared.all_entered(phase))

@@ -122,8 +122,9 @@ impl EndReport {
 mod tests {
     use super::*;
     use crate::metrics::histogram::HIGHEST_NS;
-    use crate::protocol::frame::encode;
+    use crate::protocol::frame::{FrameReader, MAX_FRAME_BYTES, Step, encode};
     use crate::protocol::message::Message;
+    use report::results::model::QpTimeline;
 
     /// Long in all its figures.
     fn qp(index: u32) -> QpResult {
@@ -174,6 +175,41 @@ mod tests {
             posted_in_all: vec![1 << 40; qps as usize],
             received_in_all: vec![1 << 40; qps as usize],
             qps: 0,
+        }
+    }
+
+    #[test]
+    fn counts_of_qps_over_time_pass_the_bounds_of_a_message() {
+        // The fewest bytes for a list: nothing moved, and no latencies were recorded.
+        for (qps, intervals) in [(2, 128), (64, 128), (1_024, 8)] {
+            let mut end = end(qps);
+            end.posted_in_all = vec![0; qps as usize];
+            end.received_in_all.clear();
+            if let Some(sent) = &mut end.sent {
+                sent.qps = (0..qps).map(|_| QpResult::default()).collect();
+                sent.qp_timeline = Some(QpTimeline {
+                    interval_seconds: 0.01,
+                    at_seconds: vec![0.01; intervals],
+                    messages: vec![vec![0; intervals]; qps as usize],
+                });
+            }
+            end.shorten(QPS_OF_A_MESSAGE);
+            let report = NodeReport {
+                ends: vec![end],
+                ..NodeReport::default()
+            };
+            let sent = Message::Report(Box::new(report));
+            let bytes = encode(&sent).unwrap();
+            let mut reader = FrameReader::new(MAX_FRAME_BYTES);
+            let mut stream = &bytes[..];
+            let received = loop {
+                match reader.step(&mut stream).unwrap() {
+                    Step::Frame(message) => break message,
+                    Step::Partial => {}
+                    Step::Idle => panic!("{qps} QPs"),
+                }
+            };
+            assert_eq!(received, sent, "{qps} QPs");
         }
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::metrics::Timeline;
 use crate::metrics::counters::CounterWatch;
 use crate::metrics::steady::SteadyDetector;
 use crate::plan::Case;
@@ -14,6 +13,7 @@ use verbs::Port;
 
 use crate::node::resources::NodeResources;
 use crate::node::running_node::{EarlyEnd, RunningNode};
+use crate::node::sampled::Sampled;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 use crate::protocol::message::{Message, Progress, WarmUp};
@@ -50,7 +50,7 @@ pub(crate) struct NodeRun<'a> {
 #[derive(Default)]
 pub(crate) struct Notes {
     /// Of each end, by number; `None` until its window opens, and of those that do not send.
-    pub(crate) timelines: Vec<Option<Timeline>>,
+    pub(crate) sampled: Vec<Option<Sampled>>,
     /// Of each device that the flows use, but for the first one with its name.
     watches: Vec<(Option<String>, CounterWatch)>,
     pub(crate) counters: Option<DeviceCounters>,
@@ -60,19 +60,12 @@ pub(crate) struct Notes {
 impl Notes {
     /// The windows of all ends that send open now.
     pub(crate) fn open(&mut self, node: &RunningNode) {
-        self.timelines = node.ends().map(|_| None).collect();
-        for (end, _) in node.windows() {
-            self.timelines[end] = Some(Timeline::default());
-        }
+        self.sampled = Sampled::of_ends(node);
     }
 
     /// Samples the windows.
     pub(crate) fn sample(&mut self, node: &RunningNode) {
-        for (end, window) in node.windows() {
-            if let Some(Some(timeline)) = self.timelines.get_mut(end) {
-                timeline.push(window.elapsed_ns, window.completed);
-            }
-        }
+        Sampled::sample(&mut self.sampled, node);
     }
 
     /// Watches the counters of all devices from now on.

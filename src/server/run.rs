@@ -187,7 +187,7 @@ impl NodeRun<'_> {
         mut notes: Notes,
         flushed: bool,
     ) -> Result<(), RunFailure> {
-        notes.timelines.resize_with(finished.len(), || None);
+        notes.sampled.resize_with(finished.len(), || None);
         let mut devices = vec![outcome::device(self.resources.port())];
         for end in &finished {
             let device = outcome::device(end.end.objects.port());
@@ -195,10 +195,10 @@ impl NodeRun<'_> {
                 devices.push(device);
             }
         }
-        let ends = finished.iter().zip(notes.timelines);
+        let ends = finished.iter().zip(notes.sampled);
         let clock = self.resources.clock();
         let mut ends: Vec<EndReport> = ends
-            .map(|(end, timeline)| EndReport::of(end, timeline, clock))
+            .map(|(end, sampled)| EndReport::of(end, sampled, clock))
             .collect();
         let mut workers = outcome::workers(&finished, clock);
         // The next run has the memory. Where the user is to hear of a failure, that does not wait for it.

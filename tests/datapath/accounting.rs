@@ -20,9 +20,17 @@ fn counted(case: &Case, messages: u64, warm_up: Option<u64>) {
     let pair = Pair::new(case);
     let outcome = pair.run_counted(messages, warm_up);
     let counts = [pair.client.shared.counts(), pair.server.shared.counts()];
+    let of_qps = [&pair.client, &pair.server].map(|end| {
+        let mut completed = vec![u64::MAX; case.qps as usize];
+        end.shared.read_completed(&mut completed);
+        completed
+    });
     let rest = pair.finish();
     rest.assert_clean();
     outcome.unwrap();
+    for (completed, sums) in of_qps.iter().zip([rest.client_sums(), rest.server_sums()]) {
+        assert_eq!(completed, &sums.posted_in_all, "sampled in {case:?}");
+    }
     check_counted(&rest, messages, warm_up.is_some(), counts);
 }
 

@@ -41,6 +41,7 @@ mod pace;
 mod patterns;
 mod polling;
 mod program;
+mod qp_time;
 mod send;
 mod send_refused;
 mod services;

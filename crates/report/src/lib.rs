@@ -1,13 +1,14 @@
 //! Results of rocebench and all that is told from them: the model with its JSON and CSV, the terminal's table, statistics,
 //! comparisons, figures. It must not know verbs, sockets or how anything is run, and builds without libibverbs.
 //!
-//! Arrows go one way: `plot` uses `compare`, `headlines` and `mesh`, `headlines` uses `compare`, all of them use `results` and `statistics`; `results` makes its files with
-//! `new_file`; all may use `text`.
+//! Arrows go one way: `plot` uses `compare`, `headlines`, `mesh` and `evenness`, `headlines` uses `compare` and `evenness`, all
+//! of them use `results` and `statistics`; `results` makes its files with `new_file`; all may use `text`.
 
 #[cfg(test)]
 extern crate self as report; // by which samples that other crates include name it
 
 pub mod compare;
+pub mod evenness;
 pub mod headlines;
 mod junit;
 pub mod mesh;

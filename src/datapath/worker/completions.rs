@@ -98,7 +98,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 posted_at.store(self.stamp_raw, Relaxed);
             }
             self.since_stamp += unit + CALL_WEIGHT;
-            worker_qp.tally.completed += u64::from(unit);
+            worker_qp.count_completed(u64::from(unit));
             self.completed += u64::from(unit);
             let qp_context = worker_qp.qp_context;
             match sender.ring.post((slot * unit) as usize) {
@@ -147,7 +147,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
         let messages = u64::from(geometry.signal_every);
         self.completed += messages;
-        worker_qp.tally.completed += messages;
+        worker_qp.count_completed(messages);
         if LATENCY
             && let Some(posted_at) = sender.posted_at.get(slot as usize)
             && let posted_raw = posted_at.load(Relaxed)
@@ -180,7 +180,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let first = sender.tail_start.load(Relaxed);
         self.completed += u64::from(count);
         if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
-            worker_qp.tally.completed += u64::from(count);
+            worker_qp.count_completed(count.into());
             worker_qp.tally.completed_bytes += sender.sizes.sum(qp as u32, first, count);
         }
         if VERIFY {

@@ -76,7 +76,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             return;
         };
         self.completed += 1;
-        worker_qp.tally.completed += 1;
+        worker_qp.count_completed(1);
         if self.is_mixed {
             let bytes = sender.completion_bytes.get(slot as usize);
             worker_qp.tally.completed_bytes += bytes.copied().unwrap_or(0);

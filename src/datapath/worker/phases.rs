@@ -110,6 +110,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                     end.received.saturating_sub(start.received),
                 );
                 QpReport {
+                    completed_before: start.completed,
                     completed,
                     completed_bytes: bytes(
                         completed,

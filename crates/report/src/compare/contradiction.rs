@@ -3,23 +3,20 @@
 
 mod figures;
 mod loads;
+mod timelines;
 
 use crate::results::model::{
     Bandwidth, CaseConfig, Connect, Delivery, Fairness, FlowResult, Limits, LoadSearch, NodeResult,
-    Received, Run, Timeline,
+    Received, Run,
 };
 use crate::results::rates::{gbit_per_s, mmsg_per_s};
 use figures::{
-    Found, TOLERANCE, distribution, equals, finite, follows, latency, not_negative, positive,
+    Found, TOLERANCE, distribution, equals, follows, is_longer, latency, not_negative, positive,
 };
 use settings::{Settings, Timestamps};
 
 /// The same for an index of fairness.
 const FAIRNESS_TOLERANCE: f64 = 0.005;
-
-/// Times on two clocks, the CPU's and the wall's, may differ by this part, and by this many seconds.
-const CLOCK_TOLERANCE: f64 = 0.1;
-const CLOCK_TOLERANCE_SECONDS: f64 = 0.05;
 
 /// What is impossible in a run, as the rest of a sentence that begins with the run; `None` when nothing is.
 pub(super) fn of_run(config: &CaseConfig, run: &Run) -> Option<String> {
@@ -80,8 +77,9 @@ fn flow(settings: &Settings, run: &Run, moved: &FlowResult) -> Found {
     if let Some(told) = &moved.limits {
         limits(told, moved.gbit_per_s())?;
     }
-    let sampled = moved.timeline.as_ref();
-    sampled.map_or(Ok(()), |it| timeline(it, run, moved))
+    let [_, window] = windows(run, moved);
+    timelines::of_flow(moved, window)?;
+    timelines::of_qps(moved, window)
 }
 
 /// Completions have stamps where they were asked for, and each of them a latency.
@@ -291,7 +289,7 @@ fn workers(run: &Run, node: &NodeResult) -> Found {
             continue;
         };
         not_negative("CPU time (s)", seconds)?;
-        if seconds > window * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS {
+        if is_longer(seconds, window) {
             return Err(format!(
                 "has a worker that used {seconds:.3} s of CPU time in {window:.3} s"
             ));
@@ -317,42 +315,6 @@ fn limits(told: &Limits, rate: Option<f64>) -> Found {
         false,
         TOLERANCE,
     )
-}
-
-/// A timeline's time goes on, within the window, and its messages are the total.
-fn timeline(told: &Timeline, run: &Run, moved: &FlowResult) -> Found {
-    let (ends, counts) = (told.at_seconds.len(), told.messages.len());
-    if ends != counts {
-        return Err(format!(
-            "has a timeline of {ends} times and {counts} counts"
-        ));
-    }
-    positive("a timeline's interval (s)", told.interval_seconds)?;
-    let mut before = 0.0;
-    for &at in &told.at_seconds {
-        finite("a time in a timeline (s)", at)?;
-        if at <= before {
-            return Err(format!(
-                "has a timeline in which {at} s comes after {before} s"
-            ));
-        }
-        before = at;
-    }
-    let [_, window] = windows(run, moved);
-    if before > window * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS {
-        return Err(format!(
-            "has a timeline of {before:.3} s in a window of {window:.3} s"
-        ));
-    }
-    if let Some(stall) = told.longest_stall_seconds {
-        not_negative("a stall (s)", stall)?;
-    }
-    let sum: u128 = told.messages.iter().map(|count| u128::from(*count)).sum();
-    let total = u128::from(moved.totals.messages);
-    match counts == 0 || sum == total {
-        true => Ok(()),
-        false => Err(format!("has {total} messages, and its timeline {sum}")),
-    }
 }
 
 fn set_up(config: &CaseConfig, told: &Connect) -> Found {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::results::model::{
-    CLIENT, ConnectStep, Delivery, FlowConfig, Latency, QpResult, SERVER, Totals, Window,
-    WorkerResult,
+    CLIENT, ConnectStep, Delivery, FlowConfig, Latency, QpResult, QpTimeline, SERVER, Timeline,
+    Totals, Window, WorkerResult,
 };
 use settings::Settings;
 
@@ -93,6 +93,11 @@ fn sound() -> Run {
         messages: vec![2000, 2000],
         longest_stall_seconds: Some(0.0),
     });
+    forward.qp_timeline = Some(QpTimeline {
+        interval_seconds: 1.0,
+        at_seconds: vec![1.0, 2.0],
+        messages: vec![vec![400, 600], vec![3000, 0]],
+    });
     let node = |name: &str| NodeResult {
         workers: vec![worker(2500), worker(1500)],
         ..NodeResult::named(name)
@@ -143,7 +148,7 @@ fn what_can_be_is_left_alone() {
     for flow in &mut small.flows {
         flow.qps.clear();
         (flow.latency_ns, flow.limits) = (None, None);
-        (flow.timeline, flow.received) = (None, None);
+        (flow.timeline, flow.qp_timeline, flow.received) = (None, None, None);
     }
     small.nodes.clear();
     small.connect = None;
@@ -183,6 +188,9 @@ fn what_cannot_be_is_named() {
     }
     fn sampled(run: &mut Run) -> &mut Timeline {
         run.flows[0].timeline.as_mut().unwrap()
+    }
+    fn of_qps(run: &mut Run) -> &mut QpTimeline {
+        run.flows[0].qp_timeline.as_mut().unwrap()
     }
     fn connect(run: &mut Run) -> &mut Connect {
         run.connect.as_mut().unwrap()
@@ -379,6 +387,22 @@ fn what_cannot_be_is_named() {
             "timeline of 3.000 s in a window of 2.000 s",
         ),
         (|run| sampled(run).at_seconds[0] = f64::NAN, "no number"),
+        (
+            |run| of_qps(run).messages[1][1] = 7,
+            "has 3000 messages on QP 1, and its timeline 3007",
+        ),
+        (
+            |run| of_qps(run).messages[0].push(0),
+            "has a timeline of QPs of 2 times and 3 counts",
+        ),
+        (
+            |run| drop(of_qps(run).messages.pop()),
+            "has timelines of 1 QPs, and 2 QPs",
+        ),
+        (
+            |run| of_qps(run).at_seconds[0] = 2.0,
+            "has a timeline of QPs in which 2 s comes after 2 s",
+        ),
         (
             |run| sampled(run).interval_seconds = 0.0,
             "interval (s) of 0",

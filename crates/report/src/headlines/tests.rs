@@ -3,7 +3,7 @@ use settings::Settings;
 use super::*;
 use crate::results::model::{
     CaseConfig, CaseResult, Connect, Delivery, Doubt, DoubtKind, Fairness, FlowResult, Latency,
-    Load, LoadVerdict, PathEvent, PathEventKind, Received, Run, Totals,
+    Load, LoadVerdict, PathEvent, PathEventKind, QpTimeline, Received, Run, Totals,
 };
 
 /// A case with a run for each throughput in Gb/s; p99 in µs is ten times as much.
@@ -279,6 +279,22 @@ fn what_looks_wrong_is_told_with_the_case() {
         ..ResultFile::default()
     };
     assert!(texts(&[&asked]).is_empty(), "uneven shares were asked for");
+    let stalled = |rows: std::ops::Range<usize>| {
+        move |run: &mut Run| {
+            let mut messages = vec![vec![100; 25]; 4];
+            messages[rows].iter_mut().for_each(|qp| qp[10..13].fill(0));
+            run.flows[0].qp_timeline = Some(QpTimeline {
+                interval_seconds: 0.04,
+                at_seconds: (1..=25).map(|end| f64::from(end) * 0.04).collect(),
+                messages,
+            });
+        }
+    };
+    assert_eq!(
+        wrong(stalled(2..3)),
+        "What looks wrong: a QP stood still while others moved in 1 of 6 runs, for up to 120 ms (qps1)."
+    );
+    assert!(wrong(stalled(0..4)).starts_with("Nothing"), "all QPs did");
     let event = |kind| PathEvent {
         node: String::new(),
         kind,

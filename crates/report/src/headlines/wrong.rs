@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::noise::{are_few, of_few_runs, scatter};
 use crate::compare::Metric;
+use crate::evenness::OverTime;
 use crate::results::model::{
     CaseResult, DoubtKind, FlowResult, LoadVerdict, PathEvent, PathEventKind, ResultFile, Run,
 };
@@ -13,6 +14,9 @@ use crate::results::number::plural;
 /// Below this Jain's index QPs are served unevenly: at 0.9 a tenth of them may have had nothing.
 const UNEVEN: f64 = 0.9;
 
+/// A QP that stands still for so long while others move may wait for a retransmission.
+const LONG_STALL_SECONDS: f64 = 0.1;
+
 /// A run and its case.
 type Ran<'a> = (&'a CaseResult, &'a Run);
 
@@ -20,7 +24,7 @@ type Ran<'a> = (&'a CaseResult, &'a Run);
 type Check = fn(&[Ran<'_>]) -> Option<String>;
 
 /// What is looked for, with its name where there is no room for the words.
-const CHECKS: [(&str, Check); 11] = [
+const CHECKS: [(&str, Check); 12] = [
     ("failed runs", failed),
     ("figures that do not count", without_rates),
     ("overload", overloaded),
@@ -29,6 +33,7 @@ const CHECKS: [(&str, Check); 11] = [
     ("lost packets", lost_packets),
     ("receivers that were not ready", not_ready),
     ("throughput that did not settle", unsteady),
+    ("QPs that stood still", stalled),
     ("uneven QPs", uneven),
     ("shared cores", shared_cores),
     ("drift", drifting),
@@ -193,6 +198,28 @@ fn unsteady(runs: &[Ran<'_>]) -> Option<String> {
     let (count, first) = some(runs, |run| any_flow(run, is_it))?;
     Some(format!(
         "throughput did not settle before {count} ({first})"
+    ))
+}
+
+fn stalled(runs: &[Ran<'_>]) -> Option<String> {
+    let longest = |(case, run): &Ran<'_>| -> f64 {
+        let flows = case.flows();
+        let over_time = flows.filter_map(|flow| OverTime::of(flow.result(run)?, &flow.settings));
+        let stalls = over_time
+            .flat_map(|flow| flow.qps)
+            .filter_map(|qp| qp.stall);
+        let alone = stalls.filter(|stall| stall.is_alone);
+        alone.map(|stall| stall.seconds()).fold(0.0, f64::max)
+    };
+    let is_long = |ran: &&Ran<'_>| longest(ran) >= LONG_STALL_SECONDS;
+    let found: Vec<Ran<'_>> = runs.iter().filter(is_long).copied().collect();
+    let (count, first) = some(runs, |run| {
+        found.iter().any(|(_, it)| std::ptr::eq(*it, run))
+    })?;
+    let seconds = found.iter().map(longest).fold(0.0, f64::max);
+    Some(format!(
+        "a QP stood still while others moved in {count}, for up to {:.0} ms ({first})",
+        seconds * 1e3
     ))
 }
 

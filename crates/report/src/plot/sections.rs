@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::figures::nodes::{self, Nodes, Racks};
 use super::figures::{
     bandwidth_by_size, comparison, heat_map, latency, latency_by_load, latency_by_throughput,
-    rate_by_qps, set_up, shares, timeline, trend, workers,
+    qp_time, rate_by_qps, set_up, shares, timeline, trend, workers,
 };
 use super::median::kept_schedule;
 use super::section::Section;
@@ -87,9 +87,10 @@ pub fn sections(
         Section {
             id: "over-time",
             heading: "Throughput over time",
-            intro: "The least steady runs as they went, with their slowest interval and their longest stall."
+            intro: "The least steady runs as they went, with their slowest interval and their longest stall, and each QP of the \
+                    least even runs."
                 .to_owned(),
-            figures: timeline::figures(sums),
+            figures: [timeline::figures(sums), qp_time::figures(sums)].concat(),
             needs: "a run whose throughput was sampled",
             ..Section::default()
         },
@@ -198,6 +199,7 @@ fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section 
 pub fn left_out(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<String> {
     let mut left_out = not_complete(results);
     left_out.extend(flows_of_patterns(results));
+    left_out.extend(qp_time::left_out(results));
     if let Some(comparison) = comparison {
         left_out.extend(not_compared(comparison));
     }

@@ -7,6 +7,10 @@ use crate::results::percentile::can_tell;
 /// By how much a figure may differ from what it follows from, as a part of it.
 pub(super) const TOLERANCE: f64 = 0.02;
 
+/// Times on two clocks, the CPU's and the wall's, may differ by this part, and by this many seconds.
+const CLOCK_TOLERANCE: f64 = 0.1;
+const CLOCK_TOLERANCE_SECONDS: f64 = 0.05;
+
 /// What was found, as what the run "has" or "says".
 pub(super) type Found = Result<(), String>;
 
@@ -23,6 +27,11 @@ pub(super) fn not_negative(what: &str, value: f64) -> Found {
         true => Ok(()),
         false => Err(format!("has {what} of {value}, below 0")),
     }
+}
+
+/// Whether a time on one clock is longer than one on another.
+pub(super) fn is_longer(seconds: f64, other_seconds: f64) -> bool {
+    seconds > other_seconds * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS
 }
 
 pub(super) fn positive(what: &str, value: f64) -> Found {

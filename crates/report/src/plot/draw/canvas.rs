@@ -284,6 +284,21 @@ impl Canvas {
         self.shape(&data, paint);
     }
 
+    /// Many rectangles of one colour without gaps between those that touch, as one shape.
+    pub fn tiles(&mut self, tiles: &[Rect], colour: Colour) {
+        let mut data = String::with_capacity(tiles.len() * 24);
+        for tile in tiles {
+            let [x, y, width, height] = [tile.x, tile.y, tile.width, tile.height].map(px);
+            let _ = write!(data, "M{x} {y}h{width}v{height}h-{width}Z");
+        }
+        if !data.is_empty() {
+            let a = Paint::area(colour).attributes();
+            self.add(html! {
+                path class=(a.class) d=(data) fill=(a.fill) shape-rendering="crispEdges" {}
+            });
+        }
+    }
+
     fn shape(&mut self, data: &str, paint: Paint) {
         if data.is_empty() {
             return;

@@ -21,6 +21,7 @@ mod naming;
 pub mod nodes;
 mod panels;
 pub mod qp_shares;
+pub mod qp_time;
 pub mod rate_by_qps;
 mod ratio_scale;
 pub mod ratios;

@@ -16,11 +16,12 @@ mod flows;
 mod launches;
 mod loads;
 mod meshes;
+mod qps;
 mod searches;
 
 type Maker = fn(&[Loaded]) -> Vec<Figure>;
 
-const KINDS: [(&str, Maker); 12] = [
+const KINDS: [(&str, Maker); 13] = [
     ("latency-by-load", |it| latency_by_load::figures(it)),
     ("latency-by-throughput-", |it| {
         latency_by_throughput::figures(it)
@@ -30,6 +31,7 @@ const KINDS: [(&str, Maker); 12] = [
     ("rate-by-workers", |it| workers::figures(it)),
     ("latency", |it| latency::figures(it)),
     ("timeline", |it| timeline::figures(it)),
+    ("qp-time", |it| qp_time::figures(it)),
     ("trend", |it| trend::figures(it)),
     ("shares", |it| shares::shares(it).figures),
     ("heat-map", heat_map::figures),
@@ -79,9 +81,14 @@ fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
     let flow = FlowResult {
         timeline: (!made.timeline.is_empty()).then(|| Timeline {
             interval_seconds: 0.01,
-            at_seconds: at.collect(),
+            at_seconds: at.clone().collect(),
             messages: made.timeline.clone(),
             longest_stall_seconds: None,
+        }),
+        qp_timeline: (!made.timeline.is_empty()).then(|| QpTimeline {
+            interval_seconds: 0.01,
+            at_seconds: at.clone().collect(),
+            messages: qps_of(&made.timeline),
         }),
         window: Window {
             seconds: 1.0,
@@ -116,6 +123,12 @@ fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
         flows: flows.collect(),
         ..Run::default()
     }
+}
+
+/// More QPs than a map has rows, of which one has nothing and some have more than others.
+fn qps_of(messages: &[u64]) -> Vec<Vec<u64>> {
+    let of_qp = |qp: u64| messages.iter().map(|&count| count * (qp % 5)).collect();
+    (0..70).map(of_qp).collect()
 }
 
 fn config(op: u8, cq: u8, qps: u32, size_bytes: u32, workers: u32) -> CaseConfig {

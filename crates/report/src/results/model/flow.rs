@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
 use super::load::Load;
-use super::window::{Timeline, Window};
+use super::window::{QpTimeline, Timeline, Window};
 use crate::statistics::shares;
 
 /// One flow's figures in the window, measured at the node that posts its WRs.
@@ -49,6 +49,9 @@ pub struct FlowResult {
     pub limits: Option<Limits>,
     /// How throughput went over the window; `null` where it was not sampled.
     pub timeline: Option<Timeline>,
+    /// How the throughput of each QP went over the window; `null` of a single QP, and of flows with too many: a node
+    /// has room for 1,024 QPs, in equal parts for the flows that it sends.
+    pub qp_timeline: Option<QpTimeline>,
     /// SEND in one direction: what the node `to` received in the window; `null` otherwise.
     pub received: Option<Received>,
     /// Over UC and UD: how many messages came, and how many did not; `null` of RC, over which all come, and of RDMA WRITE,

@@ -30,4 +30,4 @@ pub use perftest::{PerftestComparison, PerftestPair};
 pub use run::{Failure, Run};
 pub use search::{LatencyLimit, LoadSearch, SearchEnd, Trial, TrialOutcome};
 pub use set_up::{Connect, ConnectStep};
-pub use window::{Doubt, DoubtKind, Timeline, Window};
+pub use window::{Doubt, DoubtKind, QpTimeline, Timeline, Window};

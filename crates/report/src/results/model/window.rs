@@ -21,6 +21,25 @@ pub struct Timeline {
     pub longest_stall_seconds: Option<f64>,
 }
 
+/// What each QP completed over the window, in fewer and longer intervals than `timeline`. The sum of a QP is its `messages`
+/// in `qps`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QpTimeline {
+    /// Length of an interval that was aimed at: 10 ms, or a multiple of it.
+    pub interval_seconds: f64,
+    /// End of each interval, from the start of the window.
+    #[serde(serialize_with = "crate::results::compact::in_one_line")]
+    pub at_seconds: Vec<f64>,
+    /// A list for each QP, by index, of the messages whose completions were seen in each interval.
+    #[serde(serialize_with = "crate::results::compact::in_one_line")]
+    pub messages: Vec<Vec<u64>>,
+}
+
+impl QpTimeline {
+    /// QPs of which a node keeps this, in equal parts for the flows that it sends.
+    pub const MOST_QPS: usize = 1024;
+}
+
 /// The time in which one end measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {

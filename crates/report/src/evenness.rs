@@ -1,0 +1,260 @@
+//! How evenly the QPs of a flow were served from interval to interval of a run: what each got of its share, and which stood
+//! still. What chance explains is held against none. It must not know where this is told.
+
+use std::ops::Range;
+
+use settings::{Settings, Stop};
+
+use crate::results::model::{FlowResult, QpTimeline};
+
+/// Fewer intervals tell nothing.
+const FEWEST_INTERVALS: usize = 8;
+
+/// Lengths that an interval may have: others were not measured.
+const SECONDS_OF_INTERVAL: Range<f64> = 1e-6..1e9;
+
+/// A QP stood still if its share of that time is so many completions: the chance of such a gap between Poisson arrivals is
+/// 2 in 10^9.
+const COMPLETIONS_OF_STALL: f64 = 20.0;
+
+/// Below this Jain's index QPs are served unevenly in an interval.
+const EVEN_FROM: f64 = 0.98;
+
+/// So many variances of a Poisson count are left to chance.
+const VARIANCES_OF_CHANCE: f64 = 3.0;
+
+/// A run is uneven if one interval of so many is, and two at least.
+const INTERVALS_PER_UNEVEN: usize = 20;
+
+/// The QPs of a flow over the time of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverTime {
+    /// Ends of the intervals, in seconds from the start of the window.
+    pub ends_seconds: Vec<f64>,
+    /// The QPs, by index.
+    pub qps: Vec<QpOverTime>,
+    /// Mean of Jain's index over the intervals, without what chance explains; 0 of one in which nothing moved.
+    pub jain: f64,
+    uneven_intervals: usize,
+}
+
+/// One QP over the time of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QpOverTime {
+    /// Index within the flow, from 0.
+    pub index: usize,
+    /// Its messages over its share: 1 is as many as the others, or as `--qp-weights` asks for.
+    pub share: f64,
+    /// The same of each interval. In a run with a message count, up to the QP's last message.
+    pub cells: Vec<f64>,
+    /// The longest time without a message, if it is too long for chance.
+    pub stall: Option<Stall>,
+}
+
+/// A time without a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stall {
+    /// Its beginning, in seconds from the start of the window.
+    pub from_seconds: f64,
+    /// Its end.
+    pub to_seconds: f64,
+    /// The other QPs got at least half of their shares meanwhile.
+    pub is_alone: bool,
+}
+
+impl Stall {
+    /// Its length.
+    pub fn seconds(&self) -> f64 {
+        self.to_seconds - self.from_seconds
+    }
+}
+
+impl QpOverTime {
+    /// Length of its stall; 0 without one.
+    pub fn stall_seconds(&self) -> f64 {
+        self.stall.map_or(0.0, |stall| stall.seconds())
+    }
+}
+
+impl OverTime {
+    /// `None` without counts of each QP, with too few intervals, and where nothing moved.
+    pub fn of(flow: &FlowResult, settings: &Settings) -> Option<OverTime> {
+        let counts = Counts::of(flow.qp_timeline.as_ref()?, settings)?;
+        let all = 0..counts.ends.len();
+        let jains: Vec<f64> = all.map(|interval| counts.jain(interval)).collect();
+        Some(OverTime {
+            ends_seconds: counts.ends.to_vec(),
+            qps: (0..counts.messages.len()).map(|qp| counts.qp(qp)).collect(),
+            jain: jains.iter().sum::<f64>() / jains.len() as f64,
+            uneven_intervals: jains.iter().filter(|jain| **jain < EVEN_FROM).count(),
+        })
+    }
+
+    /// Whether a QP stood still, or the QPs were served unevenly for a part of the run.
+    pub fn is_uneven(&self) -> bool {
+        let most_even = (self.ends_seconds.len() / INTERVALS_PER_UNEVEN).max(2);
+        self.uneven_intervals >= most_even || self.qps.iter().any(|qp| qp.stall.is_some())
+    }
+
+    /// The QPs, those with the longest stalls first, then those furthest from their shares.
+    pub fn worst_first(&self) -> Vec<&QpOverTime> {
+        let mut qps: Vec<&QpOverTime> = self.qps.iter().collect();
+        let key = |qp: &QpOverTime| (qp.stall_seconds(), (qp.share - 1.0).abs());
+        qps.sort_by(|one, other| {
+            let (one, other) = (key(one), key(other));
+            (other.0.total_cmp(&one.0)).then(other.1.total_cmp(&one.1))
+        });
+        qps
+    }
+}
+
+/// The counts of a file, found to fit each other.
+struct Counts<'a> {
+    ends: &'a [f64],
+    messages: &'a [Vec<u64>],
+    /// What each QP was to get over an even share.
+    asked: Vec<f64>,
+    /// Intervals of each QP until it had sent all it had.
+    active: Vec<usize>,
+    /// Messages a second of an even share.
+    rate: f64,
+    messages_per_completion: f64,
+}
+
+impl<'a> Counts<'a> {
+    fn of(timeline: &'a QpTimeline, settings: &Settings) -> Option<Counts<'a>> {
+        let (ends, messages) = (&timeline.at_seconds[..], &timeline.messages[..]);
+        let begins = std::iter::once(&0.0).chain(ends);
+        let mut lengths = begins.zip(ends).map(|(begin, end)| end - begin);
+        let has_time = lengths.all(|seconds| SECONDS_OF_INTERVAL.contains(&seconds));
+        let fit = messages.len() > 1 && messages.iter().all(|qp| qp.len() == ends.len());
+        if !fit || !has_time || ends.len() < FEWEST_INTERVALS {
+            return None;
+        }
+        let active = |qp: &Vec<u64>| match settings.stop() {
+            Stop::DurationNs(_) => ends.len(),
+            Stop::MessagesPerQp(_) => qp
+                .iter()
+                .rposition(|&count| count > 0)
+                .map_or(0, |at| at + 1),
+        };
+        let mut counts = Counts {
+            ends,
+            messages,
+            asked: asked(settings, messages.len()),
+            active: messages.iter().map(active).collect(),
+            rate: 0.0,
+            messages_per_completion: f64::from(settings.signal_every.max(1)),
+        };
+        let moved: f64 = messages.iter().flatten().map(|&count| count as f64).sum();
+        let shares = (0..messages.len()).map(|qp| counts.asked[qp] * counts.active_seconds(qp));
+        counts.rate = moved / shares.sum::<f64>();
+        (counts.rate > 0.0 && counts.rate.is_finite()).then_some(counts)
+    }
+
+    fn begin(&self, interval: usize) -> f64 {
+        interval
+            .checked_sub(1)
+            .map_or(0.0, |before| self.ends[before])
+    }
+
+    fn seconds(&self, intervals: &Range<usize>) -> f64 {
+        self.begin(intervals.end) - self.begin(intervals.start)
+    }
+
+    fn active_seconds(&self, qp: usize) -> f64 {
+        self.begin(self.active[qp])
+    }
+
+    /// What the QP completed in some intervals over its share.
+    fn share(&self, qp: usize, intervals: Range<usize>) -> f64 {
+        let expected = self.expected(qp, &intervals);
+        let moved: f64 = self.messages[qp][intervals]
+            .iter()
+            .map(|&count| count as f64)
+            .sum();
+        if expected > 0.0 {
+            moved / expected
+        } else {
+            0.0
+        }
+    }
+
+    /// Messages of its share.
+    fn expected(&self, qp: usize, intervals: &Range<usize>) -> f64 {
+        self.rate * self.asked[qp] * self.seconds(intervals)
+    }
+
+    fn qp(&self, qp: usize) -> QpOverTime {
+        let active = 0..self.active[qp];
+        QpOverTime {
+            index: qp,
+            share: self.share(qp, active.clone()),
+            cells: active.map(|at| self.share(qp, at..at + 1)).collect(),
+            stall: self.stall(qp),
+        }
+    }
+
+    fn stall(&self, qp: usize) -> Option<Stall> {
+        let counts = &self.messages[qp][..self.active[qp]];
+        let mut from = 0;
+        let stretches = counts.chunk_by(|one, next| (*one == 0) == (*next == 0));
+        let still = stretches.filter_map(|stretch| {
+            let intervals = from..from + stretch.len();
+            from = intervals.end;
+            (stretch[0] == 0).then_some(intervals)
+        });
+        let longest = still.max_by(|a, b| self.seconds(a).total_cmp(&self.seconds(b)))?;
+        let completions = self.expected(qp, &longest) / self.messages_per_completion;
+        let others = (0..self.messages.len()).filter(|other| *other != qp);
+        let shares: Vec<f64> = others
+            .map(|other| self.share(other, longest.clone()))
+            .collect();
+        (completions >= COMPLETIONS_OF_STALL).then(|| Stall {
+            from_seconds: self.begin(longest.start),
+            to_seconds: self.begin(longest.end),
+            is_alone: shares.iter().sum::<f64>() >= 0.5 * shares.len() as f64,
+        })
+    }
+
+    /// Jain's index of an interval among the QPs that still had messages, without what chance explains.
+    fn jain(&self, interval: usize) -> f64 {
+        let active = (0..self.active.len()).filter(|qp| interval < self.active[*qp]);
+        let shares: Vec<f64> = active
+            .map(|qp| self.share(qp, interval..interval + 1))
+            .collect();
+        let count = shares.len() as f64;
+        // Of a QP with an even share.
+        let completions =
+            self.rate * self.seconds(&(interval..interval + 1)) / self.messages_per_completion;
+        let mean = shares.iter().sum::<f64>() / count;
+        if shares.len() < 2 || (mean == 0.0 && completions * count < COMPLETIONS_OF_STALL) {
+            return 1.0;
+        }
+        if mean == 0.0 {
+            return 0.0;
+        }
+        let squares = shares.iter().map(|share| share * share).sum::<f64>() / count;
+        let chance = VARIANCES_OF_CHANCE / (completions * mean);
+        1.0 / (1.0 + (squares / (mean * mean) - 1.0 - chance).max(0.0))
+    }
+}
+
+/// What each QP was to get over an even share.
+fn asked(settings: &Settings, qps: usize) -> Vec<f64> {
+    let Some(weights) = &settings.qp_weights else {
+        return vec![1.0; qps];
+    };
+    let sum: f64 = weights.groups().map(|(_, weight)| f64::from(weight)).sum();
+    let of_group = |(count, weight): (u32, u32)| {
+        let each = f64::from(weight) / sum / f64::from(count) * qps as f64;
+        std::iter::repeat_n(each, count as usize)
+    };
+    let mut asked: Vec<f64> = weights.groups().flat_map(of_group).take(qps).collect();
+    asked.resize(qps, 1.0);
+    asked
+}
+
+#[cfg(test)]
+#[path = "evenness_tests.rs"]
+mod tests;

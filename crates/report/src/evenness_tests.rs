@@ -1,0 +1,162 @@
+//! Made-up runs whose stalls and shares are known.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Intervals of 40 ms.
+fn flow(messages: Vec<Vec<u64>>) -> FlowResult {
+    let intervals = messages.first().map_or(0, Vec::len);
+    FlowResult {
+        qp_timeline: Some(QpTimeline {
+            interval_seconds: 0.04,
+            at_seconds: (1..=intervals).map(|end| end as f64 * 0.04).collect(),
+            messages,
+        }),
+        ..FlowResult::default()
+    }
+}
+
+fn settings(flags: &[(&str, &str)]) -> Settings {
+    let mut settings = Settings::from([("qps", "4"), ("duration", "1"), ("signal-every", "1")]);
+    for (flag, text) in flags {
+        let row = Settings::row(flag).unwrap();
+        row.read(&mut settings, text).unwrap();
+    }
+    settings
+}
+
+fn over_time(messages: Vec<Vec<u64>>, flags: &[(&str, &str)]) -> OverTime {
+    OverTime::of(&flow(messages), &settings(flags)).unwrap()
+}
+
+fn even() -> Vec<Vec<u64>> {
+    vec![vec![100; 25]; 4]
+}
+
+#[test]
+fn even_qps_are_not_uneven() {
+    let told = over_time(even(), &[]);
+    assert!(!told.is_uneven());
+    assert!((told.jain - 1.0).abs() < 1e-9, "{}", told.jain);
+    assert!((told.qps[3].cells[24] - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_qp_that_stands_still_alone_is_found_with_its_time() {
+    let mut messages = even();
+    messages[2][10..13].fill(0);
+    let told = over_time(messages, &[]);
+    assert!(told.is_uneven());
+    let worst = told.worst_first()[0];
+    let stall = worst.stall.unwrap();
+    assert_eq!(worst.index, 2);
+    assert!((stall.from_seconds - 0.4).abs() < 1e-9 && (stall.seconds() - 0.12).abs() < 1e-9);
+    assert!(stall.is_alone);
+    assert!(told.qps[1].stall.is_none());
+}
+
+#[test]
+fn a_stall_of_all_is_no_stall_of_one() {
+    let mut messages = even();
+    for qp in &mut messages {
+        qp[5] = 0;
+    }
+    let told = over_time(messages, &[]);
+    assert!(told.is_uneven());
+    assert!(
+        told.qps
+            .iter()
+            .all(|qp| qp.stall.is_some_and(|stall| !stall.is_alone))
+    );
+    assert!((told.jain - 24.0 / 25.0).abs() < 1e-9, "{}", told.jain);
+}
+
+#[test]
+fn a_qp_that_gets_half_is_uneven_unless_it_was_asked_for() {
+    let mut messages = even();
+    messages[0].fill(50);
+    let told = over_time(messages.clone(), &[]);
+    assert!(told.is_uneven());
+    assert_eq!(told.worst_first()[0].index, 0);
+    assert!((told.qps[0].share - 50.0 / 87.5).abs() < 1e-9);
+    let weights = [("spread", "round-robin"), ("qp-weights", "1:1,3:6")];
+    let told = over_time(messages, &weights);
+    assert!(!told.is_uneven(), "{told:?}");
+    assert!((told.qps[0].share - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn chance_and_groups_of_completions_are_not_uneven() {
+    // Few messages in each interval, by chance.
+    let mut rng = fastrand::Rng::with_seed(7);
+    let mut poisson = |mean: f64| {
+        let (mut count, mut product) = (0, rng.f64());
+        while product > (-mean).exp() {
+            product *= rng.f64();
+            count += 1;
+        }
+        count
+    };
+    for mean in [0.5, 4.0, 60.0] {
+        let row = |_| (0..128).map(|_| poisson(mean)).collect();
+        let messages: Vec<Vec<u64>> = (0..64).map(row).collect();
+        assert!(!over_time(messages, &[("qps", "64")]).is_uneven(), "{mean}");
+    }
+    // One completion for 64 messages.
+    let grouped = |qp: usize| {
+        (0..25)
+            .map(|at| if (at + qp) % 2 == 0 { 64 } else { 0 })
+            .collect()
+    };
+    let messages: Vec<Vec<u64>> = (0..4).map(grouped).collect();
+    assert!(over_time(messages.clone(), &[]).is_uneven());
+    assert!(!over_time(messages, &[("signal-every", "64")]).is_uneven());
+}
+
+#[test]
+fn a_qp_that_has_sent_all_its_messages_does_not_stand_still() {
+    let mut messages = even();
+    messages[0][20..].fill(0);
+    assert!(over_time(messages.clone(), &[]).is_uneven());
+    let counted = |messages| {
+        let settings = Settings::from([("qps", "4"), ("iters", "2000"), ("signal-every", "1")]);
+        OverTime::of(&flow(messages), &settings).unwrap()
+    };
+    let told = counted(messages.clone());
+    assert!(!told.is_uneven(), "{told:?}");
+    assert_eq!(told.qps[0].cells.len(), 20);
+    messages[0][5..8].fill(0);
+    assert!(counted(messages).qps[0].stall.is_some());
+}
+
+#[test]
+fn what_tells_nothing_is_left_out() {
+    let none = |messages| OverTime::of(&flow(messages), &settings(&[])).is_none();
+    assert!(none(vec![vec![5; 25]]), "one QP");
+    assert!(none(vec![vec![5; 7]; 2]), "few intervals");
+    assert!(none(vec![vec![0; 25]; 2]), "nothing moved");
+    assert!(none(vec![vec![5; 25], vec![5; 24]]), "a short row");
+    assert!(OverTime::of(&FlowResult::default(), &settings(&[])).is_none());
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_file_has_the_figures_are_numbers(
+        messages in prop::collection::vec(prop::collection::vec(0u64..1 << 60, 12), 0..5),
+        ends in prop::collection::vec(prop::num::f64::ANY, 12),
+        sorts in prop::bool::ANY,
+    ) {
+        let mut flow = flow(messages);
+        if let Some(timeline) = &mut flow.qp_timeline {
+            timeline.at_seconds = ends;
+            if sorts {
+                timeline.at_seconds.sort_by(f64::total_cmp);
+            }
+        }
+        if let Some(told) = OverTime::of(&flow, &settings(&[])) {
+            let cells = told.qps.iter().flat_map(|qp| &qp.cells);
+            prop_assert!(cells.chain([&told.jain]).all(|it| it.is_finite()), "{:?}", told);
+        }
+    }
+}
