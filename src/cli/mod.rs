@@ -21,6 +21,7 @@ mod mistyped;
 mod output;
 mod pager;
 mod perftest_options;
+mod pictures;
 pub mod plot;
 pub mod progress;
 mod racks;

@@ -4,15 +4,17 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::args::{PlotArgs, WhatArgs, WidthArg};
+use super::args::{FormatArg, PlotArgs, WhatArgs, WidthArg};
 use super::devices::print;
 use super::errors::{Failure, say};
+use super::pictures;
 use super::racks;
 use report::compare::{Comparison, Options, compare};
 use report::headlines::headlines;
 use report::plot::draw::Width;
 use report::plot::figures::nodes::Racks;
-use report::plot::folder::{self, FolderError};
+use report::plot::folder::{self, FolderError, Written};
+use report::plot::formats::Format;
 use report::plot::page::Page;
 use report::plot::{Sides, sections, sums, verdict};
 use report::results::load::{Found, Loaded, load};
@@ -35,8 +37,8 @@ struct Input {
 /// Draws.
 ///
 /// # Errors
-/// Bad input where a file that was named was refused or there is nothing to draw; failed where the folder cannot
-/// be written.
+/// Bad input where a file that was named was refused, there is nothing to draw, or the program for a format is missing; failed
+/// where the folder cannot be written.
 pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     if args.base.is_none() && args.what != WhatArgs::default() {
         return Err(Failure::bad_input(
@@ -44,6 +46,8 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         )
         .with_hint("add --base RESULT, or leave them out"));
     }
+    let formats = formats_of(&args.format);
+    pictures::check(&formats)?;
     let began = Instant::now();
     let input = read(&args.results);
     let base = args
@@ -104,11 +108,15 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         headlines: &headlines,
         left_out: &left_out,
     };
-    let width = match args.width {
-        WidthArg::Page => Width::Page,
-        WidthArg::Column => Width::Column,
+    let how = Written {
+        width: match args.width {
+            WidthArg::Page => Width::Page,
+            WidthArg::Column => Width::Column,
+        },
+        formats: &formats,
+        convert: &pictures::convert,
     };
-    let path = folder::write(&args.out, &page.html(), figures(), width)
+    let path = folder::write(&args.out, &page.html(), figures(), how)
         .map_err(|error| unwritten(&error))?;
     report(&path, figures().count(), cases)?;
     if named == 0 {
@@ -123,6 +131,15 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         "{named} {files} named refused, see above; the others are drawn"
     ))
     .with_hint("name only what is to be drawn"))
+}
+
+/// The formats besides SVG, each once.
+fn formats_of(asked: &[FormatArg]) -> Vec<Format> {
+    let is_asked = |format: &Format| match format {
+        Format::Pdf => asked.contains(&FormatArg::Pdf),
+        Format::Png => asked.contains(&FormatArg::Png),
+    };
+    Format::ALL.into_iter().filter(is_asked).collect()
 }
 
 /// Which rack each node is in, by the file that was named.
@@ -168,6 +185,7 @@ fn compare_with(
 fn unwritten(error: &FolderError) -> Failure {
     let is_bad_input = match error {
         FolderError::Foreign { .. } => true,
+        FolderError::Unconverted { .. } => false,
         FolderError::Write(error) => error.is_bad_input(),
     };
     Failure::told(error.to_string(), is_bad_input, None)

@@ -21,7 +21,7 @@ pub use doctor::DoctorArgs;
 pub use explain::ExplainArgs;
 pub use manual::{CompletionsArgs, ManArgs};
 pub use mesh::MeshArgs;
-pub use plot::{PlotArgs, WidthArg};
+pub use plot::{FormatArg, PlotArgs, WidthArg};
 pub use run::{AgainstArgs, OutputArgs, RunArgs, SearchArgs};
 pub use send::SendArgs;
 pub use serve::ServeArgs;

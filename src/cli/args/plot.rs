@@ -10,13 +10,14 @@ use super::shared::SpeechArgs;
 /// Examples below the help.
 const AFTER_HELP: &str = "\
 DIR then has index.html, one page with all figures and tables that needs no network, and each
-figure as an SVG file. Files there that are not rocebench's are left alone.
+figure as an SVG file, and as PDF or PNG if asked for. Files there that are not rocebench's are left
+alone.
 
 Examples:
   rocebench plot results -o plots
   rocebench plot results/rocebench-20261121T031008Z-30327.json -o plots
   rocebench plot results --base results/before.json -o plots
-  rocebench plot results --width column -o paper
+  rocebench plot results --width column --format pdf -o paper
 
 Exit codes: 0 drawn, 1 not written (a full disk), 2 bad input (what could be read is drawn).";
 
@@ -33,7 +34,19 @@ pub struct PlotArgs {
     /// Result file or folder to compare with
     #[arg(long, value_name = "RESULT")]
     pub base: Option<PathBuf>,
-    /// Width of the SVG files: page (7.5 in, both columns of a paper), or column (3.75 in)
+    /// Formats of the files of figures: svg, which is always written, pdf, png (300 dpi); pdf and png are made
+    /// by rsvg-convert
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "svg",
+        hide_possible_values = true,
+        help_heading = "Output"
+    )]
+    pub format: Vec<FormatArg>,
+    /// Width of these files: page (7.5 in, both columns of a paper), or column (3.75 in)
     #[arg(
         long,
         value_name = "WIDTH",
@@ -54,7 +67,18 @@ pub struct PlotArgs {
     pub speech: SpeechArgs,
 }
 
-/// How wide the SVG files are.
+/// A format of the files of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Vectors, for a browser.
+    Svg,
+    /// Vectors, for a paper.
+    Pdf,
+    /// Dots, for slides.
+    Png,
+}
+
+/// How wide the files of figures are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum WidthArg {
     /// As on the page.

@@ -1,24 +1,36 @@
-//! The folder with the page and its pictures in the width asked for. Files that are not rocebench's are not touched: neither replaced
-//! nor removed. It must not know what is in the pictures.
+//! The folder with the page and its pictures in the width and the formats asked for. Files that are not rocebench's are not
+//! touched: neither replaced nor removed. It must not know what is in the pictures.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::draw::{Width, as_file};
 use super::figure::Figure;
-use super::page::{FIGURES_NAME, GENERATOR};
+use super::formats::{Format, is_ours, marked_svg};
+use super::page::FIGURES_NAME;
 use crate::results::file::{WriteError, prepare_directory, write_whole};
 
 /// The page's name in its folder.
 pub const PAGE_NAME: &str = "index.html";
 
-/// How each picture begins, by which it is known as ours.
-const MARK: &str = "<!-- Drawn by rocebench";
-
-/// How much of a file is looked at to tell whose it is.
+/// How much of a page is looked at to tell whose it is.
 const BEGINNING_BYTES: u64 = 4096;
+
+/// Turns an SVG into the file of another format, or says why that is not possible and what to do.
+pub type Convert<'c> = dyn Fn(&str, Format) -> Result<Vec<u8>, String> + 'c;
+
+/// How pictures are written.
+#[derive(Clone, Copy)]
+pub struct Written<'w> {
+    /// How wide.
+    pub width: Width,
+    /// In which formats besides SVG.
+    pub formats: &'w [Format],
+    /// What makes them.
+    pub convert: &'w Convert<'w>,
+}
 
 /// The pictures or the page could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -29,57 +41,77 @@ pub enum FolderError {
         /// The file.
         path: PathBuf,
     },
+    /// A picture has not got its format.
+    #[error("cannot write {}: {reason}", path.display())]
+    Unconverted {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// The folder could not be made, or a file not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
 /// Writes the pictures, then the page, each whole or not at all; then removes the pictures of an earlier page of
-/// this folder that the new one does not have. Returns the page's path.
+/// this folder that were not written anew. Returns the page's path.
 ///
 /// # Errors
-/// When the folder or a file cannot be written, or a file in the way is not rocebench's. The earlier page is then
-/// still there, some pictures beside it may be new.
+/// When the folder or a file cannot be written, a file in the way is not rocebench's, or a picture cannot be converted. The
+/// earlier page is then still there, some pictures beside it may be new.
 pub fn write<'a>(
     folder: &Path,
     html: &str,
     figures: impl Iterator<Item = &'a Figure>,
-    width: Width,
+    how: Written<'_>,
 ) -> Result<PathBuf, FolderError> {
     prepare_directory(folder)?;
     let page = folder.join(PAGE_NAME);
-    let earlier = pictures_of_earlier_page(&page)?;
-    let pictures: Vec<(String, &Figure)> = figures
-        .map(|figure| (format!("{}.svg", figure.id), figure))
+    let earlier = ids_of_earlier_page(&page)?;
+    let figures: Vec<&Figure> = figures.collect();
+    let extensions = || how.formats.iter().map(|format| format.extension());
+    let names: BTreeSet<String> = (figures.iter())
+        .flat_map(|figure| {
+            let extensions = std::iter::once("svg").chain(extensions());
+            extensions.map(|extension| format!("{}.{extension}", figure.id))
+        })
         .collect();
-    for (name, _) in &pictures {
-        let path = folder.join(name);
-        if path.exists() && !begins_with(&path, MARK) {
+    for path in names.iter().map(|name| folder.join(name)) {
+        if path.exists() && !is_ours(&path) {
             return Err(FolderError::Foreign { path });
         }
     }
-    for (name, figure) in &pictures {
-        let svg = as_file(figure.picture(width));
-        write_whole(&folder.join(name), |out| picture(&svg, out))?;
+    // All of them before the first file is replaced.
+    let mut pictures: Vec<(PathBuf, Vec<u8>)> = Vec::with_capacity(names.len());
+    for figure in figures {
+        let svg = figure.picture(how.width);
+        let path = |extension| folder.join(format!("{}.{extension}", figure.id));
+        pictures.push((path("svg"), marked_svg(&as_file(svg)).into_bytes()));
+        for &format in how.formats {
+            let path = path(format.extension());
+            let unconverted = |reason| FolderError::Unconverted {
+                path: path.clone(),
+                reason,
+            };
+            let file = (how.convert)(svg, format).map_err(unconverted)?;
+            pictures.push((path, file));
+        }
+    }
+    for (path, file) in &pictures {
+        write_whole(path, |out| out.write_all(file))?;
     }
     write_whole(&page, |out| out.write_all(html.as_bytes()))?;
-    let new: BTreeSet<&str> = pictures.iter().map(|(name, _)| name.as_str()).collect();
-    for name in earlier.iter().filter(|name| !new.contains(name.as_str())) {
+    let all = || std::iter::once("svg").chain(Format::ALL.map(Format::extension));
+    let earlier = (earlier.iter()).flat_map(|id| all().map(move |it| format!("{id}.{it}")));
+    for name in earlier.filter(|name| !names.contains(name)) {
         let path = folder.join(name);
-        if begins_with(&path, MARK) {
+        if is_ours(&path) {
             // One picture too many does no harm.
             let _ = fs::remove_file(path);
         }
     }
     Ok(page)
-}
-
-/// The SVG with the mark, which must stand behind an XML declaration.
-fn picture(svg: &str, out: &mut dyn io::Write) -> io::Result<()> {
-    let root = svg.find("<svg").unwrap_or(0);
-    let (before, root) = svg.split_at(root);
-    writeln!(out, "{before}{MARK}: {GENERATOR} -->")?;
-    writeln!(out, "{}", root.trim_end())
 }
 
 fn beginning(path: &Path) -> Option<String> {
@@ -92,16 +124,13 @@ fn beginning(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn begins_with(path: &Path, mark: &str) -> bool {
-    beginning(path).is_some_and(|text| text.contains(mark))
-}
-
-/// Names of the pictures that the page of an earlier run lists; none without a page.
-fn pictures_of_earlier_page(page: &Path) -> Result<Vec<String>, FolderError> {
+/// Names of the figures that the page of an earlier run lists; none without a page.
+fn ids_of_earlier_page(page: &Path) -> Result<Vec<String>, FolderError> {
     if !page.exists() {
         return Ok(Vec::new());
     }
-    if !begins_with(page, "name=\"generator\" content=\"rocebench") {
+    let mark = "name=\"generator\" content=\"rocebench";
+    if !beginning(page).is_some_and(|text| text.contains(mark)) {
         return Err(FolderError::Foreign {
             path: page.to_owned(),
         });
@@ -119,7 +148,7 @@ fn pictures_of_earlier_page(page: &Path) -> Result<Vec<String>, FolderError> {
     Ok(list
         .split_whitespace()
         .filter(is_id)
-        .map(|id| format!("{id}.svg"))
+        .map(str::to_owned)
         .collect())
 }
 
@@ -150,6 +179,15 @@ mod tests {
     }
 
     fn plot(folder: &Path, ids: &[&str]) -> Result<PathBuf, FolderError> {
+        plot_in(folder, ids, &[], &|_, _| Err("not asked for".to_owned()))
+    }
+
+    fn plot_in(
+        folder: &Path,
+        ids: &[&str],
+        formats: &[Format],
+        convert: &Convert<'_>,
+    ) -> Result<PathBuf, FolderError> {
         let sections = [section(ids)];
         let page = Page {
             results: &[],
@@ -160,7 +198,12 @@ mod tests {
             left_out: &[],
         };
         let figures = sections[0].figures.iter();
-        write(folder, &page.html(), figures, Width::Page)
+        let how = Written {
+            width: Width::Page,
+            formats,
+            convert,
+        };
+        write(folder, &page.html(), figures, how)
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -191,6 +234,44 @@ mod tests {
             picture.starts_with("<?xml version=\"1.0\"?>\n<!-- Drawn by rocebench"),
             "{picture}"
         );
+    }
+
+    #[test]
+    fn each_picture_has_the_formats_asked_for_and_no_older_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path();
+        let file = |_: &str, format: Format| {
+            let made = match format {
+                Format::Pdf => b"%PDF-1.5\nstartxref\n".to_vec(),
+                Format::Png => [&b"\x89PNG\r\n\x1a\n"[..], &[0; 25]].concat(),
+            };
+            Ok(format.marked(&made).unwrap())
+        };
+        plot_in(folder, &["a", "b"], &Format::ALL, &file).unwrap();
+        let of = |id: &str| ["pdf", "png", "svg"].map(|it| format!("{id}.{it}"));
+        let all = [&of("a")[..], &of("b"), &["index.html".to_owned()]].concat();
+        assert_eq!(names(folder), all);
+        let before = fs::read(folder.join("a.svg")).unwrap();
+        let failing = |_: &str, format| match format {
+            Format::Pdf => file("", format),
+            Format::Png => Err("it died; try again".to_owned()),
+        };
+        let error = plot_in(folder, &["a", "c"], &Format::ALL, &failing).unwrap_err();
+        let told = format!(
+            "cannot write {}: it died; try again",
+            folder.join("a.png").display()
+        );
+        assert_eq!(error.to_string(), told);
+        // Nothing was replaced or removed.
+        assert_eq!(names(folder), all);
+        assert_eq!(fs::read(folder.join("a.svg")).unwrap(), before);
+        plot_in(folder, &["a"], &[Format::Png], &file).unwrap();
+        assert_eq!(names(folder), ["a.png", "a.svg", "index.html"]);
+        fs::write(folder.join("a.pdf"), "mine").unwrap();
+        let error = plot_in(folder, &["a"], &[Format::Pdf], &file).unwrap_err();
+        assert!(matches!(error, FolderError::Foreign { .. }), "{error}");
+        plot(folder, &["c"]).unwrap();
+        assert_eq!(names(folder), ["a.pdf", "c.svg", "index.html"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod draw;
 pub mod figure;
 pub mod figures;
 pub mod folder;
+pub mod formats;
 pub mod median;
 pub mod page;
 pub mod section;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use settings::{Row, Settings, telling_apart};
 
 use super::model::{PerftestComparison, ResultFile};
-use super::number::digits;
+use super::number::{digits, time_text};
 use super::setting_words::cell;
 
 /// A cell without a figure.
@@ -96,31 +96,39 @@ fn line(out: &mut impl Write, cells: &[String], columns: &Columns, word: &str) -
     writeln!(out, "{line}{word}")
 }
 
-/// Unit for a person of a comparison's `metric`, and the factor into it.
-fn unit(metric: &str) -> (&str, f64) {
+/// The metric of latency, whose figures have a unit each.
+const LATENCY: &str = "latency_ns";
+
+/// What a comparison's `metric` is called.
+fn unit(metric: &str) -> &str {
     match metric {
-        "gbit_per_s" => ("Gb/s", 1.0),
-        "mmsg_per_s" => ("Mmsg/s", 1.0),
-        "latency_ns" => ("p50 µs", 1e-3),
-        other => (other, 1.0),
+        "gbit_per_s" => "Gb/s",
+        "mmsg_per_s" => "Mmsg/s",
+        LATENCY => "p50",
+        other => other,
+    }
+}
+
+fn figure(metric: &str, value: f64) -> String {
+    match metric {
+        LATENCY => time_text(value),
+        _ => format!("{value:.*}", digits(value)),
     }
 }
 
 /// Both figures of a pair as a person reads them.
 pub fn figures(metric: &str, rocebench: f64, perftest: f64) -> String {
-    let (unit, scale) = unit(metric);
-    let [own, theirs] = [rocebench, perftest]
-        .map(|figure| figure * scale)
-        .map(|figure| format!("{figure:.*}", digits(figure)));
-    format!("rocebench {own}, perftest {theirs} {unit}")
+    let [own, theirs] = [rocebench, perftest].map(|value| figure(metric, value));
+    match metric {
+        LATENCY => format!("{}: rocebench {own}, perftest {theirs}", unit(metric)),
+        _ => format!("rocebench {own}, perftest {theirs} {}", unit(metric)),
+    }
 }
 
 fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
-    let (unit, scale) = unit(&comparison.metric);
-    let figure = |value: Option<f64>| match value.map(|value| value * scale) {
-        Some(value) => format!("{value:.*}", digits(value)),
-        None => NONE.to_owned(),
-    };
+    let metric = &comparison.metric;
+    let figure =
+        |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), |value| figure(metric, value));
     let ratio = match (
         comparison.ratio,
         comparison.ratio_low,
@@ -137,7 +145,7 @@ fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
         all => format!("{counted} of {all}"),
     };
     [
-        unit.to_owned(),
+        unit(metric).to_owned(),
         figure(comparison.rocebench_median),
         figure(comparison.perftest_median),
         ratio,
@@ -176,7 +184,7 @@ mod tests {
     #[test]
     fn a_pair_reads_as_the_table_does() {
         let text = figures("latency_ns", 12_060.0, 9_110.0);
-        assert_eq!(text, "rocebench 12.060, perftest 9.110 p50 µs");
+        assert_eq!(text, "p50: rocebench 12.1 µs, perftest 9.11 µs");
     }
 
     #[test]

@@ -11,4 +11,4 @@ mod wrapped;
 
 pub use screen::{Mark, Screen};
 pub use shown::{MAX_CHARS, path, printable};
-pub use wrapped::wrapped;
+pub use wrapped::{unbroken, wrapped};

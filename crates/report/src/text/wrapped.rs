@@ -4,24 +4,35 @@
 /// more than it. A word that is longer alone stays whole.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     if text.chars().count() < columns {
-        return vec![text.to_owned()];
+        return vec![text.replace(NO_BREAK, " ")];
     }
     let start = text.len() - text.trim_start().len();
     let (mut lines, mut line) = (Vec::new(), " ".repeat(start));
     let mut width = start;
-    for word in text.split_whitespace() {
+    let text = unbroken(text);
+    let is_gap = |c: char| c.is_whitespace() && c != NO_BREAK;
+    for word in text.split(is_gap).filter(|word| !word.is_empty()) {
+        let word = word.replace(NO_BREAK, " ");
         let chars = word.chars().count();
         if width + chars >= columns && !line.trim().is_empty() {
             lines.push(line.trim_end().to_owned());
             width = start + 2;
             line = " ".repeat(width);
         }
-        line += word;
+        line += &word;
         line.push(' ');
         width += chars + 1;
     }
     lines.push(line.trim_end().to_owned());
     lines
+}
+
+/// A blank at which no line is broken.
+const NO_BREAK: char = '\u{a0}';
+
+/// The text with blanks before `%` at which no line is broken.
+pub fn unbroken(text: &str) -> String {
+    text.replace(" %", &format!("{NO_BREAK}%"))
 }
 
 #[cfg(test)]
@@ -35,5 +46,7 @@ mod tests {
         assert_eq!(wrapped("µµ µµ", 6), ["µµ µµ"]);
         assert_eq!(wrapped("overlong b", 3), ["overlong", "  b"]);
         assert_eq!(wrapped("", 5), [""]);
+        assert_eq!(wrapped("gains 9 % more", 9), ["gains", "  9 %", "  more"]);
+        assert_eq!(wrapped("a 9\u{a0}µs b", 6), ["a", "  9 µs", "  b"]);
     }
 }

@@ -172,24 +172,39 @@ impl Canvas {
         self.elements.push('\n');
     }
 
-    /// What is drawn until [`Canvas::end_series`] is of the series `name`, for a page that shows or hides it.
+    /// What is drawn until [`Canvas::end_group`] is of the series `name`, for a page that shows or hides it.
     pub fn begin_series(&mut self, name: &str) {
-        self.begin("rb-series", name);
+        self.begin(html! { g class="rb-series" data-series=(printable(name)) {} });
+    }
+
+    /// The same of its line, whose figures are `points`: x and y of each, for a page that tells them.
+    pub(super) fn begin_line(&mut self, name: &str, points: impl Iterator<Item = (f64, f64)>) {
+        let points: Vec<String> = (points.filter(|(x, y)| x.is_finite() && y.is_finite()))
+            .map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)))
+            .collect();
+        let points = points.join(",");
+        let name = printable(name);
+        self.begin(html! { g class="rb-series" data-series=(name) data-points=(points) {} });
     }
 
     /// The same of the entry of a legend.
     pub(super) fn begin_key(&mut self, name: &str) {
-        self.begin("rb-key", name);
+        self.begin(html! { g class="rb-key" data-series=(printable(name)) {} });
     }
 
-    fn begin(&mut self, class: &str, name: &str) {
-        let tag = html! { g class=(class) data-series=(printable(name)) {} }.into_string();
+    /// What is drawn until [`Canvas::end_group`] is the heading of a chart; headings are in the order of their charts.
+    pub fn begin_heading(&mut self, heading: &str) {
+        self.begin(html! { g class="rb-heading" data-heading=(printable(heading)) {} });
+    }
+
+    fn begin(&mut self, group: Markup) {
+        let tag = group.into_string();
         self.elements.push_str(tag.trim_end_matches("</g>"));
         self.elements.push('\n');
     }
 
-    /// The end of a series.
-    pub fn end_series(&mut self) {
+    /// The end of a series, a line, an entry or a heading.
+    pub fn end_group(&mut self) {
         self.elements.push_str("</g>\n");
     }
 
@@ -367,6 +382,11 @@ impl Canvas {
     }
 }
 
+/// A figure for a page that tells three digits of it.
+fn five_digits(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
+}
+
 /// A coordinate of a line with many points.
 fn px1(value: f64) -> String {
     let value = if value.is_finite() { value } else { 0.0 };
@@ -384,6 +404,18 @@ mod tests {
             .map(px)
             .to_vec();
         assert_eq!(told, ["1", "1.5", "2.35", "0", "0", "0"]);
+    }
+
+    #[test]
+    fn a_line_carries_its_figures() {
+        let mut canvas = Canvas::default();
+        let points = [(64.0, 1.0 / 3.0), (f64::NAN, 1.0), (65_536.0, 1.234_567e9)];
+        canvas.begin_line("a<b", points.into_iter());
+        canvas.end_group();
+        assert_eq!(
+            canvas.into_markup().into_string(),
+            "<g class=\"rb-series\" data-series=\"a&lt;b\" data-points=\"64 0.33333,65536 1234600000\">\n</g>\n"
+        );
     }
 
     #[test]

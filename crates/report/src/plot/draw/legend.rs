@@ -60,7 +60,7 @@ pub(super) fn draw(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &
                 Style::default(),
             );
         }
-        canvas.end_series();
+        canvas.end_group();
         x += entry + BETWEEN;
     }
     if keys.is_empty() { 0.0 } else { y + ROW - top }

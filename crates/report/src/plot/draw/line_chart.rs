@@ -96,7 +96,9 @@ impl LineChart {
             let is_short = width_px(name, SMALL_PX, false) <= frame.plot.width * LABEL_PART;
             let all = places(series);
             if let (Some(end), true, false) = (all.last(), is_short, name.is_empty()) {
+                canvas.begin_series(name);
                 labels.beside(canvas, *end, name, Style::default());
+                canvas.end_group();
             }
         }
     }
@@ -125,9 +127,14 @@ impl LineChart {
 impl Series {
     /// Draws the line into a chart.
     pub fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
-        canvas.begin_series(&self.name);
+        let within = frame.plot.x - 0.5..=frame.plot.right() + 0.5;
+        let points = self.points.iter().filter_map(|point| {
+            let x = frame.x(point.x).filter(|x| within.contains(x));
+            x.and(Some((point.x, point.y?)))
+        });
+        canvas.begin_line(&self.name, points);
         self.draw_parts(canvas, frame);
-        canvas.end_series();
+        canvas.end_group();
     }
 
     fn draw_parts(&self, canvas: &mut Canvas, frame: &AxisFrame) {

@@ -49,15 +49,18 @@ pub(super) fn places(sheet: &mut Sheet, headings: &[String], alone_px: f64) -> V
         let most = lines.iter().map(Vec::len).max().unwrap_or(0);
         let above = most as f64 * HEADING_PX + 2.0;
         let rects = sheet.take_beside(columns, above + height);
-        for (column, (lines, rect)) in lines.iter().zip(rects).enumerate() {
+        for (column, ((lines, heading), rect)) in lines.iter().zip(headings).zip(rects).enumerate()
+        {
             let style = Style {
                 bold: true,
                 ..Style::default()
             };
+            sheet.canvas.begin_heading(heading);
             for (line, text) in lines.iter().enumerate() {
                 let foot = rect.y + line as f64 * HEADING_PX + SMALL_PX * ASCENT;
                 sheet.canvas.text(rect.x, foot, text, style);
             }
+            sheet.canvas.end_group();
             places.push(Place {
                 area: Rect {
                     y: rect.y + above,

@@ -108,7 +108,7 @@ impl Loads<'_> {
                 self.mark(canvas, frame, &mut labels, line, point, line.look);
             }
             self.draw_closed(canvas, frame, &mut labels, line, line.look);
-            canvas.end_series();
+            canvas.end_group();
         }
         self.words(canvas, frame, &mut labels);
     }

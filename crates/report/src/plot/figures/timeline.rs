@@ -229,7 +229,7 @@ fn keys(joined: bool) -> Vec<Key> {
         Key {
             look: slowest_look(),
             mark: KeyMark::Marker,
-            label: "slowest interval".to_owned(),
+            label: SLOWEST.to_owned(),
         },
         Key {
             look: Look {
@@ -249,6 +249,9 @@ fn keys(joined: bool) -> Vec<Key> {
     }
     keys
 }
+
+/// The name of the slowest interval.
+const SLOWEST: &str = "slowest interval";
 
 fn slowest_look() -> Look {
     Look {
@@ -319,7 +322,9 @@ fn draw_run(sheet: &mut Sheet, place: &facets::Place, run: &Sampled<'_>) {
         && let (Some(x), Some(y)) = (frame.x(middle(&slowest)), frame.y(slowest.gbit_per_s))
     {
         let hint = format!("slowest: {} Gb/s", number::short(slowest.gbit_per_s));
+        canvas.begin_series(SLOWEST);
         canvas.marker((x, y), slowest_look(), Some(&hint));
+        canvas.end_group();
     }
 }
 

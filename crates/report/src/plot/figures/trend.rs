@@ -287,6 +287,7 @@ fn marks() -> Vec<Key> {
 impl Drawn<'_> {
     /// Rings around the points at which the metric stepped.
     fn mark(&self, canvas: &mut Canvas, frame: &AxisFrame, metric: Metric) {
+        canvas.begin_series(&self.name);
         for (place, step) in self.places.iter().zip(&self.steps) {
             let Some(step) = step.filter(|step| step.better.is_some()) else {
                 continue;
@@ -301,6 +302,7 @@ impl Drawn<'_> {
                 );
             }
         }
+        canvas.end_group();
     }
 }
 

@@ -1,199 +1,219 @@
-(function () {
-  "use strict";
+// Pictures that answer: figures where one points, a part made larger, lines on and off, and words that choose lines. All of it
+// by pointer and by keyboard.
 
-  // Pictures that answer: figures where one points, lines on and off, a part made larger, and words that choose lines.
-  var SVG = "http://www.w3.org/2000/svg";
-  function element(name, attributes, parent) {
-    var made = document.createElementNS(SVG, name);
-    Object.keys(attributes).forEach(function (key) { made.setAttribute(key, attributes[key]); });
-    parent.appendChild(made);
-    return made;
+function element(name, attributes, parent) {
+  var made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  Object.keys(attributes).forEach(function (key) { made.setAttribute(key, attributes[key]); });
+  parent.appendChild(made);
+  return made;
+}
+function near(one, other) { return Math.abs(one - other) < 3; }
+
+// The part of a picture that is shown: `scale` is 1 for all of it. Ticks that are out of sight are written at the edges.
+function zooming(svg, all) {
+  var whole = svg.viewBox.baseVal, frame = { width: whole.width, height: whole.height }, marks = null;
+  var zoom = { scale: 1, x: 0, y: 0 };
+  function label(x, y, anchor, text) {
+    var size = 12 * zoom.scale, halo = { class: "f-fg s-bg", "stroke-width": size / 3, "paint-order": "stroke" };
+    element("text", Object.assign(halo, { x: x, y: y, "text-anchor": anchor, "font-size": size }), marks).textContent = text;
   }
-  function number(value) {
-    if (value === 0) return "0";
-    var size = Math.floor(Math.log10(Math.abs(value)));
-    return size < -4 || size > 8 ? value.toExponential(2) : value.toFixed(Math.max(0, Math.min(6, 2 - size)));
+  function write(chart) {
+    var place = chart.place, scale = zoom.scale;
+    var left = Math.max(place.x, zoom.x), right = Math.min(place.x + place.width, zoom.x + frame.width * scale);
+    var top = Math.max(place.y, zoom.y), bottom = Math.min(place.y + place.height, zoom.y + frame.height * scale);
+    if (left >= right || top >= bottom) return;
+    var width = right - left, height = bottom - top;
+    if (zoom.x + frame.width * scale > left && zoom.x > place.x - 30)
+      ticks(chart.y, 1 - (bottom - place.y) / place.height, 1 - (top - place.y) / place.height, Math.max(2, height / (40 * scale)))
+        .forEach(function (tick) {
+          label(left + 4 * scale, place.y + place.height * (1 - tick.part) + 4 * scale, "start", tick.text);
+        });
+    if (zoom.y + frame.height * scale < place.y + place.height + 20)
+      ticks(chart.x, (left + Math.min(width / 4, 70 * scale) - place.x) / place.width, (right - place.x) / place.width, Math.max(2, width / (90 * scale)))
+        .forEach(function (tick) { label(place.x + place.width * tick.part, bottom - 4 * scale, "middle", tick.text); });
   }
-  function inUnits(value, units, step) {
-    var index = 0;
-    while (index < units.length - 1 && Math.abs(value) >= step) { value /= step; index += 1; }
-    return number(value) + "\u00a0" + units[index];
-  }
-  var WRITTEN = {
-    plain: number,
-    bytes: function (value) { return inUnits(Math.round(value), ["B", "KiB", "MiB", "GiB"], 1024); },
-    ns: function (value) { return inUnits(value, ["ns", "\u00b5s", "ms", "s"], 1000); },
-    share: function (value) { return number(value * 100) + "\u00a0%"; },
-    tail: function (value) { return "p" + Number((100 - 100 / value).toPrecision(value > 999 ? 7 : 4)); },
-    named: function () { return ""; }
+  // Shows a part around a point, within the picture.
+  zoom.to = function (x, y, scale) {
+    zoom.scale = Math.max(0.03, Math.min(1, scale));
+    var width = frame.width * zoom.scale, height = frame.height * zoom.scale;
+    zoom.x = Math.max(0, Math.min(frame.width - width, x - width / 2));
+    zoom.y = Math.max(0, Math.min(frame.height - height, y - height / 2));
+    svg.setAttribute("viewBox", [zoom.x, zoom.y, width, height].join(" "));
+    svg.classList.toggle("zoomed", zoom.scale < 1);
+    if (marks) marks.remove();
+    marks = element("g", { class: "rb-ticks", "aria-hidden": "true" }, svg);
+    if (zoom.scale < 1) all.forEach(write);
   };
+  zoom.part = function (from, to) {
+    var part = Math.max(Math.abs(to.x - from.x) / frame.width, Math.abs(to.y - from.y) / frame.height);
+    if (part > zoom.scale / 40) zoom.to((from.x + to.x) / 2, (from.y + to.y) / 2, part);
+  };
+  zoom.middle = function () { return { x: zoom.x + frame.width * zoom.scale / 2, y: zoom.y + frame.height * zoom.scale / 2 }; };
+  return zoom;
+}
 
-  // An axis: kind, ends, unit and title, as the picture has them.
-  function axis(text) {
-    var parts = text.split(" ");
-    return { log: parts[0] === "log", min: Number(parts[1]), max: Number(parts[2]), unit: parts[3], title: parts.slice(4).join(" ") };
+// The cross-hair: a place in a chart, and the figures of all lines there.
+function crossHair(picture, svg, zoom) {
+  var tip = document.createElement("div"), mark = null, hair = { chart: null, x: 0 };
+  tip.className = "tip";
+  tip.hidden = true;
+  picture.appendChild(tip);
+  function add(kind, text) {
+    var row = document.createElement(kind);
+    row.textContent = text;
+    tip.appendChild(row);
   }
-  function valueAt(of, part) {
-    if (!of.log) return of.min + (of.max - of.min) * part;
-    return of.min * Math.pow(of.max / of.min, part);
-  }
-  function written(of, part) { return WRITTEN[of.unit](valueAt(of, part)); }
-
-  function box(rect) {
-    var of = function (name) { return Number(rect.getAttribute(name)); };
-    return { x: of("x"), y: of("y"), width: of("width"), height: of("height") };
-  }
-  function inside(place, x, y) {
-    return x >= place.x && x <= place.x + place.width && y >= place.y && y <= place.y + place.height;
-  }
-  // The charts of a picture, each with its lines: names and the places of their points.
-  function charts(svg) {
-    var bold = Array.from(svg.querySelectorAll("text[font-weight=bold]"));
-    var all = Array.from(svg.querySelectorAll(".rb-plot")).map(function (rect) {
-      var place = box(rect);
-      var heading = bold.filter(function (text) {
-        var above = place.y - Number(text.getAttribute("y")), left = place.x - Number(text.getAttribute("x"));
-        return above > 0 && above < 50 && left > -1 && left < 120;
-      }).pop();
-      return { place: place, x: axis(rect.dataset.x), y: axis(rect.dataset.y), heading: heading ? heading.textContent : "", lines: [] };
-    });
-    svg.querySelectorAll(".rb-series").forEach(function (series) {
-      Array.from(series.children).forEach(function (path) {
-        var data = path.getAttribute("d") || "";
-        if (path.getAttribute("fill") !== "none" || path.getAttribute("stroke-width") !== "2" || /[^ML0-9. -]/.test(data)) return;
-        var points = data.slice(1).split(/[ML]/).map(function (pair) { return pair.split(" ").map(Number); });
-        var chart = all.find(function (chart) { return inside(chart.place, points[0][0], points[0][1]); }) ||
-          all.find(function (chart) { return inside(chart.place, points[0][0] + 1, points[0][1] + 1); });
-        if (chart) chart.lines.push({ series: series, colour: path.getAttribute("class"), points: points });
-      });
-    });
-    return all;
-  }
-  function nearest(points, x) {
-    return points.reduce(function (best, point) { return Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best; });
-  }
-
-  function alive(picture, svg) {
-    var all = null, mark = null, whole = svg.getAttribute("viewBox"), from = null;
-    var tip = document.createElement("div");
-    tip.className = "tip";
+  hair.clear = function () {
     tip.hidden = true;
-    picture.appendChild(tip);
-    function clear() {
-      tip.hidden = true;
-      if (mark) mark.remove();
-      mark = null;
-    }
-    function at(event) {
-      var point = new DOMPoint(event.clientX, event.clientY);
-      return point.matrixTransform(svg.getScreenCTM().inverse());
-    }
-    function show(event) {
-      clear();
-      if (!all) all = charts(svg);
-      var here = at(event);
-      var chart = all.find(function (chart) { return inside(chart.place, here.x, here.y); });
-      if (!chart) return;
-      var found = chart.lines.filter(function (line) { return !line.series.classList.contains("off"); }).map(function (line) {
-        return { line: line, point: nearest(line.points, here.x) };
-      });
-      if (!found.length) return;
-      var x = found.reduce(function (best, one) { return Math.abs(one.point[0] - here.x) < Math.abs(best - here.x) ? one.point[0] : best; }, Infinity);
-      found = found.filter(function (one) { return Math.abs(one.point[0] - x) < 3; });
-      var place = chart.place;
-      mark = element("g", { class: "rb-hover", "aria-hidden": "true" }, svg);
-      element("path", { d: "M" + x + " " + place.y + "v" + place.height, class: "s-rule", fill: "none" }, mark);
-      tip.textContent = "";
-      var head = document.createElement("b");
-      head.textContent = written(chart.x, (x - place.x) / place.width) || chart.heading;
-      tip.appendChild(head);
-      found.sort(function (a, b) { return a.point[1] - b.point[1]; }).forEach(function (one) {
-        element("circle", { cx: x, cy: one.point[1], r: 4, class: one.line.colour, fill: "none", "stroke-width": 2 }, mark);
-        var row = document.createElement("div");
-        row.textContent = one.line.series.dataset.series + ": " + written(chart.y, 1 - (one.point[1] - place.y) / place.height);
-        tip.appendChild(row);
-      });
-      var frame = picture.getBoundingClientRect();
-      tip.hidden = false;
-      var left = event.clientX - frame.left + 14;
-      tip.style.left = Math.max(0, left + tip.offsetWidth > frame.width ? left - tip.offsetWidth - 28 : left) + "px";
-      tip.style.top = Math.max(0, event.clientY - frame.top + 14) + "px";
-    }
+    if (mark) mark.remove();
+    mark = hair.chart = null;
+  };
+  // Points of the lines that are shown.
+  hair.points = function (chart) {
+    var found = [];
+    chart.lines.forEach(function (line) {
+      if (!line.series.closest(".off")) line.points.forEach(function (point) { found.push({ line: line, point: point }); });
+    });
+    return found;
+  };
+  // Goes to the points nearest to `x`; the tip stands at `at`, in pixels of the window, or at the cross-hair.
+  hair.go = function (chart, x, at) {
+    hair.clear();
+    var found = hair.points(chart), place = chart.place;
+    if (!found.length) return;
+    var to = found.reduce(function (best, one) { return Math.abs(one.point.x - x) < Math.abs(best.point.x - x) ? one : best; }).point;
+    hair.chart = chart;
+    hair.x = to.x;
+    found = found.filter(function (one) { return near(one.point.x, to.x); });
+    mark = element("g", { class: "rb-hover", "aria-hidden": "true" }, svg);
+    element("path", { d: "M" + to.x + " " + place.y + "v" + place.height, class: "s-rule", fill: "none", "stroke-width": zoom.scale }, mark);
+    tip.textContent = "";
+    tip.setAttribute("aria-live", at ? "off" : "polite");
+    add("b", WRITTEN[chart.x.unit](to.values[0]) || chart.heading);
+    found.sort(function (a, b) { return a.point.y - b.point.y; }).forEach(function (one) {
+      element("circle", { cx: one.point.x, cy: one.point.y, r: 4 * zoom.scale, class: one.line.colour, fill: "none", "stroke-width": 2 * zoom.scale }, mark);
+      add("div", one.line.series.dataset.series + ": " + WRITTEN[chart.y.unit](one.point.values[1]));
+    });
+    tip.hidden = false;
+    at = at || new DOMPoint(to.x, found[0].point.y).matrixTransform(svg.getScreenCTM());
+    var frame = picture.getBoundingClientRect(), left = at.x - frame.left + 14;
+    tip.style.left = Math.max(0, left + tip.offsetWidth > frame.width ? left - tip.offsetWidth - 28 : left) + "px";
+    tip.style.top = Math.max(0, at.y - frame.top + 14) + "px";
+  };
+  // Goes so many points on, or to the chart so many on.
+  hair.step = function (by) {
+    var xs = [];
+    hair.points(hair.chart).map(function (one) { return one.point.x; }).sort(function (a, b) { return a - b; })
+      .forEach(function (x) { if (!xs.length || !near(xs[xs.length - 1], x)) xs.push(x); });
+    var now = xs.findIndex(function (x) { return near(x, hair.x); });
+    hair.go(hair.chart, xs[Math.max(0, Math.min(xs.length - 1, now + by))]);
+  };
+  return hair;
+}
 
-    // A part that was dragged over is shown alone; a double click shows all again.
-    svg.addEventListener("pointerdown", function (event) { from = event.button === 0 && event.pointerType === "mouse" ? at(event) : null; });
-    svg.addEventListener("pointerup", function (event) {
-      if (!from) return;
-      var to = at(event), width = Math.abs(to.x - from.x), height = Math.abs(to.y - from.y);
-      var frame = svg.viewBox.baseVal;
-      if (width > frame.width / 40 && height > frame.height / 40) {
-        clear();
-        svg.setAttribute("viewBox", [Math.min(from.x, to.x), Math.min(from.y, to.y), width, height].join(" "));
-        svg.classList.add("zoomed");
-      }
-      from = null;
-    });
-    svg.addEventListener("dblclick", function () {
-      svg.setAttribute("viewBox", whole);
-      svg.classList.remove("zoomed");
-    });
-    svg.addEventListener("pointermove", show);
-    svg.addEventListener("pointerleave", clear);
-
-    // Entries of the legend show and hide their lines.
-    svg.querySelectorAll(".rb-key").forEach(function (key) {
-      var name = key.dataset.series;
-      var own = Array.from(svg.querySelectorAll(".rb-series")).filter(function (series) {
-        return series.dataset.series === name || series.dataset.series.indexOf(name + ", p") === 0;
-      });
-      if (!own.length) return;
-      key.setAttribute("role", "button");
-      key.setAttribute("tabindex", "0");
-      key.setAttribute("aria-pressed", "true");
-      svg.setAttribute("role", "group");
-      function turn() {
-        var off = key.classList.toggle("off");
-        key.setAttribute("aria-pressed", String(!off));
-        own.forEach(function (series) { series.classList.toggle("off", off); });
-      }
-      key.addEventListener("click", turn);
-      key.addEventListener("keydown", function (event) {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        turn();
-      });
-    });
+function alive(picture, svg) {
+  var all = charts(svg), zoom = zooming(svg, all), hair = crossHair(picture, svg, zoom), from = null;
+  function at(event) {
+    return new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
   }
-  document.querySelectorAll(".picture > div").forEach(function (picture) {
-    var svg = picture.querySelector("svg");
-    if (svg) alive(picture, svg);
+  svg.addEventListener("pointerdown", function (event) { from = event.button === 0 && event.pointerType === "mouse" ? at(event) : null; });
+  svg.addEventListener("pointerup", function (event) {
+    if (!from) return;
+    hair.clear();
+    zoom.part(from, at(event));
+    from = null;
+  });
+  svg.addEventListener("dblclick", function () { zoom.to(0, 0, 1); });
+  svg.addEventListener("pointermove", function (event) {
+    var here = at(event);
+    var chart = all.find(function (chart) { return inside(chart.place, here.x, here.y); });
+    if (chart) hair.go(chart, here.x, { x: event.clientX, y: event.clientY });
+    else hair.clear();
+  });
+  svg.addEventListener("pointerleave", hair.clear);
+
+  // Entries of the legend show and hide their lines.
+  svg.querySelectorAll(".rb-key").forEach(function (key) {
+    var name = key.dataset.series;
+    var own = Array.from(svg.querySelectorAll(".rb-series")).filter(function (series) {
+      return series.dataset.series === name || series.dataset.series.indexOf(name + ", p") === 0;
+    });
+    if (!own.length) return;
+    key.setAttribute("role", "button");
+    key.setAttribute("tabindex", "0");
+    key.setAttribute("aria-pressed", "true");
+    svg.setAttribute("role", "group");
+    function turn() {
+      var off = key.classList.toggle("off");
+      key.setAttribute("aria-pressed", String(!off));
+      own.forEach(function (series) { series.classList.toggle("off", off); });
+    }
+    key.addEventListener("click", turn);
+    key.addEventListener("keydown", function (event) {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      turn();
+    });
   });
 
-  // Words that choose: lines whose names, chart or figure have them all, and rows of all tables.
-  var choice = document.querySelector(".choose");
-  if (choice) {
-    var input = choice.querySelector("input"), output = choice.querySelector("output");
-    choice.hidden = false;
-    input.addEventListener("input", function () {
-      var words = input.value.toLowerCase().split(/\s+/).filter(Boolean), shown = 0;
-      var has = function (text) {
-        text = text.toLowerCase();
-        return words.every(function (word) { return text.indexOf(word) >= 0; });
-      };
-      document.querySelectorAll(".picture svg").forEach(function (svg) {
-        var of = svg.closest("figure").querySelector("figcaption .hidden");
-        charts(svg).forEach(function (chart) {
-          chart.lines.forEach(function (line) {
-            var text = [line.series.dataset.series, chart.heading, of ? of.textContent : ""].join(" ");
-            line.series.classList.toggle("dim", !has(text));
-          });
-        });
-      });
-      document.querySelectorAll("#cases-table tbody tr").forEach(function (row) {
-        row.hidden = !has(row.textContent);
-        if (!row.hidden) shown += 1;
-      });
-      output.textContent = words.length ? shown + " cases" : "";
-    });
+  // The keys of a picture that has points.
+  var told = all.filter(function (chart) { return chart.lines.length; });
+  if (!told.length) return;
+  svg.setAttribute("role", "group");
+  svg.setAttribute("tabindex", "0");
+  function enlarge(by) {
+    var around = zoom.middle(), chart = hair.chart;
+    if (chart) around = { x: hair.x, y: hair.points(chart).find(function (one) { return near(one.point.x, hair.x); }).point.y };
+    zoom.to(around.x, around.y, zoom.scale * by);
+    if (chart) hair.go(chart, hair.x);
   }
-})();
+  function toPoint(by) {
+    if (hair.chart) hair.step(by);
+    else hair.go(told[0], told[0].place.x + (by > 0 ? 0 : told[0].place.width));
+  }
+  function toChart(by) {
+    var next = told[told.indexOf(hair.chart) + by];
+    if (next) hair.go(next, next.place.x);
+  }
+  var KEYS = {
+    ArrowRight: function () { toPoint(1); },
+    ArrowLeft: function () { toPoint(-1); },
+    ArrowDown: function () { toChart(1); },
+    ArrowUp: function () { toChart(-1); },
+    "+": function () { enlarge(1 / 1.5); },
+    "=": function () { enlarge(1 / 1.5); },
+    "-": function () { enlarge(1.5); },
+    Escape: function () { hair.clear(); zoom.to(0, 0, 1); }
+  };
+  svg.addEventListener("keydown", function (event) {
+    if (event.target !== svg || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+    event.preventDefault();
+    KEYS[event.key]();
+  });
+  svg.addEventListener("blur", hair.clear);
+}
+document.querySelectorAll(".picture > div").forEach(function (picture) {
+  var svg = picture.querySelector("svg");
+  if (svg) alive(picture, svg);
+});
+document.querySelector(".how").hidden = false;
+
+// Words that choose: lines whose names, chart or figure have them all, and rows of all cases.
+var choice = document.querySelector(".choose");
+choice.hidden = false;
+choice.querySelector("input").addEventListener("input", function () {
+  var words = wordsOf(this);
+  document.querySelectorAll(".picture svg").forEach(function (svg) {
+    var subtitle = svg.closest("figure").querySelector("figcaption .hidden").textContent;
+    charts(svg).forEach(function (chart) {
+      chart.series.forEach(function (series) {
+        // A part that contains others is lit where one of them is.
+        var parts = [series].concat(Array.from(series.querySelectorAll(".rb-series")));
+        var lit = parts.some(function (part) { return has([part.dataset.series, chart.heading, subtitle].join(" "), words); });
+        series.classList.toggle("dim", !lit);
+      });
+    });
+  });
+  var shown = filterRows(document.getElementById("cases-table"), words);
+  choice.querySelector("output").textContent = words.length ? shown + " cases" : "";
+});

@@ -15,10 +15,18 @@ use super::draw::palette;
 use super::figure::{Figure, Table};
 use super::section::Section;
 use crate::results::load::Loaded;
+use crate::text::unbroken;
 
 const STYLE: &str = include_str!("style.css");
-/// Tables and paper, then figures.
-const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("figures.js"));
+/// One scope, in which nothing is seen from outside.
+const SCRIPT: &str = concat!(
+    "(function () {\n\"use strict\";\n",
+    include_str!("words.js"),
+    include_str!("tables.js"),
+    include_str!("charts.js"),
+    include_str!("figures.js"),
+    "})();\n"
+);
 
 /// Reasons why something is left out that are not folded.
 const SHOWN_REASONS: usize = 8;
@@ -78,7 +86,7 @@ impl Page<'_> {
                     header {
                         h1 { "rocebench: " (title) }
                         @if !self.headlines.is_empty() {
-                            ul.answers { @for sentence in self.headlines { li { (sentence) } } }
+                            ul.answers { @for sentence in self.headlines { li { (unbroken(sentence)) } } }
                         }
                         (self.software_note())
                         (colour_choice())
@@ -86,6 +94,11 @@ impl Page<'_> {
                         p.choose hidden {
                             label { "Lines and cases with " input type="search" placeholder="read 4 QPs"; }
                             " " output {}
+                        }
+                        p.how hidden {
+                            "Point at a chart to read its figures; drag over a part to enlarge it, double-click to show all. "
+                            "By keyboard: Tab to a chart, ← and → for its points, ↑ and ↓ for other charts of the figure, "
+                            "+ and − to enlarge and reduce, Esc to show all."
                         }
                         (self.contents())
                     }
@@ -252,7 +265,7 @@ fn show(section: &Section) -> Markup {
         section aria-labelledby=(section.id) {
             h2 #(section.id) { (section.heading) }
             @if !section.sentences.is_empty() {
-                ul.answers { @for sentence in &section.sentences { li { (sentence) } } }
+                ul.answers { @for sentence in &section.sentences { li { (unbroken(sentence)) } } }
             }
             p { (section.intro) }
             @for figure in &section.figures { (show_figure(figure)) }

@@ -53,6 +53,12 @@ struct Side {
     medians: Vec<Option<f64>>,
 }
 
+impl Side {
+    fn label(&self) -> String {
+        format!("median of the flows {}", self.name)
+    }
+}
+
 impl Strip<'_> {
     fn new<'s>(
         subject: &'s Subject<'s>,
@@ -105,7 +111,7 @@ impl Strip<'_> {
         let keys = self.sides.iter().map(|side| Key {
             look: side.look,
             mark: KeyMark::Marker,
-            label: format!("median of the flows {}", side.name),
+            label: side.label(),
         });
         let rule = Key {
             look: Look::of_rule(1),
@@ -166,6 +172,7 @@ impl Strip<'_> {
 
     fn points(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         for (number, side) in self.sides.iter().enumerate() {
+            canvas.begin_series(&side.label());
             for (place, value) in side.medians.iter().enumerate() {
                 let (Some(at), Some(value)) = (self.place(frame, number, place), value) else {
                     continue;
@@ -179,6 +186,7 @@ impl Strip<'_> {
                 );
                 canvas.marker(at, side.look, Some(&hint));
             }
+            canvas.end_group();
         }
         let mut labels = Labels::within(frame.plot);
         for (number, place) in self.marked() {

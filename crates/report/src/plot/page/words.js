@@ -1,0 +1,20 @@
+// Words that choose, and rows that have them all. They must not know what is chosen.
+
+function wordsOf(input) { return input.value.toLowerCase().split(/\s+/).filter(Boolean); }
+
+// A number is a whole one: 4 is not in 64 or 0.4.
+function has(text, words) {
+  text = text.toLowerCase();
+  var numbers = text.match(/[0-9]+(\.[0-9]+)?/g) || [];
+  return words.every(function (word) {
+    return /^[0-9.]+$/.test(word) ? numbers.indexOf(word) >= 0 : text.indexOf(word) >= 0;
+  });
+}
+function filterRows(table, words) {
+  var shown = 0;
+  Array.from(table.tBodies[0].rows).forEach(function (row) {
+    row.hidden = !has(Array.from(row.cells, function (cell) { return cell.textContent; }).join(" "), words);
+    if (!row.hidden) shown += 1;
+  });
+  return shown;
+}
