@@ -26,13 +26,15 @@ const MANY: [&str; 10] = [
 ];
 
 #[test]
-fn every_operation() {
+fn every_operation_on_every_kind_of_cq() {
     let server = Server::start();
     let matrix = [
         "--op",
         "send,write,read",
+        "--cq",
+        "shared,per-worker,per-qp",
         "-q",
-        "1,16",
+        "16",
         "-s",
         "16K",
         "--workers",
@@ -43,7 +45,7 @@ fn every_operation() {
     ];
     let ended = server.sweep(&[&CM[..], &matrix, &how].concat()).exits(0);
     let result = check::complete(&ended);
-    assert_eq!(result.cases.len(), 6);
+    assert_eq!(result.cases.len(), 9);
     for case in &result.cases {
         assert_eq!(case.config.connect, ConnectMode::Cm);
         assert!(case.id.ends_with("-cm"), "{}", case.id);

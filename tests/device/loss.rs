@@ -41,3 +41,26 @@ fn one_percent_of_loss_corrupts_nothing() {
         .count();
     assert!(lost > 0, "nothing was lost, so nothing was tested");
 }
+
+/// Messages of which a packet is lost are counted, and what arrives is right. Over UC only sends: after a lost packet of a
+/// WRITE the driver takes no more WRITEs (docs/lab.md).
+#[test]
+fn unreliable_services_count_what_is_lost() {
+    let server = Server::start();
+    for words in [
+        "--service uc --op send,send-imm -s 16K -m 1024 -n 40",
+        "--service ud --op send -s 2K -n 300",
+    ] {
+        let loss = [Loss::of_all("v0", "5%"), Loss::of_all("v1", "5%")];
+        let words = format!("{words} -q 2 -t 8 -r 64 --verify --warmup 0");
+        let all: Vec<&str> = words.split(' ').collect();
+        let ended = server.sweep(&all);
+        drop(loss);
+        for case in check::complete(&ended.exits(0)).cases {
+            let delivery = case.runs[0].flows[0].delivery.as_ref();
+            let lost = delivery.map(|it| it.lost);
+            assert!(lost > Some(0), "{}: {delivery:?}", case.id);
+        }
+    }
+    server.end();
+}

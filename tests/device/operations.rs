@@ -1,5 +1,6 @@
 //! Every operation on every kind of CQ, checked byte by byte, with every figure of the result accounted for.
 
+use report::results::model::{CaseResult, ResultFile};
 use settings::PollMode;
 
 use crate::lab::program::sweep;
@@ -25,13 +26,61 @@ fn all_ops(server: &Server, cases: usize, more: &[&str]) {
     }
 }
 
+/// A sweep of so many cases, all complete and right.
+#[track_caller]
+fn cases(server: &Server, words: &str, count: usize) -> ResultFile {
+    let all: Vec<&str> = words.split(' ').collect();
+    let result = check::complete(&server.sweep(&all).exits(0));
+    assert_eq!(result.cases.len(), count, "{words}");
+    result
+}
+
 #[test]
 fn atomic_operations_on_one_word() {
     let server = Server::start();
     let words =
         "--op fetch-add,compare-swap --atomic-target shared -q 4 -n 33 --verify --warmup 0 -t 16";
-    let ended = server.sweep(&words.split(' ').collect::<Vec<_>>()).exits(0);
-    assert_eq!(check::complete(&ended).cases.len(), 2);
+    cases(&server, words, 2);
+    server.end();
+}
+
+/// More QPs than in every cell, and counts that no depth divides.
+#[test]
+fn small_messages_by_count() {
+    let server = Server::start();
+    let how = "--op send,write,read --workers 2 -s 64 --verify --warmup 0";
+    for (words, count) in [
+        ("--cq shared,per-worker,per-qp -q 16 -n 33 -t 16 -r 32", 9),
+        ("--cq shared,per-qp -b -q 5 -n 13 -t 8 -r 16", 6),
+    ] {
+        cases(&server, &format!("{words} {how}"), count);
+    }
+    server.end();
+}
+
+/// The driver cuts messages into packets of 4096 bytes here, each service in its own way. A datagram of UD is one packet.
+#[test]
+fn sizes_about_one_packet_by_count() {
+    let server = Server::start();
+    let unreliable = "-q 4 -n 33 -t 8 -r 64";
+    for (words, how, count) in [
+        (
+            "--op send,write,read -s 4096,4097,64K",
+            "-q 5 -n 7 -t 4 -r 8",
+            9,
+        ),
+        (
+            "--service uc --op send,send-imm,write,write-imm -s 64,4097,16K",
+            unreliable,
+            12,
+        ),
+        ("--service ud --op send,send-imm -s 64,4096", unreliable, 4),
+    ] {
+        let words = format!("{words} {how} --verify --warmup 0");
+        let result = cases(&server, &words, count);
+        let mtu = |case: &CaseResult| case.config.flows[0].path_mtu;
+        assert!(result.cases.iter().all(|case| mtu(case) == Some(4096)));
+    }
     server.end();
 }
 
@@ -73,23 +122,11 @@ fn shared_receives_and_scattered_messages() {
 }
 
 #[test]
-fn unreliable_messages_of_many_packets() {
-    let server = Server::start();
-    let words = "--service uc --op send,send-imm,write,write-imm -s 16K -q 4 -n 33 --verify --warmup 0 -t 8 -r 64";
-    let ended = server.sweep(&words.split(' ').collect::<Vec<_>>()).exits(0);
-    assert_eq!(check::complete(&ended).cases.len(), 4);
-    server.end();
-}
-
-#[test]
 fn every_cell_of_services_operations_cq_modes_and_poll_modes() {
     let server = Server::start();
     let more = "-q 3 --workers 2 -s 3000 -n 20 --verify --warmup 0 -t 8 -r 64";
-    for (words, cases) in cells::of_services() {
-        let all: Vec<&str> = words.split(' ').chain(more.split(' ')).collect();
-        let ended = server.sweep(&all).exits(0);
-        let result = check::complete(&ended);
-        assert_eq!(result.cases.len(), cases, "{words}");
+    for (words, count) in cells::of_services() {
+        let result = cases(&server, &format!("{words} {more}"), count);
         let cases = result.cases.iter();
         for case in cases.filter(|case| case.config.poll != PollMode::Busy) {
             let poll = case.config.poll.name();

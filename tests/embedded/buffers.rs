@@ -143,7 +143,7 @@ fn a_working_set_holds_whole_messages_in_either_order() {
 fn a_working_set_is_as_large_as_asked() {
     let _machine = with_others();
     let ended = Program::new(
-        "-d soft0 --timeout 18 --warmup 0 --quiet --op send,write --memory 3M,40M --touch-order sequential,random -q 5 -s 4000 -D 200ms",
+        "-d soft0 --timeout 18 --warmup 0 --quiet --op send,write --memory 3M,40M --touch-order sequential,random -q 5 -s 4000 -n 400",
     )
     .run()
     .exits(0);

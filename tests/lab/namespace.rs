@@ -2,6 +2,7 @@
 //! rxe lives in the first network namespace only, and the other end in a namespace of its own, where programs
 //! run on the embedded device.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -145,22 +146,30 @@ impl Wire {
         );
     }
 
-    /// What rxe has counted: packets that came a second time, and gaps that either end found.
+    /// How often rxe had something to repair: packets that came a second time, and gaps that either end found.
     pub fn repaired(&self) -> u64 {
-        let folder = format!("/sys/class/infiniband/{}/ports/1/hw_counters", RXE.device);
-        [
+        const REPAIRS: [&str; 4] = [
             "duplicate_request",
             "out_of_seq_request",
             "rcvd_seq_err",
             "completer_retry_err",
-        ]
-        .iter()
-        .map(|name| {
-            let text = std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
-            text.trim().parse::<u64>().unwrap()
-        })
-        .sum()
+        ];
+        let counted = counted();
+        REPAIRS.iter().map(|name| counted[*name]).sum()
     }
+}
+
+/// What rxe has counted since its wire was laid.
+pub fn counted() -> BTreeMap<String, u64> {
+    let folder = format!("/sys/class/infiniband/{}/ports/1/hw_counters", RXE.device);
+    let files = std::fs::read_dir(folder).unwrap();
+    let counters = files.map(|file| {
+        let file = file.unwrap();
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let name = file.file_name().into_string().unwrap();
+        (name, text.trim().parse().unwrap())
+    });
+    counters.collect()
 }
 
 impl Drop for Wire {
