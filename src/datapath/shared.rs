@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use crossbeam_utils::CachePadded;
 
 use crate::metrics::clock::Clock;
-use crate::metrics::histogram::Digits;
+use crate::metrics::histogram::{Digits, LiveCounters, Samples};
 use settings::{CqMode, Settings};
 use verbs::{StampClock, Wakeup};
 
 use super::pattern::mix;
+use super::watched::Watched;
 use super::{Geometry, QpContext, SharedReceives};
 
 /// What the workers do. They read it once per pass over their CQs.
@@ -110,6 +111,7 @@ pub struct Shared {
     phase: CachePadded<AtomicU32>,
     failed: CachePadded<AtomicBool>,
     counters: Vec<CachePadded<Counters>>,
+    watched: Watched,
     /// See [`WindowEdges`].
     edges: [AtomicU64; 2],
     /// Wakes each thread that serves the flow and sleeps.
@@ -129,6 +131,7 @@ impl Shared {
             geometry: Geometry::of(&flow),
             seed: flow.seed,
             flow,
+            watched: Watched::new(qp_contexts.len()),
             qp_contexts,
             shared_receives: None,
             clock,
@@ -311,6 +314,18 @@ impl Shared {
             completed,
             received,
         }
+    }
+
+    /// A recorder of a QP's latencies; call it on the thread that records.
+    pub(super) fn new_samples(&self, qp: usize) -> Samples {
+        let samples = Samples::new(self.digits);
+        self.watched.offer(qp, &samples);
+        samples
+    }
+
+    /// Latencies of some of its QPs, to be read while they are recorded; of none before the workers run.
+    pub fn live_latencies(&self) -> Vec<LiveCounters> {
+        self.watched.recorders()
     }
 
     /// Whether its end posts sends.

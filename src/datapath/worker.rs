@@ -188,7 +188,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                     sender: qp_context.sender.as_ref(),
                     tally: Tally::default(),
                     samples: (LATENCY && qp_context.sender.is_some() && mine(qp))
-                        .then(|| Samples::new(shared.digits)),
+                        .then(|| shared.new_samples(qp)),
                 })
                 .collect(),
             at_start: vec![Tally::default(); qps],

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod counters;
 pub mod drift;
 pub mod histogram;
+pub mod interval;
 pub mod limits;
 #[cfg(test)]
 mod noise;
@@ -14,4 +15,5 @@ mod trend;
 
 pub use clock::Clock;
 pub use histogram::{Digits, Recorder, Samples, digits_for};
+pub use interval::IntervalLatency;
 pub use timeline::Timeline;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::datapath::{
     Counts, Mismatch, Phase, QpContext, WindowEdges, WindowProgress, WorkerPool,
 };
+use crate::metrics::IntervalLatency;
 use crate::metrics::clock::Clock;
 use crate::plan::Flow;
 use settings::Stop;
@@ -176,6 +177,12 @@ impl RunningNode {
         let ends = self.ends.iter().enumerate();
         ends.filter(|(_, end)| end.sends())
             .map(|(index, end)| (index, end.shared.window()))
+    }
+
+    /// Latencies of each end that sends, from now on.
+    pub fn live_latencies(&self) -> Vec<IntervalLatency> {
+        let recorders = self.senders().map(|end| end.shared.live_latencies());
+        recorders.map(IntervalLatency::new).collect()
     }
 
     /// Whether all workers that send have entered `phase`.
