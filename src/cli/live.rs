@@ -34,9 +34,35 @@ pub struct Live {
     phase: String,
     expected: Option<Duration>,
     rates: Spark,
-    /// Of the runs that are over, in nanoseconds.
-    p99s: Spark,
-    last_p99_ns: Option<u64>,
+    /// Of the seconds of this run.
+    p99s: Latest,
+    /// Of the runs that are over; told while this one has none.
+    p99s_of_runs: Latest,
+}
+
+/// A p99 and those before it, in nanoseconds.
+struct Latest {
+    bars: Spark,
+    last_ns: Option<u64>,
+}
+
+impl Latest {
+    fn new() -> Latest {
+        Latest {
+            bars: Spark::new(P99_BARS),
+            last_ns: None,
+        }
+    }
+
+    fn push(&mut self, p99_ns: u64) {
+        self.bars.push(p99_ns as f64);
+        self.last_ns = Some(p99_ns);
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        let time = time_text(self.last_ns? as f64);
+        Some(format!("  {name} {} {time}", self.bars.bars()))
+    }
 }
 
 /// The second line is cut where a terminal is narrow.
@@ -46,7 +72,8 @@ const BAR: &str = "{prefix}\n  {bar:6} {wide_msg}";
 const TRIAL: &str = "{prefix} {bar:10}";
 
 /// Bars of throughput, and of p99.
-const BARS: [usize; 2] = [8, 5];
+const RATE_BARS: usize = 8;
+const P99_BARS: usize = 5;
 
 /// A bar of this look.
 pub(super) fn bar(target: ProgressDrawTarget, template: &str) -> ProgressBar {
@@ -69,7 +96,6 @@ fn millis(span: Duration) -> u64 {
 impl Live {
     /// A bar on `target`, from the first case on.
     pub fn new(target: ProgressDrawTarget) -> Live {
-        let [rates, p99s] = BARS.map(Spark::new);
         Live {
             target: Some(target),
             bar: ProgressBar::hidden(),
@@ -77,9 +103,9 @@ impl Live {
             end: None,
             phase: String::new(),
             expected: None,
-            rates,
-            p99s,
-            last_p99_ns: None,
+            rates: Spark::new(RATE_BARS),
+            p99s: Latest::new(),
+            p99s_of_runs: Latest::new(),
         }
     }
 
@@ -91,11 +117,12 @@ impl Live {
         }
         self.title = title;
         self.end = left.and_then(|left| Instant::now().checked_add(left));
+        self.p99s = Latest::new();
         self.phase("connect", None);
     }
 
-    /// Draws the bar at this time of the phase, with what is to be said of it.
-    fn draw(&mut self, elapsed: Duration, text: &str) {
+    /// Draws the bar at this time of the phase, with the rates there. What a narrow terminal can best do without is last.
+    fn draw(&mut self, elapsed: Duration, [gbit, mmsg]: [&str; 2]) {
         let left = self
             .end
             .map(|end| end.saturating_duration_since(Instant::now()));
@@ -107,12 +134,10 @@ impl Live {
         if let Some(expected) = self.expected {
             self.bar.set_position(millis(elapsed.min(expected)));
         }
-        let p99 = match self.last_p99_ns {
-            Some(ns) => format!("  p99 {} {}", self.p99s.bars(), time_text(ns as f64)),
-            None => String::new(),
-        };
-        self.bar
-            .set_message(format!("{}{text}{p99}", self.clock(elapsed)));
+        let p99 = self.p99s.text("p99");
+        let p99 = p99.or_else(|| self.p99s_of_runs.text("last p99"));
+        let (clock, p99) = (self.clock(elapsed), p99.unwrap_or_default());
+        self.bar.set_message(format!("{clock}{gbit}{p99}{mmsg}"));
     }
 
     /// `measure 1.2/5.0 s`.
@@ -141,24 +166,32 @@ impl Progress for Live {
         self.rates.clear();
         self.bar.set_length(expected.map_or(1, millis));
         self.bar.set_position(0);
-        self.draw(Duration::ZERO, "");
+        self.draw(Duration::ZERO, [""; 2]);
     }
 
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) {
         self.rates.push(gbit_per_s);
         let rates = self.rates.bars();
-        let text = format!("  {rates} {gbit_per_s:.2} Gb/s {mmsg_per_s:.3} Mmsg/s");
-        self.draw(elapsed, &text);
+        let gbit = format!("  {rates} {gbit_per_s:.2} Gb/s");
+        let mmsg = format!("  {mmsg_per_s:.3} Mmsg/s");
+        self.draw(elapsed, [&gbit, &mmsg]);
+    }
+
+    fn shows_latency(&self) -> bool {
+        true
+    }
+
+    fn latency(&mut self, p99_ns: u64) {
+        self.p99s.push(p99_ns);
     }
 
     fn waiting(&mut self, elapsed: Duration) {
-        self.draw(elapsed, "");
+        self.draw(elapsed, [""; 2]);
     }
 
     fn run_finished(&mut self, p99_ns: Option<u64>) {
         if let Some(ns) = p99_ns {
-            self.p99s.push(ns as f64);
-            self.last_p99_ns = Some(ns);
+            self.p99s_of_runs.push(ns);
         }
         self.bar.set_message("");
     }
@@ -245,6 +278,10 @@ mod tests {
         live.sample(Duration::from_millis(2_300), 6.0, 0.25);
         live.sample(Duration::from_millis(2_500), 12.345, 0.5);
         live.bar.force_draw();
+        live.latency(8_000);
+        live.latency(16_000);
+        live.sample(Duration::from_millis(2_600), 12.345, 0.5);
+        live.bar.force_draw();
         let trial = TrialStart {
             asked: "knee 3",
             number: 2,
@@ -261,7 +298,11 @@ mod tests {
         let told = "[1/2] knee 3: trial 2 at 1.5k/s, limit in 1k .. 2k/s ";
         assert!(seen.contains(told), "{seen}");
         assert!(
-            seen.contains("measure 2.5/5.0 s  ▄█ 12.35 Gb/s 0.500 Mmsg/s  p99 ▄█ 35.0 µs"),
+            seen.contains("measure 2.5/5.0 s  ▄█ 12.35 Gb/s  last p99 ▄█ 35.0 µs  0.500 Mmsg/s"),
+            "{seen}"
+        );
+        assert!(
+            seen.contains("measure 2.6/5.0 s  ▄██ 12.35 Gb/s  p99 ▄█ 16.0 µs  0.500 Mmsg/s"),
             "{seen}"
         );
     }

@@ -251,6 +251,14 @@ impl Observer for Output {
         self.progress.sample(elapsed, gbit_per_s, mmsg_per_s);
     }
 
+    fn shows_latency(&self) -> bool {
+        self.progress.shows_latency()
+    }
+
+    fn latency(&mut self, p99_ns: u64) {
+        self.progress.latency(p99_ns);
+    }
+
     fn waiting(&mut self, elapsed: Duration) {
         self.progress.waiting(elapsed);
     }

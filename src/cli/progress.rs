@@ -34,6 +34,12 @@ pub trait Progress: Send {
     fn phase(&mut self, phase: &str, expected: Option<Duration>);
     /// The rate now, `elapsed` into the phase.
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64);
+    /// Whether [`Progress::latency`] shows.
+    fn shows_latency(&self) -> bool {
+        false
+    }
+    /// The p99 of the last second of the run, in nanoseconds.
+    fn latency(&mut self, _p99_ns: u64) {}
     /// Time passes in a phase without a rate.
     fn waiting(&mut self, _elapsed: Duration) {}
     /// The run is over, with this p99 in nanoseconds.

@@ -20,6 +20,9 @@ struct Pace {
     told: Progress,
     gbit_per_s: f64,
     mmsg_per_s: f64,
+    /// Not shown yet.
+    p99_ns: Option<u64>,
+    tells_p99: bool,
 }
 
 impl Meter {
@@ -42,6 +45,9 @@ impl Meter {
             pace.mmsg_per_s = messages as f64 * 1e3 / ns as f64;
         }
         pace.told = *progress;
+        if let Some(p99_ns) = self.p99_ns(node, progress.p99_ns) {
+            observer.latency(p99_ns);
+        }
         let is_first = self.of_nodes[..node]
             .iter()
             .all(|pace| pace.told.elapsed_ns == 0);
@@ -51,6 +57,19 @@ impl Meter {
             let (gbit_per_s, mmsg_per_s) = (sum(|it| it.gbit_per_s), sum(|it| it.mmsg_per_s));
             observer.sample(elapsed, gbit_per_s, mmsg_per_s);
         }
+    }
+
+    /// The highest p99 of all nodes, when the first node that tells its own has told it.
+    fn p99_ns(&mut self, node: usize, told_ns: Option<u64>) -> Option<u64> {
+        let pace = self.of_nodes.get_mut(node)?;
+        pace.p99_ns = Some(told_ns?);
+        pace.tells_p99 = true;
+        if self.of_nodes.iter().position(|pace| pace.tells_p99) != Some(node) {
+            return None;
+        }
+        // A node that does not tell another one until the next time has no samples.
+        let p99s = self.of_nodes.iter_mut().map(|pace| pace.p99_ns.take());
+        p99s.flatten().max()
     }
 }
 
@@ -98,5 +117,23 @@ impl LongDrain {
             "the window is over; {left} messages of {sizes} are still in the send queues{rest}; a smaller \
              --tx-depth or --size shortens this"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_p99_of_all_nodes_is_shown_once_a_round() {
+        let mut meter = Meter::new(3);
+        assert_eq!(meter.p99_ns(0, None), None);
+        assert_eq!(meter.p99_ns(1, Some(10)), Some(10));
+        assert_eq!(meter.p99_ns(2, Some(30)), None);
+        assert_eq!(meter.p99_ns(1, None), None);
+        assert_eq!(meter.p99_ns(1, Some(20)), Some(30));
+        // The other node has had no messages since.
+        assert_eq!(meter.p99_ns(1, Some(20)), Some(20));
+        assert_eq!(meter.p99_ns(9, Some(20)), None);
     }
 }

@@ -32,6 +32,12 @@ pub trait Observer {
     fn phase(&mut self, name: &str, expected: Option<Duration>);
     /// The rate now, `elapsed` into the phase.
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64);
+    /// Whether [`Observer::latency`] is of use: to tell it costs the workers a little.
+    fn shows_latency(&self) -> bool {
+        false
+    }
+    /// The 99th percentile of the last second, in nanoseconds, of the flow where it is highest.
+    fn latency(&mut self, _p99_ns: u64) {}
     /// Time passes in a phase without a rate.
     fn waiting(&mut self, elapsed: Duration);
     /// A run is over; `result` has it and all before it.

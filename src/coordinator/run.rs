@@ -233,7 +233,10 @@ fn measure(
     };
     observer.phase("measure", limit);
     for (member, at_ns) in links.members.iter().zip(clocks.opening()) {
-        member.node.send(&Message::Open { at_ns })?;
+        member.node.send(&Message::Open {
+            at_ns,
+            live_latency: observer.shows_latency(),
+        })?;
     }
     let mut meter = Meter::new(links.members.len());
     let measured = |answer| match answer {

@@ -20,6 +20,7 @@ mod sizes;
 mod source;
 mod trouble;
 mod value_checks;
+mod watched;
 mod worker;
 mod worker_pool;
 mod worker_thread;

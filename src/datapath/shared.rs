@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 use crossbeam_utils::CachePadded;
 
 use crate::metrics::clock::Clock;
-use crate::metrics::histogram::Digits;
+use crate::metrics::histogram::{Digits, LiveCounters, Samples};
 use settings::{CqMode, Settings};
 use verbs::{StampClock, Wakeup};
 
 use super::pattern::mix;
 use super::qp_counts::QpCounts;
+use super::watched::Watched;
 use super::{Geometry, QpContext, SharedReceives};
 
 /// What the workers do. They read it once per pass over their CQs.
@@ -112,6 +113,7 @@ pub struct Shared {
     failed: CachePadded<AtomicBool>,
     counters: Vec<CachePadded<Counters>>,
     pub(super) qp_counts: QpCounts,
+    watched: Watched,
     /// See [`WindowEdges`].
     edges: [AtomicU64; 2],
     /// Wakes each thread that serves the flow and sleeps.
@@ -132,6 +134,7 @@ impl Shared {
             seed: flow.seed,
             flow,
             qp_counts: QpCounts::new(qp_contexts.len(), workers),
+            watched: Watched::new(qp_contexts.len()),
             qp_contexts,
             shared_receives: None,
             clock,
@@ -319,6 +322,18 @@ impl Shared {
     /// Posted messages of each QP completed since the start, by index of the QP.
     pub fn read_completed(&self, of_qps: &mut [u64]) {
         self.qp_counts.read(of_qps);
+    }
+
+    /// A recorder of a QP's latencies; call it on the thread that records.
+    pub(super) fn new_samples(&self, qp: usize) -> Samples {
+        let samples = Samples::new(self.digits);
+        self.watched.offer(qp, &samples);
+        samples
+    }
+
+    /// Latencies of some of its QPs, to be read while they are recorded; of none before the workers run.
+    pub fn live_latencies(&self) -> Vec<LiveCounters> {
+        self.watched.recorders()
     }
 
     /// Whether its end posts sends.

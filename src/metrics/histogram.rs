@@ -1,6 +1,9 @@
 //! Latency recorders: fixed memory, a nanosecond or two a sample, merged after the window. They must not
 //! know which QP they belong to or how they are written.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
 use hdrhistogram::Histogram;
 use report::results::model::Latency;
 
@@ -51,8 +54,8 @@ pub struct Samples {
     /// Two to this power counters cover each power of two.
     half_magnitude: u32,
     /// The low halves of the counters, apart from the high ones, so that what each sample touches is half
-    /// as large and stays in the L1 cache.
-    low: Box<[u32]>,
+    /// as large and stays in the L1 cache. Only this recorder writes them, with plain stores; others may read.
+    low: Arc<[AtomicU32]>,
     high: Box<[u32]>,
     overflows: u64,
 }
@@ -62,10 +65,12 @@ impl Samples {
     /// then on that thread's NUMA node and no sample pays for a page fault.
     pub fn new(digits: Digits) -> Self {
         let (half_magnitude, length) = digits.cut();
-        let mut low = vec![0; length].into_boxed_slice();
-        let mut high = low.clone();
+        let low: Arc<[AtomicU32]> = (0..length).map(|_| AtomicU32::new(0)).collect();
+        let mut high = vec![0; length].into_boxed_slice();
         // Pages that were only allocated would come with the first sample of each.
-        std::hint::black_box(&mut low).fill(0);
+        for count in std::hint::black_box(&low).iter() {
+            count.store(0, Relaxed);
+        }
         std::hint::black_box(&mut high).fill(0);
         Samples {
             digits,
@@ -87,9 +92,10 @@ impl Samples {
         let one_by_one = (2 << self.half_magnitude) - 1;
         let bucket = (63 - self.half_magnitude) - (value | one_by_one).leading_zeros();
         let index = (u64::from(bucket) << self.half_magnitude) + (value >> bucket);
-        if let Some(count) = self.low.get_mut(index as usize) {
-            *count = count.wrapping_add(1);
-            if *count == 0 {
+        if let Some(count) = self.low.get(index as usize) {
+            let next = count.load(Relaxed).wrapping_add(1);
+            count.store(next, Relaxed);
+            if next == 0 {
                 self.carry(index as usize);
             }
         }
@@ -102,19 +108,47 @@ impl Samples {
         }
     }
 
+    /// The counters, to be read while samples are added.
+    pub fn live(&self) -> LiveCounters {
+        LiveCounters {
+            half_magnitude: self.half_magnitude,
+            low: Arc::clone(&self.low),
+        }
+    }
+
     /// The samples as a histogram.
     pub fn into_recorder(self) -> Recorder {
         let mut recorder = Recorder::new(self.digits);
-        for (index, (&low, &high)) in (0_u64..).zip(self.low.iter().zip(&self.high)) {
-            let count = u64::from(high) << 32 | u64::from(low);
+        for (index, (low, &high)) in (0_u64..).zip(self.low.iter().zip(&self.high)) {
+            let count = u64::from(high) << 32 | u64::from(low.load(Relaxed));
             if count > 0 {
-                let bucket = (index >> self.half_magnitude).saturating_sub(1);
-                let value = (index - (bucket << self.half_magnitude)) << bucket;
+                let (value, _) = counted_from(index, self.half_magnitude);
                 recorder.histogram.saturating_record_n(value, count);
             }
         }
         recorder.overflows = self.overflows;
         recorder
+    }
+}
+
+/// The smallest value that the counter at `index` counts, and how many it counts as one.
+fn counted_from(index: u64, half_magnitude: u32) -> (u64, u64) {
+    let bucket = (index >> half_magnitude).saturating_sub(1);
+    ((index - (bucket << half_magnitude)) << bucket, 1 << bucket)
+}
+
+/// The counters of a recorder that is being written.
+#[derive(Clone)]
+pub struct LiveCounters {
+    half_magnitude: u32,
+    pub(super) low: Arc<[AtomicU32]>,
+}
+
+impl LiveCounters {
+    /// The largest value that the counter at `index` counts, in nanoseconds.
+    pub(super) fn highest_ns(&self, index: u64) -> u64 {
+        let (value, width) = counted_from(index, self.half_magnitude);
+        value + (width - 1)
     }
 }
 
@@ -228,7 +262,7 @@ mod tests {
     #[test]
     fn a_counter_passes_two_to_the_power_of_32() {
         let mut samples = Samples::new(Digits::Three);
-        samples.low[5] = u32::MAX - 1;
+        samples.low[5].store(u32::MAX - 1, Relaxed);
         (0..3).for_each(|_| samples.record(5));
         let recorder = samples.into_recorder();
         assert_eq!(recorder.histogram().count_at(5), (1 << 32) + 1);

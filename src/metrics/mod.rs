@@ -5,6 +5,7 @@ pub mod clock;
 pub mod counters;
 pub mod drift;
 pub mod histogram;
+pub mod interval;
 pub mod limits;
 #[cfg(test)]
 mod noise;
@@ -15,5 +16,6 @@ mod trend;
 
 pub use clock::Clock;
 pub use histogram::{Digits, Recorder, Samples, digits_for};
+pub use interval::IntervalLatency;
 pub use qp_timeline::QpTimeline;
 pub use timeline::Timeline;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::datapath::{
     Counts, Mismatch, Phase, QpContext, WindowEdges, WindowProgress, WorkerPool,
 };
+use crate::metrics::IntervalLatency;
 use crate::metrics::clock::Clock;
 use crate::plan::Flow;
 use settings::Stop;
@@ -183,6 +184,12 @@ impl RunningNode {
         if let Some(end) = self.ends.get(end) {
             end.shared.read_completed(of_qps);
         }
+    }
+
+    /// Latencies of each end that sends, from now on.
+    pub fn live_latencies(&self) -> Vec<IntervalLatency> {
+        let recorders = self.senders().map(|end| end.shared.live_latencies());
+        recorders.map(IntervalLatency::new).collect()
     }
 
     /// Whether all workers that send have entered `phase`.

@@ -134,6 +134,8 @@ pub enum Message {
     Open {
         /// At this reading of the node's clock.
         at_ns: u64,
+        /// Tell latencies while it is open: somebody looks on.
+        live_latency: bool,
     },
     /// How far the node's traffic is; sent now and then.
     Progress(Progress),
@@ -351,6 +353,9 @@ pub struct Progress {
     pub bytes: u64,
     /// Messages that are posted and not completed.
     pub outstanding: u64,
+    /// 99th percentile of latencies since the last one that was told, of the flow where it is highest, in nanoseconds;
+    /// `None` where it is not asked for, not due yet, or of no samples.
+    pub p99_ns: Option<u64>,
 }
 
 /// Why a run failed at a node.

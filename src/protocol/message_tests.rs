@@ -143,7 +143,10 @@ fn the_tag_is_the_kind() {
         Message::Measure,
         Message::AskClock,
         Message::Clock { ns: 5 },
-        Message::Open { at_ns: 7 },
+        Message::Open {
+            at_ns: 7,
+            live_latency: true,
+        },
         Message::Progress(Progress::default()),
         Message::Measured {
             messages: 1,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::metrics::IntervalLatency;
 use crate::metrics::counters::CounterWatch;
 use crate::metrics::steady::SteadyDetector;
 use crate::plan::Case;
@@ -24,6 +25,9 @@ pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How often a node tells how far its traffic is.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// How often a node looks at latencies for those who look on: each look disturbs the workers' caches a little.
+const LATENCY_EVERY: Duration = Duration::from_secs(1);
 
 /// An open loop's throughput is that of its schedule: its warm-up lasts until queues have their length. Those of a
 /// server with Poisson arrivals have it after some (1 - load)^-2 service times.
@@ -181,6 +185,31 @@ pub(crate) fn progress_of_windows(node: &RunningNode) -> Progress {
 fn add(progress: &mut Progress, flow: &Settings, messages: u64) {
     progress.messages += messages;
     progress.bytes += (messages as f64 * flow.mean_bytes()) as u64;
+}
+
+/// Latencies of the flows from a node while their windows are open.
+pub(crate) struct LiveLatency {
+    of_flows: Vec<IntervalLatency>,
+    looked_at: Instant,
+}
+
+impl LiveLatency {
+    pub(crate) fn new(node: &RunningNode) -> LiveLatency {
+        LiveLatency {
+            of_flows: node.live_latencies(),
+            looked_at: Instant::now(),
+        }
+    }
+
+    /// The highest of the flows' 99th percentiles since the last look, if the next look is due.
+    pub(crate) fn p99_ns(&mut self) -> Option<u64> {
+        if self.looked_at.elapsed() < LATENCY_EVERY {
+            return None;
+        }
+        self.looked_at = Instant::now();
+        let of_flows = self.of_flows.iter_mut();
+        of_flows.filter_map(IntervalLatency::p99_ns).max()
+    }
 }
 
 /// Tells the coordinator now and then how far the traffic is.

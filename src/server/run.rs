@@ -13,7 +13,7 @@ use crate::protocol::node_report::{EndReport, NodeReport, QPS_OF_A_MESSAGE};
 use crate::protocol::time_limits::ANSWER_LIMIT;
 use crate::server::flow_ends;
 use crate::server::node_run::{
-    COMMAND_LIMIT, Meter, NodeRun, Notes, progress, progress_of_windows,
+    COMMAND_LIMIT, LiveLatency, Meter, NodeRun, Notes, progress, progress_of_windows,
 };
 use crate::server::set_up;
 
@@ -85,7 +85,10 @@ impl NodeRun<'_> {
                     })?;
                     None
                 }
-                Message::Open { at_ns } => self.measure(node, notes, at_ns)?,
+                Message::Open {
+                    at_ns,
+                    live_latency,
+                } => self.measure(node, notes, at_ns, live_latency)?,
                 Message::Stop => self.drain(node, notes)?,
                 Message::Settle(peers) => self.settle(node, &peers)?,
                 Message::SetUp => set_up::measure(self, node, notes)?,
@@ -121,9 +124,12 @@ impl NodeRun<'_> {
         node: &RunningNode,
         notes: &mut Notes,
         at_ns: u64,
+        live_latency: bool,
     ) -> Result<Option<Message>, EarlyEnd> {
         notes.watch_counters(node, self.resources.port());
         notes.open(node);
+        // Its memory is taken before the window opens.
+        let mut latency = live_latency.then(|| LiveLatency::new(node));
         let clock = self.resources.clock();
         if let Some(early) = node.open_windows(self.link, self.stop, clock, at_ns)? {
             return Ok(Some(early));
@@ -131,7 +137,10 @@ impl NodeRun<'_> {
         let mut meter = Meter::new(self.link);
         let early = node.wait(self.link, self.stop, |node| {
             notes.sample(node);
-            meter.tell(|| progress_of_windows(node));
+            meter.tell(|| Progress {
+                p99_ns: latency.as_mut().and_then(LiveLatency::p99_ns),
+                ..progress_of_windows(node)
+            });
             node.has_measured()
         })?;
         // A node that only receives has nothing to wait for: its window is over with the others'.

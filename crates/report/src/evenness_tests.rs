@@ -104,11 +104,7 @@ fn chance_and_groups_of_completions_are_not_uneven() {
         assert!(!over_time(messages, &[("qps", "64")]).is_uneven(), "{mean}");
     }
     // One completion for 64 messages.
-    let grouped = |qp: usize| {
-        (0..25)
-            .map(|at| if (at + qp) % 2 == 0 { 64 } else { 0 })
-            .collect()
-    };
+    let grouped = |qp: usize| (0..25).map(|at| 64 * ((at + qp) % 2) as u64).collect();
     let messages: Vec<Vec<u64>> = (0..4).map(grouped).collect();
     assert!(over_time(messages.clone(), &[]).is_uneven());
     assert!(!over_time(messages, &[("signal-every", "64")]).is_uneven());
