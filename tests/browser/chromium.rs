@@ -235,14 +235,16 @@ impl Browser {
         let code = match key {
             "Tab" => 9,
             "Enter" => 13,
+            "Escape" => 27,
             "ArrowRight" => 39,
+            "+" => 187,
             _ => panic!("no code for {key}"),
         };
         for kind in ["keyDown", "keyUp"] {
             let mut params =
                 json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
-            if key == "Enter" && kind == "keyDown" {
-                params["text"] = json!("\r");
+            if kind == "keyDown" && ["Enter", "+"].contains(&key) {
+                params["text"] = json!(if key == "Enter" { "\r" } else { key });
             }
             self.call("Input.dispatchKeyEvent", &params);
         }

@@ -346,6 +346,50 @@ fn a_picture_answers_a_pointer() {
     assert_eq!(trouble(&browser), [""; 0]);
 }
 
+#[test]
+fn a_picture_answers_keys() {
+    let mut browser = Browser::start();
+    browser.show(1280, "screen", "light");
+    browser.open(page());
+    assert_eq!(
+        browser.evaluate("document.querySelector('.how').hidden"),
+        false
+    );
+    let tip = "svg.parentElement.querySelector('.tip')";
+    let focus = "var svg = document.querySelector('[aria-labelledby=bandwidth-by-size] .whole svg'); svg.focus(); \
+        var whole = svg.getAttribute('viewBox'); document.activeElement === svg";
+    assert_eq!(browser.evaluate(focus), true);
+    browser.press("ArrowRight");
+    let first = browser.evaluate(&format!("{tip}.hidden ? '' : {tip}.textContent"));
+    browser.press("ArrowRight");
+    let second = browser.evaluate(&format!("{tip}.hidden ? '' : {tip}.textContent"));
+    assert!(
+        first != "" && second != "" && first != second,
+        "{first}, {second}"
+    );
+    // It tells what was measured: the figures that the lines carry.
+    let told = format!(
+        "const measured = [...svg.querySelectorAll('[data-points]')].flatMap((line) => \
+         line.dataset.points.split(',').map((point) => Number(point.split(' ')[1]))); \
+         [...{tip}.querySelectorAll('div')].map((row) => Number(row.textContent.split(': ')[1])) \
+         .map((told) => measured.some((value) => Math.abs(told - value) <= 0.006 * value))"
+    );
+    let told = browser.evaluate(&told);
+    let told = told.as_array().unwrap();
+    assert!(
+        !told.is_empty() && told.iter().all(|it| it == true),
+        "{told:?}"
+    );
+    // Until the axes are out of sight.
+    (0..5).for_each(|_| browser.press("+"));
+    let seen = "[svg.getAttribute('viewBox') !== whole, svg.querySelectorAll('.rb-ticks text').length > 1, \
+        svg.parentElement.querySelector('.tip').hidden]";
+    assert_eq!(browser.evaluate(seen), json!([true, true, false]));
+    browser.press("Escape");
+    assert_eq!(browser.evaluate(seen), json!([false, false, true]));
+    assert_eq!(trouble(&browser), [""; 0]);
+}
+
 /// A renderer that knows no style sheet draws the same.
 #[test]
 fn a_picture_needs_no_style_sheet() {

@@ -9,6 +9,7 @@ mod manual;
 #[path = "../../crates/report/src/results/sample/mesh.rs"]
 mod mesh;
 mod perftest;
+mod pictures;
 mod plot;
 #[path = "../support/synthetic_results.rs"]
 mod synthetic_results;
