@@ -59,15 +59,17 @@ impl Meter {
         }
     }
 
-    /// The highest p99 of all nodes, when the first node that tells its own has told it.
+    /// The highest p99 of all nodes, once a round: when the first node that tells its own has told it, or another one the
+    /// second since.
     fn p99_ns(&mut self, node: usize, told_ns: Option<u64>) -> Option<u64> {
         let pace = self.of_nodes.get_mut(node)?;
-        pace.p99_ns = Some(told_ns?);
+        let before_ns = pace.p99_ns;
+        pace.p99_ns = before_ns.max(Some(told_ns?));
         pace.tells_p99 = true;
-        if self.of_nodes.iter().position(|pace| pace.tells_p99) != Some(node) {
+        let is_first = self.of_nodes.iter().position(|pace| pace.tells_p99) == Some(node);
+        if !is_first && before_ns.is_none() {
             return None;
         }
-        // A node that does not tell another one until the next time has no samples.
         let p99s = self.of_nodes.iter_mut().map(|pace| pace.p99_ns.take());
         p99s.flatten().max()
     }
@@ -134,6 +136,9 @@ mod tests {
         assert_eq!(meter.p99_ns(1, Some(20)), Some(30));
         // The other node has had no messages since.
         assert_eq!(meter.p99_ns(1, Some(20)), Some(20));
+        // The first one has none any more.
+        assert_eq!(meter.p99_ns(2, Some(40)), None);
+        assert_eq!(meter.p99_ns(2, Some(35)), Some(40));
         assert_eq!(meter.p99_ns(9, Some(20)), None);
     }
 }

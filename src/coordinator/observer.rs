@@ -36,7 +36,8 @@ pub trait Observer {
     fn shows_latency(&self) -> bool {
         false
     }
-    /// The 99th percentile of the last second, in nanoseconds, of the flow where it is highest.
+    /// The 99th percentile of the last second, in nanoseconds, of the flow where it is highest; of up to 16 QPs of each node's
+    /// flows.
     fn latency(&mut self, _p99_ns: u64) {}
     /// Time passes in a phase without a rate.
     fn waiting(&mut self, elapsed: Duration);

@@ -31,7 +31,7 @@ impl Watched {
         }
     }
 
-    /// Keeps a recorder of this QP, if it is one of those. Of workers that share a QP, the first one's is kept.
+    /// Keeps a recorder of this QP, if it is one of those; the first one that is offered.
     pub(super) fn offer(&self, qp: usize, samples: &Samples) {
         let number = qp / self.group;
         let of_group = self

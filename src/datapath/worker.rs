@@ -204,7 +204,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                     tally: Tally::default(),
                     completed,
                     samples: (LATENCY && qp_context.sender.is_some() && mine(qp))
-                        .then(|| shared.new_samples(qp)),
+                        .then(|| shared.new_samples(qp, place.worker)),
                 })
                 .collect(),
             at_start: vec![Tally::default(); qps],

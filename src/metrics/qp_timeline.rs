@@ -8,11 +8,11 @@ use super::timeline::INTERVAL_NS;
 /// Intervals that are kept: as many as a figure has room for. Even, so that joining pairs leaves none over.
 const MOST_INTERVALS: usize = 128;
 
-/// Fewer intervals tell nothing over time.
-const FEWEST_INTERVALS: usize = 8;
+/// Room that there is at least: joined in pairs, as many are left as tell something.
+const LEAST_ROOM: usize = 2 * model::QpTimeline::FEWEST_INTERVALS;
 
 /// Counts that a node keeps in a run, those of all its flows together.
-pub const MOST_COUNTS: usize = FEWEST_INTERVALS * model::QpTimeline::MOST_QPS;
+pub const MOST_COUNTS: usize = LEAST_ROOM * model::QpTimeline::MOST_QPS;
 
 /// Collects samples of counts that only grow.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct QpIntervals {
 /// flow's.
 pub fn most_intervals(qps: usize, counts: usize) -> Option<usize> {
     let most = counts.checked_div(qps)?.min(MOST_INTERVALS) / 2 * 2;
-    (qps > 1 && most >= FEWEST_INTERVALS).then_some(most)
+    (qps > 1 && most >= LEAST_ROOM).then_some(most)
 }
 
 impl QpTimeline {
@@ -197,10 +197,33 @@ mod tests {
     #[test]
     fn many_qps_have_few_intervals_and_too_many_none() {
         let of = |qps| most_intervals(qps, MOST_COUNTS);
-        assert_eq!([1, 2, 64].map(of), [None, Some(128), Some(128)]);
-        assert_eq!([1_000, 1_024, 1_025].map(of), [Some(8), Some(8), None]);
+        assert_eq!([1, 2, 128].map(of), [None, Some(128), Some(128)]);
+        assert_eq!([1_000, 1_024, 1_025].map(of), [Some(16), Some(16), None]);
         assert_eq!(most_intervals(0, MOST_COUNTS), None);
-        assert_eq!(most_intervals(4, 35), Some(8));
+        assert_eq!(most_intervals(4, 67), Some(16));
+    }
+
+    #[test]
+    fn any_window_has_enough_intervals_to_tell_something() {
+        for (qps, window_ms) in [2, 700, 1_024].into_iter().flat_map(|qps| {
+            let lengths = [100, 200, 300, 500, 1_000, 1_280, 7_000];
+            lengths.map(|window_ms| (qps, window_ms))
+        }) {
+            for tick_us in [10_000, 10_300, 11_000] {
+                for known_ns in [Some(window_ms * MS), None] {
+                    let mut timeline = QpTimeline::new(qps, MOST_COUNTS, known_ns).unwrap();
+                    let ticks = window_ms * 1_000 / tick_us;
+                    (1..=ticks).for_each(|tick| timeline.push(tick * tick_us * 1_000, |_| ()));
+                    let zeros = vec![0; qps];
+                    let told = timeline.finish(window_ms * MS, &zeros, &zeros);
+                    let intervals = told.ends_ns.len();
+                    assert!(
+                        intervals >= model::QpTimeline::FEWEST_INTERVALS,
+                        "{intervals} of {qps} QPs in {window_ms} ms, {known_ns:?}, {tick_us} us"
+                    );
+                }
+            }
+        }
     }
 
     proptest! {

@@ -128,8 +128,13 @@ fn at_seconds(at_ns: u64) -> f64 {
     (at_ns / 1000) as f64 / 1e6
 }
 
-/// What each QP completed over time in the closed window; nothing if the window was too short for a sample.
+/// What each QP completed over time in the closed window; nothing if the window was too short for a sample, and where a
+/// worker's window was not open: what it had completed before is not known.
 fn qp_timeline(sampled: metrics::QpTimeline, finished: &FinishedEnd) -> Option<QpTimeline> {
+    let mut workers = finished.workers.iter();
+    if workers.any(|worker| worker.window_raw.is_none()) {
+        return None;
+    }
     let of_qps = |figure: fn(&QpReport) -> u64| {
         per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, figure))
     };

@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn counts_of_qps_over_time_pass_the_bounds_of_a_message() {
         // The fewest bytes for a list: nothing moved, and no latencies were recorded.
-        for (qps, intervals) in [(2, 128), (64, 128), (1_024, 8)] {
+        for (qps, intervals) in [(2, 128), (128, 128), (1_024, 16)] {
             let mut end = end(qps);
             end.posted_in_all = vec![0; qps as usize];
             end.received_in_all.clear();

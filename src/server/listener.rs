@@ -312,13 +312,14 @@ pub(super) fn session<G>(
     let ended = serve_session(&link, options, log, stop, &mut runs);
     match &ended {
         Ok(()) => log(ServerEvent::Finished { client, runs }),
-        Err(failure) => {
-            failure.tell(&link);
-            log(ServerEvent::Broken { client, failure });
-        }
+        Err(failure) => log(ServerEvent::Broken { client, failure }),
     }
-    // The slot is free before the coordinator sees the connection end, so that it can come again at once.
+    // The slot is free before the coordinator hears of the failure or sees the connection end, so that it can come again at
+    // once.
     drop(slot);
+    if let Err(failure) = &ended {
+        failure.tell(&link);
+    }
     drop(link);
     ended
 }

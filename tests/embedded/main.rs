@@ -32,6 +32,7 @@ mod lab;
 mod learn;
 mod library;
 mod limits;
+mod live;
 mod mask;
 mod memory;
 mod nodes;

@@ -7,9 +7,6 @@ use settings::{Settings, Stop};
 
 use crate::results::model::{FlowResult, QpTimeline};
 
-/// Fewer intervals tell nothing.
-const FEWEST_INTERVALS: usize = 8;
-
 /// Lengths that an interval may have: others were not measured.
 const SECONDS_OF_INTERVAL: Range<f64> = 1e-6..1e9;
 
@@ -128,7 +125,7 @@ impl<'a> Counts<'a> {
         let mut lengths = begins.zip(ends).map(|(begin, end)| end - begin);
         let has_time = lengths.all(|seconds| SECONDS_OF_INTERVAL.contains(&seconds));
         let fit = messages.len() > 1 && messages.iter().all(|qp| qp.len() == ends.len());
-        if !fit || !has_time || ends.len() < FEWEST_INTERVALS {
+        if !fit || !has_time || ends.len() < QpTimeline::FEWEST_INTERVALS {
             return None;
         }
         let active = |qp: &Vec<u64>| match settings.stop() {

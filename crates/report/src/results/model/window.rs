@@ -21,8 +21,8 @@ pub struct Timeline {
     pub longest_stall_seconds: Option<f64>,
 }
 
-/// What each QP completed over the window, in fewer and longer intervals than `timeline`. The sum of a QP is its `messages`
-/// in `qps`.
+/// What each QP completed over the window, in intervals that are as long as those of `timeline` or longer. The sum of a QP is
+/// its `messages` in `qps`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QpTimeline {
     /// Length of an interval that was aimed at: 10 ms, or a multiple of it.
@@ -38,6 +38,9 @@ pub struct QpTimeline {
 impl QpTimeline {
     /// QPs of which a node keeps this, in equal parts for the flows that it sends.
     pub const MOST_QPS: usize = 1024;
+
+    /// Fewer intervals tell nothing over time.
+    pub const FEWEST_INTERVALS: usize = 8;
 }
 
 /// The time in which one end measured.

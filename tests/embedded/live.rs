@@ -1,0 +1,70 @@
+//! The line of a running sweep on a terminal.
+
+use crate::program::{Program, with_others};
+
+/// A terminal of 80 columns, made by util-linux's `script`.
+fn on_a_terminal(words: &str) -> Program {
+    let mut program = Program::new("");
+    let rocebench = program.command.get_program().to_owned();
+    let rocebench = rocebench.to_str().unwrap();
+    let mut command = std::process::Command::new("script");
+    command
+        .args(["--quiet", "--return", "--command"])
+        .arg(format!("stty cols 80; exec {rocebench} {words}"))
+        .arg("/dev/null")
+        .current_dir(program.folder())
+        .env("TERM", "xterm");
+    for (name, value) in program.command.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    program.command = command;
+    program
+}
+
+/// A time as the line has it, in nanoseconds.
+fn nanoseconds(text: &str) -> f64 {
+    let (number, unit) = text.split_once(' ').unwrap();
+    let unit = ["ns", "µs", "ms", "s"]
+        .iter()
+        .position(|it| *it == unit)
+        .unwrap();
+    number.parse::<f64>().unwrap() * 1000_f64.powi(unit as i32)
+}
+
+#[test]
+fn the_p99_of_each_second_is_among_the_percentiles_of_the_run() {
+    let _machine = with_others();
+    let ended = on_a_terminal("-d soft0 --op write -q 4 -s 64 -t 4 -Q 1 -D 3s --warmup 0")
+        .run()
+        .exits(0);
+    // Each redrawing of the line, without the sequences that move the cursor.
+    let lines = ended.stdout.split(['\r', '\n']);
+    let live: Vec<&str> = lines
+        .filter(|line| line.contains("measure") && line.contains("  p99 "))
+        .collect();
+    let p99s = live.iter().map(|line| {
+        let (_, behind) = line.split_once("  p99 ").unwrap();
+        let words: Vec<&str> = behind.split_whitespace().skip(1).take(2).collect();
+        nanoseconds(&words.join(" "))
+    });
+    let p99s: Vec<f64> = p99s.collect();
+    assert!(!p99s.is_empty(), "{}", ended.stdout);
+    for line in &live {
+        let shown = line.split("measure").nth(1).unwrap();
+        let shown = shown.split('\u{1b}').next().unwrap().trim_end();
+        // Behind the bar of six columns between blanks, and the word.
+        assert!(shown.chars().count() < 80 - 16, "{line}");
+    }
+    let latency = &ended.cases()[0]["runs"][0]["flows"][0]["latency_ns"];
+    let [least, most] = ["p50", "max"].map(|name| latency[name].as_f64().unwrap());
+    for p99 in p99s {
+        // A line has three digits.
+        assert!(
+            (0.99 * least..1.01 * most).contains(&p99),
+            "{p99}: {latency}"
+        );
+    }
+}
