@@ -28,15 +28,14 @@ pub(super) fn check(formats: &[Format]) -> Result<(), Failure> {
     };
     let mut command = Command::new(PROGRAM);
     command.arg("--version").stdin(Stdio::null());
-    match command.stdout(Stdio::null()).stderr(Stdio::null()).status() {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let name = format.extension().to_uppercase();
-            let reason = unstarted(&error);
-            Err(Failure::bad_input(format!("cannot write {name}: {reason}"))
-                .with_hint(format!("{REMEDY}; or leave --format out")))
-        }
-    }
+    let reason = match command.stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => format!("{PROGRAM} --version failed ({status})"),
+        Err(error) => unstarted(&error),
+    };
+    let name = format.extension().to_uppercase();
+    Err(Failure::bad_input(format!("cannot write {name}: {reason}"))
+        .with_hint(format!("{REMEDY}; or leave --format out")))
 }
 
 /// The SVG in that format.

@@ -385,8 +385,22 @@ fn a_picture_answers_keys() {
     let seen = "[svg.getAttribute('viewBox') !== whole, svg.querySelectorAll('.rb-ticks text').length > 1, \
         svg.parentElement.querySelector('.tip').hidden]";
     assert_eq!(browser.evaluate(seen), json!([true, true, false]));
+    // The cross-hair stays in sight.
+    (0..3).for_each(|_| browser.press("ArrowRight"));
+    let in_sight = "(() => { const of = (it) => it.getBoundingClientRect(); const hair = of(svg.querySelector('.rb-hover circle')); \
+        const all = of(svg); return hair.left >= all.left && hair.right <= all.right && hair.top >= all.top && hair.bottom <= all.bottom; })()";
+    assert_eq!(browser.evaluate(in_sight), true);
     browser.press("Escape");
     assert_eq!(browser.evaluate(seen), json!([false, false, true]));
+    // A map has no points, and is enlarged all the same.
+    let map = "var svg = document.querySelector('[aria-labelledby=heat-map] .whole svg'); \
+        svg.focus(); whole = svg.getAttribute('viewBox'); document.activeElement === svg";
+    assert_eq!(browser.evaluate(map), true);
+    browser.press("+");
+    let is_whole = "svg.getAttribute('viewBox') === whole";
+    assert_eq!(browser.evaluate(is_whole), false);
+    browser.press("Escape");
+    assert_eq!(browser.evaluate(is_whole), true);
     assert_eq!(trouble(&browser), [""; 0]);
 }
 

@@ -42,7 +42,7 @@ pub struct QpOverTime {
     pub index: usize,
     /// Its messages over its share: 1 is as many as the others, or as `--qp-weights` asks for.
     pub share: f64,
-    /// The same of each interval. In a run with a message count, up to the QP's last message.
+    /// The same of each interval. In a run with a message count, of those that the QP filled.
     pub cells: Vec<f64>,
     /// The longest time without a message, if it is too long for chance.
     pub stall: Option<Stall>,
@@ -93,6 +93,13 @@ impl OverTime {
         self.uneven_intervals >= most_even || self.qps.iter().any(|qp| qp.stall.is_some())
     }
 
+    /// The longest stall of a QP while others moved; 0 without one.
+    pub fn longest_alone_seconds(&self) -> f64 {
+        let stalls = self.qps.iter().filter_map(|qp| qp.stall);
+        let alone = stalls.filter(|stall| stall.is_alone);
+        alone.map(|stall| stall.seconds()).fold(0.0, f64::max)
+    }
+
     /// The QPs, those with the longest stalls first, then those furthest from their shares.
     pub fn worst_first(&self) -> Vec<&QpOverTime> {
         let mut qps: Vec<&QpOverTime> = self.qps.iter().collect();
@@ -113,6 +120,8 @@ struct Counts<'a> {
     asked: Vec<f64>,
     /// Intervals of each QP until it had sent all it had.
     active: Vec<usize>,
+    /// Of those the last, which a QP with a message count does not fill.
+    unfilled: usize,
     /// Messages a second of an even share.
     rate: f64,
     messages_per_completion: f64,
@@ -140,6 +149,10 @@ impl<'a> Counts<'a> {
             messages,
             asked: asked(settings, messages.len()),
             active: messages.iter().map(active).collect(),
+            unfilled: match settings.stop() {
+                Stop::DurationNs(_) => 0,
+                Stop::MessagesPerQp(_) => 1,
+            },
             rate: 0.0,
             messages_per_completion: f64::from(settings.signal_every.max(1)),
         };
@@ -187,7 +200,9 @@ impl<'a> Counts<'a> {
         QpOverTime {
             index: qp,
             share: self.share(qp, active.clone()),
-            cells: active.map(|at| self.share(qp, at..at + 1)).collect(),
+            cells: (0..active.end.saturating_sub(self.unfilled))
+                .map(|at| self.share(qp, at..at + 1))
+                .collect(),
             stall: self.stall(qp),
         }
     }
@@ -203,20 +218,26 @@ impl<'a> Counts<'a> {
         });
         let longest = still.max_by(|a, b| self.seconds(a).total_cmp(&self.seconds(b)))?;
         let completions = self.expected(qp, &longest) / self.messages_per_completion;
-        let others = (0..self.messages.len()).filter(|other| *other != qp);
-        let shares: Vec<f64> = others
-            .map(|other| self.share(other, longest.clone()))
-            .collect();
         (completions >= COMPLETIONS_OF_STALL).then(|| Stall {
             from_seconds: self.begin(longest.start),
             to_seconds: self.begin(longest.end),
-            is_alone: shares.iter().sum::<f64>() >= 0.5 * shares.len() as f64,
+            is_alone: self.others_move(qp, &longest),
         })
     }
 
-    /// Jain's index of an interval among the QPs that still had messages, without what chance explains.
+    /// Whether the others that still had messages got at least half of their shares.
+    fn others_move(&self, qp: usize, intervals: &Range<usize>) -> bool {
+        let others = (0..self.messages.len())
+            .filter(|other| *other != qp && self.active[*other] >= intervals.end);
+        let shares = others.map(|other| self.share(other, intervals.clone()));
+        let (count, sum) = shares.fold((0, 0.0), |(count, sum), share| (count + 1, sum + share));
+        count > 0 && sum >= 0.5 * f64::from(count)
+    }
+
+    /// Jain's index of an interval among the QPs that filled it, without what chance explains.
     fn jain(&self, interval: usize) -> f64 {
-        let active = (0..self.active.len()).filter(|qp| interval < self.active[*qp]);
+        let active =
+            (0..self.active.len()).filter(|qp| interval + self.unfilled < self.active[*qp]);
         let shares: Vec<f64> = active
             .map(|qp| self.share(qp, interval..interval + 1))
             .collect();

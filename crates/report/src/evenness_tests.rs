@@ -121,7 +121,7 @@ fn a_qp_that_has_sent_all_its_messages_does_not_stand_still() {
     };
     let told = counted(messages.clone());
     assert!(!told.is_uneven(), "{told:?}");
-    assert_eq!(told.qps[0].cells.len(), 20);
+    assert_eq!(told.qps[0].cells.len(), 19);
     messages[0][5..8].fill(0);
     assert!(counted(messages).qps[0].stall.is_some());
 }
@@ -140,17 +140,24 @@ proptest! {
     #[test]
     fn whatever_a_file_has_the_figures_are_numbers(
         messages in prop::collection::vec(prop::collection::vec(0u64..1 << 60, 12), 0..5),
-        ends in prop::collection::vec(prop::num::f64::ANY, 12),
-        sorts in prop::bool::ANY,
+        seconds in prop::collection::vec(1e-5f64..1e8, 12),
+        hostile in prop::option::of((0usize..12, prop::num::f64::ANY)),
     ) {
+        let moves = messages.len() > 1 && messages.iter().flatten().any(|count| *count > 0);
         let mut flow = flow(messages);
         if let Some(timeline) = &mut flow.qp_timeline {
-            timeline.at_seconds = ends;
-            if sorts {
-                timeline.at_seconds.sort_by(f64::total_cmp);
+            let mut end = 0.0;
+            let ends = seconds.iter().map(|seconds| { end += seconds; end });
+            timeline.at_seconds = ends.collect();
+            if let Some((at, value)) = hostile {
+                timeline.at_seconds[at] = value;
             }
         }
-        if let Some(told) = OverTime::of(&flow, &settings(&[])) {
+        let told = OverTime::of(&flow, &settings(&[]));
+        if hostile.is_none() {
+            prop_assert_eq!(told.is_some(), moves);
+        }
+        if let Some(told) = told {
             let cells = told.qps.iter().flat_map(|qp| &qp.cells);
             prop_assert!(cells.chain([&told.jain]).all(|it| it.is_finite()), "{:?}", told);
         }

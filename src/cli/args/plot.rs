@@ -19,7 +19,8 @@ Examples:
   rocebench plot results --base results/before.json -o plots
   rocebench plot results --width column --format pdf -o paper
 
-Exit codes: 0 drawn, 1 not written (a full disk), 2 bad input (what could be read is drawn).";
+Exit codes: 0 drawn, 1 not written (a full disk) or not converted, 2 bad input (what could be read is
+drawn) or no rsvg-convert (nothing is drawn).";
 
 /// Options of `rocebench plot`.
 #[derive(Debug, Args)]

@@ -153,11 +153,12 @@ fn lost_messages(runs: &[Ran<'_>]) -> Option<String> {
 }
 
 /// Without what followed from a receiver that had no receive posted: packets that were behind the refused one come out of
-/// order, and are sent again (InfiniBand specification 9.7.5).
+/// order, and are sent again (InfiniBand specification 9.7.5). Among many nodes it is not known what followed from which.
 fn lost_packets(runs: &[Ran<'_>]) -> Option<String> {
     let is_loss = |run: &Run, event: &PathEvent| {
         use PathEventKind::{Resent, SequenceGap, SequenceNak};
         let follows = matches!(event.kind, SequenceGap | SequenceNak | Resent)
+            && run.nodes.len() <= 2
             && run.path_events.iter().any(is_not_ready);
         event.count > 0 && event.kind.is_loss() && !follows
     };
@@ -202,21 +203,21 @@ fn unsteady(runs: &[Ran<'_>]) -> Option<String> {
 }
 
 fn stalled(runs: &[Ran<'_>]) -> Option<String> {
-    let longest = |(case, run): &Ran<'_>| -> f64 {
+    let longest = |&(case, run): &Ran<'_>| -> f64 {
         let flows = case.flows();
         let over_time = flows.filter_map(|flow| OverTime::of(flow.result(run)?, &flow.settings));
-        let stalls = over_time
-            .flat_map(|flow| flow.qps)
-            .filter_map(|qp| qp.stall);
-        let alone = stalls.filter(|stall| stall.is_alone);
-        alone.map(|stall| stall.seconds()).fold(0.0, f64::max)
+        let longest = over_time.map(|flow| flow.longest_alone_seconds());
+        longest.fold(0.0, f64::max)
     };
-    let is_long = |ran: &&Ran<'_>| longest(ran) >= LONG_STALL_SECONDS;
-    let found: Vec<Ran<'_>> = runs.iter().filter(is_long).copied().collect();
+    let found = runs.iter().map(|ran| (ran.1, longest(ran)));
+    let found: Vec<(&Run, f64)> = found
+        .filter(|(_, seconds)| *seconds >= LONG_STALL_SECONDS)
+        .collect();
     let (count, first) = some(runs, |run| {
-        found.iter().any(|(_, it)| std::ptr::eq(*it, run))
+        found.iter().any(|(it, _)| std::ptr::eq(*it, run))
     })?;
-    let seconds = found.iter().map(longest).fold(0.0, f64::max);
+    let seconds = found.iter().map(|(_, seconds)| *seconds);
+    let seconds = seconds.fold(0.0, f64::max);
     Some(format!(
         "a QP stood still while others moved in {count}, for up to {:.0} ms ({first})",
         seconds * 1e3

@@ -7,8 +7,12 @@ use std::path::Path;
 
 use super::page::GENERATOR;
 
-/// What each picture says of who made it, by which it is known as ours.
-const MARK: &str = "Drawn by rocebench";
+/// How each picture says who made it, by which it is known as ours: in SVG, PDF and PNG.
+const MARKS: [&str; 3] = [
+    "<!-- Drawn by rocebench",
+    "% Drawn by rocebench",
+    "Software\0Drawn by rocebench",
+];
 
 /// How much of each end of a file is looked at for the mark.
 const END_BYTES: u64 = 4096;
@@ -67,7 +71,8 @@ pub(super) fn is_ours(path: &Path) -> bool {
         file.take(END_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    ends().is_ok_and(|bytes| position(&bytes, MARK.as_bytes()).is_some())
+    let has = |bytes: &[u8], mark: &str| position(bytes, mark.as_bytes()).is_some();
+    ends().is_ok_and(|bytes| MARKS.iter().any(|mark| has(&bytes, mark)))
 }
 
 fn mark() -> String {

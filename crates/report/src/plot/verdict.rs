@@ -19,10 +19,15 @@ pub fn sentence(comparison: &Comparison) -> Option<String> {
     }
     let regressed = count(Verdict::Regressed);
     let judged = cases.iter().filter(|case| {
+        // Shares of QPs are nearly always equal, which says nothing about speed.
+        let says_little = |metric: &MetricComparison| {
+            metric.metric == Metric::Fairness
+                && metric.verdict == Verdict::Equal
+                && case.metrics.len() > 1
+        };
         let mut metrics = case.metrics.iter();
-        // Shares of QPs are nearly always equal, and say nothing about speed.
         metrics.any(|metric| {
-            metric.metric != Metric::Fairness
+            !says_little(metric)
                 && !matches!(
                     metric.verdict,
                     Verdict::Unclear | Verdict::NoVerdict | Verdict::NotComparable
@@ -147,5 +152,12 @@ mod tests {
             ..case("d", 1.0, Verdict::Equal).metrics.remove(0)
         });
         assert!(sentence(&comparison).unwrap().contains("no verdict"));
+        comparison.cases[0].metrics[1].verdict = Verdict::Regressed;
+        let told = sentence(&comparison).unwrap();
+        assert!(told.contains("1 of 1 case regressed"), "{told}");
+        comparison.cases[0].metrics.remove(0);
+        comparison.cases[0].metrics[0].verdict = Verdict::Equal;
+        let told = sentence(&comparison).unwrap();
+        assert!(told.contains("none of 1 case regressed"), "{told}");
     }
 }

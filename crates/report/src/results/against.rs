@@ -13,7 +13,7 @@ use super::setting_words::cell;
 const NONE: &str = "-";
 
 /// What is told of each case behind its settings.
-const HEAD: [&str; 5] = ["unit", "rocebench", "perftest", "ratio [95 %]", "pairs"];
+const HEAD: [&str; 5] = ["metric", "rocebench", "perftest", "ratio [95 %]", "pairs"];
 
 /// Words are flush left, figures flush right; the verdict comes last.
 struct Columns {
@@ -54,7 +54,7 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
     let mut columns = Columns {
         widths: head.iter().map(|head| head.chars().count()).collect(),
         are_words: are_words
-            .chain(HEAD.iter().map(|head| *head == "unit"))
+            .chain(HEAD.iter().map(|head| *head == "metric"))
             .collect(),
     };
     for row in &rows {
@@ -100,7 +100,7 @@ fn line(out: &mut impl Write, cells: &[String], columns: &Columns, word: &str) -
 const LATENCY: &str = "latency_ns";
 
 /// What a comparison's `metric` is called.
-fn unit(metric: &str) -> &str {
+fn name(metric: &str) -> &str {
     match metric {
         "gbit_per_s" => "Gb/s",
         "mmsg_per_s" => "Mmsg/s",
@@ -120,8 +120,8 @@ fn figure(metric: &str, value: f64) -> String {
 pub fn figures(metric: &str, rocebench: f64, perftest: f64) -> String {
     let [own, theirs] = [rocebench, perftest].map(|value| figure(metric, value));
     match metric {
-        LATENCY => format!("{}: rocebench {own}, perftest {theirs}", unit(metric)),
-        _ => format!("rocebench {own}, perftest {theirs} {}", unit(metric)),
+        LATENCY => format!("{}: rocebench {own}, perftest {theirs}", name(metric)),
+        _ => format!("rocebench {own}, perftest {theirs} {}", name(metric)),
     }
 }
 
@@ -145,7 +145,7 @@ fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
         all => format!("{counted} of {all}"),
     };
     [
-        unit(metric).to_owned(),
+        name(metric).to_owned(),
         figure(comparison.rocebench_median),
         figure(comparison.perftest_median),
         ratio,

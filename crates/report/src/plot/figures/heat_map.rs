@@ -101,7 +101,7 @@ fn describe(grids: &[Grid], headings: &[String]) -> String {
         let least = least.min_by(|a, b| a.1.share.total_cmp(&b.1.share));
         let told = |((qps, size), cell): (&(u32, u64), &GridCell)| {
             format!(
-                "{heading}: least is {:.0} % with {} and {}",
+                "{heading}: least is {:.0} % with {qps} {} and {}",
                 cell.share * 100.0,
                 plural(*qps as usize, "QP"),
                 human_size(*size)

@@ -1,6 +1,9 @@
 //! Figure: what each QP got of its share from interval to interval, a map for each of the least even runs. It must not know
 //! how evenness is judged.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use super::curves::{number_column, text_column};
 use super::facets::{Place, places};
 use super::naming::{drawn, some_of};
@@ -16,7 +19,6 @@ use crate::plot::median::counted_runs;
 use crate::plot::sides::Sides;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, FlowResult, QpTimeline, Run};
-use crate::results::number::plural;
 
 /// Maps that are drawn; of more, the least even.
 const MOST_MAPS: usize = 4;
@@ -47,6 +49,8 @@ const STEPS: [(f64, Colour, &str); 6] = [
 /// A run of a flow whose QPs were not served evenly all the time.
 struct Uneven<'s, 'a> {
     sample: &'s Sample<'a>,
+    /// The flow, with its file where several are drawn.
+    subject: String,
     run: u32,
     over_time: OverTime,
 }
@@ -54,18 +58,34 @@ struct Uneven<'s, 'a> {
 /// The figure; none where all QPs were served evenly all the time.
 pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let samples = Sample::all(results.into().new.into());
-    let mut runs: Vec<Uneven<'_, '_>> = samples.iter().flat_map(uneven).collect();
-    runs.sort_by(|one, other| one.over_time.jain.total_cmp(&other.over_time.jain));
+    let files: BTreeSet<&Path> = samples.iter().map(|it| it.loaded.path.as_path()).collect();
+    let several = files.len() > 1;
+    let mut runs: Vec<Uneven<'_, '_>> =
+        (samples.iter().flat_map(|sample| uneven(sample, several))).collect();
+    // Stalls of one QP hardly change the mean index of many.
+    let key = |run: &Uneven<'_, '_>| (-run.over_time.longest_alone_seconds(), run.over_time.jain);
+    runs.sort_by(|one, other| {
+        let (one, other) = (key(one), key(other));
+        one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1))
+    });
     figure(&runs).into_iter().collect()
 }
 
-fn uneven<'s, 'a>(sample: &'s Sample<'a>) -> Vec<Uneven<'s, 'a>> {
+fn uneven<'s, 'a>(sample: &'s Sample<'a>, several: bool) -> Vec<Uneven<'s, 'a>> {
+    let subject = match several {
+        true => {
+            let file = sample.file_words(Sides::default());
+            format!("{}, {file}", sample.flow.subject())
+        }
+        false => sample.flow.subject(),
+    };
     let flow = &sample.flow;
     let of_run = |run| OverTime::of(flow.result(run)?, &flow.settings);
     let runs = counted_runs(flow.case).filter_map(|run| Some((run.run, of_run(run)?)));
     let uneven = runs.filter(|(_, over_time)| over_time.is_uneven());
     let with_sample = |(run, over_time)| Uneven {
         sample,
+        subject: subject.clone(),
         run,
         over_time,
     };
@@ -95,12 +115,13 @@ pub fn left_out(results: &[Loaded]) -> Option<String> {
 
 fn had_no_room(run: &Run, moved: &FlowResult) -> bool {
     let flows = run.flows.iter().filter(|flow| flow.from == moved.from);
-    moved.qp_timeline.is_none() && moved.qps.len() * flows.count() > QpTimeline::MOST_QPS
+    let qps = moved.qps.len();
+    moved.qp_timeline.is_none() && qps > 1 && qps * flows.count() > QpTimeline::MOST_QPS
 }
 
 impl Uneven<'_, '_> {
     fn name(&self) -> String {
-        format!("{}, run {}", self.sample.flow.subject(), self.run)
+        format!("{}, run {}", self.subject, self.run)
     }
 
     /// The QPs that are drawn, by index.
@@ -175,7 +196,7 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
             sheet.note("With --qp-weights the share of a QP is the one that they ask for.");
         }
         if has_counted {
-            sheet.note("A row ends with the last of the QP's messages.");
+            sheet.note("A row ends with the last interval that the QP filled.");
         }
         if is_cut {
             sheet.note(&format!(
@@ -183,10 +204,11 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
             ));
         }
         if all.len() > runs.len() {
-            let more = all.len() - runs.len();
-            let runs = plural(more, "run");
+            let of_all = all.len();
+            let in_table = of_all.min(MOST_TABLE_ROWS / WORST_QPS);
             sheet.note(&format!(
-                "{more} more {runs} that are more even: see the table."
+                "The figure has {} of {of_all} uneven runs, the table {in_table}.",
+                runs.len()
             ));
         }
     }))
@@ -293,7 +315,7 @@ fn table(runs: &[Uneven<'_, '_>]) -> Table {
         };
         let cells = || qp.cells.iter().copied();
         vec![
-            Cell::Text(run.sample.flow.subject()),
+            Cell::Text(run.subject.clone()),
             Cell::Text(run.run.to_string()),
             Cell::Number(qp.index as f64, 0),
             Cell::Number(qp.share * 100.0, 1),

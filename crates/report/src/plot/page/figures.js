@@ -7,8 +7,6 @@ function element(name, attributes, parent) {
   parent.appendChild(made);
   return made;
 }
-function near(one, other) { return Math.abs(one - other) < 3; }
-
 // The part of a picture that is shown: `scale` is 1 for all of it. Ticks that are out of sight are written at the edges.
 function zooming(svg, all) {
   var whole = svg.viewBox.baseVal, frame = { width: whole.width, height: whole.height }, marks = null;
@@ -48,6 +46,13 @@ function zooming(svg, all) {
     var part = Math.max(Math.abs(to.x - from.x) / frame.width, Math.abs(to.y - from.y) / frame.height);
     if (part > zoom.scale / 40) zoom.to((from.x + to.x) / 2, (from.y + to.y) / 2, part);
   };
+  // Whether two places look like one.
+  zoom.near = function (one, other) { return Math.abs(one - other) < 3 * zoom.scale; };
+  // Moves the part that is shown to a point that is not in it.
+  zoom.see = function (x, y) {
+    var at = { x: zoom.x, y: zoom.y, width: frame.width * zoom.scale, height: frame.height * zoom.scale };
+    if (!inside(at, x, y)) zoom.to(x, y, zoom.scale);
+  };
   zoom.middle = function () { return { x: zoom.x + frame.width * zoom.scale / 2, y: zoom.y + frame.height * zoom.scale / 2 }; };
   return zoom;
 }
@@ -84,7 +89,11 @@ function crossHair(picture, svg, zoom) {
     var to = found.reduce(function (best, one) { return Math.abs(one.point.x - x) < Math.abs(best.point.x - x) ? one : best; }).point;
     hair.chart = chart;
     hair.x = to.x;
-    found = found.filter(function (one) { return near(one.point.x, to.x); });
+    // Of each line the point that is nearest.
+    found = chart.lines.map(function (line) {
+      var own = found.filter(function (one) { return one.line === line && zoom.near(one.point.x, to.x); });
+      return own.sort(function (a, b) { return Math.abs(a.point.x - to.x) - Math.abs(b.point.x - to.x); })[0];
+    }).filter(Boolean);
     mark = element("g", { class: "rb-hover", "aria-hidden": "true" }, svg);
     element("path", { d: "M" + to.x + " " + place.y + "v" + place.height, class: "s-rule", fill: "none", "stroke-width": zoom.scale }, mark);
     tip.textContent = "";
@@ -95,6 +104,7 @@ function crossHair(picture, svg, zoom) {
       add("div", one.line.series.dataset.series + ": " + WRITTEN[chart.y.unit](one.point.values[1]));
     });
     tip.hidden = false;
+    if (!at) zoom.see(to.x, found[0].point.y);
     at = at || new DOMPoint(to.x, found[0].point.y).matrixTransform(svg.getScreenCTM());
     var frame = picture.getBoundingClientRect(), left = at.x - frame.left + 14;
     tip.style.left = Math.max(0, left + tip.offsetWidth > frame.width ? left - tip.offsetWidth - 28 : left) + "px";
@@ -104,8 +114,8 @@ function crossHair(picture, svg, zoom) {
   hair.step = function (by) {
     var xs = [];
     hair.points(hair.chart).map(function (one) { return one.point.x; }).sort(function (a, b) { return a - b; })
-      .forEach(function (x) { if (!xs.length || !near(xs[xs.length - 1], x)) xs.push(x); });
-    var now = xs.findIndex(function (x) { return near(x, hair.x); });
+      .forEach(function (x) { if (!xs.length || !zoom.near(xs[xs.length - 1], x)) xs.push(x); });
+    var now = xs.findIndex(function (x) { return zoom.near(x, hair.x); });
     hair.go(hair.chart, xs[Math.max(0, Math.min(xs.length - 1, now + by))]);
   };
   return hair;
@@ -147,6 +157,7 @@ function alive(picture, svg) {
       var off = key.classList.toggle("off");
       key.setAttribute("aria-pressed", String(!off));
       own.forEach(function (series) { series.classList.toggle("off", off); });
+      hair.clear();
     }
     key.addEventListener("click", turn);
     key.addEventListener("keydown", function (event) {
@@ -156,23 +167,23 @@ function alive(picture, svg) {
     });
   });
 
-  // The keys of a picture that has points.
-  var told = all.filter(function (chart) { return chart.lines.length; });
-  if (!told.length) return;
+  // The keys: to enlarge each picture, and to go through the points of one that has them.
+  function withPoints() { return all.filter(function (chart) { return hair.points(chart).length; }); }
   svg.setAttribute("role", "group");
   svg.setAttribute("tabindex", "0");
   function enlarge(by) {
     var around = zoom.middle(), chart = hair.chart;
-    if (chart) around = { x: hair.x, y: hair.points(chart).find(function (one) { return near(one.point.x, hair.x); }).point.y };
+    if (chart) around = { x: hair.x, y: hair.points(chart).find(function (one) { return zoom.near(one.point.x, hair.x); }).point.y };
     zoom.to(around.x, around.y, zoom.scale * by);
     if (chart) hair.go(chart, hair.x);
   }
   function toPoint(by) {
+    var first = withPoints()[0];
     if (hair.chart) hair.step(by);
-    else hair.go(told[0], told[0].place.x + (by > 0 ? 0 : told[0].place.width));
+    else if (first) hair.go(first, first.place.x + (by > 0 ? 0 : first.place.width));
   }
   function toChart(by) {
-    var next = told[told.indexOf(hair.chart) + by];
+    var told = withPoints(), next = told[told.indexOf(hair.chart) + by];
     if (next) hair.go(next, next.place.x);
   }
   var KEYS = {
