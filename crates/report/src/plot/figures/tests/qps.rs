@@ -118,7 +118,11 @@ fn the_least_even_runs_are_drawn_and_the_others_are_in_the_table() {
     });
     let figure = &figures_of(cases.collect())[0];
     assert_eq!(figure.svg.matches(">time in the window<").count(), 4);
-    assert!(figure.svg.contains("The figure has 4 of 6 uneven runs, the table 6."));
+    assert!(
+        figure
+            .svg
+            .contains("The figure has 4 of 6 uneven runs, the table 6.")
+    );
     let Cell::Text(first) = &figure.tables[0].rows[0][0] else {
         panic!("{figure:?}");
     };
