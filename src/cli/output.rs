@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
+use crate::protocol::failure::RunFailure;
 use report::headlines::{Headline, Topic, headlines};
 use report::mesh;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::{self, Journal};
-use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
+use report::results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use report::results::{against, table::Table};
 use report::text::{Mark, Screen, printable, wrapped};
 use report::threshold::Demands;
@@ -51,6 +52,8 @@ pub(super) struct Output {
     noted: BTreeSet<String>,
     progress: Box<dyn Progress>,
     case: String,
+    /// The number of the run whose failure would have to be told.
+    run: Option<u32>,
     /// When the run in progress began, and how long it is to measure.
     begun: Option<(Instant, Duration)>,
     /// `None` where it is not known how many runs there will be.
@@ -104,6 +107,7 @@ impl Output {
             noted: BTreeSet::new(),
             progress: live::for_stderr(plan.quiet),
             case: String::new(),
+            run: None,
             begun: None,
             time_left: is_counted.then(|| TimeLeft::of(&plan.sweep)),
         })
@@ -117,6 +121,18 @@ impl Output {
             let text = format!("rocebench: warning: {error}; measuring goes on");
             self.progress.suspend(&mut || say(&text));
         }
+    }
+
+    /// Tells once that the run has failed.
+    fn tell(&mut self, failure: &model::Failure) {
+        let Some(run) = self.run.take() else {
+            return;
+        };
+        let mut text = format!("rocebench: {} (run {run}): {}", self.case, failure.message);
+        if let Some(hint) = &failure.hint {
+            text += &format!("\n  hint: {hint}");
+        }
+        self.progress.suspend(&mut || say(&text));
     }
 
     /// Shows something of the table. A closed stdout is nobody's loss but the table's.
@@ -222,6 +238,7 @@ fn shown(cases: &[Case]) -> Vec<Settings> {
 impl Observer for Output {
     fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {
         self.case.clone_from(&case.id);
+        self.run = Some(run);
         let place = Place {
             index,
             total,
@@ -235,6 +252,8 @@ impl Observer for Output {
     }
 
     fn trial_started(&mut self, index: usize, total: usize, case: &Case, trial: TrialStart<'_>) {
+        // The result of the search has the failures of its trials.
+        self.run = None;
         self.progress.trial_started(index, total, &case.id, trial);
     }
 
@@ -283,6 +302,10 @@ impl Observer for Output {
         self.keep(result);
     }
 
+    fn failed(&mut self, failure: &RunFailure) {
+        self.tell(&failure.to_result());
+    }
+
     fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
         if let (Some(time), Some((begun, planned))) = (&mut self.time_left, self.begun.take()) {
             time.run_over(planned, begun.elapsed());
@@ -292,14 +315,7 @@ impl Observer for Output {
         self.progress.run_finished(worst);
         self.show(|table| table.run(config, run));
         if let Some(failure) = &run.failure {
-            let mut text = format!(
-                "rocebench: {} (run {}): {}",
-                self.case, run.run, failure.message
-            );
-            if let Some(hint) = &failure.hint {
-                text += &format!("\n  hint: {hint}");
-            }
-            self.progress.suspend(&mut || say(&text));
+            self.tell(failure);
         }
         self.keep(result);
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::plan::Case;
+use crate::protocol::failure::RunFailure;
 use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 
 /// A trial of a search over loads, as it starts.
@@ -41,6 +42,9 @@ pub trait Observer {
     fn latency(&mut self, _p99_ns: u64) {}
     /// Time passes in a phase without a rate.
     fn waiting(&mut self, elapsed: Duration);
+    /// The run or the trial has failed. It is over once the nodes that are left have ended it, which takes a while with many
+    /// QPs.
+    fn failed(&mut self, _failure: &RunFailure) {}
     /// A run is over; `result` has it and all before it.
     fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile);
     /// A pair of runs is over, of rocebench and of perftest; `result` has it and all before it.

@@ -65,6 +65,9 @@ pub(crate) fn run(
         drive(links, case, observer, &mut notes)
     });
     let mut failure = driven.err().map(StepFailure::told);
+    if let Some(failure) = failure.as_ref().filter(|it| !it.interrupted) {
+        observer.failed(failure);
+    }
     let reports = match notes.is_running {
         true => finish(links, &notes, &mut failure),
         false => Vec::new(),

@@ -27,7 +27,7 @@ fn every_box_of_the_lesson_works() {
     let folder = tempfile::tempdir().unwrap();
     for script in boxes {
         let script = script
-            .replace("-D 1s", "-D 100ms --warmup 0")
+            .replace("-D 1s", "-D 400ms --warmup 0")
             .replace("--receive inbox", &format!("--receive inbox -p {port}"))
             .replace("serve -d soft0 &", &format!("serve -d soft0 -p {port} &"))
             .replace("127.0.0.1", &format!("127.0.0.1:{port}"));

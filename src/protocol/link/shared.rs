@@ -14,8 +14,8 @@ use crate::protocol::transmit::WriteError;
 /// Time between two heart-beats.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_millis(250);
 
-/// A peer that has been silent for so long is taken for dead. With the grain of the reads, lateness of the
-/// threads and flushing the QPs a person hears of it within 2 s; a peer whose heart-beat is a second late is still alive.
+/// A peer that has been silent for so long is taken for dead. With the grain of the reads and lateness of the
+/// threads a person hears of it within 2 s; a peer whose heart-beat is a second late is still alive.
 pub const SILENCE_LIMIT: Duration = Duration::from_millis(1250);
 
 /// A peer that has taken no byte for so long is taken for dead. Shorter than the silence, because the
