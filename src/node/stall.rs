@@ -18,6 +18,9 @@ const PACKET_OVERHEAD_BYTES: f64 = 128.0;
 /// The smallest payload of a packet that is not a message's last.
 const SMALLEST_MTU_BYTES: f64 = 256.0;
 
+const LOST_HINT: &str = "check the peer's output and both ends' `dmesg`; with --rnr-retry 7 a receiver that never posts \
+                         is waited for for ever, lower values give up";
+
 /// Watches the ends of flows at a node.
 pub(crate) struct StallDetector {
     flows: Vec<Settings>,
@@ -113,22 +116,34 @@ fn stall_limit(flow: &Settings) -> Duration {
 }
 
 fn stalled(flow: &Settings, counts: Counts, limit: Duration) -> RunFailure {
-    let outstanding = counts.posted.saturating_sub(counts.completed);
+    let Counts {
+        posted,
+        completed,
+        received,
+    } = counts;
     let waited = limit.as_secs_f64();
-    let message = match (outstanding, flow.op.profile().receives) {
-        (0, true) => {
+    let (message, hint) = match posted.saturating_sub(completed) {
+        0 if posted == 0 && flow.op.profile().receives => (
             format!(
-                "nothing was received for {waited:.0} s, and the sender had sent all: messages are lost"
-            )
-        }
-        (0, _) => format!("nothing completed for {waited:.0} s"),
-        _ => format!(
-            "nothing completed for {waited:.0} s while {outstanding} messages are outstanding: completions are lost, \
-             or the peer does not answer"
+                "nothing was received for {waited:.0} s after {received} messages, and the sender had sent all: messages \
+                 are lost"
+            ),
+            LOST_HINT,
+        ),
+        0 => (
+            format!(
+                "nothing was posted for {waited:.0} s after {completed} messages: a worker does not run"
+            ),
+            "give workers cores that no other program keeps busy: --cores",
+        ),
+        outstanding => (
+            format!(
+                "nothing completed for {waited:.0} s while {outstanding} messages are outstanding: completions are lost, \
+                 or the peer does not answer"
+            ),
+            LOST_HINT,
         ),
     };
-    let hint = "check the peer's output and both ends' `dmesg`; with --rnr-retry 7 a receiver that never posts is \
-                waited for for ever, lower values give up";
     RunFailure::new(message, Some(hint.into()))
 }
 
@@ -136,6 +151,7 @@ fn stalled(flow: &Settings, counts: Counts, limit: Duration) -> RunFailure {
 mod tests {
     use super::*;
     use crate::protocol::message::tests::case;
+    use settings::Op;
 
     /// A detector with a limit short enough for a test.
     fn watched(flow: &Settings) -> StallDetector {
@@ -174,6 +190,29 @@ mod tests {
         assert!(
             still.message.contains("8 messages are outstanding"),
             "{still}"
+        );
+    }
+
+    #[test]
+    fn who_waits_for_a_worker_and_who_for_messages_is_told_apart() {
+        let limit = Duration::from_secs(44);
+        let mut flow = case();
+        flow.op = Op::Send.into();
+        let told = |posted, received| {
+            let counts = Counts {
+                posted,
+                completed: posted,
+                received,
+            };
+            stalled(&flow, counts, limit).message
+        };
+        assert_eq!(
+            told(0, 186),
+            "nothing was received for 44 s after 186 messages, and the sender had sent all: messages are lost"
+        );
+        assert_eq!(
+            told(120, 0),
+            "nothing was posted for 44 s after 120 messages: a worker does not run"
         );
     }
 

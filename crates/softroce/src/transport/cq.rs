@@ -79,6 +79,29 @@ impl Cq {
         most: usize,
         take: impl FnMut(&Completion, u64),
     ) -> Result<usize, BrokenCq> {
+        match self.has_some()? {
+            true => self.take_stamped(most, take),
+            false => Ok(0),
+        }
+    }
+
+    /// The same without the device's work.
+    ///
+    /// # Errors
+    /// After an overrun.
+    pub fn take_stamped(
+        &self,
+        most: usize,
+        take: impl FnMut(&Completion, u64),
+    ) -> Result<usize, BrokenCq> {
+        self.context.take(most, take)
+    }
+
+    /// Whether it holds completions; does the device's work if there are none.
+    ///
+    /// # Errors
+    /// As of [`Cq::poll`].
+    pub fn has_some(&self) -> Result<bool, BrokenCq> {
         if !self.core.is_of_this_process() {
             return Err(BrokenCq);
         }
@@ -86,10 +109,10 @@ impl Cq {
         if self.context.is_empty() {
             self.core.progress_for_poller();
             if self.context.is_empty() {
-                return self.context.intact().map(|()| 0);
+                return self.context.intact().map(|()| false);
             }
         }
-        self.context.take(most, take)
+        Ok(true)
     }
 
     /// Requests an event for the next completion, or only for the next solicited or failed one.

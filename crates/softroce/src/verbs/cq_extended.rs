@@ -82,7 +82,7 @@ fn fill(verbs: &mut ibv_cq_ex) {
 unsafe fn advance(cq: *mut ibv_cq_ex) -> c_int {
     // SAFETY: a live CQ.
     let inner = unsafe { Cq::of(cq.cast()) };
-    let outcome = inner.transport.poll_stamped(1, |completion, stamp_ns| {
+    let outcome = inner.transport.take_stamped(1, |completion, stamp_ns| {
         // SAFETY: who holds the latch owns the place; the two fields are written by nobody else.
         unsafe {
             *inner.current.get() = Some((*completion, stamp_ns));
@@ -104,7 +104,12 @@ unsafe extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr)
     }
     // SAFETY: a live CQ.
     let inner = unsafe { Cq::of(cq.cast()) };
-    inner.polling.take();
+    // The latch is free while this thread does the device's work.
+    match inner.transport.has_some() {
+        Ok(true) => inner.polling.take(),
+        Ok(false) => return libc::ENOENT,
+        Err(_) => return libc::EIO,
+    }
     // SAFETY: as above, and the latch is held.
     let outcome = unsafe { advance(cq) };
     if outcome != 0 {
