@@ -120,14 +120,20 @@ impl GapSampler {
 mod tests {
     use super::*;
 
-    /// A sampler of messages with this mean gap, and a microsecond.
-    fn sampler(arrivals: Arrivals, mean_gap_us: u64) -> (GapSampler, u64) {
+    /// A sampler of messages with this mean gap, and the raw reading at a time in microseconds. A microsecond may be
+    /// no whole number of ticks.
+    fn sampler(arrivals: Arrivals, mean_gap_us: u64) -> (GapSampler, impl Fn(u64) -> u64) {
         let clock = Clock::new();
-        let us = clock.raw_after(0, 1_000);
+        let us = clock.raw_after(0, TOLERATED_NS) as f64 / (TOLERATED_NS as f64 / 1e3);
         (
-            GapSampler::new(arrivals, (mean_gap_us * us) as f64, &clock, 1),
-            us,
+            GapSampler::new(arrivals, mean_gap_us as f64 * us, &clock, 1),
+            move |at_us| (at_us as f64 * us) as u64,
         )
+    }
+
+    /// Readings are whole ticks.
+    fn is_about(gaps: f64, expected: f64) -> bool {
+        (gaps - expected).abs() < 1e-3
     }
 
     #[test]
@@ -139,9 +145,9 @@ mod tests {
             (10, LEAST_MESSAGES),
             (1_000, LEAST_MESSAGES),
         ] {
-            let (mut gaps, us) = sampler(Arrivals::Poisson, mean_gap_us);
+            let (mut gaps, at) = sampler(Arrivals::Poisson, mean_gap_us);
             for message in 0..=2_100 * messages {
-                gaps.posted(5_000 + message * mean_gap_us * us, 1);
+                gaps.posted(at(5 + message * mean_gap_us), 1);
             }
             assert_eq!(gaps.taken, 2_100);
             let samples = gaps.into_samples();
@@ -153,7 +159,7 @@ mod tests {
                 samples
                     .mean_gaps
                     .iter()
-                    .all(|gaps| (gaps - messages as f64).abs() < 1e-6)
+                    .all(|gaps| is_about(*gaps, messages as f64))
             );
         }
     }
@@ -161,9 +167,9 @@ mod tests {
     #[test]
     fn messages_that_are_posted_together_count_each() {
         let samples = |together: u64| {
-            let (mut gaps, us) = sampler(Arrivals::Poisson, 5);
+            let (mut gaps, at) = sampler(Arrivals::Poisson, 5);
             for message in (together..=9_600).step_by(together as usize) {
-                gaps.posted(message * 5 * us, together);
+                gaps.posted(at(message * 5), together);
             }
             gaps.into_samples().mean_gaps
         };
@@ -181,12 +187,12 @@ mod tests {
 
     #[test]
     fn a_full_queue_interrupts_a_sample_and_many_leave_none() {
-        let (mut gaps, us) = sampler(Arrivals::Poisson, 1_000);
-        let mut at = 0;
+        let (mut gaps, at) = sampler(Arrivals::Poisson, 1_000);
+        let mut at_ms = 0;
         let mut post = |gaps: &mut GapSampler, messages: u64, after_ms: u64| {
             for _ in 0..messages {
-                at += after_ms * 1_000 * us;
-                gaps.posted(at, 1);
+                at_ms += after_ms;
+                gaps.posted(at(at_ms * 1_000), 1);
             }
         };
         post(&mut gaps, 1 + 100 * LEAST_MESSAGES, 1);
@@ -197,16 +203,16 @@ mod tests {
         let whole = gaps.samples.clone();
         assert_eq!((gaps.interrupted, whole.len()), (1, 101));
         let length = LEAST_MESSAGES as f64;
-        assert!(whole[..100].iter().all(|gaps| (gaps - length).abs() < 1e-6));
-        assert!((whole[100] - 2.0 * length).abs() < 1e-6, "{}", whole[100]);
+        assert!(whole[..100].iter().all(|gaps| is_about(*gaps, length)));
+        assert!(is_about(whole[100], 2.0 * length), "{}", whole[100]);
         gaps.interrupt();
         assert_eq!(gaps.into_samples().mean_gaps, [0.0; 0]);
     }
 
     #[test]
     fn a_fixed_schedule_has_no_samples() {
-        let (mut fixed, us) = sampler(Arrivals::Fixed, 1_000);
-        (1..99).for_each(|at| fixed.posted(at * 1_000 * us, 1));
+        let (mut fixed, at) = sampler(Arrivals::Fixed, 1_000);
+        (1..99).for_each(|at_ms| fixed.posted(at(at_ms * 1_000), 1));
         assert_eq!(fixed.into_samples().mean_gaps, [0.0; 0]);
     }
 }
