@@ -96,7 +96,7 @@ fn a_path_that_is_slowed_is_named() {
     let nodes = nodes();
     let words = ["--pattern", "pairs", "--op", "write", "-s", "4K", "-t", "2"];
     // Counted messages: where CPUs are emulated, a window of so long is often another one.
-    let how = ["-n", "20", "--warmup", "0", "--runs", "3"];
+    let how = ["-n", "10", "--warmup", "0", "--runs", "3"];
     let rates = [
         Rate::of("client", USUAL, Some((SERVER2, SLOW))),
         Rate::of("server", USUAL, None),
