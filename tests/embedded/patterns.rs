@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::program::{Ended, Program, Server, with_others};
+use crate::lab::quiet::tries;
+use crate::program::{Ended, Program, Server, alone, with_others};
 
 /// Each case's id, and the ways of its flows.
 fn ways(ended: &Ended) -> Vec<(String, Vec<(String, String)>)> {
@@ -131,7 +132,7 @@ fn rates(ended: &Ended) -> BTreeMap<(String, String), f64> {
 
 #[test]
 fn a_pair_has_in_the_rounds_what_it_has_alone() {
-    let _machine = with_others();
+    let _machine = alone();
     // Devices that send at rates of their own, so that no core is what the pairs share.
     let servers = ["10M", "20M", "30M", "40M"]
         .map(|rate| Server::start(&format!("-d soft0 --faults tx.rate={rate}")));
@@ -143,16 +144,22 @@ fn a_pair_has_in_the_rounds_what_it_has_alone() {
         );
         rates(&Program::new(&words).run().exits(0))
     };
-    let rounds = pairs(&nodes);
-    assert_eq!(rounds.len(), 12);
-    for two in [[0, 3], [1, 2]] {
-        let alone = pairs(&two.map(|index| nodes[index].clone()));
-        assert_eq!(alone.len(), 2);
-        for (ends, rate) in alone {
-            let ratio = rounds[&ends] / rate;
-            assert!((0.9..1.1).contains(&ratio), "{ends:?}: {ratio}");
+    // A busy machine takes from one of two runs, or from the other.
+    let mut seen = Vec::new();
+    let is_alike = tries(4).any(|_| {
+        let rounds = pairs(&nodes);
+        assert_eq!(rounds.len(), 12);
+        let mut ratios = Vec::new();
+        for two in [[0, 3], [1, 2]] {
+            let alone = pairs(&two.map(|index| nodes[index].clone()));
+            assert_eq!(alone.len(), 2);
+            ratios.extend(alone.iter().map(|(ends, rate)| rounds[ends] / rate));
         }
-    }
+        let is_alike = ratios.iter().all(|ratio| (0.9..1.1).contains(ratio));
+        seen.push(ratios);
+        is_alike
+    });
+    assert!(is_alike, "{seen:?}");
 }
 
 #[test]

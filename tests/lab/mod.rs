@@ -16,6 +16,7 @@ pub mod netem;
 pub mod perftest;
 pub mod program;
 pub mod proxy;
+pub mod quiet;
 pub mod server;
 pub mod short;
 pub mod traffic;

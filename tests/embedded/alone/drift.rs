@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::lab::quiet::tries;
 use crate::program::{Program, Server, alone};
 
 /// What else a busy machine does may hide the fall: one of so many runs must show it.
-const TRIES: usize = 4;
+const TRIES: usize = 6;
 
 /// A run whose server becomes slow in the middle of the window; and the table.
 fn run() -> (Value, String) {
@@ -35,7 +36,7 @@ fn run() -> (Value, String) {
 fn a_server_that_becomes_slow_within_the_window_is_told() {
     let _alone = alone();
     let mut seen = Vec::new();
-    for _ in 0..TRIES {
+    for _ in tries(TRIES) {
         let (run, table) = run();
         let doubts = run["flows"][0]["window"]["doubts"].as_array().unwrap();
         let message = |doubt: &Value| doubt["message"].as_str().unwrap().to_owned();

@@ -5,9 +5,10 @@
 use serde_json::Value;
 
 use super::truth::md1;
+use crate::lab::quiet::tries;
 use crate::program::{Program, alone};
 
-const TRIES: usize = 3;
+const TRIES: usize = 6;
 
 /// How far bounds may miss the truth: that is of an idle machine, and `scripts/open-loop` measures there.
 const SLACK: f64 = 1.15;
@@ -40,7 +41,7 @@ fn without_waiting() -> Option<f64> {
 fn a_search_finds_the_load_of_a_known_limit() {
     let _alone = alone();
     let mut seen = Vec::new();
-    for _ in 0..TRIES {
+    for _ in tries(TRIES) {
         let Some(idle_ns) = without_waiting().filter(|ns| *ns < 1.5 * SERVICE_NS) else {
             seen.push("the machine is busy".to_owned());
             continue;

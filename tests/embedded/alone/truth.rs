@@ -9,9 +9,10 @@ pub mod md1;
 
 use serde_json::Value;
 
+use crate::lab::quiet::tries;
 use crate::program::{Program, alone};
 
-const TRIES: usize = 5;
+const TRIES: usize = 8;
 
 /// How far a figure may be from the truth.
 const WITHIN: f64 = 0.02;
@@ -33,7 +34,7 @@ fn measure<F>(words: &str, figure: impl Fn(&Value) -> F) -> Result<F, String> {
 #[track_caller]
 fn finds(truth: f64, slower: bool, words: &str, figure: impl Fn(&Value) -> f64) {
     let mut seen = Vec::new();
-    for _ in 0..TRIES {
+    for _ in tries(TRIES) {
         let found = measure(words, &figure).map(|found| found / truth);
         let excess = found.as_ref().map_or(f64::INFINITY, |found| {
             if slower { found - 1.0 } else { 1.0 - found }
@@ -96,7 +97,7 @@ fn moderation_by_default_tells_the_latency_of_every_message() {
         // The tail is what else the machine does: the median alone tells the bias of moderation here. A pause makes
         // it longer, or shorter where the queue ran empty: of several runs the middle one counts.
         let mut seen = [const { Vec::new() }; 2];
-        let is_true = (0..2 * TRIES).any(|_| {
+        let is_true = tries(2 * TRIES).any(|_| {
             for (seen, moderation) in seen.iter_mut().zip(["-Q 1", ""]) {
                 let (every, p50) = latency(moderation);
                 assert_eq!(every > 8, moderation.is_empty(), "{words}");
@@ -128,7 +129,7 @@ fn arrivals_of_an_open_loop_wait_as_theory_says() {
         })
     };
     let mut seen = Vec::new();
-    let is_true = (0..TRIES).any(|_| {
+    let is_true = tries(TRIES).any(|_| {
         let idle = latency_us("--rate 250 --arrivals fixed -D 1s");
         let loaded = latency_us(&format!("--rate {:.0} -D 6s", LOAD / SERVICE_US * 1e6));
         let (Ok([idle_us, _]), Ok(loaded_us)) = (&idle, &loaded) else {
