@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::lab::lag::Lag;
-use crate::program::{Program, Server, alone};
+use crate::program::{Server, alone};
 
 const WINDOW_S: f64 = 3.0;
 const STOP: Duration = Duration::from_millis(300);
@@ -83,9 +83,8 @@ impl ClosedLoop {
 
 fn measure() -> ClosedLoop {
     let server = Server::start("-d soft0");
-    let mut client = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --op write -s 64 -t 1 -Q 1 -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet",
-        server.port
+    let mut client = server.client(&format!(
+        "--op write -s 64 -t 1 -Q 1 -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet"
     ));
     let child = client.command.spawn().unwrap();
     server.has_said(", run 1");
@@ -142,9 +141,8 @@ struct OpenLoop {
 impl OpenLoop {
     fn measure() -> OpenLoop {
         let server = Server::start("-d soft0");
-        let mut client = Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --op write -s 64 --rate 25% -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet",
-            server.port
+        let mut client = server.client(&format!(
+            "--op write -s 64 --rate 25% -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet"
         ));
         let child = client.command.spawn().unwrap();
         // The first run is the closed loop whose maximum the rate is a share of.
