@@ -22,6 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is started: seldom it crashes before it has seen a page.
 const STARTS: usize = 3;
 
+const OPTIONS: &str = "--headless --remote-debugging-pipe --no-first-run --disable-gpu \
+    --disable-dev-shm-usage --disable-extensions --disable-background-networking \
+    --disable-component-update --disable-breakpad --disable-sync --force-color-profile=srgb";
+
 const PROGRAMS: [&str; 4] = [
     "chromium-headless-shell",
     "chromium",
@@ -85,21 +89,7 @@ impl Browser {
         command
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null"])
             .arg(program())
-            .args(["--headless", "--remote-debugging-pipe", "--no-first-run"])
-            .args([
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--disable-extensions",
-            ])
-            .args([
-                "--disable-background-networking",
-                "--disable-component-update",
-            ])
-            .args([
-                "--disable-breakpad",
-                "--disable-sync",
-                "--force-color-profile=srgb",
-            ])
+            .args(OPTIONS.split(' '))
             .arg("--host-resolver-rules=MAP * ~NOTFOUND")
             .arg(format!(
                 "--user-data-dir={}",

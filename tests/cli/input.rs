@@ -15,6 +15,10 @@ pub fn program(args: &[&str]) -> Command {
     command
 }
 
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 fn run(args: &[&str]) -> Output {
     program(args).output().unwrap()
 }
@@ -27,9 +31,8 @@ pub fn text(bytes: &[u8]) -> String {
 fn refusals(lines: &[&str]) -> String {
     let mut all = String::new();
     for line in lines {
-        let args: Vec<&str> = line
-            .split(' ')
-            .filter(|word| !word.is_empty())
+        let args: Vec<&str> = words(line)
+            .into_iter()
             .map(|word| if word == "''" { "" } else { word })
             .collect();
         let output = run(&args);
@@ -314,20 +317,8 @@ fn a_value_that_is_also_a_commands_name_stays_a_value() {
 
 #[test]
 fn a_dry_run_prints_the_cases() {
-    let output = run(&[
-        "--dry-run",
-        "--op",
-        "send,read",
-        "-q",
-        "1,16",
-        "-s",
-        "64,64K",
-        "--runs",
-        "2",
-        "-D",
-        "1",
-        "host",
-    ]);
+    let line = "--dry-run --op send,read -q 1,16 -s 64,64K --runs 2 -D 1 host";
+    let output = run(&words(line));
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(output.stderr.is_empty());
     insta::assert_snapshot!(text(&output.stdout));
@@ -335,17 +326,9 @@ fn a_dry_run_prints_the_cases() {
 
 #[test]
 fn a_dry_run_tells_what_searches_do() {
-    let output = run(&[
-        "--dry-run",
-        "--slo",
-        "p99<20us",
-        "--knee",
-        "-q",
-        "1,4",
-        "--warmup",
-        "1s",
-        "host",
-    ]);
+    let output = run(&words(
+        "--dry-run --slo p99<20us --knee -q 1,4 --warmup 1s host",
+    ));
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     insta::assert_snapshot!(text(&output.stdout));
 }
@@ -418,19 +401,11 @@ fn flags_override_the_file_key_by_key() {
     let file =
         "op = ['send', 'write']\nqps = [1, 2]\nbidirectional = true\nduration = '9s'\nwarmup = 0\n";
     std::fs::write(dir.path().join("s.toml"), file).unwrap();
-    let output = program(&[
-        "--dry-run",
-        "--config",
-        "s.toml",
-        "-q",
-        "8",
-        "--bidirectional=false",
-        "-n",
-        "10",
-    ])
-    .current_dir(dir.path())
-    .output()
-    .unwrap();
+    let line = "--dry-run --config s.toml -q 8 --bidirectional=false -n 10";
+    let output = program(&words(line))
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
     let table = text(&output.stdout);
     let ids: Vec<&str> = table
         .lines()

@@ -2,36 +2,15 @@
 
 use crate::lab::check;
 use crate::lab::server::Server;
+use crate::lab::words;
 
 #[test]
 fn perftest_beside_rocebench_on_soft_roce() {
     let server = Server::with(&["--allow-perftest"]);
-    let sweep = [
-        "--op",
-        "send,write,read",
-        "-s",
-        "4K",
-        "-q",
-        "2",
-        "-t",
-        "16",
-        "-r",
-        "64",
-        "-n",
-        "200",
-    ];
-    let against = [
-        "--against",
-        "perftest",
-        "--pairs",
-        "2",
-        "--max-pairs",
-        "2",
-        "--perftest-limit",
-        "60s",
-    ];
-    let rest = ["-m", "1024", "--warmup", "0", "--timeout", "18"];
-    let ended = server.sweep(&[&sweep[..], &against, &rest].concat());
+    let ended = server.sweep(&words(
+        "--op send,write,read -s 4K -q 2 -t 16 -r 64 -n 200 --against perftest --pairs 2 --max-pairs 2 \
+         --perftest-limit 60s -m 1024 --warmup 0 --timeout 18",
+    ));
     let result = check::complete(&ended.exits(0));
     assert_eq!(result.cases.len(), 3);
     for case in &result.cases {

@@ -11,17 +11,15 @@ use crate::lab::program::{Program, Signal, send_signal};
 use crate::lab::proxy::{From, Proxy, Step};
 use crate::lab::server::Server;
 use crate::lab::traffic::Traffic;
+use crate::lab::words;
 
-const TRAFFIC: [&str; 6] = ["-s", "4K", "-t", "8", "--op", "connect"];
+const TRAFFIC: &str = "-s 4K -t 8 --op connect";
 
 #[test]
 fn connections_are_counted_beside_traffic_and_alone() {
     let server = Server::start();
-    let rounds = ["-q", "1,16,256", "--traffic-qps", "0,2", "-n", "3"];
-    let more = ["--warmup", "100ms"];
-    let ended = server
-        .sweep(&[&TRAFFIC[..], &rounds, &more].concat())
-        .exits(0);
+    let all = format!("{TRAFFIC} -q 1,16,256 --traffic-qps 0,2 -n 3 --warmup 100ms");
+    let ended = server.sweep(&words(&all)).exits(0);
     check::schema(&ended.json());
     let mut cases = 0;
     let result = ended.result();
@@ -77,11 +75,8 @@ fn a_servers_death_at_any_step_of_a_round_is_noticed() {
         let proxy = Proxy::start("192.0.2.1", address, step, move || {
             send_signal(pid, Signal::Kill);
         });
-        let name = proxy.address.to_string();
-        let words = [
-            &name, "-d", "rxe0", "-q", "64", "-D", "60s", "--warmup", "0",
-        ];
-        let client = Program::sweep(&[&words[..], &TRAFFIC, &["--connect", way]].concat());
+        let how = format!("-d rxe0 -q 64 -D 60s --warmup 0 {TRAFFIC} --connect {way}");
+        let client = Program::sweep(&words(&format!("{} {how}", proxy.address)));
         proxy.await_deed();
         let ended = client.wait().exits(1);
         let noticed = ended
@@ -99,8 +94,8 @@ fn ctrl_c_is_obeyed_between_two_queue_pairs() {
     let server = Server::start();
     for way in ["tcp", "cm"] {
         let traffic = Traffic::of("rxe0");
-        let long = ["-q", "256", "-D", "60s", "--warmup", "0", "--connect", way];
-        let client = server.client(&[&TRAFFIC[..], &long].concat());
+        let long = format!("{TRAFFIC} -q 256 -D 60s --warmup 0 --connect {way}");
+        let client = server.client(&words(&long));
         // It begins with the first round.
         traffic.await_packets(1_000);
         let asked = std::time::Instant::now();
@@ -117,18 +112,11 @@ fn ctrl_c_is_obeyed_between_two_queue_pairs() {
 #[test]
 fn by_the_connection_manager_beside_tcp() {
     let server = Server::start();
-    let counted = ["--traffic-qps", "0", "-n", "3", "-q", "256"];
-    let timed = ["--traffic-qps", "0,1", "-D", "500ms", "-q", "1,16"];
-    for (how, cases) in [(&counted[..], 2), (&timed[..], 8)] {
-        let ways = [
-            "--op",
-            "connect",
-            "--connect",
-            "tcp,cm",
-            "--warmup",
-            "100ms",
-        ];
-        let ended = server.sweep(&[&ways[..], how].concat()).exits(0);
+    let counted = "--traffic-qps 0 -n 3 -q 256";
+    let timed = "--traffic-qps 0,1 -D 500ms -q 1,16";
+    for (how, cases) in [(counted, 2), (timed, 8)] {
+        let all = format!("--op connect --connect tcp,cm --warmup 100ms {how}");
+        let ended = server.sweep(&words(&all)).exits(0);
         check::schema(&ended.json());
         let result = ended.result();
         assert_eq!(result.cases.len(), cases);

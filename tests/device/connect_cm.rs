@@ -17,33 +17,20 @@ use crate::lab::program::{Program, Signal, send_signal, sweep};
 use crate::lab::proxy::{From, Proxy, Step};
 use crate::lab::server::{SERVER_ADDRESS, Server};
 use crate::lab::wire::{Wire, case};
-
-const CM: [&str; 2] = ["--connect", "cm"];
+use crate::lab::words;
 
 /// Set-up of so many takes some tenths of a second here: time enough to die in it.
-const MANY: [&str; 10] = [
-    "-q", "1,150", "-t", "2", "--op", "write", "-s", "64", "-n", "5",
-];
+const MANY: &str = "-q 1,150 -t 2 --op write -s 64 -n 5";
+const TRAFFIC: &str = "-q 1,2 -t 8 --op write -s 4K -D 4s";
 
 #[test]
 fn every_operation_on_every_kind_of_cq() {
     let server = Server::start();
-    let matrix = [
-        "--op",
-        "send,write,read",
-        "--cq",
-        "shared,per-worker,per-qp",
-        "-q",
-        "16",
-        "-s",
-        "16K",
-        "--workers",
-        "2",
-    ];
-    let how = [
-        "-n", "15", "-t", "8", "-r", "16", "--verify", "--warmup", "0",
-    ];
-    let ended = server.sweep(&[&CM[..], &matrix, &how].concat()).exits(0);
+    let ended = server.sweep(&words(
+        "--connect cm --op send,write,read --cq shared,per-worker,per-qp -q 16 -s 16K --workers 2 \
+         -n 15 -t 8 -r 16 --verify --warmup 0",
+    ));
+    let ended = ended.exits(0);
     let result = check::complete(&ended);
     assert_eq!(result.cases.len(), 9);
     for case in &result.cases {
@@ -57,32 +44,11 @@ fn every_operation_on_every_kind_of_cq() {
 #[test]
 fn sixty_four_qps_with_all_that_a_case_asks_for() {
     let server = Server::start();
-    let matrix = [
-        "--connect",
-        "tcp,cm",
-        "-q",
-        "64",
-        "--op",
-        "send,write",
-        "-b",
-    ];
-    let path = [
-        "-m",
-        "1024",
-        "--max-rd-atomic",
-        "4",
-        "--retry-cnt",
-        "3",
-        "--rnr-retry",
-        "6",
-        "--timeout",
-        "19",
-    ];
-    let how = [
-        "-n", "20", "-s", "4K", "-t", "4", "-r", "8", "--poll", "event", "--verify", "--warmup",
-        "0",
-    ];
-    let ended = server.sweep(&[&matrix[..], &path, &how].concat()).exits(0);
+    let ended = server.sweep(&words(
+        "--connect tcp,cm -q 64 --op send,write -b -m 1024 --max-rd-atomic 4 --retry-cnt 3 --rnr-retry 6 \
+         --timeout 19 -n 20 -s 4K -t 4 -r 8 --poll event --verify --warmup 0",
+    ));
+    let ended = ended.exits(0);
     let result = check::complete(&ended);
     let ways: Vec<&str> = result
         .cases
@@ -101,23 +67,9 @@ fn sixty_four_qps_with_all_that_a_case_asks_for() {
 
 #[test]
 fn both_ends_in_one_process() {
-    let ended = sweep(
-        &[
-            &CM[..],
-            &[
-                "--op",
-                "send,write,read",
-                "-q",
-                "5",
-                "-n",
-                "20",
-                "--verify",
-                "--warmup",
-                "0",
-            ],
-        ]
-        .concat(),
-    );
+    let ended = sweep(&words(
+        "--connect cm --op send,write,read -q 5 -n 20 --verify --warmup 0",
+    ));
     assert_eq!(check::complete(&ended.exits(0)).cases.len(), 3);
 }
 
@@ -125,10 +77,8 @@ fn both_ends_in_one_process() {
 #[test]
 fn ipv6_addresses_of_one_link() {
     let server = Server::with(&["-x", "0"]);
-    let short = [
-        "-x", "0", "-q", "3", "-n", "20", "--verify", "--warmup", "0",
-    ];
-    let ended = server.sweep(&[&CM[..], &short].concat()).exits(0);
+    let short = words("--connect cm -x 0 -q 3 -n 20 --verify --warmup 0");
+    let ended = server.sweep(&short).exits(0);
     let gid = check::complete(&ended).nodes[0].devices[0]
         .gid
         .clone()
@@ -141,7 +91,7 @@ fn ipv6_addresses_of_one_link() {
 fn addresses_of_two_families_do_not_meet() {
     let server = Server::start();
     server
-        .sweep(&[&CM[..], &["-x", "2", "-n", "1"]].concat())
+        .sweep(&words("--connect cm -x 2 -n 1"))
         .exits(2)
         .says(&["2001:db8::1", SERVER_ADDRESS, "--gid-index"]);
     server.serves_the_next();
@@ -153,7 +103,7 @@ fn addresses_of_two_families_do_not_meet() {
 fn without_the_device_node_it_says_which_module() {
     let (node, away) = ("/dev/infiniband/rdma_cm", "/dev/infiniband/rdma_cm.away");
     std::fs::rename(node, away).unwrap();
-    let ended = sweep(&[&CM[..], &["-n", "1"]].concat());
+    let ended = sweep(&words("--connect cm -n 1"));
     std::fs::rename(away, node).unwrap();
     ended
         .exits(2)
@@ -261,22 +211,13 @@ const WHILE_RUNNING: Step = Step {
     ..WHILE_CONNECTING
 };
 
-fn long(step: Step) -> Vec<&'static str> {
-    let mut all = CM.to_vec();
-    all.extend(MANY);
-    all.extend(["--warmup", "0"]);
-    if step.kind == WHILE_RUNNING.kind {
-        let traffic = [
-            "-q", "1,2", "-t", "8", "--op", "write", "-s", "4K", "-D", "4s",
-        ];
-        all.splice(2..12, traffic);
-    }
-    all
-}
-
 fn client_of(proxy: &Proxy, step: Step) -> Program {
-    let address = proxy.address.to_string();
-    Program::sweep(&[&[address.as_str(), "-d", "rxe0"], &long(step)[..]].concat())
+    let what = match step.kind == WHILE_RUNNING.kind {
+        true => TRAFFIC,
+        false => MANY,
+    };
+    let all = format!("{} -d rxe0 --connect cm {what} --warmup 0", proxy.address);
+    Program::sweep(&words(&all))
 }
 
 fn address(server: &Server) -> SocketAddr {

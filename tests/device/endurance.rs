@@ -2,19 +2,9 @@
 
 use crate::lab::server::Server;
 use crate::lab::wire::{Wire, case};
+use crate::lab::words;
 
-const SESSION: [&str; 10] = [
-    "-n",
-    "20",
-    "--warmup",
-    "0",
-    "-q",
-    "4",
-    "-s",
-    "4K",
-    "--op",
-    "send,read",
-];
+const SESSION: &str = "-n 20 --warmup 0 -q 4 -s 4K --op send,read";
 
 #[test]
 fn many_sessions_leave_nothing() {
@@ -22,7 +12,7 @@ fn many_sessions_leave_nothing() {
     let mut before = (0, 0, 0);
     for session in 0..16 {
         if session % 4 == 0 {
-            server.sweep(&SESSION).exits(0);
+            server.sweep(&words(SESSION)).exits(0);
         } else {
             let lines = server.program.lines().len();
             // One that dies with the server's objects made.

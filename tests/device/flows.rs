@@ -12,6 +12,7 @@ use crate::lab::check;
 use crate::lab::program::{Ended, Program, Signal, send_signal};
 use crate::lab::proxy::{From, Proxy, Step};
 use crate::lab::server::{SERVER_ADDRESS, Server};
+use crate::lab::words;
 
 /// A sweep's file, which is there until this is dropped.
 struct Config(tempfile::NamedTempFile);
@@ -134,22 +135,7 @@ impl Ring {
 fn three_servers_in_a_ring() {
     let ring = Ring::start();
     let config = ring.config();
-    let more = [
-        "--connect",
-        "tcp,cm",
-        "--op",
-        "send,write,read",
-        "-n",
-        "40",
-        "--warmup",
-        "0",
-        "-q",
-        "3",
-        "-s",
-        "4K",
-        "-t",
-        "8",
-    ];
+    let more = words("--connect tcp,cm --op send,write,read -n 40 --warmup 0 -q 3 -s 4K -t 8");
     let ended = ring.coordinator(&config, &more).wait().exits(0);
     let result = check::complete(&ended);
     assert_eq!(result.cases.len(), 6);
@@ -165,7 +151,7 @@ fn three_servers_in_a_ring() {
 }
 
 /// The second of three is killed or stopped in the window; how the sweep ends, and the others.
-fn one_of_three_gets(signal: Signal, words: &str) {
+fn one_of_three_gets(signal: Signal, told: &str) {
     let mut ring = Ring::start();
     let step = Step {
         from: From::Client,
@@ -180,14 +166,12 @@ fn one_of_three_gets(signal: Signal, words: &str) {
     });
     ring.names[1] = proxy.address.to_string();
     let config = ring.config();
-    let more = [
-        "-D", "30s", "--warmup", "0", "-q", "2", "-s", "4K", "-t", "8",
-    ];
+    let more = words("-D 30s --warmup 0 -q 2 -s 4K -t 8");
     let coordinator = ring.coordinator(&config, &more);
     proxy.await_deed();
     let ended = coordinator.wait().exits(1);
     let noticed = ended
-        .time_of(words)
+        .time_of(told)
         .saturating_duration_since(proxy.done_at());
     // The others end and report before it is told.
     let limit = NOTICED + Duration::from_secs(1);

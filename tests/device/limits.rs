@@ -1,10 +1,11 @@
 //! What a device or a machine cannot do comes back as a sentence with the limit, and exit code 2.
 
 use crate::lab::server::Server;
+use crate::lab::words;
 
-fn refused(server: &Server, arguments: &[&str], words: &[&str]) {
+fn refused(server: &Server, arguments: &[&str], told: &[&str]) {
     let all = [&["-n", "1", "--warmup", "0"], arguments].concat();
-    server.sweep(&all).exits(2).says(words).says(&["hint:"]);
+    server.sweep(&all).exits(2).says(told).says(&["hint:"]);
 }
 
 #[test]
@@ -17,9 +18,7 @@ fn more_than_the_device_has() {
     );
     refused(
         &server,
-        &[
-            "-q", "600", "-t", "100", "-Q", "1", "-s", "64", "--op", "write",
-        ],
+        &words("-q 600 -t 100 -Q 1 -s 64 --op write"),
         &["entries in one CQ", "32767", "60000", "--cq per-qp"],
     );
     refused(&server, &["-I", "64K", "-s", "64"], &["inline", "--inline"]);
@@ -91,9 +90,7 @@ fn no_such_device_port_or_gid() {
 fn a_sweep_goes_on_after_a_case_that_cannot_be() {
     let server = Server::start();
     let ended = server
-        .sweep(&[
-            "-n", "5", "--warmup", "0", "-I", "64K,0", "--op", "write", "-s", "64",
-        ])
+        .sweep(&words("-n 5 --warmup 0 -I 64K,0 --op write -s 64"))
         .exits(2);
     let runs = ended.runs();
     assert_eq!(

@@ -5,30 +5,15 @@ use report::results::model::PathEventKind;
 use crate::lab::check;
 use crate::lab::netem::Loss;
 use crate::lab::server::Server;
+use crate::lab::words;
 
 #[test]
 fn one_percent_of_loss_corrupts_nothing() {
     let server = Server::start();
     let loss = [Loss::of_all("v0", "1%"), Loss::of_all("v1", "1%")];
-    let ended = server.sweep(&[
-        "--op",
-        "send,write,read",
-        "-q",
-        "2",
-        "-s",
-        "64,16K",
-        "-t",
-        "8",
-        "-r",
-        "16",
-        "-n",
-        "150",
-        "--verify",
-        "--warmup",
-        "0",
-        "--timeout",
-        "12",
-    ]);
+    let ended = server.sweep(&words(
+        "--op send,write,read -q 2 -s 64,16K -t 8 -r 16 -n 150 --verify --warmup 0 --timeout 12",
+    ));
     drop(loss);
     let result = check::complete(&ended.exits(0));
     assert_eq!(result.cases.len(), 6);
@@ -47,14 +32,13 @@ fn one_percent_of_loss_corrupts_nothing() {
 #[test]
 fn unreliable_services_count_what_is_lost() {
     let server = Server::start();
-    for words in [
+    for what in [
         "--service uc --op send,send-imm -s 16K -m 1024 -n 40",
         "--service ud --op send -s 2K -n 300",
     ] {
         let loss = [Loss::of_all("v0", "5%"), Loss::of_all("v1", "5%")];
-        let words = format!("{words} -q 2 -t 8 -r 64 --verify --warmup 0");
-        let all: Vec<&str> = words.split(' ').collect();
-        let ended = server.sweep(&all);
+        let all = format!("{what} -q 2 -t 8 -r 64 --verify --warmup 0");
+        let ended = server.sweep(&words(&all));
         drop(loss);
         for case in check::complete(&ended.exits(0)).cases {
             let delivery = case.runs[0].flows[0].delivery.as_ref();

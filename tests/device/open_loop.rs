@@ -6,29 +6,16 @@ use settings::Rate;
 
 use crate::lab::check;
 use crate::lab::server::Server;
+use crate::lab::words;
 
 #[test]
 fn every_operation_and_cq_at_a_rate() {
     let server = Server::start();
-    let matrix = [
-        "--op",
-        "send,write,read",
-        "--cq",
-        "shared,per-worker,per-qp",
-    ];
-    let load = [
-        "--rate",
-        "500",
-        "-q",
-        "4",
-        "--workers",
-        "2",
-        "-s",
-        "64",
-        "--verify",
-    ];
-    let time = ["-D", "300ms", "--warmup", "100ms", "--poll", "busy,event"];
-    let ended = server.sweep(&[&matrix[..], &load, &time].concat()).exits(0);
+    let ended = server.sweep(&words(
+        "--op send,write,read --cq shared,per-worker,per-qp --rate 500 -q 4 --workers 2 -s 64 --verify \
+         -D 300ms --warmup 100ms --poll busy,event",
+    ));
+    let ended = ended.exits(0);
     let result = check::complete(&ended);
     assert_eq!(result.cases.len(), 18);
     for case in &result.cases {
@@ -41,9 +28,8 @@ fn every_operation_and_cq_at_a_rate() {
 #[test]
 fn shares_of_what_the_closed_loop_moves() {
     let server = Server::start();
-    let load = ["--rate", "20%,60%", "-q", "2", "-s", "1K", "-b", "-t", "16"];
-    let time = ["-D", "1s", "--warmup", "200ms"];
-    let ended = server.sweep(&[&load[..], &time].concat()).exits(0);
+    let all = words("--rate 20%,60% -q 2 -s 1K -b -t 16 -D 1s --warmup 200ms");
+    let ended = server.sweep(&all).exits(0);
     let result = check::complete(&ended);
     let ids: Vec<_> = result
         .cases
@@ -70,10 +56,8 @@ fn shares_of_what_the_closed_loop_moves() {
 #[test]
 fn more_than_the_device_can_is_told() {
     let server = Server::start();
-    let load = ["--rate", "500k", "-q", "1", "-s", "64", "-t", "8"];
-    let ended = server
-        .sweep(&[&load[..], &["-D", "500ms", "--warmup", "0"]].concat())
-        .exits(0);
+    let all = words("--rate 500k -q 1 -s 64 -t 8 -D 500ms --warmup 0");
+    let ended = server.sweep(&all).exits(0);
     let result = check::complete(&ended);
     let flow = &result.cases[0].runs[0].flows[0];
     let load = flow.load.as_ref().unwrap();

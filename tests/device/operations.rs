@@ -5,20 +5,12 @@ use settings::PollMode;
 
 use crate::lab::program::sweep;
 use crate::lab::server::Server;
-use crate::lab::{cells, check};
+use crate::lab::{cells, check, words};
 
-const OPS: [&str; 4] = [
-    "--op",
-    "send,write,read",
-    "--cq",
-    "shared,per-worker,per-qp",
-];
+const OPS: &str = "--op send,write,read --cq shared,per-worker,per-qp";
 
-fn all_ops(server: &Server, cases: usize, more: &[&str]) {
-    let arguments: Vec<&str> = OPS.iter().chain(more).copied().collect();
-    let ended = server.sweep(&arguments).exits(0);
-    let result = check::complete(&ended);
-    assert_eq!(result.cases.len(), cases);
+fn all_ops(server: &Server, more: &str) {
+    let result = cases(server, &format!("{OPS} {more}"), 9);
     for case in &result.cases {
         assert_eq!(case.config.flows[0].from_device.as_deref(), Some("rxe0"));
         assert_eq!(case.config.flows[0].to_device.as_deref(), Some("rxe1"));
@@ -28,10 +20,9 @@ fn all_ops(server: &Server, cases: usize, more: &[&str]) {
 
 /// A sweep of so many cases, all complete and right.
 #[track_caller]
-fn cases(server: &Server, words: &str, count: usize) -> ResultFile {
-    let all: Vec<&str> = words.split(' ').collect();
-    let result = check::complete(&server.sweep(&all).exits(0));
-    assert_eq!(result.cases.len(), count, "{words}");
+fn cases(server: &Server, all: &str, count: usize) -> ResultFile {
+    let result = check::complete(&server.sweep(&words(all)).exits(0));
+    assert_eq!(result.cases.len(), count, "{all}");
     result
 }
 
@@ -88,36 +79,10 @@ fn sizes_about_one_packet_by_count() {
 #[test]
 fn shared_receives_and_scattered_messages() {
     let server = Server::start();
-    let ended = server
-        .sweep(&[
-            "--op",
-            "send,write,read,write-imm",
-            "--recv-queue",
-            "per-qp,shared",
-            "--sges",
-            "1,4",
-            "--mr",
-            "per-qp",
-            "--offset",
-            "24",
-            "-q",
-            "1,4",
-            "-s",
-            "9000",
-            "-n",
-            "21",
-            "--verify",
-            "--warmup",
-            "0",
-            "-t",
-            "8",
-            "-r",
-            "16",
-        ])
-        .exits(0);
-    let result = check::complete(&ended);
+    let all = "--op send,write,read,write-imm --recv-queue per-qp,shared --sges 1,4 --mr per-qp --offset 24 \
+               -q 1,4 -s 9000 -n 21 --verify --warmup 0 -t 8 -r 16";
     // Two operations with both kinds of receives, and two with none, by two numbers of elements and of QPs.
-    assert_eq!(result.cases.len(), 24);
+    cases(&server, all, 24);
     server.end();
 }
 
@@ -139,11 +104,8 @@ fn every_cell_of_services_operations_cq_modes_and_poll_modes() {
 #[test]
 fn both_directions_by_time() {
     let server = Server::start();
-    let timed = [
-        "-b", "-D", "100ms", "--verify", "--warmup", "50ms", "-t", "4", "-r", "8",
-    ];
-    let queues = ["-q", "3", "-s", "16K", "--workers", "1"];
-    all_ops(&server, 9, &[&timed[..], &queues].concat());
+    let how = "-b -D 100ms --verify --warmup 50ms -t 4 -r 8 -q 3 -s 16K --workers 1";
+    all_ops(&server, how);
     server.end();
 }
 
@@ -151,28 +113,15 @@ fn both_directions_by_time() {
 fn one_direction_by_time() {
     let server = Server::start();
     // Four polling workers take turns on the guest's two cores: a window must be longer than a turn.
-    let timed = [
-        "-D", "500ms", "--verify", "--warmup", "50ms", "-t", "8", "-r", "16",
-    ];
-    let queues = ["-q", "4", "-s", "64K", "--workers", "2"];
-    all_ops(&server, 9, &[&timed[..], &queues].concat());
+    let how = "-D 500ms --verify --warmup 50ms -t 8 -r 16 -q 4 -s 64K --workers 2";
+    all_ops(&server, how);
     server.end();
 }
 
 #[test]
 fn both_ends_in_one_process() {
-    let ended = sweep(
-        &[
-            &OPS[..],
-            &[
-                "-q", "4", "-s", "64K", "-n", "21", "-t", "8", "-r", "16", "--verify", "--warmup",
-                "0",
-            ],
-        ]
-        .concat(),
-    )
-    .exits(0);
-    let result = check::complete(&ended);
+    let all = format!("{OPS} -q 4 -s 64K -n 21 -t 8 -r 16 --verify --warmup 0");
+    let result = check::complete(&sweep(&words(&all)).exits(0));
     assert_eq!(result.cases.len(), 9);
     assert_eq!(result.nodes[0].host, result.nodes[1].host);
 }

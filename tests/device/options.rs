@@ -5,14 +5,12 @@ use settings::Spread;
 use crate::lab::check;
 use crate::lab::server::Server;
 use crate::lab::short::{result, run};
+use crate::lab::words;
 
 #[test]
 fn path_mtus() {
     let server = Server::start();
-    let result = result(
-        &server,
-        &["-m", "256,512,1024,2048,4096", "-s", "8K", "--verify"],
-    );
+    let result = result(&server, &words("-m 256,512,1024,2048,4096 -s 8K --verify"));
     let mtus: Vec<_> = result
         .cases
         .iter()
@@ -35,15 +33,7 @@ fn path_mtus() {
 #[test]
 fn batches_and_moderation() {
     let server = Server::start();
-    let lists = [
-        "-t",
-        "32",
-        "-r",
-        "64",
-        "--op",
-        "send,write,read",
-        "--verify",
-    ];
+    let lists = words("-t 32 -r 64 --op send,write,read --verify");
     for (signal_every, post_lists) in [("1", "1,8"), ("8", "1,32"), ("7", "3")] {
         let more = [&lists[..], &["-Q", signal_every, "-l", post_lists]].concat();
         let result = result(&server, &more);
@@ -57,17 +47,7 @@ fn batches_and_moderation() {
 #[test]
 fn inline_messages() {
     let server = Server::start();
-    let more = [
-        "-I",
-        "64",
-        "--op",
-        "send,write",
-        "-s",
-        "1,64",
-        "--verify",
-        "-t",
-        "16",
-    ];
+    let more = words("-I 64 --op send,write -s 1,64 --verify -t 16");
     for case in result(&server, &more).cases {
         assert_eq!(case.config.inline_bytes, 64);
     }
@@ -76,17 +56,7 @@ fn inline_messages() {
 #[test]
 fn depths_of_one() {
     let server = Server::start();
-    let more = [
-        "-t",
-        "1",
-        "-r",
-        "1",
-        "-q",
-        "1,3",
-        "--op",
-        "send,write,read",
-        "--verify",
-    ];
+    let more = words("-t 1 -r 1 -q 1,3 --op send,write,read --verify");
     assert_eq!(result(&server, &more).cases.len(), 6);
 }
 
@@ -110,19 +80,7 @@ fn workers_and_cores() {
 fn a_cq_just_deep_enough() {
     let server = Server::start();
     // 8 completions of sends can be outstanding, and 8 receives at the other end.
-    let more = [
-        "--cq-depth",
-        "8",
-        "-t",
-        "8",
-        "-Q",
-        "1",
-        "-r",
-        "8",
-        "--op",
-        "send,write,read",
-        "--verify",
-    ];
+    let more = words("--cq-depth 8 -t 8 -Q 1 -r 8 --op send,write,read --verify");
     assert_eq!(result(&server, &more).cases[0].config.cq_depth, Some(8));
 }
 
@@ -153,24 +111,10 @@ fn ipv6_end_to_end() {
 #[test]
 fn transport_settings() {
     let server = Server::start();
-    let settings = [
-        "--timeout",
-        "16",
-        "--retry-cnt",
-        "3",
-        "--rnr-retry",
-        "6",
-        "--min-rnr-timer",
-        "1",
-        "--service-level",
-        "3",
-        "--traffic-class",
-        "106",
-        "--max-rd-atomic",
-        "1",
-        "--op",
-        "read,send",
-    ];
+    let settings = words(
+        "--timeout 16 --retry-cnt 3 --rnr-retry 6 --min-rnr-timer 1 --service-level 3 --traffic-class 106 \
+         --max-rd-atomic 1 --op read,send",
+    );
     let config = result(&server, &settings).cases.remove(0).config;
     assert_eq!(
         (
@@ -194,21 +138,8 @@ fn transport_settings() {
 #[test]
 fn sizes_by_weight() {
     let server = Server::start();
-    let all = [
-        "--op",
-        "send,write,read",
-        "--size-mix",
-        "64:9,64K:1",
-        "-q",
-        "5",
-        "-t",
-        "8",
-        "-n",
-        "80",
-        "--warmup",
-        "0",
-        "--verify",
-    ];
+    let all =
+        words("--op send,write,read --size-mix 64:9,64K:1 -q 5 -t 8 -n 80 --warmup 0 --verify");
     let result = check::complete(&server.sweep(&all).exits(0));
     assert_eq!(result.cases.len(), 3);
     for case in &result.cases {
@@ -221,24 +152,9 @@ fn sizes_by_weight() {
 #[test]
 fn spreading_over_qps() {
     let server = Server::start();
-    let result = result(
-        &server,
-        &[
-            "--op",
-            "send,write",
-            "--spread",
-            "round-robin,least-loaded,hash",
-            "-q",
-            "6",
-            "-t",
-            "4",
-            "-Q",
-            "1",
-            "--outstanding",
-            "5",
-            "--verify",
-        ],
-    );
+    let spread = "--spread round-robin,least-loaded,hash -q 6 -t 4 -Q 1 --outstanding 5";
+    let all = format!("--op send,write {spread} --verify");
+    let result = result(&server, &words(&all));
     assert_eq!(result.cases.len(), 6);
     for case in &result.cases {
         let run = &case.runs[0];
@@ -253,16 +169,7 @@ fn spreading_over_qps() {
     }
     let weighted = run(
         &server,
-        &[
-            "--spread",
-            "round-robin",
-            "--qp-weights",
-            "1:80,4:20",
-            "-q",
-            "5",
-            "-Q",
-            "1",
-        ],
+        &words("--spread round-robin --qp-weights 1:80,4:20 -q 5 -Q 1"),
     );
     let messages: Vec<u64> = weighted.flows[0].qps.iter().map(|qp| qp.messages).collect();
     assert_eq!(messages, [160, 10, 10, 10, 10]);

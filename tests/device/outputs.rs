@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::lab::program::{Program, sweep};
+use crate::lab::words;
 
 struct Tmpfs(tempfile::TempDir);
 
@@ -32,21 +33,11 @@ impl Drop for Tmpfs {
 fn a_full_disk_does_not_stop_the_sweep() {
     let disk = Tmpfs::new("size=4k");
     std::fs::write(disk.0.path().join("full"), [0; 4096]).unwrap();
-    let ended = Program::bare(&[
-        "-n",
-        "20",
-        "--warmup",
-        "0",
-        "-q",
-        "1,2",
-        "-s",
-        "64",
-        "--out",
-        disk.path(),
-    ])
-    .wait()
-    .exits(1)
-    .says(&["No space left on device", "measuring goes on"]);
+    let all = format!("-n 20 --warmup 0 -q 1,2 -s 64 --out {}", disk.path());
+    let ended = Program::bare(&words(&all))
+        .wait()
+        .exits(1)
+        .says(&["No space left on device", "measuring goes on"]);
     for row in ["  1 ", "  2 "] {
         let is_shown = ended.stdout.lines().any(|line| line.starts_with(row));
         assert!(is_shown, "the table is shown: {}", ended.stdout);

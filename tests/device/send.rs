@@ -14,6 +14,7 @@ use crate::lab::netem::Loss;
 use crate::lab::program::{Program, Signal};
 use crate::lab::server::Server;
 use crate::lab::traffic::Traffic;
+use crate::lab::words;
 
 /// The size of the file that goes through losses, in MiB, where another than the usual one is wanted.
 const SIZE_VARIABLE: &str = "ROCEBENCH_SEND_MIB";
@@ -26,19 +27,10 @@ fn server(folder: &Path) -> Server {
 }
 
 fn send(file: &Path, server: &Server, more: &[&str]) -> Program {
-    let mut words = vec!["send", file.to_str().unwrap(), &server.name, "-d", "rxe0"];
-    words.extend([
-        "-q",
-        "16",
-        "--chunk",
-        "4K",
-        "--window",
-        "64",
-        "--timeout",
-        "16",
-    ]);
-    words.extend(more);
-    Program::bare(&words)
+    let mut all = vec!["send", file.to_str().unwrap(), &server.name, "-d", "rxe0"];
+    all.extend(words("-q 16 --chunk 4K --window 64 --timeout 16"));
+    all.extend(more);
+    Program::bare(&all)
 }
 
 /// A file of reproducible bytes.

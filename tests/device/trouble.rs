@@ -7,30 +7,15 @@ use crate::lab::netem::Loss;
 use crate::lab::program::{Signal, sweep};
 use crate::lab::proxy::{From, Proxy, Step};
 use crate::lab::server::Server;
+use crate::lab::words;
 
 #[test]
 fn a_cq_that_overflows_is_an_error_and_no_hang() {
     for op in ["send", "write", "read"] {
-        let ended = sweep(&[
-            "--op",
-            op,
-            "--cq-depth",
-            "4",
-            "-Q",
-            "1",
-            "-t",
-            "64",
-            "-D",
-            "2s",
-            "--warmup",
-            "0",
-            "-s",
-            "64",
-            "-q",
-            "2",
-        ])
-        .exits(1)
-        .says(&["CQ", "overflowed", "--cq-depth", "hint:"]);
+        let all = format!("--op {op} --cq-depth 4 -Q 1 -t 64 -D 2s --warmup 0 -s 64 -q 2");
+        let ended = sweep(&words(&all))
+            .exits(1)
+            .says(&["CQ", "overflowed", "--cq-depth", "hint:"]);
         assert!(
             ended.took < Duration::from_secs(12),
             "{op}: {:?}",
@@ -54,28 +39,9 @@ fn no_receive_was_posted() {
     let proxy = Proxy::start("192.0.2.1", server.name.parse().unwrap(), step, move || {
         crate::lab::program::send_signal(pid, Signal::Stop);
     });
-    let ended = sweep(&[
-        &proxy.address.to_string(),
-        "-d",
-        "rxe0",
-        "--rnr-retry",
-        "1",
-        // Enough for 20 ms in which a busy host does not run the server.
-        "-r",
-        "1024",
-        "-t",
-        "16",
-        "-Q",
-        "1",
-        "-s",
-        "64",
-        "-D",
-        "10s",
-        "--warmup",
-        "0",
-        "-q",
-        "2",
-    ]);
+    // The receives are enough for 20 ms in which a busy host does not run the server.
+    let how = "-d rxe0 --rnr-retry 1 -r 1024 -t 16 -Q 1 -s 64 -D 10s --warmup 0 -q 2";
+    let ended = sweep(&words(&format!("{} {how}", proxy.address)));
     server.program.signal(Signal::Continue);
     let ended = ended
         .exits(1)
@@ -111,32 +77,10 @@ fn packets_are_lost_for_good() {
         let proxy = Proxy::start("127.0.0.1", server.name.parse().unwrap(), step, move || {
             *to_come.lock().unwrap() = Some(Loss::of_all("v0", "100%"));
         });
-        let address = proxy.address.to_string();
-        let ended = sweep(&[
-            &address,
-            "-d",
-            "rxe0",
-            "-x",
-            "1",
-            "--op",
-            op,
-            "--timeout",
-            "12",
-            "--retry-cnt",
-            "2",
-            "-t",
-            "8",
-            "-Q",
-            "1",
-            "-s",
-            "4K",
-            "-D",
-            "20s",
-            "--warmup",
-            "0",
-            "-q",
-            "2",
-        ]);
+        let ended = sweep(&words(&format!(
+            "{} -d rxe0 -x 1 --op {op} --timeout 12 --retry-cnt 2 -t 8 -Q 1 -s 4K -D 20s --warmup 0 -q 2",
+            proxy.address
+        )));
         drop(loss.lock().unwrap().take());
         let place = format!("{} on QP", op.to_uppercase());
         let ended = ended.exits(1).says(&[&place, "RETRY_EXC_ERR", "hint:"]);

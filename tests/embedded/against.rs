@@ -81,12 +81,12 @@ fn two_processes_both_directions_and_a_latency_sweep() {
     build_library();
     let server = Server::start("-d soft0 --allow-perftest");
     let sweep = |words: &str| {
-        Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --warmup 0 --timeout 18 --against perftest {words}",
-            server.port
-        ))
-        .run()
-        .exits(0)
+        server
+            .client(&format!(
+                "--warmup 0 --timeout 18 --against perftest {words}"
+            ))
+            .run()
+            .exits(0)
     };
     let both = sweep("--op write -s 20000 -b -q 3 -l 4 -Q 2 -n 400 --pairs 2 --max-pairs 2");
     let both = comparisons(&both, 2)[0];

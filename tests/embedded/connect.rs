@@ -108,12 +108,10 @@ fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
 fn thousands_of_queue_pairs_in_two_processes() {
     let _machine = with_others();
     let server = Server::start("-d soft0");
-    let ended = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --op connect -q 4096 -s 4K -n 2 --warmup 0 --timeout 18 --quiet",
-        server.port
-    ))
-    .run()
-    .exits(0);
+    let ended = server
+        .client("--op connect -q 4096 -s 4K -n 2 --warmup 0 --timeout 18 --quiet")
+        .run()
+        .exits(0);
     check_all(&ended, 1, Some(2));
     assert!(!server.end().contains("ended early"));
 }
@@ -175,10 +173,7 @@ fn more_queue_pairs_than_the_device_has_are_refused() {
 }
 
 fn long(server: &Server) -> Program {
-    Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --op connect -q 300 -s 4K -D 60 --warmup 0 --timeout 18",
-        server.port
-    ))
+    server.client("--op connect -q 300 -s 4K -D 60 --warmup 0 --timeout 18")
 }
 
 #[test]
@@ -225,10 +220,7 @@ fn a_client_may_be_interrupted_or_die_between_two_queue_pairs() {
         if code.is_none() {
             server.has_said("session ended early");
         }
-        let next = Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --op connect -q 3 -s 4K -n 2 --warmup 0 --timeout 18 --quiet",
-            server.port
-        ));
+        let next = server.client("--op connect -q 3 -s 4K -n 2 --warmup 0 --timeout 18 --quiet");
         check_all(&next.run().exits(0), 1, Some(2));
     }
 }

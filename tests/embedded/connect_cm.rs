@@ -20,8 +20,7 @@ fn every_operation_by_both_ways() {
 fn with_a_server_of_another_process() {
     let _machine = with_others();
     let server = Server::start("-d soft0");
-    let words = "-d soft0 --connect cm --op send,write -q 1,70 -n 10 --warmup 0";
-    let client = Program::new(&format!("127.0.0.1:{} {words}", server.port));
+    let client = server.client("--connect cm --op send,write -q 1,70 -n 10 --warmup 0");
     client.run().exits(0).all_whole(4);
 }
 

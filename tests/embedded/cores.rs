@@ -44,11 +44,8 @@ impl Host {
     }
 
     fn client(&self, server: &Server, words: &str) -> Program {
-        let port = server.port;
-        Program::new(&format!(
-            "127.0.0.1:{port} -d soft0 -n 50 --warmup 0 --timeout 18 {words}"
-        ))
-        .env(VARIABLE, self.path())
+        let client = server.client(&format!("-n 50 --warmup 0 --timeout 18 {words}"));
+        client.env(VARIABLE, self.path())
     }
 }
 

@@ -1,19 +1,15 @@
 //! An end that is killed in a run: the other notices and says so.
 
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::program::{Program, Server, said, with_others};
+use crate::program::{Server, said, with_others};
 
 #[test]
 fn a_servers_death_is_noticed() {
     let _machine = with_others();
     for op in ["send", "read"] {
         let mut server = Server::start("-d soft0");
-        let mut client = Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --op {op} -q 4 -D 60 --timeout 18 --warmup 0",
-            server.port
-        ));
+        let mut client = server.client(&format!("--op {op} -q 4 -D 60 --timeout 18 --warmup 0"));
         let child = client.spawn();
         server.is_in_a_run(0);
         server.kill();
@@ -43,50 +39,27 @@ fn a_servers_death_is_noticed() {
 fn a_server_outlives_its_client() {
     let _machine = with_others();
     let server = Server::start("-d soft0");
-    let sweep = |words: &str| {
-        Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --timeout 18 --warmup 0 {words}",
-            server.port
-        ))
-    };
-    let mut killed = sweep("-q 4 -D 60");
-    let mut child = killed
-        .command
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut killed = server.client("-q 4 -D 60 --timeout 18 --warmup 0");
+    let mut child = killed.spawn();
     server.is_in_a_run(0);
     child.kill().unwrap();
     child.wait().unwrap();
     server.has_said("session ended early");
-    sweep("-q 2 -n 50 --verify --quiet")
-        .run()
-        .exits(0)
-        .all_whole(1);
+    let next = server.client("-q 2 -n 50 --timeout 18 --warmup 0 --verify --quiet");
+    next.run().exits(0).all_whole(1);
 }
 
 #[test]
 fn a_server_of_one_session_says_whether_it_ended_well() {
     let _machine = with_others();
     let mut server = Server::start("-d soft0 --once");
-    let client = |server: &Server, words: &str| {
-        Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --timeout 18 --warmup 0 {words}",
-            server.port
-        ))
-    };
-    client(&server, "-n 50 --quiet").run().exits(0);
+    let client = server.client("-n 50 --timeout 18 --warmup 0 --quiet");
+    client.run().exits(0);
     assert_eq!(server.status(), Some(0));
 
     let mut server = Server::start("-d soft0 --once");
-    let mut killed = client(&server, "-D 60");
-    let mut child = killed
-        .command
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut killed = server.client("-D 60 --timeout 18 --warmup 0");
+    let mut child = killed.spawn();
     server.is_in_a_run(0);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -255,13 +255,11 @@ fn the_other_end_may_be_a_server() {
         lesson(&format!("--break {mistake}")).shows(&["has occurred"]);
     }
     // Lessons and runs are served by turns.
-    Program::new(&format!(
-        "127.0.0.1:{} -d soft0 -n 20 --warmup 0 --timeout 18",
-        server.port
-    ))
-    .run()
-    .exits(0)
-    .all_whole(1);
+    server
+        .client("-n 20 --warmup 0 --timeout 18")
+        .run()
+        .exits(0)
+        .all_whole(1);
     let said = server.end();
     for words in [
         "  a lesson: read\n",

@@ -16,18 +16,16 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use settings::{CqMode, Given};
 
-use crate::program::{Program, Server, memory_bytes, with_others};
+use crate::program::{Server, memory_bytes, with_others};
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
 fn is_served(server: &Server) {
-    Program::new(&format!(
-        "127.0.0.1:{} -d soft0 -n 50 --timeout 18 --warmup 0 --quiet",
-        server.port
-    ))
-    .run()
-    .exits(0)
-    .all_whole(1);
+    server
+        .client("-n 50 --timeout 18 --warmup 0 --quiet")
+        .run()
+        .exits(0)
+        .all_whole(1);
 }
 
 /// A connection from an address of this machine, of which nothing comes.

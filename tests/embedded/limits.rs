@@ -30,17 +30,15 @@ fn a_window_in_which_nothing_completes_is_no_measurement() {
     let _machine = with_others();
     // A message takes 268 ms. The case after it is measured over the same connection.
     let mut server = Server::start("-d soft0 --once");
-    let ended = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --op write -t 1 -s 64M,4K -D 100ms --warmup 0 --timeout 18 --faults rate=2G",
-        server.port
-    ))
-    .run()
-    .exits(1)
-    .says(&[
-        "write-shared-q1-64MiB-t1 (run 1): no message completed in the window of 0.",
-        "hint: measure longer with -D",
-        "1 of 2 runs failed",
-    ]);
+    let ended = server
+        .client("--op write -t 1 -s 64M,4K -D 100ms --warmup 0 --timeout 18 --faults rate=2G")
+        .run()
+        .exits(1)
+        .says(&[
+            "write-shared-q1-64MiB-t1 (run 1): no message completed in the window of 0.",
+            "hint: measure longer with -D",
+            "1 of 2 runs failed",
+        ]);
     let runs: Vec<_> = ended.cases().iter().map(|case| &case["runs"][0]).collect();
     assert_eq!(runs[0]["complete"], false);
     assert_eq!(runs[0]["flows"][0]["totals"]["messages"], 0);

@@ -92,11 +92,9 @@ fn a_server_takes_no_more_than_it_is_allowed() {
     let _machine = with_others();
     let server = Server::start("-d soft0 --memory 24M");
     let client = |words: &str| {
-        Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --timeout 18 --warmup 0 --quiet {words}",
-            server.port
-        ))
-        .run()
+        server
+            .client(&format!("--timeout 18 --warmup 0 --quiet {words}"))
+            .run()
     };
     let before = memory_bytes(server.pid(), "VmHWM").unwrap();
     client("--op send -q 1024 --cq per-qp --rx-depth 4096 -t 16 -s 64 -n 100")

@@ -18,11 +18,10 @@ fn sleeping_workers_lose_no_completion_under_load() {
 fn both_directions_sleep_in_two_processes() {
     let _machine = with_others();
     let server = Server::start("-d soft0");
-    let ended = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 -b --op send,write,read --cq shared,per-qp --poll event,adaptive -q 3 --workers 2 -s 5000 \
+    let ended = server.client(
+        "-b --op send,write,read --cq shared,per-qp --poll event,adaptive -q 3 --workers 2 -s 5000 \
          -n 100 --timeout 18 --warmup 0.1s --verify --quiet",
-        server.port
-    ))
+    )
     .run()
     .exits(0)
     .all_whole(12);
@@ -62,12 +61,9 @@ fn sleeping_workers_wake_for_what_is_late() {
 fn a_servers_death_wakes_sleeping_workers() {
     let _machine = with_others();
     let mut server = Server::start("-d soft0");
-    let words = format!(
-        "127.0.0.1:{} -d soft0 --poll event -q 4 --workers 2 -D 60 --timeout 18 --warmup 0",
-        server.port
-    );
+    let client = server.client("--poll event -q 4 --workers 2 -D 60 --timeout 18 --warmup 0");
     let ended = std::thread::scope(|scope| {
-        let client = scope.spawn(|| Program::new(&words).run());
+        let client = scope.spawn(|| client.run());
         server.is_in_a_run(0);
         server.kill();
         client.join().unwrap()

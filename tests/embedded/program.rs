@@ -246,6 +246,11 @@ impl Server {
         server
     }
 
+    /// A client of it, on a device of its own.
+    pub fn client(&self, words: &str) -> Program {
+        Program::new(&format!("{} -d soft0 {words}", self.name()))
+    }
+
     /// Waits until it has said this.
     #[track_caller]
     pub fn has_said(&self, words: &str) {

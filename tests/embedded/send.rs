@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::program::{Program, said, signal, with_others};
+use crate::program::{said, signal, with_others};
 use crate::stage::Stage;
 
 #[test]
@@ -47,13 +47,10 @@ fn sweeps_are_served_beside_files() {
     let stage = Stage::new("");
     let file = stage.file("a", 100_000);
     stage.send(&[&file], "").exits(0);
-    Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --timeout 18 -n 50 --warmup 0 --verify --quiet",
-        stage.server.port
-    ))
-    .run()
-    .exits(0)
-    .all_whole(1);
+    let client = stage
+        .server
+        .client("--timeout 18 -n 50 --warmup 0 --verify --quiet");
+    client.run().exits(0).all_whole(1);
 }
 
 #[test]

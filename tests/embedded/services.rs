@@ -103,12 +103,10 @@ fn a_receiver_without_receives_loses_and_the_run_ends_on_quiet() {
 fn goodput_is_of_what_was_received_in_the_window() {
     let _machine = alone();
     let server = Server::start("-d soft0");
-    let ended = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --service uc,ud --op send -s 2K -q 2 -D 500ms --warmup 100ms --quiet",
-        server.port
-    ))
-    .run()
-    .exits(0);
+    let ended = server
+        .client("--service uc,ud --op send -s 2K -q 2 -D 500ms --warmup 100ms --quiet")
+        .run()
+        .exits(0);
     for (_, flow) in flows(&ended) {
         let received = &flow["received"];
         let seconds = received["window_seconds"].as_f64().unwrap();

@@ -27,5 +27,10 @@ use std::time::Duration;
 /// The program under test.
 pub const ROCEBENCH: &str = env!("CARGO_BIN_EXE_rocebench");
 
+/// The words of a command line.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 /// A dead or silent peer is noticed within this time.
 pub const NOTICED: Duration = Duration::from_secs(2);

@@ -23,36 +23,11 @@ pub const END_LIMIT: Duration = Duration::from_secs(5);
 const WATCHDOG: Duration = Duration::from_secs(40);
 
 /// Few messages between any two nodes; workers sleep, as there are more of them than cores.
-pub const SHORT: [&str; 10] = [
-    "--iters",
-    "200",
-    "--warmup",
-    "0s",
-    "--size",
-    "4K",
-    "--tx-depth",
-    "4",
-    "--poll",
-    "event",
-];
+pub const SHORT: &str = "--iters 200 --warmup 0s --size 4K --tx-depth 4 --poll event";
 
 /// Runs that go on until they are ended.
-pub const LONG: [&str; 14] = [
-    "--pattern",
-    "ring",
-    "--iters",
-    "10000",
-    "--runs",
-    "400",
-    "--warmup",
-    "0s",
-    "--size",
-    "4K",
-    "--tx-depth",
-    "4",
-    "--poll",
-    "event",
-];
+pub const LONG: &str =
+    "--pattern ring --iters 10000 --runs 400 --warmup 0s --size 4K --tx-depth 4 --poll event";
 
 static MACHINE: Mutex<()> = Mutex::new(());
 
@@ -123,8 +98,9 @@ impl Job {
     }
 
     /// Starts `rocebench mesh` with these options.
-    pub fn mesh(launcher: Command, options: &[&str]) -> Job {
-        let words = [&[PROGRAM, "mesh", "--out", "OUT"], options].concat();
+    pub fn mesh(launcher: Command, options: &str) -> Job {
+        let words = [PROGRAM, "mesh", "--out", "OUT"].into_iter();
+        let words: Vec<&str> = words.chain(options.split_whitespace()).collect();
         Job::start(launcher, &words)
     }
 

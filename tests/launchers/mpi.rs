@@ -49,7 +49,7 @@ fn only_rank_0_speaks(ended: &Ended, of_rank_0: &[&str]) {
 
 #[track_caller]
 fn one_rank_is_none(launcher: Command, name: &str) {
-    let ended = Job::mesh(launcher, &SHORT).ended();
+    let ended = Job::mesh(launcher, SHORT).ended();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     let told = format!("{name} started 1 rank, and a mesh has 2 nodes or more");
     assert!(ended.stderr.contains(&told), "{}", ended.stderr);
@@ -98,7 +98,7 @@ fn a_rank_without_its_device_is_named(launcher: Command) {
 /// mpirun sends SIGTERM, and soon after, or when the first rank ends, SIGKILL.
 #[track_caller]
 fn ends_by_ctrl_c(launcher: Command) {
-    let mut job = Job::mesh(launcher, &LONG);
+    let mut job = Job::mesh(launcher, LONG);
     job.until_measuring();
     let ended = job.ends_soon(|job| job.signal(Signal::SIGINT));
     ended.kept_what_was_measured(None);
@@ -106,7 +106,7 @@ fn ends_by_ctrl_c(launcher: Command) {
 
 #[track_caller]
 fn ends_when_a_rank_is_killed(launcher: Command) -> Ended {
-    let mut job = Job::mesh(launcher, &LONG);
+    let mut job = Job::mesh(launcher, LONG);
     job.until_measuring();
     let ended = job.ends_soon(|job| job.kill_rank(2));
     assert_ne!(ended.code, Some(0));
@@ -116,7 +116,7 @@ fn ends_when_a_rank_is_killed(launcher: Command) -> Ended {
 #[test]
 fn open_mpi_4_runs_and_ends() {
     let _machine = alone();
-    let ended = Job::mesh(open_mpi_4("4"), &SHORT).ended();
+    let ended = Job::mesh(open_mpi_4("4"), SHORT).ended();
     ended.is_a_matrix_of_four();
     only_rank_0_speaks(&ended, &["[1,0]<stdout>"]);
     ends_by_ctrl_c(open_mpi_4("4"));
@@ -128,7 +128,7 @@ fn open_mpi_4_runs_and_ends() {
 #[test]
 fn open_mpi_5_runs_and_ends() {
     let _machine = alone();
-    let ended = Job::mesh(open_mpi_5("4"), &SHORT).ended();
+    let ended = Job::mesh(open_mpi_5("4"), SHORT).ended();
     ended.is_a_matrix_of_four();
     only_rank_0_speaks(&ended, &["[1,0]<stdout>", "[prterun", "[0]", "[1,0]"]);
     ends_by_ctrl_c(open_mpi_5("4"));
@@ -140,7 +140,7 @@ fn open_mpi_5_runs_and_ends() {
 #[test]
 fn mpich_runs_and_ends() {
     let _machine = alone();
-    let ended = Job::mesh(mpich("4"), &SHORT).ended();
+    let ended = Job::mesh(mpich("4"), SHORT).ended();
     ended.is_a_matrix_of_four();
     only_rank_0_speaks(&ended, &["[0]"]);
     ends_by_ctrl_c(mpich("4"));
@@ -155,7 +155,7 @@ fn mpich_runs_and_ends() {
 #[test]
 fn two_jobs_at_once_do_not_meet() {
     let _machine = alone();
-    let jobs = [(); 2].map(|()| Job::mesh(open_mpi_4("2"), &SHORT));
+    let jobs = [(); 2].map(|()| Job::mesh(open_mpi_4("2"), SHORT));
     for job in jobs {
         let ended = job.ended();
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -26,7 +26,7 @@ fn slurm() {
 }
 
 fn all_pairs(cluster: &Cluster) {
-    let ended = Job::mesh(cluster.srun(&["-N4"]), &SHORT).ended();
+    let ended = Job::mesh(cluster.srun(&["-N4"]), SHORT).ended();
     ended.is_a_matrix_of_four();
     let result = ended.result();
     let names: Vec<_> = result["nodes"]
@@ -50,7 +50,7 @@ fn all_pairs(cluster: &Cluster) {
 }
 
 fn cancelled(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4"]), &LONG);
+    let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
     let ended = job.ends_soon(|_| {
         let scancel = cluster.command("scancel").args(cluster.jobs()).status();
@@ -67,7 +67,7 @@ fn cancelled(cluster: &Cluster) {
 
 /// With -X srun passes Ctrl-C on at once.
 fn interrupted(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4", "-X"]), &LONG);
+    let mut job = Job::mesh(cluster.srun(&["-N4", "-X"]), LONG);
     job.until_measuring();
     let ended = job.ends_soon(|job| job.signal(Signal::SIGINT));
     assert_ne!(ended.code, Some(0));
@@ -76,7 +76,7 @@ fn interrupted(cluster: &Cluster) {
 
 /// Without it srun asks for a second one, and then kills all ranks, so that rank 0 may have no time to write its results.
 fn interrupted_twice(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4"]), &LONG);
+    let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
     let ended = job.ends_soon(|job| {
         job.signal(Signal::SIGINT);
@@ -91,7 +91,7 @@ fn interrupted_twice(cluster: &Cluster) {
 }
 
 fn a_rank_is_killed(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4"]), &LONG);
+    let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
     let ended = job.ends_soon(|job| job.kill_rank(2));
     assert_ne!(ended.code, Some(0));
@@ -102,7 +102,7 @@ fn a_rank_is_killed(cluster: &Cluster) {
 }
 
 fn rank_0_is_killed(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4"]), &LONG);
+    let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
     let ended = job.ends_soon(|job| job.kill_rank(0));
     assert_ne!(ended.code, Some(0));
@@ -127,7 +127,7 @@ fn other_options(cluster: &Cluster) {
 }
 
 fn one_rank(cluster: &Cluster) {
-    let ended = Job::mesh(cluster.srun(&["-N1"]), &SHORT).ended();
+    let ended = Job::mesh(cluster.srun(&["-N1"]), SHORT).ended();
     assert_eq!(ended.code, Some(2));
     assert!(
         ended
@@ -146,10 +146,10 @@ fn one_rank(cluster: &Cluster) {
 /// What all ranks have wrong is told once in full, and in a line by the others.
 fn bad_input(cluster: &Cluster) {
     for (options, words) in [
-        (&["--no-such-option"][..], "'--no-such-option'"),
-        (&["--pattern", "incast", "--fan-in", "9"], "9"),
-        (&["--nodes", "a,b"], "srun started 4 ranks"),
-        (&["--ranks", "3"], "--ranks is 3, but srun started 4"),
+        ("--no-such-option", "'--no-such-option'"),
+        ("--pattern incast --fan-in 9", "9"),
+        ("--nodes a,b", "srun started 4 ranks"),
+        ("--ranks 3", "--ranks is 3, but srun started 4"),
     ] {
         let ended = Job::mesh(cluster.srun(&["-N4"]), options).ends_soon(|_| ());
         assert_eq!(ended.code, Some(2), "{options:?}: {}", ended.stderr);
@@ -163,7 +163,7 @@ fn bad_input(cluster: &Cluster) {
 }
 
 fn dry_run(cluster: &Cluster) {
-    let ended = Job::mesh(cluster.srun(&["-N4"]), &["--dry-run"]).ended();
+    let ended = Job::mesh(cluster.srun(&["-N4"]), "--dry-run").ended();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("pairs"), "{}", ended.stdout);
     assert!(

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use lab::check;
 use lab::netem::Rate;
 use lab::program::{Ended, Program, sweep};
+use lab::words;
 use report::mesh::{Matrix, Outlier, Place};
 
 const NODES: [&str; 3] = ["client", "server", "server2"];
@@ -53,11 +54,8 @@ fn told(ended: &Ended) -> (Matrix, Vec<Outlier>) {
 
 #[test]
 fn an_incast_of_two_loses_nothing() {
-    let words = ["--pattern", "incast", "--op", "send,write", "-s", "64,16K"];
-    let how = [
-        "-n", "20", "-t", "4", "-r", "8", "--verify", "--warmup", "0",
-    ];
-    let result = check::complete(&pattern(&nodes(), &[&words[..], &how].concat()));
+    let how = "--pattern incast --op send,write -s 64,16K -n 20 -t 4 -r 8 --verify --warmup 0";
+    let result = check::complete(&pattern(&nodes(), &words(how)));
     assert_eq!(result.cases.len(), 4);
     for case in &result.cases {
         let flows: Vec<_> = case.runs[0].flows.iter().collect();
@@ -94,15 +92,14 @@ fn doctor_compares_three_hosts() {
 #[test]
 fn a_path_that_is_slowed_is_named() {
     let nodes = nodes();
-    let words = ["--pattern", "pairs", "--op", "write", "-s", "4K", "-t", "2"];
     // Counted messages: where CPUs are emulated, a window of so long is often another one.
-    let how = ["-n", "10", "--warmup", "0", "--runs", "3"];
+    let how = words("--pattern pairs --op write -s 4K -t 2 -n 10 --warmup 0 --runs 3");
     let rates = [
         Rate::of("client", USUAL, Some((SERVER2, SLOW))),
         Rate::of("server", USUAL, None),
         Rate::of("server2", USUAL, None),
     ];
-    let (matrix, outliers) = told(&pattern(&nodes, &[&words[..], &how].concat()));
+    let (matrix, outliers) = told(&pattern(&nodes, &how));
     drop(rates);
     let place = |name: &str| matrix.nodes.iter().position(|it| it == name).unwrap();
     let slowed = Place::Path(place("client"), place("server2"));

@@ -15,6 +15,7 @@ use lab::lag::Lag;
 use lab::netem::Loss;
 use lab::program::{Ended, Program, Signal, sweep};
 use lab::traffic::Traffic;
+use lab::words;
 use report::results::model::Run;
 
 /// The other guest's name.
@@ -23,6 +24,7 @@ const SERVER: &str = "server";
 /// More than are sent before the window is open.
 const PACKETS: u64 = 1_000;
 
+const LONG: &str = "-D 60s -s 4K -t 8 -q 2 --warmup 0";
 const SHORT: [&str; 6] = ["-n", "20", "--warmup", "0", "-s", "64"];
 
 fn run(program: &str, arguments: &[&str]) {
@@ -72,30 +74,10 @@ fn another_server(port: &'static str) {
 
 #[test]
 fn all_operations() {
-    let matrix = [
-        "--op",
-        "send,write,read",
-        "--cq",
-        "shared,per-qp",
-        "-q",
-        "4",
-        "-s",
-        "64,64K",
-    ];
-    let how = [
-        "-n",
-        "15",
-        "-t",
-        "4",
-        "-r",
-        "8",
-        "--workers",
-        "2",
-        "--verify",
-        "--warmup",
-        "0",
-    ];
-    let result = check::complete(&try_sweep(&[&matrix[..], &how].concat()).exits(0));
+    let ended = try_sweep(&words(
+        "--op send,write,read --cq shared,per-qp -q 4 -s 64,64K -n 15 -t 4 -r 8 --workers 2 --verify --warmup 0",
+    ));
+    let result = check::complete(&ended.exits(0));
     assert_eq!(result.cases.len(), 12);
     assert_eq!(result.nodes[1].host.hostname, SERVER);
     assert_ne!(result.nodes[0].host.hostname, SERVER);
@@ -103,24 +85,10 @@ fn all_operations() {
 
 #[test]
 fn both_directions_over_ipv6() {
-    let matrix = [
-        "--op",
-        "send,write,read",
-        "-b",
-        "-q",
-        "3",
-        "-s",
-        "4K",
-        "-D",
-        "300ms",
-        "--warmup",
-        "100ms",
-        "-t",
-        "8",
-        "--verify",
-    ];
-    let ended = sweep(&[&["server6"], &matrix[..]].concat()).exits(0);
-    let result = check::complete(&ended);
+    let ended = sweep(&words(
+        "server6 --op send,write,read -b -q 3 -s 4K -D 300ms --warmup 100ms -t 8 --verify",
+    ));
+    let result = check::complete(&ended.exits(0));
     assert!(
         result.nodes[0].devices[0]
             .gid
@@ -132,26 +100,12 @@ fn both_directions_over_ipv6() {
 
 #[test]
 fn connected_by_rdma_cm() {
-    let short = [
-        "--connect",
-        "cm",
-        "-n",
-        "15",
-        "-t",
-        "4",
-        "-r",
-        "8",
-        "-s",
-        "4K",
-        "--verify",
-        "--warmup",
-        "0",
-    ];
-    let matrix = ["--op", "send,write,read", "-q", "1,16"];
-    let over_ipv4 = check::complete(&try_sweep(&[&short[..], &matrix].concat()).exits(0));
+    let short = "--connect cm -n 15 -t 4 -r 8 -s 4K --verify --warmup 0";
+    let matrix = format!("{short} --op send,write,read -q 1,16");
+    let over_ipv4 = check::complete(&try_sweep(&words(&matrix)).exits(0));
     assert_eq!(over_ipv4.cases.len(), 6);
-    let over_ipv6 =
-        check::complete(&sweep(&[&["server6", "-b", "-q", "3"], &short[..]].concat()).exits(0));
+    let both_ways = format!("server6 -b -q 3 {short}");
+    let over_ipv6 = check::complete(&sweep(&words(&both_ways)).exits(0));
     for case in over_ipv4.cases.iter().chain(&over_ipv6.cases) {
         assert_eq!(case.config.connect, settings::ConnectMode::Cm);
     }
@@ -161,22 +115,10 @@ fn connected_by_rdma_cm() {
 
 #[test]
 fn open_loops() {
-    let matrix = ["--op", "send,write,read"];
-    let load = [
-        "--rate",
-        "20%,60%",
-        "-q",
-        "4",
-        "--workers",
-        "2",
-        "-s",
-        "1K",
-        "-t",
-        "16",
-    ];
-    let time = ["-D", "500ms", "--warmup", "100ms"];
-    let ended = try_sweep(&[&matrix[..], &load, &time].concat()).exits(0);
-    let result = check::complete(&ended);
+    let ended = try_sweep(&words(
+        "--op send,write,read --rate 20%,60% -q 4 --workers 2 -s 1K -t 16 -D 500ms --warmup 100ms",
+    ));
+    let result = check::complete(&ended.exits(0));
     // And the closed loops of which those are shares.
     assert_eq!(result.cases.len(), 9);
     let with_load = |run: &Run| run.flows.iter().all(|flow| flow.load.is_some());
@@ -187,24 +129,11 @@ fn open_loops() {
 #[test]
 fn one_percent_of_loss() {
     let here = Loss::of_all("eth0", "1%");
-    let there = [
-        "tc", "qdisc", "replace", "dev", "eth0", "root", "netem", "limit", "100000",
-    ];
-    run("lab-peer", &[&there[..], &["loss", "1%"]].concat());
-    let matrix = [
-        "--op",
-        "send,write,read",
-        "-q",
-        "2",
-        "-s",
-        "64,16K",
-        "-t",
-        "8",
-        "-r",
-        "16",
-    ];
-    let how = ["-n", "100", "--verify", "--warmup", "0", "--timeout", "12"];
-    let ended = try_sweep(&[&matrix[..], &how].concat());
+    let there = "tc qdisc replace dev eth0 root netem limit 100000 loss 1%";
+    run("lab-peer", &words(there));
+    let ended = try_sweep(&words(
+        "--op send,write,read -q 2 -s 64,16K -t 8 -r 16 -n 100 --verify --warmup 0 --timeout 12",
+    ));
     drop(here);
     run("lab-peer", &["tc", "qdisc", "del", "dev", "eth0", "root"]);
     assert_eq!(check::complete(&ended.exits(0)).cases.len(), 6);
@@ -212,21 +141,8 @@ fn one_percent_of_loss() {
 
 #[test]
 fn a_host_that_vanishes() {
-    let client = Program::sweep(&[
-        SERVER,
-        "-q",
-        "1,2",
-        "-D",
-        "8s",
-        "-s",
-        "4K",
-        "-t",
-        "8",
-        "--warmup",
-        "0",
-        "--timeout",
-        "20",
-    ]);
+    let how = "-q 1,2 -D 8s -s 4K -t 8 --warmup 0 --timeout 20";
+    let client = Program::sweep(&words(&format!("{SERVER} {how}")));
     client.await_line(0, "[2/2]", Duration::from_secs(60));
     Traffic::of("rxe0").await_packets(PACKETS);
     let cut = Instant::now();
@@ -253,9 +169,7 @@ fn a_server_killed_over_there() {
     another_server(PORT);
     let name = format!("{SERVER}:{PORT}");
     let traffic = Traffic::of("rxe0");
-    let client = Program::sweep(&[
-        &name, "-D", "60s", "-s", "4K", "-t", "8", "-q", "2", "--warmup", "0",
-    ]);
+    let client = Program::sweep(&words(&format!("{name} {LONG}")));
     traffic.await_packets(PACKETS);
     run("lab-peer", &["pkill", "-KILL", "-f", "serve -p 19000"]);
     // It was killed before this, at the latest.
@@ -273,9 +187,7 @@ fn a_server_killed_over_there() {
 #[test]
 fn a_client_killed_over_here() {
     let traffic = Traffic::of("rxe0");
-    let client = Program::sweep(&[
-        SERVER, "-D", "60s", "-s", "4K", "-t", "8", "-q", "2", "--warmup", "0",
-    ]);
+    let client = Program::sweep(&words(&format!("{SERVER} {LONG}")));
     traffic.await_packets(PACKETS);
     client.signal(Signal::Kill);
     let lag = Lag::watch();

@@ -59,8 +59,6 @@ pub struct DeviceLimits {
     pub max_initiator_reads: u8,
     /// READs and atomics that one QP serves at once as responder.
     pub max_responder_reads: u8,
-    /// Bytes of one MR.
-    pub max_mr_bytes: u64,
     /// Number of ports.
     pub ports: u8,
     /// The rates that it keeps for QPs, if it does.
@@ -323,7 +321,6 @@ impl Context {
             has_atomics: attr.atomic_cap != ibv_atomic_cap::IBV_ATOMIC_NONE,
             max_initiator_reads: reads(attr.max_qp_init_rd_atom),
             max_responder_reads: reads(attr.max_qp_rd_atom),
-            max_mr_bytes: attr.max_mr_size,
             ports: attr.phys_port_cnt,
             // SAFETY: the context is open.
             pacing: unsafe { ffi::query_device_ex(self.raw()) }

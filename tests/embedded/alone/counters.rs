@@ -21,13 +21,13 @@ fn count(run: &Value, node: &str, kind: &str) -> u64 {
 fn both_ends_tell_what_their_devices_counted() {
     let _alone = alone();
     let server = Server::start("-d soft0");
-    let ended = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --faults tx.drop=3%,seed=3 --op send -s 20000 -n 400 -t 32 --timeout 14 --warmup 0",
-        server.port
-    ))
-    .run()
-    .exits(0)
-    .all_whole(1);
+    let ended = server
+        .client(
+            "--faults tx.drop=3%,seed=3 --op send -s 20000 -n 400 -t 32 --timeout 14 --warmup 0",
+        )
+        .run()
+        .exits(0)
+        .all_whole(1);
     let run = run(&ended);
     let own = &run["nodes"][0]["counters"];
     let peer = &run["nodes"][1]["counters"];

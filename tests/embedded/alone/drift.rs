@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::lab::quiet::tries;
-use crate::program::{Program, Server, alone};
+use crate::program::{Server, alone};
 
 /// What else a busy machine does may hide the fall: one of so many runs must show it.
 const TRIES: usize = 6;
@@ -14,10 +14,8 @@ const TRIES: usize = 6;
 /// A run whose server becomes slow in the middle of the window; and the table.
 fn run() -> (Value, String) {
     let server = Server::start("-d soft0");
-    let mut client = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --op write -q 2 -s 4K -D 2s --warmup 500ms --timeout 18 --quiet",
-        server.port
-    ));
+    let mut client =
+        server.client("--op write -q 2 -s 4K -D 2s --warmup 500ms --timeout 18 --quiet");
     let child = client.command.stdout(Stdio::piped()).spawn().unwrap();
     server.has_said(", run 1");
     std::thread::sleep(Duration::from_millis(1500));

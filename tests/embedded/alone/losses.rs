@@ -58,7 +58,10 @@ fn both_ends_may_share_one_address() {
 fn a_server_has_faults_of_its_own() {
     let _alone = alone();
     let server = Server::start(&format!("-d soft0 --faults {FAULTS},seed=9"));
-    let ended = Program::new(&format!("127.0.0.1:{} -d soft0 -b --op send,write,read -q 2 -n 60 -s 5000 --timeout 14 --warmup 0 --verify --quiet", server.port))
+    let ended = server
+        .client(
+            "-b --op send,write,read -q 2 -n 60 -s 5000 --timeout 14 --warmup 0 --verify --quiet",
+        )
         .run()
         .exits(0)
         .all_whole(3);

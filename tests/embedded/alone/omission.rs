@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::lab::lag::Lag;
 use crate::lab::quiet::tries;
-use crate::program::{Program, Server, alone};
+use crate::program::{Server, alone};
 
 const WINDOW_S: f64 = 3.0;
 const STOP: Duration = Duration::from_millis(300);
@@ -84,9 +84,8 @@ impl ClosedLoop {
 
 fn measure() -> ClosedLoop {
     let server = Server::start("-d soft0");
-    let mut client = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --op write -s 64 -t 1 -Q 1 -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet",
-        server.port
+    let mut client = server.client(&format!(
+        "--op write -s 64 -t 1 -Q 1 -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet"
     ));
     let child = client.command.spawn().unwrap();
     server.has_said(", run 1");
@@ -143,9 +142,8 @@ struct OpenLoop {
 impl OpenLoop {
     fn measure() -> OpenLoop {
         let server = Server::start("-d soft0");
-        let mut client = Program::new(&format!(
-            "127.0.0.1:{} -d soft0 --op write -s 64 --rate 25% -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet",
-            server.port
+        let mut client = server.client(&format!(
+            "--op write -s 64 --rate 25% -D {WINDOW_S}s --warmup 500ms --timeout 18 --quiet"
         ));
         let child = client.command.spawn().unwrap();
         // The first run is the closed loop whose maximum the rate is a share of.

@@ -247,10 +247,8 @@ fn the_first_interval_of_the_timeline_is_like_the_others() {
 fn a_stall_across_the_end_is_in_the_latencies() {
     let _alone = alone();
     let server = Server::start("-d soft0");
-    let mut program = Program::new(&format!(
-        "127.0.0.1:{} -d soft0 --timeout 20 --quiet -s 64 --op write -t 4 -Q 1 \
-         --warmup {WARMUP_MS}ms -D {WINDOW_MS}ms",
-        server.port
+    let mut program = server.client(&format!(
+        "--timeout 20 --quiet -s 64 --op write -t 4 -Q 1 --warmup {WARMUP_MS}ms -D {WINDOW_MS}ms"
     ));
     let mut child = program.command.stdout(Stdio::null()).spawn().unwrap();
     workers(&child, 1);

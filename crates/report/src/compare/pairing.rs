@@ -177,7 +177,7 @@ fn rows_that_differ(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::ResultFile;
+    use crate::results::sample;
 
     fn file(cases: &[(&str, f64)]) -> Loaded {
         let cases = cases.iter().map(|(id, seconds)| CaseResult {
@@ -185,13 +185,7 @@ mod tests {
             config: Settings::from([("duration", seconds.to_string().as_str())]).into(),
             ..CaseResult::default()
         });
-        Loaded {
-            path: "r.json".into(),
-            result: ResultFile {
-                cases: cases.collect(),
-                ..ResultFile::default()
-            },
-        }
+        sample::file(cases.collect())
     }
 
     #[test]
@@ -237,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_flows_were_asked_differently_is_told_with_their_names() {
-        let base = crate::results::sample::mixed().cases.remove(0).config;
+        let base = sample::mixed().cases.remove(0).config;
         assert_eq!(settings_that_differ(&base, &base), [""; 0]);
         let mut reordered = base.clone();
         reordered.flows.reverse();

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
     use crate::compare::CaseComparison;
     use crate::plot::figure::Figure;
-    use crate::results::model::{FlowResult, Load, LoadVerdict, ResultFile, Run};
+    use crate::results::model::{FlowResult, Load, LoadVerdict, Run};
 
     #[test]
     fn what_failed_is_told() {
@@ -340,13 +340,8 @@ mod tests {
             runs,
             ..CaseResult::default()
         };
-        let mut loaded = Loaded {
-            path: "r.json".into(),
-            result: ResultFile {
-                cases: vec![case(vec![run(true), run(false)]), case(vec![run(false)])],
-                ..ResultFile::default()
-            },
-        };
+        let cases = vec![case(vec![run(true), run(false)]), case(vec![run(false)])];
+        let mut loaded = crate::results::sample::file(cases);
         let told = left_out(std::slice::from_ref(&loaded), None).join("\n");
         assert!(told.starts_with("2 runs that are not complete"), "{told}");
         assert!(told.contains("\n1 case has no complete run"), "{told}");

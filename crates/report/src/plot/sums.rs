@@ -7,8 +7,7 @@ use settings::Pattern;
 
 use crate::results::load::Loaded;
 use crate::results::model::{
-    CaseConfig, CaseResult, Delivery, Fairness, FlowConfig, FlowResult, Latency, Load, LoadVerdict,
-    ResultFile, Run, Totals, Window,
+    CaseConfig, CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run, Window,
 };
 
 /// Name of the flow that stands for all of a case.
@@ -86,11 +85,11 @@ fn sum(case: &CaseResult) -> CaseResult {
 
 fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
     let flows = &run.flows;
-    let total = |of: fn(&FlowResult) -> Option<f64>| flows.iter().map(of).sum::<Option<f64>>();
-    let of_all = |of: fn(&Totals) -> u64| flows.iter().map(|flow| of(&flow.totals)).sum();
     let doubts = flows.iter().flat_map(|flow| &flow.window.doubts);
-    let rates: Option<Vec<f64>> = flows.iter().map(FlowResult::gbit_per_s).collect();
     let sum = FlowResult {
+        name: config.name.clone(),
+        from: config.from.clone(),
+        to: config.to.clone(),
         window: Window {
             doubts: doubts.cloned().collect(),
             ..flows
@@ -98,21 +97,11 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
                 .map(|flow| flow.window.clone())
                 .unwrap_or_default()
         },
-        totals: Totals {
-            messages: of_all(|totals| totals.messages),
-            bytes: of_all(|totals| totals.bytes),
-            gbit_per_s: total(|flow| flow.totals.gbit_per_s).filter(|_| !flows.is_empty()),
-            mmsg_per_s: total(|flow| flow.totals.mmsg_per_s).filter(|_| !flows.is_empty()),
-            errors: of_all(|totals| totals.errors),
-        },
         latency_ns: Latency::merged(flows, |flow| flow.latency_ns.as_ref()),
         service_ns: Latency::merged(flows, |flow| flow.service_ns.as_ref()),
         lateness_ns: Latency::merged(flows, |flow| flow.lateness_ns.as_ref()),
         notice_ns: Latency::merged(flows, |flow| flow.notice_ns.as_ref()),
-        load: load(flows),
-        delivery: Delivery::of_flows(flows),
-        fairness: rates.and_then(|rates| Fairness::of(&rates)),
-        ..FlowResult::of(config)
+        ..FlowResult::together(flows)
     };
     Run {
         run: run.run,
@@ -127,49 +116,21 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
     }
 }
 
-/// What all were offered; `None` where one was offered nothing.
-fn load(flows: &[FlowResult]) -> Option<Load> {
-    let loads: Vec<&Load> = flows
-        .iter()
-        .map(|flow| flow.load.as_ref())
-        .collect::<Option<_>>()?;
-    let first = loads.first()?;
-    let sum = |of: fn(&Load) -> f64| loads.iter().map(|load| of(load)).sum::<f64>();
-    let count = |of: fn(&Load) -> u64| loads.iter().map(|load| of(load)).sum::<u64>();
-    let has = |verdict| loads.iter().any(|load| load.verdict == verdict);
-    let verdicts = [LoadVerdict::NotKept, LoadVerdict::Overloaded];
-    Some(Load {
-        asked_per_second: sum(|load| load.asked_per_second),
-        maximum_per_second: loads.iter().map(|load| load.maximum_per_second).sum(),
-        offered: count(|load| load.offered),
-        offered_per_second: sum(|load| load.offered_per_second),
-        achieved_per_second: sum(|load| load.achieved_per_second),
-        never_sent: count(|load| load.never_sent),
-        queue_full_messages: count(|load| load.queue_full_messages),
-        queue_full_seconds: sum(|load| load.queue_full_seconds),
-        recorded_one_in: first.recorded_one_in,
-        gaps: None,
-        verdict: verdicts.into_iter().find(|it| has(*it)).unwrap_or_default(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::model::LoadVerdict;
     use crate::results::sample::mesh::{ALONE_GBIT_PER_S, Mesh};
+    use crate::results::sample::{loaded, mixed};
 
     #[test]
     fn a_case_of_a_pattern_is_one_flow_of_all() {
         let mut mesh = Mesh::of(4);
         mesh.noise = 0.0;
-        let loaded = |result| Loaded {
-            path: "r.json".into(),
-            result,
-        };
         let results = [
             loaded(mesh.incast(&[1, 3])),
             loaded(mesh.pairs()),
-            loaded(crate::results::sample::mixed()),
+            loaded(mixed()),
         ];
         let sums = of_patterns(&results);
         assert_eq!(

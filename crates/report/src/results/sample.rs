@@ -8,6 +8,7 @@ pub(crate) use open_loop::{open_loop, search};
 use hdrhistogram::Histogram;
 use settings::Settings;
 
+use super::load::Loaded;
 use super::model::*;
 use super::rates::gbit_per_s;
 
@@ -45,6 +46,38 @@ pub(crate) fn result() -> ResultFile {
                 ..CaseResult::default()
             },
         ],
+    }
+}
+
+/// A result as it is read.
+pub(crate) fn loaded(result: ResultFile) -> Loaded {
+    Loaded {
+        path: "r.json".into(),
+        result,
+    }
+}
+
+/// One with these cases.
+pub(crate) fn file(cases: Vec<CaseResult>) -> Loaded {
+    loaded(ResultFile {
+        cases,
+        ..ResultFile::default()
+    })
+}
+
+/// A case whose run, which is complete, moved so much.
+pub(crate) fn moved(settings: Settings, gbit_per_s: Option<f64>) -> CaseResult {
+    let config = CaseConfig::from(settings);
+    let mut flow = FlowResult::of(&config.flows[0]);
+    flow.totals.gbit_per_s = gbit_per_s;
+    CaseResult {
+        runs: vec![Run {
+            complete: true,
+            flows: vec![flow],
+            ..Run::default()
+        }],
+        config,
+        ..CaseResult::default()
     }
 }
 

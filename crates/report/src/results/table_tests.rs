@@ -417,16 +417,12 @@ fn runs_that_are_not_to_be_trusted_are_counted_below() {
         case.config.signal_every = 1;
     }
     let mut doubt = |kind| {
-        let mut out = Vec::new();
         let doubts = &mut result.cases[0].runs[0].flows[0].window.doubts;
         doubts.push(Doubt {
             kind,
             message: String::new(),
         });
-        Table::new(&mut out, Screen::ENDLESS, &[])
-            .summary(&result, &[])
-            .unwrap();
-        String::from_utf8(out).unwrap()
+        summary(&result)
     };
     assert_eq!(doubt(DoubtKind::Drift).lines().count(), 1);
     let text = doubt(DoubtKind::WindowLength);

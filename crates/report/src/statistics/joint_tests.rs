@@ -30,18 +30,19 @@ fn made(rng: &mut Rng, launches: usize, shift: f64) -> Made {
     }
 }
 
+fn series(all: &[Made]) -> Vec<Series<'_>> {
+    let series = all.iter().map(|made| Series {
+        units: made.units.each_ref().map(Vec::as_slice),
+        logs: made.logs.each_ref().map(Vec::as_slice),
+        margin: 0.1,
+        downwards: false,
+        block: made.block,
+    });
+    series.collect()
+}
+
 fn p(all: &[Made]) -> Vec<f64> {
-    let series: Vec<Series> = all
-        .iter()
-        .map(|made| Series {
-            units: made.units.each_ref().map(Vec::as_slice),
-            logs: made.logs.each_ref().map(Vec::as_slice),
-            margin: 0.1,
-            downwards: false,
-            block: made.block,
-        })
-        .collect();
-    let tested = test(&series, 3, &mut DealsBySize::default());
+    let tested = test(&series(all), 3, &mut DealsBySize::default());
     tested.iter().map(|tested| tested.p).collect()
 }
 
@@ -105,19 +106,8 @@ fn without_a_change_the_least_p_is_small_as_seldom_as_it_says() {
 fn what_chance_reaches_grows_with_the_questions() {
     let mut rng = Rng::with_seed(5);
     let all: Vec<Made> = (0..50).map(|_| made(&mut rng, 8, 0.0)).collect();
-    let reached = |count: usize| {
-        let series: Vec<Series> = all[..count]
-            .iter()
-            .map(|made| Series {
-                units: made.units.each_ref().map(Vec::as_slice),
-                logs: made.logs.each_ref().map(Vec::as_slice),
-                margin: 0.1,
-                downwards: false,
-                block: 0,
-            })
-            .collect();
-        critical(&series, 3, 0.03, &mut DealsBySize::default())
-    };
+    let reached =
+        |count: usize| critical(&series(&all[..count]), 3, 0.03, &mut DealsBySize::default());
     assert_eq!(reached(0), None);
     assert!(reached(1).unwrap() < reached(50).unwrap());
 }

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use libc::{addrinfo, sockaddr};
 use rdma_sys::{ibv_qp_type, rdma_addrinfo, rdma_port_space};
 
-use crate::verbs::errno::{minus_one_or_zero, set_errno};
+use crate::verbs::errno::minus_one_or_zero;
 
 /// `RAI_PASSIVE`.
 pub(super) const PASSIVE: c_int = 1;
@@ -144,19 +144,12 @@ pub unsafe extern "C" fn getaddrinfo(
         whole.ai_src_addr = unsafe { copy(hints.ai_src_addr, hints.ai_src_len) };
         whole.ai_src_len = hints.ai_src_len;
     }
-    match looked_up {
-        Ok(()) => {
-            // SAFETY: a place for the pointer.
-            unsafe { result.write(found) };
-            0
-        }
-        Err(error) => {
-            // SAFETY: made above.
-            unsafe { freeaddrinfo(found) };
-            set_errno(error);
-            -1
-        }
-    }
+    // SAFETY: a place for the pointer; made above.
+    minus_one_or_zero(unsafe {
+        looked_up
+            .map(|()| result.write(found))
+            .inspect_err(|_| freeaddrinfo(found))
+    })
 }
 
 /// `rdma_freeaddrinfo(3)`.

@@ -172,18 +172,15 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
     let wanted = unsafe { Wanted::read(id, parameters, REP_DATA_BYTES) }?;
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;
-    let (responder_resources, initiator_depth) = service::with(|state, _| {
+    service::with(|state, _| {
         let terms = &mut state.entry(key)?.terms;
         let chosen = |wanted: Option<u8>, offered: u8| wanted.unwrap_or(offered.min(MAX_RD_ATOM));
         terms.responder_resources = chosen(wanted.responder_resources, terms.responder_resources);
         terms.initiator_depth = chosen(wanted.initiator_depth, terms.initiator_depth);
-        Ok::<_, c_int>((terms.responder_resources, terms.initiator_depth))
+        Ok::<_, c_int>(())
     })?;
     // SAFETY: a live id, with its QP if it has one.
-    unsafe {
-        qp::to_rtr(id, Some(responder_resources))?;
-        qp::to_rts(id, Some(initiator_depth))?;
-    }
+    unsafe { qp::to_rts(id) }?;
     service::with(|state, now| {
         let entry = state.entry(key)?;
         let (Some(address), Some(comm)) = (entry.device, entry.comm) else {
@@ -192,8 +189,8 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
         let mut rep = Box::new(Rep {
             qpn: wanted.qpn & PSN_BITS,
             starting_psn: entry.terms.rq_psn,
-            responder_resources,
-            initiator_depth,
+            responder_resources: entry.terms.responder_resources,
+            initiator_depth: entry.terms.initiator_depth,
             target_ack_delay: LOCAL_ACK_DELAY,
             flow_control: wanted.flow_control,
             rnr_retry_count: wanted.rnr_retry_count,

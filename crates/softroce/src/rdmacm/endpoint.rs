@@ -75,16 +75,10 @@ pub unsafe extern "C" fn create_ep(
         let mut made = null_mut();
         let port_space = (*addresses).ai_port_space.cast_unsigned();
         done(create_id(null_mut(), &raw mut made, null_mut(), port_space)).and_then(|()| {
-            match set_up(made, &*addresses, pd, init) {
-                Ok(()) => {
-                    id.write(made);
-                    Ok(())
-                }
-                Err(error) => {
-                    destroy_id(made);
-                    Err(error)
-                }
-            }
+            let done = set_up(made, &*addresses, pd, init);
+            done.map(|()| id.write(made)).inspect_err(|_| {
+                destroy_id(made);
+            })
         })
     })
 }

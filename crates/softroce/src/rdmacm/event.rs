@@ -21,12 +21,10 @@ use crate::verbs::errno::{code, minus_one_or_zero};
 /// `id` is live, and so is its QP.
 unsafe fn complete_connection(id: *mut rdma_cm_id) -> Result<(), c_int> {
     // SAFETY: the caller's.
-    unsafe {
-        qp::to_rtr(id, None)?;
-        qp::to_rts(id, None)?;
-    }
-    // SAFETY: a live id.
-    let key = unsafe { Id::of(id) }.key;
+    let key = unsafe {
+        qp::to_rts(id)?;
+        Id::of(id).key
+    };
     service::with(|state, _| state.establish(key))
 }
 

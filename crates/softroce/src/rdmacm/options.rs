@@ -1,13 +1,13 @@
 //! Options of ids, and the list of devices.
 
 use std::os::raw::{c_int, c_void};
-use std::ptr::null_mut;
 
 use rdma_sys::{ibv_context, rdma_cm_id};
 
 use super::id::Id;
 use super::service;
-use crate::verbs::errno::{minus_one_or_zero, set_errno};
+use crate::verbs::device::null_terminated;
+use crate::verbs::errno::{minus_one_or_zero, pointer_or_errno};
 use crate::verbs::refuse;
 
 /// `RDMA_OPTION_ID`.
@@ -76,29 +76,14 @@ pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
             Ok(contexts)
         })
     });
-    let contexts = match opened {
-        Ok(contexts) => contexts,
-        Err(error) => {
-            set_errno(error);
-            return null_mut();
+    pointer_or_errno(opened.and_then(|contexts| {
+        let list = null_terminated(contexts.iter().copied())?;
+        if !count.is_null() {
+            // SAFETY: the caller vouches for it.
+            unsafe { *count = c_int::try_from(contexts.len()).unwrap_or(c_int::MAX) };
         }
-    };
-    // SAFETY: no pointer is passed; zeroed, so that the list ends with a null.
-    let list = unsafe { libc::calloc(contexts.len() + 1, size_of::<*mut ibv_context>()) }
-        .cast::<*mut ibv_context>();
-    if list.is_null() {
-        set_errno(libc::ENOMEM);
-        return null_mut();
-    }
-    for (index, context) in contexts.iter().enumerate() {
-        // SAFETY: the list has room for one more than there are.
-        unsafe { list.add(index).write(*context) };
-    }
-    if !count.is_null() {
-        // SAFETY: the caller vouches for it.
-        unsafe { *count = c_int::try_from(contexts.len()).unwrap_or(c_int::MAX) };
-    }
-    list
+        Ok(list)
+    }))
 }
 
 /// `rdma_free_devices(3)`: frees the list.

@@ -38,7 +38,7 @@ unsafe fn attributes(id: *mut rdma_cm_id, attr: &mut ibv_qp_attr) -> Result<u32,
     terms.attributes(attr)
 }
 
-/// Brings a QP to a state, by the id's attributes and changes of them.
+/// Brings a QP to a state, by the id's attributes.
 ///
 /// # Safety
 /// `id` and `qp` are live.
@@ -46,7 +46,6 @@ unsafe fn transition(
     id: *mut rdma_cm_id,
     qp: *mut ibv_qp,
     state: ibv_qp_state::Type,
-    change: impl FnOnce(&mut ibv_qp_attr),
 ) -> Result<(), c_int> {
     // SAFETY: integers and arrays of them: zero is a value of each.
     let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
@@ -54,7 +53,6 @@ unsafe fn transition(
     // SAFETY: the caller's.
     unsafe {
         let bits = attributes(id, &mut attr)?;
-        change(&mut attr);
         match verbs::modify_qp(qp, &raw mut attr, bits.cast_signed()) {
             0 => Ok(()),
             error => Err(error),
@@ -62,14 +60,11 @@ unsafe fn transition(
     }
 }
 
-/// Brings the id's QP, if it has one, to RTR; for as many READs of the other end as given, or as agreed.
+/// Brings the id's QP, if it has one, to RTS.
 ///
 /// # Safety
 /// `id` is live, and its QP if it has one.
-pub(super) unsafe fn to_rtr(
-    id: *mut rdma_cm_id,
-    responder_resources: Option<u8>,
-) -> Result<(), c_int> {
+pub(super) unsafe fn to_rts(id: *mut rdma_cm_id) -> Result<(), c_int> {
     // SAFETY: the caller's.
     unsafe {
         let qp = (*id).qp;
@@ -77,38 +72,16 @@ pub(super) unsafe fn to_rtr(
             return Ok(());
         }
         // Before the connection was asked for the other end had no access.
-        transition(id, qp, ibv_qp_state::IBV_QPS_INIT, |_| {})?;
-        transition(id, qp, ibv_qp_state::IBV_QPS_RTR, |attr| {
-            if let Some(number) = responder_resources {
-                attr.max_dest_rd_atomic = number;
-            }
-        })
-    }
-}
-
-/// Brings the id's QP, if it has one, to RTS; for as many READs as given, or as agreed.
-///
-/// # Safety
-/// As for [`to_rtr`].
-pub(super) unsafe fn to_rts(id: *mut rdma_cm_id, initiator_depth: Option<u8>) -> Result<(), c_int> {
-    // SAFETY: the caller's.
-    unsafe {
-        let qp = (*id).qp;
-        if qp.is_null() {
-            return Ok(());
-        }
-        transition(id, qp, ibv_qp_state::IBV_QPS_RTS, |attr| {
-            if let Some(number) = initiator_depth {
-                attr.max_rd_atomic = number;
-            }
-        })
+        transition(id, qp, ibv_qp_state::IBV_QPS_INIT)?;
+        transition(id, qp, ibv_qp_state::IBV_QPS_RTR)?;
+        transition(id, qp, ibv_qp_state::IBV_QPS_RTS)
     }
 }
 
 /// Brings the id's QP, if it has one, to a state that needs no attributes.
 ///
 /// # Safety
-/// As for [`to_rtr`].
+/// As for [`to_rts`].
 pub(super) unsafe fn to_state(id: *mut rdma_cm_id, state: ibv_qp_state::Type) {
     // SAFETY: integers and arrays of them: zero is a value of each.
     let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
@@ -227,7 +200,7 @@ unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
     }
     // SAFETY: the caller's.
     unsafe {
-        if let Err(error) = transition(id, qp, ibv_qp_state::IBV_QPS_INIT, |_| {}) {
+        if let Err(error) = transition(id, qp, ibv_qp_state::IBV_QPS_INIT) {
             verbs::destroy_qp(qp);
             return Err(error);
         }

@@ -4,12 +4,12 @@ use std::env;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::raw::{c_char, c_int, c_void};
-use std::ptr::{from_ref, null, null_mut};
+use std::ptr::{from_ref, null};
 use std::sync::OnceLock;
 
 use rdma_sys::{ibv_device, ibv_node_type, ibv_transport_type};
 
-use super::errno::{code, set_errno};
+use super::errno::{code, pointer_or_errno};
 use super::interfaces::{self, Place};
 
 /// The variable with the address of the only device to list.
@@ -134,30 +134,28 @@ pub fn complain(what: std::fmt::Arguments<'_>) {
 /// # Safety
 /// `count` is null or writable.
 pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
-    let (devices, error) = match devices() {
-        Ok(devices) => (devices, None),
-        Err(error) => (&[][..], Some(error)),
-    };
+    let devices = devices();
     if !count.is_null() {
         // SAFETY: the caller vouches for it.
-        unsafe { *count = devices.len() as c_int };
+        unsafe { *count = devices.map_or(0, <[Device]>::len) as c_int };
     }
-    if let Some(error) = error {
-        set_errno(error);
-        return null_mut();
-    }
-    // SAFETY: no pointer is passed; zeroed, so that the list ends with a null.
-    let list = unsafe { libc::calloc(devices.len() + 1, size_of::<*mut ibv_device>()) }
-        .cast::<*mut ibv_device>();
+    pointer_or_errno(devices.and_then(|all| null_terminated(all.iter().map(Device::verbs))))
+}
+
+/// A list of pointers that ends with a null, by `calloc`. ENOMEM.
+pub(crate) fn null_terminated<T>(
+    pointers: impl ExactSizeIterator<Item = *mut T>,
+) -> Result<*mut *mut T, c_int> {
+    // SAFETY: no pointer is passed.
+    let list = unsafe { libc::calloc(pointers.len() + 1, size_of::<*mut T>()) }.cast::<*mut T>();
     if list.is_null() {
-        set_errno(libc::ENOMEM);
-        return null_mut();
+        return Err(libc::ENOMEM);
     }
-    for (index, device) in devices.iter().enumerate() {
+    for (index, pointer) in pointers.enumerate() {
         // SAFETY: the list has room for one more than there are.
-        unsafe { list.add(index).write(device.verbs()) };
+        unsafe { list.add(index).write(pointer) };
     }
-    list
+    Ok(list)
 }
 
 /// `ibv_free_device_list(3)`. Devices live as long as the process.

@@ -1,21 +1,17 @@
 //! A case of several flows is compared flow by flow, and every document says which figure is of which.
 
-use std::io;
-use std::path::Path;
-
 use super::super::metric::Metric;
-use super::super::model::{Comparison, Verdict};
-use super::super::options::Options;
+use super::super::model::Verdict;
+use super::sample::{compared, text};
 use super::*;
-use crate::results::load::{Found, Loaded};
+use crate::results::load::Found;
 use crate::results::model::Totals;
 use crate::results::sample;
 
 /// Ten launches in turns with those of the other side; the flow `large` takes `factor` times as long.
 fn side(name: &str, second: u32, factor: f64) -> Found {
-    let launch = |launch: u32| {
+    super::sample::side(name, second, 10, |launch| {
         let mut result = sample::mixed();
-        result.started_at = format!("2026-11-20T12:{launch:02}:{second:02}Z");
         for flow in &mut result.cases[0].runs[0].flows {
             // The same small scatter on both sides, in another order.
             let noise = 1.0 + 0.001 * f64::from((launch * 7 + second) % 10);
@@ -27,26 +23,8 @@ fn side(name: &str, second: u32, factor: f64) -> Found {
             flow.totals = Totals::in_window(messages, bytes, 0, flow.window.seconds);
             flow.qps.iter_mut().for_each(|qp| qp.gbit_per_s = None);
         }
-        Loaded {
-            path: format!("{name}/{launch}.json").into(),
-            result,
-        }
-    };
-    Found {
-        results: (0..10).map(launch).collect(),
-        refused: Vec::new(),
-    }
-}
-
-fn compared(base: &Found, new: &Found) -> Comparison {
-    let (old, other) = (Path::new("base"), Path::new("new"));
-    super::super::compare((old, base), (other, new), &Options::default())
-}
-
-fn text(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> String {
-    let mut out = Vec::new();
-    write(&mut out).unwrap();
-    String::from_utf8(out).unwrap()
+        result
+    })
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! Open loops and searches of two sides: what is judged, what is not, and that every document says so.
 
-use std::io;
-use std::path::Path;
-
 use super::super::metric::Metric;
 use super::super::model::{CaseComparison, Comparison, Verdict};
-use super::super::options::Options;
+use super::sample::text;
 use super::*;
-use crate::results::load::{Found, Loaded};
+use crate::results::load::Found;
 use crate::results::model::{CaseResult, Latency, SearchEnd};
 use crate::results::sample;
 
@@ -16,9 +13,8 @@ type Change = fn(&mut [CaseResult]);
 
 /// Ten launches in turns with those of the other side.
 fn side(name: &str, second: u32, change: Change) -> Found {
-    let launch = |launch: u32| {
+    super::sample::side(name, second, 10, |launch| {
         let mut result = sample::open_loop();
-        result.started_at = format!("2026-11-20T12:{launch:02}:{second:02}Z");
         // The same small scatter on both sides, in another order.
         let noise = 1.0 + 0.001 * f64::from((launch * 7 + second) % 10);
         for case in &mut result.cases {
@@ -32,15 +28,8 @@ fn side(name: &str, second: u32, change: Change) -> Found {
             }
         }
         change(&mut result.cases);
-        Loaded {
-            path: format!("{name}/{launch}.json").into(),
-            result,
-        }
-    };
-    Found {
-        results: (0..10).map(launch).collect(),
-        refused: Vec::new(),
-    }
+        result
+    })
 }
 
 fn scale(times: &mut Option<Latency>, factor: f64) {
@@ -60,16 +49,7 @@ fn scale(times: &mut Option<Latency>, factor: f64) {
 
 fn compared(base: Change, new: Change) -> (Comparison, [Found; 2]) {
     let sides = [side("base", 0, base), side("new", 30, new)];
-    let (old, other) = (Path::new("base"), Path::new("new"));
-    let options = Options::default();
-    let comparison = super::super::compare((old, &sides[0]), (other, &sides[1]), &options);
-    (comparison, sides)
-}
-
-fn text(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> String {
-    let mut out = Vec::new();
-    write(&mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    (super::sample::compared(&sides[0], &sides[1]), sides)
 }
 
 fn same(_: &mut [CaseResult]) {}

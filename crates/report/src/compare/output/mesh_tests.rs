@@ -1,17 +1,15 @@
 //! A comparison of many nodes stays short: what has changed is told, the rest is counted.
 
-use std::path::Path;
-
 use super::super::model::Comparison;
-use super::super::options::Options;
+use super::sample::{compared, text};
 use super::table;
-use crate::results::load::{Found, Loaded};
+use crate::results::load::Found;
 use crate::results::model::{Fairness, ResultFile, Run};
 use crate::results::sample::mesh::{Mesh, Slow};
 
 /// Six launches, in turns with those of the other side.
 fn side(name: &str, second: u32, file: impl Fn(Mesh) -> ResultFile) -> Found {
-    let launch = |launch: u32| {
+    super::sample::side(name, second, 6, |launch| {
         let mesh = Mesh {
             runs: 1,
             noise: 0.002,
@@ -35,24 +33,14 @@ fn side(name: &str, second: u32, file: impl Fn(Mesh) -> ResultFile) -> Found {
                 max_share: 1.0,
             });
         }
-        result.started_at = format!("2026-11-20T12:{launch:02}:{second:02}Z");
-        Loaded {
-            path: format!("{name}/{launch}.json").into(),
-            result,
-        }
-    };
-    Found {
-        results: (0..6).map(launch).collect(),
-        refused: Vec::new(),
-    }
+        result
+    })
 }
 
 fn table_of(base: &Found, new: &Found) -> (Comparison, String) {
-    let (old, other) = (Path::new("base"), Path::new("new"));
-    let comparison = super::super::compare((old, base), (other, new), &Options::default());
-    let mut out = Vec::new();
-    table::write(&comparison, &mut out).unwrap();
-    (comparison, String::from_utf8(out).unwrap())
+    let comparison = compared(base, new);
+    let table = text(|out| table::write(&comparison, out));
+    (comparison, table)
 }
 
 #[test]

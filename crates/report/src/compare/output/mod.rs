@@ -29,9 +29,7 @@ mod tests {
     use super::*;
 
     fn text(write: impl Fn(&Comparison, &mut Vec<u8>) -> io::Result<()>) -> String {
-        let mut out = Vec::new();
-        write(&sample::comparison(), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        sample::text(|out| write(&sample::comparison(), out))
     }
 
     /// Snapshots lie with all others.

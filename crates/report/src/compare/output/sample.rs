@@ -1,7 +1,9 @@
-//! A comparison with something of everything, for the tests of the formats.
+//! A comparison with something of everything, for the tests of the formats, and what those tests share.
+
+use std::io;
+use std::path::Path;
 
 use settings::Settings;
-use std::path::{Path, PathBuf};
 
 use super::super::model::{Comparison, Verdict};
 use super::super::options::Options;
@@ -14,27 +16,47 @@ use crate::results::model::{
 /// Ten launches on a side: one case slower, one faster, one alike, one that scatters, one measured with
 /// another MTU, and one only here.
 pub(super) fn sides() -> [Found; 2] {
-    [side("base", 0, &["gone"]), side("new", 1, &["added"])]
+    [
+        side("base", 0, 10, |launch| result(0, launch, &["gone"])),
+        side("new", 30, 10, |launch| result(1, launch, &["added"])),
+    ]
 }
 
 pub(super) fn comparison() -> Comparison {
     let [base, new] = sides();
-    super::super::compare(
-        (Path::new("base"), &base),
-        (Path::new("new"), &new),
-        &Options::default(),
-    )
+    compared(&base, &new)
 }
 
-fn side(name: &str, new: u32, only: &[&str]) -> Found {
-    let results = (0..10).map(|launch| Loaded {
-        path: PathBuf::from(format!("{name}/{launch}.json")),
-        result: result(new, launch, only),
-    });
+pub(super) fn compared(base: &Found, new: &Found) -> Comparison {
+    let (old, other) = (Path::new("base"), Path::new("new"));
+    super::super::compare((old, base), (other, new), &Options::default())
+}
+
+/// So many launches, in turns with those of a side that begins at another second.
+pub(super) fn side(
+    name: &str,
+    second: u32,
+    launches: u32,
+    result: impl Fn(u32) -> ResultFile,
+) -> Found {
+    let launch = |launch: u32| Loaded {
+        path: format!("{name}/{launch}.json").into(),
+        result: ResultFile {
+            started_at: format!("2026-11-20T12:{launch:02}:{second:02}Z"),
+            ..result(launch)
+        },
+    };
     Found {
-        results: results.collect(),
+        results: (0..launches).map(launch).collect(),
         refused: Vec::new(),
     }
+}
+
+/// What is written.
+pub(super) fn text(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
 }
 
 fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
@@ -61,7 +83,6 @@ fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
             version: "0.1.0".to_owned(),
             git: Some(["0123456789ab", "ba9876543210"][new as usize].to_owned()),
         },
-        started_at: format!("2026-11-20T12:{launch:02}:{:02}Z", new * 30),
         nodes: vec![Node {
             name: CLIENT.to_owned(),
             host: Host {

@@ -136,7 +136,7 @@ fn cells(flows: &[CaseFlow<'_>]) -> Option<(Cells, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{CaseConfig, FlowResult, ResultFile, Run, Totals};
+    use crate::results::sample::{file, moved};
 
     fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>) -> CaseResult {
         let settings = Settings {
@@ -144,32 +144,11 @@ mod tests {
             size_bytes,
             ..Settings::default()
         };
-        let config = CaseConfig::from(settings);
-        CaseResult {
-            runs: vec![Run {
-                complete: true,
-                flows: vec![FlowResult {
-                    totals: Totals {
-                        gbit_per_s,
-                        ..Totals::default()
-                    },
-                    ..FlowResult::of(&config.flows[0])
-                }],
-                ..Run::default()
-            }],
-            config,
-            ..CaseResult::default()
-        }
+        moved(settings, gbit_per_s)
     }
 
     fn grids_of(cases: Vec<CaseResult>) -> Vec<Grid> {
-        grids(&[Loaded {
-            path: "r.json".into(),
-            result: ResultFile {
-                cases,
-                ..ResultFile::default()
-            },
-        }])
+        grids(&[file(cases)])
     }
 
     #[test]

@@ -201,7 +201,8 @@ impl Ratios {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{CaseResult, PerftestComparison, ResultFile};
+    use crate::results::model::{CaseResult, PerftestComparison};
+    use crate::results::sample::file;
 
     fn loaded(metric: &str, ratios: &[Option<f64>]) -> Vec<Loaded> {
         let case = |(index, ratio): (usize, &Option<f64>)| CaseResult {
@@ -218,13 +219,7 @@ mod tests {
             }),
             ..CaseResult::default()
         };
-        vec![Loaded {
-            path: "r.json".into(),
-            result: ResultFile {
-                cases: ratios.iter().enumerate().map(case).collect(),
-                ..ResultFile::default()
-            },
-        }]
+        vec![file(ratios.iter().enumerate().map(case).collect())]
     }
 
     #[test]

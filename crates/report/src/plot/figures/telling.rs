@@ -232,9 +232,8 @@ mod tests {
     use super::super::sample::Sample;
     use super::*;
     use crate::results::load::Loaded;
-    use crate::results::model::{
-        CaseConfig, CaseResult, FlowResult, Latency, ResultFile, Run, Totals,
-    };
+    use crate::results::model::{CaseResult, Latency};
+    use crate::results::sample;
     use settings::Settings;
 
     fn file(rate: impl Fn(&Settings) -> f64) -> [Loaded; 1] {
@@ -245,35 +244,16 @@ mod tests {
                     for size in ["64", "4096"] {
                         let settings =
                             Settings::from([("op", op), ("cq", cq), ("qps", qps), ("size", size)]);
-                        let config = CaseConfig::from(settings.clone());
-                        let flow = FlowResult {
-                            totals: Totals {
-                                gbit_per_s: Some(rate(&settings)),
-                                ..Totals::default()
-                            },
-                            ..FlowResult::of(&config.flows[0])
-                        };
+                        let rate = rate(&settings);
                         cases.push(CaseResult {
                             id: format!("{op}-{cq}-{qps}-{size}"),
-                            config,
-                            runs: vec![Run {
-                                complete: true,
-                                flows: vec![flow],
-                                ..Run::default()
-                            }],
-                            ..CaseResult::default()
+                            ..sample::moved(settings, Some(rate))
                         });
                     }
                 }
             }
         }
-        [Loaded {
-            path: "r.json".into(),
-            result: ResultFile {
-                cases,
-                ..ResultFile::default()
-            },
-        }]
+        [sample::file(cases)]
     }
 
     fn rule(most_lines: usize, most_charts: usize) -> Rule<'static> {

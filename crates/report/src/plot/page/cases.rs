@@ -229,7 +229,7 @@ fn remarks(flow: &CaseFlow<'_>) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::results::model::{CaseConfig, FlowResult, ResultFile, Run, Totals};
+    use crate::results::sample;
 
     pub(in crate::plot::page) fn case(
         op: &str,
@@ -238,33 +238,10 @@ pub(super) mod tests {
         complete: bool,
     ) -> CaseResult {
         let settings = Settings::from([("op", op), ("qps", qps.to_string().as_str())]);
-        let config = CaseConfig::from(settings);
-        CaseResult {
-            id: format!("{op}-{qps}"),
-            runs: vec![Run {
-                complete,
-                flows: vec![FlowResult {
-                    totals: Totals {
-                        gbit_per_s: Some(gbit_per_s),
-                        ..Totals::default()
-                    },
-                    ..FlowResult::of(&config.flows[0])
-                }],
-                ..Run::default()
-            }],
-            config,
-            ..CaseResult::default()
-        }
-    }
-
-    pub(in crate::plot::page) fn loaded(cases: Vec<CaseResult>) -> Loaded {
-        Loaded {
-            path: "r.json".into(),
-            result: ResultFile {
-                cases,
-                ..ResultFile::default()
-            },
-        }
+        let mut case = sample::moved(settings, Some(gbit_per_s));
+        case.id = format!("{op}-{qps}");
+        case.runs[0].complete = complete;
+        case
     }
 
     fn value(table: &Table, row: usize, name: &str) -> Cell {
@@ -280,7 +257,7 @@ pub(super) mod tests {
     fn settings_have_a_column_where_they_differ() {
         let mut cases = vec![case("send", 1, 1.0, true), case("send", 4, 2.0, false)];
         cases[1].config.tx_depth = 64;
-        let table = all(&[loaded(cases)]);
+        let table = all(&[sample::file(cases)]);
         let names: Vec<_> = table
             .columns
             .iter()
@@ -307,9 +284,7 @@ pub(super) mod tests {
 
     #[test]
     fn each_flow_has_a_row() {
-        let result = crate::results::sample::mixed();
-        let path = "r.json".into();
-        let table = all(&[Loaded { path, result }]);
+        let table = all(&[sample::loaded(sample::mixed())]);
         let text = |text: &str| Cell::Text(text.to_owned());
         for (row, (name, op, qps)) in [
             ("small", "write", 3),

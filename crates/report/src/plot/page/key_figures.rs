@@ -191,9 +191,10 @@ fn in_short(config: &Settings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cases::tests::{case, loaded};
+    use super::super::cases::tests::case;
     use super::*;
     use crate::results::model::{Load, LoadSearch};
+    use crate::results::sample::file;
 
     fn text(text: &str) -> Cell {
         Cell::Text(text.to_owned())
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn key_figures_are_the_best_case_of_each_operation() {
-        let table = key_figures(&[loaded(vec![
+        let table = key_figures(&[file(vec![
             case("write", 1, 9.0, true),
             case("send", 1, 1.0, true),
             case("send", 4, 2.0, true),
@@ -246,7 +247,7 @@ mod tests {
             Cell::Number(2.0, 4),
             text("1 QP, 64 KiB, shared CQ, load 2M"),
         ];
-        let table = key_figures(&[loaded(all.clone())]);
+        let table = key_figures(&[file(all.clone())]);
         assert_eq!(table.rows, std::slice::from_ref(&wanted));
         let mut closed = case("send", 1, 1.0, true);
         closed.searches = [None, Some(1.5e6), Some(1.25e6)]
@@ -257,7 +258,7 @@ mod tests {
             })
             .to_vec();
         all.push(closed);
-        let rows = key_figures(&[loaded(all)]).rows;
+        let rows = key_figures(&[file(all)]).rows;
         assert_eq!(rows.len(), 7);
         assert_eq!(rows[0][2], Cell::Number(1.0, 3));
         assert_eq!(rows[5], wanted);

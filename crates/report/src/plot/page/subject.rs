@@ -343,30 +343,28 @@ fn files(results: &[Loaded]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::sample;
 
     fn loaded(device: &str, software: bool, gid: &str) -> Loaded {
-        Loaded {
-            path: "r.json".into(),
-            result: ResultFile {
-                started_at: "2026-11-20T12:00:01.5Z".to_owned(),
-                nodes: vec![Node {
-                    name: "client".to_owned(),
-                    host: Host {
-                        hostname: "left".to_owned(),
-                        ..Host::default()
-                    },
-                    devices: vec![Device {
-                        name: device.to_owned(),
-                        library: "embedded".to_owned(),
-                        software,
-                        gid: Some(gid.to_owned()),
-                        ..Device::default()
-                    }],
+        sample::loaded(ResultFile {
+            started_at: "2026-11-20T12:00:01.5Z".to_owned(),
+            nodes: vec![Node {
+                name: "client".to_owned(),
+                host: Host {
+                    hostname: "left".to_owned(),
+                    ..Host::default()
+                },
+                devices: vec![Device {
+                    name: device.to_owned(),
+                    library: "embedded".to_owned(),
+                    software,
+                    gid: Some(gid.to_owned()),
+                    ..Device::default()
                 }],
-                cases: vec![Default::default()],
-                ..ResultFile::default()
-            },
-        }
+            }],
+            cases: vec![Default::default()],
+            ..ResultFile::default()
+        })
     }
 
     #[test]
@@ -384,11 +382,9 @@ mod tests {
 
     #[test]
     fn many_nodes_that_are_alike_are_told_once() {
-        use crate::results::sample::mesh::Mesh;
-        let mut result = Mesh::of(16).ring();
+        let mut result = sample::mesh::Mesh::of(16).ring();
         result.nodes[4].devices[0].firmware = Some("1.2".to_owned());
-        let path = "r.json".into();
-        let results = [Loaded { path, result }];
+        let results = [sample::loaded(result)];
         assert_eq!(title(&results), "1 case on mlx5_0, 16 nodes");
         let html = subject(&results).into_string();
         for told in [

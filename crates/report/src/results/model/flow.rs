@@ -72,6 +72,30 @@ impl FlowResult {
         }
     }
 
+    /// What the flows of a run moved together, without latencies and window; how evenly is told of flows, not of QPs.
+    pub(crate) fn together(flows: &[FlowResult]) -> FlowResult {
+        let count = |of: fn(&Totals) -> u64| flows.iter().map(|flow| of(&flow.totals)).sum();
+        let rate = |of: fn(&Totals) -> Option<f64>| {
+            let rates = flows.iter().map(|flow| of(&flow.totals));
+            rates.sum::<Option<f64>>().filter(|_| !flows.is_empty())
+        };
+        let rates: Option<Vec<f64>> = flows.iter().map(FlowResult::gbit_per_s).collect();
+        let loads: Option<Vec<&Load>> = flows.iter().map(|flow| flow.load.as_ref()).collect();
+        FlowResult {
+            totals: Totals {
+                messages: count(|totals| totals.messages),
+                bytes: count(|totals| totals.bytes),
+                gbit_per_s: rate(|totals| totals.gbit_per_s),
+                mmsg_per_s: rate(|totals| totals.mmsg_per_s),
+                errors: count(|totals| totals.errors),
+            },
+            fairness: rates.and_then(|rates| Fairness::of(&rates)),
+            load: loads.and_then(|loads| Load::sum(&loads)),
+            delivery: Delivery::of_flows(flows),
+            ..FlowResult::default()
+        }
+    }
+
     /// What the receiver got over what was sent, where they differ by more than 2 %: what is in flight when a window opens
     /// or closes counts for one end only. `None` of UC and UD, whose losses are counted.
     pub fn received_otherwise(&self) -> Option<f64> {

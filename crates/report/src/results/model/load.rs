@@ -34,6 +34,30 @@ pub struct Load {
     pub verdict: LoadVerdict,
 }
 
+impl Load {
+    /// Of all flows together, with the worst verdict; `None` without a flow.
+    pub(super) fn sum(loads: &[&Load]) -> Option<Load> {
+        let first = loads.first()?;
+        let sum = |of: fn(&Load) -> f64| loads.iter().map(|load| of(load)).sum::<f64>();
+        let count = |of: fn(&Load) -> u64| loads.iter().map(|load| of(load)).sum::<u64>();
+        let has = |verdict| loads.iter().any(|load| load.verdict == verdict);
+        let verdicts = [LoadVerdict::NotKept, LoadVerdict::Overloaded];
+        Some(Load {
+            asked_per_second: sum(|load| load.asked_per_second),
+            maximum_per_second: loads.iter().map(|load| load.maximum_per_second).sum(),
+            offered: count(|load| load.offered),
+            offered_per_second: sum(|load| load.offered_per_second),
+            achieved_per_second: sum(|load| load.achieved_per_second),
+            never_sent: count(|load| load.never_sent),
+            queue_full_messages: count(|load| load.queue_full_messages),
+            queue_full_seconds: sum(|load| load.queue_full_seconds),
+            recorded_one_in: first.recorded_one_in,
+            gaps: None,
+            verdict: verdicts.into_iter().find(|it| has(*it)).unwrap_or_default(),
+        })
+    }
+}
+
 /// A test of the gaps between posts for the distribution that was asked for: Anderson and Darling's, against
 /// the gamma distribution of the sum of so many exponential gaps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

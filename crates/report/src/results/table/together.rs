@@ -2,53 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use super::super::model::{
-    Delivery, Fairness, FlowResult, Latency, Load, LoadVerdict, Run, Window,
-};
+use super::super::model::{FlowResult, Latency, Run, Window};
 
 /// Of more flows the latencies are not put together: that would take longer than the run's other figures.
 const MOST_HISTOGRAMS: usize = 256;
 
-/// What the flows of a run moved together; how evenly is told of flows, not of QPs.
+/// What the flows of a run moved together.
 pub(super) fn together(run: &Run) -> FlowResult {
     let flows = &run.flows;
-    let sum = |of: fn(&FlowResult) -> Option<f64>| flows.iter().map(of).sum::<Option<f64>>();
-    let rates: Option<Vec<f64>> = flows.iter().map(FlowResult::gbit_per_s).collect();
     let merged = |of: fn(&FlowResult) -> Option<&Latency>| {
         let few = (flows.len() <= MOST_HISTOGRAMS).then_some(flows)?;
         Latency::merged(few, of)
     };
-    let mut all = FlowResult {
+    FlowResult {
         latency_ns: merged(|flow| flow.latency_ns.as_ref()),
         notice_ns: merged(|flow| flow.notice_ns.as_ref()),
-        fairness: rates.and_then(|rates| Fairness::of(&rates)),
-        load: load(flows),
         window: window(flows),
-        delivery: Delivery::of_flows(flows),
-        ..FlowResult::default()
-    };
-    all.totals.messages = flows.iter().map(|flow| flow.totals.messages).sum();
-    all.totals.bytes = flows.iter().map(|flow| flow.totals.bytes).sum();
-    all.totals.errors = flows.iter().map(|flow| flow.totals.errors).sum();
-    if !flows.is_empty() {
-        all.totals.gbit_per_s = sum(|flow| flow.totals.gbit_per_s);
-        all.totals.mmsg_per_s = sum(|flow| flow.totals.mmsg_per_s);
+        ..FlowResult::together(flows)
     }
-    all
-}
-
-/// What all flows offered and achieved, with the worst verdict.
-fn load(flows: &[FlowResult]) -> Option<Load> {
-    let loads: Option<Vec<&Load>> = flows.iter().map(|flow| flow.load.as_ref()).collect();
-    let loads = loads.filter(|loads| !loads.is_empty())?;
-    let of = |verdict| loads.iter().any(|load| load.verdict == verdict);
-    let verdicts = [LoadVerdict::NotKept, LoadVerdict::Overloaded];
-    Some(Load {
-        offered_per_second: loads.iter().map(|load| load.offered_per_second).sum(),
-        achieved_per_second: loads.iter().map(|load| load.achieved_per_second).sum(),
-        verdict: verdicts.into_iter().find(|it| of(*it)).unwrap_or_default(),
-        ..Load::default()
-    })
 }
 
 /// What makes figures doubtful, each kind once.

@@ -6,14 +6,8 @@ use crate::plot::figures::nodes::{self, Nodes, Racks};
 use crate::plot::page::Page;
 use crate::plot::section::Section;
 use crate::plot::{sections, sums};
+use crate::results::sample::loaded;
 use crate::results::sample::mesh::{Mesh, Slow};
-
-fn loaded(result: ResultFile) -> Loaded {
-    Loaded {
-        path: "r.json".into(),
-        result,
-    }
-}
 
 fn of(results: &[Loaded], racks: &Racks) -> Nodes {
     nodes::figures(results, &sums::of_patterns(results), racks)
