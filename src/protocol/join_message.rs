@@ -52,7 +52,7 @@ impl Join {
         }
         if self.ranks != own.ranks {
             let text = format!(
-                "{who} was told of {} ranks, rank 0 ({}) of {}",
+                "{who} was started with {} ranks, rank 0 ({}) with {}",
                 self.ranks, own.host, own.ranks
             );
             return Some((text, "give --ranks alike to all, and start them as one job"));
@@ -72,7 +72,7 @@ impl Join {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if !(1..=253).contains(&self.host.len()) || !self.host.bytes().all(is_name) {
             let text = format!(
-                "rank {} is on `{}`, which is no host name",
+                "rank {} is on `{}`, which is not a host name",
                 self.rank, self.host
             );
             return Some((text, "give its host a name of letters, digits, `-` and `.`"));
@@ -149,7 +149,7 @@ mod tests {
                     host: "a>b".to_owned(),
                     ..same
                 },
-                "rank 2 is on `a>b`, which is no host name",
+                "rank 2 is on `a>b`, which is not a host name",
             ),
             (join(0, &[]), "ranks are 1 to 3"),
             (join(4, &[]), "ranks are 1 to 3"),
