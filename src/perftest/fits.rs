@@ -262,7 +262,10 @@ mod tests {
         ] {
             let row = Settings::row(flag).unwrap();
             let why = refused(|case| row.read(case, value).unwrap());
-            assert!(why.contains(&format!("--{flag} {value} is not")), "{why}");
+            assert!(
+                why.contains(&format!("it does not support --{flag} {value}")),
+                "{why}"
+            );
         }
         assert!(refused(|case| case.tx_depth = 20_000).contains("-t 20000"));
         assert!(refused(|case| case.size_bytes = 1 << 24).contains("-s 16777216 is beyond"));

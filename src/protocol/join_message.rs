@@ -142,7 +142,7 @@ mod tests {
                     ranks: 5,
                     ..same.clone()
                 },
-                "rank 2 (node2) was told of 5 ranks, rank 0 (node0) of 4",
+                "rank 2 (node2) was started with 5 ranks, rank 0 (node0) with 4",
             ),
             (
                 Join {
