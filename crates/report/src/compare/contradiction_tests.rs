@@ -238,7 +238,7 @@ fn what_cannot_be_is_named() {
         ),
         (
             |run| run.flows[0].window.seconds = 0.0,
-            "gbit_per_s of 0.0016 in no time",
+            "gbit_per_s of 0.0016 in a time of 0 s",
         ),
         (
             |run| run.flows[0].window.seconds = -2.0,
