@@ -73,7 +73,7 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let left = wanted - done;
     if outcome.interrupted {
         return Err(Failure::failed(format!(
-            "interrupted; {left} of {wanted} runs were not begun, what was measured is kept"
+            "interrupted; {left} of {wanted} runs were not begun, all figures so far are kept"
         )));
     }
     if let Some(error) = &outcome.lost {
@@ -112,7 +112,7 @@ fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
         made().count()
     );
     Err(Failure::failed(text)
-        .with_hint("what perftest printed is in the JSON file (perftest.pairs[].output)"))
+        .with_hint("perftest's output is in the JSON file (perftest.pairs[].output)"))
 }
 
 /// The arguments as they are recorded: without the token.

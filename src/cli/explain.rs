@@ -67,11 +67,9 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         Verdict::Arrived | Verdict::Promised => Ok(()),
         Verdict::NotArrived => Err(Failure::failed("the message did not arrive")
             .with_hint("`rocebench doctor` looks for the usual causes")),
-        Verdict::NotPromised => Err(Failure::failed("another error came than was promised")
+        Verdict::NotPromised => Err(Failure::failed("the error is not the expected one")
             .with_hint("without --break the same lesson should succeed: try that first")),
-        Verdict::NoError => Err(Failure::failed(
-            "the mistake was made, and no error came of it",
-        )),
+        Verdict::NoError => Err(Failure::failed("the mistake caused no error")),
     }
 }
 

@@ -73,7 +73,7 @@ pub fn run(args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
     }
     match launched.map_err(unlaunched)? {
         Some(launched) if launched.ranks < 2 => Err(Failure::bad_input(format!(
-            "{} started 1 rank, and a mesh has 2 nodes or more",
+            "{} started 1 rank, and a mesh needs 2 nodes or more",
             launched.launcher
         ))
         .with_hint(format!(
@@ -89,7 +89,7 @@ pub fn run(args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
             }
         }
         None if asked.rank_0.is_some() || asked.ranks.is_some() => Err(Failure::bad_input(
-            "no launcher has started this process, so that its rank is not known",
+            "no launcher has started this process, so its rank is not known",
         )
         .with_hint(HOW)),
         None => without_ranks(args.run),
@@ -106,7 +106,7 @@ fn unlaunched(error: LaunchError) -> Failure {
 
 fn both(launched: &Launched) -> Failure {
     Failure::bad_input(format!(
-        "nodes are named, and {} started {} ranks, each of which would measure with them",
+        "nodes are named, and {} started {} ranks: each of them would measure these nodes",
         launched.launcher, launched.ranks
     ))
     .with_hint("leave --nodes or HOST out, so that the ranks are the nodes, or start it once, without the launcher")

@@ -295,7 +295,7 @@ impl Observer for Output {
         if let Some(failure) = pair.failure.as_ref().filter(|_| pair.rocebench.is_some()) {
             let mut text = format!("rocebench: {} (pair {}): {failure}", case.id, pair.run);
             if let Some(line) = last_words(failure, pair.output.as_deref()) {
-                text += &format!("\n  it said: {line}");
+                text += &format!("\n  its output: {line}");
             }
             self.progress.suspend(&mut || say(&text));
         }

@@ -63,7 +63,7 @@ pub(super) fn convert(svg: &str, format: Format) -> Result<Vec<u8>, String> {
     }
     let name = format.extension().to_uppercase();
     format.marked(&output.stdout).ok_or_else(|| {
-        format!("what {PROGRAM} made is not a {name} file{told}; install a newer librsvg")
+        format!("the output of {PROGRAM} is not a {name} file{told}; install a newer librsvg")
     })
 }
 

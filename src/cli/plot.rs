@@ -42,7 +42,7 @@ struct Input {
 pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     if args.base.is_none() && args.what != WhatArgs::default() {
         return Err(Failure::bad_input(
-            "--metrics, --margin and --across are of a comparison, and there is no base",
+            "--metrics, --margin and --across are for a comparison, and there is no base",
         )
         .with_hint("add --base RESULT, or leave them out"));
     }
@@ -130,7 +130,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     Err(Failure::bad_input(format!(
         "{named} {files} named refused, see above; the others are drawn"
     ))
-    .with_hint("name only what is to be drawn"))
+    .with_hint("name only files that can be drawn"))
 }
 
 /// The formats besides SVG, each once.

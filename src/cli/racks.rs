@@ -20,7 +20,7 @@ pub enum RacksError {
     #[error("{file} has more than 1 MiB: lines are NODE RACK")]
     TooLarge { file: String },
     #[error(
-        "{file}, line {line}: `{text}` is no node and its rack: write NODE RACK, as in node[01-16] rack1"
+        "{file}, line {line}: `{text}` is not a node and its rack: write NODE RACK, as in node[01-16] rack1"
     )]
     Line {
         file: String,
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn lines_that_are_none_say_which_and_why() {
         for (lines, told) in [
-            ("a r1\nb", "r, line 2: `b` is no node"),
-            ("a b r1", "line 1: `a b r1` is no node"),
-            ("@other r1", "line 1: `@other r1` is no node"),
+            ("a r1\nb", "r, line 2: `b` is not a node"),
+            ("a b r1", "line 1: `a b r1` is not a node"),
+            ("@other r1", "line 1: `@other r1` is not a node"),
             ("a[1- r1", "line 1: `a[1-` has a bracket"),
             ("a r1\na[1-2] r1\na r2", "line 3: a is in r2, and in r1"),
             ("# nothing", "r names no node"),

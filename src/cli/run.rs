@@ -293,7 +293,7 @@ pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Resu
     ];
     match asked.iter().find(|(_, is_asked)| *is_asked) {
         Some((flag, _)) if matches!(nodes, Nodes::Hosts(_)) => Err(Failure::bad_input(format!(
-            "--{flag} is about this process, which is none of the nodes that --nodes lists"
+            "--{flag} is for this process, which is none of the nodes that --nodes lists"
         ))
         .with_hint(format!(
             "give --{flag} to `rocebench serve`, or leave it out"

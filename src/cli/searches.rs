@@ -30,11 +30,11 @@ fn told(id: &str, search: &LoadSearch) -> Option<(String, bool, &'static str)> {
     let (text, hint) = match search.end {
         SearchEnd::NoneKeeps => (
             none_keeps(search),
-            "allow more, or see what the trials took in the JSON file (cases[].searches[].trials)",
+            "raise the limit, or look at the trials in the JSON file (cases[].searches[].trials)",
         ),
         SearchEnd::TooFewMessages => (
             search.note.clone().unwrap_or_default(),
-            "measure longer with -D, or take a percentile that fewer messages tell",
+            "measure longer with -D, or choose a lower percentile",
         ),
         SearchEnd::Stopped => (
             search.note.clone().unwrap_or_default(),

@@ -61,7 +61,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         let with = match (port.gid, &port.embedded) {
             // It takes its address when a client comes.
             (_, Some(_)) if any_device && route.is_none() => {
-                "the embedded device of the address that a client comes to (within this machine soft0)".to_owned()
+                "the embedded device of the address that a client connects to (soft0 for clients on this \
+                 machine)".to_owned()
             }
             (_, Some(_)) => port.context.name().to_owned(),
             (gid, None) => {
@@ -83,7 +84,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         None => Ok(()),
         // Its reason and what to try were told when it happened.
         Some(_) => Err(Failure::failed(
-            "the session of --once ended early, as told above",
+            "the session of --once ended early, see above",
         )),
     }
 }

@@ -32,7 +32,7 @@ fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
         ServerEvent::Lesson { lesson } => match lesson.mistake {
             None => format!("  a lesson: {}", lesson.op.name()),
             Some(mistake) => format!(
-                "  a lesson: {}, wrong on purpose: {}",
+                "  a lesson: {}, with the mistake {}",
                 lesson.op.name(),
                 mistake.name()
             ),
@@ -43,7 +43,7 @@ fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
             bytes,
             seconds,
             qps: 0,
-        } => format!("  {name:?} again over TCP, {bytes} bytes in {seconds:.2} s, thrown away"),
+        } => format!("  {name:?} again over TCP, {bytes} bytes in {seconds:.2} s, discarded"),
         ServerEvent::File {
             name,
             bytes,

@@ -49,10 +49,9 @@ impl Rated {
         let known = |flow: &Flow| flow.rate.share().and_then(|_| maximum(flow));
         let rated = case.with_maxima(maximum).ok_or_else(|| {
             let id = id.map_or("the closed loop", |id| id);
-            let text = format!(
-                "its rate is a share of what the closed loop moves, and {id} came to no result"
-            );
-            let hint = "mend that case first, or give --rate in messages a second";
+            let text =
+                format!("its rate is a share of the closed loop's rate, and {id} has no result");
+            let hint = "fix that case first, or give --rate in messages a second";
             RunFailure::new(text, Some(hint.to_owned()))
         })?;
         Ok(Rated {

@@ -79,7 +79,7 @@ pub(crate) fn of_peers<T: Clone>(
     members: &[Member<'_>],
     told: &[Vec<T>],
 ) -> Result<Vec<Vec<T>>, RunFailure> {
-    let wrong = || RunFailure::new("a node told of other flows than its own", None);
+    let wrong = || RunFailure::new("a node reported flows that are not its own", None);
     let mut known = HashMap::new();
     for (member, told) in members.iter().zip(told) {
         if told.len() != member.ends.len() {

@@ -115,7 +115,7 @@ fn one_that_joins_twice_ends_the_job() {
 #[test]
 fn one_of_another_job_ends_this_one() {
     for (other, words) in [
-        (rank(1, 4), "rank 1 (host) was told of 4 ranks"),
+        (rank(1, 4), "rank 1 (host) was started with 4 ranks"),
         (rank(0, 3), "ranks are 1 to 2"),
         (rank(u32::MAX, 3), "ranks are 1 to 2"),
         (

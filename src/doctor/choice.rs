@@ -28,7 +28,7 @@ impl Choice {
     pub fn of(port: &Port, table: &[GidEntry], request: &PortRequest, route: Route) -> Choice {
         let address = port.gid.map(|entry| entry.gid.address());
         let device_because = match (&request.device, &port.embedded) {
-            (Some(_), _) => "it was asked for".to_owned(),
+            (Some(_), _) => "it was requested".to_owned(),
             (None, Some(embedded)) => match &embedded.because {
                 Some(because) => format!("{because}, so the embedded device is taken"),
                 None => "the embedded device is taken".to_owned(),
@@ -40,7 +40,7 @@ impl Choice {
         };
         let reason = choose_gid_because(table, Some(route.local)).map(|(_, reason)| reason);
         let gid_because = match (request.gid_index, port.info.link_layer) {
-            (Some(_), _) => "it was asked for",
+            (Some(_), _) => "it was requested",
             (None, LinkLayer::Infiniband) => "it is the first, and InfiniBand needs none",
             (None, LinkLayer::Ethernet) => match reason {
                 _ if table.len() == 1 => "it is the only one",

@@ -122,7 +122,7 @@ fn port_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry, port
 fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
     let with = match asked {
         Some(name) => format!("with -d {name}"),
-        None => "by itself".to_owned(),
+        None => "by default".to_owned(),
     };
     let Some(choice) = &inventory.choice else {
         let none = inventory.no_choice.clone().unwrap_or_default();
@@ -133,12 +133,12 @@ fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
         paragraphs.extend(none.remedy.map(|remedy| format!("Try: {remedy}")));
         return paragraphs;
     };
-    let mark = match choice.gid_index {
-        Some(_) => "* is",
-        None => "No GID is needed for",
+    let takes = match choice.gid_index {
+        Some(_) => "* marks the GID that rocebench takes",
+        None => "No GID is needed for the port that rocebench takes",
     };
     let mut text = format!(
-        "{mark} what rocebench takes {with}. {} port {}: {}.",
+        "{takes} {with}. {} port {}: {}.",
         choice.device, choice.port, choice.device_because
     );
     if let Some(index) = choice.gid_index {
@@ -147,7 +147,7 @@ fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
     let mut paragraphs = vec![text];
     if asked.is_none() {
         paragraphs.push(
-            "With HOST it is the port and the GID that have the control connection's address, where there are such."
+            "With HOST rocebench takes the port and the GID of the control connection's address, if there are any."
                 .to_owned(),
         );
     }

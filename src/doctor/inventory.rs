@@ -211,7 +211,7 @@ fn why_shut(machine: &Machine, device: &DeviceEntry, error: Option<&VerbsError>)
         return format!("not opened: /{path} is not there");
     }
     if !machine.may_use(&path) {
-        return format!("not opened: this user may not read and write /{path}");
+        return format!("not opened: this user has no permission to read and write /{path}");
     }
     match error {
         Some(error) => format!("not opened: {error}"),

@@ -86,7 +86,7 @@ pub(super) fn reach(
             "reach",
             State::Ok,
             format!(
-                "{} answers; connected and greeted in {:.1} ms",
+                "{} answers; connection and handshake took {:.1} ms",
                 peer.address,
                 took.as_secs_f64() * 1e3
             ),
@@ -142,7 +142,7 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
         return Finding::new(
             "peer clock",
             State::Unknown,
-            "the other end does not tell its time",
+            "the other end does not report its time",
             WHY_CLOCK,
         );
     };

@@ -24,8 +24,8 @@ const MESSAGES: u64 = 32;
 const SMALL: &str = "64";
 const LARGE: &str = "64K";
 
-const WHY: &str = "this is what a benchmark does, in little: QPs are connected, messages go both ways, and their \
-     bytes are compared where they arrive";
+const WHY: &str = "a benchmark does the same: QPs are connected, messages go both ways, and their bytes are compared \
+                   where they arrive";
 
 /// The transfers of an examination.
 pub(super) struct TransferCheck<'a> {

@@ -14,7 +14,7 @@ pub enum LaunchError {
         name: &'static str,
         value: String,
     },
-    #[error("the variable {name} of {launcher} is no list of nodes: {source}")]
+    #[error("the variable {name} of {launcher} is not a list of nodes: {source}")]
     NoList {
         launcher: Launcher,
         name: &'static str,

@@ -40,7 +40,7 @@ pub enum PmiError {
     Late(u64),
     #[error("PMI-1: `{got}` came where `{expected}` was due")]
     Unexpected { expected: &'static str, got: String },
-    #[error("PMI-1: the value `{0}` cannot be told")]
+    #[error("PMI-1: the value `{0}` cannot be sent")]
     Value(String),
     #[error("interrupted")]
     Interrupted,

@@ -183,7 +183,7 @@ fn what_contradicts_itself_is_an_error() {
         ),
         (
             SLURM.replace("[1-3]", "[1-3"),
-            "SLURM_STEP_NODELIST of srun is no list",
+            "SLURM_STEP_NODELIST of srun is not a list",
         ),
         (
             OPEN_MPI_5.replace("prterun-login", "x"),

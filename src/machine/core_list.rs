@@ -15,7 +15,7 @@ const MAX_CORE: usize = 8191;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CoreListError {
     /// Neither a number nor a range.
-    #[error("`{0}` is no core: write numbers and ranges, such as 2,4-7")]
+    #[error("`{0}` is not a core: write numbers and ranges, such as 2,4-7")]
     Syntax(String),
     /// A range from high to low.
     #[error("the range {0}-{1} runs backwards")]

@@ -174,7 +174,7 @@ mod tests {
             cores_of_node(root.path(), 2)
                 .unwrap_err()
                 .to_string()
-                .contains("`x` is no core")
+                .contains("`x` is not a core")
         );
         assert!(
             cores_of_node(root.path(), 3)

@@ -72,7 +72,7 @@ impl Cores {
         let unlocked = || {
             let error = self.locks.check().err()?;
             Some(format!(
-                "cores are not kept apart from those of other processes: cannot lock a file in {}: {error}; name \
+                "cores may be shared with other processes: cannot lock a file in {}: {error}; name \
                  another folder in {FOLDER_VARIABLE}",
                 self.locks.folder().display()
             ))
@@ -104,7 +104,7 @@ pub(crate) fn sharing_warning(poll: PollMode, workers: &[(usize, u32)]) -> Optio
         PollMode::Event | PollMode::Adaptive => ("", ""),
     };
     Some(format!(
-        "{count} {polling}workers of rocebench share {cores}: rates and latencies are the scheduler's; use fewer \
+        "{count} {polling}workers of rocebench share {cores}: rates and latencies depend on the scheduler; use fewer \
          workers, {instead}or other cores (--cores, taskset)"
     ))
 }

@@ -181,7 +181,7 @@ fn not_kept(
     let gaps = load.gaps.as_ref()?;
     (gaps.p_value < LEAST_P_VALUE).then(|| {
         format!(
-            "the times between posts are not distributed as asked (Anderson-Darling, p = {:.1e})",
+            "the times between posts are not distributed as requested (Anderson-Darling, p = {:.1e})",
             gaps.p_value
         )
     })

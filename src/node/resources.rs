@@ -63,7 +63,7 @@ impl NodeOptions {
 const FREE_ADDRESSES: &str = "soft0";
 
 /// The remark on figures of the embedded device.
-const EMBEDDED: &str = "figures show the harness, the protocol and this machine's CPUs, and nothing about a network adapter";
+const EMBEDDED: &str = "figures are those of rocebench, the protocol and this machine's CPUs, not of a network adapter";
 
 /// A node with its port open.
 pub struct NodeResources {

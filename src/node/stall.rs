@@ -18,8 +18,8 @@ const PACKET_OVERHEAD_BYTES: f64 = 128.0;
 /// The smallest payload of a packet that is not a message's last.
 const SMALLEST_MTU_BYTES: f64 = 256.0;
 
-const LOST_HINT: &str = "check the peer's output and both ends' `dmesg`; with --rnr-retry 7 a receiver that never posts \
-                         is waited for for ever, lower values give up";
+const LOST_HINT: &str = "check the peer's output and both ends' `dmesg`; with --rnr-retry 7 a sender waits for ever \
+                         for a receiver that never posts, with lower values it gives up";
 
 /// Watches the ends of flows at a node.
 pub(crate) struct StallDetector {

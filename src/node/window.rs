@@ -109,7 +109,7 @@ fn doubts(
         doubts.push(Doubt {
             kind: DoubtKind::WindowLength,
             message: format!(
-                "worker {worker} measured {seconds:.3} s of the {asked_seconds} s that were asked for"
+                "worker {worker} measured {seconds:.3} s instead of the requested {asked_seconds} s"
             ),
         });
     }

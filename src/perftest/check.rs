@@ -37,7 +37,7 @@ pub struct Job {
 
 /// A job that is not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a run of perftest was asked for that this end does not start: {reason}")]
+#[error("this end does not start the requested run of perftest: {reason}")]
 pub struct JobError {
     /// What is wrong with it.
     pub reason: String,

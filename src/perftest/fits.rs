@@ -67,7 +67,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     };
     if case.is_set_up() {
         return misfit(
-            "no program of it measures the set-up of QPs".into(),
+            "none of its programs measures the set-up of QPs".into(),
             "take connect out of --op",
         );
     }
@@ -87,8 +87,8 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     let mut own = ROWS.iter().filter(|row| ONLY_HERE.contains(&row.flag));
     if let Some(row) = own.find(|row| !row.is_equal(case, &usual)) {
         return misfit(
-            format!("--{} {} is not what it does", row.flag, row.text(case)),
-            "compare with receive queues, SGEs, buffers and calls as they are by default",
+            format!("it does not support --{} {}", row.flag, row.text(case)),
+            "compare with the default receive queues, SGEs, buffers and calls",
         );
     }
     let is_usual = |flow: &Flow| (flow.from, flow.to) == (0, 1);
@@ -101,10 +101,9 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     }
     if case.connect == ConnectMode::Cm {
         return misfit(
-            "with rdma_cm (-R) it takes device, GID, MTU and time-outs as the route and the kernel have them, not the \
-             case's"
+            "with rdma_cm (-R) it takes device, GID, MTU and timeouts from route and kernel, not from the case"
                 .into(),
-            "compare with --connect tcp: how QPs were connected changes nothing of how data moves",
+            "compare with --connect tcp: the way of connecting QPs does not change how data moves",
         );
     }
     if case.size_mix.is_some() {
@@ -127,7 +126,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     }
     if case.verify {
         return misfit(
-            "it does not check payloads, so --verify would slow rocebench alone".into(),
+            "it does not check payloads, so --verify would slow only rocebench".into(),
             "leave --verify out of a comparison",
         );
     }
@@ -220,7 +219,7 @@ pub fn note(case: &Case) -> Option<String> {
     }
     if !case.service.is_reliable() {
         notes.push(format!(
-            "over {} both count what was sent; what came is in rocebench's result alone",
+            "over {} both count sent messages; only rocebench's result has the received ones",
             case.service.name().to_uppercase()
         ));
     }
@@ -263,7 +262,10 @@ mod tests {
         ] {
             let row = Settings::row(flag).unwrap();
             let why = refused(|case| row.read(case, value).unwrap());
-            assert!(why.contains(&format!("--{flag} {value} is not")), "{why}");
+            assert!(
+                why.contains(&format!("it does not support --{flag} {value}")),
+                "{why}"
+            );
         }
         assert!(refused(|case| case.tx_depth = 20_000).contains("-t 20000"));
         assert!(refused(|case| case.size_bytes = 1 << 24).contains("-s 16777216 is beyond"));

@@ -106,8 +106,8 @@ const MULTICAST: &str = "there is no multicast; `--service ud` sends datagrams f
 const HOST_MEMORY: &str = "messages lie in the host's ordinary memory";
 const NO_ENCRYPTION: &str = "the device's encryption and signatures are not used";
 const PATH: &str =
-    "paths are as the ports and the other end tell them, with P_Key index 0 and flow label 0";
-const DRIVER: &str = "it is left as the driver has it";
+    "paths come from the ports and the other end, with P_Key index 0 and flow label 0";
+const DRIVER: &str = "the driver's default is used";
 
 /// All of them: first those with a letter or a flag here, then what is so in any case, then what is refused.
 pub const OPTIONS: &[PerftestOption] = &[
@@ -169,7 +169,7 @@ pub const OPTIONS: &[PerftestOption] = &[
     ),
     long(
         "disable_dynamic_polling",
-        Already("what a poll asks for never changes"),
+        Already("each poll asks for the same number of completions"),
     ),
     long(
         "disable_pcie_relaxed",
@@ -277,7 +277,11 @@ pub const OPTIONS: &[PerftestOption] = &[
         "run_infinitely",
         Not("`-D` takes up to 720h; `--runs 1000` repeats a run"),
     ),
-    long("wait_destroy", Not("what a run made goes when it ends")).with("SECONDS"),
+    long(
+        "wait_destroy",
+        Not("a run destroys its objects when it ends"),
+    )
+    .with("SECONDS"),
     long(
         "unsolicited_write",
         Not("a WRITE with immediate data uses up a receive"),

@@ -41,13 +41,13 @@ pub enum TextError {
     #[error("it printed no table")]
     NoTable,
     /// A head of another unit or kind.
-    #[error("its table has another head than expected: `{0}`")]
+    #[error("its table has an unexpected heading: `{0}`")]
     Head(String),
     /// A head, and no row of numbers.
     #[error("its table has no row")]
     NoRow,
     /// Several rows where one was asked for.
-    #[error("its table has {0} rows where one is due")]
+    #[error("its table has {0} rows instead of one")]
     Rows(usize),
     /// A number that cannot be.
     #[error("its table says {what} {value}")]

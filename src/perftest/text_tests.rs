@@ -98,8 +98,8 @@ fn nonsense_is_an_error() {
         refused("65536 17588 0.00 9.22 0.017586"),
         "it printed no table"
     );
-    assert!(refused(&OLD_BW.replace("Gb/sec", "MiB/sec")).contains("another head"));
-    assert!(refused(OLD_LAT).contains("another head"));
+    assert!(refused(&OLD_BW.replace("Gb/sec", "MiB/sec")).contains("unexpected heading"));
+    assert!(refused(OLD_LAT).contains("unexpected heading"));
     assert_eq!(refused(OLD_SMALL), "its table says a size of 64");
     let head_only = OLD_BW.split_inclusive('\n').take(11).collect::<String>();
     assert_eq!(refused(&head_only), "its table has no row");

@@ -18,11 +18,11 @@ pub(super) fn check_calls(case: &str, flow: &Settings) -> Result<(), PlanError> 
     };
     let is_stamped = flow.timestamps == Timestamps::Device;
     if is_stamped && flow.poll_api == CallStyle::Legacy {
-        let why = "ibv_poll_cq tells no stamps, and the case has --poll-api legacy";
+        let why = "ibv_poll_cq reports no time stamps, and the case has --poll-api legacy";
         return misfit("timestamps", why.into());
     }
     if is_stamped && flow.no_latency {
-        let why = "stamps end latencies, and the case has --no-latency";
+        let why = "time stamps end latencies, and the case has --no-latency";
         return misfit("timestamps", why.into());
     }
     if flow.domains == Domains::Thread && flow.cq == CqMode::Shared && flow.workers > 1 {

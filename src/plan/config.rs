@@ -43,7 +43,7 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// It is too long to be one.
-    #[error("{} is larger than {MAX_BYTES} bytes; that is no configuration file", path.display())]
+    #[error("{} is larger than {MAX_BYTES} bytes; that is not a configuration file", path.display())]
     TooLarge { path: PathBuf },
     /// It is not what a configuration looks like.
     #[error("{}:{place}: {message}", path.display())]

@@ -1,4 +1,4 @@
-//! Why a sweep cannot be run as it was asked for. Every variant knows the option that mends it.
+//! Why a sweep cannot be run as requested. Every variant knows the option that fixes it.
 
 use settings::{Service, SettingError, Settings, Workload, listed};
 

@@ -180,7 +180,7 @@ fn read_port(key: &str, value: &Value<'_>) -> Result<u8, Fault> {
     let port = scalar_text(key, value)?;
     let read = port.parse().ok().filter(|port| *port > 0);
     read.ok_or_else(|| {
-        let message = format!("`{key}`: `{port}` is no port: ports are 1 to 255");
+        let message = format!("`{key}`: `{port}` is not a port: ports are 1 to 255");
         fault(value.span(), message)
     })
 }

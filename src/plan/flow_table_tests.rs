@@ -92,7 +92,7 @@ fn every_error_of_a_flow_has_its_place() {
         ),
         (
             "from = 'http://a'",
-            "3:8: `from`: `http://a` is no host name or address",
+            "3:8: `from`: `http://a` is not a host name or address",
         ),
         (
             "to-device = ''",
@@ -100,7 +100,7 @@ fn every_error_of_a_flow_has_its_place() {
         ),
         (
             "to-device = 'm'\nto-ib-port = 256",
-            "4:14: `to-ib-port`: `256` is no port: ports are 1 to 255",
+            "4:14: `to-ib-port`: `256` is not a port: ports are 1 to 255",
         ),
         (
             "to-ib-port = 1",

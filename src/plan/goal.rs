@@ -61,9 +61,9 @@ pub struct Slo {
 pub enum SloError {
     #[error("`{0}` is not a limit of latency: write p99<20us, or several as p99<20us,p99.9<100us")]
     Syntax(String),
-    #[error("`{0}` is no percentile of a limit: there are p50, p90, p99, p99.9 and p99.99")]
+    #[error("`{0}` is not a percentile of a limit: they are p50, p90, p99, p99.9 and p99.99")]
     Percentile(String),
-    #[error("`{0}` is no time of a limit: write a number with ns, us, ms or s, above 0")]
+    #[error("`{0}` is not a time of a limit: write a number with ns, us, ms or s, above 0")]
     Time(String),
     #[error("{0} has two limits: leave the higher one out")]
     Twice(String),

@@ -17,10 +17,10 @@ pub struct HostPort {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// Empty, or with characters that no host name has.
-    #[error("`{0}` is no host name or address")]
+    #[error("`{0}` is not a host name or address")]
     Host(String),
     /// After the colon is no port.
-    #[error("`{0}` is no port: ports are 1 to 65535")]
+    #[error("`{0}` is not a port: ports are 1 to 65535")]
     Port(String),
 }
 

@@ -294,7 +294,7 @@ fn flows_of_a_peer_are_checked() {
         ),
         (
             |case| case.flows[1].op = settings::Workload::Connect,
-            "no flow",
+            "not a flow",
         ),
         (|case| case.flows[1].workers = 9, "holds for all"),
         (|case| case.flows[1].qps = 0, "--qps 0"),

@@ -18,7 +18,7 @@ pub enum ListError {
     #[error("`{0}` has a bracket that closes and was not opened: write it as in node[01-16]")]
     Closed(String),
     #[error(
-        "`{item}`: `{part}` is no number and no range in brackets: write them as in node[01-16,20]"
+        "`{item}`: `{part}` is neither a number nor a range in brackets: write them as in node[01-16,20]"
     )]
     Part { item: String, part: String },
     #[error("`{item}`: the range `{part}` runs backwards")]
@@ -27,7 +27,7 @@ pub enum ListError {
     TooMany,
     #[error("cannot read the list of nodes {}: {error}", path.display())]
     Read { path: PathBuf, error: String },
-    #[error("{} is larger than {MAX_BYTES} bytes; that is no list of nodes", .0.display())]
+    #[error("{} is larger than {MAX_BYTES} bytes; that is not a list of nodes", .0.display())]
     TooLarge(PathBuf),
     #[error("{} names no node: write one a line, or as in node[01-16]", .0.display())]
     Empty(PathBuf),
@@ -193,9 +193,9 @@ mod tests {
             ("a,b[01-16", "`b[01-16` has a bracket that does not close"),
             ("a[[1]", "does not close"),
             ("a]", "was not opened"),
-            ("n[]", "no number and no range"),
-            ("n[1-]", "`1-` is no number"),
-            ("n[a]", "`a` is no number"),
+            ("n[]", "neither a number nor a range"),
+            ("n[1-]", "`1-` is neither a number"),
+            ("n[a]", "`a` is neither a number"),
             ("n[3-1]", "runs backwards"),
             ("n[1-5000]", "more than 4096"),
             ("n[1-99]m[1-99]", "more than 4096"),

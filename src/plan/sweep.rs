@@ -85,7 +85,7 @@ fn check_flows(case: &Case) -> Result<(), PlanError> {
             return refused("a flow asks for a device without a name");
         }
         if flow.is_set_up() {
-            return refused("set-up is no flow");
+            return refused("set-up is not a flow");
         }
         let mut of_case = ROWS.iter().filter(|row| row.scope == Scope::Case);
         if !case.is_set_up() && !of_case.all(|row| row.is_equal(flow, case)) {
@@ -213,7 +213,7 @@ fn check_place(case: &Case, flow: &Flow) -> Result<(), PlanError> {
     ] {
         if flow.op.profile().is_atomic() && !bytes.is_multiple_of(ATOMIC_BYTES) {
             let why = format!(
-                "--op {} acts on {ATOMIC_BYTES} bytes at a multiple of {ATOMIC_BYTES}, and {bytes} is none",
+                "--op {} acts on {ATOMIC_BYTES} bytes at a multiple of {ATOMIC_BYTES}, and {bytes} is not one",
                 flow.op
             );
             return misfit(case, flag, why);
@@ -266,14 +266,14 @@ fn check_pace(case: &Case, flow: &Flow) -> Result<(), PlanError> {
     }
     if flow.rate.share().is_some() {
         let why = format!(
-            "a device is told bits a second, and --rate {} is a share of what a closed loop moves",
+            "a device takes bits a second, and --rate {} is a share of the closed loop's rate",
             flow.rate
         );
         return misfit(case, "pace", why);
     }
     if flow.op.profile().fetches {
         let why = format!(
-            "a device limits what a QP sends, and what --op {} fetches is sent by the other end",
+            "a device limits what a QP sends, and the other end sends the data of --op {}",
             flow.op
         );
         return misfit(case, "pace", why);

@@ -244,7 +244,7 @@ pub enum AcceptError {
     #[error("{client} did not prove the token")]
     Unproven { client: SocketAddr },
     /// Another client has the server.
-    #[error("{client} was told that the server is busy with {}", busy.client)]
+    #[error("{client} was refused: the server is busy with {}", busy.client)]
     Busy {
         client: SocketAddr,
         /// Who has it, and for how long.
@@ -261,7 +261,7 @@ pub enum AcceptError {
     },
     /// It waited while too many others came.
     #[error(
-        "the connection of {client} was ended, the oldest of too many that are not clients yet"
+        "the connection of {client} was ended: it was the oldest of too many unfinished handshakes"
     )]
     Crowded { client: SocketAddr },
     /// There is no thread or descriptor for it.

@@ -52,7 +52,7 @@ impl Join {
         }
         if self.ranks != own.ranks {
             let text = format!(
-                "{who} was told of {} ranks, rank 0 ({}) of {}",
+                "{who} was started with {} ranks, rank 0 ({}) with {}",
                 self.ranks, own.host, own.ranks
             );
             return Some((text, "give --ranks alike to all, and start them as one job"));
@@ -72,7 +72,7 @@ impl Join {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if !(1..=253).contains(&self.host.len()) || !self.host.bytes().all(is_name) {
             let text = format!(
-                "rank {} is on `{}`, which is no host name",
+                "rank {} is on `{}`, which is not a host name",
                 self.rank, self.host
             );
             return Some((text, "give its host a name of letters, digits, `-` and `.`"));
@@ -142,14 +142,14 @@ mod tests {
                     ranks: 5,
                     ..same.clone()
                 },
-                "rank 2 (node2) was told of 5 ranks, rank 0 (node0) of 4",
+                "rank 2 (node2) was started with 5 ranks, rank 0 (node0) with 4",
             ),
             (
                 Join {
                     host: "a>b".to_owned(),
                     ..same
                 },
-                "rank 2 is on `a>b`, which is no host name",
+                "rank 2 is on `a>b`, which is not a host name",
             ),
             (join(0, &[]), "ranks are 1 to 3"),
             (join(4, &[]), "ranks are 1 to 3"),

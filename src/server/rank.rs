@@ -119,7 +119,7 @@ fn told(error: JoinError, last: Option<RunFailure>) -> RunFailure {
                 ConnectError::Resolve { .. }
                 | ConnectError::Unreachable { .. }
                 | ConnectError::NoAnswer { .. } => Some(
-                    "see what rank 0 printed; where it is elsewhere, say so with --rank-0 HOST:PORT at all ranks"
+                    "see what rank 0 printed; if it runs on another host, give --rank-0 HOST:PORT at all ranks"
                         .to_owned(),
                 ),
                 error => error.hint(),

@@ -53,7 +53,7 @@ pub(super) fn finish(
         let theirs = printable(&theirs, 40);
         return Err(RunFailure::new(
             format!(
-                "{:?} arrived with checksum {digest} and was sent with {theirs}: it was thrown away",
+                "{:?} arrived with checksum {digest} and was sent with {theirs}: it was discarded",
                 received_file.name
             ),
             Some("the device or the network corrupts data: send it again, and check memory, cables and firmware".into()),

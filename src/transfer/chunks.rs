@@ -25,8 +25,8 @@ const SPIN: Duration = Duration::from_micros(50);
 /// The status that a receiver returns after losing its place in a message.
 const REM_INV_REQ_ERR: WcStatus = WcStatus(9);
 
-const LOSSY_SOFT_ROCE: &str = "Soft-RoCE says so when it loses its place in a message of several packets, which lost \
-     packets provoke: --chunk 4K --window 64 sends one packet a message, and a higher --timeout helps";
+const LOSSY_SOFT_ROCE: &str = "Soft-RoCE can report this when packets of a message were lost: --chunk 4K --window 64 \
+                               sends one packet a message, and a higher --timeout helps";
 
 /// The progress of one file, which is cut into chunks.
 pub(super) struct FileProgress {
@@ -120,7 +120,7 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> RunFailure {
     let (text, hint) = match error.kind() {
         io::ErrorKind::UnexpectedEof => (
             format!("{name:?} became shorter while it was sent"),
-            "send it again when nobody writes to it",
+            "send it again when no program writes to it",
         ),
         _ => (
             format!("reading {name:?}: {error}"),

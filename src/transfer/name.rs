@@ -28,7 +28,7 @@ pub enum NameError {
     #[error("it is longer than {MAX_NAME_BYTES} bytes")]
     TooLong,
     /// Not UTF-8.
-    #[error("it is not UTF-8, which the protocol carries")]
+    #[error("it is not UTF-8, which the protocol needs")]
     NotUtf8,
     /// Has the form of the receiver's own temporary files.
     #[error("it begins with {TEMPORARY_PREFIX}, as the receiver's temporaries do")]

@@ -222,7 +222,7 @@ impl Session<'_> {
                     "{:?} was written to, or its attributes were changed, while it was sent",
                     source.name
                 ),
-                Some("send it again when nobody changes it".into()),
+                Some("send it again when no program changes it".into()),
             ));
         }
         let sync_seconds = self.fin(digest)?;
@@ -325,7 +325,7 @@ impl Session<'_> {
                     "{:?} was written to while it was sent again over TCP",
                     source.name
                 ),
-                Some("send it again when nobody writes to it".into()),
+                Some("send it again when no program writes to it".into()),
             ));
         }
         let sync_seconds = self.fin(digest)?;

@@ -271,7 +271,7 @@ fn what_the_launches_cannot_settle_is_said_with_how_many_could() {
     assert!(by_case.settled < by_case.questions, "{by_case:?}");
     let table = text(&compare(&[&base, &new]).stdout);
     assert!(
-        table.contains("measure about ") || table.contains("No sensible number"),
+        table.contains("measure about ") || table.contains("No practical number"),
         "{table}"
     );
 }

@@ -52,7 +52,7 @@ fn a_folders_good_files_are_used_beside_its_bad_ones() {
         comparison.refused
     );
     assert!(
-        comparison.notes[0].contains("z.json says the same"),
+        comparison.notes[0].contains("z.json has the same content"),
         "{:?}",
         comparison.notes
     );

@@ -148,7 +148,7 @@ fn a_program_that_fails_replaces_no_file() {
             "echo broken >&2; exit 3",
             "rsvg-convert failed (exit status: 3): broken",
         ),
-        ("echo text", "what rsvg-convert made is not a PDF file"),
+        ("echo text", "the output of rsvg-convert is not a PDF file"),
     ] {
         fs::write(
             &program,

@@ -74,7 +74,7 @@ fn nodes_are_ordered_by_the_racks_of_a_file() {
     assert!(map.find(">east<").unwrap() < map.find(">west<").unwrap());
     assert!(read("index.html").contains("node4 sends"));
     for (lines, told) in [
-        ("node1", "racks, line 1: `node1` is no node and its rack"),
+        ("node1", "racks, line 1: `node1` is not a node and its rack"),
         (
             "left r1",
             "racks names none of the results' nodes, such as node1",

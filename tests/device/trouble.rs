@@ -54,7 +54,7 @@ fn no_receive_was_posted() {
     );
     assert!(
         ended.runs()[0].flows[0].totals.messages > 0,
-        "what was measured is kept"
+        "all figures so far are kept"
     );
     server.serves_the_next();
 }
@@ -87,7 +87,7 @@ fn packets_are_lost_for_good() {
         assert!(ended.time_of("RETRY_EXC_ERR") - proxy.done_at() < Duration::from_secs(10));
         assert!(
             ended.runs()[0].flows[0].totals.messages > 0,
-            "what was measured is kept"
+            "all figures so far are kept"
         );
         server.says(lines, "gave up");
         server.serves_the_next();

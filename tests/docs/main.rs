@@ -58,10 +58,11 @@ fn all_options() -> BTreeSet<String> {
 
 /// docs/settings.md, from the table of settings.
 fn settings_page() -> String {
-    let mut text = "# Settings\n\nMade from the program's table of settings (`UPDATE_SETTINGS=1 cargo test settings_are_as_in_the_program`). \
-        A setting is a flag, a key of a [file](command-line.md#sweeps-in-files), and a field of `config` in [results](results.md). \
-        Lists are comma-separated; each value makes cases. A setting of a flow may differ between the [flows](flows.md) of a case; \
-        one of the case holds for all of them.\n"
+    let mut text = "# Settings\n\n\
+        A setting is a flag, a key of a [file](command-line.md#sweeps-in-files), and a field of `config` in\n\
+        [results](results.md). A LIST is comma-separated, and each value makes cases. A setting of a flow\n\
+        may differ between the [flows](flows.md) of a case; a setting of the case holds for all of them.\n\n\
+        `UPDATE_SETTINGS=1 cargo test --test docs` makes this page from the program's table of settings.\n"
         .to_owned();
     let mut heading = "";
     let mut rows: Vec<&settings::Row> = settings::ROWS.iter().collect();

@@ -59,7 +59,7 @@ fn a_client_that_crashes_prints_nonsense_or_hangs() {
     ] {
         assert!(output.contains(word), "no {word} in {output}");
     }
-    ended.says(&["(pair 1): ib_write_bw: exit status: 3", "it said: "]);
+    ended.says(&["(pair 1): ib_write_bw: exit status: 3", "its output: "]);
 
     let (_, pair) = failing(
         "echo ' #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]'; echo 64 99 0 nan nan",

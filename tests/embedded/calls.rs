@@ -125,7 +125,10 @@ fn what_does_not_fit_is_one_sentence_with_what_would() {
     for (words, says) in [
         (
             "--op write --timestamps device",
-            &["ibv_poll_cq tells no stamps", "take --poll-api extended"][..],
+            &[
+                "ibv_poll_cq reports no time stamps",
+                "take --poll-api extended",
+            ][..],
         ),
         (
             "--op write --timestamps device --poll-api extended --no-latency",

@@ -24,7 +24,7 @@ fn without_a_device_the_embedded_one_is_taken_and_says_so() {
     }
     let ended = ended.says(&[
         "no RDMA device on this machine: taking soft0, the embedded software device",
-        "nothing about a network adapter",
+        "not of a network adapter",
     ]);
     let notes = ended
         .stderr

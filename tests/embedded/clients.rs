@@ -19,7 +19,7 @@ fn a_second_client_is_told_that_the_server_is_busy() {
         .exits(1)
         .says(&["busy", "has served 127.", "hint:"]);
     assert!(second.took < Duration::from_secs(5), "{:?}", second.took);
-    server.says(0, "was told that the server is busy");
+    server.says(0, "was refused: the server is busy");
     first.signal(Signal::Interrupt);
     let first = first.wait().exits(1);
     assert!(

@@ -28,7 +28,7 @@ fn the_embedded_device_is_listed_with_its_gid() {
         "soft0  embedded in rocebench, software, loopback",
         "port 1: ACTIVE, Ethernet, MTU 4096 of at most 4096, on lo",
         "*     0  RoCE v2  IPv4    lo      ::ffff:127.",
-        "soft0 port 1: it was asked for",
+        "soft0 port 1: it was requested",
     ] {
         assert!(
             text.stdout.contains(words),

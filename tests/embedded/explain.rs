@@ -188,7 +188,7 @@ fn a_lesson_that_does_not_succeed_says_so() {
         Program::new("explain -d soft0 --break rkey --faults drop=100%")
             .run()
             .exits(1)
-            .says(&["another error came than was promised"]);
+            .says(&["the error is not the expected one"]);
     });
 }
 
@@ -263,7 +263,7 @@ fn the_other_end_may_be_a_server() {
     let said = server.end();
     for words in [
         "  a lesson: read\n",
-        "  a lesson: write, wrong on purpose: rkey\n",
+        "  a lesson: write, with the mistake rkey\n",
     ] {
         assert!(said.contains(words), "no {words:?} in {said}");
     }

@@ -10,9 +10,9 @@ fn faults_that_are_none_are_bad_input() {
         ("--faults drop=5", "from 0% to 100%"),
         (
             "--faults dorp=5%",
-            "`dorp=5%` is no fault: there are seed, peer, down, drop",
+            "`dorp=5%` is not a fault: faults are seed, peer, down, drop",
         ),
-        ("serve --faults delay=5", "`delay=5` is no time"),
+        ("serve --faults delay=5", "`delay=5` is not a time"),
     ] {
         Program::new(words).run().exits(2).says(&["--faults", says]);
     }
@@ -20,7 +20,7 @@ fn faults_that_are_none_are_bad_input() {
         .env("SOFTROCE_FAULTS", "drop=x")
         .run()
         .exits(2)
-        .says(&["SOFTROCE_FAULTS", "`drop=x` is no probability"]);
+        .says(&["SOFTROCE_FAULTS", "`drop=x` is not a probability"]);
 }
 
 #[test]

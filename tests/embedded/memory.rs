@@ -117,7 +117,7 @@ fn a_server_takes_no_more_than_it_is_allowed() {
 #[test]
 fn memory_limits_that_are_none_are_bad_input() {
     for (limit, says) in [
-        ("0", "no amount of memory"),
+        ("0", "not an amount of memory"),
         ("8GB", "ambiguous"),
         ("x", "not a size"),
     ] {

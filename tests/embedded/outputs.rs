@@ -124,7 +124,7 @@ fn a_pipe_is_waited_for_until_one_interrupt() {
         let code = child.wait().unwrap().code();
         assert_eq!(code, Some(i32::from(!reader_comes)), "{said}");
         assert_eq!(
-            said.contains("cannot write pipe: open: nobody reads it"),
+            said.contains("cannot write pipe: open: no program reads it"),
             !reader_comes
         );
     }

@@ -48,14 +48,14 @@ fn what_no_device_can_keep_is_refused_before_the_run() {
             "--op write --rate 50%",
             &[
                 "--pace does not fit",
-                "a share of what a closed loop moves",
+                "a share of the closed loop's rate",
                 "--pace worker",
             ],
         ),
         (
             "--op read --rate 1Gb",
             &[
-                "what --op read fetches is sent by the other end",
+                "the other end sends the data of --op read",
                 "--op send or write",
             ],
         ),

@@ -214,6 +214,6 @@ fn a_wrong_checksum_is_refused() {
     let digest = "0".repeat(32);
     link.send(&Message::FileFin(FileFin { digest })).unwrap();
     let said = refusal(&link);
-    assert!(said.contains("it was thrown away"), "{said}");
+    assert!(said.contains("it was discarded"), "{said}");
     assert!(stage.received().is_empty());
 }

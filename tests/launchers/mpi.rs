@@ -51,7 +51,7 @@ fn only_rank_0_speaks(ended: &Ended, of_rank_0: &[&str]) {
 fn one_rank_is_none(launcher: Command, name: &str) {
     let ended = Job::mesh(launcher, SHORT).ended();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    let told = format!("{name} started 1 rank, and a mesh has 2 nodes or more");
+    let told = format!("{name} started 1 rank, and a mesh needs 2 nodes or more");
     assert!(ended.stderr.contains(&told), "{}", ended.stderr);
 }
 

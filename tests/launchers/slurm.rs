@@ -59,7 +59,7 @@ fn cancelled(cluster: &Cluster) {
     assert_ne!(ended.code, Some(0));
     ended.kept_what_was_measured(None);
     assert!(
-        ended.stderr.contains("what was measured is kept"),
+        ended.stderr.contains("all figures so far are kept"),
         "{}",
         ended.stderr
     );
@@ -132,7 +132,7 @@ fn one_rank(cluster: &Cluster) {
     assert!(
         ended
             .stderr
-            .contains("srun started 1 rank, and a mesh has 2 nodes"),
+            .contains("srun started 1 rank, and a mesh needs 2 nodes"),
         "{}",
         ended.stderr
     );

@@ -13,7 +13,7 @@ words! {
 }
 
 words! {
-    /// What the library is told of the threads that use QPs and CQs.
+    /// Promises to the library about the threads that use QPs and CQs.
     Domains {
         /// Nothing: any thread may, so it locks.
         Usual = "usual",
@@ -25,7 +25,7 @@ words! {
 words! {
     /// Whose time of a completion ends a latency.
     Timestamps {
-        /// The CPU's, when it saw the completion.
+        /// The CPU's, when the worker saw the completion.
         Cpu = "cpu",
         /// The device's, when it made the completion.
         Device = "device",

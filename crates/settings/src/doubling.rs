@@ -32,7 +32,7 @@ pub(crate) fn doubled(text: &str, is_size: bool) -> Option<Result<Vec<String>, R
 
 /// Why a range has no values: the range, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no range: {1}")]
+#[error("`{0}` is not a range: {1}")]
 pub struct RangeError(String, &'static str);
 
 #[cfg(test)]

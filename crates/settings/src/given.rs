@@ -27,7 +27,7 @@ pub enum GivenError {
     #[error("the list is empty")]
     Empty,
     /// Two commas, or one at an end.
-    #[error("the list has an empty entry: values are separated by single commas, without blanks")]
+    #[error("the list has an empty entry: separate values by single commas, without spaces")]
     EmptyItem,
     /// The same value again (also in another spelling).
     #[error("{0} is listed twice")]

@@ -251,6 +251,6 @@ mod tests {
         assert!(error.contains("did you mean `connect`"), "{error}");
         assert_eq!("connect".parse::<Op>().ok(), None, "not an operation");
         let error = "send-inv".parse::<Workload>().unwrap_err().to_string();
-        assert!(error.ends_with("take send or send-imm"), "{error}");
+        assert!(error.ends_with("use send or send-imm"), "{error}");
     }
 }

@@ -45,14 +45,14 @@ const WORDS: [&str; 7] = [
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum PatternError {
     #[error(
-        "`{word}` is no pattern: patterns are {}{}", WORDS.join(", "),
+        "`{word}` is not a pattern: patterns are {}{}", WORDS.join(", "),
         .nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
     )]
     Unknown {
         word: String,
         nearest: Option<&'static str>,
     },
-    #[error("`{0}` names a node, which only incast and outcast do: incast:NODE, outcast:NODE")]
+    #[error("`{0}` names a node: only incast and outcast take one, as incast:NODE, outcast:NODE")]
     Node(String),
     #[error(
         "`{0}` names no node after the colon: write incast:NODE, or incast alone for the first one"

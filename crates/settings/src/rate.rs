@@ -50,7 +50,7 @@ pub enum RateError {
         "`{0}` is more than the closed loop's maximum: give at most 100%, or a rate in messages or bits"
     )]
     AboveMaximum(String),
-    #[error("`{0}` is more than any device does: the most is 1000G messages and 1000000Gb")]
+    #[error("`{0}` is more than any device can do: the most is 1000G messages and 1000000Gb")]
     TooMuch(String),
 }
 

@@ -9,7 +9,7 @@ words! {
     Service {
         /// Reliable connection.
         Rc = "rc",
-        /// Unreliable connection: a message that a packet is missing of, or that finds no receive, is dropped.
+        /// Unreliable connection: a message is dropped if one of its packets is lost or no receive is posted.
         Uc = "uc",
         /// Unreliable datagrams: each message is one packet.
         Ud = "ud",

@@ -24,7 +24,7 @@ pub enum SizeError {
     #[error("`{0}` is ambiguous: K, M, G (or KiB, MiB, GiB) count in 1024s, bytes have no unit")]
     Ambiguous(String),
     /// Nothing, or more than 64 bits have.
-    #[error("`{0}` is no amount of memory")]
+    #[error("`{0}` is not an amount of memory")]
     NoMemory(String),
     /// More than one message can be.
     #[error("`{0}` is more than 1 GiB")]

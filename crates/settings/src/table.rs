@@ -83,9 +83,10 @@ settings! {
         },
         title: "service", label: "service {}", is_quiet: true,
     }
-    /// Flows between the nodes: pairs (each to each other one, in rounds with one partner a node), ring (each to the next),
-    /// incast (all others to the first node, or to NODE with incast:NODE), outcast (the opposite), all-to-all (each to each
-    /// other one at once), bisection (between the halves of the list, both ways), loop (each to itself)
+    /// Flows between the nodes: pairs (each node to each other one, in rounds in which a node has one partner), ring
+    /// (each to the next), incast (all others to the first node, or to NODE with incast:NODE), outcast (the opposite),
+    /// all-to-all (each to each other one at once), bisection (between the halves of the list, both ways), loop (each
+    /// to itself)
     pattern: Option<Pattern> = None => {
         flag: "pattern", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "", id: Id::Word,
         column: "pattern", applies: with_messages,
@@ -126,13 +127,13 @@ settings! {
         range: (1, 1 << 30), is_size: true, id: Id::Head, column: "size",
         applies: |settings| match settings.size_mix {
             _ if settings.op.profile().is_atomic() => Applies::Ignored,
-            Some(_) => Applies::Not("with --size-mix, which says the sizes"),
+            Some(_) => Applies::Not("with --size-mix, which sets the sizes"),
             None => with_traffic(settings),
         },
         title: "message size",
     }
-    /// Several message sizes with weights: 64:9,64K:1 sends nine messages of 64 bytes for each one of 64 KiB; the field of
-    /// the size then has the largest
+    /// Several message sizes with weights: 64:9,64K:1 sends nine messages of 64 bytes for each one of 64 KiB;
+    /// size_bytes in results is then the largest
     size_mix: Option<SizeMix> = None => {
         flag: "size-mix", heading: RUN, takes: Takes::One("SIZES"), id: Id::Head,
         column: "sizes",
@@ -182,7 +183,7 @@ settings! {
         column: "recvs",
         applies: |settings| match settings.op {
             Workload::Transfer(op) if op.profile().receives => Applies::Yes,
-            _ => Applies::Not("without --op send, send-imm or write-imm: others take no receives"),
+            _ => Applies::Not("without --op send, send-imm or write-imm: other operations take no receives"),
         },
         title: "receive queues", label: "receives {}", is_quiet: true,
     }
@@ -218,7 +219,7 @@ settings! {
         applies: |settings| match with_traffic(settings) {
             Applies::Yes if settings.op.profile().fetches => match settings.inline_bytes {
                 0 => Applies::Ignored,
-                _ => Applies::Not("on --op read or atomic operations, which carry no payload out"),
+                _ => Applies::Not("on --op read or atomic operations, which send no payload"),
             },
             applies => applies,
         },
@@ -258,12 +259,12 @@ settings! {
         applies: with_traffic,
         title: "offset", label: "offset {}", is_quiet: true,
     }
-    /// Least memory for the messages of each end, to exceed a cache: each QP has an equal part, and each of its messages
-    /// another place until the part is used up
+    /// Least memory for the messages of each end, to exceed a cache: each QP has an equal part, and its messages use
+    /// one place after another until the part is used up
     memory_bytes: Option<u64> = None => {
         flag: "memory", heading: BUFFERS, takes: Takes::List, default: "a page for each QP, or one message",
         range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory",
-        applies: |settings| not_atomic(settings, "on atomic operations: --atomic-target says which 8 bytes they act on"),
+        applies: |settings| not_atomic(settings, "on atomic operations: --atomic-target chooses their 8 bytes"),
         title: "working set", label: "working set {}",
     }
     /// Order of the messages' places in --memory: sequential, random (shuffled by --seed)
@@ -360,7 +361,7 @@ settings! {
         title: "thread domains", label: "{} domains", is_quiet: true,
     }
     /// End of a latency: cpu (the worker sees the completion), device (the device's time stamp of the completion, with
-    /// --poll-api extended; the time from there until the worker sees it is reported too)
+    /// --poll-api extended; the time from the stamp until the worker sees the completion is reported too)
     timestamps: Timestamps = Timestamps::Cpu => {
         flag: "timestamps", heading: QUEUES, takes: Takes::List, default: "cpu", id: Id::Letter('C'),
         column: "stamps",
@@ -381,8 +382,8 @@ settings! {
         },
         title: "offered load", label: "load {}", is_quiet: true,
     }
-    /// Pacing of the offered load: worker (messages have planned times), device (it limits the rate of each QP, and a
-    /// completion posts the next message)
+    /// Pacing of the offered load: worker (messages have planned times), device (the device limits the rate of each QP,
+    /// and a completion posts the next message)
     pace: Pace = Pace::Worker => {
         flag: "pace", heading: LOAD, takes: Takes::List, default: "worker", id: Id::Word,
         column: "pace",

@@ -25,8 +25,8 @@ pub enum WordError {
     /// SEND with invalidate: in user space the key that it takes back can only be that of a memory window of type 2, which
     /// the target must bind again before the next.
     #[error(
-        "send-inv is not measured: each such message takes back a memory window, and the target would have to bind it anew by \
-         a work request of its own for every message, so that binds were measured; take send or send-imm"
+        "send-inv is not measured: each such message invalidates a memory window, and the target would have to bind \
+         the window again before each receive, so the figures would be those of binding; use send or send-imm"
     )]
     SendWithInvalidate,
     /// A warm-up that is neither `auto` nor a time.

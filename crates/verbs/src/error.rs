@@ -281,7 +281,7 @@ impl VerbsError {
                 "there is no route from this GID's interface to the peer's GID: choose another with --gid-index"
             }
             (Operation::OpenDevice, libc::EACCES | libc::EPERM) => {
-                "you may not open /dev/infiniband/uverbs*: `sudo chmod a+rw /dev/infiniband/uverbs*` or a udev \
+                "you have no permission to open /dev/infiniband/uverbs*: `sudo chmod a+rw /dev/infiniband/uverbs*` or a udev \
                  rule for your group; the embedded software device needs no permission: --device soft0"
             }
             (Operation::OpenDevice, libc::EADDRINUSE) => {
@@ -289,9 +289,9 @@ impl VerbsError {
                  kernel's rdma_rxe: end it, or choose another address's device with --device"
             }
             (Operation::OpenDevice, libc::ENOENT) => {
-                "the device's node in /dev/infiniband is not there, as in a container that was not given it, or this \
-                 user may not use it (libibverbs says the same of both): `rocebench doctor` tells which; the \
-                 embedded software device needs none: --device soft0"
+                "the device's node in /dev/infiniband is missing, as in a container without it, or this user has no \
+                 permission for it (libibverbs reports both alike): `rocebench doctor` shows which; the embedded \
+                 software device needs none: --device soft0"
             }
             (
                 Operation::RegMr

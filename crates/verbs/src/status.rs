@@ -73,7 +73,8 @@ impl WcStatus {
             9 => (
                 "REM_INV_REQ_ERR",
                 "the peer refused the request as invalid: too long for its receive, or an operation that its QP does not allow",
-                "use the same rocebench version on both ends; lower --size or --max-rd-atomic; Soft-RoCE also answers so to what was retransmitted without need: raise --timeout on a slow host",
+                "use the same rocebench version on both ends; lower --size or --max-rd-atomic; Soft-RoCE also gives \
+                 this answer to needless retransmissions: raise --timeout on a slow host",
             ),
             10 => (
                 "REM_ACCESS_ERR",
@@ -107,7 +108,7 @@ impl WcStatus {
             ),
             21 => (
                 "GENERAL_ERR",
-                "the device gave no more particular reason",
+                "the device gave no more specific reason",
                 "look at `dmesg` and at the vendor's error code",
             ),
             _ => (

@@ -16,12 +16,12 @@ use super::serve::ServeArgs;
 const ABOUT: &str = "\
 Multi-QP throughput and latency benchmark for RDMA over Converged Ethernet (RoCEv2)
 
-Runs a sweep against HOST, where `rocebench serve` waits; with no HOST both ends run on this machine.";
+Runs a sweep against HOST, which runs `rocebench serve`; without HOST both ends run on this machine.";
 
 const AFTER_HELP: &str = "\
-Lists are comma-separated, and 1..16 stands for 1,2,4,8,16; their product is the matrix of cases.
+Lists are comma-separated, and 1..16 stands for 1,2,4,8,16; the cases are the product of all lists.
 K, M and G are 1024-based in sizes.
-A switch that a configuration file turns on is turned off with =false: --verify=false.
+To turn off a switch that a configuration file turns on, add =false: --verify=false.
 
 Examples:
   rocebench serve                                on one host, and then on the other:
@@ -29,15 +29,15 @@ Examples:
   rocebench --dry-run --config bench-configs/qp-scaling.toml -q 1,16
   rocebench HOST --cq shared,per-qp --workers 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
-  srun -N8 rocebench mesh --pattern pairs        which node, which cable, which pair is slow
-  rocebench -s 64,64K --against perftest         beside ib_send_bw, in turns
+  srun -N8 rocebench mesh --pattern pairs        find slow nodes, cables and paths
+  rocebench -s 64,64K --against perftest         compare with ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
   rocebench compare results/base results/new     has anything regressed?
   rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
-  rocebench doctor HOST                          why it does not work, and what mends it
+  rocebench doctor HOST                          find problems and their remedies
   rocebench explain --op write                   one transfer, step by step
 
-Exit codes: 0 done, 1 a run failed, 2 bad input.";
+Exit status: 0 done, 1 a run failed, 2 bad input.";
 
 /// The command line of `rocebench`. Help is short for `-h` and `--help` alike, hence no long texts.
 #[derive(Debug, Parser)]
@@ -62,23 +62,23 @@ pub struct Cli {
 /// Everything but running a sweep.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Wait for sweeps from other hosts
+    /// Serve sweeps of other hosts
     Serve(ServeArgs),
     /// Run a sweep between many nodes: the ranks that srun, mpirun, mpiexec or a Kubernetes Job starts, or --nodes
     Mesh(Box<MeshArgs>),
-    /// Tell whether results regressed against a baseline
+    /// Report whether results regressed against a baseline
     Compare(CompareArgs),
     /// Draw results: one page with figures and tables, and SVG files
     Plot(PlotArgs),
-    /// List RDMA devices, ports and GIDs, and which of them would be used
+    /// List RDMA devices, ports and GIDs, and mark those that a sweep would use
     Devices(DevicesArgs),
-    /// Check this machine, and the way to HOST, and say what mends what is broken
+    /// Check this machine and the path to HOST, and name the remedy of each problem
     Doctor(DoctorArgs),
-    /// Do one transfer step by step, as a lesson; or make a mistake, and see what comes of it
+    /// Do one transfer step by step, as a lesson; or make a mistake and explain its error
     Explain(ExplainArgs),
-    /// Send files over many QPs to HOST, where `rocebench serve --receive DIR` waits
+    /// Send files over many QPs to HOST, which runs `rocebench serve --receive DIR`
     Send(SendArgs),
-    /// Print the completions of a shell
+    /// Print the completion script of a shell
     Completions(CompletionsArgs),
     /// Print the manual, or write its pages to a folder
     Man(ManArgs),

@@ -22,7 +22,7 @@ Examples:
   rocebench compare base new --markdown comment.md --junit report.xml --quiet
   rocebench compare whole slowed --across faults
 
-Exit codes: 0 no regression, 1 a regression, 2 not comparable, no verdict or bad input.",
+Exit status: 0 no regression, 1 a regression, 2 not comparable, no verdict or bad input.",
         Metric::short_names()
     )
 }
@@ -34,7 +34,7 @@ fn margin_help() -> String {
     });
     let margins: Vec<String> = margins.collect();
     format!(
-        "How much does not matter, such as bandwidth=3%,p99=10% [default: {}]",
+        "Largest changes that do not matter, such as bandwidth=3%,p99=10% [default: {}]",
         margins.join(", ")
     )
 }
@@ -56,7 +56,7 @@ pub struct CompareArgs {
     /// What, and how strictly.
     #[command(flatten)]
     pub what: WhatArgs,
-    /// Exit with 1 also when a figure is unclear, or a case of BASE is missing in NEW
+    /// Exit with status 1 also when a figure is unclear, or a case of BASE is missing in NEW
     #[arg(long, help_heading = "What to compare")]
     pub strict: bool,
     /// Write the comparison as JSON; `-` is stdout, and the table moves to stderr
@@ -77,7 +77,7 @@ pub struct CompareArgs {
     /// Write NEW's figures for github-action-benchmark: bigger-is-better.json and smaller-is-better.json in DIR
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub github_action_benchmark: Option<PathBuf>,
-    /// No table: verdicts go to the files and the exit code, errors to stderr
+    /// Print no table: verdicts go to the files and the exit status, errors to stderr
     #[arg(long, help_heading = "Output")]
     pub quiet: bool,
 }

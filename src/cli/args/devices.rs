@@ -3,13 +3,13 @@
 use clap::Args;
 
 const AFTER_HELP: &str = "\
-Needs no root. What only an opened device tells, such as its MTU, is missing where it may not be opened.";
+Needs no root. If this user has no permission to open a device, facts such as its MTU are missing.";
 
 /// Options of `rocebench devices`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct DevicesArgs {
-    /// This device alone; an embedded one is opened, so that its port and GID are shown
+    /// List only this device; an embedded one is opened, so that its port and GID are shown
     #[arg(short, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub device: Option<String>,
     /// Print JSON

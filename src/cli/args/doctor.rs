@@ -6,22 +6,22 @@ use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use crate::plan::{HostPort, Nodes};
 
 const AFTER_HELP: &str = "\
-Needs no root and changes nothing; it says what only root can see. It ends with a small
+Needs no root and changes nothing; it says which facts only root can see. It ends with a small
 transfer of each operation both ways, every byte checked: with HOST, or within this machine.
 
 Examples:
   rocebench doctor
-  rocebench doctor HOST                          `rocebench serve` waits there
+  rocebench doctor HOST                          HOST runs `rocebench serve`
   rocebench doctor -d mlx5_0 -v                  one device; why each check matters
-  rocebench doctor --nodes node[01-16]           what differs between nodes where `rocebench serve` runs
+  rocebench doctor --nodes node[01-16]           compare nodes that run `rocebench serve`
 
-Exit codes: 0 nothing is broken, 1 something is, 2 bad input.";
+Exit status: 0 nothing is broken, 1 something is, 2 bad input.";
 
 /// Options of `rocebench doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct DoctorArgs {
-    /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    /// Host that runs `rocebench serve`: a name or address, optionally with a port (`host:port`, `[v6]:port`)
     #[arg(value_name = "HOST")]
     pub host: Option<HostPort>,
     /// Nodes to examine and compare, in place of this machine: servers such as a,b[01-16],c:18600/mlx5_1, or @FILE

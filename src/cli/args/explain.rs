@@ -8,22 +8,22 @@ use crate::protocol::mistake::Mistake;
 use settings::Mtu;
 
 const AFTER_HELP: &str = "\
-Every call is really made, and what came back is shown; on the embedded device the packets are, too.
+Every call is really made, and shown with its result; on the embedded device the packets are shown too.
 
 Examples:
   rocebench explain                              a SEND, both ends on this machine
-  rocebench explain HOST --op write              `rocebench serve` waits there
-  rocebench explain --break rkey                 a wrong remote key: the error, and what mends it
+  rocebench explain HOST --op write              HOST runs `rocebench serve`
+  rocebench explain --break rkey                 a wrong remote key: the error and its remedy
   rocebench explain --break rkey --all           with the steps before it
   rocebench explain --op read --lang zh
 
-Exit codes: 0 the message arrived, or the promised error came; 1 it did not; 2 bad input.";
+Exit status: 0 the message arrived, or the expected error came; 1 it did not; 2 bad input.";
 
 /// Options of `rocebench explain`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ExplainArgs {
-    /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    /// Host that runs `rocebench serve`: a name or address, optionally with a port (`host:port`, `[v6]:port`)
     #[arg(value_name = "HOST")]
     pub host: Option<HostPort>,
     /// Operation: send, write or read [default: send; with --break the one that shows it]

@@ -20,7 +20,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = COMPLETIONS_AFTER_HELP)]
 pub struct CompletionsArgs {
-    /// The shell that is to complete commands and options
+    /// Shell for which to complete commands and options
     pub shell: Shell,
 }
 
@@ -28,7 +28,8 @@ pub struct CompletionsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = MAN_AFTER_HELP)]
 pub struct ManArgs {
-    /// Write the page of each command to this folder, made if absent; without it the main page goes to stdout
+    /// Write the page of each command to this folder, which is created if needed; without it the main page goes to
+    /// stdout
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

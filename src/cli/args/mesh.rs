@@ -6,24 +6,24 @@ use super::run::RunArgs;
 use crate::plan::HostPort;
 
 const AFTER_HELP: &str = "\
-The same command at all ranks: rank 0 leads and is a node too, the others are nodes. Only rank 0 prints and writes.
-Without --pattern it is pairs: each node with each other, in rounds in which no node has two flows.
+Start the same command at all ranks: rank 0 leads and is a node too, the others are nodes. Only rank 0 prints and writes.
+Without --pattern it measures pairs: each node to each other node, in rounds in which no node has two flows.
 
 Examples:
   srun -N8 rocebench mesh -D 2s                  eight nodes of Slurm
   mpirun -n 8 --map-by node rocebench mesh --pattern incast --fan-in 1,2,4
   mpiexec -n 8 -ppn 1 rocebench mesh --pattern ring
-  rocebench mesh --nodes node[01-16]             where `rocebench serve` runs on each
+  rocebench mesh --nodes node[01-16]             each node runs `rocebench serve`
   rocebench mesh --nodes local:4 -D 1s           four nodes in this process";
 
 /// Options of `rocebench mesh`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct MeshArgs {
-    /// Where rank 0 is, optionally with a port, for launchers that do not tell; the same at all ranks
+    /// Host of rank 0, optionally with a port, for launchers that do not provide it; the same at all ranks
     #[arg(long, value_name = "HOST", conflicts_with_all = ["host", "nodes"], help_heading = "Connection")]
     pub rank_0: Option<HostPort>,
-    /// How many ranks there are, for launchers that do not tell; the same at all ranks
+    /// Number of ranks, for launchers that do not provide it; the same at all ranks
     #[arg(
         long,
         value_name = "N",

@@ -10,8 +10,8 @@ use super::shared::SpeechArgs;
 /// Examples below the help.
 const AFTER_HELP: &str = "\
 DIR then has index.html, one page with all figures and tables that needs no network, and each
-figure as an SVG file, and as PDF or PNG if asked for. Files there that are not rocebench's are left
-alone.
+figure as an SVG file, and with --format also as PDF or PNG. Files there that are not rocebench's
+stay as they are.
 
 Examples:
   rocebench plot results -o plots
@@ -19,7 +19,7 @@ Examples:
   rocebench plot results --base results/before.json -o plots
   rocebench plot results --width column --format pdf -o paper
 
-Exit codes: 0 drawn, 1 not written (a full disk) or not converted, 2 bad input (what could be read is
+Exit status: 0 drawn, 1 not written (a full disk) or not converted, 2 bad input (the other files are
 drawn) or no rsvg-convert (nothing is drawn).";
 
 /// Options of `rocebench plot`.
@@ -29,7 +29,7 @@ pub struct PlotArgs {
     /// Result files, and folders of them
     #[arg(value_name = "RESULT", required = true)]
     pub results: Vec<PathBuf>,
-    /// Folder for the page and the figures, made if absent
+    /// Folder for the page and the figures, created if needed
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub out: PathBuf,
     /// Result file or folder to compare with
@@ -57,7 +57,7 @@ pub struct PlotArgs {
         help_heading = "Output"
     )]
     pub width: WidthArg,
-    /// File of lines NODE RACK, with brackets as in node[01-16], by which figures of nodes are ordered
+    /// File with lines NODE RACK, with brackets as in node[01-16]: figures of nodes are ordered by rack
     #[arg(long, value_name = "FILE")]
     pub racks: Option<PathBuf>,
     /// What of it.

@@ -13,14 +13,14 @@ use settings::TimeSpan;
 /// Options of a sweep.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Where `rocebench serve` waits: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    /// Host that runs `rocebench serve`: a name or address, optionally with a port (`host:port`, `[v6]:port`)
     #[arg(value_name = "HOST")]
     pub host: Option<HostPort>,
     /// The sweep.
     #[command(flatten)]
     pub sweep: SweepArgs,
-    /// Nodes that flows go between, in place of HOST: two servers or more, such as a,b:18516, or local:N,
-    /// that many in this process
+    /// Nodes of the flows, in place of HOST: two servers or more, such as a,b:18516, or local:N for N nodes in
+    /// this process
     #[arg(
         long,
         value_name = "LIST",
@@ -28,7 +28,7 @@ pub struct RunArgs {
         conflicts_with = "host"
     )]
     pub nodes: Option<Nodes>,
-    /// TOML file with a whole sweep, and its flows; flags override it one by one
+    /// TOML file with a whole sweep and its flows; flags override its keys one by one
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub config: Option<PathBuf>,
     /// Print the cases of the sweep and exit
@@ -57,7 +57,7 @@ pub struct RunArgs {
 /// Where results go.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Folder for the result files, made if absent
+    /// Folder for the result files, created if needed
     #[arg(
         long,
         value_name = "DIR",
@@ -68,10 +68,10 @@ pub struct OutputArgs {
     /// Write the result as JSON to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub json: Option<PathBuf>,
-    /// Write one row a case, run and direction as CSV to FILE too; `-` is stdout, and the table moves to stderr
+    /// Write one row for each case, run and flow as CSV to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub csv: Option<PathBuf>,
-    /// Write one row a QP as CSV to FILE too; `-` is stdout, and the table moves to stderr
+    /// Write one row for each QP as CSV to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub csv_qps: Option<PathBuf>,
     /// Write the buckets of latency and bandwidth as CSV to FILE too; `-` is stdout, and the table moves to stderr
@@ -80,11 +80,12 @@ pub struct OutputArgs {
     /// Write flows and runs as tests, in JUnit XML, to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub junit: Option<PathBuf>,
-    /// Exit with 1 when a flow is slower: 90% of the median of all flows, 90%link of what its link allows, or 40Gb;
-    /// also when that cannot be told
+    /// Exit with status 1 when a flow is slower than 90% (of the median of all flows), 90%link (of what its link
+    /// allows) or 40Gb, or when this is not known
     #[arg(long, value_name = "LEAST", help_heading = "Output")]
     pub fail_below: Option<Threshold>,
-    /// Exit with 1 when this is true of a flow, or cannot be told: gbit<90, p99>20us, jain<0.98; may be given several times
+    /// Exit with status 1 when this is true of a flow, or its figure is not known: gbit<90, p99>20us, jain<0.98; may
+    /// be given several times
     #[arg(long, value_name = "CONDITION", help_heading = "Output")]
     pub fail_if: Vec<Condition>,
 }
@@ -116,13 +117,14 @@ pub struct AgainstArgs {
     /// Run each case in turns with the perftest program that does the same, and say which is faster
     #[arg(long, value_name = "perftest", value_parser = ["perftest"], hide_possible_values = true)]
     pub against: Option<String>,
-    /// Pairs of runs of each case that count, at least, an even number; below 8 they decide nothing [default: 8, or --runs]
+    /// Least pairs of runs of each case that must count, an even number; fewer than 8 give no verdict [default: 8, or
+    /// --runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
     pub pairs: Option<u32>,
-    /// Pairs of each case, at most, an even number, while it is not clear which is faster [default: 3 x --pairs]
+    /// Most pairs of each case while the verdict is unclear, an even number [default: 3 x --pairs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
     pub max_pairs: Option<u32>,
-    /// Longest that perftest may take to connect and to end, besides measuring [default: 20s]
+    /// Longest time that perftest may take to connect and to end, besides measuring [default: 20s]
     #[arg(long, value_name = "TIME", requires = "against")]
     pub perftest_limit: Option<TimeSpan>,
 }

@@ -8,16 +8,16 @@ use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use settings::{Mtu, Size};
 
 const AFTER_HELP: &str = "\
-Each FILE is received under its last component. It appears there whole, checked and on the disk, or not at all.
-Memory at each end is QPs x window x chunk, whatever the files' size.
+HOST stores each FILE under its last component. The file arrives whole, checked and on the disk, or not at all.
+Memory at each end is QPs x window x chunk, for any size of files.
 
 Examples:
   rocebench serve --receive /srv/incoming        on one host, and then on the other:
   rocebench send disk.img HOST
   rocebench send *.tar HOST -q 64 --chunk 1M --force
-  rocebench send disk.img HOST --against tcp     and how long does plain TCP take?
+  rocebench send disk.img HOST --against tcp     compare with plain TCP
 
-Exit codes: 0 all files are in their places, 1 a transfer failed, 2 bad input.";
+Exit status: 0 all files arrived, 1 a transfer failed, 2 bad input.";
 
 /// Options of `rocebench send`.
 #[derive(Debug, Args)]
@@ -26,8 +26,8 @@ Exit codes: 0 all files are in their places, 1 a transfer failed, 2 bad input.";
     override_usage = "rocebench send [OPTIONS] <FILE>... <HOST>"
 )]
 pub struct SendArgs {
-    /// Files to send, and last where `rocebench serve --receive DIR` waits: a name or address, optionally
-    /// with a port (`host:port`, `[v6]:port`)
+    /// Files to send, then the host that runs `rocebench serve --receive DIR`: a name or address, optionally with a
+    /// port (`host:port`, `[v6]:port`)
     #[arg(value_name = "FILE|HOST", num_args = 1.., required = true)]
     pub words: Vec<OsString>,
     /// Overwrite files of the same names at the receiver
@@ -65,7 +65,7 @@ pub struct SendArgs {
     /// The control connection.
     #[command(flatten)]
     pub connection: ConnectionArgs,
-    /// Print what became of the files as JSON
+    /// Print the result of each file as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
     /// How much is said.

@@ -9,7 +9,7 @@ use super::shared::{DEFAULT_PORT, EndpointArgs, SpeechArgs, TokenArgs};
 use settings::MemorySize;
 
 const AFTER_HELP: &str = "\
-A server runs what its client asks for, one sweep after another; it needs no option of the sweep.
+A server runs the sweeps of its clients, one after another; it needs no option of a sweep.
 
 Examples:
   rocebench serve
@@ -24,7 +24,7 @@ pub struct ServeArgs {
     /// Address to listen on [default: all of this machine's]
     #[arg(long, value_name = "ADDR", help_heading = "Connection")]
     pub bind: Option<IpAddr>,
-    /// TCP port to listen on; 0 takes a free one and tells it
+    /// TCP port to listen on; 0 takes a free one and prints it
     #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT, help_heading = "Connection")]
     pub port: u16,
     /// The secret.
@@ -33,10 +33,10 @@ pub struct ServeArgs {
     /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// Exit after one session, with 1 if it ended early
+    /// Exit after one session, with status 1 if it ended early
     #[arg(long, help_heading = "Connection")]
     pub once: bool,
-    /// Most memory that a client's run may take, such as 8G; in any case no more than there is
+    /// Most memory that a client's run may take, such as 8G; never more than the machine has left
     #[arg(long, value_name = "LIMIT", help_heading = "Connection")]
     pub memory: Option<MemorySize>,
     /// Start perftest's servers for clients that run with --against perftest
@@ -45,7 +45,7 @@ pub struct ServeArgs {
     /// Receive files into DIR from clients that run `rocebench send`
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub receive: Option<PathBuf>,
-    /// Overwrite no file, even where a sender says --force
+    /// Overwrite no file, even if a sender gives --force
     #[arg(long, requires = "receive", help_heading = "Files")]
     pub keep_existing: bool,
     /// How much is said.

@@ -24,7 +24,7 @@ pub struct EndpointArgs {
     /// Index in the port's GID table [default: RoCE v2, of the control connection's address]
     #[arg(short = 'x', long, value_name = "N")]
     pub gid_index: Option<u8>,
-    /// Packets go wrong on purpose at this end, on the embedded device: drop=5%,reorder=1%,seed=7
+    /// Faults of this end's packets, on the embedded device: drop=5%,reorder=1%,seed=7
     #[arg(long, value_name = "SPEC")]
     pub faults: Option<Faults>,
     /// Capture of all packets of this end, on the embedded device, for Wireshark; the device's address is added to the
@@ -55,7 +55,7 @@ pub struct TokenArgs {
     /// list: rather use --token-file, or the environment variable ROCEBENCH_TOKEN
     #[arg(long, value_name = "SECRET", conflicts_with = "token_file")]
     pub token: Option<String>,
-    /// File with that secret; a line's end after it does not count
+    /// File with that secret; a line end after it is ignored
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }
@@ -64,10 +64,10 @@ pub struct TokenArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct SpeechArgs {
-    /// No progress, no notes: results, warnings and errors only
+    /// Print no progress and no notes: only results, warnings and errors
     #[arg(long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Say what is done; twice for every step
+    /// Print more messages; -vv prints every step
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 }

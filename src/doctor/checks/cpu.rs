@@ -4,10 +4,10 @@ use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
 const WHY_GOVERNOR: &str =
-    "a core that the governor slows down, or speeds up late, shows in latency and message rate";
+    "a governor that slows cores down, or speeds them up late, costs latency and message rate";
 
-const WHY_IRQBALANCE: &str = "it moves interrupts between cores while a measurement runs; polling workers do not mind, \
-     but workers on those cores do";
+const WHY_IRQBALANCE: &str = "it moves interrupts between cores during a measurement, and slows the workers on those \
+                              cores";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     vec![governor(subject), irqbalance(subject)]

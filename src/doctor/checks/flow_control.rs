@@ -9,8 +9,8 @@ use super::super::machine::Machine;
 use super::subject::{Subject, port_name};
 use crate::protocol::finding::{Finding, State};
 
-const WHY_LOSS: &str = "RC repairs a loss only after a timeout or a NAK, at a high price in throughput and tail latency; \
-     a network for RoCE loses next to nothing";
+const WHY_LOSS: &str = "RC repairs a loss only after a timeout or a NAK, which costs much throughput and tail \
+                        latency; a network for RoCE should lose almost no packets";
 
 const WHY_PAUSE: &str = "PFC (or plain pause frames) makes the sender wait instead of losing packets, and only works when \
      adapters and switches agree; many pauses mean that a receiver or the network is the bottleneck";
@@ -40,7 +40,7 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
         return finding(
             State::Unknown,
             format!(
-                "none of the counters of driver {} is known here as one of lost packets",
+                "rocebench knows no counter of lost packets of driver {}",
                 driver.unwrap_or("(unknown)")
             ),
         );
@@ -115,7 +115,7 @@ fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
         )
         .remedy(format!(
             "for a lossless class: `sudo dcb pfc set dev {netdev} prio-pfc 3:on`, the same on the switch, and traffic \
-             into it (--service-level, --traffic-class); a network that relies on ECN alone can do without"
+             into it (--service-level, --traffic-class); a network that relies on ECN alone does not need it"
         )),
     }
 }
@@ -238,12 +238,12 @@ mod tests {
                 ),
                 (
                     State::Unknown,
-                    "none of the counters of driver hns3 is known here as one of lost packets"
+                    "rocebench knows no counter of lost packets of driver hns3"
                 ),
                 (
                     State::Warning,
                     format!(
-                        "{since}ACK time-outs: RTO 4; also ECN and congestion notifications: cnpSent 5"
+                        "{since}ACK timeouts: RTO 4; also ECN and congestion notifications: cnpSent 5"
                     )
                     .as_str()
                 ),

@@ -6,8 +6,8 @@ use super::super::entries::{DeviceEntry, PortEntry};
 use super::subject::{Subject, port_name};
 use crate::protocol::finding::{Finding, State};
 
-const WHY: &str = "a RoCE port is addressed by its GIDs, which the kernel makes of its interface's IP addresses; \
-     both ends must use RoCE v2 ones of one address family";
+const WHY: &str = "the GIDs of a RoCE port are its addresses, which the kernel makes of its interface's IP \
+                   addresses; both ends must use RoCE v2 GIDs of one address family";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     subject.of_active_roce_ports(judge)

@@ -36,7 +36,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         None => Finding::new(
             "locked memory",
             State::Unknown,
-            "/proc/self/limits does not tell",
+            "/proc/self/limits does not have it",
             WHY,
         ),
     };

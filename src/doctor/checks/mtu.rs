@@ -26,10 +26,10 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
         (port.active_mtu_bytes, &port.netdev, port.netdev_mtu_bytes)
     else {
         let what = match port.active_mtu_bytes {
-            None => "the RDMA MTU, which only an opened device tells",
+            None => "the RDMA MTU, which only an opened device reports",
             Some(_) => "the network interface",
         };
-        return finding(State::Unknown, format!("could not see {what}"));
+        return finding(State::Unknown, format!("could not read {what}"));
     };
     let max = port.max_mtu_bytes.unwrap_or(4096);
     let found = format!("RDMA {active} of at most {max}; {netdev} {netdev_bytes}");

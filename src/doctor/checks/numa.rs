@@ -8,7 +8,7 @@ use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
 const WHY: &str = "a core and memory on another socket than the adapter cost latency and bandwidth; rocebench pins \
-     its workers to the adapter's node where it may";
+     its workers to the adapter's node if it can";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     subject
@@ -27,7 +27,7 @@ fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
         } else {
             finding(
                 State::Warning,
-                format!("the firmware does not tell on which of {nodes} nodes the adapter is"),
+                format!("the firmware does not report which of {nodes} nodes the adapter is on"),
             )
             .remedy("find its node in the board's manual, and choose cores there with --cores")
         };
@@ -47,10 +47,10 @@ fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
     match allowed {
         Some(allowed) if !cores.0.iter().any(|core| allowed.0.contains(core)) => finding(
             State::Warning,
-            format!("{found}, of which this process may use none"),
+            format!("{found}; this process can use none of them"),
         )
         .remedy(format!(
-            "run it where it may: `taskset -c {cores} rocebench …`, or give the container or cgroup cores {cores}"
+            "run `taskset -c {cores} rocebench …`, or give the container or cgroup cores {cores}"
         )),
         _ => finding(State::Ok, found),
     }

@@ -23,7 +23,7 @@ fn judge(device: &DeviceEntry) -> Option<Finding> {
     let (Some(speed), Some(width)) = (device.pci_gtransfer_per_s, device.pci_width_lanes) else {
         return Some(finding(
             State::Unknown,
-            "the kernel does not tell the link's width and speed (as in virtual machines)".into(),
+            "the kernel does not report the link's width and speed (as in virtual machines)".into(),
         ));
     };
     let gbit_per_s = gbit_per_s(speed, width);

@@ -36,7 +36,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 "device nodes",
                 State::Warning,
                 "there is no /dev/infiniband/rdma_cm",
-                "rdma_cm, by which many RDMA programs connect, needs it; rocebench does for --connect cm alone",
+                "rdma_cm, by which many RDMA programs connect, needs it; rocebench needs it only for --connect cm",
             )
             .of("rdma_cm")
             .remedy(
@@ -74,7 +74,7 @@ fn judge(nodes: &[Node<'_>]) -> Finding {
     if !denied.is_empty() {
         return finding(
             State::Broken,
-            format!("this user may not read and write {}", listed(&denied)),
+            format!("this user has no permission to read and write {}", listed(&denied)),
         )
         .remedy(
             "sudo chmod a+rw /dev/infiniband/uverbs*; to stay: KERNEL==\"uverbs*\", MODE=\"0666\" in \

@@ -4,8 +4,8 @@ use super::super::entries::{DeviceEntry, PortEntry};
 use super::subject::{Subject, port_name};
 use crate::protocol::finding::{Finding, State};
 
-const WHY: &str = "a QP can connect only on a port that is ACTIVE, and a RoCE port is when its network \
-     interface is up and has a link";
+const WHY: &str = "a QP can connect only on a port that is ACTIVE; a RoCE port is ACTIVE when its network interface \
+                   is up and has a link";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let ports: Vec<_> = subject.inventory.system_ports().collect();

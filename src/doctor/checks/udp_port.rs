@@ -10,8 +10,8 @@ use super::firewall::ROCE_PORT;
 use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
-const WHY: &str = "Soft-RoCE takes UDP port 4791 of all addresses, the embedded device that of one; what another \
-     program has, they cannot take. An adapter does without the port";
+const WHY: &str = "Soft-RoCE needs UDP port 4791 of all addresses, the embedded device that of one address; they \
+                   cannot start if another program has it. An adapter does not need the port";
 
 /// The most processes named one by one.
 const MOST_SHOWN: usize = 2;
@@ -39,7 +39,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 fn judge(machine: &Machine, holders: &[Holder]) -> Finding {
     let finding = |state, found: String| Finding::new("UDP port 4791", state, found, WHY);
     if holders.is_empty() {
-        return finding(State::Ok, "nobody has it".into());
+        return finding(State::Ok, "no program has it".into());
     }
     let everywhere = holders.iter().any(|it| it.address.is_unspecified());
     let owners: Vec<Option<String>> = holders
@@ -57,7 +57,7 @@ fn judge(machine: &Machine, holders: &[Holder]) -> Finding {
         .iter()
         .zip(owners)
         .map(|(holder, owner)| {
-            let who = owner.unwrap_or_else(|| "a program not seen without root".to_owned());
+            let who = owner.unwrap_or_else(|| "a program that only root can see".to_owned());
             format!("{} by {who}", holder.address)
         })
         .collect();
@@ -173,7 +173,7 @@ mod tests {
             let found = findings(&tree, check).remove(0);
             (found.state, found.found)
         };
-        assert_eq!(of(HEAD.into(), &[]).1, "nobody has it");
+        assert_eq!(of(HEAD.into(), &[]).1, "no program has it");
         let everywhere = format!("{HEAD}{}", line("00000000:12B7", 77));
         assert_eq!(
             of(everywhere, &[]),

@@ -98,7 +98,7 @@ fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBo
 
 fn unexamined(found: &str) -> Box<Finding> {
     let finding = Finding::new("reach", State::Broken, found, WHY_ASKED);
-    Box::new(finding.remedy("see what `rocebench serve` says there, and try again"))
+    Box::new(finding.remedy("look at the output of `rocebench serve` there, and try again"))
 }
 
 /// No more than there can be: strings were made short and printable when the message came.

@@ -42,7 +42,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         heading: "kernel",
         difference: State::Warning,
         value: |node| text(&node.host.kernel),
-        why: "drivers come with the kernel, and are as fast and as faulty as their version",
+        why: "drivers come with the kernel, and their speed and faults depend on its version",
         remedy: "install the same kernel everywhere, or compare only nodes of one kernel",
     },
     Aspect {
@@ -154,7 +154,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
             };
             Some(word.to_owned())
         },
-        why: "windows open at an agreed time, and a clock that nobody keeps drifts meanwhile",
+        why: "windows open at an agreed time, and a clock that no program synchronises drifts",
         remedy: "sudo timedatectl set-ntp true",
     },
     Aspect {
@@ -194,7 +194,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         heading: "trust",
         difference: State::Broken,
         value: |node| node.examination.lossless.trust.clone(),
-        why: "packets of one DSCP get another priority there, so PFC and ECN hold for others",
+        why: "packets of one DSCP get another priority there, so PFC and ECN apply to other packets",
         remedy: "sudo dcb apptrust set dev NETDEV order dscp (mlnx_qos -i NETDEV --trust dscp)",
     },
     Aspect {
@@ -213,7 +213,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
                 words.join(" ")
             })
         },
-        why: "packets of one DSCP get another priority there, so PFC and ECN hold for others",
+        why: "packets of one DSCP get another priority there, so PFC and ECN apply to other packets",
         remedy: "sudo dcb app replace dev NETDEV dscp-prio 26:3 there (the others' table)",
     },
     Aspect {
@@ -221,7 +221,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         heading: "tclass",
         difference: State::Broken,
         value: |node| Some(node.examination.lossless.traffic_class?.to_string()),
-        why: "what is sent without --traffic-class gets this one, and its priority follows from it",
+        why: "packets that are sent without --traffic-class get this one, and their priority follows from it",
         remedy: "set /sys/class/infiniband/DEVICE/tc/1/traffic_class as at the others, or give --traffic-class",
     },
     Aspect {

@@ -212,7 +212,7 @@ pub(super) mod tests {
                 ],
             ),
             ("rdma_rxe", vec!["sent again: completer_retry_err 5"]),
-            ("ice", vec!["ACK time-outs: RTO 6"]),
+            ("ice", vec!["ACK timeouts: RTO 6"]),
         ] {
             let expected: Vec<_> = expected.into_iter().map(str::to_owned).collect();
             assert_eq!(told(Some(driver)), (true, expected), "{driver}");

@@ -32,7 +32,7 @@ pub fn compare(
         .iter()
         .any(|file| new.iter().any(|other| file.result == other.result))
     {
-        notes.push("a result is on both sides: it is compared with itself".to_owned());
+        notes.push("the same result is on both sides, so it is compared with itself".to_owned());
     }
     let Pairs {
         both,
@@ -86,7 +86,7 @@ fn without_copies<'a>(files: &'a [Loaded], notes: &mut Vec<String>) -> Vec<&'a L
     for file in files {
         match kept.iter().find(|other| other.result == file.result) {
             Some(other) => notes.push(format!(
-                "{} says the same as {} and is left out",
+                "{} has the same content as {} and is left out",
                 text::path(&file.path),
                 text::path(&other.path)
             )),

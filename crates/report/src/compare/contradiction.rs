@@ -179,7 +179,7 @@ fn qps(run: &Run, moved: &FlowResult) -> Found {
         let (least, most) = (least.unwrap_or(0.0), most.unwrap_or(f64::INFINITY));
         if rate < least * (1.0 - TOLERANCE) || rate > most * (1.0 + TOLERANCE) {
             return Err(format!(
-                "has {} of {rate:.4}, and its other figures say {least:.4} to {most:.4}",
+                "has {} of {rate:.4}, and its other figures give {least:.4} to {most:.4}",
                 of_qp("gbit_per_s")
             ));
         }
@@ -256,7 +256,7 @@ fn fairness(moved: &FlowResult) -> Found {
     match (jain - expected).abs() <= slack {
         true => Ok(()),
         false => Err(format!(
-            "has fairness {jain:.4}, and its QPs say {expected:.4}"
+            "has fairness {jain:.4}, and its QPs give {expected:.4}"
         )),
     }
 }

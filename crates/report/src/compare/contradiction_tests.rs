@@ -214,13 +214,16 @@ fn what_cannot_be_is_named() {
         ),
         (
             |run| totals(run).gbit_per_s = Some(1.6),
-            "1.6000, and its other figures say 0.0016",
+            "1.6000, and its other figures give 0.0016",
         ),
         (
             |run| totals(run).mmsg_per_s = Some(0.00205),
-            "and its other figures say 0.0020",
+            "and its other figures give 0.0020",
         ),
-        (|run| totals(run).gbit_per_s = Some(f64::NAN), "no number"),
+        (
+            |run| totals(run).gbit_per_s = Some(f64::NAN),
+            "not a number",
+        ),
         (
             |run| totals(run).messages = 4001,
             "moved 400000 bytes in 4001 messages of 100 bytes",
@@ -235,7 +238,7 @@ fn what_cannot_be_is_named() {
         ),
         (
             |run| run.flows[0].window.seconds = 0.0,
-            "gbit_per_s of 0.0016 in no time",
+            "gbit_per_s of 0.0016 in a time of 0 s",
         ),
         (
             |run| run.flows[0].window.seconds = -2.0,
@@ -243,7 +246,7 @@ fn what_cannot_be_is_named() {
         ),
         (
             |run| run.flows[0].window.seconds = 2.2,
-            "and its other figures say",
+            "and its other figures give",
         ),
         (
             |run| run.flows[0].window.warmup_seconds = f64::INFINITY,
@@ -297,7 +300,7 @@ fn what_cannot_be_is_named() {
         (|run| shares(run).jain = -0.1, "fairness of -0.1, below 0"),
         (
             |run| shares(run).jain = 0.9,
-            "fairness 0.9000, and its QPs say 0.8000",
+            "fairness 0.9000, and its QPs give 0.8000",
         ),
         (|run| shares(run).min_share = 1.1, "with shares from 1.1"),
         (|run| shares(run).max_share = 0.9, "to 0.9"),
@@ -335,7 +338,7 @@ fn what_cannot_be_is_named() {
         ),
         (
             |run| delivered(run).goodput_gbit_per_s = Some(0.0016),
-            "goodput (Gb/s) of 0.0016, and its other figures say 0.0008",
+            "goodput (Gb/s) of 0.0016, and its other figures give 0.0008",
         ),
         (
             |run| delivered(run).goodput_mmsg_per_s = None,
@@ -353,13 +356,13 @@ fn what_cannot_be_is_named() {
                 delivered(run);
                 run.flows[0].limits.as_mut().unwrap().share_of_limit = Some(0.5);
             },
-            "a share of the limit of 0.5000, and its other figures say 0.2500",
+            "a share of the limit of 0.5000, and its other figures give 0.2500",
         ),
         (
             |run| {
                 delivered(run).lost_share = 0.1;
             },
-            "a share of lost messages of 0.1000, and its other figures say 0.5000",
+            "a share of lost messages of 0.1000, and its other figures give 0.5000",
         ),
         (
             |run| run.flows[0].received.as_mut().unwrap().bytes = 1,
@@ -386,7 +389,7 @@ fn what_cannot_be_is_named() {
             |run| sampled(run).at_seconds[1] = 3.0,
             "timeline of 3.000 s in a window of 2.000 s",
         ),
-        (|run| sampled(run).at_seconds[0] = f64::NAN, "no number"),
+        (|run| sampled(run).at_seconds[0] = f64::NAN, "not a number"),
         (
             |run| of_qps(run).messages[1][1] = 7,
             "has 3000 messages on QP 1, and its timeline 3007",
@@ -431,7 +434,7 @@ fn what_cannot_be_is_named() {
             |run| connect(run).connections_per_second = Some(500.0),
             "say 50.0000",
         ),
-        (|run| connect(run).seconds = f64::NAN, "no number"),
+        (|run| connect(run).seconds = f64::NAN, "not a number"),
         (
             |run| connect(run).setup_ns = None,
             "lacks the times of its 50 rounds",

@@ -127,14 +127,14 @@ fn apply(metric: &mut MetricComparison, answer: &Answer, observation: Observatio
             return;
         }
         Some(Unsettled::TooMany { questions, about }) => (
-            format!("the sides lie apart, but so they do by chance among {questions} questions"),
+            format!("the sides differ, but chance alone explains that among {questions} questions"),
             about,
         ),
         Some(Unsettled::Noise { about }) => (format!("the {what} scatter too much"), about),
     };
     metric.note = Some(match count {
         Some(about) => format!("{why}; about {about} {what} a side may settle it"),
-        None => format!("{why}; no sensible number of {what} settles it"),
+        None => format!("{why}; no practical number of {what} settles it"),
     });
     metric.settled_with = count;
 }

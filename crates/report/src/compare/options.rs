@@ -54,19 +54,19 @@ names! {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum OptionError {
     /// No such metric.
-    #[error("\"{word}\" is no metric; there are {}", Metric::short_names())]
+    #[error("\"{word}\" is not a metric; metrics are {}", Metric::short_names())]
     Metric { word: String },
     /// No such aspect.
     #[error(
-        "\"{word}\" is nothing to compare across; there are {}",
+        "\"{word}\" is not a difference to compare across; they are {}",
         aspect_names()
     )]
     Aspect { word: String },
     /// Not of the form METRIC=PERCENT.
-    #[error("\"{word}\" is no margin; write it as METRIC=PERCENT, such as p99=10%")]
+    #[error("\"{word}\" is not a margin; write it as METRIC=PERCENT, such as p99=10%")]
     Margin { word: String },
     /// Not a percentage above 0 and below 100.
-    #[error("\"{word}\" is no percentage above 0 and below 100; write 3% or 0.5%")]
+    #[error("\"{word}\" is not a percentage above 0 and below 100; write 3% or 0.5%")]
     Percent { word: String },
     /// The same metric twice.
     #[error("{name} is given twice; leave one out")]

@@ -65,7 +65,7 @@ fn figures(
             format!("{count} of {}", side.len())
         };
         return Err(incomparable(format!(
-            "{} base launches and {} new launches have no search that came to an answer",
+            "{} base launches and {} new launches have no search with an answer",
             lacking(&base),
             lacking(&new)
         )));

@@ -190,7 +190,7 @@ pub(super) fn missing(
         .all(|(_, side)| runs(side).filter(lacks).all(has_samples));
     let [base, new] = parts;
     let (verdict, verb) = match is_of_few_samples {
-        true => (Verdict::Unclear, "have too few samples to tell it"),
+        true => (Verdict::Unclear, "have too few samples for it"),
         false => (Verdict::NotComparable, "lack it"),
     };
     MissingMetric {

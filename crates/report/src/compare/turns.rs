@@ -23,7 +23,7 @@ pub(super) fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
     for (side, times) in [base, new].into_iter().enumerate() {
         for text in times {
             let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) else {
-                return Some(format!("\"{text}\" is no time at which a launch began"));
+                return Some(format!("\"{text}\" is not a time at which a launch began"));
             };
             launches.push((time, side));
         }
@@ -49,7 +49,7 @@ pub(super) fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
     let [base, new] = apart.map(|part| part * 100.0);
     Some(format!(
         "not launched in turns: at one time {base:.0} % of the base's launches had begun and {new:.0} % of the new \
-         side's, so what changed meanwhile would pass for a change"
+         side's, so a drift of the machine would look like a change"
     ))
 }
 
@@ -151,6 +151,6 @@ mod tests {
         ];
         assert_eq!(reason_against(&base, &new), None);
         let reason = reason_against(&base, &["", "2026-11-20T12:03:00Z", "2026-11-20T12:05:00Z"]);
-        assert!(reason.unwrap().contains("is no time"));
+        assert!(reason.unwrap().contains("is not a time"));
     }
 }

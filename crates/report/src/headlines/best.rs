@@ -93,7 +93,7 @@ fn told(subjects: &[Subject<'_>], rows: &[&'static Row], metric: Metric) -> Opti
         ),
     };
     Some(format!(
-        "{}: {range} in {count} of {all} cases, which the runs do not tell apart{names}",
+        "{}: {range} in {count} of {all} cases, the same within chance{names}",
         most(metric)
     ))
 }

@@ -67,7 +67,7 @@ fn three_sentences_tell_of_a_sweep() {
     assert_eq!(
         texts(&[&file]),
         [
-            "Most throughput: 30.000 to 30.200 Gb/s in 2 of 4 cases, which the runs do not tell apart (16 QPs; 64 QPs); \
+            "Most throughput: 30.000 to 30.200 Gb/s in 2 of 4 cases, the same within chance (16 QPs; 64 QPs); \
              lowest p99: 100 µs with 1 QP.",
             "Throughput grows until 16 QPs (30.000 Gb/s), and no further until 64 QPs (30.200 Gb/s).",
             "Nothing looks wrong in 12 runs.",
@@ -124,7 +124,7 @@ fn many_equal_cases_are_told_by_what_they_share() {
         cases: cases.into(),
         ..ResultFile::default()
     }]);
-    let words = "20.000 Gb/s in 3 of 6 cases, which the runs do not tell apart (64 KiB);";
+    let words = "20.000 Gb/s in 3 of 6 cases, the same within chance (64 KiB);";
     assert!(said[0].contains(words), "{said:?}");
     assert_eq!(
         said[1],

@@ -187,8 +187,8 @@ impl Matrix {
                  from {one}"
             ),
             Pattern::Ring | Pattern::Bisection => format!(
-                "{only}{one}>{other} is slow: {compared}: look at {one}, {other} and the path between them; --pattern \
-                 pairs tells them apart"
+                "{only}{one}>{other} is slow: {compared}: look at {one}, {other} and the path between them; \
+                 --pattern pairs separates them"
             ),
             Pattern::Pairs | Pattern::AllToAll => {
                 format!("{only}{one}>{other} is slow: {compared}: look at the path")
@@ -208,7 +208,7 @@ impl Matrix {
         let quantity = there.quantity;
         let look = match self.pattern {
             Pattern::Bisection => format!(
-                "look at {one}, {other} and the path between them; --pattern pairs tells them apart"
+                "look at {one}, {other} and the path between them; --pattern pairs separates them"
             ),
             _ => "look at the path".to_owned(),
         };
@@ -253,7 +253,7 @@ impl Matrix {
                 format!("nothing is slow: {count} {what} within {within} of {median}")
             }
             ([], false) => format!(
-                "nothing stands out, but {count} {what} scatter: {} to {}, {median}; more runs (--runs) tell more",
+                "nothing stands out, but {count} {what} scatter: {} to {}, {median}; more runs (--runs) may show more",
                 number(quantity, least),
                 number(quantity, most),
             ),
@@ -280,8 +280,8 @@ impl Matrix {
             return None;
         };
         Some(format!(
-            "{slower} is slower than {faster}: {} ({}); two flows do not tell which is usual: look at both nodes, and \
-             at the path between them",
+            "{slower} is slower than {faster}: {} ({}); two flows do not show which is normal: look at both nodes, \
+             and at the path between them",
             than(quantity, slow / fast)
                 .trim_end_matches(" than")
                 .trim_end_matches(" as"),
@@ -315,8 +315,8 @@ impl Matrix {
             if own == all && own > 2 {
                 let (name, [sends, ..]) = (self.name(node), self.verbs());
                 told.push(format!(
-                    "{name} has no figure of what it {sends}: each run of its {own} flows is doubtful, as is told \
-                     below: look at what else runs on {name}"
+                    "{name} has no figure of what it {sends}: each run of its {own} flows is doubtful, see below: \
+                     look at what else runs on {name}"
                 ));
                 doubtful.retain(|cell| cell.from != node);
             }
@@ -338,10 +338,7 @@ impl Matrix {
             (!names.is_empty()).then(|| format!("no figure of {}: {why}", some_of(&names, MOST)))
         };
         told.extend(no_figure(&lost, "each run failed or was stopped"));
-        told.extend(no_figure(
-            &doubtful,
-            "each run is doubtful, as is told below",
-        ));
+        told.extend(no_figure(&doubtful, "each run is doubtful, see below"));
         let not_begun = not_begun.len() + absent;
         if not_begun > 0 {
             let verb = if not_begun == 1 { "was" } else { "were" };

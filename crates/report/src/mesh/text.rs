@@ -180,7 +180,7 @@ fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
 
 /// What marks mean, as far as there are some.
 fn legend(matrix: &Matrix, outliers: &[Outlier]) -> Option<String> {
-    let told = (!outliers.is_empty()).then_some("* slow, told below");
+    let told = (!outliers.is_empty()).then_some("* slow, see below");
     let quantity = matrix.quantity();
     let has = |text_of: &str| {
         matrix

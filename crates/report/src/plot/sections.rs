@@ -47,8 +47,8 @@ pub fn sections(
         Section {
             id: "comparison",
             heading: "Comparison",
-            intro: "Ratio of the medians of each case, with its 95 % interval, the worst first. Within the \
-                    shaded band a difference does not matter; the line is no difference."
+            intro: "Ratio of the medians of each case, with its 95 % interval, the worst first. Within the shaded \
+                    band a difference does not matter; on the line there is none."
                 .to_owned(),
             figures: comparison::figures(sums.new, comparison),
             needs: "a base to compare with (--base), or cases run --against perftest",
@@ -58,8 +58,8 @@ pub fn sections(
         Section {
             id: "load",
             heading: "Latency against load",
-            intro: "How long messages take at a given load: each has a planned time, from which its latency counts. A \
-                    closed loop asks a slow system for less, so it cannot tell."
+            intro: "How long messages take at a given load: each has a planned time, from which its latency counts. \
+                    A closed loop sends a slow system fewer messages, so it cannot show this."
                 .to_owned(),
             figures: latency_by_load::figures(sums),
             needs: "a case with planned times (--rate), or a search for a load (--slo, --knee)",
@@ -68,7 +68,7 @@ pub fn sections(
         Section {
             id: "throughput-and-latency",
             heading: "Throughput and latency",
-            intro: "What more messages in flight bring closed loops, and what they cost."
+            intro: "Gain of throughput and cost in latency of more messages in flight, in closed loops."
                 .to_owned(),
             figures: latency_by_throughput::figures(sums),
             needs: "two cases that differ in send depth or QPs only",
@@ -78,7 +78,7 @@ pub fn sections(
         Section {
             id: "latency",
             heading: "Latency",
-            intro: "All samples of a case, the slow ones stretched out: further right is rarer."
+            intro: "All samples of a case; the scale stretches the slow ones: further right is rarer."
                 .to_owned(),
             figures: latency::figures(sums),
             needs: "a complete run with latencies (not --no-latency)",
@@ -87,8 +87,8 @@ pub fn sections(
         Section {
             id: "over-time",
             heading: "Throughput over time",
-            intro: "The least steady runs as they went, with their slowest interval and their longest stall, and each QP of the \
-                    least even runs."
+            intro: "The least steady runs over time, with their slowest interval and their longest stall, and each \
+                    QP of the least even runs."
                 .to_owned(),
             figures: [timeline::figures(sums), qp_time::figures(sums)].concat(),
             needs: "a run whose throughput was sampled",
@@ -97,8 +97,8 @@ pub fn sections(
         Section {
             id: "message-size",
             heading: "Bandwidth and message size",
-            intro: "Small messages are bound by what a message costs, and rise along a straight line; large ones are bound by \
-                    the link."
+            intro: "Small messages are limited by the cost of a message, and rise along a straight line; large ones \
+                    are limited by the link."
                 .to_owned(),
             figures: bandwidth_by_size::figures(sums),
             needs: "two cases that differ in message size only",
@@ -107,7 +107,7 @@ pub fn sections(
         Section {
             id: "workers",
             heading: "Workers",
-            intro: "What more threads bring.".to_owned(),
+            intro: "Effect of more threads.".to_owned(),
             figures: workers::figures(sums),
             needs: "two cases that differ in workers only",
             ..Section::default()
@@ -159,8 +159,8 @@ fn queue_pairs_section(sums: Sides<'_>) -> Section {
     Section {
         id: "queue-pairs",
         heading: "Queue pairs",
-        intro: "What more QPs bring, for each way of sharing completion queues, and how evenly they are served (Jain’s index: \
-                1 is even)."
+        intro: "Effect of more QPs, for each way of sharing completion queues, and how evenly QPs are served (Jain’s \
+                index: 1 is even)."
             .to_owned(),
         sentences: shares.sentences,
         figures,
@@ -274,8 +274,7 @@ fn flows_of_patterns(results: &[Loaded]) -> Vec<String> {
     if !others.is_empty() {
         told.push(format!(
             "The {} flows of {} {} of patterns are drawn one by one under “Nodes” only; other figures and the table of all \
-             cases have what the flows of a case move together, but for shares, heat map and throughput over time, which \
-             have none.",
+             cases have the total of a case’s flows; shares, heat map and throughput over time leave these cases out.",
             flows(&others),
             others.len(),
             plural(others.len(), "case")

@@ -38,7 +38,7 @@ pub fn sentence(comparison: &Comparison) -> Option<String> {
     let base = &comparison.base.name;
     if judged == 0 {
         return Some(format!(
-            "Compared with {base}, no verdict: for none of {all} {} do the figures tell whether it changed.",
+            "Compared with {base}, no verdict: the figures of {all} {} do not show whether anything changed.",
             plural(all, "case")
         ));
     }

@@ -16,7 +16,7 @@ pub(super) fn lines(config: &CaseConfig, connect: &Connect, has_columns: bool) -
     lines.extend(steps(connect));
     if let Some(times) = connect.stale_rejections.filter(|times| *times > 0) {
         lines.push(format!(
-            "{INDENT}rejected as stale and asked for again: {times}; the steps do not contain the wait"
+            "{INDENT}rejected as stale and repeated: {times}; the steps do not contain the wait"
         ));
     }
     lines
@@ -147,7 +147,7 @@ mod tests {
         rtr       connect    4.00 µs  5.00 µs               -        -
         rts       connect    3.00 µs  4.00 µs               -        -
         destroy   a QP       25.0 µs  40.0 µs               -        -
-        rejected as stale and asked for again: 12; the steps do not contain the wait
+        rejected as stale and repeated: 12; the steps do not contain the wait
         ");
     }
 

@@ -52,8 +52,8 @@ pub enum ReadError {
     },
     /// The file is of another version.
     #[error(
-        "{}:{line}: the file has schema_version {version}, and this rocebench reads {SCHEMA_VERSION} alone; \
-         measure again with this rocebench, or use the one that wrote the file",
+        "{}:{line}: the file has schema_version {version}, and this rocebench reads only {SCHEMA_VERSION}; measure \
+         again with this rocebench, or use the one that wrote the file",
         text::path(path)
     )]
     Version {

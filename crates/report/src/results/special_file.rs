@@ -29,7 +29,7 @@ impl SpecialFile<'_> {
     /// Opens it. A pipe that nobody reads is waited for, once `waits` has been called, until `stop` is set.
     ///
     /// # Errors
-    /// The operating system's, or that nobody reads it.
+    /// The operating system's, or that no program reads it.
     pub(super) fn open<'a>(
         path: &Path,
         stop: &'a AtomicBool,
@@ -53,7 +53,7 @@ impl SpecialFile<'_> {
         }
         while lacks_a_reader(&opened) {
             if stop.load(Ordering::Relaxed) {
-                return Err(io::Error::other("nobody reads it"));
+                return Err(io::Error::other("no program reads it"));
             }
             thread::sleep(TICK);
             opened = open();
@@ -128,7 +128,7 @@ mod tests {
         let (_folder, path) = pipe();
         let stop = AtomicBool::new(false);
         let error = SpecialFile::open(&path, &stop, || stop.store(true, Ordering::Relaxed));
-        assert_eq!(error.err().unwrap().to_string(), "nobody reads it");
+        assert_eq!(error.err().unwrap().to_string(), "no program reads it");
         // A reader that takes nothing.
         let _reader = File::options().read(true).write(true).open(&path).unwrap();
         let mut file = SpecialFile::open(&path, &stop, || ()).unwrap();

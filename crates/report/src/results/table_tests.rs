@@ -188,7 +188,7 @@ fn below_loads_stands_what_spoilt_them_and_what_searches_found() {
     send queues were full; waiting for them is part of the latency:
       write-shared-q2-64B-Q1-R95%: 40.0 % of messages waited, 1.500 s summed over
         QPs; 5000 of 2280000 were never sent
-    1 run did not keep its schedule, and its latency is not of the load asked for;
+    1 run did not keep its schedule, and its latency is not of the requested load;
       `compare` leaves it out:
       write-shared-q2-64B-Q1-R80%: 99 % of messages were posted up to 13.9 µs late,
         more than a tenth of the median latency (9.0 µs): use more --workers on

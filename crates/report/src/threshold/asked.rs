@@ -19,13 +19,13 @@ pub enum Threshold {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ThresholdError {
     #[error(
-        "`{0}` is no threshold: write 90% or 90%median (of the median of all flows), 90%link (of what the link allows) \
+        "`{0}` is not a threshold: write 90% or 90%median (of the median of all flows), 90%link (of what the link allows) \
          or 40Gb (10^9 bits a second)"
     )]
     Unknown(String),
     #[error("`{0}` is not above 0 %: no flow could be below it")]
     NotAboveZero(String),
-    #[error("`{0}` is above 100 %, which no flow is sure to reach: write at most 100%")]
+    #[error("`{0}` is above 100 %, which flows need not reach: write at most 100%")]
     AboveAll(String),
 }
 

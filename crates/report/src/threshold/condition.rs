@@ -65,14 +65,14 @@ impl Relation {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConditionError {
     #[error(
-        "`{0}` is no condition: write a metric, one of < <= > >=, and a limit, such as gbit<90 or p99>20us"
+        "`{0}` is not a condition: write a metric, one of < <= > >=, and a limit, such as gbit<90 or p99>20us"
     )]
     Syntax(String),
-    #[error("`{name}` is no metric of a condition: there are {}", names())]
+    #[error("`{name}` is not a metric of a condition: metrics are {}", names())]
     Metric { name: String },
-    #[error("`{0}` is no time: write a number with ns, us, ms or s, above 0")]
+    #[error("`{0}` is not a time: write a number with ns, us, ms or s, above 0")]
     Time(String),
-    #[error("`{text}` is no limit of {name}: write a number above 0{}", unit_words(.unit))]
+    #[error("`{text}` is not a limit of {name}: write a number above 0{}", unit_words(.unit))]
     Number {
         text: String,
         name: &'static str,
@@ -284,20 +284,20 @@ mod tests {
             ("gbit<", "such as gbit<90"),
             (
                 "speed<90",
-                "`speed` is no metric of a condition: there are gbit, mmsg, p50, p99, p99.9, jain, cpu, ",
+                "`speed` is not a metric of a condition: metrics are gbit, mmsg, p50, p99, p99.9, jain, cpu, ",
             ),
-            ("load<90", "`load` is no metric"),
+            ("load<90", "`load` is not a metric"),
             ("p99>20", "write a number with ns, us, ms or s"),
             ("p99>0us", "above 0"),
             (
                 "gbit<-1",
-                "`-1` is no limit of gbit: write a number above 0, in Gb/s",
+                "`-1` is not a limit of gbit: write a number above 0, in Gb/s",
             ),
             ("gbit<0", "above 0"),
-            ("gbit<>3", "`>3` is no limit"),
+            ("gbit<>3", "`>3` is not a limit"),
             (
                 "jain<nan",
-                "`nan` is no limit of jain: write a number above 0",
+                "`nan` is not a limit of jain: write a number above 0",
             ),
         ] {
             let error = text.parse::<Condition>().unwrap_err().to_string();

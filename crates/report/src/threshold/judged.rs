@@ -227,7 +227,8 @@ fn failure(
         Threshold::GbitPerS(least) => below(least, ""),
         Threshold::OfMedian(share) => {
             let Some(middle) = usual else {
-                let text = "no other flow is like it, to have a median of: ask for Gb or %link";
+                let text =
+                    "no other flow has the same settings, so there is no median: give Gb or %link";
                 return Some(text.to_owned());
             };
             let percent = (share * 1e6).round() / 1e4;
@@ -238,7 +239,7 @@ fn failure(
         }
         Threshold::OfLink(share) => {
             let Some(of_limit) = median(&flow.of_limit) else {
-                let text = "the speed of its link is not known: ask for Gb or %median";
+                let text = "the speed of its link is not known: give Gb or %median";
                 return Some(text.to_owned());
             };
             let link = flow.link_gbit_per_s.map(text).unwrap_or_default();

@@ -50,7 +50,7 @@ pub enum CmError {
     #[error("the connection is not in the state for that")]
     State,
     /// Another listener has the service.
-    #[error("somebody listens there already")]
+    #[error("another program listens there already")]
     Taken,
 }
 

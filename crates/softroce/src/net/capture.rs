@@ -200,7 +200,8 @@ impl Shared {
         let missing = mem::take(&mut self.buffer().missing);
         if missing > 0 && self.on.swap(false, Ordering::Relaxed) {
             self.say(format_args!(
-                "lacks {missing} packets, which came faster than it was written; send less, or write to a faster disk"
+                "lacks {missing} packets, which came faster than the file could be written; send less, or write to a \
+                 faster disk"
             ));
         }
     }

@@ -82,7 +82,8 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
     });
     if addresses.is_empty() {
         complain(format_args!(
-            "cannot listen for rdma_cm at {}: another process had the address before, and gets the requests; end it, or give this one an address of its own (SOFTROCE_ADDRESS=127.0.0.2)",
+            "cannot listen for rdma_cm at {}: another process had the address first, and gets the requests; end it, \
+             or give this one an address of its own (SOFTROCE_ADDRESS=127.0.0.2)",
             local.ip()
         ));
         return Err(libc::EADDRINUSE);

@@ -101,7 +101,7 @@ fn find() -> Result<Vec<Device>, c_int> {
 /// The variable for the only device contains no IP address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the variable {ADDRESS_VARIABLE}: `{text}` is no IP address; give one of this machine, such as 127.0.0.2"
+    "the variable {ADDRESS_VARIABLE}: `{text}` is not an IP address; give one of this machine, such as 127.0.0.2"
 )]
 pub struct AddressError {
     /// Its value.

@@ -70,7 +70,7 @@ impl RejectReason {
         match self.0 {
             1 => "no QP available",
             3 => "no resources",
-            4 => "time-out",
+            4 => "timeout",
             6 | 7 => "unknown communication id",
             8 => "no program listens on that port",
             9 => "transport service not supported",
@@ -179,7 +179,7 @@ impl CmError {
             CmError::Rejected { reason, said, .. } => reject_hint(*reason, said.is_some()).into(),
             CmError::OtherPort { .. } => {
                 "choose the device, port and GID that owns this address with --device, --ib-port and --gid-index \
-                 (`rocebench devices` lists them), or use --connect tcp, which needs no address of the port's own"
+                 (`rocebench devices` lists them), or use --connect tcp, which needs no IP address of the port"
                     .into()
             }
         }
@@ -198,7 +198,7 @@ fn status_text(status: i32) -> String {
 fn call_hint(step: CmStep, errno: Option<i32>) -> &'static str {
     match (step, errno) {
         (CmStep::CreateEventChannel, Some(libc::EACCES | libc::EPERM)) => {
-            "you may not open /dev/infiniband/rdma_cm: `sudo chmod a+rw /dev/infiniband/rdma_cm` or a udev rule for \
+            "you have no permission to open /dev/infiniband/rdma_cm: `sudo chmod a+rw /dev/infiniband/rdma_cm` or a udev rule for \
              your group; --connect tcp does not need it"
         }
         (CmStep::CreateEventChannel, Some(libc::EMFILE | libc::ENFILE)) => {

@@ -17,7 +17,7 @@ pub(super) type Found = Result<(), String>;
 pub(super) fn finite(what: &str, value: f64) -> Found {
     match value.is_finite() {
         true => Ok(()),
-        false => Err(format!("has {what} of {value}, which is no number")),
+        false => Err(format!("has {what} of {value}, which is not a number")),
     }
 }
 
@@ -57,14 +57,14 @@ pub(super) fn follows(
             ));
         }
         (None, _) => return Ok(()),
-        (Some(told), None) => return Err(format!("has {what} of {told} in no time")),
+        (Some(told), None) => return Err(format!("has {what} of {told} in a time of 0 s")),
         (Some(told), Some(expected)) => (told, expected),
     };
     not_negative(what, told)?;
     match (told - expected).abs() <= tolerance * expected.abs() {
         true => Ok(()),
         false => Err(format!(
-            "has {what} of {told:.4}, and its other figures say {expected:.4}"
+            "has {what} of {told:.4}, and its other figures give {expected:.4}"
         )),
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn load(settings: &Settings, moved: &FlowResult) -> Found {
     let samples = |times: &Option<Latency>| times.as_ref().map_or(0, |it| it.count);
     let latencies = samples(&moved.latency_ns);
     if told.recorded_one_in <= 1 {
-        let parts = format!("its load says of {} messages offered", told.offered);
+        let parts = format!("its load has {} offered messages", told.offered);
         equals("latencies", latencies, &parts, told.offered.into())?;
     }
     of_offered("with a latency", latencies, told.offered)?;
@@ -56,7 +56,7 @@ pub(super) fn load(settings: &Settings, moved: &FlowResult) -> Found {
             Err("was overloaded, and no message found a full send queue".to_owned())
         }
         LoadVerdict::NotKept => {
-            Err("did not keep its schedule, and its window says nothing of it".to_owned())
+            Err("did not keep its schedule, and its window does not report that".to_owned())
         }
     }
 }
@@ -226,7 +226,7 @@ mod tests {
             ),
             (
                 |run| load(run).offered += 1,
-                "has 1200000 latencies, and its load says of 1200001",
+                "has 1200000 latencies, and its load has 1200001",
             ),
             (
                 |run| run.flows[0].service_ns = None,
@@ -282,7 +282,7 @@ mod tests {
             ),
             (
                 |run| load(run).verdict = LoadVerdict::NotKept,
-                "its window says nothing of it",
+                "its window does not report that",
             ),
             (
                 |run| {

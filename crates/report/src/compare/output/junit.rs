@@ -103,7 +103,10 @@ fn of_metric(class: &str, metric: &MetricComparison, figures: String) -> TestCas
             &format!("regressed: {figures}"),
         ),
         Verdict::Unclear => {
-            let note = metric.note.as_deref().unwrap_or("the runs do not tell");
+            let note = metric
+                .note
+                .as_deref()
+                .unwrap_or("the runs do not settle it");
             skipped(class, name, &format!("unclear: {note}"))
         }
         Verdict::NoVerdict => skipped(class, name, metric.verdict.name()),

@@ -87,7 +87,7 @@ fn a_load_that_is_kept_is_judged_by_its_latency() {
     assert_eq!(verdict(kept, Metric::CpuSecondsPerGb), Some(Verdict::Equal));
     let table = text(|out| table::write(&comparison, out));
     assert!(
-        table.contains("what an open loop moves while it keeps up is what was offered"),
+        table.contains("while an open loop keeps up, its throughput is the offered one"),
         "{table}"
     );
     let otava = text(|out| otava::write(&comparison, sides.each_ref(), out));
@@ -265,8 +265,7 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
     assert_eq!(figures, None);
     assert_eq!(
         words::missing(&case.missing[0]),
-        "load of p99<20us: not comparable: 0 of 10 base launches and 10 of 10 new launches have no search that came to \
-         an answer"
+        "load of p99<20us: not comparable: 0 of 10 base launches and 10 of 10 new launches have no search with an answer"
     );
     let (_, case, _) = found(|cases| cases[0].searches[0].upper_per_second = Some(1.0));
     assert!(

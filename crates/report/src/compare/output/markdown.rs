@@ -61,7 +61,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
         }
     }
     list(&mut out, &not_comparable, "that are not comparable")?;
-    list(&mut out, &notes, "notes, which the table has")?;
+    list(&mut out, &notes, "notes, which are in the table")?;
     let settled = |verdict| matches!(verdict, Verdict::Equal | Verdict::Unclear);
     let rest = comparison.metrics_with(Verdict::Equal) + comparison.metrics_with(Verdict::Unclear);
     if rest > 0 {

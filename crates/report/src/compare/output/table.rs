@@ -260,7 +260,7 @@ fn not_comparable(out: &mut impl Write, reasons: &[String], ids: &[&str]) -> io:
     }
     if reasons.len() > MOST {
         let more = words::count(reasons.len() - MOST, "more reason");
-        writeln!(out, "  and {more}, which --json tells")?;
+        writeln!(out, "  and {more}, which --json lists")?;
     }
     Ok(())
 }

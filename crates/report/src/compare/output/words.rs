@@ -111,7 +111,7 @@ pub(super) fn reach(comparison: &Comparison) -> Option<String> {
         Some(needed) => format!(
             "{text} For all of them measure about {needed} a side, or ask fewer (--metrics)."
         ),
-        None => format!("{text} No sensible number settles all of them: ask fewer (--metrics)."),
+        None => format!("{text} No practical number settles all of them: ask fewer (--metrics)."),
     })
 }
 
@@ -293,7 +293,8 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     }
     if comparison.cases.iter().any(keeps_up) {
         remarks.push(
-            "note: what an open loop moves while it keeps up is what was offered: it is judged by its latency and CPU time"
+            "note: while an open loop keeps up, its throughput is the offered one: it is judged by its latency and \
+             CPU time"
                 .to_owned(),
         );
     }
@@ -306,8 +307,8 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     );
     if comparison.cases.iter().any(one_launch) {
         remarks.push(
-            "note: the figures are runs of fewer than 3 launches a side. Launches differ by themselves, which may pass for \
-             a change: rather launch the sweep 10 times a side, in turns"
+            "note: with fewer than 3 launches a side each run is one figure. Differences between launches can look \
+             like a change: launch the sweep 10 times a side, in turns"
                 .to_owned(),
         );
     }

@@ -87,7 +87,7 @@ fn a_slow_path_is_told_as_one_and_what_else_it_may_be() {
         "{incast:?}"
     );
     let two = told(&quiet(2).with(Slow::Pair(0, 1, 0.5)).pairs());
-    let words = "node1>node2 is slower than node2>node1: 50 % less (4.705 of 9.410 Gb/s); two flows do not tell";
+    let words = "node1>node2 is slower than node2>node1: 50 % less (4.705 of 9.410 Gb/s); two flows do not show";
     assert!(two[0].starts_with(words), "{two:?}");
 }
 
@@ -144,11 +144,11 @@ fn what_has_no_figure_is_told_first() {
     };
     assert_eq!(
         doubt(|from, to| from == "node1" && to == "node4"),
-        "no figure of node1>node4: each run is doubtful, as is told below"
+        "no figure of node1>node4: each run is doubtful, see below"
     );
     assert_eq!(
         doubt(|from, _| from == "node2"),
-        "node2 has no figure of what it sends: each run of its 3 flows is doubtful, as is told below: look at what \
+        "node2 has no figure of what it sends: each run of its 3 flows is doubtful, see below: look at what \
          else runs on node2"
     );
     let mut file = quiet(4).pairs();

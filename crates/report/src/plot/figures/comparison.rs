@@ -107,7 +107,8 @@ fn figure(ratios: &Ratios, of: &str, said: &[String]) -> Figure {
         many => format!(" on {many} devices"),
     };
     let subtitle = format!(
-        "{} cases{on}. Medians over complete runs with 95 % intervals, no unit; {better} is better; within the band of ±{:.0} % it does not matter; worst first",
+        "{} cases{on}. Medians over complete runs with 95 % intervals, no unit; {better} is better; differences \
+         within the band of ±{:.0} % do not matter; worst first",
         ratios.rows.len(),
         ratios.margin * 100.0
     );
@@ -214,7 +215,7 @@ fn draw(sheet: &mut Sheet, ratios: &Ratios) {
         y += places.height_px();
     }
     if some_beyond {
-        sheet.note("An interval whose end has no stop goes on beyond the scale.");
+        sheet.note("An interval without an end mark goes on beyond the scale.");
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
         let older = keep_newest(&mut placed, &key);
         if older > 0 {
             notes.push(format!(
-                "Each case is drawn of its newest {MOST_REVISIONS} revisions; {older} older {} in the trend.",
+                "Each case is drawn with its newest {MOST_REVISIONS} revisions; {older} older {} in the trend.",
                 if older == 1 { "one is" } else { "ones are" }
             ));
         }

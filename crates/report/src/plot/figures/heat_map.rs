@@ -70,7 +70,7 @@ fn figure(all: Vec<Grid>) -> Option<Figure> {
     }
     let figure = Figure {
         id: "heat-map".to_owned(),
-        title: "What more QPs bring at each size (%)".to_owned(),
+        title: "Effect of more QPs at each size (%)".to_owned(),
         subtitle,
         description: describe(&grids, &headings),
         tables: vec![table],

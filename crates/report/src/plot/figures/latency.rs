@@ -134,10 +134,10 @@ fn since(groups: &Groups<'_>) -> &'static str {
     let open = groups.samples().any(|sample| !sample.is_closed_loop());
     match (closed, open) {
         (true, true) => {
-            "To completion seen: with a load, from the time at which a message was planned; in a closed loop, from its \
-             post, so that what would have waited meanwhile is in no sample."
+            "Latency ends when the completion is seen. With a load it begins at the message’s planned time, in a \
+             closed loop at its post, so messages that would have waited meanwhile have no sample."
         }
-        (false, true) => "From the time at which a message was planned to its completion seen.",
+        (false, true) => "From the planned time of a message to its completion seen.",
         (_, false) => "From post to completion seen.",
     }
 }

@@ -230,7 +230,7 @@ impl Loads<'_> {
             ));
         }
         if self.lines.iter().any(|line| line.closed.is_some()) {
-            let label = "closed loop says (p99.9, p99, p50)";
+            let label = "closed loop (p99.9, p99, p50)";
             keys.push(key(of_closed(plain), KeyMark::Marker, label));
         }
         if self.has(LoadVerdict::Overloaded) {
@@ -262,14 +262,14 @@ impl Loads<'_> {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
-            "Latency is from the time at which a message was planned to its completion seen, whether the system had room \
-             for it then or not; medians of the runs, whiskers the smallest and largest p99."
+            "Latency is from the planned time of a message to its completion seen, also if its send queue had no \
+             room then; medians of the runs, whiskers the smallest and largest p99."
                 .to_owned(),
         ];
         if self.lines.iter().any(|line| line.closed.is_some()) {
             notes.push(
-                "A closed loop posts the next message when one completes, and counts from there: what would have come \
-                 meanwhile is in no sample."
+                "A closed loop posts the next message when one completes, and counts from the post: messages that \
+                 would have come meanwhile have no sample."
                     .to_owned(),
             );
         }
@@ -281,14 +281,14 @@ impl Loads<'_> {
         }
         if self.has(LoadVerdict::NotKept) {
             notes.push(
-                "Schedule not kept: messages were posted later than planned, and their latency is not of that load; use \
-                 more workers, cores of their own, or lower rates."
+                "Schedule not kept: messages were posted later than planned, and their latency is not that of the \
+                 load; use more workers, cores of their own, or lower rates."
                     .to_owned(),
             );
         }
         if self.has(LoadVerdict::Overloaded) {
             notes.push(
-                "Overloaded: less than 99 % of what was offered was achieved, and latency grows as long as a run lasts."
+                "Overloaded: less than 99 % of the offered load was achieved, and latency grows as long as a run lasts."
                     .to_owned(),
             );
         }
@@ -320,7 +320,7 @@ impl Loads<'_> {
                 && let Some(p99) = closed.latency_ns[1]
             {
                 text.push_str(&format!(
-                    "; the closed loop says {} at {}",
+                    "; the closed loop has {} at {}",
                     number::time(p99.median),
                     self.unit.per_second(closed.achieved.median)
                 ));

@@ -165,8 +165,9 @@ fn figure(over: &Over, groups: &Groups<'_>) -> Option<Figure> {
             chart.draw(sheet, place, over);
         }
         sheet.note(&format!(
-            "A line goes from one number to the next ({}): to the right while more in flight brings more throughput, \
-             and straight up where it only waits. Latency is from post to completion seen. Medians of the runs.",
+            "A line goes from one number to the next ({}): to the right while more messages in flight bring more \
+             throughput, and straight up where they only wait. Latency is from post to completion seen. Medians of \
+             the runs.",
             over.short
         ));
         if !all_begin_at_0 {

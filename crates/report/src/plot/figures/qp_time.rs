@@ -189,11 +189,12 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
             draw(sheet, run);
         }
         sheet.note(
-            "Messages whose completions were seen at the node that posts them. 100 % is the mean of all QPs over the whole \
-             run: a column apart is a time in which all were slow, a row apart a QP that got less or more than the others.",
+            "Messages whose completions were seen at the node that posts them. 100 % is the mean of all QPs over the \
+             whole run. If a column differs, all QPs were slow at that time; if a row differs, its QP got less or \
+             more than the others.",
         );
         if has_weights {
-            sheet.note("With --qp-weights the share of a QP is the one that they ask for.");
+            sheet.note("With --qp-weights the share of a QP is the requested one.");
         }
         if has_counted {
             sheet.note("A row ends with the last interval that the QP filled.");

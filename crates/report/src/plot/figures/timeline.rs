@@ -224,7 +224,7 @@ fn keys(joined: bool) -> Vec<Key> {
         Key {
             look: Look::of_rule(1),
             mark: KeyMark::Line,
-            label: "p1: 1 % of the intervals are at most so fast".to_owned(),
+            label: "p1: 1 % of the intervals are at most this fast".to_owned(),
         },
         Key {
             look: slowest_look(),

@@ -33,7 +33,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
             is_log: false,
             value: &|sample| Spread::of_metric(sample, Metric::MmsgPerS),
         }],
-        note: "Workers that bring less than their number times the rate of one wait for each other, for the device or for \
+        note: "If N workers move less than N times the rate of one, they wait for each other, for the device or for \
                the link. Charts of figures far apart have scales of their own.",
     };
     kind.figure(&groups).into_iter().collect()

@@ -16,7 +16,7 @@ pub const FORWARD: &str = "forward";
 /// The flow from server to client of a bidirectional case.
 pub const REVERSE: &str = "reverse";
 
-/// The settings of a case, as all nodes applied them, which are fields of it, and its flows.
+/// The settings of a case, as all nodes applied them, and its flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseConfig {
     /// Every setting.
@@ -37,7 +37,7 @@ pub struct FlowConfig {
     pub to: String,
     /// Verbs name of the device at `from`; `null` when none was opened.
     pub from_device: Option<String>,
-    /// Verbs name of the device at `to`; `null` when that node did not tell it.
+    /// Verbs name of the device at `to`; `null` when that node did not report it.
     pub to_device: Option<String>,
     /// Path MTU in use, in bytes; `null` when no connection was made.
     pub path_mtu: Option<u32>,

@@ -26,7 +26,7 @@ pub struct Latency {
     pub p99_99: Option<u64>,
     /// Largest.
     pub max: u64,
-    /// Samples above what the histogram holds, counted in it at its upper end.
+    /// Samples above the histogram's range, counted in it at its upper end.
     pub overflows: u64,
     /// The whole distribution: `HdrHistogram` V2, deflated, in base64; `null` where it was left out.
     pub histogram: Option<String>,
@@ -36,17 +36,17 @@ pub struct Latency {
 /// sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bandwidth {
-    /// Length of an interval that was aimed at: over longer ones throughput scatters less.
+    /// Intended length of an interval: over longer ones throughput scatters less.
     pub interval_seconds: f64,
     /// Intervals.
     pub count: u64,
     /// The slowest.
     pub min: f64,
-    /// 1 % of the intervals were at most so fast; `null` of fewer than 100.
+    /// 1 % of the intervals were at most this fast; `null` of fewer than 100.
     pub p1: Option<f64>,
     /// Median.
     pub p50: f64,
-    /// 99 % of the intervals were at most so fast; `null` of fewer than 100.
+    /// 99 % of the intervals were at most this fast; `null` of fewer than 100.
     pub p99: Option<f64>,
     /// The fastest.
     pub max: f64,

@@ -24,7 +24,7 @@ pub struct ResultFile {
     pub started_at: String,
     /// The program's arguments, its own name first. Secrets are left out.
     pub command_line: Vec<String>,
-    /// The nodes, that which ran the sweep first; two of one process have an entry each.
+    /// The nodes, first the one that ran the sweep; two nodes of one process have an entry each.
     pub nodes: Vec<Node>,
     /// The sweep's cases, in the order in which they ran.
     pub cases: Vec<CaseResult>,
@@ -56,7 +56,7 @@ pub struct Node {
     /// Its machine.
     #[serde(flatten)]
     pub host: Host,
-    /// The RDMA devices that it used; empty when it did not tell.
+    /// The RDMA devices that it used; empty when it did not report them.
     pub devices: Vec<Device>,
 }
 

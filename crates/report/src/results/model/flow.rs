@@ -20,7 +20,7 @@ pub struct FlowResult {
     pub to: String,
     /// The time that was measured, at the node `from`.
     pub window: Window,
-    /// All QPs together, at the node `from`: over UC and UD this is of what was sent.
+    /// All QPs together, at the node `from`: over UC and UD the sent messages.
     pub totals: Totals,
     /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; in an open loop, from the
     /// planned time to completion seen. With `timestamps` `device` it ends at the device's stamp of the completion. `null`
@@ -37,7 +37,7 @@ pub struct FlowResult {
     /// Compare-swap: exchanges of `totals.messages` that were made; the others found another QP's value. `null` for other
     /// operations.
     pub swaps_made: Option<u64>,
-    /// Open loop: what was offered, and what became of it; `null` of a closed loop.
+    /// Open loop: the offered load and its outcome; `null` of a closed loop.
     pub load: Option<Load>,
     /// Throughput over the intervals of `timeline`; `null` where there is none.
     pub bandwidth_gbit_per_s: Option<Bandwidth>,
@@ -137,7 +137,7 @@ pub struct Totals {
     pub errors: u64,
 }
 
-/// How evenly QPs shared what was moved.
+/// Fairness of the QPs' shares of the traffic.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fairness {
     /// Jain's index: 1 is even, 1/n is one QP alone.
@@ -181,8 +181,8 @@ pub struct QpResult {
     pub lateness_ns: Option<Latency>,
     /// Compare-swap: exchanges of `messages` that were made; the others found another value. `null` for other operations.
     pub swaps_made: Option<u64>,
-    /// Over UC and UD: messages of this QP that did not come, in the whole run; `null` where `delivery` is, and where a UD
-    /// QP sends to all QPs, since a receive does not tell which QP sent it.
+    /// Over UC and UD: messages of this QP that did not come, in the whole run; `null` where `delivery` is, and where a
+    /// UD QP sends to all QPs, since a receive does not show which QP sent it.
     pub lost: Option<u64>,
 }
 
@@ -212,7 +212,7 @@ impl Received {
 /// What became of messages that may be lost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delivery {
-    /// Messages sent in the whole run, those of the warm-up among them.
+    /// Messages sent in the whole run, also in the warm-up.
     pub sent: u64,
     /// Messages received in the whole run.
     pub received: u64,
@@ -287,8 +287,8 @@ pub struct ReceiveQueues {
     /// Their work requests, prebuilt and in the device's queues, in bytes: counted before the run, and of a device whose
     /// driver is in the kernel estimated.
     pub queue_bytes: u64,
-    /// How often fewer receives than a quarter were left, as the device told (`IBV_EVENT_SRQ_LIMIT_REACHED`), at most once in
-    /// 10 ms, over the whole run; `null` without an SRQ.
+    /// How often fewer receives than a quarter were left, as the device reported (`IBV_EVENT_SRQ_LIMIT_REACHED`), at
+    /// most once in 10 ms, over the whole run; `null` without an SRQ.
     pub limit_events: Option<u64>,
 }
 

@@ -33,7 +33,7 @@ pub struct Device {
     pub library: String,
     /// True for a device without hardware, such as Soft-RoCE or the embedded one.
     pub software: bool,
-    /// What went wrong with packets on purpose at its node (`--faults`, with its seed); `null` for nothing.
+    /// Faults of packets at its node (`--faults`, with the seed); `null` without.
     pub faults: Option<String>,
     /// Kernel driver, or `softroce` for the embedded device.
     pub driver: Option<String>,
@@ -67,7 +67,7 @@ pub struct Device {
     pub gid_type: Option<String>,
     /// Local identifier; `null` on Ethernet.
     pub lid: Option<u32>,
-    /// NUMA node that the device hangs on.
+    /// NUMA node of the device.
     pub numa_node: Option<u32>,
     /// PCI address.
     pub pci_address: Option<String>,

@@ -7,10 +7,9 @@ use settings::names;
 /// The load of a flow whose messages have planned times (`--rate`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Load {
-    /// Messages a second that were asked for.
+    /// Requested messages a second.
     pub asked_per_second: f64,
-    /// Messages a second that the closed loop moved with the same settings; `null` where the rate was not asked for as
-    /// a share of it.
+    /// Messages a second that the closed loop moved with the same settings; `null` where the rate is not a share of it.
     pub maximum_per_second: Option<f64>,
     /// Messages whose planned time is in the window.
     pub offered: u64,
@@ -18,8 +17,8 @@ pub struct Load {
     pub offered_per_second: f64,
     /// Messages that completed in the window, a second.
     pub achieved_per_second: f64,
-    /// Messages of `offered` that had not been posted 1 s after the window. The time that they had waited by then is in
-    /// `latency_ns`, and in no other histogram.
+    /// Messages of `offered` that had not been posted 1 s after the window. Their wait until then is in `latency_ns`,
+    /// and in no other histogram.
     pub never_sent: u64,
     /// Messages of `offered` that found the send queue of their QP full, or others waiting for it. Their wait is
     /// part of their latency.
@@ -58,11 +57,11 @@ impl Load {
     }
 }
 
-/// A test of the gaps between posts for the distribution that was asked for: Anderson and Darling's, against
+/// A test of the gaps between posts for the requested distribution: Anderson and Darling's, against
 /// the gamma distribution of the sum of so many exponential gaps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gaps {
-    /// Messages from the first post of a gap to the last; more than 1 where single gaps are too short to be told.
+    /// Messages from the first post of a gap to the last; more than 1 where single gaps are too short to be measured.
     pub messages_of_gap: u64,
     /// Gaps that were tested.
     pub samples: u64,
@@ -71,16 +70,17 @@ pub struct Gaps {
 }
 
 names! {
-    /// What became of a schedule.
+    /// Outcome of a schedule.
     #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     LoadVerdict {
         /// Messages were posted when they were planned, as far as the send queues had room.
         #[default]
         Kept = "kept",
-        /// So they were; the flow achieved less than 99 % of what was offered, since the send queues were full.
+        /// Messages were posted so too, but the flow achieved less than 99 % of the offered load, since send queues
+        /// were full.
         Overloaded = "overloaded",
-        /// The workers did not post in time: the figures are not those of the load that was asked for.
+        /// The workers did not post in time: the figures are not those of the requested load.
         NotKept = "schedule not kept",
     }
 }

@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 pub struct NodeResult {
     /// Name of the node, as in the file's `nodes`.
     pub name: String,
-    /// How far its clock was from the coordinator's when its windows opened; `null` where they did not, or it was not
-    /// asked.
+    /// How far its clock was from the coordinator's when its windows opened; `null` where they did not open, or the
+    /// clock was not read.
     pub clock: Option<NodeClock>,
     /// Each worker thread, which serves all flows of the node; empty where nothing but the device works.
     pub workers: Vec<WorkerResult>,
     /// What its device's counters grew by over its window; `null` where they were not read, also of a device that
-    /// another node told of. A counter is `null` whose growth is not known: it is at its largest value, was cleared, or
-    /// was not there all the time.
+    /// another node reported. A counter is `null` whose growth is not known: it is at its largest value, was cleared,
+    /// or was not there all the time.
     pub counters: Option<BTreeMap<String, Option<u64>>>,
 }
 
@@ -61,7 +61,7 @@ pub struct WorkerResult {
     pub window_seconds: Option<f64>,
     /// Messages of its node's flows whose completions it saw; at a node that posts no flow, those that it received.
     pub messages: u64,
-    /// CPU time that it used; `null` where the system does not tell.
+    /// CPU time that it used; `null` where the system does not report it.
     pub cpu_seconds: Option<f64>,
     /// Polls of a CQ.
     pub polls: u64,

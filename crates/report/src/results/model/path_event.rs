@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::names;
 
-/// Something that packets met on their way, as a device counted it over the window. Its counters are of the whole port,
-/// so traffic of others is in them.
+/// An event on the path of packets, as a device counted it over the window. Its counters are of the whole port, so
+/// traffic of others is in them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathEvent {
     /// The node whose device counted.
@@ -25,7 +25,7 @@ names! {
     PathEventKind {
         /// A receiver missed a packet before one that came: loss or reordering.
         SequenceGap = "sequence gap",
-        /// A sender was told of a gap, or saw that an answer was missing.
+        /// A sender received a NAK for a gap, or saw that an answer was missing.
         SequenceNak = "sequence NAK",
         /// A sender waited in vain for an ACK.
         AckTimeout = "ACK timeout",
@@ -37,7 +37,7 @@ names! {
         ReceiverNotReady = "receiver not ready",
         /// A packet came damaged.
         BadPacket = "bad packet",
-        /// The device threw packets away.
+        /// The device dropped packets.
         Dropped = "dropped",
         /// A switch marked packets for ECN, or an end sent or heeded a congestion notification.
         Congestion = "congestion",
@@ -50,7 +50,7 @@ impl PathEventKind {
         match self {
             PathEventKind::SequenceGap => "gaps seen by the receiver",
             PathEventKind::SequenceNak => "NAKs for a gap",
-            PathEventKind::AckTimeout => "ACK time-outs",
+            PathEventKind::AckTimeout => "ACK timeouts",
             PathEventKind::Resent => "sent again",
             PathEventKind::GaveUp => "gave up after the last retry",
             PathEventKind::ReceiverNotReady => "receiver not ready",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct PerftestComparison {
     /// Program, such as `ib_send_bw`.
     pub program: String,
-    /// Its version, such as `6.06`; `null` when it did not tell.
+    /// Its version, such as `6.06`; `null` when it did not report it.
     pub version: Option<String>,
     /// Arguments of its client, without the address and port at which its ends meet.
     pub arguments: Vec<String>,
@@ -48,6 +48,6 @@ pub struct PerftestPair {
     pub perftest: Option<f64>,
     /// Why the pair does not count.
     pub failure: Option<String>,
-    /// What the failing perftest printed, both ends, its end where it was long.
+    /// The failing perftest's output at both ends; of long output, the end.
     pub output: Option<String>,
 }

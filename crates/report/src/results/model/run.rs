@@ -15,7 +15,7 @@ pub struct Run {
     pub run: u32,
     /// When the run began, RFC 3339 in UTC.
     pub started_at: String,
-    /// The window ended as it was asked to, and nothing failed.
+    /// The window ended as requested, and nothing failed.
     pub complete: bool,
     /// The user stopped the run.
     pub interrupted: bool,
@@ -28,7 +28,7 @@ pub struct Run {
     pub flows: Vec<FlowResult>,
     /// Each node's part.
     pub nodes: Vec<NodeResult>,
-    /// What the nodes' counters say of the path, where their driver is known; empty when nothing happened.
+    /// Events on the path by the nodes' counters, for known drivers; empty when nothing happened.
     pub path_events: Vec<PathEvent>,
     /// `connect`: how fast QPs were set up; its flows are then the traffic meanwhile. `null` of other
     /// operations.

@@ -7,7 +7,7 @@ use settings::names;
 /// The search for a load, over runs of one case at rates that it chose (`--slo`, `--knee`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadSearch {
-    /// What was searched for, as it was asked: `p99<20us`, or `knee 3`.
+    /// The requested limit: `p99<20us`, or `knee 3`.
     pub asked: String,
     /// The limits of latency that a load keeps or breaks.
     pub limits: Vec<LatencyLimit>,
@@ -22,7 +22,7 @@ pub struct LoadSearch {
     pub upper_per_second: Option<f64>,
     /// How it ended.
     pub end: SearchEnd,
-    /// What else there is to say of its end, and what to do about it.
+    /// Details of its end, and the remedy.
     pub note: Option<String>,
     /// Length of a trial's window; of the first ones, which only steer, it may be less.
     pub trial_seconds: f64,
@@ -42,13 +42,13 @@ pub struct LatencyLimit {
 /// A run at one load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
-    /// Messages a second that were asked for.
+    /// Requested messages a second.
     pub asked_per_second: f64,
     /// Messages that completed in the window, a second.
     pub achieved_per_second: f64,
-    /// Length of its window that was asked for. A trial that is shorter than others of its search only steers.
+    /// Requested length of its window. A trial that is shorter than others of its search only steers.
     pub seconds: f64,
-    /// What it says of its load.
+    /// Its verdict on its load.
     pub outcome: TrialOutcome,
     /// The share of messages above a limit, over the share that the limit allows; of several limits the largest. Not
     /// above 1 where it kept the limits; `null` where it says nothing.
@@ -85,14 +85,14 @@ names! {
     #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     SearchEnd {
-        /// Its bounds are as close as they can be told apart.
+        /// Its bounds are as close as trials can bring them.
         #[default]
         Found = "found",
         /// No load keeps the limits.
         NoneKeeps = "no load keeps it",
         /// All loads up to the closed loop's maximum keep them.
         AllKeep = "all loads keep it",
-        /// The harness did not keep its schedule from the upper bound on: the limit may be higher.
+        /// rocebench did not keep its schedule from the upper bound on: the limit may be higher.
         ScheduleNotKept = "schedule not kept",
         /// Trials scattered so much that as many as there may be did not settle it; the bounds are those so far.
         TrialsSpent = "trials spent",

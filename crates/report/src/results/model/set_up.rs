@@ -20,7 +20,7 @@ pub struct Connect {
     pub setup_ns: Option<Latency>,
     /// Times of each step, at the end that ran the sweep.
     pub steps: Vec<ConnectStep>,
-    /// Times of each step at the other end; empty where it did not come to tell.
+    /// Times of each step at the other end; empty where it did not report them.
     pub peer_steps: Vec<ConnectStep>,
     /// Throughput of the traffic right before the first round; `null` without traffic or warm-up.
     pub traffic_alone_gbit_per_s: Option<f64>,

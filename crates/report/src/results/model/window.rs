@@ -9,7 +9,7 @@ use settings::names;
 /// is the total.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
-    /// Length of an interval that was aimed at.
+    /// Intended length of an interval.
     pub interval_seconds: f64,
     /// End of each interval, from the start of the window.
     #[serde(serialize_with = "crate::results::compact::in_one_line")]
@@ -25,7 +25,7 @@ pub struct Timeline {
 /// its `messages` in `qps`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QpTimeline {
-    /// Length of an interval that was aimed at: 10 ms, or a multiple of it.
+    /// Intended length of an interval: 10 ms, or a multiple of it.
     pub interval_seconds: f64,
     /// End of each interval, from the start of the window.
     #[serde(serialize_with = "crate::results::compact::in_one_line")]
@@ -53,7 +53,7 @@ pub struct Window {
     pub warmup_seconds: f64,
     /// With `--warmup auto`: throughput was steady before the cap; `null` for a fixed warm-up.
     pub warmup_steady: Option<bool>,
-    /// What makes the figures of this window doubtful; empty for a window that is as it should be.
+    /// Reasons to doubt the figures of this window; empty if there are none.
     pub doubts: Vec<Doubt>,
 }
 
@@ -71,7 +71,7 @@ names! {
     #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     DoubtKind {
-        /// The window was 2 % or more longer or shorter than asked for.
+        /// The window was 2 % or more longer or shorter than requested.
         WindowLength = "window length",
         /// A worker did not look at its CQs over the start or the end of the window.
         EdgeMissed = "edge missed",

@@ -102,7 +102,7 @@ fn not_kept(result: &ResultFile) -> Vec<String> {
     };
     vec![
         format!(
-            "{count} {} schedule, and {} of the load asked for; `compare` leaves {} out:",
+            "{count} {} schedule, and {} of the requested load; `compare` leaves {} out:",
             if count == 1 {
                 "run did not keep its"
             } else {
@@ -141,8 +141,8 @@ fn doubtful(result: &ResultFile) -> Option<String> {
     let count = runs.filter(|run| run.flows.iter().any(spoils)).count();
     (count > 0).then(|| {
         format!(
-            "{count} {} a worker that missed an edge of the window, or measured less or more than asked: \
-             do not trust the rate, `compare` leaves it out; measure longer (-D), or use fewer workers than cores",
+            "{count} {} a worker that missed an edge of the window, or measured less or more than requested: do not \
+             trust the rate, `compare` leaves it out; measure longer (-D), or use fewer workers than cores",
             if count == 1 { "run has" } else { "runs have" },
         )
     })

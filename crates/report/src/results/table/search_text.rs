@@ -64,12 +64,12 @@ fn found(search: &LoadSearch) -> String {
             format!("every load keeps it, up to the closed loop's maximum of {maximum}")
         }
         (SearchEnd::NoneKeeps, (_, Some(upper))) => format!(
-            "no load keeps it: {} breaks it, {}; allow more, or make the system faster",
+            "no load keeps it: {} breaks it, {}; raise the limit, or make the system faster",
             rate_text(upper),
             share(upper, search)
         ),
         (SearchEnd::NoneKeeps, (_, None)) => {
-            "no load keeps it; allow more, or make the system faster".to_owned()
+            "no load keeps it; raise the limit, or make the system faster".to_owned()
         }
         (SearchEnd::TooFewMessages, _) => format!(
             "not known: {}",

@@ -116,7 +116,8 @@ fn what_cannot_be_judged_has_not_passed() {
     let alone = quiet(2).incast(&[1]);
     let text = sentence(&alone, "1%median").unwrap();
     assert!(
-        text.starts_with("1 of 1 flow fails: ") && text.contains("no other flow is like it"),
+        text.starts_with("1 of 1 flow fails: ")
+            && text.contains("no other flow has the same settings"),
         "{text}"
     );
     let mut empty = quiet(2).incast(&[1]);

@@ -67,7 +67,7 @@ impl Steps {
     pub(super) fn legend(&self, sheet: &mut Sheet, is_hatched: bool) {
         let told = Told::of(self.quantity, self.median);
         sheet.note(&format!(
-            "Share of the median, {}: what is worse is orange, what is better is blue",
+            "Share of the median, {}: worse is orange, better is blue",
             told.with_unit(self.median)
         ));
         let rows = if is_hatched { 2.0 } else { 1.0 };
