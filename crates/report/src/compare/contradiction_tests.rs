@@ -432,7 +432,7 @@ fn what_cannot_be_is_named() {
         ),
         (
             |run| connect(run).connections_per_second = Some(500.0),
-            "say 50.0000",
+            "give 50.0000",
         ),
         (|run| connect(run).seconds = f64::NAN, "not a number"),
         (
