@@ -540,3 +540,26 @@ fn troubleshooting_leads_to_its_own_sections() {
         .collect();
     assert_eq!(links, sections);
 }
+
+/// Renderers without style sheets draw a picture that was drawn by attributes; its style sheet is for dark screens alone.
+#[test]
+fn pictures_that_are_kept_need_no_style_sheet() {
+    let mut count = 0;
+    for folder in ["docs", "plots/baseline"] {
+        let folder = format!("{}/{folder}", env!("CARGO_MANIFEST_DIR"));
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|it| it != "svg") {
+                continue;
+            }
+            let picture = std::fs::read_to_string(&path).unwrap();
+            let styles = picture.split("<style>").skip(1);
+            for style in styles.map(str::trim_start) {
+                assert!(style.starts_with("@media"), "{}", path.display());
+            }
+            assert!(picture.contains(" fill=\"#"), "{}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 5, "{count} pictures");
+}

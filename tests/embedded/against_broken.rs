@@ -91,7 +91,7 @@ fn a_server_that_crashes_or_does_not_listen() {
         .env("PATH", &fake.path())
         .run()
         .exits(1)
-        .says(&["it said: no such device"]);
+        .says(&["its output: no such device"]);
         let pair = &ended.cases()[0]["perftest"]["pairs"][0];
         let failure = text(pair, "failure");
         assert_eq!(failure, format!("ib_write_bw's server: {says}"));

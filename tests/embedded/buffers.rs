@@ -181,7 +181,7 @@ fn what_does_not_fit_is_one_sentence_with_what_would() {
         ),
         (
             "--op fetch-add --offset 4",
-            &["--offset", "8 bytes at a multiple of 8, and 4 is none"],
+            &["--offset", "8 bytes at a multiple of 8, and 4 is not one"],
         ),
         (
             "--op send --sges 17",

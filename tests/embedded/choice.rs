@@ -40,7 +40,7 @@ fn results_are_marked() {
         .run()
         .exits(0)
         .says(&[
-            "soft0 is the embedded software device: figures show",
+            "soft0 is the embedded software device: figures are those",
             "no figure here is a network adapter's",
         ])
         .all_whole(1);

@@ -202,7 +202,7 @@ fn an_address_that_is_none_is_bad_input_everywhere() {
             .env("SOFTROCE_ADDRESS", "x")
             .run()
             .exits(2)
-            .says(&["the variable SOFTROCE_ADDRESS: `x` is no IP address"]);
+            .says(&["the variable SOFTROCE_ADDRESS: `x` is not an IP address"]);
     }
 }
 
