@@ -33,10 +33,11 @@ const SIDES: [&str; 2] = ["base", "new"];
 impl Setting {
     /// All of which figures speak; [`Setting::Sitting`] is an axis only.
     pub(super) fn all() -> Vec<Setting> {
+        // The path's MTU stands for the requested one: it is also known where none was requested.
         let rows = ROWS
             .iter()
             .enumerate()
-            .filter(|(_, row)| !row.title.is_empty() || !row.may_differ);
+            .filter(|(_, row)| (!row.title.is_empty() || !row.may_differ) && row.flag != "mtu");
         let rows = rows.map(|(number, _)| Setting::Row(number));
         [
             Setting::Machine,
