@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use crate::plan::{ConfigError, PlanError};
 use crate::protocol::failure::RunFailure;
 
+use super::terminal::fit_for_stderr;
 use super::token::TokenError;
 
 /// Whose fault it was, as the exit code tells scripts.
@@ -113,10 +114,10 @@ impl Failure {
     }
 }
 
-/// Writes a line to stderr; when that is closed, nobody wants it.
+/// Writes a line to stderr, or several on a narrow terminal; when that is closed, nobody wants it.
 pub(super) fn say(text: &str) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", fit_for_stderr(text));
 }
 
 /// `error: source: source of that`, without a source that its error's text already ends with.

@@ -25,7 +25,7 @@ use super::format::Format;
 use super::live;
 use super::progress::{Place, Progress};
 use super::run::{RunPlan, Sink};
-use super::terminal::screen;
+use super::terminal::{fit_for_stderr, screen};
 use super::time_left::{TimeLeft, measures};
 
 /// A document that is written at the end.
@@ -325,7 +325,7 @@ impl Observer for Output {
             return;
         }
         let text = format!("rocebench: note: {text}");
-        self.progress.line(&text);
+        self.progress.line(&fit_for_stderr(&text));
     }
 }
 

@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-use report::text::Screen;
+use report::text::{Screen, wrapped};
 
 /// The width of a terminal that does not tell it.
 const USUAL_COLUMNS: usize = 80;
@@ -28,6 +28,17 @@ pub(super) fn screen(stream: &(impl AsFd + IsTerminal)) -> Screen {
         columns,
         is_coloured: stream.is_terminal() && takes_colours(),
     }
+}
+
+/// The text in lines that fit the terminal behind stderr; as it is where there is none.
+pub(super) fn fit_for_stderr(text: &str) -> String {
+    let stderr = std::io::stderr();
+    if !stderr.is_terminal() {
+        return text.to_owned();
+    }
+    let columns = screen(&stderr).columns.saturating_add(1);
+    let lines = text.lines().flat_map(|line| wrapped(line, columns));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Whether nobody refuses colours (<https://no-color.org>).

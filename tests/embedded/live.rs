@@ -58,6 +58,13 @@ fn the_p99_of_each_second_is_among_the_percentiles_of_the_run() {
         // Behind the bar of six columns between blanks, and the word.
         assert!(shown.chars().count() < 80 - 16, "{line}");
     }
+    // Notes are broken between words.
+    ended.shows(&["rocebench: note: soft0 is the embedded software device"]);
+    let (note, _) = ended.stdout.split_once("adapter").unwrap();
+    assert!(
+        note.lines().all(|line| line.chars().count() <= 80),
+        "{note}"
+    );
     let latency = &ended.cases()[0]["runs"][0]["flows"][0]["latency_ns"];
     let [least, most] = ["p50", "max"].map(|name| latency[name].as_f64().unwrap());
     for p99 in p99s {
