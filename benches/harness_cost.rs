@@ -6,19 +6,16 @@
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
-#[path = "support/null_node.rs"]
-mod null_node;
-
 use std::hint::black_box;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use null_node::{Outcome, capacity, qp_contexts, specs, wait_until};
 use rocebench::datapath::{Geometry, Phase, Shared, WorkerPool};
 use rocebench::machine::cpu;
 use rocebench::metrics::clock::Clock;
 use rocebench::metrics::histogram;
+use testing::null_node::{Outcome, capacity, qp_contexts, specs, wait_until};
 
 use rocebench::plan::Case;
 use settings::{CqMode, Op, Settings, Stop, Warmup};
@@ -54,7 +51,7 @@ fn main() -> Outcome<()> {
         .map(String::as_str)
         .filter(|word| !word.starts_with("--"))
         .collect();
-    let port = null_node::port()?;
+    let port = testing::null_node::port()?;
     let clock = Clock::new();
     let cores = cpu::allowed_cores()?;
     let mut cells: Vec<Cell> = cases(quick, cores.len())

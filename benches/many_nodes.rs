@@ -7,9 +7,6 @@
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
-#[path = "../crates/verbs/tests/support/null_library.rs"]
-mod null_library;
-
 use std::error::Error;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -105,7 +102,7 @@ fn measure(pattern: &str, nodes: u32, cases: usize) -> Result<(), Box<dyn Error>
         ends: Ends {
             target: Target::Local,
             resources: NodeOptions {
-                library: null_library::null_library(),
+                library: testing::null_library::null_library(),
                 ..NodeOptions::system(request, None)
             },
             token: None,

@@ -7,14 +7,10 @@
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
-#[path = "support/null_node.rs"]
-mod null_node;
-
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use null_node::{Outcome, qp_contexts, specs, wait_until};
 use rocebench::datapath::{Phase, Shared, WindowEdges, WorkerPool};
 use rocebench::machine::cpu;
 use rocebench::metrics::clock::Clock;
@@ -22,6 +18,7 @@ use rocebench::metrics::histogram::{Digits, Recorder};
 use rocebench::node::open_loop::tolerated_ns;
 use rocebench::plan::Case;
 use settings::{Op, Rate, Settings, Stop};
+use testing::null_node::{Outcome, qp_contexts, specs, wait_until};
 use verbs::Port;
 
 const WARMUP: Duration = Duration::from_millis(20);
@@ -55,7 +52,7 @@ fn main() -> Outcome<()> {
         .skip(1)
         .filter(|word| !word.starts_with("--"))
         .collect();
-    let port = null_node::port()?;
+    let port = testing::null_node::port()?;
     let clock = Clock::new();
     let cores = cpu::allowed_cores()?;
     let paused = share_of_pauses(&clock, &cores)?;

@@ -3,20 +3,15 @@
 
 #![allow(clippy::print_stdout)] // printing is what it is for
 
-#[path = "../crates/report/src/results/sample/mesh.rs"]
-mod mesh;
-#[path = "../tests/support/synthetic_results.rs"]
-mod synthetic_results;
-
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use mesh::{Mesh, Slow};
 use report::results::json;
 use report::results::model::ResultFile;
-use synthetic_results::Synthetic;
+use report::results::sample_mesh::{Mesh, Slow};
+use testing::synthetic_results::Synthetic;
 
 /// 3 operations × 3 layouts × 8 sizes × 7 numbers of QPs × 2 of workers.
 const CASES_PER_FILE: usize = 1008;

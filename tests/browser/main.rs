@@ -3,20 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chromium;
-#[path = "../../crates/report/src/results/sample/mesh.rs"]
-mod mesh;
-#[path = "../support/synthetic_results.rs"]
-mod synthetic_results;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use chromium::Browser;
-use mesh::{Mesh, Slow};
 use report::results::json;
+use report::results::sample_mesh::{Mesh, Slow};
 use serde_json::{Value, json};
-use synthetic_results::Synthetic;
+use testing::synthetic_results::Synthetic;
 
 /// The page of results that have something for every kind of figure, drawn once.
 fn page() -> &'static Path {

@@ -6,10 +6,6 @@ mod compare_files;
 mod hostile_text;
 mod input;
 mod manual;
-#[path = "../../crates/report/src/results/sample/mesh.rs"]
-mod mesh;
 mod perftest;
 mod pictures;
 mod plot;
-#[path = "../support/synthetic_results.rs"]
-mod synthetic_results;

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::input::text;
-use crate::synthetic_results::Synthetic;
 use report::results::json;
+use testing::synthetic_results::Synthetic;
 
 /// A folder with a result, `r.json`.
 fn folder() -> tempfile::TempDir {

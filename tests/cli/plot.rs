@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::input::text;
-use crate::mesh::{Mesh, Slow};
-use crate::synthetic_results::Synthetic;
 use report::results::json;
+use report::results::sample_mesh::{Mesh, Slow};
+use testing::synthetic_results::Synthetic;
 
 fn plot(dir: &Path, args: &[&str]) -> Output {
     Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))

@@ -20,9 +20,6 @@ use rocebench::protocol::failure::RunFailure;
 use settings::{Op, Settings, Warmup};
 use verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
 
-#[path = "../../crates/verbs/tests/support/null_library.rs"]
-mod null_library;
-
 /// No step of a run on `loop0` takes this long, also on a busy machine: longer is a hang.
 const WATCHDOG: Duration = Duration::from_secs(20);
 
@@ -61,7 +58,7 @@ fn port_of(device: &str) -> Port {
         device: Some(device.into()),
         ..PortRequest::default()
     };
-    select(null_library::null_library(), &request, None).unwrap()
+    select(testing::null_library::null_library(), &request, None).unwrap()
 }
 
 /// Settings of a small case to vary: one QP, one worker, every WR signalled.

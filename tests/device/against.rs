@@ -1,8 +1,8 @@
 //! `--against perftest` on a device of the kernel's, server and client each with their own perftest.
 
-use crate::lab::check;
-use crate::lab::server::Server;
-use crate::lab::words;
+use testing::check;
+use testing::program::words;
+use testing::server::Server;
 
 #[test]
 fn perftest_beside_rocebench_on_soft_roce() {

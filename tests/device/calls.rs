@@ -1,7 +1,7 @@
 //! Extended calls and working sets as far as Soft-RoCE and its library have them, and one sentence for what they lack.
 
-use crate::lab::check;
-use crate::lab::server::Server;
+use testing::check;
+use testing::server::Server;
 
 const SHORT: &str = "-q 3 -n 21 --verify --warmup 0 -t 8 -r 64";
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use report::results::model::{CaseResult, FlowResult, Run};
 
-use crate::lab::NOTICED;
-use crate::lab::check;
-use crate::lab::program::{Program, Signal, send_signal};
-use crate::lab::proxy::{From, Proxy, Step};
-use crate::lab::server::Server;
-use crate::lab::traffic::Traffic;
-use crate::lab::words;
+use testing::check;
+use testing::program::NOTICED;
+use testing::program::words;
+use testing::program::{Program, Signal, send_signal};
+use testing::proxy::{From, Proxy, Step};
+use testing::server::Server;
+use testing::traffic::Traffic;
 
 const TRAFFIC: &str = "-s 4K -t 8 --op connect";
 

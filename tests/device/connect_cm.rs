@@ -11,13 +11,13 @@ use settings::ConnectMode;
 use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};
 use verbs::{Gid, GidEntry, GidType, VerbsLibrary};
 
-use crate::lab::NOTICED;
-use crate::lab::check;
-use crate::lab::program::{Program, Signal, send_signal, sweep};
-use crate::lab::proxy::{From, Proxy, Step};
-use crate::lab::server::{SERVER_ADDRESS, Server};
-use crate::lab::wire::{Wire, case};
-use crate::lab::words;
+use testing::check;
+use testing::program::NOTICED;
+use testing::program::words;
+use testing::program::{Program, Signal, send_signal, sweep};
+use testing::proxy::{From, Proxy, Step};
+use testing::server::{SERVER_ADDRESS, Server};
+use testing::wire::{Wire, case};
 
 /// Set-up of so many takes some tenths of a second here: time enough to die in it.
 const MANY: &str = "-q 1,150 -t 2 --op write -s 64 -n 5";

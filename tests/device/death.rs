@@ -1,12 +1,10 @@
 //! An end dies or falls silent in each phase of a run on the kernel's device. Which frame it is at does not concern the device:
 //! tests/embedded has an end die at each.
 
-use crate::lab::deaths::{
-    CONNECT, DRAIN, IN_THE_WINDOW, SOON, at, clients_get, first, servers_get,
-};
-use crate::lab::program::Signal;
-use crate::lab::proxy::{From, Step};
-use crate::lab::server::RXE;
+use testing::deaths::{CONNECT, DRAIN, IN_THE_WINDOW, SOON, at, clients_get, first, servers_get};
+use testing::program::Signal;
+use testing::proxy::{From, Step};
+use testing::server::RXE;
 
 /// While QPs are connected, in the window, and while the last completions are awaited.
 fn phases() -> [Step; 3] {

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::lab::program::{Ended, Program};
-use crate::lab::server::Server;
+use testing::program::{Ended, Program};
+use testing::server::Server;
 
 fn document(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))

@@ -1,8 +1,8 @@
 //! A server that has served many clients is as it was: no memory, thread, file or process is left over.
 
-use crate::lab::server::Server;
-use crate::lab::wire::{Wire, case};
-use crate::lab::words;
+use testing::program::words;
+use testing::server::Server;
+use testing::wire::{Wire, case};
 
 const SESSION: &str = "-n 20 --warmup 0 -q 4 -s 4K --op send,read";
 

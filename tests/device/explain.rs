@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::lab::program::{Ended, Program};
-use crate::lab::server::Server;
+use testing::program::{Ended, Program};
+use testing::server::Server;
 
 /// Nobody should wait longer for a mistake; most of it is the program's start on an emulated CPU.
 const SOON: Duration = Duration::from_secs(20);

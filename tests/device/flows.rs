@@ -7,12 +7,12 @@ use std::time::Duration;
 use report::results::model::{FlowConfig, ResultFile};
 use settings::Op;
 
-use crate::lab::NOTICED;
-use crate::lab::check;
-use crate::lab::program::{Ended, Program, Signal, send_signal};
-use crate::lab::proxy::{From, Proxy, Step};
-use crate::lab::server::{SERVER_ADDRESS, Server};
-use crate::lab::words;
+use testing::check;
+use testing::program::NOTICED;
+use testing::program::words;
+use testing::program::{Ended, Program, Signal, send_signal};
+use testing::proxy::{From, Proxy, Step};
+use testing::server::{SERVER_ADDRESS, Server};
 
 /// A sweep's file, which is there until this is dropped.
 struct Config(tempfile::NamedTempFile);

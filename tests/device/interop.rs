@@ -1,10 +1,10 @@
 //! rocebench between the kernel's Soft-RoCE and the embedded device, either as the client, every byte checked:
 //! each is the other's proof of the wire format.
 
-use crate::lab::check;
-use crate::lab::namespace::{End, RXE, SOFT, Wire};
-use crate::lab::program::{Program, Signal, program};
-use crate::lab::server::Server;
+use testing::check;
+use testing::namespace::{End, RXE, SOFT, Wire};
+use testing::program::{Program, Signal, program};
+use testing::server::Server;
 
 /// Sizes whose last packets need padding.
 const SIZES: &str = "61,20001";

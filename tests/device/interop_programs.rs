@@ -6,9 +6,9 @@ use std::net::IpAddr;
 
 use softroce::wire::Opcode;
 
-use crate::lab::capture::{Capture, Captured, decode, write_pcap};
-use crate::lab::namespace::{End, RXE, SOFT, Wire};
-use crate::lab::perftest::{Family, pair};
+use testing::capture::{Capture, Captured, decode, write_pcap};
+use testing::namespace::{End, RXE, SOFT, Wire};
+use testing::perftest::{Family, pair};
 
 /// What is run: with it, how many bytes a message has. The READs outstanding are those that both devices have
 /// room for: perftest takes the other end's number for its own.

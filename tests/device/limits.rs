@@ -1,7 +1,7 @@
 //! What a device or a machine cannot do comes back as a sentence with the limit, and exit code 2.
 
-use crate::lab::server::Server;
-use crate::lab::words;
+use testing::program::words;
+use testing::server::Server;
 
 fn refused(server: &Server, arguments: &[&str], told: &[&str]) {
     let all = [&["-n", "1", "--warmup", "0"], arguments].concat();
@@ -71,7 +71,7 @@ fn no_such_device_port_or_gid() {
     let server = Server::start();
     drop(server);
     let sweep =
-        |more: &[&str]| crate::lab::program::sweep(&[&["-n", "1", "--warmup", "0"], more].concat());
+        |more: &[&str]| testing::program::sweep(&[&["-n", "1", "--warmup", "0"], more].concat());
     sweep(&["-d", "mlx5_9"]).exits(2).says(&["mlx5_9", "rxe0"]);
     sweep(&["-d", "rxe0", "-i", "7"])
         .exits(2)
@@ -79,7 +79,7 @@ fn no_such_device_port_or_gid() {
     sweep(&["-d", "rxe0", "-x", "99"])
         .exits(2)
         .says(&["99", "--gid-index"]);
-    crate::lab::program::Program::bare(&["serve", "-d", "mlx5_9"])
+    testing::program::Program::bare(&["serve", "-d", "mlx5_9"])
         .wait()
         .exits(2)
         .says(&["mlx5_9"]);

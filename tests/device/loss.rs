@@ -2,10 +2,10 @@
 
 use report::results::model::PathEventKind;
 
-use crate::lab::check;
-use crate::lab::netem::Loss;
-use crate::lab::server::Server;
-use crate::lab::words;
+use testing::check;
+use testing::netem::Loss;
+use testing::program::words;
+use testing::server::Server;
 
 #[test]
 fn one_percent_of_loss_corrupts_nothing() {

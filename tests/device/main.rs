@@ -3,9 +3,6 @@
 //! of their own, to the embedded device. Without these devices everything here fails.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../lab/mod.rs"]
-mod lab;
-
 mod against;
 mod calls;
 mod connect;

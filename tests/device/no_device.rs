@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::lab::program::{Program, program, sweep};
+use testing::program::{Program, program, sweep};
 
 fn rdma(arguments: &[&str]) {
     assert!(

@@ -4,9 +4,9 @@
 use report::results::model::{FlowResult, LoadVerdict};
 use settings::Rate;
 
-use crate::lab::check;
-use crate::lab::server::Server;
-use crate::lab::words;
+use testing::check;
+use testing::program::words;
+use testing::server::Server;
 
 #[test]
 fn every_operation_and_cq_at_a_rate() {

@@ -3,9 +3,10 @@
 use report::results::model::{CaseResult, ResultFile};
 use settings::PollMode;
 
-use crate::lab::program::sweep;
-use crate::lab::server::Server;
-use crate::lab::{cells, check, words};
+use testing::program::sweep;
+use testing::program::words;
+use testing::server::Server;
+use testing::{cells, check};
 
 const OPS: &str = "--op send,write,read --cq shared,per-worker,per-qp";
 

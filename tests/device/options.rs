@@ -2,10 +2,10 @@
 
 use settings::Spread;
 
-use crate::lab::check;
-use crate::lab::server::Server;
-use crate::lab::short::{result, run};
-use crate::lab::words;
+use testing::check;
+use testing::program::words;
+use testing::server::Server;
+use testing::short::{result, run};
 
 #[test]
 fn path_mtus() {

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::lab::program::{Program, sweep};
-use crate::lab::words;
+use testing::program::words;
+use testing::program::{Program, sweep};
 
 struct Tmpfs(tempfile::TempDir);
 

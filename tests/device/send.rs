@@ -9,12 +9,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::lab::NOTICED;
-use crate::lab::netem::Loss;
-use crate::lab::program::{Program, Signal};
-use crate::lab::server::Server;
-use crate::lab::traffic::Traffic;
-use crate::lab::words;
+use testing::netem::Loss;
+use testing::program::NOTICED;
+use testing::program::words;
+use testing::program::{Program, Signal};
+use testing::server::Server;
+use testing::traffic::Traffic;
 
 /// The size of the file that goes through losses, in MiB, where another than the usual one is wanted.
 const SIZE_VARIABLE: &str = "ROCEBENCH_SEND_MIB";

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::lab::check;
-use crate::lab::program::{Program, Signal};
-use crate::lab::server::Server;
-use crate::lab::traffic::Traffic;
+use testing::check;
+use testing::program::{Program, Signal};
+use testing::server::Server;
+use testing::traffic::Traffic;
 
 /// Fast enough that its queue is soon empty, long enough to be interrupted.
 const LONG: [&str; 10] = [
@@ -78,7 +78,7 @@ fn a_server_says_that_it_was_stopped() {
         .wait()
         .exits(1)
         .says(&["the server was stopped", "hint:"]);
-    assert!(ended.time_of("the server was stopped") - asked < crate::lab::NOTICED);
+    assert!(ended.time_of("the server was stopped") - asked < testing::program::NOTICED);
     let run = ended.runs().remove(0);
     assert!(!run.complete && run.flows[0].totals.messages > 0);
     server.program.wait().exits(0);

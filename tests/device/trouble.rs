@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::lab::netem::Loss;
-use crate::lab::program::{Signal, sweep};
-use crate::lab::proxy::{From, Proxy, Step};
-use crate::lab::server::Server;
-use crate::lab::words;
+use testing::netem::Loss;
+use testing::program::words;
+use testing::program::{Signal, sweep};
+use testing::proxy::{From, Proxy, Step};
+use testing::server::Server;
 
 #[test]
 fn a_cq_that_overflows_is_an_error_and_no_hang() {
@@ -37,7 +37,7 @@ fn no_receive_was_posted() {
         later: Duration::from_millis(200),
     };
     let proxy = Proxy::start("192.0.2.1", server.name.parse().unwrap(), step, move || {
-        crate::lab::program::send_signal(pid, Signal::Stop);
+        testing::program::send_signal(pid, Signal::Stop);
     });
     // The receives are enough for 20 ms in which a busy host does not run the server.
     let how = "-d rxe0 --rnr-retry 1 -r 1024 -t 16 -Q 1 -s 64 -D 10s --warmup 0 -q 2";

@@ -2,8 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod perftest_options;
-#[path = "../support/synthetic_results.rs"]
-mod synthetic_results;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -12,7 +10,7 @@ use report::compare::{Aspect, Metric};
 use report::results::csv;
 use report::results::model::{Delivery, Doubt, DoubtKind, Load};
 use rocebench::cli::args;
-use synthetic_results::Synthetic;
+use testing::synthetic_results::Synthetic;
 use verbs::WcStatus;
 
 fn page(name: &str) -> String {

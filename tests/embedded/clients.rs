@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::lab::program::{Program, Signal};
-use crate::lab::server::{EMBEDDED, Server, on_this_machine};
 use crate::program::with_others;
+use testing::program::{Program, Signal};
+use testing::server::{EMBEDDED, Server, on_this_machine};
 
 const SHORT: [&str; 6] = ["-n", "5", "--warmup", "0", "-s", "64"];
 

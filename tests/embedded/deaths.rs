@@ -1,12 +1,12 @@
 //! An end dies or falls silent at each step of a session.
 
-use crate::lab::deaths::{
+use crate::program::{alone, with_others};
+use testing::deaths::{
     CONNECT, DRAIN, HANDSHAKE, IN_THE_WINDOW, TRAFFIC, after, at, clients_get, first, servers_get,
 };
-use crate::lab::program::Signal;
-use crate::lab::proxy::{From, Step};
-use crate::lab::server::EMBEDDED;
-use crate::program::{alone, with_others};
+use testing::program::Signal;
+use testing::proxy::{From, Step};
+use testing::server::EMBEDDED;
 
 fn killed_servers(steps: &[Step], more: &[&str]) {
     let _machine = with_others();

@@ -3,9 +3,9 @@
 use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::json;
 
-use crate::lab::server::{EMBEDDED, Server};
-use crate::lab::wire::{Wire, case};
 use crate::program::with_others;
+use testing::server::{EMBEDDED, Server};
+use testing::wire::{Wire, case};
 
 /// The server ends the session with a line that has these words.
 #[track_caller]

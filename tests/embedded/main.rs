@@ -27,8 +27,6 @@ mod frames;
 mod hostile;
 mod hostile_clients;
 mod interrupt;
-#[path = "../lab/mod.rs"]
-mod lab;
 mod learn;
 mod library;
 mod limits;
@@ -49,5 +47,3 @@ mod services;
 mod spreading;
 mod stage;
 mod transfers;
-#[path = "../support/wait.rs"]
-mod wait;

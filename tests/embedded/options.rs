@@ -1,9 +1,9 @@
 //! What options do whatever the device is: windows, runs, files and documents.
 
-use crate::lab::check;
-use crate::lab::server::{EMBEDDED, Server};
-use crate::lab::short::{BASE, result, run};
 use crate::program::{alone, with_others};
+use testing::check;
+use testing::server::{EMBEDDED, Server};
+use testing::short::{BASE, result, run};
 
 #[test]
 fn latencies_left_out() {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::lab::quiet::tries;
 use crate::program::{Ended, Program, Server, alone, with_others};
+use testing::quiet::tries;
 
 /// Each case's id, and the ways of its flows.
 fn ways(ended: &Ended) -> Vec<(String, Vec<(String, String)>)> {

@@ -12,11 +12,11 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::lab::server::on_this_machine;
-use crate::wait::wait_at_most;
+use testing::server::on_this_machine;
+use testing::wait::wait_or_tell;
 
-/// No step takes this long, also on a busy machine: longer is a hang.
-const WATCHDOG: Duration = Duration::from_secs(30);
+/// The most that a step takes.
+const EXPECTED: Duration = Duration::from_secs(3);
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
@@ -35,7 +35,7 @@ pub fn with_others() -> RwLockReadGuard<'static, ()> {
 /// Waits until `what` gives something.
 #[track_caller]
 pub fn wait_for<T>(what: impl FnMut() -> Option<T>, told: impl Fn() -> String) -> T {
-    wait_at_most(WATCHDOG, what, told)
+    wait_or_tell(EXPECTED, what, told)
 }
 
 /// Waits until a process has worked for so long, which shows that it is under way, however busy the machine is.

@@ -14,9 +14,9 @@ use rocebench::protocol::link::Link;
 use rocebench::protocol::message::Message;
 use serde_json::Value;
 
-use crate::lab::NOTICED;
 use crate::program::{Program, Server, with_others};
 use crate::stage::Stage;
+use testing::program::NOTICED;
 
 #[test]
 fn nothing_is_overwritten_without_force() {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::lab::cells;
 use crate::program::{Ended, Program, Server, alone, number, with_others};
+use testing::cells;
 
 /// Each flow of each case, with the case's settings.
 fn flows(ended: &Ended) -> impl Iterator<Item = (&Value, &Value)> {

@@ -12,15 +12,15 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::wait::wait_at_most;
+use testing::wait::wait_or_tell;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rocebench");
 
 /// All ranks have ended so soon after any of them, or their launcher, was told to end, or died.
 pub const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// No step takes this long, also on a busy machine: longer is a hang.
-const WATCHDOG: Duration = Duration::from_secs(40);
+/// The most that a step takes.
+const EXPECTED: Duration = Duration::from_secs(4);
 
 /// Few messages between any two nodes; workers sleep, as there are more of them than cores.
 pub const SHORT: &str = "--iters 200 --warmup 0s --size 4K --tx-depth 4 --poll event";
@@ -39,7 +39,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 /// Waits until `what` gives something.
 #[track_caller]
 pub fn wait_for<T>(what: impl FnMut() -> Option<T>, told: impl Fn() -> String) -> T {
-    wait_at_most(WATCHDOG, what, told)
+    wait_or_tell(EXPECTED, what, told)
 }
 
 /// A launcher's command, without what a launcher around this test has set.

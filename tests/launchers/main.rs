@@ -7,5 +7,3 @@ mod job;
 mod kubernetes;
 mod mpi;
 mod slurm;
-#[path = "../support/wait.rs"]
-mod wait;

@@ -2,18 +2,15 @@
 //! guest, while `rocebench serve` runs in those of server and server2. Anywhere else everything here fails.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../lab/mod.rs"]
-mod lab;
-
 use std::net::TcpStream;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use lab::check;
-use lab::netem::Rate;
-use lab::program::{Ended, Program, sweep};
-use lab::words;
 use report::mesh::{Matrix, Outlier, Place};
+use testing::check;
+use testing::netem::Rate;
+use testing::program::words;
+use testing::program::{Ended, Program, sweep};
 
 const NODES: [&str; 3] = ["client", "server", "server2"];
 /// Where `server2` is.

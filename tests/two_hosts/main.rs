@@ -2,21 +2,18 @@
 //! while `rocebench serve` runs in the server's. Anywhere else everything here fails.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../lab/mod.rs"]
-mod lab;
-
 use std::process::{Command, Stdio};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use lab::NOTICED;
-use lab::check;
-use lab::lag::Lag;
-use lab::netem::Loss;
-use lab::program::{Ended, Program, Signal, sweep};
-use lab::traffic::Traffic;
-use lab::words;
 use report::results::model::Run;
+use testing::check;
+use testing::lag::Lag;
+use testing::netem::Loss;
+use testing::program::NOTICED;
+use testing::program::words;
+use testing::program::{Ended, Program, Signal, sweep};
+use testing::traffic::Traffic;
 
 /// The other guest's name.
 const SERVER: &str = "server";
@@ -64,7 +61,12 @@ fn served_after(gone: Instant, lag: &Lag) {
 fn another_server(port: &'static str) {
     std::thread::spawn(move || {
         let _ = Command::new("lab-peer")
-            .args([lab::ROCEBENCH, "serve", "-p", port])
+            .args([
+                testing::program::rocebench().to_str().unwrap(),
+                "serve",
+                "-p",
+                port,
+            ])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status();

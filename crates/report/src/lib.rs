@@ -4,9 +4,6 @@
 //! Arrows go one way: `plot` uses `compare`, `headlines`, `mesh` and `evenness`, `headlines` uses `compare` and `evenness`, all
 //! of them use `results` and `statistics`; `results` makes its files with `new_file`; all may use `text`.
 
-#[cfg(test)]
-extern crate self as report; // by which samples that other crates include name it
-
 pub mod compare;
 pub mod evenness;
 pub mod headlines;

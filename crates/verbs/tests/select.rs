@@ -8,10 +8,7 @@ use verbs::{
     Faults, PortRequest, Route, VerbsError, VerbsLibrary, open_all, select, select_or_embedded,
 };
 
-#[path = "support/null_library.rs"]
-mod null_library;
-
-use null_library::null_library;
+use testing::null_library::null_library;
 
 /// The null library with another list of devices.
 fn with_list(

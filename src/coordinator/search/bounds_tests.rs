@@ -3,10 +3,6 @@
 
 use super::*;
 
-#[path = "../../../crates/report/examples/open_loop/md1.rs"]
-#[allow(dead_code)] // What other users of it need.
-mod md1;
-
 /// Messages a second that the simulated queue serves, and the search's maximum.
 const CAPACITY: u64 = 1_000_000;
 
@@ -15,7 +11,7 @@ fn true_limit(limit: f64, allowed: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {
         let mid = f64::midpoint(low, high);
-        let queue = md1::Md1::new(mid).unwrap();
+        let queue = testing::md1::Md1::new(mid).unwrap();
         match 1.0 - queue.wait_at_most(limit - 1.0) < allowed {
             true => low = mid,
             false => high = mid,

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::lab::quiet::tries;
 use crate::program::{Server, alone};
+use testing::quiet::tries;
 
 /// What else a busy machine does may hide the fall: one of so many runs must show it.
 const TRIES: usize = 6;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::lab::lag::Lag;
-use crate::lab::quiet::tries;
 use crate::program::{Server, alone};
+use testing::lag::Lag;
+use testing::quiet::tries;
 
 const WINDOW_S: f64 = 3.0;
 const STOP: Duration = Duration::from_millis(300);

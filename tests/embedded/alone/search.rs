@@ -5,8 +5,8 @@
 use serde_json::Value;
 
 use super::truth::md1;
-use crate::lab::quiet::tries;
 use crate::program::{Program, alone};
+use testing::quiet::tries;
 
 const TRIES: usize = 6;
 

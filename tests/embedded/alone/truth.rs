@@ -3,14 +3,12 @@
 //! A busy machine adds to what the device does, and never takes away: of a few tries the best one counts, and
 //! none may be better than the truth.
 
-#[path = "../../../crates/report/examples/open_loop/md1.rs"]
-#[allow(dead_code)] // The mean is what a busy machine changes most.
-pub mod md1;
+pub use testing::md1;
 
 use serde_json::Value;
 
-use crate::lab::quiet::tries;
 use crate::program::{Program, alone};
+use testing::quiet::tries;
 
 const TRIES: usize = 8;
 

@@ -11,8 +11,8 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::lab::quiet::tries;
 use crate::program::{Program, Server, alone};
+use testing::quiet::tries;
 
 /// Payload in 10^9 bits a second of what the cap of 0.5 lets through at an MTU of 4096, see `truth`.
 const CAP_GBIT_PER_S: f64 = 0.5 * 4096.0 / (4096.0 + 44.0);

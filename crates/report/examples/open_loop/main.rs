@@ -11,7 +11,6 @@
 //! is not (stderr says what), 2 a word or a file that is of no use.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-mod md1;
 mod queue;
 mod search;
 mod stall;

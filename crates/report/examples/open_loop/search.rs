@@ -5,8 +5,8 @@ use report::results;
 use report::results::model::{LoadSearch, SearchEnd};
 use report::statistics::median;
 
-use crate::md1::Md1;
 use crate::{Checked, number, only_open_loop, percent_off};
+use testing::md1::Md1;
 
 /// The part of the searches whose bounds are to hold the truth.
 const HOLD: f64 = 0.95;

@@ -26,3 +26,5 @@ pub use utc::utc_now;
 
 #[cfg(test)]
 pub(crate) mod sample;
+#[cfg(any(test, feature = "samples"))]
+pub mod sample_mesh;

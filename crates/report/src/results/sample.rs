@@ -1,8 +1,8 @@
 //! A result with something in every kind of field, for the tests of this module.
 
-pub(crate) mod mesh;
 mod open_loop;
 
+pub(crate) use super::sample_mesh as mesh;
 pub(crate) use open_loop::{open_loop, search};
 
 use hdrhistogram::Histogram;

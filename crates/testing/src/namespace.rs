@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::program::copied;
+use crate::program::{built_beside, copied};
 
 /// The kernel's end.
 pub const RXE: End = End {
@@ -67,7 +67,7 @@ impl End {
 pub fn preload() -> &'static PathBuf {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
     COPY.get_or_init(|| {
-        let built = PathBuf::from(super::ROCEBENCH).with_file_name("libsoftroce_preload.so");
+        let built = built_beside("libsoftroce_preload.so");
         copied(&built)
     })
 }

@@ -1,4 +1,4 @@
-//! The null verbs library as rocebench's table, for benches and tests (`#[path]`): devices `null0`,
+//! The null verbs library as the program's table: devices `null0`,
 //! which completes every WR at once, and `loop0`, which moves bytes inside this process.
 
 use verbs::VerbsLibrary;

@@ -15,9 +15,6 @@ use verbs::{
     QueuePair, select,
 };
 
-#[path = "../../crates/verbs/tests/support/null_library.rs"]
-mod null_library;
-
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The only port of `null0`.
@@ -26,7 +23,7 @@ pub fn port() -> Outcome<Port> {
         device: Some("null0".into()),
         ..PortRequest::default()
     };
-    Ok(select(null_library::null_library(), &request, None)?)
+    Ok(select(crate::null_library::null_library(), &request, None)?)
 }
 
 /// Waits for the workers.

@@ -1,13 +1,13 @@
 //! Results of many nodes that nothing was measured for: patterns over nodes of one network, with noise, and nodes and
-//! pairs that are slower than the others. It names the crate `report`, so that tests of other crates can include it.
+//! pairs that are slower than the others. Tests of other crates have it by the feature `samples`.
 
-#![allow(dead_code, clippy::expect_used)] // not every user needs all of it, and flags are its own
+#![allow(clippy::expect_used)]
 
-use hdrhistogram::Histogram;
-use report::results::model::{
+use super::model::{
     CaseConfig, CaseResult, Device, Failure, FlowConfig, FlowResult, Host, Latency, Limits, Load,
     Node, NodeResult, ResultFile, Run, SCHEMA_VERSION, Tool, Totals, Window, WorkerResult,
 };
+use hdrhistogram::Histogram;
 use settings::{Pattern, Settings};
 
 /// What is slower than the others, by index of the node from 0, and what its rate is multiplied by.

@@ -10,7 +10,7 @@ use report::results::model::{
 use serde_json::Value;
 use settings::{Settings, Spread};
 
-use super::program::Ended;
+use crate::program::Ended;
 
 /// Checks all files of a sweep whose runs are all complete; returns the result.
 #[track_caller]
@@ -32,7 +32,7 @@ pub fn complete(ended: &Ended) -> ResultFile {
 /// The committed schema holds.
 #[track_caller]
 pub fn schema(json: &Value) {
-    let text = include_str!("../../docs/result.schema.json");
+    let text = include_str!("../../../docs/result.schema.json");
     let schema: Value = serde_json::from_str(text).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<String> = validator

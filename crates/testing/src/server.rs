@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::ROCEBENCH;
-use super::namespace::End;
-use super::program::{Ended, Program, Signal, program};
+use crate::namespace::End;
+use crate::program::{Ended, Program, Signal, built_beside, program, rocebench};
 
 /// Where the two ends of a test are.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +38,7 @@ pub const EMBEDDED: Ends = Ends {
 
 /// Where it was built, with nothing of this machine's environment that it reads, and apart from others who take cores.
 pub fn on_this_machine() -> Command {
-    let mut command = Command::new(ROCEBENCH);
+    let mut command = Command::new(rocebench());
     for name in [
         "ROCEBENCH_TOKEN",
         "ROCEBENCH_LOG",
@@ -50,7 +49,9 @@ pub fn on_this_machine() -> Command {
     ] {
         command.env_remove(name);
     }
-    command.env("ROCEBENCH_CORE_LOCKS", env!("CARGO_TARGET_TMPDIR"));
+    let locks = built_beside("core-locks");
+    std::fs::create_dir_all(&locks).unwrap();
+    command.env("ROCEBENCH_CORE_LOCKS", locks);
     command
 }
 

@@ -2,8 +2,8 @@
 
 use report::results::model::{ResultFile, Run};
 
-use super::check;
-use super::server::Server;
+use crate::check;
+use crate::server::Server;
 
 /// What a sweep has unless other values are added.
 pub const BASE: [&str; 6] = ["-n", "40", "--warmup", "0", "-s", "64"];

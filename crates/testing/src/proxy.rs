@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::lag::Lag;
+use crate::lag::Lag;
 
 /// Who sent a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use super::namespace::{End, RXE, SOFT, counted, preload};
+use crate::namespace::{End, RXE, SOFT, counted, preload};
 
 /// No pair takes nearly as long.
 const HANGS: Duration = Duration::from_secs(60);

@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 use report::results::model::{ResultFile, Run};
 use serde_json::Value;
 
-use super::ROCEBENCH;
-
 /// No run of these tests takes nearly as long; what does hangs.
 const HANGS: Duration = Duration::from_secs(150);
 
@@ -50,11 +48,32 @@ pub enum Signal {
     Terminate = 15,
 }
 
+/// A dead or silent peer is noticed within this time.
+pub const NOTICED: Duration = Duration::from_secs(2);
+
+/// The words of a command line.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// The program under test, which cargo builds before a test of its package runs.
+pub fn rocebench() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| built_beside("rocebench"))
+}
+
+/// What was built where the test programs were: they are in `deps` below that folder.
+pub fn built_beside(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let built = test.parent().and_then(Path::parent).unwrap();
+    built.join(name)
+}
+
 /// The program, copied into the guest's own memory: pages that come from the host's files while a test runs
 /// take seconds on a busy machine.
 pub fn program() -> &'static Path {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
-    COPY.get_or_init(|| copied(Path::new(ROCEBENCH)))
+    COPY.get_or_init(|| copied(rocebench()))
 }
 
 /// A file's copy in the guest's own memory.

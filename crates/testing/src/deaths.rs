@@ -4,10 +4,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::NOTICED;
-use super::program::{Ended, Program, Signal, send_signal};
-use super::proxy::{From, Proxy, Step};
-use super::server::{Ends, Server};
+use crate::program::NOTICED;
+use crate::program::{Ended, Program, Signal, send_signal};
+use crate::proxy::{From, Proxy, Step};
+use crate::server::{Ends, Server};
 
 /// Two cases; the first is to be finished when the end dies in the second.
 const TWO_CASES: [&str; 12] = [

@@ -1,0 +1,50 @@
+//! Waiting for an event: the one place of all tests that knows real time. What comes late on a busy machine is waited
+//! for; only what never comes fails.
+
+use std::time::{Duration, Instant};
+
+/// How many times the expected duration a wait lasts before it is a hang.
+const PATIENCE: u32 = 10;
+
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Waits until `look` gives something and returns it. `expected` is the most that it takes on an idle machine.
+///
+/// # Panics
+/// After ten times `expected`, with `what` was waited for.
+#[track_caller]
+pub fn wait_for<T>(what: &str, expected: Duration, look: impl FnMut() -> Option<T>) -> T {
+    wait_or_tell(expected, look, || what.to_owned())
+}
+
+/// The same where what was seen last says more: `told` is called when nothing came.
+///
+/// # Panics
+/// After ten times `expected`, with what `told` says.
+#[track_caller]
+pub fn wait_or_tell<T>(
+    expected: Duration,
+    mut look: impl FnMut() -> Option<T>,
+    told: impl FnOnce() -> String,
+) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        if began.elapsed() >= expected * PATIENCE {
+            panic!("waited {:?} in vain for {}", expected * PATIENCE, told());
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until `is_so`.
+///
+/// # Panics
+/// As [`wait_for`].
+#[track_caller]
+pub fn wait_until(what: &str, expected: Duration, mut is_so: impl FnMut() -> bool) {
+    wait_for(what, expected, || is_so().then_some(()));
+}
