@@ -119,7 +119,7 @@ impl Drop for WorkerPool {
 }
 
 /// Takes the parts that each thread serves out of its spec, and numbers the workers of each flow.
-fn parts(flows: &[Arc<Shared>], threads: &mut [ThreadSpec]) -> Vec<Vec<Part>> {
+pub(super) fn parts(flows: &[Arc<Shared>], threads: &mut [ThreadSpec]) -> Vec<Vec<Part>> {
     let mut workers = vec![0; flows.len()];
     let of_thread = |(thread, spec): (usize, &mut ThreadSpec)| {
         let core = spec.core;

@@ -108,7 +108,8 @@ pub(super) fn work(
     parts.iter().map(|part| part.flow).zip(reports).collect()
 }
 
-fn boxed(part: &Part) -> Box<dyn FlowService + '_> {
+/// The worker of a part.
+pub(super) fn boxed(part: &Part) -> Box<dyn FlowService + '_> {
     with_worker!(part, worker => Box::new(worker))
 }
 

@@ -156,7 +156,7 @@ impl Pair {
         let threads = |case: &Case| NodeThreads::new(effective_workers(case), case.poll);
         let mut nodes = cases.map(threads);
         let [client_node, server_node] = &mut nodes;
-        let mut pair = Pair::connected(port, cases, [client_node, server_node], tamper);
+        let mut pair = Pair::connected(port, &clock(), cases, [client_node, server_node], tamper);
         for (end, threads) in [&mut pair.client, &mut pair.server].into_iter().zip(&nodes) {
             let specs = threads
                 .specs(&[], vec![end.objects.worker_specs()])
@@ -169,8 +169,9 @@ impl Pair {
     }
 
     /// Both ends, connected, without threads yet.
-    fn connected(
+    pub fn connected(
         port: &Port,
+        clock: &Clock,
         [case, server_case]: [&Case; 2],
         [client_node, server_node]: [&mut NodeThreads; 2],
         tamper: impl FnOnce(&mut Endpoints),
@@ -187,7 +188,7 @@ impl Pair {
         let client_contexts = client.connect(&servers, || Ok(())).unwrap();
         let end = |objects: VerbsObjects, qp_contexts, case: &Case| {
             let (settings, workers) = (case.settings.clone(), objects.workers());
-            let shared = Shared::new(settings, qp_contexts, clock(), Digits::Two, workers)
+            let shared = Shared::new(settings, qp_contexts, clock.clone(), Digits::Two, workers)
                 .with_shared_receives(objects.shared_receives().cloned());
             End {
                 events: AsyncEvents::new(&objects.port().context).unwrap(),
@@ -330,7 +331,7 @@ impl Pair {
         self.into_rest(workers)
     }
 
-    fn into_rest(self, [client, server]: [Vec<WorkerReport>; 2]) -> Rest {
+    pub fn into_rest(self, [client, server]: [Vec<WorkerReport>; 2]) -> Rest {
         Rest {
             case: self.case,
             client: (self.client.objects, self.client.shared, client),
@@ -370,7 +371,7 @@ impl Flows {
             } else {
                 [first, second]
             };
-            Pair::connected(&port(), [case, case], ends, |_| {})
+            Pair::connected(&port(), &clock(), [case, case], ends, |_| {})
         });
         let pairs: Vec<Pair> = flows.collect();
         let start = |node: usize| {

@@ -2,9 +2,11 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod accounting;
+mod bench;
 mod buffers;
 mod errors;
 mod flows;
+mod latencies;
 mod limits;
 mod loopback_node;
 mod null_services;

@@ -1,7 +1,6 @@
 //! The calls of the data path: posting and polling. Each call also runs the device.
 
 use std::os::raw::c_int;
-use std::time::Instant;
 
 use rdma_sys::{
     ibv_cq, ibv_qp, ibv_qp_state, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_wc, ibv_wc_flags,
@@ -40,7 +39,6 @@ pub(super) unsafe extern "C" fn post_send(
 /// # Safety
 /// As for [`post_send`].
 unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Result<(), c_int> {
-    let delay = fabric.random_delay();
     let qp = fabric.qps.get_mut(&qpn).ok_or(libc::EINVAL)?;
     let in_error = qp.state() == ibv_qp_state::IBV_QPS_ERR;
     if !in_error && qp.state() != ibv_qp_state::IBV_QPS_RTS {
@@ -82,8 +80,7 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
     } else {
         Payload::Segments(segments)
     };
-    qp.last_due = qp.last_due.max(Instant::now() + delay);
-    let send = SendWr {
+    let mut send = SendWr {
         sequence: qp.sends_posted,
         wr_id: wr.wr_id,
         opcode: wr.opcode,
@@ -97,19 +94,30 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
             rdma.rkey
         },
         exchange,
-        due: qp.last_due,
-        unanswered_since: None,
-        not_ready_since: None,
+        posted_ns: 0,
+        due_ns: 0,
+        is_dropped: false,
+        sent_again: 0,
+        has_waited: false,
+        unanswered_since_ns: None,
+        not_ready_since_ns: None,
     };
     qp.sends_posted += 1;
     if in_error {
         fabric.fail_send(qpn, &send, ibv_wc_status::IBV_WC_WR_FLUSH_ERR);
         return Ok(());
     }
-    if qp.sends.is_empty() {
-        fabric.active.push(qpn);
+    let now_ns = fabric.time.now_ns();
+    send.posted_ns = now_ns;
+    fabric.arrive(qpn, &mut send, now_ns);
+    fabric.look_again_ns = fabric.look_again_ns.min(send.due_ns);
+    let Fabric { qps, active, .. } = fabric;
+    if let Some(qp) = qps.get_mut(&qpn) {
+        if qp.sends.is_empty() {
+            active.push(qpn);
+        }
+        qp.sends.push_back(send);
     }
-    qp.sends.push_back(send);
     Ok(())
 }
 

@@ -1,10 +1,8 @@
 //! Executes sends: the effects of a WR on its own QP and on the peer's.
 
-use std::time::{Duration, Instant};
-
 use rdma_sys::{ibv_event_type, ibv_qp_state, ibv_wc_opcode, ibv_wc_status, ibv_wr_opcode};
 
-use super::fabric::{Cqe, Fabric, Frees, Payload, Qp, RecvWr, SendWr};
+use super::fabric::{Cqe, Fabric, Frees, Payload, Qp, RecvWr, SendWr, Served};
 use super::memory::{
     ATOMIC_BYTES, LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE, Segment, gather, scatter,
     total_bytes,
@@ -12,13 +10,21 @@ use super::memory::{
 use crate::device::MAX_MESSAGE_BYTES;
 
 /// Time-out of a transmission: a WR fails after `retry_cnt` of them without an answer.
-const RETRY_TIMEOUT: Duration = Duration::from_millis(50);
+const RETRY_TIMEOUT_NS: u64 = 50_000_000;
 /// Pause before a retry when the receiver is not ready: `rnr_retry` times, or for ever if that is 7.
-const RNR_TIMEOUT: Duration = Duration::from_millis(1);
+const RNR_TIMEOUT_NS: u64 = 1_000_000;
 /// PSNs have 24 bits.
 const PSN_MASK: u32 = 0x00ff_ffff;
 /// The `rnr_retry` that means for ever.
 const RNR_RETRY_FOR_EVER: u8 = 7;
+
+/// What became of a QP's oldest WR.
+#[derive(PartialEq, Eq)]
+enum Step {
+    Done,
+    /// It must wait, or there is none.
+    Waits,
+}
 
 enum Outcome {
     Done { opcode: u32, byte_len: u32 },
@@ -45,37 +51,78 @@ struct Responder {
 impl Fabric {
     /// Executes every WR that is due.
     pub(super) fn progress(&mut self) {
-        if self.active.is_empty() {
+        let now_ns = self.time.now_ns();
+        if self.active.is_empty() || now_ns < self.look_again_ns {
             return;
         }
-        let now = Instant::now();
         let mut turn = std::mem::take(&mut self.active);
         let first = (self.random() % turn.len() as u64) as usize;
         turn.rotate_left(first);
-        for qpn in &turn {
-            while self.step(*qpn, now) {}
+        match self.service.is_in_order() {
+            true => self.step_in_order(&turn, now_ns),
+            false => {
+                for qpn in &turn {
+                    while self.step(*qpn, now_ns) == Step::Done {}
+                }
+            }
         }
         turn.retain(|qpn| self.qps.get(qpn).is_some_and(|qp| !qp.sends.is_empty()));
+        self.look_again_ns = self.next_due_of(&turn).unwrap_or(u64::MAX);
         self.active = turn;
     }
 
-    /// Executes a QP's oldest WR; false if it must wait or there is none.
-    fn step(&mut self, qpn: u32, now: Instant) -> bool {
+    /// The WRs of these QPs that are due, in the order in which they are. One that waits for its peer keeps its QP waiting.
+    fn step_in_order(&mut self, turn: &[u32], now_ns: u64) {
+        let mut ready: Vec<u32> = turn.to_vec();
+        loop {
+            ready.retain(|qpn| self.due_of(*qpn).is_some_and(|due_ns| due_ns <= now_ns));
+            let Some(&next) = ready.iter().min_by_key(|qpn| self.due_of(**qpn)) else {
+                return;
+            };
+            if self.step(next, now_ns) == Step::Waits {
+                ready.retain(|qpn| *qpn != next);
+            }
+        }
+    }
+
+    /// When the oldest WR of a QP is due.
+    fn due_of(&self, qpn: u32) -> Option<u64> {
+        Some(self.qps.get(&qpn)?.sends.front()?.due_ns)
+    }
+
+    /// When the first WR of these QPs is due.
+    pub(super) fn next_due_of(&self, qpns: &[u32]) -> Option<u64> {
+        qpns.iter().filter_map(|qpn| self.due_of(*qpn)).min()
+    }
+
+    /// Executes a QP's oldest WR, if it is due.
+    fn step(&mut self, qpn: u32, now_ns: u64) -> Step {
         let Some(qp) = self.qps.get_mut(&qpn) else {
-            return false;
+            return Step::Waits;
         };
-        if qp.sends.front().is_none_or(|wr| wr.due > now) {
-            return false;
+        if qp.sends.front().is_none_or(|wr| wr.due_ns > now_ns) {
+            return Step::Waits;
         }
         let Some(mut wr) = qp.sends.pop_front() else {
-            return false;
+            return Step::Waits;
         };
-        match self.execute(qpn, &mut wr, now) {
+        if wr.is_dropped {
+            return self.send_again(qpn, wr);
+        }
+        let outcome = match self.hooks.fail.take() {
+            Some(status) => Outcome::Failed(status),
+            None => self.execute(qpn, &mut wr, now_ns),
+        };
+        if !matches!(outcome, Outcome::Wait) {
+            self.served(qpn, &wr, now_ns);
+        }
+        match outcome {
             Outcome::Wait => {
+                wr.has_waited = true;
                 if let Some(qp) = self.qps.get_mut(&qpn) {
                     qp.sends.push_front(wr);
                 }
-                return false;
+                return Step::Waits;
             }
             Outcome::Failed(status) => {
                 self.fail_send(qpn, &wr, status);
@@ -96,10 +143,55 @@ impl Fabric {
                 }
             }
         }
-        true
+        Step::Done
     }
 
-    fn execute(&mut self, qpn: u32, wr: &mut SendWr, now: Instant) -> Outcome {
+    /// Posts a WR again that a full queue had dropped, unless its retries are over.
+    fn send_again(&mut self, qpn: u32, mut wr: SendWr) -> Step {
+        let Some(qp) = self.qps.get(&qpn) else {
+            return Step::Waits;
+        };
+        if wr.sent_again > qp.attr.retry_cnt {
+            self.fail_send(qpn, &wr, ibv_wc_status::IBV_WC_RETRY_EXC_ERR);
+            self.move_to_error(qpn);
+            return Step::Done;
+        }
+        let due_ns = wr.due_ns;
+        self.arrive(qpn, &mut wr, due_ns);
+        if let Some(qp) = self.qps.get_mut(&qpn) {
+            qp.sends.push_front(wr);
+        }
+        Step::Done
+    }
+
+    /// Decides when a WR that reaches its server at `at_ns` is due.
+    pub(super) fn arrive(&mut self, qpn: u32, wr: &mut SendWr, at_ns: u64) {
+        let draw = self.random();
+        match self.service.arrive(qpn, at_ns, draw) {
+            Some(due_ns) => (wr.due_ns, wr.is_dropped) = (due_ns, false),
+            None => {
+                wr.sent_again += 1;
+                (wr.due_ns, wr.is_dropped) = (at_ns + RETRY_TIMEOUT_NS, true);
+            }
+        }
+    }
+
+    /// Notes a WR that has been executed.
+    fn served(&mut self, qpn: u32, wr: &SendWr, now_ns: u64) {
+        let done_ns = if wr.has_waited { now_ns } else { wr.due_ns };
+        self.service.left(qpn);
+        if let Some(log) = &mut self.log {
+            log.push(Served {
+                qp_num: qpn,
+                wr_id: wr.wr_id,
+                posted_ns: wr.posted_ns,
+                done_ns,
+                is_signalled: wr.signalled,
+            });
+        }
+    }
+
+    fn execute(&mut self, qpn: u32, wr: &mut SendWr, now_ns: u64) -> Outcome {
         let Some(qp) = self.qps.get(&qpn) else {
             return Outcome::Wait;
         };
@@ -109,15 +201,12 @@ impl Fabric {
             max_rd_atomic: qp.attr.max_rd_atomic,
             rnr_retry: qp.attr.rnr_retry,
         };
-        let patience = RETRY_TIMEOUT * u32::from(qp.attr.retry_cnt.max(1));
-        if let Some(status) = self.hooks.fail.take() {
-            return Outcome::Failed(status);
-        }
+        let patience_ns = RETRY_TIMEOUT_NS * u64::from(qp.attr.retry_cnt.max(1));
         let Some(responder) = self.responder(qpn) else {
             let status = ibv_wc_status::IBV_WC_RETRY_EXC_ERR;
-            return wait_or_fail(&mut wr.unanswered_since, now, patience, status);
+            return wait_or_fail(&mut wr.unanswered_since_ns, now_ns, patience_ns, status);
         };
-        wr.unanswered_since = None;
+        wr.unanswered_since_ns = None;
         let length = match &wr.payload {
             Payload::Inline(bytes) => bytes.len() as u64,
             Payload::Segments(segments) => total_bytes(segments),
@@ -139,10 +228,10 @@ impl Fabric {
                 self.fetch(&requester, &responder, wr, ATOMIC_BYTES, opcode)
             }
             ibv_wr_opcode::IBV_WR_SEND | ibv_wr_opcode::IBV_WR_SEND_WITH_IMM => {
-                self.send(&requester, &responder, wr, now)
+                self.send(&requester, &responder, wr, now_ns)
             }
             ibv_wr_opcode::IBV_WR_RDMA_WRITE | ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM => {
-                self.write(&requester, &responder, wr, now, length)
+                self.write(&requester, &responder, wr, now_ns, length)
             }
             _ => Outcome::Failed(ibv_wc_status::IBV_WC_LOC_QP_OP_ERR),
         }
@@ -203,7 +292,7 @@ impl Fabric {
         requester: &Requester,
         responder: &Responder,
         wr: &mut SendWr,
-        now: Instant,
+        now_ns: u64,
     ) -> Option<Outcome> {
         let peer = self.qps.get(&responder.qpn);
         let has_receive = |peer: &Qp| match self.srqs.get(&peer.srq) {
@@ -216,9 +305,14 @@ impl Fabric {
         if requester.rnr_retry == RNR_RETRY_FOR_EVER {
             return Some(Outcome::Wait);
         }
-        let patience = RNR_TIMEOUT * u32::from(requester.rnr_retry);
+        let patience_ns = RNR_TIMEOUT_NS * u64::from(requester.rnr_retry);
         let status = ibv_wc_status::IBV_WC_RNR_RETRY_EXC_ERR;
-        Some(wait_or_fail(&mut wr.not_ready_since, now, patience, status))
+        Some(wait_or_fail(
+            &mut wr.not_ready_since_ns,
+            now_ns,
+            patience_ns,
+            status,
+        ))
     }
 
     fn take_receive(&mut self, responder: &Responder) -> Option<RecvWr> {
@@ -258,9 +352,9 @@ impl Fabric {
         requester: &Requester,
         responder: &Responder,
         wr: &mut SendWr,
-        now: Instant,
+        now_ns: u64,
     ) -> Outcome {
-        if let Some(outcome) = self.not_ready(requester, responder, wr, now) {
+        if let Some(outcome) = self.not_ready(requester, responder, wr, now_ns) {
             return outcome;
         }
         let bytes = match self.outgoing(requester, wr) {
@@ -313,11 +407,11 @@ impl Fabric {
         requester: &Requester,
         responder: &Responder,
         wr: &mut SendWr,
-        now: Instant,
+        now_ns: u64,
         length: u64,
     ) -> Outcome {
         let with_imm = wr.opcode == ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
-        if with_imm && let Some(outcome) = self.not_ready(requester, responder, wr, now) {
+        if with_imm && let Some(outcome) = self.not_ready(requester, responder, wr, now_ns) {
             return outcome;
         }
         let bytes = match self.outgoing(requester, wr) {
@@ -414,13 +508,13 @@ fn remote_segment(wr: &SendWr, length: u32) -> Segment {
 }
 
 fn wait_or_fail(
-    since: &mut Option<Instant>,
-    now: Instant,
-    patience: Duration,
+    since_ns: &mut Option<u64>,
+    now_ns: u64,
+    patience_ns: u64,
     status: ibv_wc_status::Type,
 ) -> Outcome {
-    let since = *since.get_or_insert(now);
-    if now.duration_since(since) >= patience {
+    let since_ns = *since_ns.get_or_insert(now_ns);
+    if now_ns - since_ns >= patience_ns {
         Outcome::Failed(status)
     } else {
         Outcome::Wait

@@ -1,14 +1,16 @@
-//! The device's state: QPs with their queues, CQs with their entries, test hooks, the random numbers.
+//! The device's state: QPs with their queues, CQs with their entries, test hooks, time, the random numbers.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use rdma_sys::{
     ibv_cq, ibv_event_type, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_state, ibv_srq, ibv_wc_status,
 };
 
 use super::memory::{Memory, Segment};
+use super::service::Service;
+use super::time::Time;
 use crate::channel::Channel;
 use crate::context::Context;
 use crate::events::Source;
@@ -16,20 +18,10 @@ use crate::events::Source;
 /// The opcode in error completions: invalid, so that no program relies on it.
 const OPCODE_OF_ERRORS: u32 = 0x7fff_ffff;
 
+#[derive(Default)]
 pub(super) struct Hooks {
-    pub(super) max_delay: Duration,
     pub(super) corrupt: Option<(Option<u32>, usize)>,
     pub(super) fail: Option<ibv_wc_status::Type>,
-}
-
-impl Default for Hooks {
-    fn default() -> Hooks {
-        Hooks {
-            max_delay: Duration::from_micros(5),
-            corrupt: None,
-            fail: None,
-        }
-    }
 }
 
 /// Where the bytes of a send are.
@@ -49,10 +41,31 @@ pub(super) struct SendWr {
     pub(super) rkey: u32,
     /// What an atomic operation does to the 8 bytes there.
     pub(super) exchange: Option<Exchange>,
-    pub(super) due: Instant,
+    pub(super) posted_ns: u64,
+    pub(super) due_ns: u64,
+    /// It found the queue of its server full, and is sent again when it is due.
+    pub(super) is_dropped: bool,
+    pub(super) sent_again: u8,
+    /// It was due before its peer was ready.
+    pub(super) has_waited: bool,
     /// Since when the peer has not answered, or has had no receive.
-    pub(super) unanswered_since: Option<Instant>,
-    pub(super) not_ready_since: Option<Instant>,
+    pub(super) unanswered_since_ns: Option<u64>,
+    pub(super) not_ready_since_ns: Option<u64>,
+}
+
+/// A WR that has been executed, with its times on the device's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The QP on which it was posted.
+    pub qp_num: u32,
+    /// Its identifier.
+    pub wr_id: u64,
+    /// When it was posted.
+    pub posted_ns: u64,
+    /// When its service ended; where its peer was not ready then, when it was.
+    pub done_ns: u64,
+    /// Whether it has a completion.
+    pub is_signalled: bool,
 }
 
 /// What an atomic operation makes of 8 bytes.
@@ -119,8 +132,6 @@ pub(super) struct Qp {
     pub(super) sends_freed: u64,
     pub(super) receives: VecDeque<RecvWr>,
     pub(super) receives_outstanding: u32,
-    /// When the last posted WR is due; no later WR may be due earlier.
-    pub(super) last_due: Instant,
 }
 
 impl Qp {
@@ -145,6 +156,12 @@ pub(super) struct Fabric {
     pub(super) srqs: HashMap<*mut ibv_srq, Srq>,
     pub(super) memory: Memory,
     pub(super) hooks: Hooks,
+    pub(super) time: Time,
+    pub(super) service: Service,
+    /// All WRs that were executed, where somebody wants them.
+    pub(super) log: Option<Vec<Served>>,
+    /// No WR is due before.
+    pub(super) look_again_ns: u64,
     /// QPs with sends to execute, each once.
     pub(super) active: Vec<u32>,
     pub(super) next_qpn: u32,
@@ -154,24 +171,42 @@ pub(super) struct Fabric {
 // SAFETY: the verbs pointers are used as keys, or point to live objects of contexts that any thread may use.
 unsafe impl Send for Fabric {}
 
-/// Locks the device.
+thread_local! {
+    static OWN: Cell<Option<&'static Mutex<Fabric>>> = const { Cell::new(None) };
+}
+
+/// Locks the device: this thread's own, if it has one.
 pub(super) fn fabric() -> MutexGuard<'static, Fabric> {
-    static FABRIC: LazyLock<Mutex<Fabric>> = LazyLock::new(|| {
-        Mutex::new(Fabric {
+    static FABRIC: LazyLock<Mutex<Fabric>> = LazyLock::new(|| Mutex::new(Fabric::new()));
+    let fabric = OWN.get().unwrap_or(&FABRIC);
+    fabric.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives this thread a device of its own. It has one for the rest of its life, for objects may outlive their user.
+pub(super) fn own_device() {
+    if OWN.get().is_none() {
+        OWN.set(Some(Box::leak(Box::new(Mutex::new(Fabric::new())))));
+    }
+}
+
+impl Fabric {
+    fn new() -> Fabric {
+        Fabric {
             qps: HashMap::new(),
             cqs: HashMap::new(),
             srqs: HashMap::new(),
             memory: Memory::default(),
             hooks: Hooks::default(),
+            time: Time::default(),
+            service: Service::default(),
+            log: None,
+            look_again_ns: 0,
             active: Vec::new(),
             next_qpn: 0x1000,
             random: 0,
-        })
-    });
-    FABRIC.lock().unwrap_or_else(PoisonError::into_inner)
-}
+        }
+    }
 
-impl Fabric {
     pub(super) fn seed(&mut self, seed: u64) {
         self.random = seed;
     }
@@ -183,11 +218,6 @@ impl Fabric {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
-    }
-
-    pub(super) fn random_delay(&mut self) -> Duration {
-        let most_ns = u64::try_from(self.hooks.max_delay.as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(self.random() % most_ns.saturating_add(1).max(1))
     }
 
     /// Adds a completion to a CQ; if it is full, drops the completion and raises `IBV_EVENT_CQ_ERR`, once.
@@ -233,6 +263,9 @@ impl Fabric {
         let receives = std::mem::take(&mut qp.receives);
         self.active.retain(|active| *active != qpn);
         for wr in sends {
+            if !wr.is_dropped {
+                self.service.left(qpn);
+            }
             self.fail_send(qpn, &wr, ibv_wc_status::IBV_WC_WR_FLUSH_ERR);
         }
         for wr in receives {
@@ -245,7 +278,11 @@ impl Fabric {
         let Some(qp) = self.qps.get_mut(&qpn) else {
             return;
         };
-        qp.sends.clear();
+        for wr in qp.sends.drain(..) {
+            if !wr.is_dropped {
+                self.service.left(qpn);
+            }
+        }
         qp.receives.clear();
         qp.sends_freed = qp.sends_posted;
         qp.receives_outstanding = 0;

@@ -7,10 +7,11 @@
 //! and `qp_num` are defined.
 //!
 //! Each WR waits for a random time, so the order of completions of different QPs changes with the seed; completions
-//! of one QP stay in order. Time passes only in calls of the data path, and while a CQ is armed.
+//! of one QP stay in order. Time passes only in calls of the data path, and while a CQ is armed. Or a WR waits for a server
+//! ([`Serving`]).
 //!
 //! All contexts of the process share the device, and so all tests of a process share its hooks: serialise tests that
-//! use them, and call [`reset_hooks`] at their end.
+//! use them, and call [`reset_hooks`] at their end. A thread may have a device of its own ([`own_device`]).
 
 mod armed_thread;
 mod datapath;
@@ -18,9 +19,11 @@ mod engine;
 mod fabric;
 mod memory;
 mod objects;
+mod service;
 mod srq;
 #[cfg(test)]
 mod tests;
+mod time;
 
 use std::time::Duration;
 
@@ -32,7 +35,54 @@ pub(crate) use objects::{
 
 pub(crate) use srq::{create_srq, destroy_srq, modify_srq};
 
+pub use fabric::Served;
+pub use service::{ServiceTimes, Serving};
+
 use fabric::fabric;
+use service::Service;
+use time::Time;
+
+/// Gives this thread a device of its own, as new, whose time is what `now_ns` reads: what the thread makes is apart from
+/// other threads' and completes by that time alone. CQs cannot be armed there.
+pub fn own_device(now_ns: impl Fn() -> u64 + Send + 'static) {
+    fabric::own_device();
+    let mut fabric = fabric();
+    fabric.hooks = fabric::Hooks::default();
+    fabric.time = Time::Given(Box::new(now_ns));
+    fabric.service = Service::default();
+    fabric.log = Some(Vec::new());
+    fabric.look_again_ns = 0;
+}
+
+/// Sets how the device takes its time, from the next WR on. What was set for single QPs is forgotten.
+pub fn serve(serving: Serving) {
+    fabric().service = Service::new(serving);
+}
+
+/// The WRs of one QP take these times, with [`Serving::Servers`].
+pub fn serve_qp(qp_num: u32, times: ServiceTimes) {
+    fabric().service.set_times_of(qp_num, times);
+}
+
+/// No server works for so long from an instant on that is still to come.
+pub fn stand_still(from_ns: u64, length_ns: u64) {
+    fabric().service.stand_still(from_ns, length_ns);
+}
+
+/// When the next WR is due; `None` if there is none.
+pub fn next_due_ns() -> Option<u64> {
+    let fabric = fabric();
+    fabric.next_due_of(&fabric.active)
+}
+
+/// Takes what a device of a thread's own has executed since the last call, in its order.
+pub fn take_served() -> Vec<Served> {
+    fabric()
+        .log
+        .as_mut()
+        .map(std::mem::take)
+        .unwrap_or_default()
+}
 
 /// Restarts the random delays with `seed`.
 pub fn set_seed(seed: u64) {
@@ -41,7 +91,8 @@ pub fn set_seed(seed: u64) {
 
 /// Sets the longest random delay of a WR, initially 5 us. Zero completes each WR in the next call of the data path.
 pub fn set_max_delay(delay: Duration) {
-    fabric().hooks.max_delay = delay;
+    let most_ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+    serve(Serving::Delays { most_ns });
 }
 
 /// Inverts byte `byte` of the next long enough message posted on `qp_num` (any QP if `None`): in the receiver's data
@@ -57,7 +108,9 @@ pub fn fail_next(status: ibv_wc_status::Type) {
 
 /// Cancels [`corrupt_next_message`] and [`fail_next`] if they have not happened yet, and resets the delay.
 pub fn reset_hooks() {
-    fabric().hooks = fabric::Hooks::default();
+    let mut fabric = fabric();
+    fabric.hooks = fabric::Hooks::default();
+    fabric.service = Service::default();
 }
 
 /// Fills the data path of a context.

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::os::raw::{c_int, c_void};
-use std::time::Instant;
 
 use rdma_sys::{
     ibv_comp_channel, ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask,
@@ -159,7 +158,6 @@ pub(crate) unsafe fn create_qp(
         sends_freed: 0,
         receives: VecDeque::new(),
         receives_outstanding: 0,
-        last_due: Instant::now(),
     };
     fabric.qps.insert(qpn, qp);
     Ok(verbs)
@@ -264,6 +262,7 @@ pub(crate) unsafe fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: the caller vouches for it.
     let qpn = unsafe { (*qp).qp_num };
     fabric.clear(qpn);
+    fabric.service.forget(qpn);
     if fabric.qps.remove(&qpn).is_none() {
         return libc::EINVAL;
     }

@@ -1,0 +1,29 @@
+//! The time of the device: the system's, or one that its user passes in.
+
+use std::sync::LazyLock;
+use std::time::Instant;
+
+/// Where the time comes from.
+pub(super) enum Time {
+    /// Passes by itself.
+    System,
+    /// What this function reads.
+    Given(Box<dyn Fn() -> u64 + Send>),
+}
+
+impl Default for Time {
+    fn default() -> Self {
+        Time::System
+    }
+}
+
+impl Time {
+    /// Nanoseconds since some instant.
+    pub(super) fn now_ns(&self) -> u64 {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        match self {
+            Time::System => u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            Time::Given(now_ns) => now_ns(),
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Both ends of a run on `loop0` in one thread and in virtual time: the workers' passes come one after the other in an
+//! order that follows from a seed, the device's servers take the times that the test sets, and time passes only from one
+//! event to the next. What is measured is therefore exact: the expected value is computed from what the device served.
+
+use std::sync::Arc;
+
+use null_verbs::loopback::{self, Served, Serving};
+use rocebench::datapath::{Phase, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
+use rocebench::metrics::Timeline;
+use rocebench::metrics::clock::{Clock, VirtualTime};
+use rocebench::node::flow_end::{FinishedEnd, FlowEnd};
+use rocebench::node::needs::effective_workers;
+use rocebench::node::node_threads::NodeThreads;
+use rocebench::node::sampled::Sampled;
+use rocebench::plan::{Case, Flow, Side};
+use rocebench::protocol::node_report::EndReport;
+
+use crate::loopback_node::{Choices, Pair, Rest, port};
+
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000_000;
+
+/// A thread that waits for a planned time wakes so long before it (`WAKE_EARLY_NS` of the data path).
+const WAKE_EARLY_NS: u64 = 100_000;
+
+/// Passes at one instant after which nothing can be left to do.
+const MOST_PASSES: u32 = 100_000;
+
+/// Time from the word of a window to its start.
+const LEAD_NS: u64 = 5 * MS;
+
+/// What a bench is set up with.
+pub struct SetUp {
+    pub case: Case,
+    /// Of the order of passes and of the device's random numbers.
+    pub seed: u64,
+    pub serving: Serving,
+    /// Time between two passes of a thread; `None`: passes come at the events alone, as if threads polled infinitely fast.
+    pub pass_ns: Option<u64>,
+}
+
+impl SetUp {
+    /// A bench whose threads see each event when it happens.
+    pub fn new(case: Case, seed: u64, serving: Serving) -> SetUp {
+        SetUp {
+            case,
+            seed,
+            serving,
+            pass_ns: None,
+        }
+    }
+
+    /// Runs `body` on it, and ends the workers.
+    pub fn run<T>(&self, body: impl FnOnce(&mut Bench<'_>) -> T) -> (T, Over) {
+        let (clock, time) = Clock::of_virtual_time();
+        let device_clock = clock.clone();
+        loopback::own_device(move || device_clock.raw());
+        loopback::set_seed(self.seed);
+        loopback::serve(self.serving.clone());
+        let case = &self.case;
+        let node = || NodeThreads::new(effective_workers(case), case.poll);
+        let (mut client, mut server) = (node(), node());
+        let ends = [&mut client, &mut server];
+        let pair = Pair::connected(&port(), &clock, [case, case], ends, |_| {});
+        let stepped = [(&pair.client, &client), (&pair.server, &server)].map(|(end, node)| {
+            let specs = vec![end.objects.worker_specs()];
+            let specs = node.specs(&[], specs).unwrap();
+            // An end that only offers memory has no workers.
+            let specs = if end.objects.workers() > 0 {
+                specs
+            } else {
+                Vec::new()
+            };
+            SteppedThreads::new(&[Arc::clone(&end.shared)], specs)
+        });
+        let threads = |end: usize| {
+            stepped[end].threads().map(move |thread| Stepped {
+                is_client: end == 0,
+                thread,
+                away_until_ns: 0,
+            })
+        };
+        let mut bench = Bench {
+            pair: &pair,
+            threads: threads(0).chain(threads(1)).collect(),
+            clock: clock.clone(),
+            time,
+            order: Choices(self.seed),
+            pass_ns: self.pass_ns,
+            events: Vec::new(),
+            timeline: None,
+        };
+        let outcome = body(&mut bench);
+        let (reports, served, timeline) = bench.finish();
+        drop(stepped);
+        let rest = pair.into_rest(reports);
+        let over = Over {
+            rest,
+            served,
+            timeline,
+            clock,
+        };
+        (outcome, over)
+    }
+}
+
+/// A thread of one of the two nodes.
+struct Stepped<'s> {
+    is_client: bool,
+    thread: SteppedThread<'s>,
+    away_until_ns: u64,
+}
+
+/// A run on its way.
+pub struct Bench<'s> {
+    pub pair: &'s Pair,
+    /// The client's, then the server's.
+    threads: Vec<Stepped<'s>>,
+    pub clock: Clock,
+    pub time: VirtualTime,
+    order: Choices,
+    pass_ns: Option<u64>,
+    /// Instants at which something happens besides, ascending.
+    events: Vec<(u64, Event)>,
+    /// Samples of the client's window, if they are taken.
+    timeline: Option<Timeline>,
+}
+
+/// What happens at an instant.
+#[derive(Clone, Copy)]
+enum Event {
+    /// A thread is away until then.
+    Leaves(usize, u64),
+    /// Nothing but passes.
+    Passes,
+    /// A sample of the client's window is taken, and the next so much later.
+    Sample(u64),
+}
+
+impl Bench<'_> {
+    /// Ends the workers: the client's reports and the server's, what the device did, and the samples.
+    fn finish(mut self) -> ([Vec<WorkerReport>; 2], Vec<Served>, Option<Timeline>) {
+        self.set_phase(Phase::Exit);
+        let mut reports = [Vec::new(), Vec::new()];
+        for stepped in self.threads {
+            let of_end = &mut reports[usize::from(!stepped.is_client)];
+            of_end.extend(
+                stepped
+                    .thread
+                    .into_reports()
+                    .into_iter()
+                    .map(|(_, report)| report),
+            );
+        }
+        (reports, loopback::take_served(), self.timeline)
+    }
+
+    pub fn now_ns(&self) -> u64 {
+        self.time.now_ns()
+    }
+
+    /// Thread `thread` of the client makes no pass from an instant on, for so long.
+    pub fn away(&mut self, thread: usize, from_ns: u64, length_ns: u64) {
+        self.plan(from_ns, Event::Leaves(thread, from_ns + length_ns));
+        self.plan(from_ns + length_ns, Event::Passes);
+    }
+
+    /// Takes samples of the client's window at this interval, as the thread does that steers a run.
+    pub fn sample_every(&mut self, interval_ns: u64) {
+        self.timeline = Some(Timeline::default());
+        self.plan(self.now_ns() + interval_ns, Event::Sample(interval_ns));
+    }
+
+    fn plan(&mut self, at_ns: u64, event: Event) {
+        let place = self
+            .events
+            .partition_point(|(planned_ns, _)| *planned_ns <= at_ns);
+        self.events.insert(place, (at_ns, event));
+    }
+
+    /// Tells both ends' workers what to do, the receiving end first, and lets them enter it.
+    pub fn set_phase(&mut self, phase: Phase) {
+        self.pair.set_phase(phase);
+        self.passes();
+    }
+
+    /// One pass of each thread that is there, in an order by the seed.
+    fn pass(&mut self) -> bool {
+        let now_ns = self.now_ns();
+        let count = self.threads.len();
+        let first = self.order.upto(count as u64) as usize;
+        let mut found = false;
+        for index in (0..count).map(|index| (first + index) % count) {
+            let stepped = &mut self.threads[index];
+            if stepped.away_until_ns <= now_ns {
+                found |= stepped.thread.pass();
+            }
+        }
+        found
+    }
+
+    /// Passes at this instant until there is nothing left to do at it.
+    fn passes(&mut self) {
+        if self.pass_ns.is_some() {
+            self.pass();
+            return;
+        }
+        for _ in 0..MOST_PASSES {
+            let found = self.pass();
+            let now_ns = self.now_ns();
+            let is_due = self.threads.iter().any(|stepped| {
+                let edge_ns = stepped.thread.edge_raw();
+                stepped.away_until_ns <= now_ns
+                    && edge_ns
+                        .is_some_and(|edge_ns| edge_ns > 0 && edge_ns + WAKE_EARLY_NS <= now_ns)
+            });
+            let is_done = loopback::next_due_ns().is_some_and(|due_ns| due_ns <= now_ns);
+            if !found && !is_due && !is_done {
+                return;
+            }
+        }
+        panic!("no end of passes at {}", self.now_ns());
+    }
+
+    /// The next instant at which something happens, `until_ns` at the latest.
+    fn next_ns(&self, until_ns: u64) -> u64 {
+        let now_ns = self.now_ns();
+        if let Some(pass_ns) = self.pass_ns {
+            return (now_ns + pass_ns).min(until_ns);
+        }
+        let edges = self.threads.iter().filter_map(|it| it.thread.edge_raw());
+        let edges = edges.flat_map(|edge_ns| [edge_ns, edge_ns.saturating_add(WAKE_EARLY_NS)]);
+        let planned = self.events.first().map(|(at_ns, _)| *at_ns);
+        let all = edges.chain(loopback::next_due_ns()).chain(planned);
+        let next_ns = all.filter(|at_ns| *at_ns > now_ns).min();
+        next_ns.unwrap_or(until_ns).min(until_ns)
+    }
+
+    /// Lets time pass until an instant, with all that happens until then.
+    pub fn run_until_ns(&mut self, until_ns: u64) {
+        while self.now_ns() < until_ns {
+            self.step(until_ns);
+        }
+    }
+
+    /// Lets so much time pass.
+    pub fn run_for(&mut self, ns: u64) {
+        self.run_until_ns(self.now_ns() + ns);
+    }
+
+    /// Lets time pass until `done`. Panics if that takes longer than `limit_ns` of virtual time.
+    pub fn run_until(&mut self, what: &str, limit_ns: u64, mut done: impl FnMut(&Self) -> bool) {
+        let until_ns = self.now_ns() + limit_ns;
+        while !done(self) {
+            assert!(self.now_ns() < until_ns, "no {what}: {:?}", self.pair.case);
+            self.step(until_ns);
+        }
+    }
+
+    fn step(&mut self, until_ns: u64) {
+        let (now_ns, next_ns) = (self.now_ns(), self.next_ns(until_ns));
+        self.time.advance(next_ns - now_ns);
+        while let Some(&(at_ns, event)) = self.events.first()
+            && at_ns <= next_ns
+        {
+            self.events.remove(0);
+            match event {
+                Event::Leaves(thread, until_ns) => self.threads[thread].away_until_ns = until_ns,
+                Event::Passes => {}
+                Event::Sample(interval_ns) => {
+                    // Before the passes of this instant, as a sample of another thread may come.
+                    let window = self.pair.client.shared.window();
+                    if let (1.., Some(timeline)) = (window.elapsed_ns, &mut self.timeline) {
+                        timeline.push(window.elapsed_ns, window.completed);
+                    }
+                    self.plan(at_ns + interval_ns, event);
+                }
+            }
+        }
+        self.passes();
+    }
+
+    /// Warms up for so long, sets a window of `window_ns` and returns its edges: time has not reached its start.
+    pub fn open_window(&mut self, warm_up_ns: u64, window_ns: u64) -> WindowEdges {
+        self.set_phase(Phase::Warmup);
+        self.run_for(warm_up_ns);
+        let opens_raw = self.now_ns() + LEAD_NS;
+        let edges = WindowEdges {
+            opens_raw,
+            closes_raw: opens_raw + window_ns,
+        };
+        for end in [&self.pair.client, &self.pair.server] {
+            end.shared.set_edges(edges);
+        }
+        self.set_phase(Phase::Measure);
+        edges
+    }
+
+    /// Runs until the windows of both ends are closed and the queues empty.
+    pub fn close_window(&mut self) {
+        self.run_until("end of the window", 3_600 * SECOND, |bench| {
+            bench.pair.client.shared.window().is_closed
+        });
+        self.set_phase(Phase::Drain);
+        self.run_until("rest", 3_600 * SECOND, |bench| {
+            let ends = [&bench.pair.client, &bench.pair.server];
+            ends.iter()
+                .all(|end| end.objects.workers() == 0 || end.shared.at_rest())
+        });
+    }
+
+    /// A whole measurement.
+    pub fn measure(&mut self, warm_up_ns: u64, window_ns: u64) -> WindowEdges {
+        let edges = self.open_window(warm_up_ns, window_ns);
+        self.close_window();
+        edges
+    }
+}
+
+/// What is left of a run on the bench.
+pub struct Over {
+    pub rest: Rest,
+    /// What the device did, in its order.
+    pub served: Vec<Served>,
+    timeline: Option<Timeline>,
+    clock: Clock,
+}
+
+impl Over {
+    /// What the client's node reports.
+    pub fn report(self) -> EndReport {
+        let (objects, shared, workers) = self.rest.client;
+        let qpns = shared
+            .qp_contexts()
+            .iter()
+            .map(|qp_context| qp_context.qp.qpn());
+        let finished = FinishedEnd {
+            end: FlowEnd {
+                number: 0,
+                flow: Flow::forward(shared.flow().clone()),
+                side: Side::Initiator,
+                objects,
+            },
+            workers,
+            qpns: qpns.collect(),
+            edges: shared.edges(),
+            window: shared.window(),
+        };
+        let sampled = Sampled {
+            flow: self.timeline.unwrap_or_default(),
+            qps: None,
+        };
+        EndReport::of(&finished, Some(sampled), &self.clock)
+    }
+}
