@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use core_affinity::CoreId;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -52,7 +53,11 @@ pub enum CoreError {
 /// # Errors
 /// [`CoreError::Pin`] when there is no such core or this process may not use it.
 pub fn pin_current_thread(core: usize) -> Result<(), CoreError> {
-    keep_to(&[core]).map_err(|_| CoreError::Pin {
+    // `get_core_ids` lists only what this thread may use now, so the id is made here; beyond its mask the crate panics.
+    if core < MAX_CORES && core_affinity::set_for_current(CoreId { id: core }) {
+        return Ok(());
+    }
+    Err(CoreError::Pin {
         core,
         allowed: allowed_cores().map_or_else(
             |_| "none known".to_owned(),
@@ -61,7 +66,7 @@ pub fn pin_current_thread(core: usize) -> Result<(), CoreError> {
     })
 }
 
-/// Lets the calling thread, and those that it starts, run on these cores alone.
+/// Lets the calling thread, and those that it starts, run on any of these cores: of several the kernel chooses.
 ///
 /// # Errors
 /// None of them is there or may be used.
