@@ -10,7 +10,8 @@ use syn::{Attribute, File, Item, UseTree};
 use super::arrows::Arrows;
 
 pub fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().and_then(Path::parent).unwrap().to_owned()
 }
 
 /// Each crate's name in paths, and the file where it begins.
@@ -243,7 +244,7 @@ impl<'ast> Visit<'ast> for Module {
     fn visit_item_mod(&mut self, _: &'ast syn::ItemMod) {}
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+pub fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
         Item::Enum(item) => &item.attrs,
@@ -261,7 +262,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && matches!(&attribute.meta, syn::Meta::List(list) if list.tokens.to_string() == "test")

@@ -1,9 +1,10 @@
-//! Imports go one way: no file of `src` or `crates` imports one that imports it, by however many steps, no folder one
+//! What holds for all sources. Imports go one way: no file of `src` or `crates` imports one that imports it, by however many steps, no folder one
 //! that imports it, and a room of `src` imports only what the table in docs/architecture.md says.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod arrows;
 mod modules;
+mod test_code;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# Stages: each is a process group of its own; what it leaves running is found, ended and counted as its failure. Sourced by
+# scripts/test and scripts/flakes. Must not know what the stages are.
+
+child='' failed=() summary=()
+clock() { printf '%02d:%02d' $((SECONDS / 60)) $((SECONDS % 60)); }
+
+group_alive() { kill -0 -- "-$1" 2>/dev/null; }
+end_group() { # PID
+	local looks=0
+	kill -TERM -- "-$1" 2>/dev/null
+	while group_alive "$1" && ((looks++ < 80)); do sleep 0.1; done
+	kill -KILL -- "-$1" 2>/dev/null
+}
+
+# shellcheck disable=SC2317
+stop() {
+	trap '' INT TERM HUP
+	echo "${0##*/}: stopped by a signal" >&2
+	[[ -z $child ]] || end_group "$child"
+	exit 130
+}
+trap stop INT TERM HUP
+
+stage() { # NAME CMD [ARG...]
+	local name=$1 began=$SECONDS status looks=0
+	shift
+	echo "==== [$(clock)] $name: $*"
+	set -m
+	"$@" </dev/null &
+	child=$!
+	set +m
+	wait "$child"
+	status=$?
+	# What has been told to end may need a moment.
+	while group_alive "$child" && ((looks++ < 20)); do sleep 0.1; done
+	if group_alive "$child"; then
+		echo "${0##*/}: $name left processes behind: $(pgrep -g "$child" -l | paste -sd ' ')" >&2
+		end_group "$child"
+		status=1
+	fi
+	child=''
+	if ((status == 0)); then
+		summary+=("ok      $((SECONDS - began)) s  $name")
+	else
+		summary+=("FAILED  $((SECONDS - began)) s  $name (status $status)")
+		failed+=("$name")
+	fi
+	return "$status"
+}
+
+finish() {
+	echo "==== [$(clock)] summary"
+	printf '%s\n' "${summary[@]}"
+	((${#failed[@]} == 0)) || { echo "FAILED: $(printf '%s, ' "${failed[@]}" | sed 's/, $//')" && exit 1; }
+	echo "all ${#summary[@]} stages passed in $(clock)"
+	exit 0
+}
