@@ -12,7 +12,7 @@
 mod connected;
 #[path = "support/datagrams.rs"]
 mod datagrams;
-#[path = "../tests/support/end.rs"]
+#[path = "../tests/device/support/end.rs"]
 mod end;
 #[path = "support/plain_udp.rs"]
 mod plain_udp;
