@@ -208,7 +208,9 @@ impl Still {
 
     fn statuses(&self) -> Vec<Status> {
         let mut all = Vec::new();
-        self.cq.take_stamped(64, |it, _| all.push(it.status)).unwrap();
+        self.cq
+            .take_stamped(64, |it, _| all.push(it.status))
+            .unwrap();
         all
     }
 
