@@ -9,22 +9,19 @@ const GUARD_BYTES: usize = 4096;
 /// Bytes at the start of the region that are never assigned: one atomic counter for each QP.
 pub const COUNTER_BYTES: usize = 64;
 
-/// Pseudo-random numbers: SplitMix64.
-pub struct Numbers(pub u64);
+/// Pseudo-random bytes.
+pub struct Numbers(fastrand::Rng);
 
 impl Numbers {
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+    pub fn new(seed: u64) -> Numbers {
+        Numbers(fastrand::Rng::with_seed(seed))
     }
 
-    /// This many bytes of them.
+    /// This many bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
-        let words = (0..count.div_ceil(8)).flat_map(|_| self.next().to_ne_bytes());
-        words.take(count).collect()
+        let mut bytes = vec![0; count];
+        self.0.fill(&mut bytes);
+        bytes
     }
 }
 

@@ -58,7 +58,7 @@ pub fn play(setup: &Setup, steps: &[Step]) {
         unsignaled: vec![0; testbed.endpoints.len()],
         testbed,
         setup,
-        numbers: Numbers(steps.len() as u64),
+        numbers: Numbers::new(steps.len() as u64),
     };
     for step in steps {
         match step {

@@ -17,7 +17,7 @@ impl Script {
     pub fn new(setup: &Setup) -> Script {
         Script {
             testbed: Testbed::new(setup),
-            numbers: Numbers(1),
+            numbers: Numbers::new(1),
         }
     }
 

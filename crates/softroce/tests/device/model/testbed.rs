@@ -164,7 +164,7 @@ impl Testbed {
             let all = (0..if setup.one_cq { 1 } else { 2 }).map(cq).collect();
             Cqs { all, told }
         };
-        let mut numbers = Numbers(u64::from(setup.pairs[0][0].sq_psn));
+        let mut numbers = Numbers::new(u64::from(setup.pairs[0][0].sq_psn));
         let first_cqs = cqs(&first);
         // With one device and one CQ per side, both sides share the CQ.
         let second_cqs = if setup.same_nic && setup.one_cq {

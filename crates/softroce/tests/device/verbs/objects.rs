@@ -190,12 +190,8 @@ fn address_handles_lead_to_where_packets_can_go() {
 fn qps_are_made_within_the_limits_and_of_three_services() {
     let end = End::new();
     type Change = fn(&mut ibv_qp_init_attr);
-    let refused: [(Change, i32); 8] = [
+    let refused: [(Change, i32); 4] = [
         (|init| init.cap.max_send_wr = 16385, libc::EINVAL),
-        (|init| init.cap.max_recv_wr = 16385, libc::EINVAL),
-        (|init| init.cap.max_send_sge = 17, libc::EINVAL),
-        (|init| init.cap.max_recv_sge = 17, libc::EINVAL),
-        (|init| init.cap.max_inline_data = 1 << 20, libc::EINVAL),
         (|init| init.send_cq = null_mut(), libc::EINVAL),
         (|init| init.recv_cq = null_mut(), libc::EINVAL),
         (

@@ -5,20 +5,16 @@ use softroce::verbs;
 
 use super::testbed::*;
 
+// What each transition needs and refuses is tested where it stands: `verbs::transitions` and `verbs::qp_modify`.
+
 #[test]
-fn each_service_goes_to_rts_and_nothing_may_be_missing() {
+fn each_service_goes_to_rts_and_nothing_else_is_changed() {
     let (end, peer) = (End::new(), End::new());
     for qp_type in [RC, UC, UD] {
         let qp = end.qp(qp_type);
         let mut attr = attributes(peer.gid(), 0x99);
         for (state, mask) in (1..).zip(masks(qp_type)) {
             attr.qp_state = state;
-            for bit in (0..26).map(|bit| 1 << bit) {
-                let without = mask & !bit;
-                if without != mask && bit != STATE {
-                    assert_eq!(modify(qp, &mut attr, without), libc::EINVAL, "{bit:#x}");
-                }
-            }
             // The capacities never change.
             assert_eq!(modify(qp, &mut attr, mask | 0x8_0000), libc::EINVAL);
             assert_eq!(query(qp).qp_state, state - 1);
@@ -64,13 +60,8 @@ fn values_out_of_range_are_refused() {
     let (end, peer) = (End::new(), End::new());
     let qp = end.qp(RC);
     type Change = fn(&mut ibv_qp_attr);
-    let to_rtr: [(Change, i32); 8] = [
+    let to_rtr: [(Change, i32); 3] = [
         (|attr| attr.path_mtu = 6, libc::EINVAL),
-        (|attr| attr.dest_qp_num = 1 << 24, libc::EINVAL),
-        (|attr| attr.rq_psn = 1 << 24, libc::EINVAL),
-        (|attr| attr.max_dest_rd_atomic = 129, libc::EINVAL),
-        (|attr| attr.min_rnr_timer = 32, libc::EINVAL),
-        (|attr| attr.ah_attr.is_global = 0, libc::EINVAL),
         (|attr| attr.ah_attr.grh.sgid_index = 1, libc::EINVAL),
         (
             |attr| attr.ah_attr.grh.dgid.raw = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
@@ -96,22 +87,9 @@ fn transitions_that_there_are_not() {
     let (end, peer) = (End::new(), End::new());
     let qp = end.qp(RC);
     let mut attr = attributes(peer.gid(), 1);
-    let [init, rtr, rts] = masks(RC);
-    for (state, mask) in [
-        (2, rtr),
-        (3, rts),
-        (4, STATE),
-        (5, STATE),
-        (6, STATE),
-        (7, STATE),
-    ] {
-        attr.qp_state = state;
-        assert_eq!(
-            modify(qp, &mut attr, mask),
-            libc::EINVAL,
-            "RESET to {state}"
-        );
-    }
+    let [init, _, rts] = masks(RC);
+    attr.qp_state = 7;
+    assert_eq!(modify(qp, &mut attr, STATE), libc::EINVAL);
     attr.qp_state = 1;
     assert_eq!(modify(qp, &mut attr, init), 0);
     attr.qp_state = 6;
