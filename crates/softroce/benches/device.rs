@@ -13,6 +13,7 @@ mod connected;
 #[path = "support/datagrams.rs"]
 mod datagrams;
 #[path = "../tests/device/support/end.rs"]
+#[allow(dead_code)] // some of it is for tests
 mod end;
 #[path = "support/plain_udp.rs"]
 mod plain_udp;

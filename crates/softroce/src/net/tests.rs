@@ -17,7 +17,7 @@ use crate::wait::{wait_for, wait_until};
 use crate::wire::{Bth, IcrcAddresses, UDP_PORT, icrc};
 
 /// More than any wait here takes on an idle machine.
-pub const SOON: Duration = Duration::from_secs(2);
+pub const SOON: Duration = Duration::from_secs(10);
 
 /// Receives so many packets.
 #[track_caller]
@@ -55,7 +55,7 @@ pub fn loopback_port() -> Port {
 pub fn turn_on_ipv6_loopback() -> UnixListener {
     let name = UnixAddress::from_abstract_name("softroce-test/::1").unwrap();
     let turn = || UnixListener::bind_addr(&name).ok();
-    wait_for("other tests at ::1 to end", 10 * SOON, turn)
+    wait_for("other tests at ::1 to end", SOON, turn)
 }
 
 /// A packet's headers and its payload in pieces.

@@ -198,7 +198,7 @@ mod tests {
         let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
         // The state stands after the name, which is in brackets.
         let sleeps = || std::fs::read_to_string(&stat).map_or(true, |it| it.contains(") S "));
-        wait_until("the thread to wait", Duration::from_secs(2), sleeps);
+        wait_until("the thread to wait", Duration::from_secs(10), sleeps);
         thread
     }
 

@@ -71,7 +71,7 @@ fn transfers() {
         if !polls {
             let last = PEERS * BYTES - 1;
             let arrived = |to: &End| to.byte(last) == from.memory[last];
-            wait_until("the last bytes", 5 * SOON, || peers.iter().all(arrived));
+            wait_until("the last bytes", SOON, || peers.iter().all(arrived));
         }
         from.succeeds(EACH * PEERS);
         assert!(

@@ -16,7 +16,6 @@ fn no_fetch_add_of_several_qps_is_lost_or_done_twice() {
         let mut script = Script::new(&Setup {
             pairs: [&plain.pairs[..]; 3].concat(),
             faults: faults.into(),
-            timeout: 10,
             ..plain
         });
         let counter = script.fresh(1, 8);

@@ -32,10 +32,6 @@ fn cases(usual: u32) -> ProptestConfig {
     }
 }
 
-/// 34 ms. Eight of them are long compared with the delays of a busy machine, where with several programs per core a
-/// thread has waited for 350 ms.
-const TIMEOUT_UNDER_FAULTS: u8 = 13;
-
 proptest! {
     #![proptest_config(cases(60))]
 
@@ -68,7 +64,6 @@ proptest! {
     ) {
         let setup = Setup {
             faults: format!("seed={seed},{faults}"),
-            timeout: TIMEOUT_UNDER_FAULTS,
             ..setup
         };
         play(&setup, &steps);

@@ -16,6 +16,10 @@ pub const MOST_PAIRS: usize = 3;
 /// The longest request.
 pub const LONGEST_BYTES: usize = 70_000;
 
+/// Half a second, doubled up to four times: an end that waits for a core is not taken for dead. Most losses are noticed
+/// long before.
+const TIMEOUT: u8 = 17;
+
 /// The set-up of devices and QPs.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -79,7 +83,7 @@ impl Setup {
             mtu_bytes: 1024,
             pairs: vec![[end(0x00ff_fffc), end(7)]],
             faults: String::new(),
-            timeout: 14,
+            timeout: TIMEOUT,
             retry_count: 7,
             rnr_retry: 7,
             min_rnr_timer: 1,

@@ -27,11 +27,8 @@ fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
             retry_count,
             ..Setup::plain()
         });
-        script.write(0, 3000, Status::Success);
-        script.testbed.drained();
         vanish(&script.testbed.endpoints[1].qp);
         script.receive(0, 10, None, Status::FlushError);
-        let before = counter(&script.testbed.sides[0].nic, "timeouts");
         match reads {
             true => script.read(0, 3000, Status::RetryExceededError),
             false => script.write(0, 3000, Status::RetryExceededError),
@@ -40,7 +37,7 @@ fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
             script.write(0, 3000, Status::FlushError);
         }
         script.testbed.drained();
-        let timeouts = counter(&script.testbed.sides[0].nic, "timeouts") - before;
+        let timeouts = counter(&script.testbed.sides[0].nic, "timeouts");
         assert_eq!(timeouts, u64::from(retry_count) + 1);
         script.testbed.memory_fits();
         assert_eq!(script.testbed.endpoints[0].qp.state(), State::Err);

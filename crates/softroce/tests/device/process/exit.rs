@@ -53,8 +53,8 @@ fn connect(end: &End, name: &str) {
 }
 
 /// Receives one message and exits at once.
-fn receive_and_exit(plan: &Plan) -> ! {
-    let one = End::new(plan);
+fn receive_and_exit() -> ! {
+    let one = End::new(&Plan::default());
     tell(&name(&one));
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
@@ -68,13 +68,11 @@ fn receive_and_exit(plan: &Plan) -> ! {
 #[test]
 fn the_last_message_of_a_process_is_acknowledged() {
     const TIMES: usize = 10;
-    let mut plan = Plan::default();
-    plan.deliveries.timeout = 13;
     if is_child() {
-        receive_and_exit(&plan);
+        receive_and_exit();
     }
     for _ in 0..TIMES {
-        let one = End::new(&plan);
+        let one = End::new(&Plan::default());
         let mut child = Part::start();
         connect(&one, &child.told());
         child.write(&name(&one));

@@ -2,18 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::null_mut;
-use std::time::Duration;
 
 use libc::{sockaddr, sockaddr_in};
 use rdma_sys::*;
 use softroce::{rdmacm, verbs};
 
+use crate::support::look::SOON;
 pub use crate::support::raw::{blank, completion, errno, ok};
 use crate::support::raw::{gid, never_block, open};
 use crate::support::wait::wait_for;
-
-/// More than the connection managers need for an event over a bad link: they repeat messages after a time.
-const SOON: Duration = Duration::from_secs(10);
 
 /// The address as C has it.
 pub fn raw_address(address: SocketAddr) -> sockaddr_in {

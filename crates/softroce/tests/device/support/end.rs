@@ -43,7 +43,8 @@ impl Default for Plan {
             // The 24 bits wrap soon.
             first_psn: 0x00ff_fff0,
             deliveries: Deliveries {
-                timeout: 14,
+                // Half a second, doubled up to four times: an end that waits for a core is not taken for dead.
+                timeout: 17,
                 retry_count: 7,
                 rnr_retry: 7,
                 max_rd_atomic: 16,

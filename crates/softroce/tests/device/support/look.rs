@@ -10,7 +10,7 @@ use super::end::End;
 use super::wait::wait_or_tell;
 
 /// More than anything takes on an idle machine that a test waits for.
-pub const SOON: Duration = Duration::from_secs(2);
+pub const SOON: Duration = Duration::from_secs(10);
 
 /// The counter of this name.
 #[track_caller]
