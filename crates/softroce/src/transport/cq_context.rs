@@ -321,6 +321,7 @@ mod tests {
                 asked.fetch_add(1, Ordering::SeqCst);
                 while events.load(Ordering::SeqCst) <= time {
                     cq.remind();
+                    std::thread::yield_now();
                 }
                 cq.arm(false);
                 while added.load(Ordering::SeqCst) <= time {

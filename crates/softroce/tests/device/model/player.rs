@@ -70,7 +70,7 @@ pub fn play(setup: &Setup, steps: &[Step]) {
             Step::Quiesce => player.quiesce(),
         }
     }
-    player.quiesce()
+    player.quiesce();
 }
 
 impl Player<'_> {
@@ -121,7 +121,7 @@ impl Player<'_> {
             fence: false,
             payload: Payload::Registered(&[]),
             datagram: None,
-        }])
+        }]);
     }
 
     fn post(&mut self, batch: &Batch) {
@@ -189,7 +189,7 @@ impl Player<'_> {
             self.post_marker(end);
         }
         self.testbed
-            .until(&format!("room for sends of endpoint {end}"), room)
+            .until(&format!("room for sends of endpoint {end}"), room);
     }
 
     /// Posts them in one call.

@@ -81,7 +81,7 @@ impl Script {
             fence: false,
             payload: Payload::Registered(sges),
             datagram: None,
-        }])
+        }]);
     }
 
     /// A valid WRITE; applied to the model if it is to succeed.
@@ -99,7 +99,7 @@ impl Script {
             address: peer.memory.address(target),
             rkey: peer.key,
         };
-        self.post(end, operation, None, &[element], status)
+        self.post(end, operation, None, &[element], status);
     }
 
     /// A valid READ; applied to the model if it is to succeed.
@@ -117,7 +117,7 @@ impl Script {
             let data = peer.memory.expected(source).to_vec();
             self.testbed.sides[own].memory.expect(target, &data);
         }
-        self.post(end, operation, None, &[element], status)
+        self.post(end, operation, None, &[element], status);
     }
 
     /// A SEND of new bytes; returns them.
@@ -160,7 +160,7 @@ impl Script {
             length_bytes,
             immediate: None,
         };
-        endpoint.post_recv(expected, &[element])
+        endpoint.post_recv(expected, &[element]);
     }
 
     /// Checks that all completions come, memory equals the model, and the QPs of pair 0 have these states.
@@ -178,6 +178,6 @@ impl Script {
         self.write(end, 8, Status::FlushError);
         self.receive(end, 8, None, Status::FlushError);
         self.testbed.drained();
-        self.testbed.memory_fits()
+        self.testbed.memory_fits();
     }
 }
