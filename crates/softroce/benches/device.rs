@@ -12,7 +12,8 @@
 mod connected;
 #[path = "support/datagrams.rs"]
 mod datagrams;
-#[path = "../tests/support/end.rs"]
+#[path = "../tests/device/support/end.rs"]
+#[allow(dead_code)] // some of it is for tests
 mod end;
 #[path = "support/plain_udp.rs"]
 mod plain_udp;

@@ -1,14 +1,18 @@
-//! A child process under the preloaded library: started, awaited until a deadline, and always killed in the end.
+//! A child process under the preloaded library: started, awaited, and always killed in the end.
 
+use std::cell::RefCell;
 use std::env;
-use std::fs;
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle, sleep};
-use std::time::{Duration, Instant};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::library::library;
+use crate::wait::wait_or_tell;
+
+/// More than any of these programs takes on an idle machine.
+pub const SOON: Duration = Duration::from_secs(12);
 
 /// Held while programs run, so that only one test at a time uses the machine's cores.
 pub fn machine() -> MutexGuard<'static, ()> {
@@ -30,15 +34,13 @@ pub struct Running {
 pub struct Ended {
     pub command: String,
     pub status: ExitStatus,
-    /// Whether it had to be killed.
-    pub killed: bool,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Ended {
     pub fn succeeded(&self) -> bool {
-        self.status.success() && !self.killed
+        self.status.success()
     }
 
     /// Its output, for a failed test.
@@ -48,14 +50,8 @@ impl Ended {
             status,
             stdout,
             stderr,
-            ..
         } = self;
-        let killed = if self.killed {
-            ", killed at its deadline"
-        } else {
-            ""
-        };
-        format!("--- {command}: {status}{killed}\n{stdout}{stderr}")
+        format!("--- {command}: {status}\n{stdout}{stderr}")
     }
 }
 
@@ -100,6 +96,19 @@ pub fn start(program: &str, arguments: &str) -> Running {
     }
 }
 
+/// Runs a program that needs no other.
+pub fn run_alone(program: &str, arguments: &str) -> Ended {
+    let _machine = machine();
+    start(program, arguments).end()
+}
+
+/// The same of one that has to succeed.
+pub fn succeed_alone(program: &str, arguments: &str) -> Ended {
+    let ended = run_alone(program, arguments);
+    assert!(ended.succeeded(), "{}", ended.report());
+    ended
+}
+
 /// Debian's package of a program.
 fn package(program: &str) -> &'static str {
     match program.split('_').next() {
@@ -133,49 +142,35 @@ impl Running {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// CPU time that it has taken, in seconds; 0 of one that has been waited for.
-    fn cpu_seconds(&self) -> f64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
-        // After the name, which is in brackets, `utime` and `stime` are the 12th and 13th, in hundredths of a second.
-        let fields = stat.rsplit(')').next().unwrap_or_default();
-        let ticks = fields.split_whitespace().skip(11).take(2);
-        ticks.map(|it| it.parse::<f64>().unwrap()).sum::<f64>() / 100.0
-    }
-
-    /// Waits until it has worked for so long, or has ended.
-    pub fn works_for(&mut self, seconds: f64) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let until = self.cpu_seconds() + seconds;
-        while self.runs() && self.cpu_seconds() < until {
-            assert!(Instant::now() < deadline, "{} stands still", self.command);
-            sleep(Duration::from_millis(5));
-        }
+    /// Waits for its end.
+    #[track_caller]
+    pub fn end(mut self) -> Ended {
+        let running = RefCell::new(&mut self);
+        let status = wait_or_tell(
+            SOON,
+            || running.borrow_mut().child.try_wait().unwrap(),
+            || {
+                let running = &mut *running.borrow_mut();
+                running.child.kill().unwrap();
+                let status = running.child.wait().unwrap();
+                format!("the end of {}", running.ended(status).report())
+            },
+        );
+        self.ended(status)
     }
 
     /// Sends SIGKILL.
-    pub fn kill(&mut self) {
+    pub fn kill(mut self) -> Ended {
         self.child.kill().unwrap();
+        let status = self.child.wait().unwrap();
+        self.ended(status)
     }
 
-    /// Waits for its end; kills it at the deadline.
-    pub fn end(mut self, deadline: Instant) -> Ended {
-        let mut killed = false;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            if Instant::now() >= deadline {
-                killed = true;
-                self.kill();
-                break self.child.wait().unwrap();
-            }
-            sleep(Duration::from_millis(5));
-        };
+    fn ended(&mut self, status: ExitStatus) -> Ended {
         let text = |reader: Option<JoinHandle<String>>| reader.unwrap().join().unwrap();
         Ended {
             command: self.command.clone(),
             status,
-            killed,
             stdout: text(self.stdout.take()),
             stderr: text(self.stderr.take()),
         }

@@ -1,13 +1,9 @@
 //! The output of the programs that list devices.
 
-use std::time::{Duration, Instant};
-
-use crate::child::{machine, start};
+use crate::child::succeed_alone;
 
 fn output(program: &str, arguments: &str) -> String {
-    let _machine = machine();
-    let ended = start(program, arguments).end(Instant::now() + Duration::from_secs(20));
-    assert!(ended.succeeded(), "{}", ended.report());
+    let ended = succeed_alone(program, arguments);
     assert_eq!(ended.stderr, "", "{}", ended.report());
     ended.stdout
 }

@@ -1,8 +1,6 @@
 //! libfabric's provider `verbs`: connections by rdma_cm, datagrams, and what is built on them.
 
-use std::time::{Duration, Instant};
-
-use crate::child::{machine, start};
+use crate::child::succeed_alone;
 use crate::pair::succeed_told;
 
 /// How `fi_pingpong` takes its port as a server and as a client.
@@ -18,10 +16,7 @@ fn whole_rows(stdout: &str, messages: u32) -> usize {
 
 #[test]
 fn fi_info_finds_datagrams_and_what_is_built_on_them() {
-    let _machine = machine();
-    let ended =
-        start("fi_info", "-p verbs -d soft0-dgram").end(Instant::now() + Duration::from_secs(20));
-    assert!(ended.succeeded(), "{}", ended.report());
+    let ended = succeed_alone("fi_info", "-p verbs -d soft0-dgram");
     for wanted in ["FI_PROTO_IB_UD", "FI_PROTO_RXD"] {
         assert!(ended.stdout.contains(wanted), "{}", ended.report());
     }
@@ -29,31 +24,25 @@ fn fi_info_finds_datagrams_and_what_is_built_on_them() {
 
 #[test]
 fn fi_pingpong_over_connections() {
-    let _machine = machine();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/fi_msg.sh");
     let arguments = format!("--user --map-root-user --net sh {script}");
-    let ended = start("unshare", &arguments).end(Instant::now() + Duration::from_secs(60));
-    assert!(ended.succeeded(), "{}", ended.report());
+    let ended = succeed_alone("unshare", &arguments);
     // 64 B to 1 MiB, at both ends.
     assert_eq!(whole_rows(&ended.stdout, 100), 12, "{}", ended.report());
 }
 
 #[test]
 fn fi_pingpong_over_datagrams() {
-    let arguments = "-p verbs -e dgram -d soft0-dgram -I 20 -c";
-    let pair = succeed_told("fi_pingpong", arguments, PORT);
-    for end in [&pair.server, &pair.client] {
+    for (arguments, messages, sizes) in [
         // 64 B to 4 KiB, less than the MTU.
-        assert_eq!(whole_rows(&end.stdout, 20), 4, "{}", pair.report());
-    }
-}
-
-#[test]
-fn fi_pingpong_over_reliable_datagrams() {
-    let arguments = "-p verbs;ofi_rxd -e rdm -d soft0-dgram -I 100 -c";
-    let pair = succeed_told("fi_pingpong", arguments, PORT);
-    for end in [&pair.server, &pair.client] {
+        ("-p verbs -e dgram -d soft0-dgram -I 20 -c", 20, 4),
         // 64 B to 1 MiB.
-        assert_eq!(whole_rows(&end.stdout, 100), 6, "{}", pair.report());
+        ("-p verbs;ofi_rxd -e rdm -d soft0-dgram -I 100 -c", 100, 6),
+    ] {
+        let pair = succeed_told("fi_pingpong", arguments, PORT);
+        for end in [&pair.server, &pair.client] {
+            let rows = whole_rows(&end.stdout, messages);
+            assert_eq!(rows, sizes, "{}", pair.report());
+        }
     }
 }

@@ -1,22 +1,23 @@
 //! Runs unmodified programs of Debian's packages on the preloaded device, each between two or more processes on this
 //! machine, and checks their output.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-mod bandwidth;
 mod captures;
 mod child;
 mod devices;
 mod fabric;
 mod kernel_files;
-mod latency;
 mod library;
 mod mpi;
 mod pair;
 mod perftest;
-mod pingpong;
+mod pingpongs;
 mod rdma_cm;
 mod refused;
 mod shared_address;
 mod ucx;
 mod vanished;
+#[path = "../../../softroce/tests/device/support/wait.rs"]
+#[allow(dead_code)]
+mod wait;

@@ -1,14 +1,11 @@
 //! Open MPI over UCX: four ranks, of which each has an address of its own, or all the same one.
 
-use std::time::{Duration, Instant};
-
-use crate::child::{machine, start};
+use crate::child::succeed_alone;
 
 const RANKS: usize = 4;
 
 /// Runs a benchmark of mpi4py, whose ranks pass a message on in a ring and check it.
 fn ring(environment: &str) {
-    let _machine = machine();
     // mpirun refuses root otherwise.
     let any_user = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
     // UCX tells which transports it took.
@@ -18,8 +15,7 @@ fn ring(environment: &str) {
         "--oversubscribe --tag-output -n {RANKS} --mca pml ucx --mca btl self \
          /usr/bin/python3 -m mpi4py.bench ringtest -n 20000 -l 50"
     );
-    let ended = start(&program, &arguments).end(Instant::now() + Duration::from_secs(60));
-    assert!(ended.succeeded(), "{}", ended.report());
+    let ended = succeed_alone(&program, &arguments);
     let figure = format!("({RANKS} processes, 20000 bytes)");
     assert!(ended.stdout.contains(&figure), "{}", ended.report());
     for rank in 0..RANKS {

@@ -5,13 +5,9 @@ use std::iter::repeat_with;
 use std::net::TcpListener;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use crate::child::{Ended, Running, machine, start};
-
-/// Far longer than any of these takes on an idle machine, since tests run on busy ones.
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::child::{Ended, Running, SOON, machine, start};
+use crate::wait::wait_until;
 
 /// Both ends of a run.
 pub struct Pair {
@@ -55,11 +51,8 @@ pub fn start_pair(program: &str, arguments: &str) -> (Running, Running) {
 pub fn start_server(program: &str, arguments: &str, port_option: &str) -> (Running, u16) {
     let port = free_port();
     let mut server = start(program, &format!("{arguments} {port_option} {port}"));
-    let deadline = Instant::now() + DEADLINE;
-    while server.runs() && !listens(&server, port) {
-        assert!(Instant::now() < deadline, "{program} does not listen");
-        sleep(Duration::from_millis(5));
-    }
+    let what = format!("{program} to listen");
+    wait_until(&what, SOON, || !server.runs() || listens(&server, port));
     (server, port)
 }
 
@@ -91,28 +84,36 @@ fn listens(server: &Running, port: u16) -> bool {
 
 /// Runs both ends until they end.
 pub fn run(program: &str, arguments: &str) -> Pair {
-    run_told(program, arguments, SAME_PORT)
-}
-
-fn run_told(program: &str, arguments: &str, options: PortOptions) -> Pair {
     let _machine = machine();
-    let (server, client) = start_pair_told(program, arguments, options);
+    let (server, client) = start_pair(program, arguments);
     finish(server, client)
 }
 
 /// Waits until both ends have ended.
 pub fn finish(server: Running, client: Running) -> Pair {
-    let deadline = Instant::now() + DEADLINE;
-    let client = client.end(deadline);
-    // If the client failed, its server may wait for ever.
-    let rest = match client.succeeded() {
-        true => deadline,
-        false => deadline.min(Instant::now() + Duration::from_secs(5)),
-    };
+    let client = client.end();
     Pair {
-        server: server.end(rest),
+        server: server.end(),
         client,
     }
+}
+
+/// The same where both have to succeed.
+#[track_caller]
+pub fn finish_well(server: Running, client: Running) -> Pair {
+    let client = client.end();
+    // If the client failed, its server may wait for ever.
+    let server = match client.succeeded() {
+        true => server.end(),
+        false => server.kill(),
+    };
+    let pair = Pair { server, client };
+    assert!(
+        pair.server.succeeded() && pair.client.succeeded(),
+        "{}",
+        pair.report()
+    );
+    pair
 }
 
 /// Runs both ends and checks that they succeed.
@@ -122,11 +123,7 @@ pub fn succeed(program: &str, arguments: &str) -> Pair {
 
 /// As [`succeed`], for programs with other options for the port.
 pub fn succeed_told(program: &str, arguments: &str, options: PortOptions) -> Pair {
-    let pair = run_told(program, arguments, options);
-    assert!(
-        pair.server.succeeded() && pair.client.succeeded(),
-        "{}",
-        pair.report()
-    );
-    pair
+    let _machine = machine();
+    let (server, client) = start_pair_told(program, arguments, options);
+    finish_well(server, client)
 }

@@ -3,15 +3,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use crate::child::{Ended, machine, start};
-use crate::pair::free_port;
+use crate::child::{Ended, SOON, machine, start};
+use crate::pair::{Pair, free_port};
 use crate::perftest::rows;
-
-/// Far longer than any of these takes on an idle machine, since tests run on busy ones.
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::wait::wait_for;
 
 /// An address of 127.0.0.0/8 for a device, another one each time.
 fn address() -> IpAddr {
@@ -38,9 +34,9 @@ fn was_rejected(client: &Ended) -> bool {
     !client.succeeded() && words.iter().any(|word| text.contains(word))
 }
 
-/// Runs a server and its client until they end. In their arguments SERVER and CLIENT stand for the addresses, PORT for
-/// the port.
-fn play(server: (&str, &str), client: (&str, &str), faults: &str) -> (Ended, Ended) {
+/// Runs a server and its client until they end, which both have to do well. In their arguments SERVER and CLIENT stand
+/// for the addresses, PORT for the port.
+fn succeed(server: (&str, &str), client: (&str, &str), faults: &str) -> [Ended; 2] {
     let _machine = machine();
     let [here, there] = [address(), address()].map(|it| it.to_string());
     let port = free_port().to_string();
@@ -49,69 +45,44 @@ fn play(server: (&str, &str), client: (&str, &str), faults: &str) -> (Ended, End
         let program = format!("SOFTROCE_ADDRESS={own} SOFTROCE_FAULTS={faults} {program}");
         start(&program, &words.replace("PORT", &port))
     };
-    let deadline = Instant::now() + DEADLINE;
     let mut server = begin(server, &there);
-    let client = loop {
-        sleep(Duration::from_millis(100));
-        let ended = begin(client, &here).end(deadline);
-        if !was_rejected(&ended) || !server.runs() || Instant::now() > deadline {
-            break ended;
-        }
-    };
+    let client = wait_for("the server to listen", SOON, || {
+        let ended = begin(client, &here).end();
+        (!was_rejected(&ended) || !server.runs()).then_some(ended)
+    });
     // If the client failed, its server may wait for ever.
-    let rest = match client.succeeded() {
-        true => deadline,
-        false => deadline.min(Instant::now() + Duration::from_secs(5)),
+    let server = match client.succeeded() {
+        true => server.end(),
+        false => server.kill(),
     };
-    (server.end(rest), client)
-}
-
-/// As [`play`], and both have to succeed.
-fn succeed(server: (&str, &str), client: (&str, &str), faults: &str) -> (Ended, Ended) {
-    let (server, client) = play(server, client, faults);
-    let report = format!("{}{}", server.report(), client.report());
-    assert!(server.succeeded() && client.succeeded(), "{report}");
-    (server, client)
+    let pair = Pair { server, client };
+    let whole = pair.server.succeeded() && pair.client.succeeded();
+    assert!(whole, "{}", pair.report());
+    [pair.server, pair.client]
 }
 
 #[test]
 fn rping() {
-    let (server, client) = succeed(
-        ("rping", "-s -a SERVER -p PORT -C 20 -v -S 4000"),
-        ("rping", "-c -a SERVER -p PORT -C 20 -v -V -S 4000"),
-        "",
-    );
-    for end in [server, client] {
-        assert_eq!(
-            end.stdout.matches("ping data: ").count(),
-            20,
-            "{}",
-            end.report()
+    for (options, times, faults) in [
+        ("-C 20 -S 4000", 20, ""),
+        ("-C 5", 5, "drop=10%,duplicate=5%,seed=3"),
+    ] {
+        let ends = succeed(
+            ("rping", &format!("-s -a SERVER -p PORT -v {options}")),
+            ("rping", &format!("-c -a SERVER -p PORT -v -V {options}")),
+            faults,
         );
-    }
-}
-
-#[test]
-fn rping_over_a_bad_link() {
-    let (server, client) = succeed(
-        ("rping", "-s -a SERVER -p PORT -C 5 -v"),
-        ("rping", "-c -a SERVER -p PORT -C 5 -v -V"),
-        "drop=10%,duplicate=5%,seed=3",
-    );
-    for end in [server, client] {
-        assert_eq!(
-            end.stdout.matches("ping data: ").count(),
-            5,
-            "{}",
-            end.report()
-        );
+        for end in ends {
+            let pings = end.stdout.matches("ping data: ").count();
+            assert_eq!(pings, times, "{}", end.report());
+        }
     }
 }
 
 #[test]
 fn ucmatose() {
     for more in ["", "-m"] {
-        let (_, client) = succeed(
+        let [_, client] = succeed(
             (
                 "ucmatose",
                 &format!("-b SERVER -p PORT -c 10 -C 20 -S 1000 {more}"),
@@ -132,12 +103,11 @@ fn ucmatose() {
 
 #[test]
 fn rdma_server_and_client() {
-    let (server, client) = succeed(
+    let (server, client) = (
         ("rdma_server", "-p PORT"),
         ("rdma_client", "-s SERVER -p PORT"),
-        "",
     );
-    for end in [server, client] {
+    for end in succeed(server, client, "") {
         assert!(end.stdout.contains("end 0"), "{}", end.report());
     }
 }
@@ -145,14 +115,12 @@ fn rdma_server_and_client() {
 #[test]
 fn perftest_by_rdma_cm() {
     for (program, words) in [
-        ("ib_send_bw", "-n 1000"),
         ("ib_send_bw", "-n 1000 -q 4 -b -e"),
         ("ib_write_bw", "-n 1000 -q 4"),
         ("ib_read_bw", "-n 1000"),
-        ("ib_write_lat", "-n 1000"),
         ("ib_send_lat", "-n 1000 -s 100"),
     ] {
-        let (_, client) = succeed(
+        let [_, client] = succeed(
             (program, &format!("-F -R -p PORT {words}")),
             (program, &format!("-F -R -p PORT {words} SERVER")),
             "",

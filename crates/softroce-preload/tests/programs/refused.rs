@@ -1,15 +1,13 @@
 //! Unsupported features: programs get an error, one line on stderr, and end by themselves.
 
-use std::time::{Duration, Instant};
-
-use crate::child::{Ended, machine, start};
+use crate::child::{Ended, run_alone};
 use crate::pair::{free_port, run};
 
 /// Checks that the program failed and printed this line exactly once.
 fn was_told(ended: &Ended, line: &str) {
     let report = ended.report();
     let failed = ended.status.code().is_some_and(|code| code != 0);
-    assert!(failed && !ended.killed, "{report}");
+    assert!(failed, "{report}");
     let lines = ended.stderr.lines();
     let said: Vec<_> = lines
         .filter(|line| line.starts_with("softroce: "))
@@ -19,10 +17,8 @@ fn was_told(ended: &Ended, line: &str) {
 
 /// For programs that use the feature at their start.
 fn is_refused(program: &str, arguments: &str, line: &str) {
-    let _machine = machine();
     let arguments = format!("{arguments} -p {}", free_port());
-    let ended = start(program, &arguments).end(Instant::now() + Duration::from_secs(20));
-    was_told(&ended, line);
+    was_told(&run_alone(program, &arguments), line);
 }
 
 /// For programs that use the feature once both ends are connected.

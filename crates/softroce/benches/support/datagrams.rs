@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use softroce::transport::{CompletionKind, Datagram, Kind, Operation, Status};
 
 use crate::connected::{named, print_counters, receive};
-use crate::end::{Plan, pair, request};
+use crate::end::{Plan, QKEY, pair, request};
 use crate::plain_udp;
 
 const MESSAGE_BYTES: usize = 64;
@@ -31,7 +31,7 @@ pub fn received_per_s(time: Duration) -> f64 {
     let to = Datagram {
         address: server.nic.address(),
         qpn: server.qps[0].number(),
-        qkey: 0,
+        qkey: QKEY,
         flow_label: 0,
         traffic_class: 0,
         hop_limit: 0,

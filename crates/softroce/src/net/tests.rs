@@ -8,26 +8,43 @@ mod shared_address;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::copied_batch::CopiedBatch;
 use super::*;
+use crate::wait::{wait_for, wait_until};
 use crate::wire::{Bth, IcrcAddresses, UDP_PORT, icrc};
 
-/// Receives packets until there are `count` or none came for a while.
+/// More than any wait here takes on an idle machine.
+pub const SOON: Duration = Duration::from_secs(10);
+
+/// Receives so many packets.
+#[track_caller]
 pub fn collect(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
-    let mut since = Instant::now();
-    while all.len() < count && since.elapsed() < Duration::from_secs(2) {
-        if port
-            .receiver
-            .receive(|_| true, |it| all.push(it.bytes.to_vec()))
-            > 0
-        {
-            since = Instant::now();
-        }
-    }
+    collect_until(port, &mut all, |_, all| all.len() >= count);
+    assert_eq!(all.len(), count);
     all
+}
+
+/// Receives packets until it is enough.
+#[track_caller]
+fn collect_until(
+    port: &mut Port,
+    all: &mut Vec<Vec<u8>>,
+    enough: impl Fn(&Counters, &[Vec<u8>]) -> bool,
+) {
+    let counters = Arc::clone(&port.counters);
+    wait_until("packets", SOON, || {
+        while !enough(&counters, all) {
+            let each = |it: Arrival<'_>| all.push(it.bytes.to_vec());
+            if port.receiver.receive(|_| true, each) == 0 {
+                break;
+            }
+        }
+        enough(&counters, all)
+    });
 }
 
 pub fn loopback_port() -> Port {
@@ -37,14 +54,8 @@ pub fn loopback_port() -> Port {
 /// Waits until no other test on this machine uses ::1, the only address of its kind; none does while the result lives.
 pub fn turn_on_ipv6_loopback() -> UnixListener {
     let name = UnixAddress::from_abstract_name("softroce-test/::1").unwrap();
-    let began = Instant::now();
-    loop {
-        match UnixListener::bind_addr(&name) {
-            Ok(turn) => return turn,
-            Err(error) => assert!(began.elapsed() < Duration::from_secs(60), "{error}"),
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let turn = || UnixListener::bind_addr(&name).ok();
+    wait_for("other tests at ::1 to end", SOON, turn)
 }
 
 /// A packet's headers and its payload in pieces.
@@ -128,7 +139,7 @@ fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
     let flow = port.transmitter.flow(port.address, 7, 0, 0);
     let packets: Vec<Parts> = (0..3).map(|salt| parts(12, &[1024], salt)).collect();
     send(&port.transmitter, &flow, &packets);
-    assert_eq!(collect(&mut port, 3).len(), 3);
+    collect(&mut port, 3);
     assert!(port.tap.close().is_empty(), "nobody looked");
     port.tap.open();
     send(&port.transmitter, &flow, &packets);
@@ -136,7 +147,11 @@ fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
     stranger
         .send_to(&[0; 20], (port.address, UDP_PORT))
         .unwrap();
-    assert_eq!(collect(&mut port, 4).len(), 3, "one is damaged");
+    let mut arrived = Vec::new();
+    collect_until(&mut port, &mut arrived, |counters, _| {
+        counters.bad_icrc.get() == 1
+    });
+    assert_eq!(arrived.len(), 3);
     let passed = port.tap.close();
     let of = |outwards, icrc_ok| -> Vec<&[u8]> {
         let wanted = |it: &&RecordedPacket| it.outwards == outwards && it.icrc_ok == icrc_ok;

@@ -238,10 +238,8 @@ mod tests {
     #[test]
     fn a_timer_before_the_engines_waking_is_not_slept_through() {
         let activity = Activity::new(-1).unwrap();
-        let start = now_ns();
-        activity.timer_at(start + 1_000_000);
+        activity.timer_at(now_ns() + 1_000_000);
         activity.sleep(u64::MAX, Sleep::OnSocket, || None);
-        assert!(now_ns() >= start + 1_000_000);
         assert!(activity.take_due_timer(now_ns()));
         assert!(!activity.take_due_timer(now_ns()));
     }

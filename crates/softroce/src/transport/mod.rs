@@ -59,6 +59,9 @@ mod send_queue;
 mod sending_rate;
 mod statistics;
 mod tables;
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod timed_tests;
 mod timers;
 mod transmit;
 mod unguessable;

@@ -118,7 +118,7 @@ impl Core {
         });
     }
 
-    fn work(&self, inbound: &mut Inbound, tables: &Tables, now: u64) -> usize {
+    pub(super) fn work(&self, inbound: &mut Inbound, tables: &Tables, now: u64) -> usize {
         let Inbound {
             receiver,
             handled_until,

@@ -41,12 +41,13 @@ impl Requester {
     /// Completes the oldest request with the error `status` and moves the QP to ERR. An unreliable QP only stops
     /// sending (SQE).
     pub(super) fn break_at_head(&mut self, qp: &QpContext, status: Status) {
+        let reliable = qp.kind == Kind::Rc;
+        // Who sees the completion finds the QP in this state.
+        qp.set_state(if reliable { State::Err } else { State::Sqe });
         if let Some(wqe) = self.queue.get(self.queue.head) {
             qp.complete_send(qp.failure(wqe.wr_id, status, kind(wqe)));
             self.queue.head += 1;
         }
-        let reliable = qp.kind == Kind::Rc;
-        qp.set_state(if reliable { State::Err } else { State::Sqe });
         self.flush(qp);
         self.broke = reliable;
     }

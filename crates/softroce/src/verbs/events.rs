@@ -182,9 +182,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
     use std::thread::{self, JoinHandle};
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use super::*;
+    use crate::wait::wait_until;
 
     /// A thread that does this, once it waits in it or has ended.
     fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
@@ -195,12 +196,9 @@ mod tests {
             body()
         });
         let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
-        let deadline = Instant::now() + Duration::from_secs(20);
         // The state stands after the name, which is in brackets.
-        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
-            assert!(Instant::now() < deadline, "it does not wait");
-            thread::yield_now();
-        }
+        let sleeps = || std::fs::read_to_string(&stat).map_or(true, |it| it.contains(") S "));
+        wait_until("the thread to wait", Duration::from_secs(10), sleeps);
         thread
     }
 

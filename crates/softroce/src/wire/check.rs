@@ -65,22 +65,6 @@ mod tests {
     const MUTATED_INPUTS: usize = 200_000;
     const LONGEST_INPUT_BYTES: usize = 300;
 
-    /// Pseudo-random numbers: SplitMix64.
-    struct Numbers(u64);
-
-    impl Numbers {
-        fn next(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ z >> 31
-        }
-
-        fn below(&mut self, bound: usize) -> usize {
-            (self.next() % bound as u64) as usize
-        }
-    }
-
     /// A packet of every opcode in every service that has it, with its file name.
     fn seeds() -> Vec<(String, Vec<u8>)> {
         let mut seeds = Vec::new();
@@ -185,11 +169,11 @@ mod tests {
         for (name, bytes) in &seeds {
             parses_back(bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
         }
-        let mut numbers = Numbers(4791);
+        let mut numbers = fastrand::Rng::with_seed(4791);
         let (mut accepted, mut short, mut version, mut opcode) = (0, 0, 0, 0);
         for _ in 0..MUTATED_INPUTS {
-            let mut bytes = seeds[numbers.below(seeds.len())].1.clone();
-            for _ in 0..=numbers.below(4) {
+            let mut bytes = seeds[numbers.usize(..seeds.len())].1.clone();
+            for _ in 0..=numbers.usize(..4) {
                 mutate(&mut bytes, &seeds, &mut numbers);
             }
             parses_back(&bytes).unwrap_or_else(|why| panic!("{bytes:02x?}: {why}"));
@@ -211,13 +195,13 @@ mod tests {
         }
     }
 
-    fn mutate(bytes: &mut Vec<u8>, seeds: &[(String, Vec<u8>)], numbers: &mut Numbers) {
-        let at = numbers.below(bytes.len() + 1);
-        let edge = [0, 1, 0x7f, 0x80, 0xff][numbers.below(5)];
-        match numbers.below(8) {
+    fn mutate(bytes: &mut Vec<u8>, seeds: &[(String, Vec<u8>)], numbers: &mut fastrand::Rng) {
+        let at = numbers.usize(..bytes.len() + 1);
+        let edge = [0, 1, 0x7f, 0x80, 0xff][numbers.usize(..5)];
+        match numbers.usize(..8) {
             0 | 1 => {
                 if let Some(byte) = bytes.get_mut(at) {
-                    *byte ^= 1 << numbers.below(8);
+                    *byte ^= 1 << numbers.usize(..8);
                 }
             }
             2 => {
@@ -227,20 +211,20 @@ mod tests {
             }
             // The opcode and the flags determine how the rest is parsed.
             3 => {
-                if let Some(byte) = bytes.get_mut(numbers.below(2)) {
-                    *byte = numbers.next() as u8;
+                if let Some(byte) = bytes.get_mut(numbers.usize(..2)) {
+                    *byte = numbers.u8(..);
                 }
             }
             4 => bytes.truncate(at),
             5 => bytes.insert(at, edge),
             6 => {
                 bytes.resize(
-                    at + numbers.below(LONGEST_INPUT_BYTES - at.min(LONGEST_INPUT_BYTES - 1)),
+                    at + numbers.usize(..LONGEST_INPUT_BYTES - at.min(LONGEST_INPUT_BYTES - 1)),
                     edge,
                 );
             }
             _ => {
-                let other = &seeds[numbers.below(seeds.len())].1;
+                let other = &seeds[numbers.usize(..seeds.len())].1;
                 bytes.truncate(at);
                 bytes.extend(&other[at.min(other.len())..]);
             }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::super::capture::file_of;
 use super::super::open;
-use super::{Parts, addressed, collect, foreign, parts, send, turn_on_ipv6_loopback};
+use super::{Parts, SOON, addressed, collect, foreign, parts, send, turn_on_ipv6_loopback};
+use crate::wait::wait_until;
 use crate::wire::{IcrcAddresses, UDP_PORT, icrc};
 
 /// A packet of a capture: the IP header, the UDP header and the rest.
@@ -76,11 +77,11 @@ fn a_capture_has_the_headers_that_were_on_the_wire() {
         let (lost, damaged) = (faults.dropped.get(), faults.corrupted.get());
         assert!(lost > 0 && damaged > 0);
         let whole_ones = (60 - lost - damaged) as usize;
-        assert_eq!(collect(&mut port, whole_ones).len(), whole_ones);
+        collect(&mut port, whole_ones);
         if port.address.is_ipv4() {
             let from = UdpSocket::bind((Ipv4Addr::new(127, 77, 0, 3), 0)).unwrap();
             foreign(&from, &port, 4711, &[9; 40], 0);
-            assert_eq!(collect(&mut port, 1).len(), 1);
+            collect(&mut port, 1);
         }
         let own = port.address;
         let slot = port.membership.as_ref().map(|member| member.slot);
@@ -138,12 +139,11 @@ fn marks_of_the_link_are_in_the_capture_and_seen() {
                 .collect();
             send(&port.transmitter, &flow, &packets);
             let mut left = packets.len();
-            let began = std::time::Instant::now();
-            while left > 0 && began.elapsed() < std::time::Duration::from_secs(20) {
+            wait_until("marked packets", SOON, || {
                 let each = |it: crate::net::Arrival<'_>| marked += u64::from(it.is_marked);
                 left -= port.receiver.receive(|_| true, each);
-            }
-            assert_eq!(left, 0);
+                left == 0
+            });
         }
         let tx = port.counters.transmit_faults.marked.get();
         let rx = port.counters.receive_faults.marked.get();

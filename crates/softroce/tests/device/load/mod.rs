@@ -1,0 +1,9 @@
+//! Transfers between ends without a model: lengths, many QPs, many senders, marks, and links that are slow.
+
+mod corks;
+mod crowd;
+mod hot_memory;
+mod lengths;
+mod marks;
+mod senders;
+mod slow_link;

@@ -1,0 +1,109 @@
+//! A link that is slower than its sender: nothing is lost for that, and nothing sent twice.
+
+use std::process::Command;
+
+use crate::support::end::{End, Plan, pair};
+use crate::support::look::SOON;
+use crate::support::wait::wait_until;
+
+/// Set in the process that runs on the slow link.
+const ON_SLOW_LINK: &str = "SOFTROCE_TEST_ON_SLOW_LINK";
+
+/// Loopback at 40 Mb/s, less than any machine sends, with a queue that is longer than a socket's buffer.
+const SLOW_LINK: &str = "ip link set lo up && \
+    tc qdisc add dev lo root tbf rate 40mbit burst 128kb limit 100mb && exec \"$@\"";
+
+#[test]
+fn a_full_socket_loses_and_delays_nothing_else() {
+    if std::env::var_os(ON_SLOW_LINK).is_some() {
+        return transfers();
+    }
+    let ended = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net"])
+        .args(["sh", "-c", SLOW_LINK, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "load::slow_link::a_full_socket_loses_and_delays_nothing_else",
+        ])
+        .env(ON_SLOW_LINK, "")
+        .output()
+        .expect("unshare, of the package util-linux");
+    // A test that is not found succeeds too.
+    let is_done = String::from_utf8_lossy(&ended.stdout).contains("1 passed");
+    assert!(
+        ended.status.success() && is_done,
+        "needs iproute2, and a kernel that gives users network namespaces and has sch_tbf:\n{}{}",
+        String::from_utf8_lossy(&ended.stdout),
+        String::from_utf8_lossy(&ended.stderr),
+    );
+}
+
+/// All connections have it, so that all use one socket.
+const FLOW_LABEL: u32 = 5;
+
+fn transfers() {
+    // More than one, because the window of each peer is smaller than the socket's buffer.
+    const PEERS: usize = 12;
+    const EACH: usize = 6;
+    const PLACES: usize = 3;
+    const BYTES: usize = 64 << 10;
+    let mut plan = Plan {
+        memory_bytes: PLACES * BYTES,
+        ..Plan::default()
+    };
+    plan.deliveries.timeout = FOR_EVER;
+    let mut peers: Vec<End> = (0..PEERS).map(|_| End::new(&plan)).collect();
+    let mut from = End::new(&Plan { qps: PEERS, ..plan });
+    from.fill();
+    for (qp, to) in from.qps.iter().zip(&peers) {
+        let back = &to.qps[0];
+        from.connect_to(qp, to.nic.address(), back.number(), FLOW_LABEL);
+        to.connect_to(back, from.nic.address(), qp.number(), FLOW_LABEL);
+    }
+    // While the program polls, and while it does not.
+    for polls in [true, false] {
+        let waited = from.counter("packets_waited");
+        for posted in 0..EACH * PEERS {
+            let offset = posted / PEERS % PLACES * BYTES;
+            let to = peers[posted % PEERS].write_to(offset);
+            from.post(posted % PEERS, to, &[from.sge(offset, BYTES)]);
+        }
+        if !polls {
+            let last = PLACES * BYTES - 1;
+            let arrived = |to: &End| to.byte(last) == from.memory[last];
+            wait_until("the last bytes", SOON, || peers.iter().all(arrived));
+        }
+        from.succeeds(EACH * PEERS);
+        assert!(
+            from.counter("packets_waited") > waited,
+            "the link is not slow"
+        );
+        for to in &peers {
+            assert!(to.memory == from.memory);
+        }
+        for to in &mut peers {
+            to.memory.fill(0);
+        }
+    }
+    for nothing in ["send_errors", "timeouts", "go_backs"] {
+        assert_eq!(from.counter(nothing), 0, "{nothing}");
+    }
+}
+
+/// The code of a time-out of more than two hours.
+const FOR_EVER: u8 = 31;
+
+#[test]
+fn a_packet_lost_at_the_end_is_asked_after_before_the_time_out() {
+    const BEFORE: usize = 40;
+    let mut plan = Plan {
+        faults: format!("tx.lose=write#{}", BEFORE + 1).parse().unwrap(),
+        ..Plan::default()
+    };
+    plan.deliveries.timeout = FOR_EVER;
+    let (from, to) = pair(&plan);
+    from.run(BEFORE + 1, 1, 64, |_| (to.write_to(0), 0));
+    assert!(from.counter("probes") > 0);
+    assert_eq!(from.counter("timeouts"), 0);
+}

@@ -1,0 +1,208 @@
+//! Receivers that are not ready, receives that are too small, and invalid memory keys at either end.
+
+use proptest::prelude::*;
+use softroce::transport::{Access, CompletionKind, Operation, PdId, QpEvent, Sge, State, Status};
+
+use super::memory::Part;
+use super::scenario::{ALL_ACCESS, Setup};
+use super::script::Script;
+use super::testbed::PD;
+use crate::support::look::counter;
+
+/// The code of 1.28 ms.
+const RNR_TIMER: u8 = 14;
+
+/// Tests a receive that is too small by `missing` bytes.
+fn too_small(mtu_bytes: u32, bytes: usize, missing: usize) {
+    let mut script = Script::new(&Setup {
+        mtu_bytes,
+        ..Setup::plain()
+    });
+    let first = script.receive(1, 100, Some(100), Status::Success);
+    let second = script.receive(1, bytes - missing, None, Status::LocalLengthError);
+    script.receive(1, 4096, None, Status::FlushError);
+    let data = script.send(0, 100, Status::Success);
+    script.testbed.sides[1].memory.expect(first, &data);
+    script.send(0, bytes, Status::RemoteInvalidRequestError);
+    script.send(0, 10, Status::FlushError);
+    script.testbed.drained();
+    // The receive may contain the start of the message; nothing else has changed.
+    script.testbed.sides[1].memory.accept(second);
+    script.ends([State::Err, State::Err]);
+    script.flushes_what_is_posted_now(0);
+    script.flushes_what_is_posted_now(1);
+}
+
+#[test]
+fn a_receive_a_byte_too_small_is_an_error_at_both_ends() {
+    for (bytes, missing) in [(1, 1), (256, 1), (257, 1), (1000, 1000), (1025, 300)] {
+        too_small(256, bytes, missing);
+    }
+}
+
+proptest! {
+    #![proptest_config(super::cases(20))]
+
+    #[test]
+    fn a_receive_that_is_too_small_is_an_error_at_both_ends(
+        mtu_bytes in prop::sample::select(vec![256, 1024, 4096u32]),
+        bytes in 1..6000usize,
+        part in 1..=6000usize,
+    ) {
+        too_small(mtu_bytes, bytes, part.min(bytes));
+    }
+}
+
+#[test]
+fn a_write_with_immediate_needs_no_room_in_the_receive() {
+    let mut script = Script::new(&Setup::plain());
+    let source = script.fresh(0, 3000);
+    let target = script.fresh(1, 3000);
+    let data = script.testbed.sides[0].memory.expected(source).to_vec();
+    let element = script.element(0, source);
+    script.receive(1, 1, Some(3000), Status::Success);
+    let receive = script.testbed.endpoints[1].receives.back_mut().unwrap();
+    receive.kind = CompletionKind::ReceiveRdmaWithImmediate;
+    receive.immediate = Some(0x0102_0304);
+    let side = &mut script.testbed.sides[1];
+    side.memory.expect(target, &data);
+    let (address, rkey) = (side.memory.address(target), side.key);
+    let operation = Operation::Write { address, rkey };
+    let immediate = Some(0x0102_0304);
+    script.post(0, operation, immediate, &[element], Status::Success);
+    script.ends([State::Rts, State::Rts]);
+}
+
+#[test]
+fn a_send_waits_for_a_receive_that_comes_late() {
+    let mut script = Script::new(&Setup {
+        min_rnr_timer: RNR_TIMER,
+        ..Setup::plain()
+    });
+    let data = script.send(0, 5000, Status::Success);
+    // Later requests wait as well.
+    script.write(0, 300, Status::Success);
+    script.testbed.until("three pauses", |testbed| {
+        counter(&testbed.sides[1].nic, "rnr_naks_sent") >= 3
+    });
+    assert_eq!(script.testbed.endpoints[0].sends.len(), 2);
+    let part = script.receive(1, 5000, Some(5000), Status::Success);
+    script.testbed.sides[1].memory.expect(part, &data);
+    script.ends([State::Rts, State::Rts]);
+}
+
+#[test]
+fn a_send_without_a_receive_fails_when_its_repetitions_are_used_up() {
+    for rnr_retry in [0, 1, 3] {
+        let mut script = Script::new(&Setup {
+            min_rnr_timer: RNR_TIMER,
+            rnr_retry,
+            ..Setup::plain()
+        });
+        script.receive(0, 10, None, Status::FlushError);
+        script.write(0, 300, Status::Success);
+        script.send(0, 5000, Status::RnrRetryExceededError);
+        script.write(0, 300, Status::FlushError);
+        // The responder is not affected.
+        script.ends([State::Err, State::Rts]);
+        let naks = counter(&script.testbed.sides[1].nic, "rnr_naks_sent");
+        assert_eq!(naks, u64::from(rnr_retry) + 1);
+        script.flushes_what_is_posted_now(0);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum BadElement {
+    UnknownKey,
+    Beyond,
+    Before,
+    OtherDomain,
+    NotWritable,
+}
+
+const BAD_ELEMENTS: [BadElement; 5] = [
+    BadElement::UnknownKey,
+    BadElement::Beyond,
+    BadElement::Before,
+    BadElement::OtherDomain,
+    BadElement::NotWritable,
+];
+
+/// An element of `bytes` on a side with an error.
+fn bad_element(script: &mut Script, side: usize, bad: BadElement, bytes: usize) -> Sge {
+    let mut element = script.fresh_element(side, bytes);
+    let side = &script.testbed.sides[side];
+    let whole = side.memory.region_bytes();
+    let start = side.memory.region_address();
+    match bad {
+        BadElement::UnknownKey => element.lkey ^= 0x0055_0055,
+        BadElement::Beyond => element.address = start + (whole - bytes) as u64 + 1,
+        BadElement::Before => element.address = start - 1,
+        BadElement::OtherDomain => element.lkey = side.register(PdId(2), whole, ALL_ACCESS),
+        BadElement::NotWritable => element.lkey = side.register(PD, whole, Access::REMOTE_READ),
+    }
+    element
+}
+
+#[test]
+fn a_bad_local_key_fails_the_request_before_anything_is_touched() {
+    for bad in BAD_ELEMENTS {
+        for verb in ["send", "write", "read", "second element"] {
+            // Only operations that write to it fail.
+            if bad == BadElement::NotWritable && verb != "read" {
+                continue;
+            }
+            eprintln!("{verb} {bad:?}");
+            let mut script = Script::new(&Setup::plain());
+            script.write(0, 2000, Status::Success);
+            script.read(0, 2000, Status::Success);
+            script.testbed.drained();
+            script.receive(0, 10, None, Status::FlushError);
+            let element = bad_element(&mut script, 0, bad, 3000);
+            let target = script.fresh(1, 6000);
+            let good = script.fresh_element(0, 100);
+            let side = &script.testbed.sides[1];
+            let (address, rkey) = (side.memory.address(target), side.key);
+            let (operation, elements) = match verb {
+                "send" => (Operation::Send, vec![element]),
+                "read" => (Operation::Read { address, rkey }, vec![element]),
+                "write" => (Operation::Write { address, rkey }, vec![element]),
+                _ => (Operation::Write { address, rkey }, vec![good, element]),
+            };
+            let status = Status::LocalProtectionError;
+            script.post(0, operation, None, &elements, status);
+            script.write(0, 700, Status::FlushError);
+            script.testbed.drained();
+            // The good element may have been written before the bad one was detected.
+            if verb == "second element" {
+                script.testbed.sides[1].memory.accept(target);
+            }
+            script.ends([State::Err, State::Rts]);
+            script.flushes_what_is_posted_now(0);
+        }
+    }
+}
+
+#[test]
+fn a_bad_key_in_a_receive_is_an_error_at_both_ends() {
+    for bad in BAD_ELEMENTS {
+        eprintln!("{bad:?}");
+        let mut script = Script::new(&Setup::plain());
+        let element = bad_element(&mut script, 1, bad, 3000);
+        script.receive_into(1, element, None, Status::LocalProtectionError);
+        script.receive(1, 3000, None, Status::FlushError);
+        script.send(0, 3000, Status::RemoteOperationError);
+        script.write(0, 700, Status::FlushError);
+        script.testbed.drained();
+        if bad == BadElement::Beyond {
+            // The region may contain the start of the message.
+            let memory = &mut script.testbed.sides[1].memory;
+            let (bytes, end) = (2999, memory.region_bytes());
+            let offset = end - bytes;
+            memory.accept(Part { offset, bytes });
+        }
+        script.ends([State::Err, State::Err]);
+        let heard = script.testbed.heard(1, 1);
+        assert!(!heard.contains(&QpEvent::AccessError), "{heard:?}");
+    }
+}

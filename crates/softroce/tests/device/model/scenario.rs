@@ -1,0 +1,300 @@
+//! A test case as plain data that proptest can generate and shrink: the set-up of the QPs and their requests.
+//! `player` chooses addresses when it runs the case.
+
+use proptest::prelude::*;
+use softroce::transport::{Access, Capacities};
+
+/// All access of a peer.
+pub const ALL_ACCESS: Access = Access(
+    Access::LOCAL_WRITE.0
+        | Access::REMOTE_WRITE.0
+        | Access::REMOTE_READ.0
+        | Access::REMOTE_ATOMIC.0,
+);
+/// The most pairs of a case; each end has a counter of 8 bytes.
+pub const MOST_PAIRS: usize = 3;
+/// The longest request.
+pub const LONGEST_BYTES: usize = 70_000;
+
+/// Half a second, doubled up to four times: an end that waits for a core is not taken for dead. Most losses are noticed
+/// long before.
+const TIMEOUT: u8 = 17;
+
+/// The set-up of devices and QPs.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Whether both sides use one device.
+    pub same_nic: bool,
+    /// Whether a side uses one CQ for sends and receives.
+    pub one_cq: bool,
+    /// Path MTU.
+    pub mtu_bytes: u32,
+    /// Pairs of QPs, each with its end on side 0 and on side 1.
+    pub pairs: Vec<[End; 2]>,
+    /// The faults in the option's syntax; empty for none.
+    pub faults: String,
+    /// Code of the time-out of an acknowledgement.
+    pub timeout: u8,
+    /// Retries after a time-out.
+    pub retry_count: u8,
+    /// Retries when the receiver is not ready.
+    pub rnr_retry: u8,
+    /// Code of the receiver's RNR pause.
+    pub min_rnr_timer: u8,
+    /// The peer's access through the QPs.
+    pub qp_access: Access,
+    /// The access rights of the regions.
+    pub region_access: Access,
+    /// Bytes of a side's region.
+    pub region_bytes: usize,
+}
+
+/// One QP.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// The first PSN that it sends.
+    pub sq_psn: u32,
+    /// The most READs and atomics that it has in flight.
+    pub max_rd_atomic: u8,
+    /// How many more the peer accepts.
+    pub spare_rd_atomic: u8,
+    /// Its queue sizes.
+    pub capacities: Capacities,
+}
+
+impl Setup {
+    /// One pair on two devices with all access and no faults.
+    pub fn plain() -> Setup {
+        let end = |sq_psn| End {
+            sq_psn,
+            max_rd_atomic: 4,
+            spare_rd_atomic: 0,
+            capacities: Capacities {
+                send_wrs: 32,
+                recv_wrs: 32,
+                send_sges: 4,
+                recv_sges: 4,
+                inline_bytes: 64,
+            },
+        };
+        Setup {
+            same_nic: false,
+            one_cq: false,
+            mtu_bytes: 1024,
+            pairs: vec![[end(0x00ff_fffc), end(7)]],
+            faults: String::new(),
+            timeout: TIMEOUT,
+            retry_count: 7,
+            rnr_retry: 7,
+            min_rnr_timer: 1,
+            qp_access: ALL_ACCESS,
+            region_access: ALL_ACCESS,
+            region_bytes: 64 << 10,
+        }
+    }
+}
+
+/// A step of a case.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Posts requests in one call, and the receives that they need.
+    Post(Batch),
+    /// Polls the CQs of a side.
+    Poll { side: usize, most: usize },
+    /// Sleeps until an event of this side.
+    Sleep { side: usize },
+    /// Waits for all completions, and compares memory.
+    Quiesce,
+}
+
+/// Requests of one QP.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Index of the QP, modulo their number.
+    pub end: usize,
+    /// The requests.
+    pub requests: Vec<Request>,
+    /// How many of the receives are posted after the requests.
+    pub late: usize,
+    /// Polls before these receives.
+    pub polls_before_late: usize,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub verb: Verb,
+    pub length: Length,
+    /// Where the local bytes are split into elements, in 1/65536 of the length.
+    pub cuts: Vec<u16>,
+    /// Bytes left free before each part of memory.
+    pub gap: usize,
+    pub signaled: bool,
+    pub inline: bool,
+    pub fence: bool,
+    pub immediate: Option<u32>,
+    /// Reuses memory of an earlier request of the QP: a WRITE or READ the target of its last WRITE, a SEND or WRITE
+    /// the result of its last READ (with a fence).
+    pub chained: bool,
+    /// Splits of its receive.
+    pub receive_cuts: Vec<u16>,
+    /// Bytes by which its receive is too long.
+    pub receive_spare: usize,
+}
+
+/// The operation.
+#[derive(Clone, Debug)]
+pub enum Verb {
+    Send,
+    Write,
+    Read,
+    FetchAdd { add: u64 },
+    CompareSwap { hits: bool, swap: u64 },
+}
+
+/// The length of a request.
+#[derive(Clone, Debug)]
+pub enum Length {
+    /// Bytes.
+    Bytes(u32),
+    /// This many packets, and a few bytes more or less.
+    Packets { count: u32, more: i32 },
+}
+
+impl Length {
+    /// In bytes.
+    pub fn bytes(&self, mtu_bytes: u32) -> usize {
+        match *self {
+            Length::Bytes(bytes) => bytes as usize,
+            Length::Packets { count, more } => {
+                (count * mtu_bytes).saturating_add_signed(more) as usize
+            }
+        }
+    }
+}
+
+fn psns() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        3 => 0x00ff_ffd0..=0x00ff_ffff_u32,
+        1 => 0x007f_fff0..0x0080_0010_u32,
+        1 => 0..0x0100_0000_u32,
+    ]
+}
+
+fn ends() -> impl Strategy<Value = End> {
+    let capacities = (1..=24u32, 1..=24u32, 1..=4u32, 1..=4u32, 0..=256u32);
+    (psns(), 1..=16u8, 0..=3u8, capacities).prop_map(
+        |(
+            sq_psn,
+            max_rd_atomic,
+            spare_rd_atomic,
+            (send_wrs, recv_wrs, send_sges, recv_sges, inline_bytes),
+        )| End {
+            sq_psn,
+            max_rd_atomic,
+            spare_rd_atomic: spare_rd_atomic.min(16 - max_rd_atomic),
+            capacities: Capacities {
+                send_wrs,
+                recv_wrs,
+                send_sges,
+                recv_sges,
+                inline_bytes,
+            },
+        },
+    )
+}
+
+fn setups(same_nic: bool) -> impl Strategy<Value = Setup> {
+    let pairs = prop::collection::vec([ends(), ends()], 1..=MOST_PAIRS);
+    let mtu = prop::sample::select(vec![256, 512, 1024, 2048, 4096u32]);
+    (any::<bool>(), mtu, pairs, 1..=6u8).prop_map(
+        move |(one_cq, mtu_bytes, pairs, min_rnr_timer)| Setup {
+            same_nic,
+            one_cq,
+            mtu_bytes,
+            pairs,
+            min_rnr_timer,
+            region_bytes: 1 << 20,
+            ..Setup::plain()
+        },
+    )
+}
+
+fn lengths() -> impl Strategy<Value = Length> {
+    prop_oneof![
+        2 => (0..=9u32).prop_map(Length::Bytes),
+        4 => (1..=300u32).prop_map(Length::Bytes),
+        8 => (1..=5u32, -3..=3i32).prop_map(|(count, more)| Length::Packets { count, more }),
+        1 => (65_530..=LONGEST_BYTES as u32).prop_map(Length::Bytes),
+    ]
+}
+
+fn verbs() -> impl Strategy<Value = Verb> {
+    prop_oneof![
+        4 => Just(Verb::Send),
+        4 => Just(Verb::Write),
+        3 => Just(Verb::Read),
+        1 => any::<u64>().prop_map(|add| Verb::FetchAdd { add }),
+        1 => any::<(bool, u64)>().prop_map(|(hits, swap)| Verb::CompareSwap { hits, swap }),
+    ]
+}
+
+fn requests() -> impl Strategy<Value = Request> {
+    let cuts = || prop::collection::vec(any::<u16>(), 0..=3);
+    let flags = (
+        prop::bool::weighted(0.7),
+        any::<bool>(),
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.2),
+    );
+    let immediate = prop::option::weighted(0.3, any::<u32>());
+    let receive = (cuts(), prop_oneof![Just(0usize), 1..5usize, Just(257usize)]);
+    (
+        verbs(),
+        lengths(),
+        cuts(),
+        0..=9usize,
+        flags,
+        immediate,
+        receive,
+    )
+        .prop_map(
+            |(verb, length, cuts, gap, flags, immediate, receive)| Request {
+                verb,
+                length,
+                cuts,
+                gap,
+                signaled: flags.0,
+                inline: flags.1,
+                fence: flags.2,
+                chained: flags.3,
+                immediate,
+                receive_cuts: receive.0,
+                receive_spare: receive.1,
+            },
+        )
+}
+
+fn batches() -> impl Strategy<Value = Batch> {
+    let requests = prop::collection::vec(requests(), 1..=4);
+    let late = prop_oneof![4 => Just(0usize), 1 => 1..=4usize];
+    (0..2 * MOST_PAIRS, requests, late, 0..40usize).prop_map(
+        |(end, requests, late, polls_before_late)| Batch {
+            end,
+            requests,
+            late,
+            polls_before_late,
+        },
+    )
+}
+
+/// A set-up and up to `most` steps.
+pub fn scenarios(same_nic: bool, most: usize) -> impl Strategy<Value = (Setup, Vec<Step>)> {
+    let step = prop_oneof![
+        20 => batches().prop_map(Step::Post),
+        10 => (0..2usize, 1..=32usize).prop_map(|(side, most)| Step::Poll { side, most }),
+        1 => (0..2usize).prop_map(|side| Step::Sleep { side }),
+        2 => Just(Step::Quiesce),
+    ];
+    (setups(same_nic), prop::collection::vec(step, 1..=most))
+}

@@ -1,0 +1,409 @@
+//! Two sides with their devices, CQs, QPs and memory, and the expected completions: each must be the next one
+//! expected of its QP. It does not know what requests do.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use softroce::net::Faults;
+use softroce::transport::{
+    Access, Capacities, Completion, CompletionKind, Connection, Cq, Deliveries, Kind, Nic,
+    NicOptions, PdId, Qp, QpEvent, QpOptions, ReceiveSource, Region, SendRequest, Sge, State,
+    Status,
+};
+
+use super::memory::{Memory, Numbers};
+use super::scenario::{ALL_ACCESS, Setup};
+use crate::support::look::SOON;
+use crate::support::wait::wait_or_tell;
+
+/// A flag in the `wr_id` of receives.
+pub const RECEIVE: u64 = 1 << 63;
+/// The protection domain of all objects.
+pub const PD: PdId = PdId(1);
+
+/// An expected completion.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    pub wr_id: u64,
+    pub status: Status,
+    pub kind: CompletionKind,
+    /// Checked if set.
+    pub length_bytes: Option<u32>,
+    /// Checked for receives.
+    pub immediate: Option<u32>,
+}
+
+/// One QP and its expected completions.
+pub struct Endpoint {
+    pub qp: Qp,
+    pub side: usize,
+    pub capacities: Capacities,
+    /// Signalled sends whose completion has not come.
+    pub sends: VecDeque<Expected>,
+    /// Receives whose completion has not come.
+    pub receives: VecDeque<Expected>,
+    /// Sends that may still be in the queue: those since the last completion.
+    pub queued: VecDeque<u64>,
+    pub events: Arc<Mutex<Vec<QpEvent>>>,
+    next_wr_id: u64,
+}
+
+/// One side.
+pub struct Side {
+    pub nic: Arc<Nic>,
+    pub memory: Memory,
+    /// Key of its region.
+    pub key: u32,
+    cqs: Cqs,
+}
+
+/// One or two CQs of a side.
+#[derive(Clone)]
+struct Cqs {
+    all: Vec<Cq>,
+    /// Whether one that was armed has told of a completion.
+    told: Arc<AtomicBool>,
+}
+
+/// Both sides. The ends of pair `n` are endpoints `2n` on side 0 and `2n + 1` on side 1.
+pub struct Testbed {
+    pub endpoints: Vec<Endpoint>,
+    by_number: HashMap<(usize, u32), usize>,
+    pub sides: [Side; 2],
+    same_nic: bool,
+    overrun: Arc<AtomicBool>,
+    seen: Vec<Completion>,
+}
+
+impl Endpoint {
+    /// A number for the next request, greater than all before.
+    pub fn wr_id(&mut self) -> u64 {
+        self.next_wr_id += 1;
+        self.next_wr_id
+    }
+
+    /// Sends for which there is certainly room.
+    pub fn room(&self) -> usize {
+        self.capacities.send_wrs as usize - self.queued.len()
+    }
+
+    /// Posts sends in one call.
+    pub fn post(&mut self, requests: &[SendRequest<'_>]) {
+        self.queued
+            .extend(requests.iter().map(|request| request.wr_id));
+        let mut next = requests.iter().copied();
+        // SAFETY: inline elements point to bytes of the caller, which outlive the call.
+        let posted = unsafe { self.qp.post_send(|| next.next()) };
+        assert_eq!(posted, Ok(()), "post_send of {requests:?}");
+    }
+
+    /// Posts a receive.
+    pub fn post_recv(&mut self, expected: Expected, sges: &[Sge]) {
+        let posted = self.qp.post_recv(expected.wr_id, sges);
+        self.receives.push_back(expected);
+        assert_eq!(posted, Ok(()), "post_recv of {sges:?}");
+    }
+}
+
+impl Side {
+    /// Registers as much of its region, for a protection domain and with access of its own; returns the key.
+    pub fn register(&self, pd: PdId, length_bytes: usize, access: Access) -> u32 {
+        register(&self.nic, &self.memory, pd, length_bytes, access)
+    }
+}
+
+fn register(nic: &Nic, memory: &Memory, pd: PdId, length_bytes: usize, access: Access) -> u32 {
+    let region = Region {
+        pd,
+        address: memory.region_address(),
+        length_bytes: length_bytes as u64,
+        iova: memory.region_address(),
+        access,
+    };
+    // SAFETY: the memory lives until `Testbed` is dropped, which destroys the QPs first.
+    unsafe { nic.register(region) }.unwrap()
+}
+
+fn side(nic: Arc<Nic>, setup: &Setup, cqs: Cqs, access: Access, numbers: &mut Numbers) -> Side {
+    let memory = Memory::new(setup.region_bytes, numbers);
+    let key = register(&nic, &memory, PD, memory.region_bytes(), access);
+    Side {
+        nic,
+        memory,
+        key,
+        cqs,
+    }
+}
+
+impl Testbed {
+    /// Connects everything. The access flags of `setup` apply to side 1; side 0 has all access.
+    pub fn new(setup: &Setup) -> Testbed {
+        let faults: Faults = setup.faults.parse().unwrap();
+        let options = NicOptions {
+            faults,
+            ..NicOptions::default()
+        };
+        let first = Nic::open(&options).unwrap();
+        let second = if setup.same_nic {
+            Arc::clone(&first)
+        } else {
+            Nic::open(&options).unwrap()
+        };
+        let overrun = Arc::new(AtomicBool::new(false));
+        let room = setup.pairs.iter().flatten().map(|end| end.capacities);
+        let room: u32 = room.map(|room| room.send_wrs + room.recv_wrs).sum();
+        let cqs = |nic: &Arc<Nic>| {
+            let told = Arc::new(AtomicBool::new(false));
+            let flag = |flag: &Arc<AtomicBool>| {
+                let flag = Arc::clone(flag);
+                Box::new(move || flag.store(true, Ordering::Relaxed))
+            };
+            let cq = |_| Cq::new(nic, room as usize, flag(&told), flag(&overrun));
+            let all = (0..if setup.one_cq { 1 } else { 2 }).map(cq).collect();
+            Cqs { all, told }
+        };
+        let mut numbers = Numbers::new(u64::from(setup.pairs[0][0].sq_psn));
+        let first_cqs = cqs(&first);
+        // With one device and one CQ per side, both sides share the CQ.
+        let second_cqs = if setup.same_nic && setup.one_cq {
+            first_cqs.clone()
+        } else {
+            cqs(&second)
+        };
+        let sides = [
+            side(first, setup, first_cqs, ALL_ACCESS, &mut numbers),
+            side(second, setup, second_cqs, setup.region_access, &mut numbers),
+        ];
+        let mut testbed = Testbed {
+            endpoints: Vec::new(),
+            by_number: HashMap::new(),
+            sides,
+            same_nic: setup.same_nic,
+            overrun,
+            seen: Vec::new(),
+        };
+        testbed.connect(setup);
+        testbed
+    }
+
+    fn connect(&mut self, setup: &Setup) {
+        for pair in &setup.pairs {
+            for (side, end) in pair.iter().enumerate() {
+                self.create(side, end.capacities);
+            }
+            let at = self.endpoints.len() - 2;
+            for side in 0..2 {
+                let (own, peer) = (&pair[side], &pair[1 - side]);
+                let qp = &self.endpoints[at + side].qp;
+                let access = if side == 0 {
+                    ALL_ACCESS
+                } else {
+                    setup.qp_access
+                };
+                qp.initialize(access, 0);
+                let connection = Connection {
+                    address: self.sides[1 - side].nic.address(),
+                    qpn: self.endpoints[at + 1 - side].qp.number(),
+                    flow_label: 0,
+                    traffic_class: 0,
+                    hop_limit: 64,
+                    mtu_bytes: setup.mtu_bytes,
+                };
+                let takes = peer.max_rd_atomic + peer.spare_rd_atomic;
+                qp.ready_to_receive(Some(connection), peer.sq_psn, takes, setup.min_rnr_timer);
+                let deliveries = Deliveries {
+                    timeout: setup.timeout,
+                    retry_count: setup.retry_count,
+                    rnr_retry: setup.rnr_retry,
+                    max_rd_atomic: own.max_rd_atomic,
+                };
+                qp.ready_to_send(own.sq_psn, Some(deliveries));
+                assert_eq!(qp.state(), State::Rts);
+            }
+        }
+    }
+
+    fn create(&mut self, side: usize, capacities: Capacities) {
+        let cqs = &self.sides[side].cqs.all;
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&events);
+        let options = QpOptions {
+            kind: Kind::Rc,
+            pd: PD,
+            send_cq: cqs[0].clone(),
+            recv_cq: cqs[cqs.len() - 1].clone(),
+            receives: ReceiveSource::Own,
+            capacities,
+            signal_all: false,
+            on_event: Box::new(move |event| heard.lock().unwrap().push(event)),
+        };
+        let qp = Qp::new(&self.sides[side].nic, options).unwrap();
+        let key = (self.nic_index(side), qp.number());
+        let before = self.by_number.insert(key, self.endpoints.len());
+        assert_eq!(before, None, "two QPs of one number");
+        self.endpoints.push(Endpoint {
+            qp,
+            side,
+            capacities,
+            sends: VecDeque::new(),
+            receives: VecDeque::new(),
+            queued: VecDeque::new(),
+            events,
+            next_wr_id: 0,
+        });
+    }
+
+    fn nic_index(&self, side: usize) -> usize {
+        if self.same_nic { 0 } else { side }
+    }
+
+    /// Polls a side's CQs, up to `most` from each; returns how many completions came.
+    pub fn poll(&mut self, side: usize, most: usize) -> usize {
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.clear();
+        for cq in &self.sides[side].cqs.all {
+            let before = seen.len();
+            let polled = cq.poll(most, |completion| seen.push(*completion));
+            assert_eq!(polled, Ok(seen.len() - before));
+            assert!(seen.len() - before <= most);
+        }
+        assert!(!self.overrun.load(Ordering::Relaxed), "a CQ overran");
+        for completion in &seen {
+            self.account(side, completion);
+        }
+        let count = seen.len();
+        self.seen = seen;
+        count
+    }
+
+    /// Checks that the completion is the next one expected.
+    fn account(&mut self, side: usize, got: &Completion) {
+        let key = (self.nic_index(side), got.qpn);
+        let Some(&index) = self.by_number.get(&key) else {
+            panic!("there is no such QP, but {got:?} came");
+        };
+        let endpoint = &mut self.endpoints[index];
+        let is_receive = got.wr_id & RECEIVE != 0;
+        let expected = if is_receive {
+            endpoint.receives.pop_front()
+        } else {
+            endpoint.queued.retain(|wr_id| *wr_id > got.wr_id);
+            endpoint.sends.pop_front()
+        };
+        let Some(expected) = expected else {
+            panic!("nothing was expected of endpoint {index}, but {got:?} came");
+        };
+        let mut fits = got.wr_id == expected.wr_id && got.status == expected.status;
+        if expected.status == Status::Success {
+            let length = expected.length_bytes;
+            fits &= got.kind == expected.kind
+                && length.is_none_or(|length| got.length_bytes == length)
+                && (!is_receive || got.immediate == expected.immediate);
+        }
+        assert!(
+            fits,
+            "endpoint {index}: expected {expected:?}, but {got:?} came{}",
+            self.tell()
+        );
+    }
+
+    /// Polls both sides until `done`.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, done: impl Fn(&Testbed) -> bool) {
+        let state = RefCell::new(self);
+        let look = || {
+            let mut testbed = state.borrow_mut();
+            if done(&testbed) {
+                return Some(());
+            }
+            // As long as some come there is no pause.
+            while testbed.poll(0, 16) + testbed.poll(1, 16) > 0 && !done(&testbed) {}
+            done(&testbed).then_some(())
+        };
+        wait_or_tell(SOON, look, || format!("{what}: {}", state.borrow().tell()));
+    }
+
+    /// Sleeps until an event tells of a completion of this side, if there is one to come. Does not poll.
+    pub fn sleep(&self, side: usize) {
+        let waits = |one: &Endpoint| !(one.sends.is_empty() && one.receives.is_empty());
+        let mut own = self.endpoints.iter().filter(|one| one.side == side);
+        if !own.any(waits) {
+            return;
+        }
+        let Cqs { all, told } = &self.sides[side].cqs;
+        told.store(false, Ordering::Relaxed);
+        for cq in all {
+            cq.arm(false);
+            // Some may have come before.
+            cq.remind();
+        }
+        let event = || told.load(Ordering::Relaxed).then_some(());
+        wait_or_tell(SOON, event, || format!("an event: {}", self.tell()));
+    }
+
+    /// Waits until all completions have come, and checks that no other comes shortly after.
+    #[track_caller]
+    pub fn drained(&mut self) {
+        self.until("all completions", |testbed| {
+            let mut all = testbed.endpoints.iter();
+            all.all(|one| one.sends.is_empty() && one.receives.is_empty())
+        });
+        for _ in 0..20 {
+            self.poll(0, 16);
+            self.poll(1, 16);
+        }
+    }
+
+    /// Checks that the memory of both sides equals the model.
+    #[track_caller]
+    pub fn memory_fits(&self) {
+        for (index, side) in self.sides.iter().enumerate() {
+            if let Some(difference) = side.memory.difference() {
+                panic!("memory of side {index}: {difference}");
+            }
+        }
+    }
+
+    /// Waits until a QP has told so many events, and returns all.
+    pub fn heard(&mut self, end: usize, count: usize) -> Vec<QpEvent> {
+        let events = Arc::clone(&self.endpoints[end].events);
+        let heard = || events.lock().unwrap().clone();
+        self.until("an event", |_| heard().len() >= count);
+        heard()
+    }
+
+    /// The state of all objects, for debugging.
+    fn tell(&self) -> String {
+        let mut text = String::new();
+        for (index, one) in self.endpoints.iter().enumerate() {
+            text += &format!(
+                "\n  endpoint {index}: qpn {:#x} {:?}, PSNs {:06x?}, {} sends to come (first {:?}), {} receives (first {:?})",
+                one.qp.number(),
+                one.qp.state(),
+                one.qp.psns(),
+                one.sends.len(),
+                one.sends.front(),
+                one.receives.len(),
+                one.receives.front(),
+            );
+        }
+        for (index, side) in self.sides.iter().enumerate() {
+            let counters = side.nic.counters();
+            text += &format!("\n  side {index}: {counters:?}");
+        }
+        text
+    }
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        for endpoint in &self.endpoints {
+            endpoint.qp.destroy();
+        }
+        for side in &self.sides {
+            side.nic.deregister(side.key);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A peer that disappears: after the configured number of time-outs an error, then flushes; never a hang. How long a
+//! time-out is, is tested in the transport at made-up instants.
+
+use softroce::transport::{Deliveries, Qp, State, Status};
+
+use super::scenario::Setup;
+use super::script::Script;
+use crate::support::end::{Plan, pair};
+use crate::support::look::counter;
+
+/// 2 ms.
+const TIMEOUT: u8 = 9;
+
+#[test]
+fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
+    let destroyed: fn(&Qp) = Qp::destroy;
+    for (vanish, retry_count, reads, others) in [
+        (destroyed, 0, false, 3),
+        (destroyed, 7, true, 0),
+        (Qp::fail, 2, true, 2),
+        (Qp::fail, 0, false, 0),
+        (Qp::reset, 1, false, 1),
+        (Qp::reset, 3, true, 3),
+    ] {
+        let mut script = Script::new(&Setup {
+            timeout: TIMEOUT,
+            retry_count,
+            ..Setup::plain()
+        });
+        vanish(&script.testbed.endpoints[1].qp);
+        script.receive(0, 10, None, Status::FlushError);
+        match reads {
+            true => script.read(0, 3000, Status::RetryExceededError),
+            false => script.write(0, 3000, Status::RetryExceededError),
+        }
+        for _ in 0..others {
+            script.write(0, 3000, Status::FlushError);
+        }
+        script.testbed.drained();
+        let timeouts = counter(&script.testbed.sides[0].nic, "timeouts");
+        assert_eq!(timeouts, u64::from(retry_count) + 1);
+        script.testbed.memory_fits();
+        assert_eq!(script.testbed.endpoints[0].qp.state(), State::Err);
+        script.flushes_what_is_posted_now(0);
+    }
+}
+
+#[test]
+fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
+    const REQUESTS: usize = 20;
+    let plain = Plan::default();
+    let (from, to) = pair(&Plan {
+        deliveries: Deliveries {
+            timeout: TIMEOUT,
+            retry_count: 2,
+            ..plain.deliveries
+        },
+        ..plain
+    });
+    for _ in 0..REQUESTS {
+        from.post(0, to.write_to(0), &[from.sge(0, 1000)]);
+    }
+    to.cq.poll(1, |_| ()).unwrap();
+    to.qps[0].destroy();
+    // It is open which of them succeed.
+    let ended = from.completions(&from.cq, REQUESTS);
+    let ended: Vec<Status> = ended.iter().map(|it| it.status).collect();
+    let succeeded = ended.iter().take_while(|it| **it == Status::Success);
+    let rest = &ended[succeeded.count()..];
+    let (state, expected) = match rest {
+        [] => (State::Rts, vec![]),
+        _ => {
+            let mut expected = vec![Status::FlushError; rest.len()];
+            expected[0] = Status::RetryExceededError;
+            (State::Err, expected)
+        }
+    };
+    assert_eq!(rest, expected);
+    assert_eq!(from.qps[0].state(), state);
+}
+
+#[test]
+fn qps_that_wait_for_ever_leave_the_window_to_others() {
+    let plain = Plan::default();
+    let (a, b) = pair(&Plan {
+        qps: 3,
+        deliveries: Deliveries {
+            timeout: 0,
+            ..plain.deliveries
+        },
+        ..plain
+    });
+    for dead in 0..2 {
+        b.qps[dead].destroy();
+        // Together more than the window.
+        a.post(dead, b.write_to(0), &[a.sge(0, 3 << 20)]);
+    }
+    a.post(2, b.write_to(0), &[a.sge(0, 64)]);
+    let done = a.completion();
+    assert_eq!(
+        (done.qpn, done.status),
+        (a.qps[2].number(), Status::Success)
+    );
+}

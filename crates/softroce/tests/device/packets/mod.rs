@@ -1,0 +1,89 @@
+//! Packets that no device of ours sends, from a peer that is only a socket: broken, hostile, or of other makes.
+
+mod admission;
+mod congestion;
+mod datagrams;
+mod failures;
+mod fetches;
+mod requests;
+mod strangers;
+
+use softroce::transport::{Deliveries, Kind, Operation};
+use softroce::wire::{Opcode, Packet};
+
+use crate::support::end::{End, Plan};
+use crate::support::peer::{Peer, QPN};
+
+/// The first PSN of both directions.
+const PSN: u32 = 0x00ff_fffe;
+const MTU: u32 = 1024;
+
+/// Of a QP of this service, which waits for ever for answers.
+fn plan(kind: Kind) -> Plan {
+    Plan {
+        kind,
+        memory_bytes: 64 << 10,
+        send_wrs: 16,
+        recv_wrs: 16,
+        mtu_bytes: MTU,
+        first_psn: PSN,
+        deliveries: Deliveries {
+            timeout: 0,
+            max_rd_atomic: 2,
+            ..Plan::default().deliveries
+        },
+        receive_completions: Some(64),
+        ..Plan::default()
+    }
+}
+
+/// A device whose QP is connected to the peer.
+fn device(peer: &Peer, plan: &Plan) -> End {
+    let device = End::new(plan);
+    device.connect_to(&device.qps[0], peer.address.into(), QPN, 0);
+    device
+}
+
+/// The usual ones: a peer, and a device with an RC QP.
+fn connected() -> (Peer, End) {
+    let peer = Peer::new();
+    let device = device(&peer, &plan(Kind::Rc));
+    (peer, device)
+}
+
+impl End {
+    /// Posts a SEND of the start of its memory.
+    fn post_send(&self, length: u32) {
+        self.post(0, Operation::Send, &[self.sge(0, length as usize)]);
+    }
+
+    /// A packet to its QP.
+    fn packet<'a>(&self, opcode: Opcode, psn: u32) -> Packet<'a> {
+        crate::support::peer::packet(self.qps[0].number(), opcode, psn)
+    }
+
+    /// A WRITE of this payload to the start of its memory.
+    fn write<'a>(&self, psn: u32, payload: &'a [u8]) -> Packet<'a> {
+        Packet {
+            extended: self.reth(payload.len() as u32),
+            payload,
+            ..self.packet(Opcode::WriteOnly, psn)
+        }
+    }
+
+    /// The acknowledgement of its first message, with this PSN.
+    fn acknowledgement(&self, psn: u32) -> Packet<'static> {
+        crate::support::peer::acknowledgement(self.qps[0].number(), psn)
+    }
+
+    fn reth(&self, length_bytes: u32) -> softroce::wire::Extended {
+        softroce::wire::Extended {
+            reth: Some(softroce::wire::Reth {
+                address: self.address(0),
+                rkey: self.key,
+                length_bytes,
+            }),
+            ..Default::default()
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Connections from the request to the end.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::ptr::null_mut;
+
+use rdma_sys::rdma_cm_event_type::*;
+use rdma_sys::*;
+use softroce::{rdmacm, verbs};
+
+use super::testbed::{Channel, Device, Id, blank, completion, errno, ok, parameters};
+use crate::support::raw::readable;
+
+/// Both ends, connected with QPs; the channel gets the events of all.
+pub fn connected(channel: &Channel, devices: [&Device; 2]) -> (Id, Id, Id) {
+    let (listener, to) = channel.listener(devices[1]);
+    let active = channel.asking(devices[0], to, b"from the client");
+    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_eq!(asked.listener, listener.0);
+    assert_eq!(asked.private_data.len(), 56);
+    assert!(asked.private_data.starts_with(b"from the client\0"));
+    // What one end serves the other asks for.
+    assert_eq!(asked.parameters.responder_resources, 3);
+    assert_eq!(asked.parameters.initiator_depth, 2);
+    // SAFETY: a live QP.
+    let qpn = unsafe { (*(*active.0).qp).qp_num };
+    assert_eq!(asked.parameters.qp_num, qpn);
+    let passive = Id(asked.id);
+    passive.make_qp();
+    passive.accept(b"from the server");
+    // Either end may be told first.
+    for _ in 0..2 {
+        let event = channel.expect(RDMA_CM_EVENT_ESTABLISHED);
+        if event.id == active.0 {
+            assert!(event.private_data.starts_with(b"from the server\0"));
+        } else {
+            assert_eq!(event.id, passive.0);
+        }
+    }
+    (listener, active, passive)
+}
+
+/// Sends some bytes and receives them.
+pub fn exchange(from: &Id, to: &Id) {
+    let mut bytes = [0_u8; 128];
+    bytes[..64].fill(0x5a);
+    // SAFETY: ids with QPs in RTS, and memory that outlives its regions.
+    unsafe {
+        let regions = [from, to].map(|id| {
+            let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0 as i32;
+            let mr = verbs::reg_mr((*id.0).pd, bytes.as_mut_ptr().cast(), bytes.len(), access);
+            assert!(!mr.is_null());
+            mr
+        });
+        let sge = |half: usize, mr: *mut ibv_mr| ibv_sge {
+            addr: bytes.as_ptr() as u64 + 64 * half as u64,
+            length: 64,
+            lkey: (*mr).lkey,
+        };
+        let mut into = sge(1, regions[1]);
+        let mut recv: ibv_recv_wr = blank();
+        (recv.sg_list, recv.num_sge) = (&raw mut into, 1);
+        ok(ibv_post_recv((*to.0).qp, &raw mut recv, &mut null_mut()));
+        let mut out_of = sge(0, regions[0]);
+        let mut send: ibv_send_wr = blank();
+        (send.sg_list, send.num_sge) = (&raw mut out_of, 1);
+        send.opcode = ibv_wr_opcode::IBV_WR_SEND;
+        ok(ibv_post_send((*from.0).qp, &raw mut send, &mut null_mut()));
+        for cq in [(*from.0).send_cq, (*to.0).recv_cq] {
+            assert_eq!(completion(cq).status, ibv_wc_status::IBV_WC_SUCCESS);
+        }
+        for mr in regions {
+            verbs::dereg_mr(mr);
+        }
+    }
+    assert_eq!(bytes[64..], [0x5a; 64]);
+}
+
+#[test]
+fn two_ids_connect_exchange_and_part() {
+    let devices = Device::two();
+    let channel = Channel::new();
+    let (listener, active, passive) = connected(&channel, [&devices[0], &devices[1]]);
+    exchange(&active, &passive);
+    exchange(&passive, &active);
+    // SAFETY: live ids.
+    unsafe {
+        let source = rdmacm::get_src_port(active.0);
+        assert_eq!(rdmacm::get_dst_port(passive.0), source);
+        assert_eq!(
+            rdmacm::get_src_port(passive.0),
+            rdmacm::get_src_port(listener.0)
+        );
+        assert_eq!((*passive.0).port_num, 1);
+    }
+    passive.disconnect();
+    assert_eq!(passive.qp_state(), ibv_qp_state::IBV_QPS_ERR);
+    for _ in 0..2 {
+        channel.expect(RDMA_CM_EVENT_DISCONNECTED);
+    }
+    // The other end's answer, which is late: nothing is left to tell.
+    active.disconnect();
+    for _ in 0..2 {
+        channel.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+    }
+    assert!(channel.waiting().is_none());
+}
+
+#[test]
+fn an_id_without_a_qp_is_told_the_transitions() {
+    let devices = Device::two();
+    let channel = Channel::new();
+    let (_listener, to) = channel.listener(&devices[1]);
+    let active = channel.resolved(&devices[0], to);
+    let mut attr: ibv_qp_attr = blank();
+    let mut mask = 0;
+    attr.qp_state = ibv_qp_state::IBV_QPS_RTR;
+    // SAFETY: a live id and two places.
+    let code = unsafe { rdmacm::init_qp_attr(active.0, &raw mut attr, &raw mut mask) };
+    assert_eq!((code, errno()), (-1, libc::EINVAL), "too early");
+    let mut wanted = parameters(b"");
+    wanted.qp_num = 0x0012_3456;
+    // SAFETY: a live id.
+    ok(unsafe { rdmacm::connect(active.0, &raw mut wanted) });
+    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_eq!(asked.parameters.qp_num, 0x0012_3456);
+    let passive = Id(asked.id);
+    wanted.qp_num = 0x0065_4321;
+    // SAFETY: a live id.
+    ok(unsafe { rdmacm::accept(passive.0, &raw mut wanted) });
+    let replied = channel.expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
+    assert_eq!(replied.parameters.qp_num, 0x0065_4321);
+    let told = |id: &Id, state| {
+        let mut attr: ibv_qp_attr = blank();
+        let mut mask = 0;
+        attr.qp_state = state;
+        // SAFETY: a live id and two places.
+        ok(unsafe { rdmacm::init_qp_attr(id.0, &raw mut attr, &raw mut mask) });
+        attr
+    };
+    let rtr = ibv_qp_state::IBV_QPS_RTR;
+    let rts = ibv_qp_state::IBV_QPS_RTS;
+    assert_eq!(told(&active, rtr).dest_qp_num, 0x0065_4321);
+    assert_eq!(told(&passive, rtr).dest_qp_num, 0x0012_3456);
+    assert_eq!(told(&active, rtr).rq_psn, told(&passive, rts).sq_psn);
+    assert_eq!(told(&active, rts).sq_psn, told(&passive, rtr).rq_psn);
+    // SAFETY: a live id.
+    ok(unsafe { rdmacm::establish(active.0) });
+    let established = channel.expect(RDMA_CM_EVENT_ESTABLISHED);
+    assert_eq!(established.id, passive.0);
+}
+
+#[test]
+fn refusals_reach_the_one_who_asked() {
+    let devices = Device::two();
+    let channel = Channel::new();
+    let (_listener, to) = channel.listener(&devices[1]);
+    let asks = |to| channel.asking(&devices[0], to, b"");
+    let no_listener = 8;
+    let active = asks(SocketAddr::new(to.ip(), to.port() ^ 1));
+    assert_eq!(channel.expect(RDMA_CM_EVENT_REJECTED).status, no_listener);
+    assert_eq!(active.qp_state(), ibv_qp_state::IBV_QPS_ERR);
+
+    let by_the_program = 28;
+    let _active = asks(to);
+    let passive = Id(channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id);
+    // SAFETY: a live id, and as many bytes.
+    ok(unsafe { rdmacm::reject(passive.0, b"no".as_ptr().cast(), 2) });
+    let refused = channel.expect(RDMA_CM_EVENT_REJECTED);
+    assert_eq!(refused.status, by_the_program);
+    assert!(refused.private_data.starts_with(b"no\0"));
+
+    // A request that is taken and dropped, and one that is never taken.
+    let _active = asks(to);
+    drop(Id(channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id));
+    assert_eq!(
+        channel.expect(RDMA_CM_EVENT_REJECTED).status,
+        by_the_program
+    );
+}
+
+#[test]
+fn requests_of_a_listener_that_goes_are_refused() {
+    let devices = Device::two();
+    let (channel, other) = (Channel::new(), Channel::new());
+    let (listener, to) = channel.listener(&devices[1]);
+    let _active = other.asking(&devices[0], to, b"");
+    // SAFETY: a live channel.
+    readable(unsafe { (*channel.0).fd }, "a request");
+    drop(listener);
+    assert_eq!(other.expect(RDMA_CM_EVENT_REJECTED).status, 28);
+    assert!(channel.waiting().is_none());
+}
+
+#[test]
+fn an_address_that_does_not_answer_is_unreachable() {
+    let device = Device::open("");
+    let silent = (2..255)
+        .find_map(|last| UdpSocket::bind((Ipv4Addr::new(127, 3, 141, last), 4791)).ok())
+        .unwrap();
+    let channel = Channel::new();
+    let to = SocketAddr::new(silent.local_addr().unwrap().ip(), 7471);
+    let _active = channel.asking(&device, to, b"");
+    let event = channel.expect(RDMA_CM_EVENT_UNREACHABLE);
+    assert_eq!(event.status, -libc::ETIMEDOUT);
+}

@@ -1,0 +1,158 @@
+//! Ids: addresses, ports, channels, and what is refused.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net;
+use std::ptr::null_mut;
+
+use rdma_sys::rdma_cm_event_type::*;
+use rdma_sys::*;
+use softroce::rdmacm;
+
+use super::testbed::{Channel, Device, Id, errno, ok, parameters, raw_address};
+
+#[test]
+fn ports_are_given_once() {
+    let device = Device::open("");
+    let channel = Channel::new();
+    let first = channel.id();
+    let port = first.listen(device.address);
+    assert!(port >= 32768);
+    let second = channel.id();
+    assert_eq!(
+        (second.bind(device.address, port), errno()),
+        (-1, libc::EADDRINUSE)
+    );
+    assert_eq!(
+        (first.bind(device.address, 0), errno()),
+        (-1, libc::EINVAL),
+        "bound"
+    );
+    drop(first);
+    ok(second.bind(device.address, port));
+}
+
+#[test]
+fn an_address_without_a_device_is_none() {
+    let channel = Channel::new();
+    let id = channel.id();
+    let foreign = IpAddr::from([192, 0, 2, 77]);
+    assert_eq!((id.bind(foreign, 0), errno()), (-1, libc::ENODEV));
+}
+
+#[test]
+fn the_device_of_a_bound_id_is_told() {
+    let device = Device::open("");
+    let channel = Channel::new();
+    let id = channel.id();
+    ok(id.bind(device.address, 0));
+    // SAFETY: a live id; its device is open.
+    unsafe {
+        let context = (*id.0).verbs.as_ref().unwrap();
+        let name = &(*context.device).name;
+        assert_eq!(
+            name[..6].iter().map(|byte| *byte as u8).collect::<Vec<_>>(),
+            b"soft0\0"
+        );
+        assert_eq!((*id.0).port_num, 1);
+        assert!(!(*id.0).pd.is_null());
+    }
+}
+
+#[test]
+fn other_port_spaces_are_refused() {
+    let channel = Channel::new();
+    let mut id = null_mut();
+    // SAFETY: a live channel and a place for the pointer.
+    let code = unsafe {
+        rdmacm::create_id(
+            channel.0,
+            &raw mut id,
+            null_mut(),
+            rdma_port_space::RDMA_PS_UDP,
+        )
+    };
+    assert_eq!((code, errno()), (-1, libc::EOPNOTSUPP));
+}
+
+#[test]
+fn too_much_private_data_and_too_many_reads_are_refused() {
+    let device = Device::open("");
+    let channel = Channel::new();
+    let id = channel.resolved(&device, SocketAddr::new(device.address, 1));
+    let mut greedy = parameters(b"");
+    greedy.initiator_depth = 200;
+    for mut refused in [parameters(&[0; 57]), greedy] {
+        // SAFETY: a live id.
+        let code = unsafe { rdmacm::connect(id.0, &raw mut refused) };
+        assert_eq!((code, errno()), (-1, libc::EINVAL));
+    }
+}
+
+#[test]
+fn events_move_with_their_id() {
+    let device = Device::open("");
+    let (old, new) = (Channel::new(), Channel::new());
+    let id = old.id();
+    let mut to = raw_address(SocketAddr::new(device.address, 1));
+    // SAFETY: a live id, an address, a live channel.
+    unsafe {
+        ok(rdmacm::resolve_addr(
+            id.0,
+            null_mut(),
+            (&raw mut to).cast(),
+            1000,
+        ));
+        ok(rdmacm::migrate_id(id.0, new.0));
+        assert_eq!((*id.0).channel, new.0);
+    }
+    assert!(old.waiting().is_none());
+    let event = new.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+    assert_eq!(event.id, id.0);
+}
+
+#[test]
+fn the_structs_are_those_of_the_header() {
+    // <rdma/rdma_cma.h> of rdma-core 44 on a 64-bit machine.
+    assert_eq!(size_of::<rdma_cm_id>(), 416);
+    assert_eq!(size_of::<rdma_cm_event>(), 80);
+    assert_eq!(size_of::<rdma_conn_param>(), 24);
+    assert_eq!(size_of::<rdma_addrinfo>(), 96);
+}
+
+#[test]
+fn an_id_on_every_address_is_reached_by_each_device() {
+    let devices = Device::two();
+    let channel = Channel::new();
+    let listener = channel.id();
+    // SAFETY: a live id.
+    ok(unsafe { rdmacm::listen(listener.0, 0) });
+    let port = listener.local_port();
+    for (from, to) in [(0, 1), (1, 0), (0, 0)] {
+        let to = SocketAddr::new(devices[to].address, port);
+        let active = channel.resolved(&devices[from], to);
+        active.connect(b"");
+        let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+        let _passive = Id(asked.id);
+        drop(active);
+        let gone = channel.expect(RDMA_CM_EVENT_REJECTED);
+        assert_eq!((gone.id, gone.status), (asked.id, 4), "it gave up");
+    }
+}
+
+#[test]
+fn a_process_whose_address_another_had_before_is_told_that_it_cannot_listen() {
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let address = IpAddr::from([127, high | 0x80, low, 1]);
+    // The other process has the first place at the address.
+    // SAFETY: it takes nothing.
+    let name = format!("softroce/{}/{address}/0", unsafe { libc::geteuid() });
+    let name = net::SocketAddr::from_abstract_name(name).unwrap();
+    let _other = net::UnixListener::bind_addr(&name).unwrap();
+    let channel = Channel::new();
+    let id = channel.id();
+    ok(id.bind(address, 0));
+    // SAFETY: a live id.
+    let code = unsafe { rdmacm::listen(id.0, 0) };
+    assert_eq!((code, errno()), (-1, libc::EADDRINUSE));
+}

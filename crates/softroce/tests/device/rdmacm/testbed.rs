@@ -1,0 +1,264 @@
+//! Devices, channels and ids, and waiting for their events.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ptr::null_mut;
+
+use libc::{sockaddr, sockaddr_in};
+use rdma_sys::*;
+use softroce::{rdmacm, verbs};
+
+use crate::support::look::SOON;
+pub use crate::support::raw::{blank, completion, errno, ok};
+use crate::support::raw::{gid, never_block, open};
+use crate::support::wait::wait_for;
+
+/// The address as C has it.
+pub fn raw_address(address: SocketAddr) -> sockaddr_in {
+    let SocketAddr::V4(v4) = address else {
+        panic!("IPv4 only");
+    };
+    let mut raw: sockaddr_in = blank();
+    raw.sin_family = libc::AF_INET as u16;
+    raw.sin_port = v4.port().to_be();
+    raw.sin_addr.s_addr = u32::from_ne_bytes(v4.ip().octets());
+    raw
+}
+
+/// An open device on loopback, which ids at its address share.
+pub struct Device {
+    context: *mut ibv_context,
+    pub address: IpAddr,
+}
+
+impl Device {
+    pub fn open(faults: &str) -> Device {
+        let context = open(faults);
+        Device {
+            context,
+            address: gid(context).1,
+        }
+    }
+
+    /// Two without faults.
+    pub fn two() -> [Device; 2] {
+        [Device::open(""), Device::open("")]
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: nothing was made in it.
+        unsafe { verbs::close_device(self.context) };
+    }
+}
+
+/// A channel with non-blocking events.
+pub struct Channel(pub *mut rdma_event_channel);
+
+/// An event's kind, status, id and private data.
+pub struct Event {
+    pub kind: u32,
+    pub status: i32,
+    pub id: *mut rdma_cm_id,
+    pub listener: *mut rdma_cm_id,
+    pub parameters: rdma_conn_param,
+    pub private_data: Vec<u8>,
+}
+
+impl Channel {
+    pub fn new() -> Channel {
+        // SAFETY: it takes nothing.
+        let channel = unsafe { rdmacm::create_event_channel() };
+        assert!(!channel.is_null(), "errno {}", errno());
+        // SAFETY: an open descriptor.
+        never_block(unsafe { (*channel).fd });
+        Channel(channel)
+    }
+
+    /// The next event, acknowledged.
+    #[track_caller]
+    pub fn next(&self) -> Event {
+        wait_for("an event", SOON, || self.waiting())
+    }
+
+    /// The event that waits, if there is one.
+    pub fn waiting(&self) -> Option<Event> {
+        let mut raw = null_mut();
+        // SAFETY: a live channel; the event is acknowledged after it was read.
+        unsafe {
+            if rdmacm::get_cm_event(self.0, &raw mut raw) != 0 {
+                assert_eq!(errno(), libc::EAGAIN);
+                return None;
+            }
+            let parameters = (*raw).param.conn;
+            let length = usize::from(parameters.private_data_len);
+            let data = parameters.private_data.cast::<u8>();
+            let event = Event {
+                kind: (*raw).event,
+                status: (*raw).status,
+                id: (*raw).id,
+                listener: (*raw).listen_id,
+                parameters,
+                private_data: match data.is_null() {
+                    true => Vec::new(),
+                    false => std::slice::from_raw_parts(data, length).to_vec(),
+                },
+            };
+            ok(rdmacm::ack_cm_event(raw));
+            Some(event)
+        }
+    }
+
+    /// The next event, which has to be of this kind.
+    #[track_caller]
+    pub fn expect(&self, kind: u32) -> Event {
+        let event = self.next();
+        assert_eq!(event.kind, kind, "status {}", event.status);
+        event
+    }
+
+    pub fn id(&self) -> Id {
+        let mut id = null_mut();
+        let space = rdma_port_space::RDMA_PS_TCP;
+        // SAFETY: a live channel and a place for the pointer.
+        ok(unsafe { rdmacm::create_id(self.0, &raw mut id, null_mut(), space) });
+        Id(id)
+    }
+
+    /// An id that listens at an address, and its whole address.
+    pub fn listener(&self, at: &Device) -> (Id, SocketAddr) {
+        let id = self.id();
+        let port = id.listen(at.address);
+        (id, SocketAddr::new(at.address, port))
+    }
+
+    /// An id at a device that knows the way to an address.
+    pub fn resolved(&self, from: &Device, to: SocketAddr) -> Id {
+        let id = self.id();
+        id.resolve(from.address, to, self);
+        id
+    }
+
+    /// An id with a QP that has asked for a connection.
+    pub fn asking(&self, from: &Device, to: SocketAddr, private_data: &[u8]) -> Id {
+        let id = self.resolved(from, to);
+        id.make_qp();
+        id.connect(private_data);
+        id
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // SAFETY: tests declare channels before ids, so that those are gone.
+        unsafe { rdmacm::destroy_event_channel(self.0) };
+    }
+}
+
+/// An id, destroyed when dropped, with its QP if it has one.
+pub struct Id(pub *mut rdma_cm_id);
+
+/// Parameters with private data.
+pub fn parameters(private_data: &[u8]) -> rdma_conn_param {
+    let mut parameters: rdma_conn_param = blank();
+    parameters.private_data = private_data.as_ptr().cast();
+    parameters.private_data_len = private_data.len() as u8;
+    parameters.responder_resources = 2;
+    parameters.initiator_depth = 3;
+    parameters.retry_count = 7;
+    parameters.rnr_retry_count = 7;
+    parameters
+}
+
+impl Id {
+    pub fn bind(&self, address: IpAddr, port: u16) -> i32 {
+        let mut raw = raw_address((address, port).into());
+        // SAFETY: a live id and an address.
+        unsafe { rdmacm::bind_addr(self.0, (&raw mut raw).cast()) }
+    }
+
+    pub fn local_port(&self) -> u16 {
+        // SAFETY: a live id.
+        u16::from_be(unsafe { rdmacm::get_src_port(self.0) })
+    }
+
+    /// Listens; returns the port.
+    pub fn listen(&self, address: IpAddr) -> u16 {
+        ok(self.bind(address, 0));
+        // SAFETY: a live id.
+        ok(unsafe { rdmacm::listen(self.0, 8) });
+        self.local_port()
+    }
+
+    /// Resolves address and route.
+    pub fn resolve(&self, from: IpAddr, to: SocketAddr, channel: &Channel) {
+        let mut source = raw_address((from, 0).into());
+        let mut target = raw_address(to);
+        // SAFETY: a live id and two addresses.
+        unsafe {
+            ok(rdmacm::resolve_addr(
+                self.0,
+                (&raw mut source).cast::<sockaddr>(),
+                (&raw mut target).cast::<sockaddr>(),
+                1000,
+            ));
+            channel.expect(rdma_cm_event_type::RDMA_CM_EVENT_ADDR_RESOLVED);
+            ok(rdmacm::resolve_route(self.0, 1000));
+        }
+        channel.expect(rdma_cm_event_type::RDMA_CM_EVENT_ROUTE_RESOLVED);
+    }
+
+    /// Makes its QP, with CQs of its own.
+    pub fn make_qp(&self) {
+        let mut init: ibv_qp_init_attr = blank();
+        init.qp_type = ibv_qp_type::IBV_QPT_RC;
+        init.sq_sig_all = 1;
+        init.cap.max_send_wr = 4;
+        init.cap.max_recv_wr = 4;
+        init.cap.max_send_sge = 1;
+        init.cap.max_recv_sge = 1;
+        // SAFETY: a live id with a device.
+        ok(unsafe { rdmacm::create_qp(self.0, null_mut(), &raw mut init) });
+    }
+
+    pub fn qp_state(&self) -> u32 {
+        let (mut attr, mut init): (ibv_qp_attr, ibv_qp_init_attr) = (blank(), blank());
+        // SAFETY: a live QP.
+        unsafe {
+            ok(verbs::query_qp(
+                (*self.0).qp,
+                &raw mut attr,
+                1,
+                &raw mut init,
+            ));
+        }
+        attr.qp_state
+    }
+
+    pub fn connect(&self, private_data: &[u8]) {
+        // SAFETY: a live id; the private data live long enough.
+        ok(unsafe { rdmacm::connect(self.0, &mut parameters(private_data)) });
+    }
+
+    pub fn accept(&self, private_data: &[u8]) {
+        // SAFETY: as above.
+        ok(unsafe { rdmacm::accept(self.0, &mut parameters(private_data)) });
+    }
+
+    pub fn disconnect(&self) {
+        // SAFETY: a live id.
+        ok(unsafe { rdmacm::disconnect(self.0) });
+    }
+}
+
+impl Drop for Id {
+    fn drop(&mut self) {
+        // SAFETY: a live id, of which every event was acknowledged.
+        unsafe {
+            if !(*self.0).qp.is_null() {
+                rdmacm::destroy_qp(self.0);
+            }
+            ok(rdmacm::destroy_id(self.0));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! One end of a test or bench: a device with memory, a CQ and QPs.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use softroce::net::Faults;
+use softroce::transport::{
+    Access, Capacities, Connection, Cq, Deliveries, Kind, Nic, NicOptions, Operation, Payload,
+    PdId, Qp, QpEvent, QpOptions, ReceiveSource, RecvQueue, Region, SendRequest, Sge,
+};
+
+/// How the QPs are created and connected.
+#[derive(Clone)]
+pub struct Plan {
+    pub kind: Kind,
+    pub qps: usize,
+    pub memory_bytes: usize,
+    pub send_wrs: u32,
+    pub recv_wrs: u32,
+    pub mtu_bytes: u32,
+    pub first_psn: u32,
+    pub deliveries: Deliveries,
+    pub faults: Faults,
+    pub receive_buffer_bytes: Option<u32>,
+    /// How many completions a CQ for receives alone holds; without it one CQ is for both.
+    pub receive_completions: Option<usize>,
+    /// A queue of receives that the QPs share.
+    pub shared: Option<Arc<RecvQueue>>,
+}
+
+/// The queue key of UD QPs.
+pub const QKEY: u32 = 7;
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            kind: Kind::Rc,
+            qps: 1,
+            memory_bytes: 4 << 20,
+            send_wrs: 128,
+            recv_wrs: 128,
+            mtu_bytes: 4096,
+            // The 24 bits wrap soon.
+            first_psn: 0x00ff_fff0,
+            deliveries: Deliveries {
+                // Half a second, doubled up to four times: an end that waits for a core is not taken for dead.
+                timeout: 17,
+                retry_count: 7,
+                rnr_retry: 7,
+                max_rd_atomic: 16,
+            },
+            faults: Faults::default(),
+            receive_buffer_bytes: None,
+            receive_completions: None,
+            shared: None,
+        }
+    }
+}
+
+pub struct End {
+    // Declared before the device, so that the QPs are dropped first.
+    pub qps: Vec<Qp>,
+    pub cq: Cq,
+    pub recv_cq: Cq,
+    /// What the QPs have told of themselves.
+    pub events: Arc<Mutex<Vec<QpEvent>>>,
+    pub nic: Arc<Nic>,
+    pub memory: Vec<u8>,
+    pub key: u32,
+    plan: Plan,
+}
+
+impl End {
+    pub fn new(plan: &Plan) -> End {
+        let options = NicOptions {
+            faults: plan.faults,
+            receive_buffer_bytes: plan.receive_buffer_bytes,
+            ..NicOptions::default()
+        };
+        let nic = Nic::open(&options).unwrap();
+        let entries = plan.qps * (plan.send_wrs + plan.recv_wrs) as usize;
+        let new_cq = |entries| Cq::new(&nic, entries, Box::new(|| {}), Box::new(|| {}));
+        let cq = new_cq(entries);
+        let recv_cq = plan.receive_completions.map_or_else(|| cq.clone(), new_cq);
+        let events = Arc::default();
+        let qps = (0..plan.qps)
+            .map(|_| Qp::new(&nic, options_of(plan, &cq, &recv_cq, &events)).unwrap())
+            .collect();
+        let memory = vec![0; plan.memory_bytes];
+        let region = Region {
+            pd: PdId(1),
+            address: memory.as_ptr() as u64,
+            length_bytes: memory.len() as u64,
+            iova: memory.as_ptr() as u64,
+            access: Access(15),
+        };
+        // SAFETY: the memory lives as long as the device.
+        let key = unsafe { nic.register(region) }.unwrap();
+        End {
+            qps,
+            cq,
+            recv_cq,
+            events,
+            nic,
+            memory,
+            key,
+            plan: plan.clone(),
+        }
+    }
+
+    pub fn connect(&self, to: &End) {
+        for (qp, peer) in self.qps.iter().zip(&to.qps) {
+            self.connect_qps(qp, to, peer);
+        }
+    }
+
+    /// Connects one of its QPs to one of another end.
+    pub fn connect_qps(&self, qp: &Qp, to: &End, peer: &Qp) {
+        self.connect_to(qp, to.nic.address(), peer.number(), 0);
+    }
+
+    /// Connects one of its QPs to the QP with this number, which may be another process'. A UD one only becomes ready.
+    pub fn connect_to(&self, qp: &Qp, address: IpAddr, qpn: u32, flow_label: u32) {
+        let connection = Connection {
+            address,
+            qpn,
+            flow_label,
+            traffic_class: 0,
+            hop_limit: 0,
+            mtu_bytes: self.plan.mtu_bytes,
+        };
+        let (kind, reads) = (self.plan.kind, self.plan.deliveries.max_rd_atomic);
+        let connection = (kind != Kind::Ud).then_some(connection);
+        qp.initialize(Access(15), QKEY);
+        qp.ready_to_receive(connection, self.plan.first_psn, reads, 12);
+        let deliveries = (kind == Kind::Rc).then_some(self.plan.deliveries);
+        qp.ready_to_send(self.plan.first_psn, deliveries);
+    }
+
+    pub fn address(&self, offset: usize) -> u64 {
+        self.memory.as_ptr() as u64 + offset as u64
+    }
+
+    pub fn sge(&self, offset: usize, length: usize) -> Sge {
+        Sge {
+            address: self.address(offset),
+            length_bytes: length as u32,
+            lkey: self.key,
+        }
+    }
+
+    /// Posts one signalled request.
+    pub fn post(&self, qp: usize, operation: Operation, sges: &[Sge]) {
+        let mut request = Some(request(7, operation, sges));
+        // SAFETY: nothing is inline.
+        unsafe { self.qps[qp].post_send(|| request.take()) }.unwrap();
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        for qp in &self.qps {
+            qp.destroy();
+        }
+        // Before the memory is freed.
+        self.nic.deregister(self.key);
+    }
+}
+
+pub fn request(wr_id: u64, operation: Operation, sges: &[Sge]) -> SendRequest<'_> {
+    SendRequest {
+        wr_id,
+        operation,
+        immediate: None,
+        signaled: true,
+        solicited: false,
+        fence: false,
+        payload: Payload::Registered(sges),
+        datagram: None,
+    }
+}
+
+fn options_of(plan: &Plan, cq: &Cq, recv_cq: &Cq, events: &Arc<Mutex<Vec<QpEvent>>>) -> QpOptions {
+    let heard = Arc::clone(events);
+    let shared = plan.shared.clone();
+    QpOptions {
+        kind: plan.kind,
+        pd: PdId(1),
+        send_cq: cq.clone(),
+        recv_cq: recv_cq.clone(),
+        receives: shared.map_or(ReceiveSource::Own, ReceiveSource::Shared),
+        capacities: Capacities {
+            send_wrs: plan.send_wrs,
+            recv_wrs: plan.recv_wrs,
+            send_sges: 2,
+            recv_sges: 2,
+            inline_bytes: 64,
+        },
+        signal_all: false,
+        on_event: Box::new(move |event| heard.lock().unwrap().push(event)),
+    }
+}
+
+/// Two ends, connected.
+pub fn pair(plan: &Plan) -> (End, End) {
+    let (a, b) = (End::new(plan), End::new(plan));
+    a.connect(&b);
+    b.connect(&a);
+    (a, b)
+}

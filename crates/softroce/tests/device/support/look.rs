@@ -1,0 +1,125 @@
+//! What an end has done, and waiting for it.
+
+use std::ptr;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use softroce::transport::{Completion, Cq, Nic, Operation, QpEvent, Status};
+
+use super::end::End;
+use super::wait::wait_or_tell;
+
+/// More than anything takes on an idle machine that a test waits for.
+pub const SOON: Duration = Duration::from_secs(10);
+
+/// The counter of this name.
+#[track_caller]
+pub fn counter(nic: &Nic, name: &str) -> u64 {
+    let all = nic.counters();
+    let found = all.iter().find(|(known, _)| *known == name);
+    found.unwrap().1
+}
+
+impl End {
+    #[track_caller]
+    pub fn counter(&self, name: &str) -> u64 {
+        counter(&self.nic, name)
+    }
+
+    /// Waits until a counter has this value. Does not poll.
+    #[track_caller]
+    pub fn counts(&self, name: &str, value: u64) {
+        let told = || format!("{value} {name}: {:?}", self.nic.counters());
+        let reached = || (self.counter(name) >= value).then_some(());
+        wait_or_tell(SOON, reached, told);
+        assert_eq!(self.counter(name), value, "{name}");
+    }
+
+    /// Waits until it has heard so many events of its QPs, and returns all.
+    #[track_caller]
+    pub fn heard(&self, count: usize) -> Vec<QpEvent> {
+        let heard = || self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let enough = || Some(heard().clone()).filter(|all| all.len() >= count);
+        wait_or_tell(SOON, enough, || format!("{count} events: {:?}", heard()))
+    }
+
+    /// The next completion; of a receive if it has a CQ of their own for these.
+    #[track_caller]
+    pub fn completion(&self) -> Completion {
+        self.completions(&self.cq, 1)[0]
+    }
+
+    /// Takes so many completions, in their order.
+    #[track_caller]
+    pub fn completions(&self, cq: &Cq, count: usize) -> Vec<Completion> {
+        let mut all = Vec::new();
+        while all.len() < count {
+            let more = || {
+                let mut got = Vec::new();
+                cq.poll(count - all.len(), |completion| got.push(*completion))
+                    .unwrap();
+                Some(got).filter(|got| !got.is_empty())
+            };
+            let told = || format!("completion {}: {:?}", all.len() + 1, self.nic.counters());
+            let got = wait_or_tell(SOON, more, told);
+            all.extend(got);
+        }
+        all
+    }
+
+    /// Takes so many completions, which all are successes.
+    #[track_caller]
+    pub fn succeeds(&self, count: usize) {
+        for completion in self.completions(&self.cq, count) {
+            assert_eq!(completion.status, Status::Success, "{completion:?}");
+        }
+    }
+
+    /// Runs requests of one QP, so many of them at once: `request` says what each does, and from where in the memory.
+    pub fn run(
+        &self,
+        count: usize,
+        at_once: usize,
+        bytes: usize,
+        request: impl Fn(usize) -> (Operation, usize),
+    ) {
+        for number in 0..count {
+            if number >= at_once {
+                self.succeeds(1);
+            }
+            let (operation, offset) = request(number);
+            self.post(0, operation, &[self.sge(offset, bytes)]);
+        }
+        self.succeeds(at_once.min(count));
+    }
+
+    /// A WRITE to this offset of its memory, for a peer.
+    pub fn write_to(&self, offset: usize) -> Operation {
+        Operation::Write {
+            address: self.address(offset),
+            rkey: self.key,
+        }
+    }
+
+    /// A READ from this offset of its memory, for a peer.
+    pub fn read_from(&self, offset: usize) -> Operation {
+        Operation::Read {
+            address: self.address(offset),
+            rkey: self.key,
+        }
+    }
+
+    /// Fills the memory with bytes that differ from place to place.
+    pub fn fill(&mut self) {
+        for (byte, at) in self.memory.iter_mut().zip(0_usize..) {
+            *byte = (at * 7 + at / 4096) as u8;
+        }
+    }
+
+    /// A byte of the memory, which a peer may be writing.
+    pub fn byte(&self, offset: usize) -> u8 {
+        let at = ptr::with_exposed_provenance::<u8>(self.address(offset) as usize);
+        // SAFETY: a byte of its memory.
+        unsafe { at.read_volatile() }
+    }
+}

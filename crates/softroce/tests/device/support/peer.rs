@@ -1,0 +1,164 @@
+//! A peer made of packets: it sends what no device of ours sends, and sees each answer as it is on the wire.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use softroce::wire::{
+    Aeth, Extended, IcrcAddresses, Opcode, Packet, Psn, Service, Syndrome, UDP_PORT, icrc,
+};
+
+use super::look::SOON;
+use super::wait::wait_for;
+
+/// Its QP number.
+pub const QPN: u32 = 0x0077_1234;
+/// "Don't fragment", as Linux sets it for UDP sockets.
+const DONT_FRAGMENT: u16 = 0x4000;
+
+/// The peer, at an address of its own.
+pub struct Peer {
+    pub address: Ipv4Addr,
+    pub sender: UdpSocket,
+    inbox: UdpSocket,
+}
+
+impl Peer {
+    pub fn new() -> Peer {
+        static NEXT: AtomicU8 = AtomicU8::new(1);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let process = (std::process::id() % 250) as u8;
+            let address = Ipv4Addr::new(127, 88, process, number);
+            match UdpSocket::bind((address, UDP_PORT)) {
+                Ok(inbox) => {
+                    inbox.set_nonblocking(true).unwrap();
+                    let sender = UdpSocket::bind((address, 0)).unwrap();
+                    return Peer {
+                        address,
+                        sender,
+                        inbox,
+                    };
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}"),
+            }
+        }
+    }
+
+    /// The socket on which answers come.
+    pub fn inbox(&self) -> &UdpSocket {
+        &self.inbox
+    }
+
+    /// Another port at its address, as another program there can take.
+    pub fn other_port(&self) -> UdpSocket {
+        UdpSocket::bind((self.address, 0)).unwrap()
+    }
+
+    pub fn send(&self, to: IpAddr, packet: &Packet<'_>) {
+        send_on(&self.sender, to, &wire(packet), true);
+    }
+
+    /// The next answer, without its CRC.
+    pub fn answer(&self) -> Option<Vec<u8>> {
+        let mut bytes = [0; 9000];
+        let length = self.inbox.recv(&mut bytes).ok()?;
+        Some(bytes[..length - 4].to_vec())
+    }
+
+    /// Waits for so many answers.
+    #[track_caller]
+    pub fn answers(&self, count: usize) -> Vec<Vec<u8>> {
+        let next = |number| {
+            let what = format!("answer {number} of {count}");
+            wait_for(&what, SOON, || self.answer())
+        };
+        (1..=count).map(next).collect()
+    }
+
+    /// Waits for one answer.
+    #[track_caller]
+    pub fn one_answer(&self) -> Vec<u8> {
+        self.answers(1).remove(0)
+    }
+
+    /// Waits for an acknowledgement or NAK: its PSN and syndrome.
+    #[track_caller]
+    pub fn acknowledged(&self) -> (u32, Syndrome) {
+        let answer = self.one_answer();
+        let packet = Packet::parse_body(&answer).unwrap();
+        assert_eq!(packet.opcode, Opcode::Acknowledge);
+        (packet.psn.value(), packet.extended.aeth.unwrap().syndrome)
+    }
+}
+
+/// A packet to this QP.
+pub fn packet<'a>(destination_qpn: u32, opcode: Opcode, psn: u32) -> Packet<'a> {
+    Packet {
+        service: Service::Rc,
+        opcode,
+        solicited: false,
+        pkey: 0xffff,
+        destination_qpn,
+        ack_request: true,
+        psn: Psn::new(psn),
+        extended: Extended::default(),
+        payload: &[],
+    }
+}
+
+/// The acknowledgement of a QP's first message, with this PSN.
+pub fn acknowledgement(destination_qpn: u32, psn: u32) -> Packet<'static> {
+    let aeth = Aeth {
+        syndrome: Syndrome::Ack { credits: 31 },
+        msn: 1,
+    };
+    Packet {
+        ack_request: false,
+        extended: Extended {
+            aeth: Some(aeth),
+            ..Extended::default()
+        },
+        ..packet(destination_qpn, Opcode::Acknowledge, psn)
+    }
+}
+
+/// Sets an option of an IPv4 socket.
+pub fn set_ip_option(socket: &UdpSocket, option: i32, value: i32) {
+    let length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: the pointer is to an int.
+    let outcome = unsafe {
+        let value = (&raw const value).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, option, value, length)
+    };
+    assert_eq!(outcome, 0);
+}
+
+/// A packet's bytes without its CRC.
+pub fn wire(packet: &Packet<'_>) -> Vec<u8> {
+    let mut headers = [0; Packet::HEADER_ROOM];
+    let length = packet.headers(&mut headers);
+    let mut bytes = headers[..length].to_vec();
+    bytes.extend(packet.payload);
+    bytes.resize(bytes.len() + usize::from(packet.pad_bytes()), 0);
+    bytes
+}
+
+/// Sends these bytes and their CRC, a right or a wrong one.
+pub fn send_on(from: &UdpSocket, to: IpAddr, bytes: &[u8], right: bool) {
+    let source = from.local_addr().unwrap();
+    let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to) else {
+        panic!("IPv4 only");
+    };
+    let addresses = IcrcAddresses::V4 {
+        source: source_ip,
+        destination,
+        identification: 0,
+        flags: DONT_FRAGMENT,
+    };
+    let crc = icrc(addresses, source.port(), &bytes[..12], &bytes[12..]);
+    let mut whole = bytes.to_vec();
+    whole.extend(crc.map(|byte| if right { byte } else { !byte }));
+    from.send_to(&whole, (to, UDP_PORT)).unwrap();
+}

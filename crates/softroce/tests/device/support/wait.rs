@@ -1,0 +1,47 @@
+//! Waiting for an event: the one place of the device's tests that knows real time. What comes late on a busy machine is
+//! waited for; only what never comes fails.
+
+use std::time::{Duration, Instant};
+
+/// How many times the expected duration a wait lasts before it is a hang.
+const PATIENCE: u32 = 10;
+/// Looks before the first pause: who polls a CQ does the device's work.
+const LOOKS_AT_ONCE: u32 = 2000;
+/// Time between two looks after these.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Waits until `look` gives something and returns it. `expected` is the most that it takes on an idle machine.
+#[track_caller]
+pub fn wait_for<T>(what: &str, expected: Duration, look: impl FnMut() -> Option<T>) -> T {
+    wait_or_tell(expected, look, || what.to_owned())
+}
+
+/// The same where what was seen last says more: `told` is called when nothing came.
+#[track_caller]
+pub fn wait_or_tell<T>(
+    expected: Duration,
+    mut look: impl FnMut() -> Option<T>,
+    told: impl FnOnce() -> String,
+) -> T {
+    let began = Instant::now();
+    let mut looks = 0;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        if began.elapsed() >= expected * PATIENCE {
+            panic!("waited {:?} in vain for {}", expected * PATIENCE, told());
+        }
+        looks += 1;
+        match looks < LOOKS_AT_ONCE {
+            true => std::thread::yield_now(),
+            false => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Waits until `is_so`.
+#[track_caller]
+pub fn wait_until(what: &str, expected: Duration, mut is_so: impl FnMut() -> bool) {
+    wait_for(what, expected, || is_so().then_some(()));
+}
