@@ -157,6 +157,7 @@ mod tests {
     use super::*;
     use crate::plot::page::Page;
     use crate::plot::section::Section;
+    use crate::results::sample::starts;
 
     fn section(ids: &[&str]) -> Section {
         Section {
@@ -230,10 +231,7 @@ mod tests {
             ["a.svg", "c.svg", "index.html", "kept.svg", "notes.svg"]
         );
         let picture = fs::read_to_string(folder.join("a.svg")).unwrap();
-        assert!(
-            picture.starts_with("<?xml version=\"1.0\"?>\n<!-- Drawn by rocebench"),
-            "{picture}"
-        );
+        starts(&picture, "<?xml version=\"1.0\"?>\n<!-- Drawn by rocebench");
     }
 
     #[test]

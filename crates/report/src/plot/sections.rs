@@ -328,6 +328,7 @@ mod tests {
     use crate::compare::CaseComparison;
     use crate::plot::figure::Figure;
     use crate::results::model::{FlowResult, Load, LoadVerdict, Run};
+    use crate::results::sample::{has, starts};
 
     #[test]
     fn what_failed_is_told() {
@@ -354,10 +355,7 @@ mod tests {
             ..FlowResult::default()
         }];
         let told = left_out(&[loaded], None).join("\n");
-        assert!(
-            told.starts_with("1 run that did not keep its schedule"),
-            "{told}"
-        );
+        starts(&told, "1 run that did not keep its schedule");
     }
 
     #[test]
@@ -386,10 +384,7 @@ mod tests {
         };
         let told = left_out(&[], Some(&comparison));
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(
-            told[0].contains("case-5 and 2 more (MTU 1024 and 4096)"),
-            "{told:?}"
-        );
+        has(&told[0], ["case-5 and 2 more (MTU 1024 and 4096)"]);
         assert_eq!(told[1], "Only in the base: old.");
     }
 }

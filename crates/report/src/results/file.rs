@@ -189,6 +189,7 @@ pub fn write_whole_until(
 
 #[cfg(test)]
 mod tests {
+    use crate::results::sample::has;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -220,10 +221,7 @@ mod tests {
             Err(Errno::NOSPC.into())
         });
         let text = error.unwrap_err().to_string();
-        assert!(
-            text.contains("result.json") && text.contains("free some space"),
-            "{text}"
-        );
+        has(&text, ["result.json", "free some space"]);
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
@@ -246,10 +244,7 @@ mod tests {
         let text = write_text(Path::new("/dev/full"), "text")
             .unwrap_err()
             .to_string();
-        assert!(
-            text.contains("/dev/full") && text.contains("free some space"),
-            "{text}"
-        );
+        has(&text, ["/dev/full", "free some space"]);
     }
 
     #[test]

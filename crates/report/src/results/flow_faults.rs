@@ -41,6 +41,7 @@ fn are_parallel(config: &[FlowConfig], run: &[FlowResult]) -> bool {
 mod tests {
     use super::super::sample;
     use super::*;
+    use crate::results::sample::{has, starts};
 
     #[test]
     fn flows_that_do_not_fit_are_named_with_their_place() {
@@ -59,10 +60,7 @@ mod tests {
             let settings = &mut result.cases[0].config.flows[1].settings;
             settings.insert("rate".to_owned(), "110%".into());
         });
-        assert!(
-            rate.contains("`110%` is more than the closed loop's maximum"),
-            "{rate}"
-        );
+        has(&rate, ["`110%` is more than the closed loop's maximum"]);
         let place = "cases[0].config.flows[1]";
         assert_eq!(unknown, format!("{place}: there is no setting `colour`"));
         let twice = fault(|result| result.cases[0].config.flows[2].name = "small".to_owned());
@@ -78,10 +76,7 @@ mod tests {
         ];
         for change in changes {
             let told = fault(change);
-            assert!(
-                told.starts_with("cases[0].runs[0].flows: they are not those"),
-                "{told}"
-            );
+            starts(&told, "cases[0].runs[0].flows: they are not those");
         }
     }
 }

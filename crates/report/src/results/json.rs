@@ -172,6 +172,7 @@ fn line_of(text: &[u8], part: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use crate::results::sample::{has, starts};
     use serde_json::Value;
 
     use super::super::sample;
@@ -304,21 +305,14 @@ mod tests {
         let told = parse_text(cut).unwrap_err().to_string();
         assert!(told.contains("it was cut off"), "{told}");
         let told = parse_text("").unwrap_err().to_string();
-        assert!(
-            told.starts_with("r.json:1: ") && told.contains("it is empty"),
-            "{told}"
-        );
-        assert!(
-            parse_text("{}")
-                .unwrap_err()
-                .to_string()
-                .contains("schema_version")
+        starts(&told, "r.json:1: ");
+        has(&told, ["it is empty"]);
+        has(
+            &parse_text("{}").unwrap_err().to_string(),
+            ["schema_version"],
         );
         let missing = read(Path::new("/nowhere/r.json")).unwrap_err().to_string();
-        assert!(
-            missing.contains("/nowhere/r.json") && missing.contains("No such file"),
-            "{missing}"
-        );
+        has(&missing, ["/nowhere/r.json", "No such file"]);
     }
 
     #[test]
@@ -328,10 +322,7 @@ mod tests {
         let settings = &mut result.cases[0].config.flows[1].settings;
         settings.insert("qps".to_owned(), "\u{1b}[2J".into());
         let told = parse_text(&text(&result)).unwrap_err().to_string();
-        assert!(
-            told.starts_with("r.json: cases[0].config.flows[1]: invalid type"),
-            "{told}"
-        );
+        starts(&told, "r.json: cases[0].config.flows[1]: invalid type");
         assert!(!told.contains('\u{1b}'), "{told}");
     }
 

@@ -7,6 +7,7 @@ use super::*;
 use crate::results::load::Found;
 use crate::results::model::{CaseResult, Latency, SearchEnd};
 use crate::results::sample;
+use crate::results::sample::{has, starts};
 
 /// How a launch of a side differs from the sample.
 type Change = fn(&mut [CaseResult]);
@@ -86,16 +87,13 @@ fn a_load_that_is_kept_is_judged_by_its_latency() {
     }
     assert_eq!(verdict(kept, Metric::CpuSecondsPerGb), Some(Verdict::Equal));
     let table = text(|out| table::write(&comparison, out));
-    assert!(
-        table.contains("while an open loop keeps up, its throughput is the offered one"),
-        "{table}"
+    has(
+        &table,
+        ["while an open loop keeps up, its throughput is the offered one"],
     );
     let otava = text(|out| otava::write(&comparison, sides.each_ref(), out));
     let header = otava.lines().next().unwrap();
-    assert!(
-        header.contains("write-shared-q2-64B-Q1-R50%.latency_p99_ns"),
-        "{header}"
-    );
+    has(&header, ["write-shared-q2-64B-Q1-R50%.latency_p99_ns"]);
     assert!(
         !header.contains("write-shared-q2-64B-Q1-R50%.gbit_per_s"),
         "{header}"
@@ -109,11 +107,7 @@ fn a_schedule_that_was_not_kept_is_not_judged() {
     let case = &comparison.cases[2];
     let why =
         "the base side has no run that counts: 10 of 10 base runs are marked \"schedule not kept\"";
-    assert!(
-        case.not_comparable[0].starts_with(why),
-        "{:?}",
-        case.not_comparable
-    );
+    starts(&case.not_comparable[0], why);
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for document in [
         text(|out| table::write(&comparison, out)),
@@ -123,9 +117,9 @@ fn a_schedule_that_was_not_kept_is_not_judged() {
     ] {
         let document = words(document);
         assert!(document.contains(why), "{document}");
-        assert!(
-            document.contains("pin workers to cores of their own with --cores"),
-            "{document}"
+        has(
+            &document,
+            ["pin workers to cores of their own with --cores"],
         );
     }
     for document in [
@@ -233,15 +227,9 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
         .lines()
         .find(|line| line.starts_with("! load"))
         .unwrap();
-    assert!(
-        row.contains("735.3 k/s") && row.contains("588.2 k/s"),
-        "{row}"
-    );
+    has(&row, ["735.3 k/s", "588.2 k/s"]);
     let junit = text(|out| junit::write(&comparison, out));
-    assert!(
-        junit.contains("name=\"p99&lt;20us/highest_load_per_s\""),
-        "{junit}"
-    );
+    has(&junit, ["name=\"p99&lt;20us/highest_load_per_s\""]);
 
     // Bounds that overlap, wide as they are, are no difference.
     let (_, _, figures) = found(|cases| {
@@ -268,9 +256,5 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
         "load of p99<20us: not comparable: 0 of 10 base launches and 10 of 10 new launches have no search with an answer"
     );
     let (_, case, _) = found(|cases| cases[0].searches[0].upper_per_second = Some(1.0));
-    assert!(
-        case.missing[0]
-            .reason
-            .starts_with("a search has a lower bound of")
-    );
+    starts(&case.missing[0].reason, "a search has a lower bound of");
 }

@@ -21,6 +21,7 @@ mod sample;
 
 #[cfg(test)]
 mod tests {
+    use crate::results::sample::has;
     use std::io;
 
     use quick_junit::Report;
@@ -76,9 +77,9 @@ mod tests {
             (read.base, read.only_in_new),
             (written.base, written.only_in_new)
         );
-        assert!(
-            json.contains("\"verdict\": \"regressed\"")
-                && json.contains("\"metric\": \"gbit_per_s\"")
+        has(
+            &json,
+            ["\"verdict\": \"regressed\"", "\"metric\": \"gbit_per_s\""],
         );
     }
 

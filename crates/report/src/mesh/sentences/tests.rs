@@ -1,6 +1,7 @@
 use super::*;
 use crate::results::model::{Doubt, DoubtKind, ResultFile};
 use crate::results::sample::mesh::{Mesh, Slow};
+use crate::results::sample::{has, starts};
 
 fn told(file: &ResultFile) -> Vec<String> {
     Matrix::all(file)[0].sentences()
@@ -77,15 +78,9 @@ fn a_slow_path_is_told_as_one_and_what_else_it_may_be() {
          the median 9.410 Gb/s: look at the path"
     );
     let ring = told(&slow(8).ring());
-    assert!(
-        ring[0].contains("look at node3, node4 and the path"),
-        "{ring:?}"
-    );
+    has(&ring[0], ["look at node3, node4 and the path"]);
     let incast = told(&quiet(8).with(Slow::Sends(3, 0.33)).incast(&[7]));
-    assert!(
-        incast[0].starts_with("only node4 sends less than the others: 0.44"),
-        "{incast:?}"
-    );
+    starts(&incast[0], "only node4 sends less than the others: 0.44");
     let two = told(&quiet(2).with(Slow::Pair(0, 1, 0.5)).pairs());
     let words = "node1>node2 is slower than node2>node1: 50 % less (4.705 of 9.410 Gb/s); two flows do not show";
     assert!(two[0].starts_with(words), "{two:?}");
@@ -95,20 +90,14 @@ fn a_slow_path_is_told_as_one_and_what_else_it_may_be() {
 fn nothing_slow_is_told_with_how_alike_they_are() {
     let pairs = told(&Mesh::of(8).pairs());
     assert_eq!(pairs.len(), 1);
-    assert!(
-        pairs[0].starts_with("nothing is slow: 56 pairs within "),
-        "{pairs:?}"
-    );
+    starts(&pairs[0], "nothing is slow: 56 pairs within ");
     let wild = Mesh {
         noise: 0.3,
         runs: 1,
         ..Mesh::of(8)
     };
     let wild = told(&wild.pairs());
-    assert!(
-        wild[0].starts_with("nothing stands out, but 56 pairs scatter: "),
-        "{wild:?}"
-    );
+    starts(&wild[0], "nothing stands out, but 56 pairs scatter: ");
     let two = Mesh {
         runs: 1,
         ..Mesh::of(2)
@@ -126,10 +115,7 @@ fn what_has_no_figure_is_told_first() {
     );
     let gone: Vec<_> = (1..4).flat_map(|node| [(0, node), (node, 0)]).collect();
     let gone = failed(gone);
-    assert!(
-        gone[0].starts_with("node1 has no figure: each run of its 6 flows"),
-        "{gone:?}"
-    );
+    starts(&gone[0], "node1 has no figure: each run of its 6 flows");
     let doubt = |doubted: fn(&str, &str) -> bool| {
         let mut file = quiet(4).pairs();
         for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {

@@ -6,6 +6,7 @@ use crate::plot::figures::nodes::{self, Nodes, Racks};
 use crate::plot::page::Page;
 use crate::plot::section::Section;
 use crate::plot::{sections, sums};
+use crate::results::sample::has;
 use crate::results::sample::loaded;
 use crate::results::sample::mesh::{Mesh, Slow};
 
@@ -122,16 +123,8 @@ fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
     );
     assert!(map.svg.contains("no run that counts"));
     // All of that round, which failed.
-    assert!(
-        map.description.contains("8 cells are hatched"),
-        "{}",
-        map.description
-    );
-    assert!(
-        map.description.contains("node3 to node9"),
-        "{}",
-        map.description
-    );
+    has(&map.description, ["8 cells are hatched"]);
+    has(&map.description, ["node3 to node9"]);
     assert!(
         strip.svg.contains(&bold("to node7")),
         "{}",

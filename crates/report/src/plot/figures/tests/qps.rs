@@ -1,6 +1,7 @@
 //! Maps of QPs over time, of runs whose stalls are made up.
 
 use super::*;
+use crate::results::sample::{has, starts};
 
 /// A case of one run, whose QPs have 100 messages in each of 50 intervals of 40 ms but for what `change` does.
 fn with(config: CaseConfig, change: impl FnOnce(&mut [Vec<u64>])) -> CaseResult {
@@ -84,10 +85,7 @@ fn even_runs_and_those_without_counts_have_no_map() {
     without.runs[0].flows[0].qps = (0..1025).map(qp).collect();
     let many = file(0, "host", "a", vec![without]);
     let told = qp_time::left_out(&[many]).unwrap();
-    assert!(
-        told.starts_with("1 flow has no counts of each QP over time"),
-        "{told}"
-    );
+    starts(&told, "1 flow has no counts of each QP over time");
 }
 
 #[test]
@@ -118,10 +116,9 @@ fn the_least_even_runs_are_drawn_and_the_others_are_in_the_table() {
     });
     let figure = &figures_of(cases.collect())[0];
     assert_eq!(figure.svg.matches(">time in the window<").count(), 4);
-    assert!(
-        figure
-            .svg
-            .contains("The figure has 4 of 6 uneven runs, the table 6.")
+    has(
+        &figure.svg,
+        ["The figure has 4 of 6 uneven runs, the table 6."],
     );
     let Cell::Text(first) = &figure.tables[0].rows[0][0] else {
         panic!("{figure:?}");
