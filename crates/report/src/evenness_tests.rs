@@ -109,11 +109,13 @@ fn a_qp_that_has_sent_all_its_messages_does_not_stand_still() {
 
 #[test]
 fn what_tells_nothing_is_left_out() {
-    let none = |messages| OverTime::of(&flow(messages), &settings(&[])).is_none();
-    assert!(none(vec![vec![5; 25]]), "one QP");
-    assert!(none(vec![vec![5; 7]; 2]), "few intervals");
-    assert!(none(vec![vec![0; 25]; 2]), "nothing moved");
-    assert!(none(vec![vec![5; 25], vec![5; 24]]), "a short row");
+    let one_qp = vec![vec![5; 25]];
+    let few_intervals = vec![vec![5; 7]; 2];
+    let nothing_moved = vec![vec![0; 25]; 2];
+    let short_row = vec![vec![5; 25], vec![5; 24]];
+    for messages in [one_qp, few_intervals, nothing_moved, short_row] {
+        assert!(OverTime::of(&flow(messages), &settings(&[])).is_none());
+    }
     assert!(OverTime::of(&FlowResult::default(), &settings(&[])).is_none());
 }
 

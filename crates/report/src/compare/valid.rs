@@ -69,7 +69,7 @@ failure=null; flows/0/window/seconds=-1.0 | has a window (s) of -1, below 0
 
     #[test]
     fn doubtful_rates_and_what_the_user_stopped_are_left_out_and_a_drift_is_none() {
-        let of_run = |run: &Run| super::of_run(&CaseConfig::default(), run);
+        let validity = |run: &Run| of_run(&CaseConfig::default(), run);
         for &kind in DoubtKind::ALL {
             let mut run = with(&run(), "failure=null");
             run.flows[0].window.doubts.push(doubt(kind));
@@ -77,9 +77,9 @@ failure=null; flows/0/window/seconds=-1.0 | has a window (s) of -1, below 0
                 DoubtKind::Drift => Validity::Counts,
                 kind => Validity::Doubtful(kind),
             };
-            assert_eq!(of_run(&run), expected);
+            assert_eq!(validity(&run), expected);
         }
         let stopped = with(&run(), "failure=null; interrupted=true; complete=false");
-        assert_eq!(of_run(&stopped), Validity::Stopped);
+        assert_eq!(validity(&stopped), Validity::Stopped);
     }
 }

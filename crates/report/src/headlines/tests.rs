@@ -5,7 +5,7 @@ use settings::Settings;
 use super::*;
 use crate::results::model::{
     CaseConfig, CaseResult, Connect, Delivery, DoubtKind, FlowResult, Latency, LoadVerdict,
-    PathEvent, PathEventKind, Received, Run, Totals,
+    PathEvent, PathEventKind, Run, Totals,
 };
 use crate::results::sample::{self, cases, doubt, fairness, load_of, qp_timeline, starts};
 

@@ -216,10 +216,10 @@ mod tests {
         let line = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{line}{{}}\n")).unwrap();
         let error = read(&path).unwrap_err().to_string();
-        has(&error, ["r.jsonl:2: not a rocebench result"]);
+        has(error, ["r.jsonl:2: not a rocebench result"]);
         fs::write(&path, "").unwrap();
         let error = read(&path).unwrap_err().to_string();
-        has(&error, ["r.jsonl:1: ", "empty"]);
+        has(error, ["r.jsonl:1: ", "empty"]);
     }
 
     #[test]

@@ -13,12 +13,10 @@ fn sentence(file: &ResultFile, threshold: &str) -> Option<String> {
 
 /// What fails of a file by these conditions.
 fn fails_if(file: &ResultFile, conditions: &[&str]) -> Option<String> {
+    let conditions = conditions.iter().map(|text| text.parse().unwrap());
     let demands = Demands {
         below: None,
-        fail_if: conditions
-            .iter()
-            .map(|text| text.parse().unwrap())
-            .collect(),
+        fail_if: conditions.collect(),
     };
     failing(&judge(file, &demands))
 }
@@ -49,10 +47,8 @@ fn set_up_is_judged_by_its_own_conditions() {
     (file.cases[0].config, file.cases[0].runs) = (config, vec![run]);
     assert_eq!(fails_if(&file, &["connections<3000", "setup>5ms"]), None);
     let text = fails_if(&file, &["connections<4000"]).unwrap();
-    assert_eq!(
-        text,
-        "1 of 2 flows fails: set-up: connections 3200.0 /s, below 4000.0 /s"
-    );
+    let words = "1 of 2 flows fails: set-up: connections 3200.0 /s, below 4000.0 /s";
+    assert_eq!(text, words);
     file.cases[0].config.flows.clear();
     assert_eq!(fails_if(&file, &[]), None, "set-up alone has a figure");
     file.cases[0].runs[0].complete = false;
@@ -71,14 +67,11 @@ fn quiet(nodes: usize) -> Mesh {
 fn flows_below_are_named_with_figures() {
     let file = quiet(4).with(Slow::Receives(2, 0.5)).pairs();
     assert_eq!(sentence(&file, "49%"), None);
-    assert_eq!(
-        sentence(&file, "90%").as_deref(),
-        Some(
-            "3 of 12 flows fail: node2>node3: 4.705 Gb/s, below 8.469 (90 % of the median 9.410); node1>node3: 4.705 \
-             Gb/s, below 8.469 (90 % of the median 9.410); node4>node3: 4.705 Gb/s, below 8.469 (90 % of the median \
-             9.410)"
-        )
-    );
+    let below = "4.705 Gb/s, below 8.469 (90 % of the median 9.410)";
+    let named = ["node2>node3", "node1>node3", "node4>node3"];
+    let named = named.map(|flow| format!("{flow}: {below}")).join("; ");
+    let told = format!("3 of 12 flows fail: {named}");
+    assert_eq!(sentence(&file, "90%"), Some(told));
     let text = sentence(&file, "9.5Gb").unwrap();
     assert!(
         text.starts_with("12 of 12 flows fail: ") && text.ends_with("; and 7 more"),
