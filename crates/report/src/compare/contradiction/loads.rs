@@ -242,6 +242,11 @@ lateness_ns/p50=5000 | has lateness with p50 5000 ns above p90
             let found = of_run(&cases[1].config, &run).unwrap_or_default();
             assert!(found.contains(told), "{damage}, {told}: {found}");
         }
+        // Of messages that were never sent there is no lateness.
+        let run = with(&cases[3].runs[0], "flows/0/lateness_ns/count=2280000");
+        let found = of_run(&cases[3].config, &run).unwrap_or_default();
+        let told = "has 2280000 times of lateness of 2275000 messages sent";
+        assert!(found.contains(told), "{found}");
         let mut closed = cases[0].runs[0].clone();
         closed.flows[0].load = cases[1].runs[0].flows[0].load.clone();
         let found = of_run(&cases[0].config, &closed).unwrap();
