@@ -253,7 +253,7 @@ mod tests {
         refused("0 0M 0b 0% 0.00%", RateError::Zero);
         refused("110% 100.01% 99999999999%", RateError::AboveMaximum);
         refused("1001G 1000001Gb", RateError::TooMuch);
-        for text in ["", "5 %"] {
+        for text in ["", "5 %%"] {
             assert_eq!(text.parse::<Rate>(), Err(RateError::Syntax(text.into())));
         }
     }

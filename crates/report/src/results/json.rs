@@ -284,6 +284,10 @@ mod tests {
         let mut found = Vec::new();
         fields(&whole, "", &mut found);
         assert!(found.len() > 300, "{}", found.len());
+        // Of lists one item of each kind is enough.
+        let kind = |pointer: &str| pointer.replace(|letter: char| letter.is_ascii_digit(), "");
+        found.sort_by_key(|(pointer, field)| (kind(pointer), field.clone()));
+        found.dedup_by_key(|(pointer, field)| (kind(pointer), field.clone()));
         for (pointer, field) in found {
             let mut less = whole.clone();
             let object = less.pointer_mut(&pointer).unwrap();

@@ -210,6 +210,7 @@ fn one_outlier_neither_widens_the_interval_much_nor_hides_a_change() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
     fn answers_are_sound_and_turn_round_with_the_sides(
         base in collection::vec(0.1f64..1000.0, 1..12),

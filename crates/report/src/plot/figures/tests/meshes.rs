@@ -58,8 +58,8 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
         result
     };
     // Few nodes without racks and in racks of three, many in racks of sixteen.
-    let few = [2, 3, 4, 9, 16].map(|nodes| (nodes, vec![Racks::default(), racks(nodes, 3)]));
-    let many = [33, 64].map(|nodes| (nodes, vec![racks(nodes, 16)]));
+    let few = [2, 3, 9, 16].map(|nodes| (nodes, vec![Racks::default(), racks(nodes, 3)]));
+    let many = [64].map(|nodes| (nodes, vec![racks(nodes, 16)]));
     for (nodes, all_racks) in few.into_iter().chain(many) {
         let mut whole = slow(nodes);
         whole.runs = 1;
