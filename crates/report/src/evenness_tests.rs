@@ -6,13 +6,8 @@ use super::*;
 
 /// Intervals of 40 ms.
 fn flow(messages: Vec<Vec<u64>>) -> FlowResult {
-    let intervals = messages.first().map_or(0, Vec::len);
     FlowResult {
-        qp_timeline: Some(QpTimeline {
-            interval_seconds: 0.04,
-            at_seconds: (1..=intervals).map(|end| end as f64 * 0.04).collect(),
-            messages,
-        }),
+        qp_timeline: crate::results::sample::qp_timeline(0.04, messages),
         ..FlowResult::default()
     }
 }
@@ -35,40 +30,26 @@ fn even() -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn even_qps_are_not_uneven() {
+fn a_qp_that_stands_still_is_found_with_its_time_and_even_ones_and_all_are_told_apart() {
     let told = over_time(even(), &[]);
     assert!(!told.is_uneven());
     assert!((told.jain - 1.0).abs() < 1e-9, "{}", told.jain);
     assert!((told.qps[3].cells[24] - 1.0).abs() < 1e-9);
-}
-
-#[test]
-fn a_qp_that_stands_still_alone_is_found_with_its_time() {
     let mut messages = even();
     messages[2][10..13].fill(0);
     let told = over_time(messages, &[]);
     assert!(told.is_uneven());
     let worst = told.worst_first()[0];
     let stall = worst.stall.unwrap();
-    assert_eq!(worst.index, 2);
+    assert_eq!((worst.index, stall.is_alone), (2, true));
     assert!((stall.from_seconds - 0.4).abs() < 1e-9 && (stall.seconds() - 0.12).abs() < 1e-9);
-    assert!(stall.is_alone);
     assert!(told.qps[1].stall.is_none());
-}
-
-#[test]
-fn a_stall_of_all_is_no_stall_of_one() {
     let mut messages = even();
-    for qp in &mut messages {
-        qp[5] = 0;
-    }
+    messages.iter_mut().for_each(|qp| qp[5] = 0);
     let told = over_time(messages, &[]);
     assert!(told.is_uneven());
-    assert!(
-        told.qps
-            .iter()
-            .all(|qp| qp.stall.is_some_and(|stall| !stall.is_alone))
-    );
+    let of_all = |stall: Option<Stall>| stall.is_some_and(|stall| !stall.is_alone);
+    assert!(told.qps.iter().all(|qp| of_all(qp.stall)));
     assert!((told.jain - 24.0 / 25.0).abs() < 1e-9, "{}", told.jain);
 }
 
@@ -128,11 +109,13 @@ fn a_qp_that_has_sent_all_its_messages_does_not_stand_still() {
 
 #[test]
 fn what_tells_nothing_is_left_out() {
-    let none = |messages| OverTime::of(&flow(messages), &settings(&[])).is_none();
-    assert!(none(vec![vec![5; 25]]), "one QP");
-    assert!(none(vec![vec![5; 7]; 2]), "few intervals");
-    assert!(none(vec![vec![0; 25]; 2]), "nothing moved");
-    assert!(none(vec![vec![5; 25], vec![5; 24]]), "a short row");
+    let one_qp = vec![vec![5; 25]];
+    let few_intervals = vec![vec![5; 7]; 2];
+    let nothing_moved = vec![vec![0; 25]; 2];
+    let short_row = vec![vec![5; 25], vec![5; 24]];
+    for messages in [one_qp, few_intervals, nothing_moved, short_row] {
+        assert!(OverTime::of(&flow(messages), &settings(&[])).is_none());
+    }
     assert!(OverTime::of(&FlowResult::default(), &settings(&[])).is_none());
 }
 

@@ -87,49 +87,13 @@ mod tests {
 
     /// Two settings that differ in this one alone, to which it applies.
     fn apart(row: &'static Row) -> [Settings; 2] {
-        let bases = [
-            vec![],
-            vec![("pattern", "incast")],
-            vec![("pattern", "outcast")],
-            vec![("op", "connect")],
-            vec![("op", "fetch-add")],
-            vec![("service", "ud")],
-            vec![("rate", "2M")],
-            vec![("spread", "round-robin")],
-            vec![("memory", "1M")],
-        ];
-        let values = [
-            "true",
-            "3",
-            "7",
-            "64",
-            "2048",
-            "write",
-            "uc",
-            "shared",
-            "per-qp",
-            "ring",
-            "64:1,128:1",
-            "huge",
-            "random",
-            "hash",
-            "4:1",
-            "event",
-            "cm",
-            "extended",
-            "thread",
-            "device",
-            "2M",
-            "fixed",
-            "3s",
-            "spread",
-        ];
-        for base in bases {
-            let mut one = Settings::from([]);
-            for (flag, text) in base {
-                Settings::row(flag).unwrap().read(&mut one, text).unwrap();
-            }
-            for value in values {
+        let bases = "op=send pattern=incast pattern=outcast op=connect op=fetch-add service=ud rate=2M \
+                     spread=round-robin memory=1M";
+        let values = "true 3 7 64 2048 write uc shared per-qp ring 64:1,128:1 huge random hash 4:1 event cm extended \
+                      thread device 2M fixed 3s spread";
+        for base in bases.split(' ') {
+            let one = Settings::from([base.split_once('=').unwrap()]);
+            for value in values.split(' ') {
                 let mut other = one.clone();
                 let is_read = row.read(&mut other, value).is_ok() && !row.is_equal(&one, &other);
                 if is_read && row.tells(&one) && row.tells(&other) {
@@ -190,16 +154,14 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_is_unusual() {
         assert_eq!(flags(Settings::from([("size", "64")]).unusual()), ["size"]);
-        let asked = Settings::from([
+        let asked = [
             ("qps", "4"),
             ("signal-every", "2"),
             ("duration", "1"),
             ("poll", "event"),
-        ]);
-        assert_eq!(
-            flags(asked.unusual()),
-            ["qps", "signal-every", "poll", "duration"]
-        );
+        ];
+        let told = ["qps", "signal-every", "poll", "duration"];
+        assert_eq!(flags(Settings::from(asked).unusual()), told);
         let srq = Settings::from([("recv-queue", "shared"), ("qps", "64")]);
         assert_eq!(flags(srq.unusual()), ["qps", "recv-queue"]);
     }

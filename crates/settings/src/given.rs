@@ -196,15 +196,11 @@ mod tests {
             assert_eq!(set("qps", text), Err(GivenError::EmptyItem), "{text}");
         }
         assert_eq!(set("qps", "1,2,1"), Err(GivenError::Duplicate("1".into())));
-        assert_eq!(
-            set("size", "4K,4096"),
-            Err(GivenError::Duplicate("4KiB".into()))
-        );
+        let twice = Err(GivenError::Duplicate("4KiB".into()));
+        assert_eq!(set("size", "4K,4096"), twice);
         for text in ["1, 2", "a", "+1", "1.5", "18446744073709551616"] {
-            assert!(
-                matches!(set("qps", text), Err(GivenError::Item(_))),
-                "{text}"
-            );
+            let error = set("qps", text);
+            assert!(matches!(error, Err(GivenError::Item(_))), "{text}");
         }
         assert!(set("runs", "1,2").is_err(), "takes no list");
         let long: Vec<String> = (0..=MAX_ITEMS).map(|n| n.to_string()).collect();
@@ -215,11 +211,8 @@ mod tests {
     fn the_upper_layer_wins_setting_by_setting() {
         let flags = Given::from([("qps", "4"), ("verify", "false")]);
         let file = Given::from([("qps", "1,2"), ("verify", "true"), ("size", "64")]);
-        let both = flags.over(file);
-        assert_eq!(
-            both,
-            Given::from([("qps", "4"), ("verify", "false"), ("size", "64")])
-        );
+        let both = Given::from([("qps", "4"), ("verify", "false"), ("size", "64")]);
+        assert_eq!(flags.over(file), both);
     }
 
     #[test]

@@ -33,12 +33,8 @@ mod tests {
         ] {
             assert!(!is_near(word, known), "{word} {known}");
         }
-        for (word, known) in [
-            ("plto", "plot"),
-            ("sevre", "serve"),
-            ("comp", "compare"),
-            ("dev", "devices"),
-        ] {
+        let near = "plto=plot sevre=serve comp=compare dev=devices";
+        for (word, known) in near.split(' ').filter_map(|pair| pair.split_once('=')) {
             assert!(is_near(word, known), "{word} {known}");
         }
     }

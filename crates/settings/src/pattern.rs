@@ -162,10 +162,8 @@ mod tests {
             assert_eq!((pattern.to_string().as_str(), pattern.word()), (word, word));
         }
         let incast: Pattern = "incast:[::1]:18600".parse().unwrap();
-        assert_eq!(
-            (incast.word(), incast.node()),
-            ("incast", Some("[::1]:18600"))
-        );
+        let node = Some("[::1]:18600");
+        assert_eq!((incast.word(), incast.node()), ("incast", node));
         assert_eq!(incast.to_string().parse(), Ok(incast));
     }
 

@@ -225,11 +225,6 @@ mod tests {
             ("1.5M", Rate::Messages(1_500_000), "1.5M"),
             ("1500K", Rate::Messages(1_500_000), "1.5M"),
             ("1234567", Rate::Messages(1_234_567), "1234.567k"),
-            (
-                "12345678901",
-                Rate::Messages(12_345_678_901),
-                "12345678.901k",
-            ),
             ("7", Rate::Messages(7), "7"),
             ("10Gb", Rate::Bits(10_000_000_000), "10Gb"),
             ("2.5Mb", Rate::Bits(2_500_000), "2.5Mb"),
@@ -246,39 +241,27 @@ mod tests {
 
     #[test]
     fn what_is_no_rate_is_said() {
-        for text in [
-            "", "fast", "-1", "1e6", "10GB", "5 %%", "1.0001k", "%", ".5M", "2.", "1..2", "M", "1é",
-        ] {
-            assert_eq!(
-                text.parse::<Rate>(),
-                Err(RateError::Syntax(text.into())),
-                "{text}"
-            );
-        }
-        for text in ["0", "0M", "0b", "0%", "0.00%"] {
-            assert_eq!(
-                text.parse::<Rate>(),
-                Err(RateError::Zero(text.into())),
-                "{text}"
-            );
-        }
-        for text in ["110%", "100.01%", "99999999999%"] {
-            assert_eq!(
-                text.parse::<Rate>(),
-                Err(RateError::AboveMaximum(text.into()))
-            );
-        }
-        for text in ["1001G", "1000001Gb"] {
-            assert_eq!(text.parse::<Rate>(), Err(RateError::TooMuch(text.into())));
+        let refused = |texts: &str, error: fn(String) -> RateError| {
+            for text in texts.split(' ') {
+                assert_eq!(text.parse::<Rate>(), Err(error(text.into())), "{text}");
+            }
+        };
+        refused(
+            "fast -1 1e6 10GB 5%% 1.0001k % .5M 2. 1..2 M 1é",
+            RateError::Syntax,
+        );
+        refused("0 0M 0b 0% 0.00%", RateError::Zero);
+        refused("110% 100.01% 99999999999%", RateError::AboveMaximum);
+        refused("1001G 1000001Gb", RateError::TooMuch);
+        for text in ["", "5 %%"] {
+            assert_eq!(text.parse::<Rate>(), Err(RateError::Syntax(text.into())));
         }
     }
 
     #[test]
     fn bits_are_messages_of_their_size() {
-        assert_eq!(
-            Rate::Bits(8_000_000).messages_per_second(1_000.0),
-            Some(1_000.0)
-        );
+        let rate = Rate::Bits(8_000_000);
+        assert_eq!(rate.messages_per_second(1_000.0), Some(1_000.0));
         assert_eq!(Rate::Messages(5).messages_per_second(64.0), Some(5.0));
         assert_eq!(Rate::Share(1).messages_per_second(64.0), None);
     }

@@ -4,11 +4,7 @@ use super::*;
 fn names_are_unique() {
     for (index, row) in ROWS.iter().enumerate() {
         for other in &ROWS[..index] {
-            assert!(
-                row.flag != other.flag && row.field != other.field,
-                "{}",
-                row.flag
-            );
+            assert!(row.flag != other.flag && row.field != other.field);
             assert!(
                 row.short.is_none() || row.short != other.short,
                 "{}",
@@ -57,11 +53,8 @@ fn values_are_read_back_and_ranges_end_where_they_say() {
         }
         let before = settings.clone();
         for value in [min.checked_sub(1), Some(max + 1)].into_iter().flatten() {
-            assert!(
-                row.read(&mut settings, &value.to_string()).is_err(),
-                "--{} {value}",
-                row.flag
-            );
+            let read = row.read(&mut settings, &value.to_string());
+            assert!(read.is_err(), "--{} {value}", row.flag);
         }
         assert_eq!(settings, before);
     }
@@ -74,10 +67,7 @@ fn settings_travel_whole() {
     let text = serde_json::to_string(&settings).unwrap();
     assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
     for row in ROWS {
-        assert!(
-            text.contains(&format!("\"{}\":", row.field)),
-            "{}",
-            row.field
-        );
+        let name = format!("\"{}\":", row.field);
+        assert!(text.contains(&name), "{name}");
     }
 }

@@ -213,55 +213,38 @@ fn values<'a>(files: &[&'a [Fact]], name: &str) -> Vec<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::sample::node;
 
     fn result(kernel: &str, faults: Option<&str>) -> ResultFile {
+        let device = Device {
+            faults: faults.map(str::to_owned),
+            ..Device::default()
+        };
+        let mut node = node("client", "left", vec![device]);
+        node.host.kernel = kernel.to_owned();
         ResultFile {
-            nodes: vec![Node {
-                name: "client".to_owned(),
-                host: Host {
-                    hostname: "left".to_owned(),
-                    kernel: kernel.to_owned(),
-                    ..Host::default()
-                },
-                devices: vec![Device {
-                    faults: faults.map(str::to_owned),
-                    ..Device::default()
-                }],
-            }],
+            nodes: vec![node],
             ..ResultFile::default()
         }
     }
 
     #[test]
     fn what_differs_is_named_with_both_sides() {
-        let (base, new) = (
-            of_file(&result("6.1", None)),
-            of_file(&result("6.2", Some("drop=1%"))),
-        );
+        let base = of_file(&result("6.1", None));
+        let new = of_file(&result("6.2", Some("drop=1%")));
         assert_eq!(differences(&[&base], &[&base]), []);
-        assert_eq!(
-            differences(&[&base], &[&new]),
-            [
-                (
-                    Aspect::Host,
-                    "kernel: 6.1 in the base, 6.2 in the new results".to_owned()
-                ),
-                (
-                    Aspect::Faults,
-                    "faults on purpose: none in the base, drop=1% in the new results".to_owned()
-                ),
-            ]
-        );
+        let kernel = "kernel: 6.1 in the base, 6.2 in the new results".to_owned();
+        let faults = "faults on purpose: none in the base, drop=1% in the new results".to_owned();
+        let wanted = [(Aspect::Host, kernel), (Aspect::Faults, faults)];
+        assert_eq!(differences(&[&base], &[&new]), wanted);
     }
 
     #[test]
     fn a_side_of_two_kinds_is_a_difference() {
         let (one, other) = (of_file(&result("6.1", None)), of_file(&result("6.2", None)));
         let found = differences(&[&one, &other], &[&one, &other]);
-        assert_eq!(
-            found[0].1,
-            "kernel: 6.1 and 6.2 in the base, 6.1 and 6.2 in the new results"
-        );
+        let words = "kernel: 6.1 and 6.2 in the base, 6.1 and 6.2 in the new results";
+        assert_eq!(found[0].1, words);
     }
 
     #[test]
@@ -275,17 +258,12 @@ mod tests {
         };
         let one = with_server("6.1", "6.1");
         let other = with_server("6.2", "6.2");
-        assert_eq!(
-            differences(&[&one], &[&other]).len(),
-            1,
-            "the kernel of both"
-        );
+        // The kernel of both.
+        assert_eq!(differences(&[&one], &[&other]).len(), 1);
         let apart = with_server("6.1", "6.3");
         let found = differences(&[&one], &[&apart]);
-        assert_eq!(
-            found[0].1,
-            "all nodes on: one machine in the base, several machines in the new results"
-        );
+        let words = "all nodes on: one machine in the base, several machines in the new results";
+        assert_eq!(found[0].1, words);
         let kernel = "the server's kernel: not known in the base, 6.3 in the new results";
         assert!(found.iter().any(|(_, text)| text == kernel), "{found:?}");
     }

@@ -263,11 +263,8 @@ mod tests {
         });
         assert_eq!(told(&flow), [Some(2.0), Some(0.25)]);
         flow.delivery = Some(Delivery::of_qps(&[], &[]));
-        assert_eq!(
-            told(&flow),
-            [None, None],
-            "and what was sent is none either"
-        );
+        // And what was sent is none either.
+        assert_eq!(told(&flow), [None, None]);
     }
 
     #[test]

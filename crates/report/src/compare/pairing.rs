@@ -193,18 +193,11 @@ mod tests {
         let base = [file(&[("a", 1.0), ("b", 1.0)]), file(&[("b", 1.0)])];
         let new = [file(&[("c", 1.0), ("b", 1.0), ("a", 1.0)])];
         let pairs = pair(&base.each_ref(), &new.each_ref());
-        let ids: Vec<_> = pairs
-            .both
-            .iter()
-            .map(|(base, new)| {
-                (
-                    &*base.first().unwrap().id,
-                    base.files.len(),
-                    new.files.len(),
-                )
-            })
-            .collect();
-        assert_eq!(ids, [("a", 1, 1), ("b", 2, 1)]);
+        let ids = pairs.both.iter().map(|(base, new)| {
+            let id = &*base.first().unwrap().id;
+            (id, base.files.len(), new.files.len())
+        });
+        assert!(ids.eq([("a", 1, 1), ("b", 2, 1)]));
         assert!(pairs.only_in_base.is_empty());
         assert_eq!(pairs.only_in_new, ["c"]);
     }
@@ -215,18 +208,15 @@ mod tests {
         let new = [file(&[("a", 5.0)])];
         let pairs = pair(&base.each_ref(), &new.each_ref());
         assert_eq!(pairs.both.len(), 1);
-        assert_eq!(
-            pairs.both[0].0.first().unwrap().config.duration_seconds,
-            settings::TimeSpan::try_from(5.0).ok()
-        );
+        let paired = pairs.both[0].0.first().unwrap();
+        assert_eq!(paired.config.duration_seconds, "5s".parse().ok());
         assert_eq!(pairs.only_in_base, ["a"]);
         let near = [file(&[("a", 2.0)])];
         let pairs = pair(&near.each_ref(), &new.each_ref());
         let (base, new) = &pairs.both[0];
-        assert_eq!(
-            settings_that_differ(&base.first().unwrap().config, &new.first().unwrap().config),
-            ["duration: 2s in the base, 5s in the new results"]
-        );
+        let [base, new] = [base, new].map(|side| &side.first().unwrap().config);
+        let told = settings_that_differ(base, new);
+        assert_eq!(told, ["duration: 2s in the base, 5s in the new results"]);
     }
 
     #[test]
@@ -240,14 +230,12 @@ mod tests {
         new.settings.tx_depth = 64;
         new.flows[1].settings.insert("qps".to_owned(), 3.into());
         new.flows[2].name = "other".to_owned();
-        assert_eq!(
-            settings_that_differ(&base, &new),
-            [
-                "tx-depth: 128 in the base, 64 in the new results",
-                "flow back: only in the base",
-                "flow large: qps: 2 in the base, 3 in the new results",
-                "flow other: only in the new results",
-            ]
-        );
+        let told = [
+            "tx-depth: 128 in the base, 64 in the new results",
+            "flow back: only in the base",
+            "flow large: qps: 2 in the base, 3 in the new results",
+            "flow other: only in the new results",
+        ];
+        assert_eq!(settings_that_differ(&base, &new), told);
     }
 }

@@ -41,77 +41,45 @@ pub(super) fn of_run(config: &CaseConfig, run: &Run) -> Validity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Doubt, Failure, FlowResult};
+    use crate::results::model::{Failure, FlowResult};
+    use crate::results::sample::{self, doubt, rows, with};
 
     fn run() -> Run {
         Run {
-            complete: true,
-            flows: vec![FlowResult::default(), FlowResult::default()],
-            ..Run::default()
-        }
-    }
-
-    fn of_run(run: &Run) -> Validity {
-        super::of_run(&CaseConfig::default(), run)
-    }
-
-    fn bad(change: impl Fn(&mut Run)) -> String {
-        let mut run = run();
-        change(&mut run);
-        match of_run(&run) {
-            Validity::Bad(reason) => reason,
-            other => panic!("{other:?}"),
+            failure: Some(Failure::default()),
+            ..sample::run(vec![FlowResult::default(); 2])
         }
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        assert_eq!(bad(|run| run.complete = false), "is not complete");
-        let failure = Failure {
-            message: "the peer died".to_owned(),
-            hint: None,
-        };
-        assert_eq!(
-            bad(|run| run.failure = Some(failure.clone())),
-            "failed: the peer died"
-        );
-        assert_eq!(
-            bad(|run| run.flows[0].totals.errors = 1),
-            "has 1 completions with an error"
-        );
-        assert_eq!(
-            bad(|run| run.flows[0].window.seconds = -1.0),
-            "has a window (s) of -1, below 0"
-        );
-        assert!(bad(|run| run.flows[1].totals.errors = 2).contains("has 2 completions"));
-    }
-
-    #[test]
-    fn doubtful_rates_are_left_out_and_a_drift_is_none() {
-        let with = |kind| {
-            let mut run = run();
-            run.flows[0].window.doubts.push(Doubt {
-                kind,
-                message: String::new(),
-            });
-            of_run(&run)
-        };
-        assert_eq!(with(DoubtKind::Drift), Validity::Counts);
-        for kind in [
-            DoubtKind::WindowLength,
-            DoubtKind::EdgeMissed,
-            DoubtKind::NotTogether,
-            DoubtKind::ScheduleNotKept,
-        ] {
-            assert_eq!(with(kind), Validity::Doubtful(kind));
+        for [damage, reason] in rows(
+            "
+failure=null; complete=false | is not complete
+failure/message=the peer died | failed: the peer died
+failure=null; flows/0/totals/errors=1 | has 1 completions with an error
+failure=null; flows/1/totals/errors=2 | has 2 completions with an error
+failure=null; flows/0/window/seconds=-1.0 | has a window (s) of -1, below 0
+",
+        ) {
+            let found = of_run(&CaseConfig::default(), &with(&run(), damage));
+            assert_eq!(found, Validity::Bad(reason.to_owned()), "{damage}");
         }
     }
 
     #[test]
-    fn what_the_user_stopped_is_left_out() {
-        let mut stopped = run();
-        stopped.interrupted = true;
-        stopped.complete = false;
-        assert_eq!(of_run(&stopped), Validity::Stopped);
+    fn doubtful_rates_and_what_the_user_stopped_are_left_out_and_a_drift_is_none() {
+        let validity = |run: &Run| of_run(&CaseConfig::default(), run);
+        for &kind in DoubtKind::ALL {
+            let mut run = with(&run(), "failure=null");
+            run.flows[0].window.doubts.push(doubt(kind));
+            let expected = match kind {
+                DoubtKind::Drift => Validity::Counts,
+                kind => Validity::Doubtful(kind),
+            };
+            assert_eq!(validity(&run), expected);
+        }
+        let stopped = with(&run(), "failure=null; interrupted=true; complete=false");
+        assert_eq!(validity(&stopped), Validity::Stopped);
     }
 }

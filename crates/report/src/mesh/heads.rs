@@ -133,14 +133,10 @@ mod tests {
         assert_eq!(of(&["node01", "node02", "node11"]), ["01", "02", "11"]);
         assert_eq!(of(&["a", "b"]), ["a", "b"]);
         assert_eq!(of(&["gpu-a1", "gpu-b1"]), ["a1", "b1"]);
-        assert_eq!(
-            cut(&names(&["n1.cluster.org", "n2.cluster.org"])),
-            ["n1", "n2"]
-        );
-        assert_eq!(
-            cut(&names(&["10.0.0.1", "10.0.0.2"])),
-            ["10.0.0.1", "10.0.0.2"]
-        );
+        let cut_of = |all: &[&str]| cut(&names(all));
+        assert_eq!(cut_of(&["n1.cluster.org", "n2.cluster.org"]), ["n1", "n2"]);
+        let addresses = ["10.0.0.1", "10.0.0.2"];
+        assert_eq!(cut_of(&addresses), addresses);
         assert_eq!(cut(&names(&["a.x", "a.y"])), ["a.x", "a.y"]);
         let long = cut(&names(&["a-very-long-name-of-host-17"]));
         assert_eq!(long, ["…name-of-host-17"]);

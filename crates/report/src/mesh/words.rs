@@ -78,14 +78,10 @@ mod tests {
 
     #[test]
     fn figures_are_told_with_their_units() {
-        assert_eq!(
-            beside(Quantity::Bandwidth, &[5.55], 9.41),
-            "5.550 of 9.410 Gb/s"
-        );
-        assert_eq!(
-            beside(Quantity::P99, &[31_200.0, 12_000.0], 10_100.0),
-            "p99 31.200 and 12.000 of 10.100 µs"
-        );
+        let told = beside(Quantity::Bandwidth, &[5.55], 9.41);
+        assert_eq!(told, "5.550 of 9.410 Gb/s");
+        let told = beside(Quantity::P99, &[31_200.0, 12_000.0], 10_100.0);
+        assert_eq!(told, "p99 31.200 and 12.000 of 10.100 µs");
         assert_eq!(than(Quantity::Bandwidth, 0.59), "41 % less than");
         assert_eq!(than(Quantity::Bandwidth, 0.934), "6.6 % less than");
         assert_eq!(than(Quantity::P50, 1.41), "41 % longer than");

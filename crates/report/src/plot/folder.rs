@@ -157,24 +157,15 @@ mod tests {
     use super::*;
     use crate::plot::page::Page;
     use crate::plot::section::Section;
+    use crate::results::sample::has;
+    use crate::results::sample::starts;
 
-    fn section(ids: &[&str]) -> Section {
-        Section {
-            id: "s",
-            heading: "S",
-            intro: String::new(),
-            needs: "",
-            is_capped: false,
-            sentences: Vec::new(),
-            figures: ids
-                .iter()
-                .map(|id| Figure {
-                    id: (*id).to_owned(),
-                    title: (*id).to_owned(),
-                    svg: format!("<?xml version=\"1.0\"?>\n<svg><title>{id}</title></svg>"),
-                    ..Figure::default()
-                })
-                .collect(),
+    fn figure(id: &&str) -> Figure {
+        Figure {
+            id: (*id).to_owned(),
+            title: (*id).to_owned(),
+            svg: format!("<?xml version=\"1.0\"?>\n<svg><title>{id}</title></svg>"),
+            ..Figure::default()
         }
     }
 
@@ -188,7 +179,12 @@ mod tests {
         formats: &[Format],
         convert: &Convert<'_>,
     ) -> Result<PathBuf, FolderError> {
-        let sections = [section(ids)];
+        let sections = [Section {
+            id: "s",
+            heading: "S",
+            figures: ids.iter().map(figure).collect(),
+            ..Section::default()
+        }];
         let page = Page {
             results: &[],
             sums: &[],
@@ -207,12 +203,13 @@ mod tests {
     }
 
     fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(name).collect();
         names.sort();
         names
+            .into_iter()
+            .map(|name| name.into_string().unwrap())
+            .collect()
     }
 
     #[test]
@@ -225,15 +222,10 @@ mod tests {
         fs::copy(folder.join("b.svg"), folder.join("kept.svg")).unwrap();
         let page = plot(&folder, &["a", "c"]).unwrap();
         assert_eq!(page, folder.join("index.html"));
-        assert_eq!(
-            names(&folder),
-            ["a.svg", "c.svg", "index.html", "kept.svg", "notes.svg"]
-        );
+        let left = ["a.svg", "c.svg", "index.html", "kept.svg", "notes.svg"];
+        assert_eq!(names(&folder), left);
         let picture = fs::read_to_string(folder.join("a.svg")).unwrap();
-        assert!(
-            picture.starts_with("<?xml version=\"1.0\"?>\n<!-- Drawn by rocebench"),
-            "{picture}"
-        );
+        starts(&picture, "<?xml version=\"1.0\"?>\n<!-- Drawn by rocebench");
     }
 
     #[test]
@@ -257,11 +249,7 @@ mod tests {
             Format::Png => Err("it died; try again".to_owned()),
         };
         let error = plot_in(folder, &["a", "c"], &Format::ALL, &failing).unwrap_err();
-        let told = format!(
-            "cannot write {}: it died; try again",
-            folder.join("a.png").display()
-        );
-        assert_eq!(error.to_string(), told);
+        has(error.to_string(), ["a.png: it died; try again"]);
         // Nothing was replaced or removed.
         assert_eq!(names(folder), all);
         assert_eq!(fs::read(folder.join("a.svg")).unwrap(), before);
@@ -281,10 +269,7 @@ mod tests {
             let path = directory.path().join(name);
             fs::write(&path, "<p>mine</p>").unwrap();
             let error = plot(directory.path(), &["a"]).unwrap_err().to_string();
-            assert!(
-                error.contains(name) && error.contains("not made by rocebench"),
-                "{error}"
-            );
+            has(error, [name, "not made by rocebench"]);
             assert_eq!(fs::read_to_string(&path).unwrap(), "<p>mine</p>");
             assert_eq!(names(directory.path()), [name]);
         }

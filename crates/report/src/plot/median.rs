@@ -50,59 +50,41 @@ pub fn share_of_limit(flow: &CaseFlow<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Load, Totals};
+    use crate::results::sample;
 
     fn run(complete: bool, gbit_per_s: Option<f64>) -> Run {
+        let mut flow = FlowResult::default();
+        flow.totals.gbit_per_s = gbit_per_s;
         Run {
             complete,
-            flows: vec![FlowResult {
-                totals: Totals {
-                    gbit_per_s,
-                    ..Totals::default()
-                },
-                ..FlowResult::default()
-            }],
-            ..Run::default()
+            ..sample::run(vec![flow])
         }
     }
 
     #[test]
     fn a_run_that_did_not_keep_its_schedule_does_not_count() {
-        let with = |verdict, gbit_per_s| {
+        let with = |(verdict, gbit_per_s)| {
             let mut run = run(true, Some(gbit_per_s));
-            run.flows[0].load = Some(Load {
-                verdict,
-                ..Load::default()
-            });
+            run.flows[0].load = sample::load_of(verdict);
             run
         };
-        let case = CaseResult {
-            runs: vec![
-                with(LoadVerdict::Kept, 3.0),
-                with(LoadVerdict::NotKept, 900.0),
-                with(LoadVerdict::Overloaded, 5.0),
-            ],
-            ..CaseResult::default()
-        };
+        let (kept, overloaded) = ((LoadVerdict::Kept, 3.0), (LoadVerdict::Overloaded, 5.0));
+        let runs = [kept, (LoadVerdict::NotKept, 900.0), overloaded].map(with);
+        let case = sample::case(runs.to_vec());
         let flow = case.flows().next().unwrap();
         assert_eq!(metric(&flow, Metric::GbitPerS), Some(4.0));
-        assert_eq!(
-            (complete_runs(&case).count(), counted_flows(&flow).count()),
-            (3, 2)
-        );
+        let counts = (complete_runs(&case).count(), counted_flows(&flow).count());
+        assert_eq!(counts, (3, 2));
     }
 
     #[test]
     fn only_complete_runs_count_and_nothing_is_not_zero() {
-        let mut case = CaseResult {
-            runs: vec![
-                run(true, Some(3.0)),
-                run(false, Some(900.0)),
-                run(true, None),
-                run(true, Some(5.0)),
-            ],
-            ..CaseResult::default()
-        };
+        let mut case = sample::case(vec![
+            run(true, Some(3.0)),
+            run(false, Some(900.0)),
+            run(true, None),
+            run(true, Some(5.0)),
+        ]);
         let flow = |case: &CaseResult, of| metric(&case.flows().next().unwrap(), of);
         assert_eq!(flow(&case, Metric::GbitPerS), Some(4.0));
         assert_eq!(flow(&case, Metric::P99Ns), None);

@@ -327,7 +327,8 @@ mod tests {
     use super::*;
     use crate::compare::CaseComparison;
     use crate::plot::figure::Figure;
-    use crate::results::model::{FlowResult, Load, LoadVerdict, Run};
+    use crate::results::model::{FlowResult, LoadVerdict, Run};
+    use crate::results::sample::{self, case, has, starts};
 
     #[test]
     fn what_failed_is_told() {
@@ -335,29 +336,19 @@ mod tests {
             complete,
             ..Run::default()
         };
-        let case = |runs: Vec<Run>| CaseResult {
-            runs,
-            ..CaseResult::default()
-        };
         let cases = vec![case(vec![run(true), run(false)]), case(vec![run(false)])];
-        let mut loaded = crate::results::sample::file(cases);
+        let mut loaded = sample::file(cases);
         let told = left_out(std::slice::from_ref(&loaded), None).join("\n");
-        assert!(told.starts_with("2 runs that are not complete"), "{told}");
-        assert!(told.contains("\n1 case has no complete run"), "{told}");
+        starts(&told, "2 runs that are not complete");
+        has(&told, ["\n1 case has no complete run"]);
         loaded.result.cases = vec![case(vec![run(true)])];
         assert!(left_out(std::slice::from_ref(&loaded), None).is_empty());
         loaded.result.cases[0].runs[0].flows = vec![FlowResult {
-            load: Some(Load {
-                verdict: LoadVerdict::NotKept,
-                ..Load::default()
-            }),
+            load: sample::load_of(LoadVerdict::NotKept),
             ..FlowResult::default()
         }];
         let told = left_out(&[loaded], None).join("\n");
-        assert!(
-            told.starts_with("1 run that did not keep its schedule"),
-            "{told}"
-        );
+        starts(&told, "1 run that did not keep its schedule");
     }
 
     #[test]
@@ -386,10 +377,7 @@ mod tests {
         };
         let told = left_out(&[], Some(&comparison));
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(
-            told[0].contains("case-5 and 2 more (MTU 1024 and 4096)"),
-            "{told:?}"
-        );
+        has(&told[0], ["case-5 and 2 more (MTU 1024 and 4096)"]);
         assert_eq!(told[1], "Only in the base: old.");
     }
 }

@@ -111,14 +111,8 @@ mod tests {
 
     #[test]
     fn the_flow_of_the_worst_regression_is_named() {
-        use crate::results::model::{CLIENT, CaseConfig, FlowConfig, SERVER};
         let mut worst = case("a", 0.5, Verdict::Regressed);
-        let settings = settings::Settings::default();
-        let flow = |name| FlowConfig::of(name, CLIENT, SERVER, &settings, &settings);
-        worst.config = CaseConfig {
-            flows: vec![flow("small"), flow("large")],
-            settings: settings.clone(),
-        };
+        worst.config = crate::results::sample::mixed().cases.remove(0).config;
         worst.metrics[0].flow = "large".to_owned();
         let comparison = Comparison {
             cases: vec![worst],

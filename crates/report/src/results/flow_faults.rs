@@ -51,37 +51,25 @@ mod tests {
             let (place, fault) = first(&result).unwrap();
             format!("{place}: {fault}")
         };
-        let unknown = fault(|result| {
+        fn set(result: &mut ResultFile, field: &str, text: &str) {
             let settings = &mut result.cases[0].config.flows[1].settings;
-            settings.insert("colour".to_owned(), "red".into());
-        });
-        let rate = fault(|result| {
-            let settings = &mut result.cases[0].config.flows[1].settings;
-            settings.insert("rate".to_owned(), "110%".into());
-        });
-        assert!(
-            rate.contains("`110%` is more than the closed loop's maximum"),
-            "{rate}"
-        );
+            settings.insert(field.to_owned(), text.into());
+        }
+        let unknown = fault(|result| set(result, "colour", "red"));
         let place = "cases[0].config.flows[1]";
         assert_eq!(unknown, format!("{place}: there is no setting `colour`"));
+        let rate = fault(|result| set(result, "rate", "110%"));
+        sample::has(rate, ["`110%` is more than the closed loop's maximum"]);
         let twice = fault(|result| result.cases[0].config.flows[2].name = "small".to_owned());
-        let place = "cases[0].config.flows[2]";
-        assert_eq!(
-            twice,
-            format!("{place}: another flow of the case is called \"small\" too")
-        );
+        let words = "cases[0].config.flows[2]: another flow of the case is called \"small\" too";
+        assert_eq!(twice, words);
         let changes: [fn(&mut ResultFile); 3] = [
             |result| result.cases[0].runs[0].flows.swap(0, 1),
             |result| drop(result.cases[0].runs[0].flows.pop()),
             |result| result.cases[0].runs[0].flows[2].to = "elsewhere".to_owned(),
         ];
         for change in changes {
-            let told = fault(change);
-            assert!(
-                told.starts_with("cases[0].runs[0].flows: they are not those"),
-                "{told}"
-            );
+            sample::starts(fault(change), "cases[0].runs[0].flows: they are not those");
         }
     }
 }

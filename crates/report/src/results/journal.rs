@@ -145,6 +145,7 @@ mod tests {
     use super::super::load::load;
     use super::super::{json, sample};
     use super::*;
+    use crate::results::sample::has;
 
     /// What a sweep comes to, run by run.
     fn stages() -> Vec<ResultFile> {
@@ -215,16 +216,10 @@ mod tests {
         let line = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{line}{{}}\n")).unwrap();
         let error = read(&path).unwrap_err().to_string();
-        assert!(
-            error.contains("r.jsonl:2: not a rocebench result"),
-            "{error}"
-        );
+        has(error, ["r.jsonl:2: not a rocebench result"]);
         fs::write(&path, "").unwrap();
         let error = read(&path).unwrap_err().to_string();
-        assert!(
-            error.contains("r.jsonl:1: ") && error.contains("empty"),
-            "{error}"
-        );
+        has(error, ["r.jsonl:1: ", "empty"]);
     }
 
     #[test]

@@ -98,11 +98,8 @@ mod tests {
         std::fs::write(directory.path().join("c.json"), "{\"cases\": [").unwrap();
         std::fs::write(directory.path().join("notes.txt"), "no result").unwrap();
         let found = load(&[directory.path()]);
-        let names: Vec<_> = found
-            .results
-            .iter()
-            .filter_map(|loaded| loaded.path.file_name())
-            .collect();
+        let read = found.results.iter();
+        let names: Vec<_> = read.filter_map(|loaded| loaded.path.file_name()).collect();
         assert_eq!(names, ["a.json", "b.json"]);
         assert_eq!(found.results[1].result, results[0]);
         assert_eq!(found.refused.len(), 1);

@@ -132,10 +132,7 @@ mod tests {
             (0.5, "0.500", "0.500 /s"),
             (0.0, "0.000", "0.000 /s"),
         ] {
-            assert_eq!(
-                (rate_cell(rate), rate_text(rate)),
-                (cell.into(), text.into())
-            );
+            assert_eq!((&*rate_cell(rate), &*rate_text(rate)), (cell, text));
         }
     }
 

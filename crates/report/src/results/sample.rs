@@ -1,8 +1,10 @@
 //! A result with something in every kind of field, for the tests of this module.
 
+mod made;
 mod open_loop;
 
 pub(crate) use super::sample_mesh as mesh;
+pub(crate) use made::*;
 pub(crate) use open_loop::{open_loop, search};
 
 use hdrhistogram::Histogram;
@@ -23,27 +25,22 @@ pub(crate) fn result() -> ResultFile {
         },
         started_at: "2026-11-20T12:00:00Z".to_owned(),
         command_line: vec!["rocebench".to_owned(), "--qps".to_owned(), "2".to_owned()],
-        nodes: vec![node(CLIENT), node(SERVER)],
+        // The server has told of no adapter.
+        nodes: vec![
+            node(CLIENT, "left", vec![adapter()]),
+            node(SERVER, "left", Vec::new()),
+        ],
         cases: vec![
             CaseResult {
                 id: "send-shared-q2-64KiB".to_owned(),
-                config: config(&[("op", "send")]),
-                runs: vec![send_run()],
+                config: config("op=send"),
                 perftest: Some(perftest()),
-                ..CaseResult::default()
+                ..case(vec![send_run()])
             },
             CaseResult {
                 id: "write-shared-q2-64KiB".to_owned(),
-                config: config(&[
-                    ("op", "write"),
-                    ("bidirectional", "true"),
-                    ("verify", "true"),
-                    ("poll", "event"),
-                    ("connect", "cm"),
-                ]),
-                runs: vec![write_run()],
-                perftest: None,
-                ..CaseResult::default()
+                config: config("op=write bidirectional=true verify=true poll=event connect=cm"),
+                ..case(vec![write_run()])
             },
         ],
     }
@@ -58,11 +55,8 @@ pub(crate) fn loaded(result: ResultFile) -> Loaded {
 }
 
 /// One with these cases.
-pub(crate) fn file(cases: Vec<CaseResult>) -> Loaded {
-    loaded(ResultFile {
-        cases,
-        ..ResultFile::default()
-    })
+pub(crate) fn file(all: Vec<CaseResult>) -> Loaded {
+    loaded(cases(all))
 }
 
 /// A case whose run, which is complete, moved so much.
@@ -71,45 +65,27 @@ pub(crate) fn moved(settings: Settings, gbit_per_s: Option<f64>) -> CaseResult {
     let mut flow = FlowResult::of(&config.flows[0]);
     flow.totals.gbit_per_s = gbit_per_s;
     CaseResult {
-        runs: vec![Run {
-            complete: true,
-            flows: vec![flow],
-            ..Run::default()
-        }],
         config,
-        ..CaseResult::default()
+        ..case(vec![run(vec![flow])])
     }
 }
 
-/// A node on the machine `left`, with an adapter; the server has told of none.
-fn node(name: &str) -> Node {
-    let device = (name == CLIENT).then(|| Device {
+fn adapter() -> Device {
+    Device {
         name: "mlx5_0".to_owned(),
         library: "libibverbs".to_owned(),
         faults: Some("seed=7,drop=0.05".to_owned()),
         port: 1,
         link_gbit_per_s: Some(100.0),
         ..Device::default()
-    });
-    Node {
-        name: name.to_owned(),
-        host: Host {
-            hostname: "left".to_owned(),
-            kernel: "6.1.0".to_owned(),
-            cores: 8,
-            ..Host::default()
-        },
-        devices: device.into_iter().collect(),
     }
 }
 
-fn config(flags: &[(&str, &str)]) -> CaseConfig {
+fn config(flags: &str) -> CaseConfig {
     let mut settings = Settings::from([("qps", "2"), ("signal-every", "4"), ("duration", "2")]);
-    for (flag, text) in flags {
-        Settings::row(flag)
-            .unwrap()
-            .read(&mut settings, text)
-            .unwrap();
+    for (flag, text) in flags.split(' ').filter_map(|flag| flag.split_once('=')) {
+        let row = Settings::row(flag).unwrap();
+        row.read(&mut settings, text).unwrap();
     }
     let mut config = CaseConfig::from(settings);
     config.flows.iter_mut().for_each(connected);
@@ -134,14 +110,12 @@ fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
         Latency::from_histogram(&histogram, 0)
     };
     let total: u64 = messages.iter().sum();
-    let qp = |(index, &messages): (u32, &u64)| QpResult {
-        index,
+    let of_qp = |(index, &messages): (u32, &u64)| QpResult {
         qpn: 0x100 + index,
         messages,
-        bytes: messages * size_bytes,
         gbit_per_s: gbit_per_s(messages * size_bytes, 2.0),
         latency_ns: latency(10 + u64::from(index)),
-        ..QpResult::default()
+        ..qp(index, messages * size_bytes)
     };
     let (from, to) = match name {
         REVERSE => (SERVER, CLIENT),
@@ -153,17 +127,9 @@ fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
         to: to.to_owned(),
         totals: Totals::in_window(total, total * size_bytes, 0, 2.0),
         latency_ns: latency(11),
-        fairness: Some(Fairness {
-            jain: 0.99,
-            min_share: 0.9,
-            max_share: 1.1,
-        }),
-        qps: (0..).zip(messages).map(qp).collect(),
-        limits: Some(Limits {
-            link_gbit_per_s: 100.0,
-            protocol_efficiency: 0.98,
-            share_of_limit: Some(0.951),
-        }),
+        fairness: fairness(0.99, 0.9, 1.1),
+        qps: (0..).zip(messages).map(of_qp).collect(),
+        limits: limits(100.0, 0.98, Some(0.951)),
         ..FlowResult::default()
     }
 }
@@ -233,10 +199,9 @@ fn send_run() -> Run {
     let rates = (1..=200).map(|index| 90.0 + f64::from(index) * 0.03);
     forward.bandwidth_gbit_per_s = Bandwidth::of_intervals(0.01, rates);
     forward.window = Window {
-        seconds: 2.0,
         warmup_seconds: 0.3,
         warmup_steady: Some(true),
-        doubts: Vec::new(),
+        ..window(2.0)
     };
     forward.received = Some(Received {
         messages: forward.totals.messages,
@@ -254,12 +219,9 @@ fn send_run() -> Run {
     );
     nodes[1].counters = Some([("out_of_buffer".to_owned(), Some(3))].into());
     Run {
-        run: 1,
         started_at: "2026-11-20T12:00:01Z".to_owned(),
-        complete: true,
-        flows: vec![forward],
         nodes: nodes.into(),
-        ..Run::default()
+        ..run(vec![forward])
     }
 }
 
@@ -291,11 +253,13 @@ fn write_run() -> Run {
 /// One case of three flows between two nodes: small writes and large reads of the client, and the server's sends.
 pub(crate) fn mixed() -> ResultFile {
     let settings = |op, qps, size| Settings::from([("op", op), ("qps", qps), ("size", size)]);
-    let case = settings("write", "3", "64");
+    let usual = settings("write", "3", "64");
+    let large = settings("read", "2", "1M");
+    let back = settings("send", "1", "4K");
     let config = [
-        FlowConfig::of("small", CLIENT, SERVER, &case, &case),
-        FlowConfig::of("large", CLIENT, SERVER, &case, &settings("read", "2", "1M")),
-        FlowConfig::of("back", SERVER, CLIENT, &case, &settings("send", "1", "4K")),
+        FlowConfig::of("small", CLIENT, SERVER, &usual, &usual),
+        FlowConfig::of("large", CLIENT, SERVER, &usual, &large),
+        FlowConfig::of("back", SERVER, CLIENT, &usual, &back),
     ];
     let mut flows = vec![
         flow_of("small", 64, &[2_000_000, 2_000_000, 2_000_000]),
@@ -306,14 +270,10 @@ pub(crate) fn mixed() -> ResultFile {
         (flow.from, flow.to) = (config.from.clone(), config.to.clone());
         flow.window.seconds = 2.0;
         flow.limits = None;
-        flow.fairness = Some(Fairness {
-            jain: 1.0,
-            min_share: 1.0,
-            max_share: 1.0,
-        });
+        flow.fairness = fairness(1.0, 1.0, 1.0);
     }
     let mut config = CaseConfig {
-        settings: case,
+        settings: usual,
         flows: config.into(),
     };
     config.flows.iter_mut().for_each(connected);
@@ -321,15 +281,11 @@ pub(crate) fn mixed() -> ResultFile {
         cases: vec![CaseResult {
             id: "mixed".to_owned(),
             config,
-            runs: vec![Run {
-                run: 1,
+            ..case(vec![Run {
                 started_at: "2026-11-20T12:00:01Z".to_owned(),
-                complete: true,
-                flows,
                 nodes: vec![worked(CLIENT, 6_010_000), worked(SERVER, 300_000)],
-                ..Run::default()
-            }],
-            ..CaseResult::default()
+                ..run(flows)
+            }])
         }],
         ..result()
     }
@@ -351,19 +307,16 @@ pub(crate) fn connect() -> (CaseConfig, Run) {
         time_ns,
     };
     let of_qp = |name, mean: u64, p99: u64| {
-        step(
-            name,
-            "connection",
-            time(6400, mean as f64 * 1e3, p99 * 1000),
-        )
+        let time_ns = time(6400, mean as f64 * 1e3, p99 * 1000);
+        step(name, "connection", time_ns)
     };
-    let mut config = config(&[("op", "connect"), ("qps", "16"), ("traffic-qps", "2")]);
+    let mut config = config("op=connect qps=16 traffic-qps=2");
     let traffic = Settings::from([("op", "write"), ("qps", "2")]);
     config.flows = vec![FlowConfig::of(FORWARD, CLIENT, SERVER, &config, &traffic)];
     config.flows.iter_mut().for_each(connected);
     let mut moved = send_run();
     moved.flows[0].received = None;
-    let run = Run {
+    let set_up = Run {
         connect: Some(Connect {
             rounds: 400,
             connections: 6400,
@@ -384,5 +337,5 @@ pub(crate) fn connect() -> (CaseConfig, Run) {
         }),
         ..moved
     };
-    (config, run)
+    (config, set_up)
 }

@@ -1,7 +1,19 @@
-use super::super::model::{CaseResult, Delivery, Doubt, DoubtKind, LoadSearch, REVERSE, SearchEnd};
+//! The table as it is printed, and the words below it.
+
+use super::super::model::{CaseResult, Delivery, Doubt, DoubtKind, REVERSE};
 use super::super::number::NOT_MEASURED;
-use super::super::sample;
+use super::super::sample::{self, doubt, has, rows, starts, with};
 use super::*;
+
+const COLUMNS_80: Screen = Screen {
+    columns: 80,
+    is_coloured: false,
+};
+
+fn assert_within_80(table: &str) {
+    let widest = table.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{table}");
+}
 
 fn table(cases: &[CaseResult]) -> String {
     table_on(Screen::ENDLESS, cases)
@@ -59,15 +71,10 @@ fn all_flows_of_a_pattern_are_one_row_and_rounds_of_pairs_none() {
     let rows: Vec<&str> = told.lines().skip(2).collect();
     assert_eq!(rows.len(), 2, "{told}");
     // What eight flows move together is what one moves alone, and they are even.
-    assert!(
-        rows.iter()
-            .all(|row| row.contains(" 9.4") && row.contains(" 1.000 ")),
-        "{told}"
-    );
-    assert!(
-        rows[0].ends_with(" 1 flow") && rows[1].ends_with(" 8 flows"),
-        "{told}"
-    );
+    for (row, flows) in rows.iter().zip([" 1 flow", " 8 flows"]) {
+        has(row, [" 9.4", " 1.000 "]);
+        assert!(row.ends_with(flows), "{told}");
+    }
     assert_eq!(table(&mesh.pairs().cases), "");
     let doubt = Doubt {
         kind: DoubtKind::NotTogether,
@@ -117,14 +124,8 @@ fn open_loops_are_told_by_their_loads_within_80_columns() {
         case.config.settings.qps = qps;
         case.config.flows[0].settings.clear();
     }
-    let screen = Screen {
-        columns: 80,
-        is_coloured: false,
-    };
-    let table = table_on(screen, &cases);
-    for line in table.lines() {
-        assert!(line.chars().count() <= 80, "{line}");
-    }
+    let table = table_on(COLUMNS_80, &cases);
+    assert_within_80(&table);
     insta::assert_snapshot!(table.lines().take(4).collect::<Vec<_>>().join("\n"), @r"
     write · CQ shared · 64 B · 1 worker · signalled 1 in 1 · windows of 2s · MTU
       4096
@@ -143,11 +144,8 @@ fn what_all_open_loops_have_is_told_once() {
     let table = table(&cases[1..]);
     let head = "write · CQ shared · 64 B · 2 QPs · 1 worker · event · fixed arrivals · windows of 2s · MTU 4096\n";
     assert!(table.starts_with(head), "{table}");
-    assert_eq!(
-        table.matches("event").count() + table.matches("fixed").count(),
-        2,
-        "{table}"
-    );
+    let repeated = ["event", "fixed"].map(|word| table.matches(word).count());
+    assert_eq!(repeated, [1, 1], "{table}");
 }
 
 #[test]
@@ -161,19 +159,21 @@ fn traffic_both_ways_at_a_load_is_told_apart() {
     case.config.settings.bidirectional = true;
     case.config = case.config.settings.clone().into();
     let table = table(&[case]);
-    let ends: Vec<&str> = table
+    let ends = table
         .lines()
         .skip(2)
-        .filter_map(|line| line.split(' ').next())
-        .collect();
-    assert_eq!(ends, ["out", "in"], "{table}");
+        .filter_map(|line| line.split(' ').next());
+    assert!(ends.eq(["out", "in"]), "{table}");
 }
 
 fn summary(result: &ResultFile) -> String {
+    summary_of(result, &[])
+}
+
+fn summary_of(result: &ResultFile, files: &[&Path]) -> String {
     let mut out = Vec::new();
-    Table::new(&mut out, Screen::ENDLESS, &[])
-        .summary(result, &[])
-        .unwrap();
+    let mut table = Table::new(&mut out, Screen::ENDLESS, &[]);
+    table.summary(result, files).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -198,59 +198,23 @@ fn below_loads_stands_what_spoilt_them_and_what_searches_found() {
 
 #[test]
 fn a_search_ends_in_plain_words() {
-    let found = |change: fn(&mut LoadSearch)| {
+    for [change, start] in rows(
+        "
+end=found | highest load that keeps it: 732.0 k/s (between 732.0 k/s and 744.0 k/s, 61 %
+end=all_keep; upper_per_second=null | every load keeps it, up to the closed loop's maximum of 1.200 M/s
+end=none_keeps; lower_per_second=null; upper_per_second=6e3 | no load keeps it: 6.000 k/s breaks it, 0.5 %
+end=schedule_not_kept; upper_per_second=null | 732.0 k/s keeps it, 61 % of the closed loop's maximum; above, rocebench did not
+end=schedule_not_kept; lower_per_second=null | not known: rocebench did not keep its schedule at any load
+end=stopped | stopped; so far 732.0 k/s keeps it, 744.0 k/s breaks it
+end=stopped; lower_per_second=null; upper_per_second=null | stopped before a bound was known
+",
+    ) {
         let mut result = sample::open_loop();
         let search = &mut result.cases[0].searches[0];
-        change(search);
+        *search = with(search, change);
         let text = summary(&result);
         let words: Vec<&str> = text.split_whitespace().collect();
-        let text = words.join(" ");
-        text.strip_prefix("write-shared-q2-64B-Q1: p99<20us ")
-            .unwrap()
-            .to_owned()
-    };
-    type Change = fn(&mut LoadSearch);
-    let ends: [(&str, Change); 7] = [
-        (
-            "highest load that keeps it: 732.0 k/s (between 732.0 k/s and 744.0 k/s, 61 % ",
-            |_| (),
-        ),
-        (
-            "every load keeps it, up to the closed loop's maximum of 1.200 M/s",
-            |search| {
-                (search.end, search.upper_per_second) = (SearchEnd::AllKeep, None);
-            },
-        ),
-        ("no load keeps it: 6.000 k/s breaks it, 0.5 % ", |search| {
-            search.end = SearchEnd::NoneKeeps;
-            (search.lower_per_second, search.upper_per_second) = (None, Some(6e3));
-        }),
-        (
-            "732.0 k/s keeps it, 61 % of the closed loop's maximum; above, rocebench did not",
-            |search| {
-                (search.end, search.upper_per_second) = (SearchEnd::ScheduleNotKept, None);
-            },
-        ),
-        (
-            "not known: rocebench did not keep its schedule at any load",
-            |search| {
-                (search.end, search.lower_per_second) = (SearchEnd::ScheduleNotKept, None);
-            },
-        ),
-        (
-            "stopped; so far 732.0 k/s keeps it, 744.0 k/s breaks it",
-            |search| {
-                search.end = SearchEnd::Stopped;
-            },
-        ),
-        ("stopped before a bound was known", |search| {
-            search.end = SearchEnd::Stopped;
-            (search.lower_per_second, search.upper_per_second) = (None, None);
-        }),
-    ];
-    for (start, change) in ends {
-        let told = found(change);
-        assert!(told.starts_with(start), "{told}");
+        starts(words.join(" "), &format!("write-shared-q2-64B-Q1: p99<20us {start}"));
     }
     let mut result = sample::open_loop();
     let search = &mut result.cases[0].searches[0];
@@ -286,20 +250,13 @@ fn rows_fit_80_columns_with_their_remarks() {
     let latency = run.flows[0].latency_ns.as_mut().unwrap();
     (latency.p50, latency.p99, latency.p99_9) = (999_999, Some(12_345_678), Some(123_456_789));
     run.flows[0].totals.gbit_per_s = Some(399.999);
-    let screen = Screen {
-        columns: 80,
-        is_coloured: false,
-    };
     let mut other = cases[0].clone();
     other.config.tx_depth = 16;
     other.config.mtu = "1024".parse().ok();
     other.runs[0].flows[1].window.warmup_steady = Some(false);
     cases.push(other);
-    let table = table_on(screen, &cases);
-    assert!(
-        table.lines().all(|line| line.chars().count() <= 80),
-        "{table}"
-    );
+    let table = table_on(COLUMNS_80, &cases);
+    assert_within_80(&table);
     insta::assert_snapshot!(table, @r"
     write · CQ per-worker · 64 KiB · 4096 QPs · 1 worker · signalled 1 in 4 ·
       bidirectional · windows of 2s
@@ -312,19 +269,16 @@ fn rows_fit_80_columns_with_their_remarks() {
     ");
     let coloured = Screen {
         is_coloured: true,
-        ..screen
+        ..COLUMNS_80
     };
     let painted = table_on(coloured, &cases);
-    assert!(
-        painted.contains("\x1b[33m    verify ok, unsteady\x1b[0m"),
-        "{painted}"
-    );
+    has(&painted, ["\x1b[33m    verify ok, unsteady\x1b[0m"]);
 }
 
 #[test]
 fn flags_say_what_the_figures_do_not() {
     let case = &sample::result().cases[0];
-    let flags_of = |change: fn(&mut CaseConfig, &mut Run)| {
+    let flags_of = |change: &dyn Fn(&mut CaseConfig, &mut Run)| {
         let (mut config, mut run) = (case.config.clone(), case.runs[0].clone());
         change(&mut config, &mut run);
         let row = RowOf {
@@ -337,45 +291,40 @@ fn flags_say_what_the_figures_do_not() {
         let remarks = remarks::of_row(&row, &columns).into_iter();
         remarks.map(|(_, text)| text).collect::<Vec<_>>().join(", ")
     };
-    assert_eq!(flags_of(|_, _| ()), "");
-    assert_eq!(flags_of(|config, _| config.verify = true), "verify ok");
-    assert_eq!(flags_of(|_, run| run.complete = false), "incomplete");
-    assert_eq!(flags_of(|_, run| run.run = 3), "run 3");
-    let unsteady = flags_of(|_, run| run.flows[0].window.warmup_steady = Some(false));
-    assert_eq!(unsteady, "unsteady");
-    let doubtful = flags_of(|_, run| {
-        run.flows[0].window.doubts.push(Doubt {
-            kind: DoubtKind::EdgeMissed,
-            message: String::new(),
-        });
-        let start = run.flows[0].window.doubts[0].clone();
-        run.flows[0].window.doubts.push(start);
-    });
-    assert_eq!(doubtful, "edge missed", "once for both edges");
-    let mismatch = flags_of(|config, run| {
+    for [change, flags] in rows(
+        "
+run=1 |
+complete=false | incomplete
+run=3 | run 3
+flows/0/window/warmup_steady=false | unsteady
+flows/0/received/messages=178000 | received 50.0%
+flows/0/received/messages=712000; flows/0/received/window_seconds=4.0 |
+",
+    ) {
+        let changed = flags_of(&|_, run| *run = with(run, change));
+        assert_eq!(changed, flags, "{change}");
+    }
+    let verified = flags_of(&|config, _| config.verify = true);
+    assert_eq!(verified, "verify ok");
+    // Once for both edges.
+    let doubts = vec![doubt(DoubtKind::EdgeMissed); 2];
+    let doubtful = flags_of(&|_, run| run.flows[0].window.doubts = doubts.clone());
+    assert_eq!(doubtful, "edge missed");
+    let mismatch = flags_of(&|config, run| {
         config.verify = true;
         run.complete = false;
         run.failure = Some(Default::default());
         run.flows[0].totals.errors = 1;
     });
     assert_eq!(mismatch, "failed, 1 error");
-    let lost = flags_of(|_, run| run.flows[0].received.as_mut().unwrap().messages /= 2);
-    assert_eq!(lost, "received 50.0%");
-    let lost = flags_of(|_, run| {
+    let lost = flags_of(&|_, run| {
         run.flows[0].delivery = Some(Delivery::of_qps(&[300, 100], &[200, 100]));
         run.flows[0].received.as_mut().unwrap().messages /= 2;
         run.flows[0].totals.gbit_per_s = Some(12.25);
     });
     assert_eq!(lost, "lost 100 (25.00%), sent 12.250 Gb/s");
-    let not_counted = flags_of(|config, _| config.service = settings::Service::Uc);
+    let not_counted = flags_of(&|config, _| config.service = settings::Service::Uc);
     assert_eq!(not_counted, "losses not known");
-    let longer = flags_of(|_, run| {
-        let flow = &mut run.flows[0];
-        let received = flow.received.as_mut().unwrap();
-        received.messages *= 2;
-        received.window_seconds = Some(2.0 * flow.window.seconds);
-    });
-    assert_eq!(longer, "", "at the same rate for longer");
 }
 
 #[test]
@@ -398,43 +347,40 @@ fn a_run_without_figures_shows_none() {
 
 #[test]
 fn the_summary_counts_and_names_the_files() {
-    let mut out = Vec::new();
-    let result = sample::result();
     let files = [Path::new("results/a.json"), Path::new("results/a.csv")];
-    Table::new(&mut out, Screen::ENDLESS, &[])
-        .summary(&result, &files)
-        .unwrap();
-    let text = String::from_utf8(out).unwrap();
     let expected = "2 cases, 2 runs, 1 not complete; written to results/a.json, .csv\n\
-         latency is of one message in 4; -Q 1 times every message\n";
-    assert_eq!(text, expected);
+                    latency is of one message in 4; -Q 1 times every message\n";
+    assert_eq!(summary_of(&sample::result(), &files), expected);
+}
+
+/// The sample, each message of which was timed.
+fn timed() -> ResultFile {
+    let mut result = sample::result();
+    let cases = result.cases.iter_mut();
+    cases.for_each(|case| case.config.signal_every = 1);
+    result
 }
 
 #[test]
 fn runs_that_are_not_to_be_trusted_are_counted_below() {
-    let mut result = sample::result();
-    for case in &mut result.cases {
-        case.config.signal_every = 1;
-    }
-    let mut doubt = |kind| {
+    let mut result = timed();
+    let mut with = |kind| {
         let doubts = &mut result.cases[0].runs[0].flows[0].window.doubts;
-        doubts.push(Doubt {
-            kind,
-            message: String::new(),
-        });
+        doubts.push(doubt(kind));
         summary(&result)
     };
-    assert_eq!(doubt(DoubtKind::Drift).lines().count(), 1);
-    let text = doubt(DoubtKind::WindowLength);
-    assert!(text.contains("\n1 run has a worker that missed"), "{text}");
+    assert_eq!(with(DoubtKind::Drift).lines().count(), 1);
+    let text = with(DoubtKind::WindowLength);
+    has(
+        text,
+        ["
+1 run has a worker that missed"],
+    );
 }
 
 #[test]
 fn software_devices_are_marked_below() {
-    let mut result = sample::result();
-    for case in &mut result.cases {
-        case.config.signal_every = 1;
-    }
+    let mut result = timed();
     assert_eq!(summary(&result).lines().count(), 1);
     let device = &mut result.nodes[0].devices[0];
     (device.software, device.library) = (true, "embedded".to_owned());

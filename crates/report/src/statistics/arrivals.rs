@@ -151,10 +151,8 @@ mod tests {
     fn points_are_those_of_the_series_and_the_tables() {
         for statistic in [0.2, 0.5, 1.0, 1.9, 2.0, 2.5, 4.0, 6.0, 8.0, 12.0] {
             let (found, exact) = (above_without_end(statistic), above_by_series(statistic));
-            assert!(
-                (found - exact).abs() < 2e-5,
-                "{statistic}: {found}, not {exact}"
-            );
+            let error = (found - exact).abs();
+            assert!(error < 2e-5, "{statistic}: {found}, not {exact}");
         }
         // Anderson and Darling 1954, table 2; Stephens 1974, J. Am. Stat. Assoc. 69, 730.
         for (statistic, above) in [(1.933, 0.10), (2.492, 0.05), (3.878, 0.010)] {
@@ -171,7 +169,7 @@ mod tests {
     /// Shares of samples of four values whose p-value is at most so much: right with the correction, wrong without.
     #[test]
     fn the_correction_is_right_for_few_values() {
-        const SAMPLES: usize = 200_000;
+        const SAMPLES: usize = 100_000;
         let mut random = fastrand::Rng::with_seed(4);
         let mut statistic = |_| {
             let mut values: [f64; 4] = std::array::from_fn(|_| random.f64());
@@ -187,9 +185,9 @@ mod tests {
             });
             errors.into_iter().fold(0.0, f64::max)
         };
-        // The share of a half is known within 0.0011 (a standard deviation).
+        // The share of a half is known within 0.0016 (a standard deviation).
         let (with, without) = (worst(&|it| p_value(4.0, it)), worst(&above_without_end));
-        assert!(with < 0.003 && without > 0.006, "{with}, {without}");
+        assert!(with < 0.004 && without > 0.006, "{with}, {without}");
     }
 
     #[test]
@@ -203,22 +201,13 @@ mod tests {
 
     #[test]
     fn the_level_is_held() {
-        for (messages_of_gap, gaps) in [(1, 50), (1, 1000), (20, 200), (2000, 50)] {
-            let samples = if messages_of_gap > 1 { 1000 } else { 4000 };
+        for (of, gaps, samples) in [(1, 50, 2000), (1, 500, 1000), (20, 100, 500)] {
             for level in [0.05, 0.01, 0.001] {
-                let found = refused(
-                    samples,
-                    level,
-                    |seed| poisson_gaps(seed, gaps, messages_of_gap),
-                    messages_of_gap,
-                );
+                let found = refused(samples, level, |seed| poisson_gaps(seed, gaps, of), of);
                 // Within four standard deviations of what chance has, and one.
                 let (mean, found) = (samples as f64 * level, found as f64);
                 let within = 4.0 * (mean * (1.0 - level)).sqrt() + 1.0;
-                assert!(
-                    (found - mean).abs() < within,
-                    "{messages_of_gap}: {found} at {level}"
-                );
+                assert!((found - mean).abs() < within, "{of}: {found} at {level}");
             }
         }
     }
@@ -227,7 +216,7 @@ mod tests {
     #[test]
     fn p_values_are_uniform() {
         for messages_of_gap in [1, 10] {
-            let p_values = (0..2000).map(|seed| {
+            let p_values = (0..1000).map(|seed| {
                 let gaps = poisson_gaps(seed, 300, messages_of_gap);
                 gaps_p_value(&gaps, messages_of_gap).unwrap()
             });
@@ -246,17 +235,14 @@ mod tests {
         };
         assert_eq!(refused(100, level, fixed, 1), 100);
         // A rate that is 10 % too low or too high; in longer gaps too.
-        for (factor, gaps, of) in [
-            (1.1, 5000, 1),
-            (0.9, 5000, 1),
-            (1.1, 500, 10),
-            (0.9, 500, 10),
-        ] {
-            let wrong = |seed| {
-                let gaps = poisson_gaps(seed, gaps, of);
-                gaps.into_iter().map(|gap| gap * factor).collect()
-            };
-            assert!(refused(100, level, wrong, of) > 95, "{factor} {of}");
+        for (gaps, of) in [(5000, 1), (500, 10)] {
+            for factor in [0.9, 1.1] {
+                let wrong = |seed| {
+                    let gaps = poisson_gaps(seed, gaps, of).into_iter();
+                    gaps.map(|gap| gap * factor).collect()
+                };
+                assert!(refused(100, level, wrong, of) > 95, "{factor} {of}");
+            }
         }
         // Pairs: every second arrival is held until the next. The rate is right.
         let pairs = |seed| {

@@ -110,10 +110,8 @@ mod tests {
             assert!(all.iter().all(|deal| deal.is_sorted_by(|a, b| a < b)));
             all.sort();
             all.dedup();
-            assert_eq!(
-                (all.len(), deals.len()),
-                (count(base, new) as usize, all.len())
-            );
+            let counts = (all.len(), deals.len());
+            assert_eq!(counts, (count(base, new) as usize, all.len()));
         }
         assert_eq!(count(5, 5) as u64, 252);
         assert_eq!((runs_for(0.025), runs_for(0.005)), (4, 5));
@@ -131,9 +129,7 @@ mod tests {
             assert_eq!(runs.len(), 12);
             runs.iter().for_each(|run| dealt[*run as usize] += 1);
         }
-        assert!(
-            dealt.iter().all(|times| (470..620).contains(times)),
-            "{dealt:?}"
-        );
+        let is_usual = |times| (470..620).contains(times);
+        assert!(dealt.iter().all(is_usual), "{dealt:?}");
     }
 }

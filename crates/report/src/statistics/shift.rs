@@ -198,14 +198,8 @@ mod tests {
         assert!(low < shift.estimate && shift.estimate < high);
         for (at, above, below) in [(low, true, false), (high, false, true)] {
             let (under, over) = (at - 1e-5, at + 1e-5);
-            assert_eq!(
-                (shift.is_above(under), shift.is_above(over)),
-                (above, false)
-            );
-            assert_eq!(
-                (shift.is_below(under), shift.is_below(over)),
-                (false, below)
-            );
+            let found = [under, over].map(|at| (shift.is_above(at), shift.is_below(at)));
+            assert_eq!(found, [(above, false), (false, below)]);
         }
     }
 
@@ -213,10 +207,8 @@ mod tests {
     fn full_separation_of_five_and_five_is_one_deal_of_252() {
         let deals = Deals::of(5, 5);
         let new = BASE.map(|value| value + 3.0);
-        for (tail, expected) in [(1.0 / 251.0, true), (0.006, true)] {
-            let shift = Shift::of(&BASE, &new, &deals, tail).unwrap();
-            assert_eq!(shift.is_above(0.0), expected);
-        }
+        let shift = Shift::of(&BASE, &new, &deals, 1.0 / 251.0).unwrap();
+        assert!(shift.is_above(0.0));
         let one_back = [-0.3, 2.6, 3.1, 1.9, 3.3];
         let shift = Shift::of(&BASE, &one_back, &deals, 1.0 / 251.0).unwrap();
         assert!(!shift.is_above(0.0));
@@ -231,10 +223,7 @@ mod tests {
                 let mut sides = [BASE, new];
                 sides[side][0] = outlier;
                 let (l, h) = interval(&sides[0], &sides[1]);
-                assert!(
-                    h - l < 2.0 * (high - low),
-                    "{outlier}: {l}..{h}, not {low}..{high}"
-                );
+                assert!(h - l < 2.0 * (high - low), "{outlier}: {l}..{h}");
             }
         }
     }
@@ -245,10 +234,7 @@ mod tests {
         assert!((low - 0.5).abs() < 1e-9 && (high - 0.5).abs() < 1e-9);
         let (low, high) = interval(&[-1.0, 0.0, 1.0], &[-1.0, 0.0, 1.0]);
         // 2.776 x sqrt(2/3)
-        assert!(
-            (high - 2.2666).abs() < 1e-3 && (low + high).abs() < 1e-12,
-            "{low}, {high}"
-        );
+        assert!((high - 2.2666).abs() < 1e-3 && (low + high).abs() < 1e-12);
         assert_eq!(interval(&[1.0], &[2.0]), (f64::NEG_INFINITY, f64::INFINITY));
     }
 }

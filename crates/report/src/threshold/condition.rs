@@ -206,102 +206,61 @@ impl Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::sample::rows;
 
     #[test]
     fn conditions_are_read_and_told() {
-        for (text, metric, figure, told) in [
-            (
-                "gbit<90",
-                Metric::GbitPerS,
-                89.5,
-                "gbit 89.500 Gb/s, below 90.000 Gb/s",
-            ),
-            (
-                "gbit < 90Gb/s",
-                Metric::GbitPerS,
-                89.5,
-                "gbit 89.500 Gb/s, below 90.000 Gb/s",
-            ),
-            (
-                "bandwidth<=90",
-                Metric::GbitPerS,
-                90.0,
-                "gbit 90.000 Gb/s, not above 90.000 Gb/s",
-            ),
-            (
-                "p99>20us",
-                Metric::P99Ns,
-                35_000.0,
-                "p99 35.0 µs, above 20.0 µs",
-            ),
-            (
-                "p99.9>=1.5ms",
-                Metric::P99_9Ns,
-                1.5e6,
-                "p99.9 1.50 ms, not below 1.50 ms",
-            ),
-            (
-                "jain<0.98",
-                Metric::Fairness,
-                0.5,
-                "jain 0.500, below 0.980",
-            ),
-            (
-                "setup>4ms",
-                Metric::SetupP99Ns,
-                4.1e6,
-                "setup 4.10 ms, above 4.00 ms",
-            ),
-            (
-                "cpu>0.25",
-                Metric::CpuSecondsPerGb,
-                0.3,
-                "cpu 0.300 s/GB, above 0.250 s/GB",
-            ),
-        ] {
+        for [text, metric, figure, told] in rows(
+            "
+gbit<90 | bandwidth | 89.5 | gbit 89.500 Gb/s, below 90.000 Gb/s
+gbit < 90Gb/s | bandwidth | 89.5 | gbit 89.500 Gb/s, below 90.000 Gb/s
+bandwidth<=90 | bandwidth | 90 | gbit 90.000 Gb/s, not above 90.000 Gb/s
+p99>20us | p99 | 35000 | p99 35.0 µs, above 20.0 µs
+p99.9>=1.5ms | p99.9 | 1.5e6 | p99.9 1.50 ms, not below 1.50 ms
+jain<0.98 | fairness | 0.5 | jain 0.500, below 0.980
+setup>4ms | setup | 4.1e6 | setup 4.10 ms, above 4.00 ms
+cpu>0.25 | cpu | 0.3 | cpu 0.300 s/GB, above 0.250 s/GB
+",
+        ) {
             let condition: Condition = text.parse().unwrap();
-            assert_eq!(condition.metric(), metric, "{text}");
-            assert_eq!(condition.failure(figure).as_deref(), Some(told));
+            assert_eq!(
+                Some(condition.metric()),
+                Metric::from_name(metric),
+                "{text}"
+            );
+            let failure = condition.failure(figure.parse().unwrap());
+            assert_eq!(failure.as_deref(), Some(told));
         }
         let condition: Condition = "p99 > 20us".parse().unwrap();
         assert_eq!(condition.to_string(), "p99>20us");
         assert_eq!(condition.failure(20_000.0), None);
         let known: Vec<Metric> = NAMES.iter().map(|(_, metric)| *metric).collect();
-        let all = Metric::ALL
-            .iter()
-            .copied()
-            .filter(|metric| !metric.is_of_search());
+        let all = Metric::ALL.iter().copied();
+        let all = all.filter(|metric| !metric.is_of_search());
         assert!(known.into_iter().eq(all), "each metric of a run has a name");
     }
 
     #[test]
     fn what_is_none_says_what_there_is() {
-        for (text, words) in [
-            ("", "such as gbit<90"),
-            ("gbit", "such as gbit<90"),
-            ("gbit=90", "such as gbit<90"),
-            ("<90", "such as gbit<90"),
-            ("gbit<", "such as gbit<90"),
-            (
-                "speed<90",
-                "`speed` is not a metric of a condition: metrics are gbit, mmsg, p50, p99, p99.9, jain, cpu, ",
-            ),
-            ("load<90", "`load` is not a metric"),
-            ("p99>20", "write a number with ns, us, ms or s"),
-            ("p99>0us", "above 0"),
-            (
-                "gbit<-1",
-                "`-1` is not a limit of gbit: write a number above 0, in Gb/s",
-            ),
-            ("gbit<0", "above 0"),
-            ("gbit<>3", "`>3` is not a limit"),
-            (
-                "jain<nan",
-                "`nan` is not a limit of jain: write a number above 0",
-            ),
-        ] {
+        for [text, words] in rows(
+            "
+gbit | such as gbit<90
+gbit=90 | such as gbit<90
+<90 | such as gbit<90
+gbit< | such as gbit<90
+speed<90 | `speed` is not a metric of a condition: metrics are gbit, mmsg, p50, p99, p99.9, jain, cpu,
+load<90 | `load` is not a metric
+p99>20 | write a number with ns, us, ms or s
+p99>0us | above 0
+gbit<-1 | `-1` is not a limit of gbit: write a number above 0, in Gb/s
+gbit<0 | above 0
+gbit<>3 | `>3` is not a limit
+jain<nan | `nan` is not a limit of jain: write a number above 0
+",
+        ) {
             let error = text.parse::<Condition>().unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
+        assert!("".parse::<Condition>().is_err());
     }
 }

@@ -88,18 +88,16 @@ mod tests {
         let xml = String::from_utf8(xml).unwrap();
         let report = Report::deserialize_from_str(&xml).unwrap();
         // Twelve flows and six rounds of two runs; of the failed round two flows and two runs fail, and the slow flow.
-        assert_eq!(
-            (report.tests, report.failures, report.errors),
-            (12 + 12, 2 + 2 + 1, 0)
-        );
+        let counts = (report.tests, report.failures, report.errors);
+        assert_eq!(counts, (12 + 12, 2 + 2 + 1, 0));
         let suite = &report.test_suites[0];
-        let test = |name: &str| {
+        let has_test = |name| {
             suite
                 .test_cases
                 .iter()
-                .find(|test| test.name.as_str() == name)
+                .any(|test| test.name.as_str() == name)
         };
-        assert!(test("node3>node2").is_some() && test("write-pairs-round01 run 2").is_some());
+        assert!(has_test("node3>node2") && has_test("write-pairs-round01 run 2"));
         let failure = "4.705 Gb/s, below 8.469 (90 % of the median 9.410), and gbit 4.705 Gb/s, below 5.000 Gb/s";
         assert!(
             xml.contains(failure) && xml.contains("\"fail-if\" value=\"gbit&lt;5\""),
@@ -111,12 +109,8 @@ mod tests {
     #[test]
     fn without_a_threshold_a_figure_is_enough() {
         let mut xml = Vec::new();
-        write(
-            &crate::results::sample::result(),
-            &Demands::default(),
-            &mut xml,
-        )
-        .unwrap();
+        let result = crate::results::sample::result();
+        write(&result, &Demands::default(), &mut xml).unwrap();
         let report = Report::deserialize_from_str(std::str::from_utf8(&xml).unwrap()).unwrap();
         // The second case was stopped by the user: its two flows have no run that counts.
         assert_eq!((report.tests, report.failures), (5, 2));

@@ -47,7 +47,6 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
                 id: "case".to_owned(),
                 config,
                 runs: vec![run],
-                perftest: None,
                 ..CaseResult::default()
             }],
             ..ResultFile::default()
@@ -109,12 +108,8 @@ fn verdict(order: &str, drift: Drift, across: &[Aspect], rng: &mut fastrand::Rng
         across: across.to_vec(),
         ..Options::default()
     };
-    let comparison = compare(
-        (Path::new("base"), &base),
-        (Path::new("new"), &new),
-        &options,
-    );
-    comparison.cases[0].verdict()
+    let sides = [("base", &base), ("new", &new)].map(|(name, found)| (Path::new(name), found));
+    compare(sides[0], sides[1], &options).cases[0].verdict()
 }
 
 /// Sittings of 100 in which a change is told that is none.
@@ -132,11 +127,8 @@ fn in_turns_a_drift_passes_for_a_change_in_five_sittings_of_a_hundred_at_most() 
     let mut rng = fastrand::Rng::with_seed(1);
     for order in [
         "An".repeat(5),
-        "An".repeat(10),
         "AnnA".repeat(4),
-        "AnnA".repeat(10),
         "AAnn".repeat(3),
-        "AAAnnn".repeat(3),
         "AAAAAnnnnn".repeat(3),
         "AnnAAnAAn".to_owned(),
     ] {

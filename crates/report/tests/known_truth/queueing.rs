@@ -22,10 +22,8 @@ fn short_waits_are_those_of_erlangs_sum() {
         let queue = Md1::new(load).unwrap();
         for wait in [0.0, 0.2, 0.999, 1.0, 1.5, 3.0, 4.7, 6.25, 8.0] {
             let (found, exact) = (queue.wait_at_most(wait), erlang(load, wait));
-            assert!(
-                (found - exact).abs() < 1e-9,
-                "{load} {wait}: {found}, not {exact}"
-            );
+            let error = (found - exact).abs();
+            assert!(error < 1e-9, "{load} {wait}: {found}, not {exact}");
         }
     }
 }
@@ -34,15 +32,13 @@ fn short_waits_are_those_of_erlangs_sum() {
 fn the_mean_is_the_integral_of_the_distribution_and_the_tail_is_exponential() {
     for load in [0.3, 0.5, 0.7, 0.8, 0.9, 0.98] {
         let queue = Md1::new(load).unwrap();
-        let step = 0.002;
-        let waits = (0..500_000).map(|at| (f64::from(at) + 0.5) * step);
+        let step = 0.01;
+        let waits = (0..100_000).map(|at| (f64::from(at) + 0.5) * step);
         let mean: f64 = waits
             .map(|wait| (1.0 - queue.wait_at_most(wait)) * step)
             .sum();
-        assert!(
-            (mean / queue.mean_wait() - 1.0).abs() < 1e-4,
-            "{load}: {mean}"
-        );
+        let error = (mean / queue.mean_wait() - 1.0).abs();
+        assert!(error < 1e-4, "{load}: {mean}");
         // P(wait > t) falls as e^(-θ t), where θ = ρ (e^θ - 1) has a root above 0 (Cramér and Lundberg).
         let (mut low, mut high): (f64, f64) = (1e-6, 50.0);
         for _ in 0..200 {
@@ -74,11 +70,8 @@ fn quantiles_are_where_the_distribution_reaches_them() {
             }
         }
     }
-    assert!(
-        [0.0, 1.0, -0.5, 1.2, f64::NAN]
-            .iter()
-            .all(|load| Md1::new(*load).is_none())
-    );
+    let none = [0.0, 1.0, -0.5, 1.2, f64::NAN];
+    assert!(none.iter().all(|load| Md1::new(*load).is_none()));
 }
 
 /// Lindley's recursion over two million messages.
@@ -98,10 +91,8 @@ fn a_simulated_queue_waits_as_long() {
         waits.sort_by(f64::total_cmp);
         let p99 = waits[waits.len() / 100 * 99];
         for (found, exact) in [(mean, queue.mean_wait()), (p99, queue.wait_quantile(0.99))] {
-            assert!(
-                (found / exact - 1.0).abs() < within,
-                "{load}: {found}, not {exact}"
-            );
+            let error = (found / exact - 1.0).abs();
+            assert!(error < within, "{load}: {found}, not {exact}");
         }
     }
 }

@@ -183,8 +183,8 @@ pub(super) fn search(told: &LoadSearch) -> Found {
 #[cfg(test)]
 mod tests {
     use super::super::{of_run, of_search};
-    use crate::results::model::{Load, LoadVerdict, Run, SearchEnd};
-    use crate::results::sample;
+    use crate::results::model::LoadVerdict;
+    use crate::results::sample::{self, rows, with};
 
     #[test]
     fn loads_that_can_be_are_left_alone() {
@@ -213,99 +213,40 @@ mod tests {
         }
     }
 
+    const DAMAGES: &str = "
+load=null | lacks the load of --rate 50%
+load/offered=1200001 | has 1200000 latencies, and its load has 1200001
+service_ns=null | has 0 service times of 1200000 messages sent
+lateness_ns/count=1200001 | has 1200001 times of lateness of 1200000 messages sent
+load/never_sent=1200001 | 1200001 messages never sent of 1200000 offered
+load/queue_full_messages=18446744073709551615 | messages at full send queues of
+load/queue_full_seconds=-1.0 | time at full send queues (s) of -1, below 0
+load/asked_per_second=0.0 | a load (messages/s) of 0, which is not above 0
+load/maximum_per_second=null | lacks the maximum that --rate 50% is a share of
+load/asked_per_second=660000.0 | a load of 660000.0 messages a second, and --rate 50% is 600000.0
+load/maximum_per_second=-1.0 | maximum (messages/s) of -1
+load/offered_per_second=9e9 | offered_per_second of 9000000000.0000, and its
+load/achieved_per_second=300000.0 | achieved_per_second of 300000.0000, and its
+load/gaps/p_value=1.5 | probability of its gaps of 1.5
+load/verdict=overloaded | no message found a full send queue
+load/verdict=not_kept | its window does not report that
+latency_ns/mean=2400.0 | a mean latency of 2400 ns, below the mean service time of 2503
+lateness_ns/p50=5000 | has lateness with p50 5000 ns above p90
+";
+
     #[test]
     fn loads_that_cannot_be_are_named() {
-        type Damage = fn(&mut Run);
-        fn load(run: &mut Run) -> &mut Load {
-            run.flows[0].load.as_mut().unwrap()
-        }
-        let kept: &[(Damage, &str)] = &[
-            (
-                |run| run.flows[0].load = None,
-                "lacks the load of --rate 50%",
-            ),
-            (
-                |run| load(run).offered += 1,
-                "has 1200000 latencies, and its load has 1200001",
-            ),
-            (
-                |run| run.flows[0].service_ns = None,
-                "has 0 service times of 1200000 messages sent",
-            ),
-            (
-                |run| run.flows[0].lateness_ns.as_mut().unwrap().count += 1,
-                "has 1200001 times of lateness of 1200000 messages sent",
-            ),
-            (
-                |run| load(run).never_sent = 1_200_001,
-                "1200001 messages never sent of 1200000 offered",
-            ),
-            (
-                |run| load(run).queue_full_messages = u64::MAX,
-                "messages at full send queues of",
-            ),
-            (
-                |run| load(run).queue_full_seconds = -1.0,
-                "time at full send queues (s) of -1, below 0",
-            ),
-            (
-                |run| load(run).asked_per_second = 0.0,
-                "a load (messages/s) of 0, which is not above 0",
-            ),
-            (
-                |run| load(run).maximum_per_second = None,
-                "lacks the maximum that --rate 50% is a share of",
-            ),
-            (
-                |run| load(run).asked_per_second *= 1.1,
-                "a load of 660000.0 messages a second, and --rate 50% is 600000.0",
-            ),
-            (
-                |run| load(run).maximum_per_second = Some(f64::NAN),
-                "maximum (messages/s) of NaN",
-            ),
-            (
-                |run| load(run).offered_per_second = 9e9,
-                "offered_per_second of 9000000000.0000, and its",
-            ),
-            (
-                |run| load(run).achieved_per_second /= 2.0,
-                "achieved_per_second of 300000.0000, and its",
-            ),
-            (
-                |run| load(run).gaps.as_mut().unwrap().p_value = 1.5,
-                "probability of its gaps of 1.5",
-            ),
-            (
-                |run| load(run).verdict = LoadVerdict::Overloaded,
-                "no message found a full send queue",
-            ),
-            (
-                |run| load(run).verdict = LoadVerdict::NotKept,
-                "its window does not report that",
-            ),
-            (
-                |run| {
-                    let flow = &mut run.flows[0];
-                    std::mem::swap(&mut flow.latency_ns, &mut flow.service_ns);
-                },
-                "a mean latency of 2503 ns, below the mean service time of 3004 ns",
-            ),
-            (
-                |run| run.flows[0].lateness_ns.as_mut().unwrap().p50 = 5_000,
-                "has lateness with p50 5000 ns above p90",
-            ),
-        ];
         let cases = sample::open_loop().cases;
-        for (damage, told) in kept {
-            let mut run = cases[1].runs[0].clone();
-            damage(&mut run);
-            let found = of_run(&cases[1].config, &run);
-            assert!(
-                found.as_deref().is_some_and(|it| it.contains(told)),
-                "{told}: {found:?}"
-            );
+        for [damage, told] in rows(DAMAGES) {
+            let run = with(&cases[1].runs[0], &format!("flows/0/{damage}"));
+            let found = of_run(&cases[1].config, &run).unwrap_or_default();
+            assert!(found.contains(told), "{damage}, {told}: {found}");
         }
+        // Of messages that were never sent there is no lateness.
+        let run = with(&cases[3].runs[0], "flows/0/lateness_ns/count=2280000");
+        let found = of_run(&cases[3].config, &run).unwrap_or_default();
+        let told = "has 2280000 times of lateness of 2275000 messages sent";
+        assert!(found.contains(told), "{found}");
         let mut closed = cases[0].runs[0].clone();
         closed.flows[0].load = cases[1].runs[0].flows[0].load.clone();
         let found = of_run(&cases[0].config, &closed).unwrap();
@@ -314,47 +255,22 @@ mod tests {
 
     #[test]
     fn searches_that_cannot_be_are_named() {
-        let found = |change: fn(&mut super::LoadSearch)| {
-            let mut search = sample::search(3);
-            change(&mut search);
-            of_search(&search)
-        };
-        assert_eq!(found(|_| ()), None);
-        assert_eq!(found(|search| search.end = SearchEnd::Stopped), None);
-        type Damage = fn(&mut super::LoadSearch);
-        let damages: [(Damage, &str); 7] = [
-            (
-                |search| search.upper_per_second = None,
-                "lacks one of its bounds",
-            ),
-            (
-                |search| search.upper_per_second = Some(7e5),
-                "lower bound of 732000 above",
-            ),
-            (
-                |search| search.lower_per_second = Some(-1.0),
-                "a lower bound of -1",
-            ),
-            (|search| search.trials.clear(), "no trial kept it"),
-            (
-                |search| search.trials[0].asked_per_second = f64::INFINITY,
-                "a trial's load",
-            ),
-            (
-                |search| search.end = SearchEnd::NoneKeeps,
-                "has one that does",
-            ),
-            (
-                |search| (search.end, search.lower_per_second) = (SearchEnd::AllKeep, None),
-                "lacks the load that keeps it",
-            ),
-        ];
-        for (damage, told) in damages {
-            let found = found(damage);
-            assert!(
-                found.as_deref().is_some_and(|it| it.contains(told)),
-                "{told}: {found:?}"
-            );
+        let search = sample::search(3);
+        assert_eq!(of_search(&search), None);
+        assert_eq!(of_search(&with(&search, "end=stopped")), None);
+        for [damage, told] in rows(
+            "
+upper_per_second=null | lacks one of its bounds
+upper_per_second=7e5 | lower bound of 732000 above
+lower_per_second=-1.0 | a lower bound of -1
+trials=[] | no trial kept it
+trials/0/asked_per_second=-1.0 | a trial's load
+end=none_keeps | has one that does
+end=all_keep; lower_per_second=null | lacks the load that keeps it
+",
+        ) {
+            let found = of_search(&with(&search, damage)).unwrap_or_default();
+            assert!(found.contains(told), "{damage}, {told}: {found}");
         }
     }
 }

@@ -1,12 +1,17 @@
 //! Open loops and searches of two sides: what is judged, what is not, and that every document says so.
 
+use std::sync::LazyLock;
+
 use super::super::metric::Metric;
 use super::super::model::{CaseComparison, Comparison, Verdict};
 use super::sample::text;
 use super::*;
 use crate::results::load::Found;
-use crate::results::model::{CaseResult, Latency, SearchEnd};
+use crate::results::model::{CaseResult, Latency, LoadSearch, ResultFile, SearchEnd};
 use crate::results::sample;
+use crate::results::sample::{has, starts};
+
+static SAMPLE: LazyLock<ResultFile> = LazyLock::new(sample::open_loop);
 
 /// How a launch of a side differs from the sample.
 type Change = fn(&mut [CaseResult]);
@@ -14,36 +19,34 @@ type Change = fn(&mut [CaseResult]);
 /// Ten launches in turns with those of the other side.
 fn side(name: &str, second: u32, change: Change) -> Found {
     super::sample::side(name, second, 10, |launch| {
-        let mut result = sample::open_loop();
+        let mut result = SAMPLE.clone();
         // The same small scatter on both sides, in another order.
         let noise = 1.0 + 0.001 * f64::from((launch * 7 + second) % 10);
         for case in &mut result.cases {
             scale(&mut case.runs[0].flows[0].latency_ns, noise);
-            for search in &mut case.searches {
-                let bounds = [&mut search.lower_per_second, &mut search.upper_per_second];
-                bounds
-                    .into_iter()
-                    .flatten()
-                    .for_each(|bound| *bound *= noise);
-            }
+            case.searches
+                .iter_mut()
+                .for_each(|search| bounds(search, noise));
         }
         change(&mut result.cases);
         result
     })
 }
 
+fn bounds(search: &mut LoadSearch, factor: f64) {
+    for bound in [&mut search.lower_per_second, &mut search.upper_per_second] {
+        *bound = bound.map(|bound| bound * factor);
+    }
+}
+
 fn scale(times: &mut Option<Latency>, factor: f64) {
     let Some(times) = times else { return };
     let scaled = |ns: u64| (ns as f64 * factor).round() as u64;
     (times.min, times.p50, times.max) = (scaled(times.min), scaled(times.p50), scaled(times.max));
-    for percentile in [
-        &mut times.p90,
-        &mut times.p99,
-        &mut times.p99_9,
-        &mut times.p99_99,
-    ] {
-        *percentile = percentile.map(scaled);
-    }
+    times.p90 = times.p90.map(scaled);
+    times.p99 = times.p99.map(scaled);
+    times.p99_9 = times.p99_9.map(scaled);
+    times.p99_99 = times.p99_99.map(scaled);
     times.mean *= factor;
 }
 
@@ -67,39 +70,48 @@ fn a_load_that_is_kept_is_judged_by_its_latency() {
     let [closed, kept, _, overloaded] = &comparison.cases[..] else {
         panic!("{}", comparison.cases.len());
     };
-    let latencies = [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns];
-    let of_offer = [Metric::GbitPerS, Metric::MmsgPerS, Metric::Fairness];
-    for metric in latencies {
+    let equal = Some(Verdict::Equal);
+    for metric in [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns] {
         assert_eq!(
             verdict(kept, metric),
             Some(Verdict::Regressed),
             "{metric:?}"
         );
-        assert_eq!(verdict(closed, metric), Some(Verdict::Equal), "{metric:?}");
+        assert_eq!(verdict(closed, metric), equal, "{metric:?}");
     }
-    for metric in of_offer {
+    for metric in [Metric::GbitPerS, Metric::MmsgPerS, Metric::Fairness] {
         assert_eq!(verdict(kept, metric), None, "{metric:?}");
         // An overloaded flow moves what the system can.
-        for case in [closed, overloaded] {
-            assert_eq!(verdict(case, metric), Some(Verdict::Equal), "{metric:?}");
-        }
+        let others = [closed, overloaded].map(|case| verdict(case, metric));
+        assert_eq!(others, [equal; 2], "{metric:?}");
     }
-    assert_eq!(verdict(kept, Metric::CpuSecondsPerGb), Some(Verdict::Equal));
+    assert_eq!(verdict(kept, Metric::CpuSecondsPerGb), equal);
     let table = text(|out| table::write(&comparison, out));
-    assert!(
-        table.contains("while an open loop keeps up, its throughput is the offered one"),
-        "{table}"
+    has(
+        &table,
+        ["while an open loop keeps up, its throughput is the"],
     );
     let otava = text(|out| otava::write(&comparison, sides.each_ref(), out));
     let header = otava.lines().next().unwrap();
-    assert!(
-        header.contains("write-shared-q2-64B-Q1-R50%.latency_p99_ns"),
-        "{header}"
-    );
+    has(header, ["write-shared-q2-64B-Q1-R50%.latency_p99_ns"]);
     assert!(
         !header.contains("write-shared-q2-64B-Q1-R50%.gbit_per_s"),
         "{header}"
     );
+}
+
+/// What documents with words say, each with the words of the others.
+fn documents(comparison: &Comparison) -> [String; 4] {
+    let all = [
+        text(|out| table::write(comparison, out)),
+        text(|out| markdown::write(comparison, out)),
+        text(|out| junit::write(comparison, out)),
+        text(|out| json::write(comparison, out)),
+    ];
+    all.map(|text| {
+        let text = text.replace("&quot;", "\"").replace("\\\"", "\"");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    })
 }
 
 /// The schedule of R80% was not kept in any launch: there is nothing to judge, and each document that has words says why.
@@ -109,23 +121,11 @@ fn a_schedule_that_was_not_kept_is_not_judged() {
     let case = &comparison.cases[2];
     let why =
         "the base side has no run that counts: 10 of 10 base runs are marked \"schedule not kept\"";
-    assert!(
-        case.not_comparable[0].starts_with(why),
-        "{:?}",
-        case.not_comparable
-    );
-    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for document in [
-        text(|out| table::write(&comparison, out)),
-        text(|out| markdown::write(&comparison, out)),
-        text(|out| junit::write(&comparison, out)).replace("&quot;", "\""),
-        text(|out| json::write(&comparison, out)).replace("\\\"", "\""),
-    ] {
-        let document = words(document);
-        assert!(document.contains(why), "{document}");
-        assert!(
-            document.contains("pin workers to cores of their own with --cores"),
-            "{document}"
+    starts(&case.not_comparable[0], why);
+    for document in documents(&comparison) {
+        has(
+            &document,
+            [why, "pin workers to cores of their own with --cores"],
         );
     }
     for document in [
@@ -133,10 +133,8 @@ fn a_schedule_that_was_not_kept_is_not_judged() {
         text(|out| action::write(&comparison, false, out)),
         text(|out| otava::write(&comparison, sides.each_ref(), out)),
     ] {
-        assert!(
-            !document.contains("R80%") && document.contains("R50%"),
-            "{document}"
-        );
+        has(&document, ["R50%"]);
+        assert!(!document.contains("R80%"), "{document}");
     }
 }
 
@@ -152,20 +150,13 @@ fn runs_that_did_not_keep_their_schedule_are_left_out_and_counted() {
     let case = &comparison.cases[1];
     assert_eq!(verdict(case, Metric::P99Ns), Some(Verdict::Equal));
     let note = "10 of 20 new runs are marked \"schedule not kept\"";
-    assert!(
-        case.notes.iter().any(|it| it.starts_with(note)),
-        "{:?}",
-        case.notes
-    );
-    let words = |text: String| text.replace("&quot;", "\"").replace("\\\"", "\"");
-    for document in [
-        text(|out| table::write(&comparison, out)),
-        text(|out| markdown::write(&comparison, out)),
-        text(|out| junit::write(&comparison, out)),
-        text(|out| json::write(&comparison, out)),
-        text(|out| action::write(&comparison, false, out)),
-    ] {
-        assert!(words(document.clone()).contains(note), "{document}");
+    has(case.notes.join("; "), [note]);
+    let action = text(|out| action::write(&comparison, false, out));
+    for document in documents(&comparison)
+        .into_iter()
+        .chain([action.replace("\\\"", "\"")])
+    {
+        has(document, [note]);
     }
 }
 
@@ -207,44 +198,27 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
     let found = |change: Change| {
         let (comparison, _) = compared(same, change);
         let case = comparison.cases[0].clone();
-        let figures = case
-            .metrics
-            .iter()
-            .find(|it| it.metric == Metric::HighestLoad)
-            .cloned();
-        (comparison, case, figures)
+        let figures = case.metrics.iter();
+        let mut figures = figures.filter(|it| it.metric == Metric::HighestLoad);
+        (comparison, figures.next().cloned(), case.clone())
     };
-    let (comparison, case, figures) = found(|cases| {
-        let search = &mut cases[0].searches[0];
-        for bound in [&mut search.lower_per_second, &mut search.upper_per_second] {
-            *bound = bound.map(|bound| bound * 0.8);
-        }
-    });
+    let (comparison, figures, case) = found(|cases| bounds(&mut cases[0].searches[0], 0.8));
     let figures = figures.unwrap();
     assert_eq!(
         (figures.verdict, &*figures.flow),
         (Verdict::Regressed, "p99<20us")
     );
-    let bounds =
+    let told =
         "p99<20us: 735.3 k/s to 747.3 k/s in the base, 588.2 k/s to 597.9 k/s in the new results";
-    assert_eq!(case.notes, [bounds]);
+    assert_eq!(case.notes, [told]);
     let table = text(|out| table::write(&comparison, out));
-    let row = table
-        .lines()
-        .find(|line| line.starts_with("! load"))
-        .unwrap();
-    assert!(
-        row.contains("735.3 k/s") && row.contains("588.2 k/s"),
-        "{row}"
-    );
+    let row = table.lines().find(|line| line.starts_with("! load"));
+    has(row.unwrap(), ["735.3 k/s", "588.2 k/s"]);
     let junit = text(|out| junit::write(&comparison, out));
-    assert!(
-        junit.contains("name=\"p99&lt;20us/highest_load_per_s\""),
-        "{junit}"
-    );
+    has(&junit, ["name=\"p99&lt;20us/highest_load_per_s\""]);
 
     // Bounds that overlap, wide as they are, are no difference.
-    let (_, _, figures) = found(|cases| {
+    let (_, figures, _) = found(|cases| {
         let search = &mut cases[0].searches[0];
         search.upper_per_second = search.lower_per_second.map(|lower| lower * 1.01);
         search.lower_per_second = search.lower_per_second.map(|lower| lower * 0.85);
@@ -254,23 +228,19 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
     assert!(figures.margin > 0.15, "{}", figures.margin);
 
     // A limit that nothing keeps any more is below what broke it.
-    let (_, _, figures) = found(|cases| {
+    let (_, figures, _) = found(|cases| {
         let search = &mut cases[0].searches[0];
         (search.end, search.lower_per_second) = (SearchEnd::NoneKeeps, None);
         search.upper_per_second = Some(6_000.0);
     });
     assert_eq!(figures.unwrap().verdict, Verdict::Regressed);
 
-    let (_, case, figures) = found(|cases| cases[0].searches[0].end = SearchEnd::ScheduleNotKept);
+    let (_, figures, case) = found(|cases| cases[0].searches[0].end = SearchEnd::ScheduleNotKept);
     assert_eq!(figures, None);
     assert_eq!(
         words::missing(&case.missing[0]),
         "load of p99<20us: not comparable: 0 of 10 base launches and 10 of 10 new launches have no search with an answer"
     );
-    let (_, case, _) = found(|cases| cases[0].searches[0].upper_per_second = Some(1.0));
-    assert!(
-        case.missing[0]
-            .reason
-            .starts_with("a search has a lower bound of")
-    );
+    let (_, _, case) = found(|cases| cases[0].searches[0].upper_per_second = Some(1.0));
+    starts(&case.missing[0].reason, "a search has a lower bound of");
 }

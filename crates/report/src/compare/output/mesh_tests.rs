@@ -4,7 +4,8 @@ use super::super::model::Comparison;
 use super::sample::{compared, text};
 use super::table;
 use crate::results::load::Found;
-use crate::results::model::{Fairness, ResultFile, Run};
+use crate::results::model::ResultFile;
+use crate::results::sample::fairness;
 use crate::results::sample::mesh::{Mesh, Slow};
 
 /// Six launches, in turns with those of the other side.
@@ -17,21 +18,11 @@ fn side(name: &str, second: u32, file: impl Fn(Mesh) -> ResultFile) -> Found {
             ..Mesh::of(10)
         };
         let mut result = file(mesh);
-        let mut runs: Vec<&mut Run> = Vec::new();
-        result
-            .cases
-            .iter_mut()
-            .for_each(|case| runs.extend(&mut case.runs));
-        for run in &mut runs {
+        for run in result.cases.iter_mut().flat_map(|case| &mut case.runs) {
             run.nodes.iter_mut().for_each(|node| node.workers.clear());
-        }
-        for flow in runs.into_iter().flat_map(|run| &mut run.flows) {
-            flow.latency_ns = None;
-            flow.fairness = Some(Fairness {
-                jain: 1.0,
-                min_share: 1.0,
-                max_share: 1.0,
-            });
+            for flow in &mut run.flows {
+                (flow.latency_ns, flow.fairness) = (None, fairness(1.0, 1.0, 1.0));
+            }
         }
         result
     })

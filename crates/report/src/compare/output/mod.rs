@@ -21,6 +21,7 @@ mod sample;
 
 #[cfg(test)]
 mod tests {
+    use crate::results::sample::has;
     use std::io;
 
     use quick_junit::Report;
@@ -42,25 +43,20 @@ mod tests {
 
     #[test]
     fn table_within_100_columns() {
-        let table = text(|comparison, out| table::write(comparison, out));
-        assert!(
-            table.lines().all(|line| line.chars().count() <= 100),
-            "{table}"
-        );
+        let table = text(|it, out| table::write(it, out));
+        let widest = table.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(100), "{table}");
         snapshot("table", &table);
     }
 
     #[test]
     fn markdown_for_a_pull_request() {
-        snapshot(
-            "markdown",
-            &text(|comparison, out| markdown::write(comparison, out)),
-        );
+        snapshot("markdown", &text(|it, out| markdown::write(it, out)));
     }
 
     #[test]
     fn json_is_read_back() {
-        let json = text(|comparison, out| json::write(comparison, out));
+        let json = text(|it, out| json::write(it, out));
         let read: Comparison = serde_json::from_str(&json).unwrap();
         let written = sample::comparison();
         for (read, written) in read.cases.iter().zip(&written.cases) {
@@ -76,15 +72,15 @@ mod tests {
             (read.base, read.only_in_new),
             (written.base, written.only_in_new)
         );
-        assert!(
-            json.contains("\"verdict\": \"regressed\"")
-                && json.contains("\"metric\": \"gbit_per_s\"")
+        has(
+            &json,
+            ["\"verdict\": \"regressed\"", "\"metric\": \"gbit_per_s\""],
         );
     }
 
     #[test]
     fn junit_is_read_as_such_and_counts() {
-        let xml = text(|comparison, out| junit::write(comparison, out));
+        let xml = text(|it, out| junit::write(it, out));
         let report = Report::deserialize_from_str(&xml).unwrap();
         let comparison = sample::comparison();
         assert_eq!(report.test_suites.len(), comparison.cases.len() + 1);
@@ -100,24 +96,21 @@ mod tests {
     #[test]
     fn bmf_keeps_to_its_schema() {
         // As in Bencher's reference of the format.
+        let number = serde_json::json!({ "type": "number" });
         let schema = serde_json::json!({
             "type": "object",
             "patternProperties": { ".+": {
                 "type": "object",
                 "patternProperties": { ".+": {
                     "type": "object",
-                    "properties": {
-                        "value": { "type": "number" },
-                        "lower_value": { "type": "number" },
-                        "upper_value": { "type": "number" }
-                    },
+                    "properties": { "value": number, "lower_value": number, "upper_value": number },
                     "additionalProperties": false,
                     "required": ["value"]
                 } }
             } }
         });
         let document: serde_json::Value =
-            serde_json::from_str(&text(|comparison, out| bmf::write(comparison, out))).unwrap();
+            serde_json::from_str(&text(|it, out| bmf::write(it, out))).unwrap();
         jsonschema::validate(&schema, &document).unwrap();
         let bandwidth = &document["write-per-qp-q4-1MiB"]["gbit_per_s"];
         let value = |name: &str| bandwidth[name].as_f64().unwrap();
@@ -128,10 +121,7 @@ mod tests {
     #[test]
     fn the_action_gets_each_direction_apart() {
         let read = |bigger| -> Vec<serde_json::Value> {
-            serde_json::from_str(&text(|comparison, out| {
-                action::write(comparison, bigger, out)
-            }))
-            .unwrap()
+            serde_json::from_str(&text(|it, out| action::write(it, bigger, out))).unwrap()
         };
         let (bigger, smaller) = (read(true), read(false));
         assert_eq!((bigger.len(), smaller.len()), (4 * 3, 4 * 4));
@@ -141,35 +131,26 @@ mod tests {
                 assert!(!entry[name].as_str().unwrap().is_empty(), "{entry}");
             }
         }
-        let names = |entries: &[serde_json::Value], part: &str| {
-            entries
-                .iter()
-                .all(|entry| entry["name"].as_str().unwrap().contains(part))
-        };
+        let latency = |entry: &serde_json::Value| entry["name"].to_string().contains("latency");
         assert!(bigger.iter().any(|entry| entry["unit"] == "Gb/s"));
-        assert!(!names(&bigger, "latency") && smaller.iter().any(|entry| entry["unit"] == "ns"));
+        assert!(!bigger.iter().any(latency) && smaller.iter().any(|entry| entry["unit"] == "ns"));
     }
 
     #[test]
     fn otava_gets_a_row_a_file_by_time_without_gaps() {
         let [base, new] = sample::sides();
-        let csv = text(|comparison, out| otava::write(comparison, [&base, &new], out));
+        let csv = text(|it, out| otava::write(it, [&base, &new], out));
         let mut reader = csv::Reader::from_reader(csv.as_bytes());
         let header = reader.headers().unwrap().clone();
-        assert_eq!(
-            header.iter().take(3).collect::<Vec<_>>(),
-            ["time", "commit", "side"]
-        );
+        assert!(header.iter().take(3).eq(["time", "commit", "side"]));
         assert_eq!(header.len(), 3 + 4 * 7);
         assert_eq!(&header[3], "send-shared-q16-64KiB.gbit_per_s");
         let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 20);
         assert!(rows.is_sorted_by_key(|row| row[0].to_owned()));
         for row in &rows {
-            assert!(
-                row.iter().skip(3).all(|cell| cell.parse::<f64>().is_ok()),
-                "{row:?}"
-            );
+            let mut cells = row.iter().skip(3);
+            assert!(cells.all(|cell| cell.parse::<f64>().is_ok()), "{row:?}");
         }
     }
 }

@@ -9,9 +9,10 @@ use super::super::model::{Comparison, Verdict};
 use super::super::options::Options;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::{
-    CLIENT, CaseConfig, CaseResult, Device, Fairness, FlowResult, Host, Latency, Node, NodeResult,
-    ResultFile, Run, Tool, Totals, Window, WorkerResult,
+    CLIENT, CaseConfig, CaseResult, Device, FlowResult, Latency, NodeResult, ResultFile, Run, Tool,
+    Totals, WorkerResult,
 };
+use crate::results::sample::{self, fairness, node, window};
 
 /// Ten launches on a side: one case slower, one faster, one alike, one that scatters, one measured with
 /// another MTU, and one only here.
@@ -72,10 +73,14 @@ fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
         case(
             "send-per-worker-q4-64KiB",
             noise,
-            if new == 1 { 1024 } else { 4096 },
+            [4096, 1024][new as usize],
         ),
     ];
     cases.extend(only.iter().map(|id| case(id, 1.0, 4096)));
+    let device = Device {
+        name: "mlx5_0".to_owned(),
+        ..Device::default()
+    };
     ResultFile {
         schema_version: 1,
         tool: Tool {
@@ -83,20 +88,8 @@ fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
             version: "0.1.0".to_owned(),
             git: Some(["0123456789ab", "ba9876543210"][new as usize].to_owned()),
         },
-        nodes: vec![Node {
-            name: CLIENT.to_owned(),
-            host: Host {
-                hostname: "left".to_owned(),
-                cores: 8,
-                ..Host::default()
-            },
-            devices: vec![Device {
-                name: "mlx5_0".to_owned(),
-                ..Device::default()
-            }],
-        }],
-        cases,
-        ..ResultFile::default()
+        nodes: vec![node(CLIENT, "left", vec![device])],
+        ..sample::cases(cases)
     }
 }
 
@@ -111,45 +104,35 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
     let settings = Settings::from([("size", size.to_string().as_str())]);
     let mut config = CaseConfig::from(settings);
     config.flows[0].path_mtu = Some(mtu);
+    let flow = FlowResult {
+        window: window(seconds),
+        totals: Totals::in_window(messages, messages * size, 0, seconds),
+        latency_ns: Some(Latency {
+            count: messages,
+            min: ns(9_000.0),
+            mean: 13_000.0 / speed,
+            p50: ns(12_000.0),
+            p90: Some(ns(18_000.0)),
+            p99: Some(ns(34_000.0)),
+            p99_9: Some(ns(120_000.0)),
+            p99_99: Some(ns(130_000.0)),
+            max: ns(150_000.0),
+            ..Latency::default()
+        }),
+        fairness: fairness(0.998, 0.95, 1.05),
+        ..FlowResult::of(&config.flows[0])
+    };
     let run = Run {
-        run: 1,
-        complete: true,
-        flows: vec![FlowResult {
-            window: Window {
-                seconds,
-                ..Window::default()
-            },
-            totals: Totals::in_window(messages, messages * size, 0, seconds),
-            latency_ns: Some(Latency {
-                count: messages,
-                min: ns(9_000.0),
-                mean: 13_000.0 / speed,
-                p50: ns(12_000.0),
-                p90: Some(ns(18_000.0)),
-                p99: Some(ns(34_000.0)),
-                p99_9: Some(ns(120_000.0)),
-                p99_99: Some(ns(130_000.0)),
-                max: ns(150_000.0),
-                ..Latency::default()
-            }),
-            fairness: Some(Fairness {
-                jain: 0.998,
-                min_share: 0.95,
-                max_share: 1.05,
-            }),
-            ..FlowResult::of(&config.flows[0])
-        }],
         nodes: vec![NodeResult {
             workers: vec![worker; 2],
             ..NodeResult::named(CLIENT)
         }],
-        ..Run::default()
+        ..sample::run(vec![flow])
     };
     CaseResult {
         id: id.to_owned(),
         config,
-        runs: vec![run],
-        ..CaseResult::default()
+        ..sample::case(vec![run])
     }
 }
 

@@ -17,38 +17,31 @@ fn snapshot(name: &str, file: &ResultFile) {
     });
 }
 
+/// Two nodes; a slow one of four and two flows lost; a slow pair; both; many flows; a ring; fan-ins; loads.
 #[test]
-fn two_nodes() {
-    snapshot("2", &Mesh::of(2).pairs());
-}
-
-#[test]
-fn four_nodes_one_of_them_slow_and_two_flows_lost() {
-    let mesh = Mesh {
+fn meshes_of_every_kind() {
+    let four = Mesh {
         failed: vec![(0, 1)],
         ..Mesh::of(4).with(Slow::Receives(2, 0.5))
     };
-    snapshot("4", &mesh.pairs());
-}
-
-#[test]
-fn eight_nodes_with_a_slow_pair() {
-    snapshot("8", &Mesh::of(8).with(Slow::Pair(2, 5, 0.4)).pairs());
-}
-
-#[test]
-fn sixteen_nodes() {
-    let mesh = Mesh::of(16).with(Slow::Receives(6, 0.59));
-    snapshot("16", &mesh.with(Slow::Pair(1, 2, 0.5)).pairs());
-}
-
-#[test]
-fn sixty_four_nodes() {
-    let mesh = Mesh {
+    let sixteen = Mesh::of(16).with(Slow::Receives(6, 0.59));
+    let sixty_four = Mesh {
         runs: 1,
         ..Mesh::of(64).with(Slow::Sends(40, 0.7))
     };
-    snapshot("64", &mesh.all_to_all());
+    let loads = Mesh {
+        flags: vec![("op", "write"), ("rate", "20%")],
+        ..Mesh::of(4)
+    };
+    let fan = Mesh::of(9).with(Slow::Sends(3, 0.6));
+    snapshot("2", &Mesh::of(2).pairs());
+    snapshot("4", &four.pairs());
+    snapshot("8", &Mesh::of(8).with(Slow::Pair(2, 5, 0.4)).pairs());
+    snapshot("16", &sixteen.with(Slow::Pair(1, 2, 0.5)).pairs());
+    snapshot("64", &sixty_four.all_to_all());
+    snapshot("ring", &Mesh::of(8).with(Slow::Pair(3, 4, 0.5)).ring());
+    snapshot("incast", &fan.incast(&[1, 2, 4, 8]));
+    snapshot("loads", &loads.pairs());
 }
 
 #[test]
@@ -59,28 +52,6 @@ fn hundreds_of_nodes() {
     };
     let text = text(&mesh.ring());
     assert!(text.lines().count() < 40, "{text}");
-}
-
-#[test]
-fn a_ring() {
-    snapshot("ring", &Mesh::of(8).with(Slow::Pair(3, 4, 0.5)).ring());
-}
-
-#[test]
-fn incasts() {
-    snapshot(
-        "incast",
-        &Mesh::of(9).with(Slow::Sends(3, 0.6)).incast(&[1, 2, 4, 8]),
-    );
-}
-
-#[test]
-fn loads_are_told_by_latency() {
-    let mesh = Mesh {
-        flags: vec![("op", "write"), ("rate", "20%")],
-        ..Mesh::of(4)
-    };
-    snapshot("loads", &mesh.pairs());
 }
 
 #[test]

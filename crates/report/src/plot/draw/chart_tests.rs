@@ -20,8 +20,7 @@ fn axis(kind: u8, values: &[f64], title: &str) -> Axis {
 
 fn drawn(
     series: Vec<Series>,
-    x: Axis,
-    y: Axis,
+    (x, y): (Axis, Axis),
     texts: &[String],
     heights: &[f64],
     width: Width,
@@ -65,7 +64,7 @@ fn value() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn no_label_leaves_the_frame_or_lies_over_another(
         values in proptest::collection::vec((value(), proptest::option::of(value())), 0..30),
@@ -91,8 +90,8 @@ proptest! {
         let series = names.iter().enumerate().map(of).collect();
         let xs: Vec<f64> = values.iter().map(|value| value.0).collect();
         let ys: Vec<f64> = values.iter().filter_map(|value| value.1).collect();
-        let (x, y) = (axis(x_kind, &xs, &texts[3]), axis(y_kind, &ys, &texts[4]));
-        let svg = drawn(series, x, y, &texts, &heights, width);
+        let axes = (axis(x_kind, &xs, &texts[3]), axis(y_kind, &ys, &texts[4]));
+        let svg = drawn(series, axes, &texts, &heights, width);
         prop_assert_eq!(check::faults(&svg), Vec::<String>::new());
     }
 
@@ -104,25 +103,24 @@ proptest! {
         ticks.sort_by(|a, b| a.value.total_cmp(&b.value));
         let mut x = Axis::new("revision", Scale::linear(0.0, 1.0), Unit::Plain);
         x.ticks = Some(ticks);
-        let svg = drawn(Vec::new(), x, axis(0, &[1.0, 2.0], "y"), &[], &[200.0], Width::Column);
+        let svg = drawn(Vec::new(), (x, axis(0, &[1.0, 2.0], "y")), &[], &[200.0], Width::Column);
         prop_assert_eq!(check::faults(&svg), Vec::<String>::new());
     }
 }
 
 #[test]
 fn a_missing_figure_is_a_gap() {
-    let point = |x: f64, y: Option<f64>| Point {
+    let at = |(x, y): (f64, Option<f64>)| Point {
         x,
         y,
         interval: None,
     };
-    let points = vec![
-        point(1.0, Some(1.0)),
-        point(2.0, Some(2.0)),
-        point(3.0, None),
-        point(4.0, Some(4.0)),
-        point(5.0, Some(5.0)),
-    ];
+    let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(5.0)];
+    let points = [1.0, 2.0, 3.0, 4.0, 5.0]
+        .into_iter()
+        .zip(values)
+        .map(at)
+        .collect();
     let series = Series {
         name: "one".to_owned(),
         look: palette::look(0),
@@ -131,13 +129,10 @@ fn a_missing_figure_is_a_gap() {
     };
     let x = Axis::new("x", Scale::linear(0.0, 6.0), Unit::Plain);
     let y = Axis::new("y", Scale::from_zero(5.0), Unit::Plain);
-    let svg = drawn(vec![series], x, y, &[], &[200.0], Width::Column);
-    let lines = svg
-        .lines()
-        .filter(|line| line.contains("s-1") && line.contains("stroke-width=\"2\""))
-        .count();
+    let svg = drawn(vec![series], (x, y), &[], &[200.0], Width::Column);
+    let is_line = |line: &&str| line.contains("s-1") && line.contains("stroke-width=\"2\"");
     // Two stretches and the legend's sample.
-    assert_eq!(lines, 3, "{svg}");
+    assert_eq!(svg.lines().filter(is_line).count(), 3, "{svg}");
     assert_eq!(svg.matches("<title>one: ").count(), 4);
 }
 

@@ -248,27 +248,20 @@ mod tests {
 
     #[test]
     fn lines_end_at_the_frame_and_come_back() {
-        let parts = clipped(
-            &[
-                (0.0, 50.0),
-                (20.0, 50.0),
-                (40.0, -50.0),
-                (60.0, 50.0),
-                (80.0, 50.0),
-            ],
-            BOX,
-        );
+        let line = [
+            (0.0, 50.0),
+            (20.0, 50.0),
+            (40.0, -50.0),
+            (60.0, 50.0),
+            (80.0, 50.0),
+        ];
+        let parts = clipped(&line, BOX);
         assert_eq!(parts.len(), 2, "{parts:?}");
-        let highest = parts
-            .iter()
-            .flatten()
-            .map(|point| point.1)
-            .fold(f64::INFINITY, f64::min);
+        let heights = parts.iter().flatten().map(|point| point.1);
+        let highest = heights.fold(f64::INFINITY, f64::min);
         assert!((-0.1..=0.1).contains(&highest));
-        assert_eq!(
-            clipped(&[(0.0, 500.0), (20.0, 500.0)], BOX),
-            Vec::<Vec<_>>::new()
-        );
-        assert_eq!(clipped(&[(0.0, 5.0)], BOX), Vec::<Vec<_>>::new());
+        for hidden in [&[(0.0, 500.0), (20.0, 500.0)][..], &[(0.0, 5.0)]] {
+            assert!(clipped(hidden, BOX).is_empty());
+        }
     }
 }

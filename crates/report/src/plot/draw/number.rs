@@ -107,24 +107,11 @@ mod tests {
 
     #[test]
     fn figures_are_short() {
-        let told: Vec<_> = [
+        let figures = [
             0.0, 0.00329, 1.0, 12.345, 123.4, 1234.4, 54321.0, 1.0e-7, -2.5, 1e300,
-        ]
-        .map(short)
-        .to_vec();
-        let expected = [
-            "0",
-            "0.00329",
-            "1.00",
-            "12.3",
-            "123",
-            "1234",
-            "54\u{a0}321",
-            "1.00×10^−7",
-            "−2.50",
-            "1.00×10^300",
         ];
-        assert_eq!(told, expected);
+        let told = "0; 0.00329; 1.00; 12.3; 123; 1234; 54 321; 1.00×10^−7; −2.50; 1.00×10^300";
+        assert_eq!(figures.map(short).join("; ").replace('\u{a0}', " "), told);
         assert_eq!(fixed(f64::NAN, 1), "–");
         assert_eq!(fixed(-0.001, 1), "0.0");
     }

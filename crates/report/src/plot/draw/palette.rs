@@ -199,13 +199,11 @@ mod tests {
 
     #[test]
     fn text_and_marks_stand_out_from_the_ground() {
-        for colour in [INK, MUTED] {
-            assert!(contrast(colour.light, GROUND.light) >= 4.5, "{colour:?}");
-            assert!(contrast(colour.dark, GROUND.dark) >= 4.5, "{colour:?}");
-        }
-        for colour in SERIES.into_iter().chain([RULE, BETTER, WORSE]) {
-            assert!(contrast(colour.light, GROUND.light) >= 3.0, "{colour:?}");
-            assert!(contrast(colour.dark, GROUND.dark) >= 3.0, "{colour:?}");
+        let text = [INK, MUTED].map(|colour| (colour, 4.5));
+        let marks = SERIES.into_iter().chain([RULE, BETTER, WORSE]);
+        for (colour, least) in text.into_iter().chain(marks.map(|colour| (colour, 3.0))) {
+            assert!(contrast(colour.light, GROUND.light) >= least, "{colour:?}");
+            assert!(contrast(colour.dark, GROUND.dark) >= least, "{colour:?}");
         }
     }
 
@@ -221,16 +219,8 @@ mod tests {
 
     #[test]
     fn the_map_goes_one_way() {
-        for pair in MAP.windows(2) {
-            assert!(
-                luminance(pair[0].light) > luminance(pair[1].light),
-                "{pair:?}"
-            );
-            assert!(
-                luminance(pair[0].dark) < luminance(pair[1].dark),
-                "{pair:?}"
-            );
-        }
+        assert!(MAP.is_sorted_by(|a, b| luminance(a.light) > luminance(b.light)));
+        assert!(MAP.is_sorted_by(|a, b| luminance(a.dark) < luminance(b.dark)));
     }
 
     #[test]

@@ -139,19 +139,15 @@ mod tests {
 
     #[test]
     fn what_xml_cannot_hold_is_replaced() {
-        assert_eq!(
-            printable("a\u{0}b\nc\u{1b}\u{ffff}"),
-            "a\u{fffd}b c\u{fffd}\u{fffd}"
-        );
+        let told = printable("a\u{0}b\nc\u{1b}\u{ffff}");
+        assert_eq!(told, "a\u{fffd}b c\u{fffd}\u{fffd}");
     }
 
     #[test]
     fn words_stay_whole_where_they_fit() {
         let width = width_px("two words", 12.0, false);
-        assert_eq!(
-            wrapped("two words more", 12.0, false, width),
-            ["two words", "more"]
-        );
+        let lines = wrapped("two words more", 12.0, false, width);
+        assert_eq!(lines, ["two words", "more"]);
         assert!(wrapped("  ", 12.0, false, width).is_empty());
     }
 

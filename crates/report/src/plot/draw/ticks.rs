@@ -195,69 +195,57 @@ mod tests {
 
     use super::*;
 
-    fn labels(scale: Scale, unit: Unit, wanted: usize) -> Vec<String> {
-        let all = ticks(&scale, unit, wanted);
-        all.into_iter()
-            .map(|tick| tick.label.replace('\u{a0}', " "))
-            .collect()
-    }
-
     #[test]
-    fn linear_ticks_are_round() {
-        assert_eq!(
-            labels(Scale::from_zero(93.4), Unit::Plain, 5),
-            ["0", "20", "40", "60", "80", "100"]
-        );
-        assert_eq!(
-            labels(Scale::linear(0.0, 1.0), Unit::Share, 2),
-            ["0 %", "50 %", "100 %"]
-        );
-        assert_eq!(
-            labels(Scale::linear(0.0, 10.0), Unit::Plain, 4),
-            ["0.0", "2.5", "5.0", "7.5", "10.0"]
-        );
-        assert_eq!(
-            labels(Scale::linear(0.0, 3000.0), Unit::Nanoseconds, 3),
-            ["0 µs", "1 µs", "2 µs", "3 µs"]
-        );
-    }
-
-    #[test]
-    fn sizes_are_powers_of_two() {
-        let scale = Scale::log2(64.0, 1_048_576.0);
-        assert_eq!(labels(scale, Unit::Bytes, 20).len(), 15);
-        assert_eq!(
-            labels(scale, Unit::Bytes, 5),
-            ["64 B", "512 B", "4 KiB", "32 KiB", "256 KiB"]
-        );
-        assert_eq!(labels(scale, Unit::Bytes, 2), ["256 B", "64 KiB"]);
-    }
-
-    #[test]
-    fn decades_are_filled_where_there_is_room() {
-        let scale = Scale::log10(1000.0, 1_000_000.0);
-        assert_eq!(
-            labels(scale, Unit::Nanoseconds, 4),
-            ["1 µs", "10 µs", "100 µs", "1 ms"]
-        );
-        assert_eq!(
-            labels(Scale::log10(10.0, 100.0), Unit::Plain, 4),
-            ["10", "20", "50", "100"]
-        );
-        assert_eq!(
-            labels(Scale::log10(3.1, 3.9), Unit::Plain, 4),
-            ["3.2", "3.4", "3.6", "3.8"]
-        );
-    }
-
-    #[test]
-    fn tails_are_nines() {
-        let scale = Scale::log10(1.0, 1e5);
-        assert_eq!(
-            labels(scale, Unit::Tail, 8),
-            ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]
-        );
-        assert_eq!(labels(scale, Unit::Tail, 3), ["90 %", "99.9 %", "99.999 %"]);
+    fn ticks_are_round_and_as_many_as_there_is_room_for() {
+        let (linear, log10) = (Scale::linear, Scale::log10);
+        let sizes = Scale::log2(64.0, 1_048_576.0);
+        let tail = log10(1.0, 1e5);
+        for (scale, unit, wanted, told) in [
+            (
+                Scale::from_zero(93.4),
+                Unit::Plain,
+                5,
+                "0; 20; 40; 60; 80; 100",
+            ),
+            (linear(0.0, 1.0), Unit::Share, 2, "0 %; 50 %; 100 %"),
+            (
+                linear(0.0, 10.0),
+                Unit::Plain,
+                4,
+                "0.0; 2.5; 5.0; 7.5; 10.0",
+            ),
+            (
+                linear(0.0, 3000.0),
+                Unit::Nanoseconds,
+                3,
+                "0 µs; 1 µs; 2 µs; 3 µs",
+            ),
+            // Powers of two.
+            (sizes, Unit::Bytes, 5, "64 B; 512 B; 4 KiB; 32 KiB; 256 KiB"),
+            (sizes, Unit::Bytes, 2, "256 B; 64 KiB"),
+            // Decades are filled where there is room.
+            (
+                log10(1e3, 1e6),
+                Unit::Nanoseconds,
+                4,
+                "1 µs; 10 µs; 100 µs; 1 ms",
+            ),
+            (log10(10.0, 100.0), Unit::Plain, 4, "10; 20; 50; 100"),
+            (log10(3.1, 3.9), Unit::Plain, 4, "3.2; 3.4; 3.6; 3.8"),
+            // Tails are nines.
+            (
+                tail,
+                Unit::Tail,
+                8,
+                "50 %; 90 %; 99 %; 99.9 %; 99.99 %; 99.999 %",
+            ),
+            (tail, Unit::Tail, 3, "90 %; 99.9 %; 99.999 %"),
+        ] {
+            let ticks = ticks(&scale, unit, wanted).into_iter();
+            let labels: Vec<String> = ticks.map(|tick| tick.label).collect();
+            assert_eq!(labels.join("; ").replace('\u{a0}', " "), told);
+        }
+        assert_eq!(ticks(&sizes, Unit::Bytes, 20).len(), 15);
     }
 
     proptest! {

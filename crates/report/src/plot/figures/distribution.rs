@@ -118,7 +118,8 @@ fn points(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{CaseResult, FlowResult, Run};
+    use crate::results::model::{CaseResult, FlowResult};
+    use crate::results::sample;
 
     fn case(runs: &[&[u64]], histograms: bool) -> CaseResult {
         let run = |values: &&[u64]| {
@@ -130,19 +131,12 @@ mod tests {
             if let (Some(latency), false) = (&mut latency, histograms) {
                 latency.histogram = None;
             }
-            Run {
-                complete: true,
-                flows: vec![FlowResult {
-                    latency_ns: latency,
-                    ..FlowResult::default()
-                }],
-                ..Run::default()
-            }
+            sample::run(vec![FlowResult {
+                latency_ns: latency,
+                ..FlowResult::default()
+            }])
         };
-        CaseResult {
-            runs: runs.iter().map(run).collect(),
-            ..CaseResult::default()
-        }
+        sample::case(runs.iter().map(run).collect())
     }
 
     fn distribution(case: &CaseResult) -> Option<Distribution> {
@@ -155,11 +149,11 @@ mod tests {
         let all = distribution(&case(&[&short, &long], true)).unwrap();
         assert_eq!((all.samples, all.runs, all.note), (1000, 2, None));
         let at = |quantile: f64| {
-            let found = all
-                .points
-                .iter()
-                .find(|(at, _)| (at - quantile).abs() < 1e-9);
-            found.unwrap().1
+            let mut points = all.points.iter();
+            points
+                .find(|(at, _)| (at - quantile).abs() < 1e-9)
+                .unwrap()
+                .1
         };
         assert_eq!((at(0.0), at(0.5), at(0.999)), (100.0, 100.0, 1000.0));
         assert!(all.points.last().unwrap().0 <= 0.999 + 1e-9);

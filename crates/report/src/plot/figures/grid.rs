@@ -147,13 +147,13 @@ mod tests {
         moved(settings, gbit_per_s)
     }
 
-    fn grids_of(cases: Vec<CaseResult>) -> Vec<Grid> {
-        grids(&[file(cases)])
+    fn grids_of(cases: impl Into<Vec<CaseResult>>) -> Vec<Grid> {
+        grids(&[file(cases.into())])
     }
 
     #[test]
     fn the_best_case_of_a_cell_is_kept_and_what_failed_is_a_gap() {
-        let grids = grids_of(vec![
+        let grids = grids_of([
             case(1, 64, Some(10.0)),
             case(1, 64, Some(20.0)),
             case(4, 64, Some(40.0)),
@@ -174,11 +174,8 @@ mod tests {
     fn cases_that_differ_in_more_than_qps_are_in_no_row() {
         let mut shallow = case(1, 64, Some(1.0));
         shallow.config.settings.tx_depth = 1;
-        let grids = grids_of(vec![
-            shallow,
-            case(2, 64, Some(20.0)),
-            case(4, 64, Some(40.0)),
-        ]);
+        let others = [case(2, 64, Some(20.0)), case(4, 64, Some(40.0))];
+        let grids = grids_of([&[shallow][..], &others].concat());
         assert_eq!(grids[0].qps, [2, 4]);
     }
 
@@ -187,11 +184,11 @@ mod tests {
         let mut mix = case(4, 64, Some(40.0));
         mix.config.settings.size_mix = "64:9,64K:1".parse().ok();
         assert!(mix.config.size_mix.is_some());
-        assert!(grids_of(vec![case(1, 64, Some(10.0)), mix]).is_empty());
+        assert!(grids_of([case(1, 64, Some(10.0)), mix]).is_empty());
     }
 
     #[test]
     fn sizes_alone_are_no_map() {
-        assert!(grids_of(vec![case(1, 64, Some(10.0)), case(1, 4096, Some(20.0))]).is_empty());
+        assert!(grids_of([case(1, 64, Some(10.0)), case(1, 4096, Some(20.0))]).is_empty());
     }
 }

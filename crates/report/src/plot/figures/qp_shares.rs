@@ -78,65 +78,44 @@ pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{CaseResult, FlowResult, Latency, QpResult, Run};
+    use crate::results::model::{FlowResult, Latency, QpResult, Run};
+    use crate::results::sample;
 
     fn run(bytes: &[u64], complete: bool) -> Run {
         let qp = |(index, &bytes): (u32, &u64)| QpResult {
-            index,
-            bytes,
             latency_ns: (index != 1).then(|| Latency {
                 p99: Some(1000 * u64::from(index + 1)),
                 ..Latency::default()
             }),
-            ..QpResult::default()
+            ..sample::qp(index, bytes)
+        };
+        let flow = FlowResult {
+            qps: (0..).zip(bytes).map(qp).collect(),
+            ..FlowResult::default()
         };
         Run {
             complete,
-            flows: vec![FlowResult {
-                qps: (0..).zip(bytes).map(qp).collect(),
-                ..FlowResult::default()
-            }],
-            ..Run::default()
+            ..sample::run(vec![flow])
         }
     }
 
     #[test]
     fn the_best_served_comes_first_and_failed_runs_do_not_count() {
-        let case = CaseResult {
-            runs: vec![
-                run(&[10, 30], true),
-                run(&[999, 1], false),
-                run(&[20, 60], true),
-                run(&[0, 0], true),
-            ],
-            ..CaseResult::default()
-        };
+        let case = sample::case(vec![
+            run(&[10, 30], true),
+            run(&[999, 1], false),
+            run(&[20, 60], true),
+            run(&[0, 0], true),
+        ]);
         let shares = qp_shares(case.flows().next().unwrap()).unwrap();
-        assert_eq!(
-            shares.qps,
-            [
-                QpShare {
-                    index: 1,
-                    share: 1.5,
-                    p99_ns: None
-                },
-                QpShare {
-                    index: 0,
-                    share: 0.5,
-                    p99_ns: Some(1000.0)
-                },
-            ]
-        );
+        let told = shares.qps.iter().map(|it| (it.index, it.share, it.p99_ns));
+        assert!(told.eq([(1, 1.5, None), (0, 0.5, Some(1000.0))]));
         assert_eq!(shares.jain, None);
     }
 
     #[test]
     fn a_single_qp_has_nothing_to_share() {
-        let runs = vec![run(&[10], true)];
-        let case = CaseResult {
-            runs,
-            ..CaseResult::default()
-        };
+        let case = sample::case(vec![run(&[10], true)]);
         assert!(qp_shares(case.flows().next().unwrap()).is_none());
     }
 }

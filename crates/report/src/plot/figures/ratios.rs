@@ -225,10 +225,8 @@ mod tests {
     #[test]
     fn the_worst_comes_first_whatever_is_better() {
         let first = |metric: &str| {
-            let ratios = of_perftest(&loaded(
-                metric,
-                &[Some(1.2), None, Some(0.8), Some(f64::NAN)],
-            ));
+            let all = [Some(1.2), None, Some(0.8), Some(f64::NAN)];
+            let ratios = of_perftest(&loaded(metric, &all));
             assert_eq!(ratios[0].rows.len(), 2);
             assert_eq!(ratios[0].rows[0].interval, None);
             assert_eq!(ratios[0].rows[0].tone, Tone::Worse);

@@ -11,6 +11,7 @@ use crate::plot::figure::{Cell, Figure};
 use crate::plot::sides::Sides;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::*;
+use crate::results::sample::{self, cases, has, limits, node, window};
 
 mod flows;
 mod launches;
@@ -78,37 +79,28 @@ fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
         latency.histogram = None;
     }
     let at = (1..=made.timeline.len()).map(|index| index as f64 * 0.01);
+    let is_timed = !made.timeline.is_empty();
+    let qps = sample::qp_timeline(0.01, qps_of(&made.timeline));
+    let rate = made.gbit_per_s;
     let flow = FlowResult {
-        timeline: (!made.timeline.is_empty()).then(|| Timeline {
+        timeline: is_timed.then(|| Timeline {
             interval_seconds: 0.01,
-            at_seconds: at.clone().collect(),
+            at_seconds: at.collect(),
             messages: made.timeline.clone(),
             longest_stall_seconds: None,
         }),
-        qp_timeline: (!made.timeline.is_empty()).then(|| QpTimeline {
-            interval_seconds: 0.01,
-            at_seconds: at.clone().collect(),
-            messages: qps_of(&made.timeline),
-        }),
-        window: Window {
-            seconds: 1.0,
-            ..Window::default()
-        },
+        qp_timeline: qps.filter(|_| is_timed),
+        window: window(1.0),
         totals: Totals {
             messages: made.latencies.len() as u64,
-            gbit_per_s: made.gbit_per_s,
-            mmsg_per_s: made.gbit_per_s.map(|rate| rate / 3.0),
+            gbit_per_s: rate,
+            mmsg_per_s: rate.map(|rate| rate / 3.0),
             ..Totals::default()
         },
         latency_ns: latency,
-        bandwidth_gbit_per_s: made
-            .gbit_per_s
+        bandwidth_gbit_per_s: rate
             .and_then(|rate| Bandwidth::of_intervals(0.01, made.timeline.iter().map(|_| rate))),
-        limits: made.limit.map(|link_gbit_per_s| Limits {
-            link_gbit_per_s,
-            protocol_efficiency: 0.9,
-            share_of_limit: None,
-        }),
+        limits: made.limit.and_then(|link| limits(link, 0.9, None)),
         ..FlowResult::default()
     };
     let flows = flows.iter().map(|config| FlowResult {
@@ -120,8 +112,7 @@ fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
     Run {
         run: number,
         complete: made.complete,
-        flows: flows.collect(),
-        ..Run::default()
+        ..sample::run(flows.collect())
     }
 }
 
@@ -144,9 +135,8 @@ fn config(op: u8, cq: u8, qps: u32, size_bytes: u32, workers: u32) -> CaseConfig
 }
 
 fn case(config: CaseConfig, made: &[Made]) -> CaseResult {
-    let runs = (1..)
-        .zip(made)
-        .map(|(number, made)| run(number, &config.flows, made));
+    let numbered = (1..).zip(made);
+    let runs = numbered.map(|(number, made)| run(number, &config.flows, made));
     CaseResult {
         id: format!(
             "{}-{}-q{}-{}-w{}",
@@ -154,22 +144,30 @@ fn case(config: CaseConfig, made: &[Made]) -> CaseResult {
         ),
         runs: runs.collect(),
         config,
-        perftest: Some(PerftestComparison {
-            metric: "gbit_per_s".to_owned(),
-            pairs: made
-                .iter()
-                .map(|made| PerftestPair {
-                    perftest: made.gbit_per_s,
-                    ..PerftestPair::default()
-                })
-                .collect(),
-            ..PerftestComparison::default()
-        }),
         ..CaseResult::default()
     }
 }
 
-fn file(index: usize, host: &str, git: &str, cases: Vec<CaseResult>) -> Loaded {
+/// A case of sends with a run of this rate.
+fn sends(qps: u32, size_bytes: u32, gbit_per_s: f64) -> CaseResult {
+    case(config(0, 0, qps, size_bytes, 1), &[plain(gbit_per_s)])
+}
+
+fn with_perftest(mut case: CaseResult) -> CaseResult {
+    let pair = |run: &Run| PerftestPair {
+        perftest: run.flows[0].totals.gbit_per_s,
+        ..PerftestPair::default()
+    };
+    case.perftest = Some(PerftestComparison {
+        metric: "gbit_per_s".to_owned(),
+        pairs: case.runs.iter().map(pair).collect(),
+        ..PerftestComparison::default()
+    });
+    case
+}
+
+/// A file from a day of its own.
+fn file(index: usize, host: &str, git: &str, all: Vec<CaseResult>) -> Loaded {
     Loaded {
         path: format!("{host}-{index}.json").into(),
         result: ResultFile {
@@ -178,18 +176,30 @@ fn file(index: usize, host: &str, git: &str, cases: Vec<CaseResult>) -> Loaded {
                 git: Some(git.to_owned()),
                 ..Tool::default()
             },
-            nodes: vec![Node {
-                name: CLIENT.to_owned(),
-                host: Host {
-                    hostname: host.to_owned(),
-                    ..Host::default()
-                },
-                devices: Vec::new(),
-            }],
-            cases,
-            ..ResultFile::default()
+            nodes: vec![node(CLIENT, host, Vec::new())],
+            ..cases(all)
         },
     }
+}
+
+fn one_file(cases: Vec<CaseResult>) -> [Loaded; 1] {
+    [file(0, "host", "a", cases)]
+}
+
+/// The cells of a column of a figure's table.
+fn cells(figure: &Figure, table: usize, column: usize) -> Vec<Cell> {
+    let rows = figure.tables[table].rows.iter();
+    rows.map(|row| row[column].clone()).collect()
+}
+
+fn texts(figure: &Figure, table: usize, column: usize) -> Vec<String> {
+    let told = cells(figure, table, column).into_iter();
+    let told = told.map(|cell| match cell {
+        Cell::Text(text) => text,
+        Cell::Number(number, digits) => format!("{number:.digits$}"),
+        Cell::Missing => "–".to_owned(),
+    });
+    told.collect()
 }
 
 fn plain(gbit_per_s: f64) -> Made {
@@ -211,80 +221,84 @@ fn made() -> impl Strategy<Value = Made> {
         1 => (-12..12i32).prop_map(|exponent| Some(10f64.powi(exponent))),
     ];
     let latencies = proptest::collection::vec(prop_oneof![Just(7u64), 1..90_000_000_000u64], 0..40);
-    let timeline = proptest::collection::vec(prop_oneof![3 => 0..100_000u64, 1 => Just(0)], 0..700);
+    let counts = |most: usize| {
+        proptest::collection::vec(prop_oneof![3 => 0..100_000u64, 1 => Just(0)], 0..most)
+    };
+    let timeline = prop_oneof![4 => counts(60), 1 => counts(700)];
     let limit = proptest::option::of(1.0..800.0f64);
-    (
-        rate,
-        proptest::bool::weighted(0.85),
-        limit,
-        latencies,
-        any::<bool>(),
-        timeline,
-    )
-        .prop_map(
-            |(gbit_per_s, complete, limit, latencies, histogram, timeline)| Made {
-                gbit_per_s,
-                complete,
-                limit,
-                latencies,
-                histogram,
-                timeline,
-            },
-        )
-}
-
-fn a_case() -> impl Strategy<Value = CaseResult> {
-    let config = (
-        0..3u8,
-        0..2u8,
-        1..20u32,
-        (0..30u32).prop_map(|bits| 1u32 << bits),
-        1..9u32,
-    );
-    (config, proptest::collection::vec(made(), 0..5)).prop_map(
-        |((op, cq, qps, size, workers), made)| {
-            case(self::config(op, cq, qps, size, workers), &made)
+    let is_complete = proptest::bool::weighted(0.85);
+    let all = (rate, is_complete, limit, latencies, any::<bool>(), timeline);
+    all.prop_map(
+        |(gbit_per_s, complete, limit, latencies, histogram, timeline)| Made {
+            gbit_per_s,
+            complete,
+            limit,
+            latencies,
+            histogram,
+            timeline,
         },
     )
 }
 
+fn a_case() -> impl Strategy<Value = CaseResult> {
+    let size = (0..30u32).prop_map(|bits| 1u32 << bits);
+    let config = (0..3u8, 0..2u8, 1..20u32, size, 1..9u32);
+    let made = proptest::collection::vec(made(), 0..5);
+    (config, made).prop_map(|((op, cq, qps, size, workers), made)| {
+        with_perftest(case(self::config(op, cq, qps, size, workers), &made))
+    })
+}
+
+/// Every figure of every kind has its own name, no text that overlaps or leaves the frame, and a whole table.
+fn check(results: &[Loaded]) -> Result<(), TestCaseError> {
+    for (prefix, figures) in KINDS {
+        let mut ids = std::collections::BTreeSet::new();
+        for figure in figures(results) {
+            prop_assert!(figure.id.starts_with(prefix), "{}", figure.id);
+            prop_assert!(ids.insert(figure.id.clone()), "{} comes twice", figure.id);
+            for svg in [&figure.svg, &figure.narrow_svg] {
+                prop_assert_eq!(faults(svg), Vec::<String>::new(), "{}", figure.id);
+            }
+            prop_assert!(!figure.description.is_empty() && !figure.tables[0].rows.is_empty());
+            for table in &figure.tables {
+                prop_assert!(
+                    table
+                        .rows
+                        .iter()
+                        .all(|row| row.len() == table.columns.len())
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
     fn every_figure_of_any_results_is_fit_to_be_seen(
-        cases in proptest::collection::vec(a_case(), 0..40),
+        cases in proptest::collection::vec(a_case(), 0..20),
         files in proptest::collection::vec(("[ -~µ\u{1}]{0,120}", "[0-9a-f]{0,40}"), 1..6),
     ) {
         let of = |(index, (host, git)): (usize, &(String, String))| {
             file(index, host, git, cases.iter().skip(index).cloned().collect())
         };
-        let results: Vec<Loaded> = files.iter().enumerate().map(of).collect();
-        for (prefix, figures) in KINDS {
-            let mut ids = std::collections::BTreeSet::new();
-            for figure in figures(&results) {
-                prop_assert!(figure.id.starts_with(prefix), "{}", figure.id);
-                prop_assert!(ids.insert(figure.id.clone()), "{} comes twice", figure.id);
-                for svg in [&figure.svg, &figure.narrow_svg] {
-                    prop_assert_eq!(faults(svg), Vec::<String>::new(), "{}", figure.id);
-                }
-                prop_assert!(!figure.description.is_empty() && !figure.tables[0].rows.is_empty());
-                for row in &figure.tables[0].rows {
-                    prop_assert_eq!(row.len(), figure.tables[0].columns.len());
-                }
-            }
-        }
+        check(&files.iter().enumerate().map(of).collect::<Vec<_>>())?;
+    }
+
+    #[test]
+    fn every_figure_of_any_loads_is_fit_to_be_seen(
+        cases in proptest::collection::vec(loads::an_open_case(), 1..25),
+    ) {
+        let (one, other) = cases.split_at(cases.len() / 2);
+        check(&[file(0, "host", "a", one.to_vec()), file(1, "host", "b", other.to_vec())])?;
     }
 }
 
 #[test]
 fn nothing_makes_no_figure() {
-    let empty = [file(0, "host", "a", Vec::new())];
-    let one = [file(
-        0,
-        "host",
-        "a",
-        vec![case(config(0, 0, 1, 64, 1), &[])],
-    )];
+    let empty = one_file(Vec::new());
+    let one = one_file(vec![with_perftest(case(config(0, 0, 1, 64, 1), &[]))]);
     for (prefix, figures) in KINDS {
         for results in [&[][..], &empty, &one] {
             assert!(figures(results).is_empty(), "{prefix}");
@@ -298,35 +312,19 @@ fn a_run_that_is_not_complete_is_no_figure() {
         complete: false,
         ..plain(77.0)
     };
-    let cases = vec![
-        case(config(0, 0, 1, 64, 1), &[plain(1.0), broken.clone()]),
-        case(config(0, 0, 1, 1024, 1), &[broken]),
-        case(config(0, 0, 1, 4096, 1), &[plain(3.0)]),
-    ];
-    let mut results = [file(0, "host", "a", cases)];
-    results[0]
-        .result
-        .cases
-        .iter_mut()
-        .for_each(|case| case.perftest = None);
+    let of_size = |size, made: &[Made]| case(config(0, 0, 1, size, 1), made);
+    let results = one_file(vec![
+        of_size(64, &[plain(1.0), broken.clone()]),
+        of_size(1024, &[broken]),
+        of_size(4096, &[plain(3.0)]),
+    ]);
     let figures = bandwidth_by_size::figures(&results);
     assert_eq!(figures.len(), 1);
-    let cells: Vec<&Cell> = figures[0].tables[0]
-        .rows
-        .iter()
-        .map(|row| &row[3])
-        .collect();
-    assert_eq!(
-        cells,
-        [&Cell::Number(1.0, 3), &Cell::Missing, &Cell::Number(3.0, 3)]
-    );
-    assert!(
-        figures[0].subtitle.contains("2 not complete and left out"),
-        "{}",
-        figures[0].subtitle
-    );
-    let timelines = timeline::figures(&results);
+    let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(3.0, 3)];
+    assert_eq!(cells(&figures[0], 0, 3), numbers);
+    has(&figures[0].subtitle, ["2 not complete and left out"]);
     assert!(!figures[0].svg.contains(">protocol limit<"));
+    let timelines = timeline::figures(&results);
     assert_eq!(timelines.len(), 1);
     assert_eq!(timelines[0].tables[0].rows.len(), 2);
 }
@@ -334,48 +332,32 @@ fn a_run_that_is_not_complete_is_no_figure() {
 #[test]
 fn what_follows_from_the_size_does_not_part_a_line() {
     let with = |size, signal_every| {
-        let mut config = config(0, 0, 1, size, 1);
-        config.signal_every = signal_every;
-        case(config, &[plain(1.0)])
+        let mut case = sends(1, size, 1.0);
+        case.config.settings.signal_every = signal_every;
+        case
     };
-    let results = [file(
-        0,
-        "host",
-        "a",
-        vec![with(64, 100), with(1024, 100), with(65536, 1)],
-    )];
-    let figures = bandwidth_by_size::figures(&results);
+    let cases = vec![with(64, 100), with(1024, 100), with(65536, 1)];
+    let figures = bandwidth_by_size::figures(&one_file(cases));
     assert_eq!(figures[0].tables[0].rows.len(), 3);
-    assert!(
-        figures[0]
-            .subtitle
-            .contains("signalling differs along a line")
-    );
+    has(&figures[0].subtitle, ["signalling differs along a line"]);
 }
 
 #[test]
 fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
     let with = |qps, poll: &str, connect: &str| {
-        let mut config = config(0, 0, qps, 64, 1);
-        (config.poll, config.connect) = (poll.parse().unwrap(), connect.parse().unwrap());
-        let mut case = case(config, &[plain(1.0)]);
-        case.perftest = None;
+        let mut case = sends(qps, 64, 1.0);
+        case.config.settings.poll = poll.parse().unwrap();
+        case.config.settings.connect = connect.parse().unwrap();
         case
     };
-    for (other, names) in [
-        (("event", "tcp"), ["busy", "event"]),
-        (("busy", "cm"), ["tcp", "cm"]),
+    for (poll, connect, names) in [
+        ("event", "tcp", [">busy<", ">event<"]),
+        ("busy", "cm", [">tcp<", ">cm<"]),
     ] {
-        let mut cases = Vec::new();
-        for qps in [1, 2] {
-            cases.extend([with(qps, "busy", "tcp"), with(qps, other.0, other.1)]);
-        }
-        let results = [file(0, "host", "a", cases)];
-        let figures = rate_by_qps::figures(&results);
+        let both = |qps| [with(qps, "busy", "tcp"), with(qps, poll, connect)];
+        let figures = rate_by_qps::figures(&one_file([1, 2].map(both).concat()));
         assert_eq!(figures.len(), 1);
-        for name in names {
-            assert!(figures[0].svg.contains(&format!(">{name}<")), "{name}");
-        }
+        has(&figures[0].svg, names);
     }
 }
 
@@ -390,9 +372,7 @@ fn too_many_lines_become_several_charts_that_say_what_they_have() {
             }
         }
     }
-    cases.iter_mut().for_each(|case| case.perftest = None);
-    let results = [file(0, "host", "a", cases)];
-    let figures = bandwidth_by_size::figures(&results);
+    let figures = bandwidth_by_size::figures(&one_file(cases));
     let [figure] = figures.as_slice() else {
         panic!("{figures:?}");
     };
@@ -404,54 +384,33 @@ fn too_many_lines_become_several_charts_that_say_what_they_have() {
     assert_eq!(figure.svg.matches("class=\"rb-key\"").count(), 4);
 }
 
+/// A file of two sizes at this rate.
+fn sizes(index: usize, git: &str, rate: f64) -> Loaded {
+    let cases = [64, 1024].map(|size| sends(1, size, rate));
+    file(index, "host", git, cases.to_vec())
+}
+
 #[test]
 fn launches_of_a_case_are_one_point_with_their_spread() {
-    let rates = [3.0, 5.0, 10.0];
-    let results: Vec<Loaded> = rates
-        .into_iter()
-        .enumerate()
-        .map(|(index, rate)| {
-            let cases = [64, 1024].map(|size| case(config(0, 0, 1, size, 1), &[plain(rate)]));
-            file(index, "host", "a", cases.to_vec())
-        })
-        .collect();
+    let rates = [3.0, 5.0, 10.0].into_iter().enumerate();
+    let results: Vec<Loaded> = rates.map(|(index, rate)| sizes(index, "a", rate)).collect();
     let figure = &bandwidth_by_size::figures(&results)[0];
     assert_eq!(figure.tables[0].rows.len(), 2);
-    let number = |value| Cell::Number(value, 3);
-    assert_eq!(
-        figure.tables[0].rows[0][3..6],
-        [number(5.0), number(3.0), number(10.0)]
-    );
-    assert!(
-        figure.subtitle.ends_with("3 launches of 1 run a case"),
-        "{}",
-        figure.subtitle
-    );
+    let spread = [5.0, 3.0, 10.0].map(|value| Cell::Number(value, 3));
+    assert_eq!(figure.tables[0].rows[0][3..6], spread);
+    has(&figure.subtitle, ["3 launches of 1 run a case"]);
 }
 
 #[test]
 fn the_base_is_drawn_beside_the_new_results() {
-    let of = |index, rate: f64| {
-        let cases = [64, 1024].map(|size| case(config(0, 0, 1, size, 1), &[plain(rate)]));
-        file(index, "host", ["a", "b"][index], cases.to_vec())
+    let (base, new) = ([sizes(0, "a", 1.0)], [sizes(1, "b", 2.0)]);
+    let lines = |new, base| {
+        let figures = bandwidth_by_size::figures(Sides { new, base });
+        texts(&figures[0], 0, 0)
     };
-    let (base, new) = ([of(0, 1.0)], [of(1, 2.0)]);
-    let figure = &bandwidth_by_size::figures(Sides {
-        new: &new,
-        base: &base,
-    })[0];
-    let lines = figure.tables[0].rows.iter().map(|row| row[0].clone());
-    let text = |text: &str| Cell::Text(text.to_owned());
-    assert_eq!(
-        lines.collect::<Vec<_>>(),
-        ["base", "base", "new", "new"].map(text)
-    );
+    assert_eq!(lines(&new, &base), ["base", "base", "new", "new"]);
     // A file that is on both sides is of the base.
-    let figures = bandwidth_by_size::figures(Sides {
-        new: &base,
-        base: &base,
-    });
-    assert_eq!(figures[0].tables[0].rows.len(), 2);
+    assert_eq!(lines(&base, &base).len(), 2);
 }
 
 #[test]
@@ -461,26 +420,12 @@ fn a_slower_file_is_marked_in_the_trend() {
         let cases = vec![case(config(0, 0, 1, 64, 1), &made(rate))];
         file(index, "host", if index < 2 { "old" } else { "new" }, cases)
     };
-    let results: Vec<Loaded> = [10.0, 10.0, 9.0, 9.0]
-        .into_iter()
-        .enumerate()
-        .map(of)
-        .collect();
-    let figures = trend::figures(&results);
-    let bandwidth = figures
-        .iter()
-        .find(|figure| figure.id == "trend-of-metrics")
-        .unwrap();
-    let told: Vec<_> = bandwidth.tables[0]
-        .rows
-        .iter()
-        .map(|row| row[7].clone())
-        .collect();
-    assert_eq!(told[0], Cell::Missing);
-    let worse = |cell: &Cell| matches!(cell, Cell::Text(text) if text.ends_with("worse"));
-    assert_eq!(
-        told.iter().map(worse).collect::<Vec<_>>(),
-        [false, false, true, false]
-    );
-    assert!(bandwidth.svg.contains("changed to new."));
+    let rates = [10.0, 10.0, 9.0, 9.0].into_iter().enumerate();
+    let figures = trend::figures(&rates.map(of).collect::<Vec<_>>());
+    let figure = figures.iter().find(|it| it.id == "trend-of-metrics");
+    let steps = texts(figure.unwrap(), 0, 7);
+    assert_eq!(steps[0], "–");
+    let worse: Vec<bool> = steps.iter().map(|it| it.ends_with("worse")).collect();
+    assert_eq!(worse, [false, false, true, false]);
+    has(&figure.unwrap().svg, ["changed to new."]);
 }

@@ -169,15 +169,9 @@ mod tests {
             file("broken", "yesterday", "bbb"),
         ];
         let moments = moments(&files).unwrap();
-        let place = |index: usize| {
-            moments
-                .place(&files[index])
-                .map(|place| (place / 86400.0).round())
-        };
-        assert_eq!(
-            [place(0), place(1), place(2), place(3)],
-            [Some(2.0), Some(0.0), Some(3.0), None]
-        );
+        let place = |file| moments.place(file).map(|place| (place / 86400.0).round());
+        let places = files.each_ref().map(place);
+        assert_eq!(places, [Some(2.0), Some(0.0), Some(3.0), None]);
         assert_eq!(moments.changes().count(), 1);
         assert_eq!(moments.kind(), "time");
     }

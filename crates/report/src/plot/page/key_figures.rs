@@ -193,8 +193,8 @@ fn in_short(config: &Settings) -> String {
 mod tests {
     use super::super::cases::tests::case;
     use super::*;
-    use crate::results::model::{Load, LoadSearch};
-    use crate::results::sample::file;
+    use crate::results::model::LoadSearch;
+    use crate::results::sample::{file, load_of};
 
     fn text(text: &str) -> Cell {
         Cell::Text(text.to_owned())
@@ -209,15 +209,14 @@ mod tests {
             case("send", 8, 99.0, false),
         ])]);
         assert_eq!(table.rows.len(), 10);
-        assert_eq!(
-            table.rows[0],
-            [
-                text("send"),
-                text("highest Gb/s"),
-                Cell::Number(2.0, 3),
-                text("4 QPs, 64 KiB, shared CQ")
-            ]
-        );
+        let best = "4 QPs, 64 KiB, shared CQ";
+        let best = [
+            text("send"),
+            text("highest Gb/s"),
+            Cell::Number(2.0, 3),
+            text(best),
+        ];
+        assert_eq!(table.rows[0], best);
         assert_eq!(table.rows[2][2..], [Cell::Missing, Cell::Missing]);
         assert_eq!(table.rows[5][0], text("write"));
     }
@@ -228,10 +227,7 @@ mod tests {
             let mut case = case("send", 1, 99.0, true);
             let flow = &mut case.runs[0].flows[0];
             flow.totals.mmsg_per_s = Some(mmsg_per_s);
-            flow.load = Some(Load {
-                verdict,
-                ..Load::default()
-            });
+            flow.load = load_of(verdict);
             case.config.settings.rate = rate.parse().unwrap();
             case
         };
@@ -250,13 +246,12 @@ mod tests {
         let table = key_figures(&[file(all.clone())]);
         assert_eq!(table.rows, std::slice::from_ref(&wanted));
         let mut closed = case("send", 1, 1.0, true);
-        closed.searches = [None, Some(1.5e6), Some(1.25e6)]
-            .map(|lower_per_second| LoadSearch {
-                asked: "p99<20us".to_owned(),
-                lower_per_second,
-                ..LoadSearch::default()
-            })
-            .to_vec();
+        let search = |lower_per_second| LoadSearch {
+            asked: "p99<20us".to_owned(),
+            lower_per_second,
+            ..LoadSearch::default()
+        };
+        closed.searches = [None, Some(1.5e6), Some(1.25e6)].map(search).to_vec();
         all.push(closed);
         let rows = key_figures(&[file(all)]).rows;
         assert_eq!(rows.len(), 7);

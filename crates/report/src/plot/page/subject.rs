@@ -343,41 +343,34 @@ fn files(results: &[Loaded]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample;
+    use crate::results::sample::{self, has};
 
     fn loaded(device: &str, software: bool, gid: &str) -> Loaded {
+        let device = Device {
+            name: device.to_owned(),
+            library: "embedded".to_owned(),
+            software,
+            gid: Some(gid.to_owned()),
+            ..Device::default()
+        };
         sample::loaded(ResultFile {
             started_at: "2026-11-20T12:00:01.5Z".to_owned(),
-            nodes: vec![Node {
-                name: "client".to_owned(),
-                host: Host {
-                    hostname: "left".to_owned(),
-                    ..Host::default()
-                },
-                devices: vec![Device {
-                    name: device.to_owned(),
-                    library: "embedded".to_owned(),
-                    software,
-                    gid: Some(gid.to_owned()),
-                    ..Device::default()
-                }],
-            }],
-            cases: vec![Default::default()],
-            ..ResultFile::default()
+            nodes: vec![sample::node("client", "left", vec![device])],
+            ..sample::cases(vec![Default::default()])
         })
     }
 
     #[test]
     fn software_is_marked_in_words() {
         let results = [loaded("soft0", true, "::1"), loaded("mlx5_0", false, "::2")];
-        assert_eq!(
-            title(&results),
-            "2 cases on mlx5_0 and soft0 (embedded software device)"
-        );
+        let words = "2 cases on mlx5_0 and soft0 (embedded software device)";
+        assert_eq!(title(&results), words);
         assert_eq!(software_devices(&results), ["soft0"]);
         let html = subject(&results[..1]).into_string();
-        assert!(html.contains("software: not a network adapter"), "{html}");
-        assert!(html.contains("2026-11-20 12:00 UTC"), "{html}");
+        has(
+            &html,
+            ["software: not a network adapter", "2026-11-20 12:00 UTC"],
+        );
     }
 
     #[test]
@@ -387,15 +380,9 @@ mod tests {
         let results = [sample::loaded(result)];
         assert_eq!(title(&results), "1 case on mlx5_0, 16 nodes");
         let html = subject(&results).into_string();
-        for told in [
-            "15 nodes",
-            "node1 to node16: 16 cores",
-            "1 node",
-            "node5: 16 cores",
-            "firmware 1.2",
-        ] {
-            assert!(html.contains(told), "{told}: {html}");
-        }
+        let alike = ["15 nodes", "node1 to node16: 16 cores"];
+        has(&html, alike);
+        has(&html, ["1 node", "node5: 16 cores", "firmware 1.2"]);
     }
 
     #[test]
@@ -405,10 +392,7 @@ mod tests {
             loaded("soft0", true, "::2"),
             loaded("soft1", true, "::2"),
         ];
-        let counts: Vec<_> = setups(&results)
-            .iter()
-            .map(|setup| setup.results.len())
-            .collect();
-        assert_eq!(counts, [2, 1]);
+        let setups = setups(&results);
+        assert!(setups.iter().map(|setup| setup.results.len()).eq([2, 1]));
     }
 }

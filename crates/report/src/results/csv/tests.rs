@@ -6,7 +6,7 @@ use std::io;
 use serde_json::{Value, to_value};
 
 use super::{cases, qps};
-use crate::results::model::{CaseConfig, CaseResult, Doubt, DoubtKind, ResultFile, Run};
+use crate::results::model::{CaseConfig, CaseResult, DoubtKind, ResultFile, Run};
 use crate::results::sample;
 
 /// A file as it is read: its columns, and its rows by them.
@@ -22,14 +22,11 @@ fn sheet(
     let mut out = Vec::new();
     write(result, &mut out).unwrap();
     let mut reader = ::csv::Reader::from_reader(out.as_slice());
-    let columns = reader
-        .headers()
-        .unwrap()
-        .iter()
-        .map(str::to_owned)
-        .collect();
-    let rows = reader.deserialize().map(Result::unwrap).collect();
-    Sheet { columns, rows }
+    let columns = reader.headers().unwrap().iter().map(str::to_owned);
+    Sheet {
+        columns: columns.collect(),
+        rows: reader.deserialize().map(Result::unwrap).collect(),
+    }
 }
 
 fn cases_of(result: &ResultFile) -> Sheet {
@@ -47,8 +44,7 @@ fn everything() -> ResultFile {
     result.cases.push(CaseResult {
         id: "connect-shared-q16-64KiB".to_owned(),
         config,
-        runs: vec![run],
-        ..CaseResult::default()
+        ..sample::case(vec![run])
     });
     result.cases.extend(sample::open_loop().cases);
     result
@@ -79,8 +75,8 @@ fn assert_taken(row: &HashMap<String, String>) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// The flow of a row: its case, its place within it, and what the JSON says of it.
-const FLOWS: [(usize, usize); 8] = [
+/// The case of each row's flow, and its place within it.
+const FLOWS: &[(usize, usize)] = &[
     (0, 0),
     (1, 0),
     (1, 1),
@@ -91,19 +87,19 @@ const FLOWS: [(usize, usize); 8] = [
     (6, 0),
 ];
 
+/// The cells of these columns.
+fn key(row: &HashMap<String, String>, columns: &str) -> String {
+    let cells: Vec<&str> = columns.split(' ').map(|name| &*row[name]).collect();
+    cells.join(" ")
+}
+
 #[test]
 fn cells_are_the_jsons_values() {
     let result = everything();
     let json = to_value(&result).unwrap();
     let rows = cases_of(&result).rows;
-    let places: Vec<_> = rows
-        .iter()
-        .map(|row| {
-            ["op", "run", "flow", "from", "to"]
-                .map(|name| &*row[name])
-                .join(" ")
-        })
-        .collect();
+    let places = rows.iter().map(|row| key(row, "op run flow from to"));
+    let places: Vec<_> = places.collect();
     let expected = [
         "send 1 forward client server",
         "write 1 forward client server",
@@ -113,7 +109,7 @@ fn cells_are_the_jsons_values() {
     assert_eq!(places[..4], expected);
     assert_eq!(places[4..], ["write 1 forward client server"; 4]);
     assert_eq!(rows[1]["failure_message"], "stopped by Ctrl-C, \"early\"");
-    for (mut row, (case, index)) in rows.into_iter().zip(FLOWS) {
+    for (mut row, &(case, index)) in rows.into_iter().zip(FLOWS) {
         let (row, case) = (&mut row, &json["cases"][case]);
         take_same(row, "id", &case["id"]);
         for (name, value) in case["config"].as_object().unwrap() {
@@ -161,11 +157,7 @@ fn cells_are_the_jsons_values() {
 fn a_row_has_the_settings_of_its_flow() {
     let result = sample::mixed();
     let [cases, qps] = [cases_of(&result), qps_of(&result)].map(|sheet| sheet.rows);
-    let key = |row: &HashMap<String, String>| {
-        ["flow", "from", "op", "qps", "size_bytes"]
-            .map(|name| &*row[name])
-            .join(" ")
-    };
+    let key = |row| key(row, "flow from op qps size_bytes");
     let keys: Vec<_> = cases.iter().map(key).collect();
     let expected = [
         "small client write 3 64",
@@ -173,10 +165,8 @@ fn a_row_has_the_settings_of_its_flow() {
         "back server send 1 4096",
     ];
     assert_eq!(keys, expected);
-    let counts = keys
-        .iter()
-        .map(|flow| qps.iter().filter(|row| key(row) == *flow).count());
-    assert_eq!(counts.collect::<Vec<_>>(), [3, 2, 1]);
+    let count = |flow: &String| qps.iter().filter(|row| key(row) == *flow).count();
+    assert!(keys.iter().map(count).eq([3, 2, 1]));
     assert_eq!(cases[1]["signal_every"], "1", "as fitted to its size");
 }
 
@@ -205,19 +195,11 @@ fn take_set_up(row: &mut HashMap<String, String>, connect: &Value) {
 }
 
 #[test]
-fn set_up_has_columns_where_a_run_measured_it() {
-    let has_set_up = |sheet: Sheet| sheet.columns.iter().any(|it| it.starts_with("connect_"));
-    assert!(has_set_up(cases_of(&everything())));
-    assert!(!has_set_up(cases_of(&sample::result())));
-    assert!(!has_set_up(qps_of(&everything())));
-}
-
-#[test]
 fn a_queue_pair_has_its_row() {
     let result = everything();
     let json = to_value(&result).unwrap();
     let mut rows = qps_of(&result).rows.into_iter();
-    for (case, index) in FLOWS {
+    for &(case, index) in FLOWS {
         let case = &json["cases"][case];
         let run = &case["runs"][0];
         let flow = &run["flows"][index];
@@ -229,9 +211,8 @@ fn a_queue_pair_has_its_row() {
             }
             take_same(&mut row, "run", &run["run"]);
             take_same(&mut row, "flow", &flow["name"]);
-            for name in ["from", "to"] {
-                take_same(&mut row, name, &flow[name]);
-            }
+            take_same(&mut row, "from", &flow["from"]);
+            take_same(&mut row, "to", &flow["to"]);
             for (name, value) in qp.as_object().unwrap() {
                 take_same(&mut row, name, value);
             }
@@ -290,12 +271,8 @@ fn columns_stand_in_the_order_of_the_json() {
 #[test]
 fn doubts_are_named_in_the_row_of_their_flow() {
     let mut result = sample::result();
-    result.cases[1].runs[0].flows[1].window.doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift]
-        .map(|kind| Doubt {
-            kind,
-            message: String::new(),
-        })
-        .to_vec();
+    let doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift].map(sample::doubt);
+    result.cases[1].runs[0].flows[1].window.doubts = doubts.to_vec();
     let rows = cases_of(&result).rows;
     assert_eq!(rows[1]["window_doubts"], "");
     assert_eq!(rows[2]["window_doubts"], "edge_missed; drift");

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::{config, result};
+use super::{config, fairness, result, run, window};
 use crate::results::model::*;
 use crate::results::rates::gbit_per_s;
 
@@ -15,21 +15,20 @@ const MAXIMUM: f64 = 1_200_000.0;
 /// One case at 50 % (kept), 80 % (the schedule was not kept) and 95 % (overloaded), after the closed loop, which has the
 /// searches.
 pub(crate) fn open_loop() -> ResultFile {
-    let kept = Load {
-        gaps: Some(Gaps {
+    let gaps = |samples, p_value| {
+        Some(Gaps {
             messages_of_gap: 64,
-            samples: 18_750,
-            p_value: 0.4375,
-        }),
+            samples,
+            p_value,
+        })
+    };
+    let kept = Load {
+        gaps: gaps(18_750, 0.4375),
         ..load(0.5, 1_200_000, 1_200_000)
     };
     let late = Load {
         verdict: LoadVerdict::NotKept,
-        gaps: Some(Gaps {
-            messages_of_gap: 64,
-            samples: 30_000,
-            p_value: 0.0005,
-        }),
+        gaps: gaps(30_000, 0.0005),
         ..load(0.8, 1_920_000, 1_918_000)
     };
     let overloaded = Load {
@@ -39,53 +38,40 @@ pub(crate) fn open_loop() -> ResultFile {
         queue_full_seconds: 1.5,
         ..load(0.95, 2_280_000, 2_200_000)
     };
-    let closed = CaseResult {
-        searches: vec![search(3)],
-        ..case("", &[], flow(2_400_000, [0, 9, 0], None))
-    };
-    let mut cases = vec![
-        closed,
-        case(
-            "-R50%",
-            &[("rate", "50%")],
-            flow(1_200_000, [6, 5, 1], Some(kept)),
-        ),
-        case(
-            "-R80%",
-            &[("rate", "80%")],
-            flow(1_918_000, [9, 6, 14], Some(late)),
-        ),
-        case(
-            "-R95%",
-            &[("rate", "95%")],
-            flow(2_200_000, [90, 9, 1], Some(overloaded)),
-        ),
-    ];
-    cases[2].runs[0].flows[0].window.doubts = vec![Doubt {
+    let mut late = flow(1_918_000, [9, 6, 14], Some(late));
+    late.window.doubts = vec![Doubt {
         kind: DoubtKind::ScheduleNotKept,
         message: "99 % of messages were posted up to 13.9 µs late, more than a tenth of the median latency (9.0 µs): \
                   use more --workers on cores of their own (--cores), or a lower rate"
             .to_owned(),
     }];
+    let closed = CaseResult {
+        searches: vec![search(3)],
+        ..case("closed", flow(2_400_000, [0, 9, 0], None))
+    };
+    let cases = vec![
+        closed,
+        case("50%", flow(1_200_000, [6, 5, 1], Some(kept))),
+        case("80%", late),
+        case("95%", flow(2_200_000, [90, 9, 1], Some(overloaded))),
+    ];
     ResultFile { cases, ..result() }
 }
 
-fn case(id: &str, rate: &[(&str, &str)], flow: FlowResult) -> CaseResult {
-    let mut flags = vec![("op", "write"), ("size", "64"), ("signal-every", "1")];
-    flags.extend(rate);
+fn case(rate: &str, flow: FlowResult) -> CaseResult {
     let messages = flow.totals.messages;
+    let suffix = match rate {
+        "closed" => String::new(),
+        rate => format!("-R{rate}"),
+    };
     CaseResult {
-        id: format!("write-shared-q2-64B-Q1{id}"),
-        runs: vec![Run {
-            run: 1,
+        id: format!("write-shared-q2-64B-Q1{suffix}"),
+        config: config(&format!("op=write size=64 signal-every=1 rate={rate}")),
+        ..super::case(vec![Run {
             started_at: "2026-11-20T12:00:01Z".to_owned(),
-            complete: true,
-            flows: vec![flow],
             nodes: vec![super::worked(CLIENT, messages), NodeResult::named(SERVER)],
-            ..Run::default()
-        }],
-        config: config(&flags),
-        ..CaseResult::default()
+            ..run(vec![flow])
+        }])
     }
 }
 
@@ -125,31 +111,24 @@ fn flow(messages: u64, factors: [u64; 3], load: Option<Load>) -> FlowResult {
     };
     let of_sent = |samples, factor| load.as_ref().and_then(|_| times(samples, factor));
     let qp = |index: u32| QpResult {
-        index,
         qpn: 0x200 + index,
         messages: messages / 2,
-        bytes: messages / 2 * SIZE_BYTES,
         gbit_per_s: gbit_per_s(messages / 2 * SIZE_BYTES, SECONDS),
         latency_ns: times(offered / 2, latency),
         service_ns: of_sent(sent / 2, service),
         lateness_ns: of_sent(sent / 2, lateness),
-        ..QpResult::default()
+        ..super::qp(index, messages / 2 * SIZE_BYTES)
     };
     FlowResult {
         window: Window {
-            seconds: SECONDS,
             warmup_seconds: 0.3,
-            ..Window::default()
+            ..window(SECONDS)
         },
         totals: Totals::in_window(messages, messages * SIZE_BYTES, 0, SECONDS),
         latency_ns: times(offered, latency),
         service_ns: of_sent(sent, service),
         lateness_ns: of_sent(sent, lateness),
-        fairness: Some(Fairness {
-            jain: 1.0,
-            min_share: 1.0,
-            max_share: 1.0,
-        }),
+        fairness: fairness(1.0, 1.0, 1.0),
         qps: vec![qp(0), qp(1)],
         load,
         ..FlowResult::of(&FlowConfig {
@@ -168,11 +147,7 @@ pub(crate) fn search(trials: usize) -> LoadSearch {
         achieved_per_second: MAXIMUM * share,
         seconds: 1.0,
         outcome,
-        excess: Some(if outcome == TrialOutcome::Kept {
-            0.4
-        } else {
-            3.5
-        }),
+        excess: Some([3.5, 0.4][usize::from(outcome == TrialOutcome::Kept)]),
         p50_ns: Some(6_000),
         p99_ns: Some(p99_ns),
         lateness_p99_ns: Some(210),

@@ -1,17 +1,14 @@
 //! Maps of QPs over time, of runs whose stalls are made up.
 
 use super::*;
+use crate::results::sample::starts;
 
 /// A case of one run, whose QPs have 100 messages in each of 50 intervals of 40 ms but for what `change` does.
 fn with(config: CaseConfig, change: impl FnOnce(&mut [Vec<u64>])) -> CaseResult {
     let mut messages = vec![vec![100; 50]; config.qps as usize];
     change(&mut messages);
     let mut case = case(config, &[plain(1.0)]);
-    case.runs[0].flows[0].qp_timeline = Some(QpTimeline {
-        interval_seconds: 0.04,
-        at_seconds: (1..=50).map(|end| f64::from(end) * 0.04).collect(),
-        messages,
-    });
+    case.runs[0].flows[0].qp_timeline = sample::qp_timeline(0.04, messages);
     case
 }
 
@@ -23,7 +20,7 @@ fn of_qps(qps: u32) -> CaseConfig {
 }
 
 fn figures_of(cases: Vec<CaseResult>) -> Vec<Figure> {
-    let figures = qp_time::figures(&[file(0, "host", "a", cases)]);
+    let figures = qp_time::figures(&one_file(cases));
     for svg in figures.iter().flat_map(|it| [&it.svg, &it.narrow_svg]) {
         assert_eq!(faults(svg), Vec::<String>::new());
     }
@@ -39,30 +36,21 @@ fn a_qp_that_stands_still_has_its_place_in_the_map_and_the_first_row_of_the_tabl
         panic!("{figures:?}");
     };
     let words = "QP 2 had no message for 120\u{a0}ms from 1.20 s on, and 95 % of its share in all";
-    assert!(figure.description.contains(words), "{}", figure.description);
+    has(&figure.description, [words]);
     let rows = &figure.tables[0].rows;
     assert_eq!(rows.len(), 4, "the even case has none");
     assert_eq!(rows[0][2], Cell::Number(2.0, 0));
-    let Cell::Number(stall_ms, 1) = rows[0][4] else {
-        panic!("{rows:?}");
-    };
-    assert!((stall_ms - 120.0).abs() < 1e-6);
+    assert_eq!(texts(figure, 0, 4)[0], "120.0");
     // Besides its sample in the legend, "no message" has one tile: three of fifty intervals of the third of four rows.
-    let tiles = |svg: &str| -> Vec<String> {
-        let of_ink = |line: &&str| line.contains("crispEdges") && line.contains("#222222");
-        let tiles = svg.lines().filter(of_ink);
-        tiles.map(str::to_owned).collect()
+    let is_ink = |line: &&str| line.contains("crispEdges") && line.contains("#222222");
+    let tiles: Vec<&str> = figure.svg.lines().filter(is_ink).collect();
+    let [tile] = tiles[..] else {
+        panic!("{tiles:?}");
     };
-    let tiles = tiles(&figure.svg);
-    assert_eq!(tiles.len(), 1, "{tiles:?}");
-    assert_eq!(tiles[0].matches('M').count(), 1, "{tiles:?}");
-    let numbers = tiles[0].split("d=\"M").nth(1).unwrap();
-    let numbers: Vec<f64> = numbers
-        .split(['h', 'v', ' '])
-        .take(4)
-        .map(|number| number.parse().unwrap())
-        .collect();
-    assert!((numbers[3] - 16.0).abs() < 0.01, "a row: {numbers:?}");
+    assert_eq!(tile.matches('M').count(), 1, "{tile}");
+    let mut numbers = tile.split("d=\"M").nth(1).unwrap().split(['h', 'v', ' ']);
+    let height: f64 = numbers.nth(3).unwrap().parse().unwrap();
+    assert!((height - 16.0).abs() < 0.01, "a row: {tile}");
     assert_eq!(figure.svg.matches("<title>QP ").count(), 4);
 }
 
@@ -71,23 +59,12 @@ fn even_runs_and_those_without_counts_have_no_map() {
     assert!(figures_of(vec![with(of_qps(4), |_| ())]).is_empty());
     let mut without = with(of_qps(4), |_| ());
     without.runs[0].flows[0].qp_timeline = None;
-    let one = file(0, "host", "a", vec![without.clone()]);
-    assert_eq!(
-        qp_time::left_out(&[one]),
-        None,
-        "it says nothing of four QPs"
-    );
-    let qp = |index| QpResult {
-        index,
-        ..QpResult::default()
-    };
-    without.runs[0].flows[0].qps = (0..1025).map(qp).collect();
-    let many = file(0, "host", "a", vec![without]);
-    let told = qp_time::left_out(&[many]).unwrap();
-    assert!(
-        told.starts_with("1 flow has no counts of each QP over time"),
-        "{told}"
-    );
+    // It says nothing of four QPs.
+    let one = one_file(vec![without.clone()]);
+    assert_eq!(qp_time::left_out(&one), None);
+    without.runs[0].flows[0].qps = (0..1025).map(|index| sample::qp(index, 0)).collect();
+    let told = qp_time::left_out(&one_file(vec![without])).unwrap();
+    starts(told, "1 flow has no counts of each QP over time");
 }
 
 #[test]
@@ -100,12 +77,12 @@ fn of_many_qps_those_are_drawn_that_deviate_most() {
     });
     let figure = &figures_of(vec![uneven])[0];
     assert_eq!(figure.svg.matches("<title>QP ").count(), 64);
-    assert!(figure.svg.contains("<title>QP 20 had no message"));
-    assert!(
-        !figure.svg.contains("<title>QP 99 "),
-        "it is nearest to its share"
+    has(
+        &figure.svg,
+        ["<title>QP 20 had no message", "Maps have 64 QPs at most"],
     );
-    assert!(figure.svg.contains("Maps have 64 QPs at most"));
+    // It is nearest to its share.
+    assert!(!figure.svg.contains("<title>QP 99 "));
 }
 
 #[test]
@@ -118,10 +95,9 @@ fn the_least_even_runs_are_drawn_and_the_others_are_in_the_table() {
     });
     let figure = &figures_of(cases.collect())[0];
     assert_eq!(figure.svg.matches(">time in the window<").count(), 4);
-    assert!(
-        figure
-            .svg
-            .contains("The figure has 4 of 6 uneven runs, the table 6.")
+    has(
+        &figure.svg,
+        ["The figure has 4 of 6 uneven runs, the table 6."],
     );
     let Cell::Text(first) = &figure.tables[0].rows[0][0] else {
         panic!("{figure:?}");

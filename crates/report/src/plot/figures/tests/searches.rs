@@ -1,6 +1,6 @@
 //! Figures of searches for a load.
 
-use super::loads::{closed, drawn, kept, texts};
+use super::loads::{SVG, closed, drawn, kept, parsed};
 use super::*;
 use crate::plot::figures::load_words::{LoadUnit, outcome_words};
 
@@ -46,14 +46,10 @@ fn a_search_has_its_band_its_limit_and_its_trials() {
     case.searches = vec![search()];
     let figure = &drawn(vec![case.clone()])[0];
     // Trials side by side are one point, without that which only steered; the failed one is none, and what did not keep its schedule stands alone.
-    assert_eq!(
-        texts(figure, 0, 4),
-        ["500000", "615000", "900000", "1000000"]
-    );
-    assert_eq!(
-        texts(figure, 0, 10),
-        ["kept", "kept", "schedule not kept", "–"]
-    );
+    let loads = ["500000", "615000", "900000", "1000000"];
+    assert_eq!(texts(figure, 0, 4), loads);
+    let schedules = ["kept", "kept", "schedule not kept", "–"];
+    assert_eq!(texts(figure, 0, 10), schedules);
     assert_eq!(texts(figure, 1, 2), ["600000"]);
     assert_eq!(texts(figure, 0, 7)[..3], ["12.00", "20.00", "90.00"]);
     assert_eq!(texts(figure, 2, 9).len(), 6);
@@ -77,19 +73,14 @@ fn a_band_is_where_the_highest_load_must_be() {
     ] {
         let mut case = closed();
         case.searches = vec![LoadSearch { end, ..search() }];
-        let svg = drawn(vec![case]).remove(0).svg;
-        let document = roxmltree::Document::parse(&svg).unwrap();
-        let is_band = |node: &roxmltree::Node<'_, '_>| {
-            node.tag_name().name() == "rect"
-                && node
-                    .children()
-                    .any(|child| child.tag_name().name() == "title")
-        };
-        let widths: Vec<f64> = document
+        let figures = drawn(vec![case]);
+        let document = parsed(&figures[0]);
+        let rects = document
             .descendants()
-            .filter(is_band)
-            .map(|node| node.attribute("width").unwrap().parse().unwrap())
-            .collect();
+            .filter(|it| it.has_tag_name((SVG, "rect")));
+        let bands_of = rects.filter(|it| it.children().any(|it| it.has_tag_name((SVG, "title"))));
+        let widths = bands_of.map(|it| it.attribute("width").unwrap().parse().unwrap());
+        let widths: Vec<f64> = widths.collect();
         assert_eq!(widths.len(), bands, "{end}");
         assert!(
             widths.iter().all(|width| (least..=most).contains(width)),
@@ -111,6 +102,7 @@ fn what_a_search_came_to_is_said_in_words() {
         outcome_words(&search, unit).replace('\u{a0}', " ")
     };
     let (low, high) = (Some(0.5e6), Some(0.75e6));
+    let beyond = "0.500 Mmsg/s or more; beyond, the schedule was not kept";
     for (told, wanted) in [
         (of(SearchEnd::Found, low, high), "0.500 to 0.750 Mmsg/s"),
         (of(SearchEnd::NoneKeeps, None, low), "no load keeps it"),
@@ -118,10 +110,7 @@ fn what_a_search_came_to_is_said_in_words() {
             of(SearchEnd::AllKeep, high, None),
             "all loads keep it, up to 0.750 Mmsg/s",
         ),
-        (
-            of(SearchEnd::ScheduleNotKept, low, high),
-            "0.500 Mmsg/s or more; beyond, the schedule was not kept",
-        ),
+        (of(SearchEnd::ScheduleNotKept, low, high), beyond),
         (
             of(SearchEnd::Stopped, low, None),
             "0.500 Mmsg/s or more; the search was stopped",
