@@ -17,6 +17,7 @@ use verbs::Route;
 use crate::protocol::error::LinkError;
 use crate::protocol::frame::{self};
 use crate::protocol::message::Message;
+use crate::protocol::patience::Patience;
 use crate::protocol::transmit::{WRITE_TIMEOUT, WriteError, write_frame};
 pub use shared::{HEARTBEAT_EVERY, SILENCE_LIMIT};
 use shared::{READ_TIMEOUT, STALL_LIMIT, Shared, TCP_USER_TIMEOUT, Unread, io_error};
@@ -202,15 +203,12 @@ impl Link {
         stop: &AtomicBool,
         mut look: impl FnMut() -> Result<(), E>,
     ) -> Result<(Message, Instant), E> {
-        let moved = || self.peer_progress();
-        let (mut progress, mut since) = (moved(), Instant::now());
+        let mut patience = Patience::new(self.peer_progress(), Instant::now());
         loop {
             look()?;
             match self.recv_stamped(tick, stop) {
                 Err(LinkError::Overdue { peer, .. }) => {
-                    if moved() != progress {
-                        (progress, since) = (moved(), Instant::now());
-                    } else if since.elapsed() >= limit {
+                    if patience.is_over(self.peer_progress(), Instant::now(), limit) {
                         let seconds = limit.as_secs_f64();
                         return Err(LinkError::Overdue { peer, seconds }.into());
                     }

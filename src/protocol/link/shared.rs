@@ -122,3 +122,24 @@ pub(super) fn io_error(operation: &'static str, peer: SocketAddr, error: io::Err
         source: Arc::new(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::silence::Silence;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_dead_are_known_within_two_seconds_and_the_late_are_alive() {
+        for read in [READ_TIMEOUT, READ_TIMEOUT * 3 / 2, READ_TIMEOUT * 2] {
+            let mut silence = Silence::new(READ_TIMEOUT);
+            let reads = (1..).find(|_| silence.nothing_for(read) >= SILENCE_LIMIT);
+            let known = read * reads.unwrap();
+            assert!(
+                (SECOND + HEARTBEAT_EVERY..2 * SECOND).contains(&known),
+                "{known:?}"
+            );
+        }
+    }
+}
