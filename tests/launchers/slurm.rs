@@ -1,17 +1,15 @@
 //! Under real Slurm.
 
 use std::process::Command;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use super::cluster::{Cluster, name};
-use super::job::{Job, LONG, PROGRAM, SHORT, alone};
+use super::job::{Job, LONG, PROGRAM, SHORT};
 
 /// One cluster for all of them: starting it takes as long as they do.
 #[test]
 fn slurm() {
-    let _machine = alone();
     let cluster = Cluster::start();
     all_pairs(&cluster);
     cancelled(&cluster);
@@ -52,10 +50,9 @@ fn all_pairs(cluster: &Cluster) {
 fn cancelled(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|_| {
-        let scancel = cluster.command("scancel").args(cluster.jobs()).status();
-        assert!(scancel.unwrap().success());
-    });
+    let scancel = cluster.command("scancel").args(cluster.jobs()).status();
+    assert!(scancel.unwrap().success());
+    let ended = job.ended();
     assert_ne!(ended.code, Some(0));
     ended.kept_what_was_measured(None);
     assert!(
@@ -69,7 +66,8 @@ fn cancelled(cluster: &Cluster) {
 fn interrupted(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4", "-X"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|job| job.signal(Signal::SIGINT));
+    job.signal(Signal::SIGINT);
+    let ended = job.ended();
     assert_ne!(ended.code, Some(0));
     ended.kept_what_was_measured(None);
 }
@@ -78,22 +76,25 @@ fn interrupted(cluster: &Cluster) {
 fn interrupted_twice(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|job| {
-        job.signal(Signal::SIGINT);
-        std::thread::sleep(Duration::from_millis(200));
-        job.signal(Signal::SIGINT);
+    job.signal(Signal::SIGINT);
+    // It takes the second for the first where that is long ago, and asks again.
+    let mut answered = 0;
+    let ended = job.ended_by(|job| {
+        let asked = job.stderr().matches("one more within").count();
+        if asked > answered {
+            answered = asked;
+            job.signal(Signal::SIGINT);
+        }
     });
     assert_ne!(ended.code, Some(0));
-    match ended.has_result() {
-        true => ended.kept_what_was_measured(None),
-        false => ended.kept_its_journal(),
-    }
+    ended.kept_result_or_journal(None);
 }
 
 fn a_rank_is_killed(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|job| job.kill_rank(2));
+    job.kill_rank(2);
+    let ended = job.ended();
     assert_ne!(ended.code, Some(0));
     ended.kept_what_was_measured(Some(&name(3)));
     let told = format!("rank 2 ({}) did not come back", name(3));
@@ -104,7 +105,8 @@ fn a_rank_is_killed(cluster: &Cluster) {
 fn rank_0_is_killed(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|job| job.kill_rank(0));
+    job.kill_rank(0);
+    let ended = job.ended();
     assert_ne!(ended.code, Some(0));
     ended.kept_its_journal();
 }
@@ -115,7 +117,7 @@ fn other_options(cluster: &Cluster) {
         cluster.srun(&["-N4"]),
         &["sh", "-c", script, PROGRAM, "OUT"],
     )
-    .ends_soon(|_| ());
+    .ended();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     let told = format!(
         "rank 3 ({}) was started with other options than rank 0 ({}): --qps=2, where rank 0 has --qps=1",
@@ -151,7 +153,7 @@ fn bad_input(cluster: &Cluster) {
         ("--nodes a,b", "srun started 4 ranks"),
         ("--ranks 3", "--ranks is 3, but srun started 4"),
     ] {
-        let ended = Job::mesh(cluster.srun(&["-N4"]), options).ends_soon(|_| ());
+        let ended = Job::mesh(cluster.srun(&["-N4"]), options).ended();
         assert_eq!(ended.code, Some(2), "{options:?}: {}", ended.stderr);
         assert!(
             ended.stderr.contains(words),
