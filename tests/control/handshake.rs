@@ -129,42 +129,19 @@ fn both_ends_learn_of_each_other_with_and_without_a_token() {
 }
 
 #[test]
-fn a_wrong_token_is_refused_without_taking_the_slot() {
-    let wrong = token("Secret");
-    let (accepted, connected, asked) = serve_one(
-        &terms(token("secret")),
-        &Arc::default(),
-        client(wrong.as_ref()),
-    );
-    assert!(matches!(
-        accepted.unwrap_err(),
-        AcceptError::Unproven { .. }
-    ));
-    let error = connected.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .ends_with("refused: the token was not proved"),
-        "{error}"
-    );
-    assert!(error.bad_input() && error.hint().unwrap().contains("--token"));
-    assert_eq!(asked, 0);
-}
-
-#[test]
-fn a_missing_token_is_refused_without_taking_the_slot() {
-    let (accepted, connected, asked) =
-        serve_one(&terms(token("secret")), &Arc::default(), client(None));
-    assert!(matches!(
-        accepted.unwrap_err(),
-        AcceptError::Unproven { .. }
-    ));
-    let error = connected.unwrap_err();
-    assert!(
-        matches!(error, ConnectError::TokenRequired { .. }) && error.bad_input(),
-        "{error}"
-    );
-    assert_eq!(asked, 0);
+fn a_wrong_and_a_missing_token_are_refused_without_taking_the_slot() {
+    for wrong in [token("Secret"), None] {
+        let terms = terms(token("secret"));
+        let (accepted, connected, asked) =
+            serve_one(&terms, &Arc::default(), client(wrong.as_ref()));
+        let accepted = accepted.unwrap_err();
+        assert!(matches!(accepted, AcceptError::Unproven { .. }));
+        let error = connected.unwrap_err();
+        let is_missing = matches!(error, ConnectError::TokenRequired { .. });
+        assert_eq!(is_missing, wrong.is_none(), "{error}");
+        assert!(error.bad_input() && error.hint().unwrap().contains("--token"));
+        assert_eq!(asked, 0);
+    }
 }
 
 #[test]

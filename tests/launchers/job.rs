@@ -215,6 +215,15 @@ fn ranks_of(folder: &Path) -> Vec<(u32, Pid)> {
 }
 
 impl Ended {
+    /// It ended with this status, and said all this on stderr.
+    #[track_caller]
+    pub fn refused(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        for words in words {
+            assert!(self.stderr.contains(words), "{words}: {}", self.stderr);
+        }
+    }
+
     fn results(&self, ending: &str) -> Vec<PathBuf> {
         let Ok(files) = std::fs::read_dir(self.folder.path().join("results")) else {
             return Vec::new();

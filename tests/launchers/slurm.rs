@@ -35,16 +35,9 @@ fn all_pairs(cluster: &Cluster) {
         .collect();
     assert_eq!(names, [&name(1), &name(2), &name(3), &name(4)]);
     assert!(ended.stdout.lines().count() > 2, "{}", ended.stdout);
-    assert!(
-        ended.stdout.lines().all(|line| line.starts_with("0:")),
-        "{}",
-        ended.stdout
-    );
-    assert!(
-        ended.stderr.lines().all(|line| line.starts_with("0:")),
-        "{}",
-        ended.stderr
-    );
+    for said in [&ended.stdout, &ended.stderr] {
+        assert!(said.lines().all(|line| line.starts_with("0:")), "{said}");
+    }
 }
 
 fn cancelled(cluster: &Cluster) {
@@ -130,19 +123,8 @@ fn other_options(cluster: &Cluster) {
 
 fn one_rank(cluster: &Cluster) {
     let ended = Job::mesh(cluster.srun(&["-N1"]), SHORT).ended();
-    assert_eq!(ended.code, Some(2));
-    assert!(
-        ended
-            .stderr
-            .contains("srun started 1 rank, and a mesh needs 2 nodes"),
-        "{}",
-        ended.stderr
-    );
-    assert!(
-        ended.stderr.contains("srun -N8 rocebench mesh"),
-        "{}",
-        ended.stderr
-    );
+    let told = "srun started 1 rank, and a mesh needs 2 nodes";
+    ended.refused(2, &[told, "srun -N8 rocebench mesh"]);
 }
 
 /// What all ranks have wrong is told once in full, and in a line by the others.
@@ -154,12 +136,7 @@ fn bad_input(cluster: &Cluster) {
         ("--ranks 3", "--ranks is 3, but srun started 4"),
     ] {
         let ended = Job::mesh(cluster.srun(&["-N4"]), options).ended();
-        assert_eq!(ended.code, Some(2), "{options:?}: {}", ended.stderr);
-        assert!(
-            ended.stderr.contains(words),
-            "{options:?}: {}",
-            ended.stderr
-        );
+        ended.refused(2, &[words]);
         assert_eq!(ended.stdout, "", "{options:?}");
     }
 }
