@@ -65,42 +65,42 @@ fn the_order_is_op_cq_size_qps() {
 
 #[test]
 fn ids_carry_what_varies_or_is_unusual() {
-    assert_eq!(
-        ids("workers = 2\nmtu = 1024\nbidirectional = true"),
-        ["send-shared-q1-64KiB-w2-m1024-b"]
-    );
-    assert_eq!(
-        ids("tx-depth = [128, 64]"),
-        ["send-shared-q1-64KiB-t128", "send-shared-q1-64KiB-t64"]
-    );
-    assert_eq!(
-        ids("rx-depth = 16\nop = ['send', 'read']"),
-        ["send-shared-q1-64KiB-r16", "read-shared-q1-64KiB"]
-    );
-    assert_eq!(ids("signal-every = 1"), ["send-shared-q1-64KiB"]);
-    assert_eq!(
-        ids("size = 64\nsignal-every = 1\ninline = 64"),
-        ["send-shared-q1-64B-Q1-I64B"]
-    );
-    assert_eq!(ids("post-list = 4"), ["send-shared-q1-64KiB-l4"]);
-    assert_eq!(
-        ids("qps = [1, 2]\npoll = ['busy', 'event', 'adaptive']"),
-        [
-            "send-shared-q1-64KiB",
-            "send-shared-q1-64KiB-event",
-            "send-shared-q1-64KiB-adaptive",
-            "send-shared-q2-64KiB",
-            "send-shared-q2-64KiB-event",
-            "send-shared-q2-64KiB-adaptive"
-        ]
-    );
-    assert_eq!(
-        ids("connect = ['tcp', 'cm']\npoll = 'event'"),
-        [
-            "send-shared-q1-64KiB-event",
-            "send-shared-q1-64KiB-event-cm"
-        ]
-    );
+    for (text, expected) in [
+        (
+            "workers = 2\nmtu = 1024\nbidirectional = true",
+            "send-shared-q1-64KiB-w2-m1024-b",
+        ),
+        (
+            "tx-depth = [128, 64]",
+            "send-shared-q1-64KiB-t128 send-shared-q1-64KiB-t64",
+        ),
+        (
+            "rx-depth = 16\nop = ['send', 'read']",
+            "send-shared-q1-64KiB-r16 read-shared-q1-64KiB",
+        ),
+        ("signal-every = 1", "send-shared-q1-64KiB"),
+        (
+            "size = 64\nsignal-every = 1\ninline = 64",
+            "send-shared-q1-64B-Q1-I64B",
+        ),
+        ("post-list = 4", "send-shared-q1-64KiB-l4"),
+        (
+            "qps = [1, 2]\npoll = ['busy', 'event', 'adaptive']",
+            "send-shared-q1-64KiB send-shared-q1-64KiB-event send-shared-q1-64KiB-adaptive \
+             send-shared-q2-64KiB send-shared-q2-64KiB-event send-shared-q2-64KiB-adaptive",
+        ),
+        (
+            "connect = ['tcp', 'cm']\npoll = 'event'",
+            "send-shared-q1-64KiB-event send-shared-q1-64KiB-event-cm",
+        ),
+        // Either way of connecting is a case of set-up by its own name.
+        (
+            "op = 'connect'\nconnect = ['tcp', 'cm']\ntraffic-qps = [0, 1]\nsize = 64",
+            "connect-q1-T0 connect-q1-T0-cm connect-shared-q1-64B-T1 connect-shared-q1-64B-T1-cm",
+        ),
+    ] {
+        assert_eq!(ids(text).join(" "), expected, "{text}");
+    }
 }
 
 #[test]
@@ -317,22 +317,6 @@ fn what_does_not_apply_is_the_default() {
 }
 
 #[test]
-fn either_way_of_connecting_is_a_case_of_set_up_by_its_own_name() {
-    let text = "op = 'connect'\nconnect = ['tcp', 'cm']\ntraffic-qps = [0, 1]\nsize = 64";
-    let cases = sweep(text).unwrap().cases;
-    let ids: Vec<&str> = cases.iter().map(|case| case.id.as_str()).collect();
-    assert_eq!(
-        ids,
-        [
-            "connect-q1-T0",
-            "connect-q1-T0-cm",
-            "connect-shared-q1-64B-T1",
-            "connect-shared-q1-64B-T1-cm",
-        ]
-    );
-}
-
-#[test]
 fn what_set_up_cannot_have_or_does_not_need_is_refused_by_name() {
     for (text, flag) in [
         ("op = ['send', 'connect']\nverify = true", "verify"),
@@ -435,7 +419,7 @@ fn spreading_and_a_working_set_stand_in_the_id() {
         ),
         (
             "memory=2G workers=2 op=write-imm recv-queue=shared",
-            "write-imm-shared-q1-64KiB-w2-shared-W2GiB",
+            "write-imm-shared-q1-64KiB-w2-Sshared-W2GiB",
         ),
     ] {
         assert_eq!(one(flags).as_deref(), Ok(id));

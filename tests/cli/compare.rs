@@ -494,7 +494,7 @@ fn every_document_is_written_where_it_was_asked_for() {
 
 #[test]
 fn the_same_files_give_the_same_words_every_time() {
-    let once = compare(&[&data("base.json"), &data("slower.json"), "--json", "-"]);
-    let again = compare(&[&data("base.json"), &data("slower.json"), "--json", "-"]);
+    let sides = [data("base.json"), data("slower.json")];
+    let [once, again] = [(); 2].map(|()| compare(&[&sides[0], &sides[1], "--json", "-"]));
     assert_eq!(text(&once.stdout), text(&again.stdout));
 }
