@@ -8,14 +8,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::input::text;
+use crate::plot::small;
 use report::results::json;
-use testing::synthetic_results::Synthetic;
 
 /// A folder with a result, `r.json`.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let result = Synthetic::default().result();
-    json::write(&result, &folder.path().join("r.json")).unwrap();
+    json::write(&small().result(), &folder.path().join("r.json")).unwrap();
     folder
 }
 
