@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn grace_ends_and_not_before_its_time() {
         let is_over = |grace: &Grace| grace.over().load(Ordering::Relaxed);
-        let (short, long) = (Grace::of(Duration::ZERO), Grace::of(Duration::MAX));
+        let (long, short) = (Grace::of(Duration::MAX), Grace::of(Duration::ZERO));
         wait_until("the end", Duration::from_secs(1), || is_over(&short));
         assert!(!is_over(&long));
     }

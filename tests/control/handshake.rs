@@ -17,6 +17,9 @@ use serde_json::json;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Nothing here takes this long: longer is a hang.
+const WATCHDOG: Duration = Duration::from_secs(20);
 const HOST: &str = "127.0.0.1";
 
 type Outcome = Result<Accepted<Arc<()>>, AcceptError>;
@@ -34,7 +37,7 @@ fn listen() -> (TcpListener, u16) {
 
 fn terms(token: Option<Token>) -> ServerTerms {
     ServerTerms {
-        limit: 2 * SECOND,
+        limit: WATCHDOG,
         ..ServerTerms::new(token, json!({"cpu": "server's"}))
     }
 }
@@ -121,7 +124,10 @@ fn both_ends_learn_of_each_other_with_and_without_a_token() {
         assert_eq!(accepted.peer.version, server.version);
         assert_eq!(accepted.peer.address, link.local().unwrap());
         link.send(&Message::Ready).unwrap();
-        assert_eq!(accepted.link.recv(SECOND, &GO_ON).unwrap(), Message::Ready);
+        assert_eq!(
+            accepted.link.recv(WATCHDOG, &GO_ON).unwrap(),
+            Message::Ready
+        );
         assert_eq!(Arc::strong_count(&slot), 2);
         drop(accepted);
         assert_eq!(Arc::strong_count(&slot), 1);

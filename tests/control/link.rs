@@ -102,8 +102,8 @@ fn messages_pass_both_ways_and_heartbeats_are_swallowed() {
     let large = large(1 << 20);
     near.send(&large).unwrap();
     far.send(&Message::Ready).unwrap();
-    assert_eq!(far.recv(SECOND, &GO_ON).unwrap(), large);
-    assert_eq!(near.recv(SECOND, &GO_ON).unwrap(), Message::Ready);
+    assert_eq!(far.recv(WATCHDOG, &GO_ON).unwrap(), large);
+    assert_eq!(near.recv(WATCHDOG, &GO_ON).unwrap(), Message::Ready);
     hear_beats(&near, &far, 2);
     assert_eq!(near.try_recv().unwrap(), None);
 }
@@ -130,7 +130,7 @@ fn a_closed_peer_is_noticed_and_its_last_message_kept() {
     let (near, far) = links();
     far.send(&Message::RunDone).unwrap();
     drop(far);
-    assert_eq!(near.recv(SECOND, &GO_ON).unwrap(), Message::RunDone);
+    assert_eq!(near.recv(WATCHDOG, &GO_ON).unwrap(), Message::RunDone);
     assert_closed(&near);
     assert!(matches!(
         near.send(&Message::Ready),
@@ -279,7 +279,7 @@ fn an_abort_reaches_a_peer_that_is_not_waiting_and_that_sends_itself() {
         Err(LinkError::Aborted { .. })
     ));
     assert!(matches!(
-        near.recv(SECOND, &GO_ON),
+        near.recv(WATCHDOG, &GO_ON),
         Err(LinkError::Aborted { .. })
     ));
 }
@@ -314,7 +314,7 @@ fn a_message_too_large_is_refused_and_the_link_works_on() {
         "{error}"
     );
     near.send(&Message::Goodbye).unwrap();
-    assert_eq!(far.recv(SECOND, &GO_ON).unwrap(), Message::Goodbye);
+    assert_eq!(far.recv(WATCHDOG, &GO_ON).unwrap(), Message::Goodbye);
 }
 
 #[test]
