@@ -10,7 +10,7 @@ use std::time::Duration;
 use rocebench::protocol::error::{FrameError, LinkError};
 use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
 use rocebench::protocol::link::{HEARTBEAT_EVERY, Link, SILENCE_LIMIT};
-use rocebench::protocol::message::Message;
+use rocebench::protocol::message::{Message, Progress};
 use serde_json::json;
 use testing::wait::{wait_for, wait_until};
 
@@ -247,6 +247,21 @@ fn a_flood_is_refused() {
         ),
         "{error}"
     );
+}
+
+#[test]
+fn progress_that_nobody_reads_is_no_flood_and_keeps_nothing_out() {
+    let (near, far) = links();
+    for _ in 0..100 {
+        far.send(&Message::Progress(Progress::default())).unwrap();
+    }
+    far.send(&Message::Ready).unwrap();
+    hear_beats(&near, &far, 1);
+    let mut read = 0;
+    while near.recv(WATCHDOG, &GO_ON).unwrap() != Message::Ready {
+        read += 1;
+    }
+    assert!((1..100).contains(&read), "{read}");
 }
 
 #[test]
