@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -24,6 +25,13 @@ pub const SHORT: &str = "--iters 200 --warmup 0s --size 4K --tx-depth 4 --poll e
 /// Runs that go on until they are ended.
 pub const LONG: &str =
     "--pattern ring --iters 2000 --runs 1000 --warmup 0s --size 4K --tx-depth 4 --poll event";
+
+static JOBS: Mutex<()> = Mutex::new(());
+
+/// One test's jobs at a time: ranks that starve each other for seconds take each other for dead, as they should.
+pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+    JOBS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Waits until `what` gives something.
 #[track_caller]

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::job::{Job, command};
+use super::job::{Job, command, one_at_a_time};
 
 /// The objects of the manifest, each as text.
 fn objects() -> Vec<String> {
@@ -113,6 +113,7 @@ fn free_port() -> String {
 
 #[test]
 fn the_job_of_the_manifest_runs() {
+    let _jobs = one_at_a_time();
     let job = typed(&objects()[1]);
     let pod = &job["spec"]["template"]["spec"];
     let words: Vec<&str> = pod["containers"][0]["command"]
@@ -173,6 +174,7 @@ fn the_job_of_the_manifest_runs() {
 /// Who is there is told while others are waited for, and whoever is there ends when it is told to.
 #[test]
 fn pods_that_wait_for_others_say_so_and_end() {
+    let _jobs = one_at_a_time();
     let port = free_port();
     let options = ["--ranks", "3", "--rank-0", "127.0.0.1", "--port", &port];
     let mut pods = [0, 1].map(|index: u32| {

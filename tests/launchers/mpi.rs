@@ -5,7 +5,7 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use super::job::{Ended, Job, LONG, PROGRAM, SHORT, command};
+use super::job::{Ended, Job, LONG, PROGRAM, SHORT, command, one_at_a_time};
 
 /// mpirun of Debian's Open MPI 4, whose lines begin with the number of the rank.
 fn open_mpi_4(ranks: &str) -> Command {
@@ -108,6 +108,7 @@ fn ends_when_a_rank_is_killed(launcher: Command) -> Ended {
 
 #[test]
 fn open_mpi_4_runs_and_ends() {
+    let _jobs = one_at_a_time();
     let ended = Job::mesh(open_mpi_4("4"), SHORT).ended();
     ended.is_a_matrix_of_four();
     only_rank_0_speaks(&ended, &["[1,0]<stdout>"]);
@@ -119,6 +120,7 @@ fn open_mpi_4_runs_and_ends() {
 
 #[test]
 fn open_mpi_5_runs_and_ends() {
+    let _jobs = one_at_a_time();
     let ended = Job::mesh(open_mpi_5("4"), SHORT).ended();
     ended.is_a_matrix_of_four();
     only_rank_0_speaks(&ended, &["[1,0]<stdout>", "[prterun", "[0]", "[1,0]"]);
@@ -130,6 +132,7 @@ fn open_mpi_5_runs_and_ends() {
 
 #[test]
 fn mpich_runs_and_ends() {
+    let _jobs = one_at_a_time();
     let ended = Job::mesh(mpich("4"), SHORT).ended();
     ended.is_a_matrix_of_four();
     only_rank_0_speaks(&ended, &["[0]"]);
@@ -144,6 +147,7 @@ fn mpich_runs_and_ends() {
 /// Two jobs on a host do not meet.
 #[test]
 fn two_jobs_at_once_do_not_meet() {
+    let _jobs = one_at_a_time();
     let jobs = [(); 2].map(|()| Job::mesh(open_mpi_4("2"), SHORT));
     for job in jobs {
         let ended = job.ended();

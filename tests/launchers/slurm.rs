@@ -5,11 +5,12 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 
 use super::cluster::{Cluster, name};
-use super::job::{Job, LONG, PROGRAM, SHORT};
+use super::job::{Job, LONG, PROGRAM, SHORT, one_at_a_time};
 
 /// One cluster for all of them: starting it takes as long as they do.
 #[test]
 fn slurm() {
+    let _jobs = one_at_a_time();
     let cluster = Cluster::start();
     all_pairs(&cluster);
     cancelled(&cluster);
