@@ -29,6 +29,8 @@ pub struct Live {
     target: Option<ProgressDrawTarget>,
     bar: ProgressBar,
     title: String,
+    /// What time it is.
+    now: fn() -> Instant,
     /// When the sweep is over, about.
     end: Option<Instant>,
     phase: String,
@@ -100,6 +102,7 @@ impl Live {
             target: Some(target),
             bar: ProgressBar::hidden(),
             title: String::new(),
+            now: Instant::now,
             end: None,
             phase: String::new(),
             expected: None,
@@ -116,7 +119,7 @@ impl Live {
             None => set_style(&self.bar, template),
         }
         self.title = title;
-        self.end = left.and_then(|left| Instant::now().checked_add(left));
+        self.end = left.and_then(|left| (self.now)().checked_add(left));
         self.p99s = Latest::new();
         self.phase("connect", None);
     }
@@ -125,7 +128,7 @@ impl Live {
     fn draw(&mut self, elapsed: Duration, [gbit, mmsg]: [&str; 2]) {
         let left = self
             .end
-            .map(|end| end.saturating_duration_since(Instant::now()));
+            .map(|end| end.saturating_duration_since((self.now)()));
         let left = left.filter(|left| !left.is_zero()).map(left_text);
         self.bar.set_prefix(match left {
             Some(left) => format!("{}, {left}", self.title),
@@ -221,7 +224,7 @@ mod tests {
     use super::*;
     use indicatif::TermLike;
     use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::sync::{Arc, LazyLock, Mutex};
 
     /// A terminal that remembers the lines that were drawn.
     #[derive(Clone, Debug, Default)]
@@ -262,6 +265,9 @@ mod tests {
     fn a_terminal_sees_case_phase_and_rate() {
         let term = Recorder::default();
         let mut live = Live::new(ProgressDrawTarget::term_like(Box::new(term.clone())));
+        // Time stands still.
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        live.now = || *START;
         let place = Place {
             index: 0,
             total: 2,

@@ -306,6 +306,8 @@ fn some_options(
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Whatever way perftest's options are written in, clap reads what it reads from rocebench's own flags.
     #[test]
     fn clap_reads_the_same_as_from_own_flags(options in some_options(|_| true)) {

@@ -74,18 +74,17 @@ pub fn signals_of_rank(delay: Duration) -> io::Result<RankSignals> {
 
 #[cfg(test)]
 mod tests {
+    use testing::wait::wait_until;
+
     use super::*;
-    use std::time::{Duration, Instant};
 
     #[test]
     fn the_first_signal_sets_the_flag() {
         let stop = stop_flag().unwrap();
         assert!(!stop.load(Ordering::SeqCst));
         low_level::raise(SIGTERM).unwrap();
-        let raised = Instant::now();
-        while !stop.load(Ordering::SeqCst) {
-            assert!(raised.elapsed() < Duration::from_secs(10), "no flag");
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("the flag", Duration::from_secs(1), || {
+            stop.load(Ordering::SeqCst)
+        });
     }
 }

@@ -20,12 +20,16 @@ pub(crate) struct Grace {
 impl Grace {
     /// Begins now.
     pub(crate) fn begin() -> Grace {
+        Grace::of(GRACE)
+    }
+
+    fn of(time: Duration) -> Grace {
         let over = Arc::new(AtomicBool::new(false));
         let (timer, dropped) = bounded(0);
         let for_timer = Arc::clone(&over);
         let thread = std::thread::Builder::new().name("grace".into());
         let spawned = thread.spawn(move || {
-            if dropped.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
+            if dropped.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
                 for_timer.store(true, Ordering::Relaxed);
             }
         });
@@ -46,19 +50,15 @@ impl Grace {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use testing::wait::wait_until;
 
     use super::*;
 
     #[test]
-    fn grace_ends() {
-        let grace = Grace::begin();
-        assert!(!grace.over().load(Ordering::Relaxed));
-        let started = Instant::now();
-        while !grace.over().load(Ordering::Relaxed) {
-            assert!(started.elapsed() < Duration::from_secs(20));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert!(started.elapsed() >= GRACE);
+    fn grace_ends_and_not_before_its_time() {
+        let is_over = |grace: &Grace| grace.over().load(Ordering::Relaxed);
+        let (long, short) = (Grace::of(Duration::MAX), Grace::of(Duration::ZERO));
+        wait_until("the end", Duration::from_secs(1), || is_over(&short));
+        assert!(!is_over(&long));
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{Message, NodeFailure, Progress};
+use crate::protocol::patience::Patience;
 
 use super::members::Member;
 use super::nodes::{Node, failure_of};
@@ -102,7 +103,8 @@ impl<'a> Links<'a> {
         on_progress: OnProgress<'_>,
     ) -> Result<Vec<T>, StepFailure> {
         let mut answers: Vec<Option<T>> = self.nodes().map(|_| None).collect();
-        let mut patience: Vec<Patience> = self.nodes().map(Patience::new).collect();
+        let begun = |node: &Node| Patience::new(node.link.peer_progress(), Instant::now());
+        let mut patience: Vec<Patience> = self.nodes().map(begun).collect();
         while let Some(first) = answers.iter().position(Option::is_none) {
             if self.stops() {
                 return Err(StepFailure::Interrupted);
@@ -110,7 +112,13 @@ impl<'a> Links<'a> {
             for (index, node) in self.nodes().enumerate() {
                 let wait = if index == first { TICK } else { Duration::ZERO };
                 match node.next(wait)? {
-                    None if answers[index].is_none() => patience[index].check(node, limit)?,
+                    None if answers[index].is_none() => {
+                        let progress = node.link.peer_progress();
+                        if patience[index].is_over(progress, Instant::now(), limit) {
+                            let (peer, seconds) = (node.link.peer(), limit.as_secs_f64());
+                            return Err(node.failed(LinkError::Overdue { peer, seconds }));
+                        }
+                    }
                     None => {}
                     Some(Message::Progress(progress)) => on_progress(index, &progress),
                     Some(message) if answers[index].is_none() => {
@@ -137,31 +145,6 @@ impl<'a> Links<'a> {
     ) -> Result<Vec<T>, StepFailure> {
         self.tell_all(message)?;
         self.answers(limit, expected, take, &mut |_, _| {})
-    }
-}
-
-/// How long a node's work has not moved.
-struct Patience {
-    progress: u64,
-    since: Instant,
-}
-
-impl Patience {
-    fn new(node: &Node) -> Patience {
-        Patience {
-            progress: node.link.peer_progress(),
-            since: Instant::now(),
-        }
-    }
-
-    fn check(&mut self, node: &Node, limit: Duration) -> Result<(), StepFailure> {
-        if node.link.peer_progress() != self.progress {
-            *self = Patience::new(node);
-        } else if self.since.elapsed() >= limit {
-            let (peer, seconds) = (node.link.peer(), limit.as_secs_f64());
-            return Err(node.failed(LinkError::Overdue { peer, seconds }));
-        }
-        Ok(())
     }
 }
 

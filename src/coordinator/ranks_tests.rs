@@ -1,6 +1,7 @@
 use std::sync::mpsc;
 
 use serde_json::json;
+use testing::wait::wait_until;
 
 use crate::protocol::handshake::ServerTerms;
 use crate::protocol::join::{JoinError, join};
@@ -85,6 +86,9 @@ fn one_that_does_not_come_back_is_named() {
     gathered(&ranks).unwrap();
     drop(ranks.take(&GO_ON));
     let _again = joins(&ranks, rank(1, 3), None);
+    wait_until("rank 1", Duration::from_secs(1), || {
+        ranks.slots.lock().slots[0].link.is_some()
+    });
     match ranks.take(&GO_ON) {
         Err(Missing::Connect(error)) => {
             assert_eq!(

@@ -147,6 +147,8 @@ fn interface_in(listed: &str, address: IpAddr) -> Option<String> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::net::Ipv6Addr;
+
     use super::super::machine::made_up::Tree;
     use super::*;
 
@@ -182,36 +184,24 @@ pub(super) mod tests {
                 ("ports/1/phys_state", "5: LinkUp\n"),
                 ("ports/1/link_layer", "Ethernet\n"),
                 ("ports/1/rate", "100 Gb/sec (4X EDR)\n"),
-                (
-                    "ports/1/gids/0",
-                    "fe80:0000:0000:0000:0e42:a1ff:fe65:1f3e\n",
-                ),
-                (
-                    "ports/1/gids/1",
-                    "fe80:0000:0000:0000:0e42:a1ff:fe65:1f3e\n",
-                ),
-                (
-                    "ports/1/gids/2",
-                    "0000:0000:0000:0000:0000:ffff:c0a8:0102\n",
-                ),
-                (
-                    "ports/1/gids/3",
-                    "0000:0000:0000:0000:0000:ffff:c0a8:0102\n",
-                ),
-                (
-                    "ports/1/gids/4",
-                    "0000:0000:0000:0000:0000:0000:0000:0000\n",
-                ),
-                ("ports/1/gid_attrs/types/0", "IB/RoCE v1\n"),
-                ("ports/1/gid_attrs/types/1", "RoCE v2\n"),
-                ("ports/1/gid_attrs/types/2", "IB/RoCE v1\n"),
-                ("ports/1/gid_attrs/types/3", "RoCE v2\n"),
-                ("ports/1/gid_attrs/ndevs/0", "eth2\n"),
-                ("ports/1/gid_attrs/ndevs/1", "eth2\n"),
-                ("ports/1/gid_attrs/ndevs/2", "eth2\n"),
-                ("ports/1/gid_attrs/ndevs/3", "eth2\n"),
             ],
         );
+        let (local, ipv4) = ("fe80::e42:a1ff:fe65:1f3e", "::ffff:192.168.1.2");
+        for (index, gid) in [local, local, ipv4, ipv4].into_iter().enumerate() {
+            let gid: Ipv6Addr = gid.parse().unwrap();
+            let words = gid.segments().map(|word| format!("{word:04x}")).join(":");
+            let version = ["IB/RoCE v1\n", "RoCE v2\n"][index % 2];
+            tree.add(
+                &format!("{card}/ports/1"),
+                &[
+                    (&format!("gids/{index}"), &words),
+                    (&format!("gid_attrs/types/{index}"), version),
+                    (&format!("gid_attrs/ndevs/{index}"), "eth2\n"),
+                ],
+            );
+        }
+        let no_gid = "0000:0000:0000:0000:0000:0000:0000:0000\n";
+        tree.add(card, &[("ports/1/gids/4", no_gid)]);
         tree.add(
             "sys/class/infiniband/rxe0",
             &[
@@ -220,10 +210,7 @@ pub(super) mod tests {
                 ("ports/1/phys_state", "3: Disabled\n"),
                 ("ports/1/link_layer", "Ethernet\n"),
                 ("ports/1/rate", "2.5 Gb/sec (1X SDR)\n"),
-                (
-                    "ports/1/gids/0",
-                    "0000:0000:0000:0000:0000:0000:0000:0000\n",
-                ),
+                ("ports/1/gids/0", no_gid),
             ],
         );
         tree

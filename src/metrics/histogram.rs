@@ -300,6 +300,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn merging_equals_recording_all_into_one(parts in proptest::collection::vec(latencies(), 1..5)) {
             let recorders: Vec<_> = parts.iter().map(|part| recorded(Digits::Three, part)).collect();

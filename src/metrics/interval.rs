@@ -60,6 +60,8 @@ mod tests {
     use crate::metrics::histogram::{Digits, Samples};
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
         #[test]
         fn p99_is_that_of_what_came_since_the_last_look(
             before in proptest::collection::vec(1..50_000_000_u64, 0..300),

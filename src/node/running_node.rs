@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::datapath::{
     Counts, Mismatch, Phase, QpContext, WindowEdges, WindowProgress, WorkerPool,
@@ -341,7 +341,7 @@ impl RunningNode {
                 .iter()
                 .map(|end| (end.shared.flow(), end.shared.counts()))
         };
-        let mut motion = StallDetector::new(ends(), self.device_bytes());
+        let mut motion = StallDetector::new(ends(), self.device_bytes(), Instant::now());
         loop {
             let is_done = done(self);
             // Check after reading the counts: a worker reports a failure before it counts the failed message, so a
@@ -356,7 +356,7 @@ impl RunningNode {
             if stop.load(Ordering::Relaxed) {
                 return Err(EarlyEnd::Interrupted);
             }
-            if motion.goes_on(ends(), self.device_bytes())? {
+            if motion.goes_on(ends(), self.device_bytes(), Instant::now())? {
                 link.progressed();
             }
             std::thread::sleep(TICK);

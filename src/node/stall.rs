@@ -33,10 +33,11 @@ pub(crate) struct StallDetector {
 }
 
 impl StallDetector {
-    /// Starts now; `device_bytes` is what the devices have sent and received, `None` if they do not report it.
+    /// Starts `now`; `device_bytes` is what the devices have sent and received, `None` if they do not report it.
     pub(crate) fn new<'a>(
         ends: impl Iterator<Item = (&'a Settings, Counts)>,
         device_bytes: Option<u64>,
+        now: Instant,
     ) -> Self {
         let (flows, counts): (Vec<Settings>, Vec<Counts>) =
             ends.map(|(flow, counts)| (flow.clone(), counts)).unzip();
@@ -46,7 +47,7 @@ impl StallDetector {
             counts,
             bytes_at_counts: device_bytes,
             bytes: device_bytes,
-            moved_at: Instant::now(),
+            moved_at: now,
         }
     }
 
@@ -58,6 +59,7 @@ impl StallDetector {
         &mut self,
         ends: impl Iterator<Item = (&'a Settings, Counts)>,
         device_bytes: Option<u64>,
+        now: Instant,
     ) -> Result<bool, RunFailure> {
         let mut is_counted = false;
         for (known, (_, counts)) in self.counts.iter_mut().zip(ends) {
@@ -72,11 +74,11 @@ impl StallDetector {
         let is_sent = device_bytes != self.bytes
             && device_bytes
                 .zip(self.bytes_at_counts)
-                .is_some_and(|(now, then)| now.saturating_sub(then) as f64 <= most_bytes);
+                .is_some_and(|(all, then)| all.saturating_sub(then) as f64 <= most_bytes);
         self.bytes = device_bytes;
         if is_counted || is_sent {
-            self.moved_at = Instant::now();
-        } else if self.moved_at.elapsed() > self.limit {
+            self.moved_at = now;
+        } else if now.saturating_duration_since(self.moved_at) > self.limit {
             let is_lost = |counts: &Counts| counts.posted > counts.completed;
             let end = self.counts.iter().position(is_lost).unwrap_or(0);
             if let (Some(flow), Some(counts)) = (self.flows.get(end), self.counts.get(end)) {
@@ -153,44 +155,38 @@ mod tests {
     use crate::protocol::message::tests::case;
     use settings::Op;
 
-    /// A detector with a limit short enough for a test.
-    fn watched(flow: &Settings) -> StallDetector {
-        StallDetector {
-            limit: Duration::from_millis(200),
-            ..StallDetector::new(std::iter::once((flow, outstanding(0))), Some(0))
-        }
-    }
-
-    fn outstanding(completed: u64) -> Counts {
-        Counts {
-            posted: completed + 8,
-            completed,
+    /// Looks every second at messages that do not complete while the device moves so many bytes; when it fails, if it does
+    /// within three limits.
+    fn fails_at(flow: &Settings, bytes_a_look: u64) -> Option<Duration> {
+        let counts = Counts {
+            posted: 8,
+            completed: 0,
             received: 0,
-        }
-    }
-
-    /// Moves this many bytes between checks; returns how long that went on, at most five limits.
-    fn moves(flow: &Settings, bytes_a_look: u64) -> Result<(), RunFailure> {
-        let mut motion = watched(flow);
-        let mut bytes = 0;
-        for _ in 0..100 {
-            std::thread::sleep(Duration::from_millis(10));
-            bytes += bytes_a_look;
-            motion.goes_on(std::iter::once((flow, outstanding(0))), Some(bytes))?;
-        }
-        Ok(())
+        };
+        let start = Instant::now();
+        let ends = || std::iter::once((flow, counts));
+        let mut motion = StallDetector::new(ends(), Some(0), start);
+        let looks = (1_u32..).map(|second| (Duration::from_secs(second.into()), second));
+        let mut looks = looks.take_while(|(at, _)| *at < 3 * stall_limit(flow));
+        looks.find_map(|(at, second)| {
+            let bytes = Some(u64::from(second) * bytes_a_look);
+            let failure = motion.goes_on(ends(), bytes, start + at).err()?;
+            assert!(failure.message.contains("8 messages"), "{failure}");
+            Some(at)
+        })
     }
 
     #[test]
-    fn a_message_longer_than_the_limit_moves() {
-        let mut large = case();
+    fn only_what_may_still_be_sent_for_the_first_time_moves() {
+        let (mut large, mut small) = (case(), case());
         large.size_bytes = 16 << 20;
-        moves(&large, 64 << 10).unwrap();
-        let still = moves(&large, 0).unwrap_err();
-        assert!(
-            still.message.contains("8 messages are outstanding"),
-            "{still}"
-        );
+        (small.size_bytes, small.qps, small.signal_every) = (64, 1, 1);
+        assert_eq!(fails_at(&large, 64 << 10), None);
+        for (flow, bytes) in [(&large, 0), (&small, 64 << 10)] {
+            let at = fails_at(flow, bytes).unwrap();
+            let late = at.checked_sub(stall_limit(flow)).unwrap();
+            assert!(late <= Duration::from_secs(1), "{at:?}");
+        }
     }
 
     #[test]
@@ -213,17 +209,6 @@ mod tests {
         assert_eq!(
             told(120, 0),
             "nothing was posted for 44 s after 120 messages: a worker does not run"
-        );
-    }
-
-    #[test]
-    fn what_is_sent_again_for_ever_does_not_move() {
-        let mut small = case();
-        (small.size_bytes, small.qps, small.signal_every) = (64, 1, 1);
-        let still = moves(&small, 64 << 10).unwrap_err();
-        assert!(
-            still.message.contains("8 messages are outstanding"),
-            "{still}"
         );
     }
 }

@@ -207,9 +207,13 @@ fn spawn_in(launch: &Launch, group: i32) -> io::Result<process::Child> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
+
+    use testing::wait::{wait_for, wait_until};
 
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
 
     fn shell(script: &str) -> Launch {
         Launch {
@@ -220,11 +224,7 @@ mod tests {
     }
 
     fn wait(child: &mut Child) {
-        let started = Instant::now();
-        while !child.has_ended() {
-            assert!(started.elapsed() < Duration::from_secs(20));
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("the process to end", SECOND, || child.has_ended());
     }
 
     fn run(launch: &Launch) -> Ended {
@@ -255,27 +255,21 @@ mod tests {
         let told = tempfile::NamedTempFile::new().unwrap();
         let script = format!("sleep 1000 & echo $! >{}; wait", told.path().display());
         let mut child = Child::start(&shell(&script)).unwrap();
-        let started = Instant::now();
-        let grandchild = loop {
+        let grandchild = wait_for("the grandchild's id", SECOND, || {
             let text = std::fs::read_to_string(told.path()).unwrap();
-            if let Some(id) = text.strip_suffix('\n') {
-                break format!("/proc/{id}/stat");
-            }
-            assert!(started.elapsed() < Duration::from_secs(20));
-            thread::sleep(Duration::from_millis(1));
-        };
+            Some(format!("/proc/{}/stat", text.strip_suffix('\n')?))
+        });
         assert!(!child.has_ended() && std::path::Path::new(&grandchild).exists());
         let ended = child.finish();
         assert!(
             !ended.success && ended.status.contains("killed"),
             "{ended:?}"
         );
-        let started = Instant::now();
         // Killed, it may wait to be reaped by whoever adopted it.
-        while std::fs::read_to_string(&grandchild).is_ok_and(|stat| !stat.contains(") Z ")) {
-            assert!(started.elapsed() < Duration::from_secs(20), "{ended:?}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("the grandchild's end", SECOND, || {
+            std::fs::read_to_string(&grandchild).is_ok_and(|stat| stat.contains(") Z "))
+                || !std::path::Path::new(&grandchild).exists()
+        });
     }
 
     #[test]

@@ -35,64 +35,32 @@ fn sizes_may_have_weights() {
 
 #[test]
 fn every_error_has_its_place() {
-    for (text, expected) in [
-        (
-            "size = [{bytes = 64}, 4096]",
-            "s.toml:1:9: `size`: each of several sizes by weight is {bytes = 64, weight = 9}",
-        ),
-        (
-            "size = [{bytes = 64, weight = 1}]",
-            "s.toml:1:8: `size`: 2 to 16 entries are needed, not 1",
-        ),
-        (
-            "qpps = 1",
-            "s.toml:1:1: unknown key `qpps`; did you mean `qps`?",
-        ),
-        (
-            "\ntx_depth = 1",
-            "s.toml:2:1: unknown key `tx_depth`; did you mean `tx-depth`?",
-        ),
-        (
-            "[everything]\nqps = 1",
-            "s.toml:1:2: unknown key `everything`; keys are the long flags of `rocebench --help`, such as `qps`",
-        ),
-        (
-            "token = 'x'",
-            "s.toml:1:1: `token` is not a setting of a sweep: give it on the command line",
-        ),
-        (
-            "qps = [1,\n  'µ', 1]",
-            "s.toml:2:3: `qps`: `µ` is not a whole number",
-        ),
-        ("qps = [4, 4]", "s.toml:1:7: `qps`: 4 is listed twice"),
-        ("qps = []", "s.toml:1:7: `qps`: the list is empty"),
-        (
-            "qps = true",
-            "s.toml:1:7: `qps` takes a number or a string, not boolean",
-        ),
-        (
-            "qps = [[1]]",
-            "s.toml:1:8: `qps` takes a number or a string, not array",
-        ),
-        ("qps = -1", "s.toml:1:7: `qps`: `-1` is not a whole number"),
-        (
-            "qps = 99999999999999999999",
-            "s.toml:1:7: `qps`: the number is out of range",
-        ),
-        ("verify = 1", "s.toml:1:10: `verify` is true or false"),
-        (
-            "op = 'sent'",
-            "s.toml:1:6: `op`: `sent` is not one of send, write, read, send-imm, write-imm, fetch-add, compare-swap, connect; did you mean `send`?",
-        ),
+    let said = [
+        "size = [{bytes = 64}, 4096]",
+        "size = [{bytes = 64, weight = 1}]",
+        "qpps = 1",
+        "\ntx_depth = 1",
+        "[everything]\nqps = 1",
+        "token = 'x'",
+        "qps = [1,\n  'µ', 1]",
+        "qps = [4, 4]",
+        "qps = []",
+        "qps = true",
+        "qps = [[1]]",
+        "qps = -1",
+        "qps = 99999999999999999999",
+        "verify = 1",
+        "op = 'sent'",
+    ]
+    .map(|text| format!("{text}\n-> {}\n\n", parse(text).unwrap_err()));
+    insta::assert_snapshot!(said.concat());
+    // What the library for TOML says.
+    for (text, place) in [
+        ("qps = 1\nqps = 2", "s.toml:2:1: "),
+        ("qps = \n", "s.toml:1:7: "),
     ] {
-        assert_eq!(parse(text).unwrap_err(), expected);
+        assert!(parse(text).unwrap_err().starts_with(place), "{text}");
     }
-    assert!(
-        parse("qps = 1\nqps = 2")
-            .unwrap_err()
-            .starts_with("s.toml:2:1: duplicate key")
-    );
-    assert!(parse("qps = \n").unwrap_err().starts_with("s.toml:1:7: "));
 }
 
 #[test]

@@ -54,103 +54,37 @@ fn flows_are_read_with_what_is_theirs() {
 
 #[test]
 fn every_error_of_a_flow_has_its_place() {
-    for (text, expected) in [
-        (
-            "qps = [1, 4]",
-            "3:7: `qps`: a flow has one value; a list above the flows makes cases",
-        ),
-        (
-            "workers = 2",
-            "3:1: `workers` holds for all flows of a case: set it above the first [[flow]]",
-        ),
-        (
-            "nodes = 'local:2'",
-            "3:1: `nodes` holds for all flows of a case: set it above the first [[flow]]",
-        ),
-        (
-            "form = 'client'",
-            "3:1: unknown key `form` of a flow; did you mean `from`?",
-        ),
-        (
-            "qpps = 4",
-            "3:1: unknown key `qpps` of a flow; did you mean `qps`?",
-        ),
-        (
-            "op = 'connect'",
-            "3:6: `op`: a flow moves messages, by send, write or read; set-up is measured without [[flow]]",
-        ),
-        ("qps = 'x'", "3:7: `qps`: `x` is not a whole number"),
-        ("verify = 1", "3:10: `verify` is true or false"),
-        ("name = 3", "3:8: `name` takes a string, not integer"),
-        (
-            "name = 'a b'",
-            "3:8: `name`: `a b` is not 1 to 32 letters, digits, dots, dashes or underscores",
-        ),
-        (
-            "name = ''",
-            "3:8: `name`: `` is not 1 to 32 letters, digits, dots, dashes or underscores",
-        ),
-        (
-            "from = 'http://a'",
-            "3:8: `from`: `http://a` is not a host name or address",
-        ),
-        (
-            "to-device = ''",
-            "3:13: `to-device`: `` is not the name of a device, such as mlx5_0",
-        ),
-        (
-            "to-device = 'm'\nto-ib-port = 256",
-            "4:14: `to-ib-port`: `256` is not a port: ports are 1 to 255",
-        ),
-        (
-            "to-ib-port = 1",
-            "3:1: `to-ib-port` is a port of `to-device`: give that too",
-        ),
-        (
-            "[[flow]]\nname = 'flow1'",
-            "4:1: two flows are named `flow1`: give each its own `name`",
-        ),
-        (
-            "name = 'flow2'\n[[flow]]",
-            "4:1: two flows are named `flow2`: give each its own `name`",
-        ),
-    ] {
-        let text = format!("size = 64\n[[flow]]\n{text}");
-        assert_eq!(
-            parse(&text).unwrap_err(),
-            format!("s.toml:{expected}"),
-            "{text}"
-        );
-    }
-    for (text, expected) in [
-        (
-            "[flow]\nqps = 1",
-            "1:1: `flow` is a list of tables: write [[flow]] above the keys of each flow",
-        ),
-        (
-            "flow = [1]",
-            "1:8: `flow` is a list of tables: write [[flow]] above the keys of each flow",
-        ),
-        (
-            "flow = []",
-            "1:8: `flow` is a list of tables: write [[flow]] above the keys of each flow",
-        ),
-        ("nodes = ['a', 'a']", "1:9: `nodes`: a is listed twice"),
-        (
-            "nodes = 'local:1'",
-            "1:9: `nodes`: one process has 2 to 256 nodes, not 1",
-        ),
-        (
-            "nodes = true",
-            "1:9: `nodes` takes a number or a string, not boolean",
-        ),
-    ] {
-        assert_eq!(
-            parse(text).unwrap_err(),
-            format!("s.toml:{expected}"),
-            "{text}"
-        );
-    }
+    let of_a_flow = [
+        "qps = [1, 4]",
+        "workers = 2",
+        "nodes = 'local:2'",
+        "form = 'client'",
+        "qpps = 4",
+        "op = 'connect'",
+        "qps = 'x'",
+        "verify = 1",
+        "name = 3",
+        "name = 'a b'",
+        "name = ''",
+        "from = 'http://a'",
+        "to-device = ''",
+        "to-device = 'm'\nto-ib-port = 256",
+        "to-ib-port = 1",
+        "[[flow]]\nname = 'flow1'",
+        "name = 'flow2'\n[[flow]]",
+    ];
+    let above = [
+        "[flow]\nqps = 1",
+        "flow = [1]",
+        "flow = []",
+        "nodes = ['a', 'a']",
+        "nodes = 'local:1'",
+        "nodes = true",
+    ];
+    let of_a_flow = of_a_flow.map(|text| format!("size = 64\n[[flow]]\n{text}"));
+    let texts = of_a_flow.into_iter().chain(above.map(str::to_owned));
+    let said = texts.map(|text| format!("{text}\n-> {}\n\n", parse(&text).unwrap_err()));
+    insta::assert_snapshot!(said.collect::<String>());
 }
 
 /// Values that a flow may have of a setting.

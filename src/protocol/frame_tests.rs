@@ -299,12 +299,6 @@ fn a_claimed_length_costs_only_the_bytes_that_come() {
 }
 
 #[test]
-fn an_http_request_is_an_oversized_frame() {
-    let error = first(b"GET / HTTP/1.1\r\n\r\n").unwrap_err();
-    assert!(matches!(error, FrameError::Oversized { .. }), "{error}");
-}
-
-#[test]
 fn each_kind_of_garbage_has_its_error() {
     assert!(matches!(first(b""), Err(FrameError::Closed)));
     assert!(matches!(first(&[0, 0, 0, 0]), Err(FrameError::Empty)));

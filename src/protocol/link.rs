@@ -17,9 +17,12 @@ use verbs::Route;
 use crate::protocol::error::LinkError;
 use crate::protocol::frame::{self};
 use crate::protocol::message::Message;
+use crate::protocol::patience::Patience;
 use crate::protocol::transmit::{WRITE_TIMEOUT, WriteError, write_frame};
 pub use shared::{HEARTBEAT_EVERY, SILENCE_LIMIT};
-use shared::{READ_TIMEOUT, STALL_LIMIT, Shared, TCP_USER_TIMEOUT, Unread, io_error};
+use shared::{
+    MAX_UNREAD_FRAMES, READ_TIMEOUT, STALL_LIMIT, Shared, TCP_USER_TIMEOUT, Unread, io_error,
+};
 use threads::{beat_until_end, read_until_end};
 
 mod shared;
@@ -31,8 +34,6 @@ const STOP_CHECK_EVERY: Duration = Duration::from_millis(20);
 /// How long a closing link waits for the peer to have read the last frame.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// The protocol is turn by turn, so few messages are ever unread; more is not a peer but a flood.
-const MAX_UNREAD_FRAMES: usize = 32;
 /// A connection whose handshake is done. Usable from several threads. Dropping it sends what was
 /// written, closes, and takes at most a quarter of a second.
 #[derive(Debug)]
@@ -202,15 +203,12 @@ impl Link {
         stop: &AtomicBool,
         mut look: impl FnMut() -> Result<(), E>,
     ) -> Result<(Message, Instant), E> {
-        let moved = || self.peer_progress();
-        let (mut progress, mut since) = (moved(), Instant::now());
+        let mut patience = Patience::new(self.peer_progress(), Instant::now());
         loop {
             look()?;
             match self.recv_stamped(tick, stop) {
                 Err(LinkError::Overdue { peer, .. }) => {
-                    if moved() != progress {
-                        (progress, since) = (moved(), Instant::now());
-                    } else if since.elapsed() >= limit {
+                    if patience.is_over(self.peer_progress(), Instant::now(), limit) {
                         let seconds = limit.as_secs_f64();
                         return Err(LinkError::Overdue { peer, seconds }.into());
                     }

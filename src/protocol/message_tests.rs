@@ -3,13 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::protocol::device_limits::{DeviceLimits, PacedRates};
 use crate::protocol::endpoints::{LinkLayer, QpEndpoint, gid_text};
-use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
-use crate::protocol::mistake::Mistake;
-use report::results::model::Device;
-use settings::{Op, Service, Settings};
-use verbs::QpState;
+use settings::Settings;
 
 pub(crate) fn case() -> Case {
     Case::new(
@@ -23,15 +18,6 @@ pub(crate) fn case() -> Case {
             ("warmup", "0"),
         ]),
     )
-}
-
-fn end_array() -> EndArray {
-    EndArray {
-        flow: 0,
-        side: Side::Target,
-        endpoints: endpoints(),
-        listening: None,
-    }
 }
 
 fn endpoints() -> Endpoints {
@@ -53,153 +39,31 @@ fn endpoints() -> Endpoints {
     }
 }
 
+/// serde's tag is the variant's name in snake case.
 #[test]
 fn the_tag_is_the_kind() {
-    let messages = [
-        Message::Hello {
-            protocol: 1,
-            version: "1".into(),
-            nonce: String::new(),
-        },
-        Message::Challenge {
-            protocol: 1,
-            version: "1".into(),
-            nonce: String::new(),
-            token_required: true,
-        },
-        Message::Proof { mac: None },
-        Message::Welcome {
-            mac: None,
-            host: Value::Null,
-            receives_files: false,
-            clock_ns: Some(1),
-        },
-        Message::Introduce { host: Value::Null },
-        Message::Busy(BusyInfo {
-            client: String::new(),
-            since_seconds: 0,
-        }),
-        Message::AskLimits {
-            devices: vec![FlowDevice {
-                name: "mlx5_1".into(),
-                ib_port: Some(1),
-            }],
-        },
-        Message::Limits(Box::new(NodeFacts {
-            device: Device::default(),
-            limits: DeviceLimits {
-                has_srqs: true,
-                receives_of_an_srq: 32_767,
-                sges: 30,
-                sges_of_a_read: 30,
-                sges_of_an_srq: 31,
-                paces: Some(PacedRates {
-                    least_kbit_per_s: 1,
-                    most_kbit_per_s: 2,
-                    services: vec![Service::Rc],
-                }),
-                device: "soft0".into(),
-                qps: 1,
-                cqs: 2,
-                wrs_of_a_queue: 3,
-                entries_of_a_cq: 4,
-                message_bytes: 5,
-                packet_bytes: 6,
-                has_atomics: true,
-                has_extended_post: true,
-                has_extended_lists: true,
-                has_extended_poll: true,
-                has_thread_domains: false,
-                has_stamps: true,
-            },
-            memory: MemoryOffer {
-                device: DeviceKind::Embedded,
-                bytes: Some(1 << 30),
-                by: "this machine".into(),
-            },
-            remark: None,
-        })),
-        Message::Prepare {
-            case: Box::new(case()),
-            flows: vec![7],
-            run: 0,
-            node: 1,
-        },
-        Message::Prepared,
-        Message::Create,
-        Message::Created {
-            arrays: vec![end_array()],
-            note: Some("cores".into()),
-        },
-        Message::Connect(vec![end_array()]),
-        Message::Endpoints(Box::new(endpoints())),
-        Message::CmListening(CmListening {
-            port: 40_000,
-            nonce: "5a".repeat(16),
-        }),
-        Message::Ready,
-        Message::Start,
-        Message::Warm(WarmUp::default()),
-        Message::Measure,
+    let lines = include_str!("message.rs").lines().map(str::trim);
+    let arms = lines.filter_map(|line| line.strip_prefix("Message::")?.split_once(" => \""));
+    let mut count = 0;
+    for (variant, kind) in arms {
+        let mut tag = String::new();
+        for letter in variant.chars().take_while(char::is_ascii_alphabetic) {
+            if letter.is_ascii_uppercase() && !tag.is_empty() {
+                tag.push('_');
+            }
+            tag.push(letter.to_ascii_lowercase());
+        }
+        assert_eq!(kind.trim_end_matches("\","), tag);
+        count += 1;
+    }
+    assert!(count > 60, "{count}");
+    for message in [
         Message::AskClock,
-        Message::Clock { ns: 5 },
-        Message::Open {
-            at_ns: 7,
-            live_latency: true,
-        },
-        Message::Progress(Progress::default()),
-        Message::Measured {
-            messages: 1,
-            seconds: 0.5,
-        },
-        Message::Stop,
-        Message::Drained(vec![Drained::default()]),
-        Message::Settle(vec![Drained::default()]),
-        Message::Settled,
-        Message::Finish { flush: true },
-        Message::Failed(Box::default()),
-        Message::Report(Box::default()),
-        Message::AskQps { end: 0, from: 7 },
-        Message::Qps(Vec::new()),
-        Message::RunDone,
-        Message::SetUp,
-        Message::Phase {
-            name: "set up".into(),
-            expected_ms: Some(7),
-        },
-        Message::Explain(Box::new(Lesson::new(
-            Op::Read,
-            Some(Mistake::Gid),
-            None,
-            "x",
-        ))),
-        Message::ExplainReady(Box::new(OtherEnd {
-            states: vec![QpState::Rts],
-            path_mtu_bytes: 1024,
-            receive: None,
-            access: "0".into(),
-            address: 1,
-            memory: vec![1],
-        })),
-        Message::ExplainLook,
-        Message::ExplainSeen(Box::new(ObservedEnd {
-            state: QpState::Err,
-            memory: Vec::new(),
-            completion: None,
-        })),
         Message::Heartbeat { progress: 7 },
-        Message::Abort {
-            reason: String::new(),
-            hint: None,
-            bad_input: false,
-        },
-        Message::Goodbye,
-    ];
-    for message in messages {
-        assert_eq!(
-            serde_json::to_value(&message).unwrap()["type"],
-            message.kind()
-        );
+        Message::Qps(Vec::new()),
+    ] {
+        let sent = serde_json::to_value(&message).unwrap();
+        assert_eq!(sent["type"], message.kind());
     }
 }
 

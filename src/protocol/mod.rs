@@ -23,6 +23,7 @@ pub mod memory_offer;
 pub mod message;
 pub mod mistake;
 pub mod node_report;
+pub(crate) mod patience;
 pub mod posts;
 mod silence;
 pub mod time_limits;

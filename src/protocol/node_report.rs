@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_report_fits_a_frame_with_any_number_of_queue_pairs_and_the_rest_is_asked_for() {
-        for qps in [1, 384, 385, 4_096] {
+        for qps in [1, 384, 385, 800] {
             let mut end = end(qps);
             let rest = end.shorten(QPS_OF_A_MESSAGE);
             let kept = end.sent.as_ref().map_or(0, |sent| sent.qps.len());

@@ -265,9 +265,9 @@ mod tests {
         // Waits for the next tick of the file system's clock.
         let changed = |metadata: &Metadata| (metadata.ctime(), metadata.ctime_nsec());
         let before = changed(&file.as_file().metadata().unwrap());
-        while changed(&tempfile::tempfile().unwrap().metadata().unwrap()) == before {
-            std::thread::yield_now();
-        }
+        testing::wait::wait_until("the next tick", std::time::Duration::from_secs(1), || {
+            changed(&tempfile::tempfile().unwrap().metadata().unwrap()) != before
+        });
         file.as_file().write_all_at(b"after!", 0).unwrap();
         file.as_file().set_modified(written).unwrap();
         assert!(opened.has_changed().unwrap());

@@ -3,11 +3,14 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::ops::{Deref, DerefMut};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use rustix::process::{
@@ -16,11 +19,8 @@ use rustix::process::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long an answer may take on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How often it is started: seldom it crashes before it has seen a page.
-const STARTS: usize = 3;
+/// Ten times as long as an answer may take.
+const WATCHDOG: Duration = Duration::from_secs(60);
 
 const OPTIONS: &str = "--headless --remote-debugging-pipe --no-first-run --disable-gpu \
     --disable-dev-shm-usage --disable-extensions --disable-background-networking \
@@ -33,12 +33,52 @@ const PROGRAMS: [&str; 4] = [
     "google-chrome",
 ];
 
+/// The browser that tests share, and how many of them use it or wait for it.
+static SHARED: Mutex<Option<Browser>> = Mutex::new(None);
+static TESTS: AtomicUsize = AtomicUsize::new(0);
+
+/// A new tab of the shared browser, which is one test's; the browser ends with the last of them.
+pub struct Tab(MutexGuard<'static, Option<Browser>>);
+
+impl Tab {
+    pub fn open() -> Tab {
+        TESTS.fetch_add(1, Ordering::SeqCst);
+        // A test that failed leaves only its own tab behind.
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.get_or_insert_with(Browser::start).open_tab();
+        Tab(shared)
+    }
+}
+
+impl Deref for Tab {
+    type Target = Browser;
+
+    fn deref(&self) -> &Browser {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl DerefMut for Tab {
+    fn deref_mut(&mut self) -> &mut Browser {
+        self.0.as_mut().unwrap()
+    }
+}
+
+impl Drop for Tab {
+    fn drop(&mut self) {
+        if TESTS.fetch_sub(1, Ordering::SeqCst) == 1 {
+            *self.0 = None;
+        }
+    }
+}
+
 /// A browser with one open tab; it ends with this value.
 pub struct Browser {
     process: Child,
     to: Option<ChildStdin>,
     messages: Receiver<Value>,
     next_id: u64,
+    tab: Value,
     session: String,
     /// What happened in the tab since the last [`Browser::open`].
     pub events: Vec<Value>,
@@ -65,23 +105,7 @@ fn program() -> PathBuf {
 
 impl Browser {
     /// Starts it, with a profile of its own and no way to the network.
-    pub fn start() -> Browser {
-        let mut died = String::new();
-        for _ in 0..STARTS {
-            let mut browser = Browser::spawn();
-            let made = browser.ask("Target.createTarget", &json!({"url": "about:blank"}));
-            match made {
-                Ok(target) => {
-                    browser.attach(&target["targetId"]);
-                    return browser;
-                }
-                Err(reason) => died = reason,
-            }
-        }
-        panic!("{died}, {STARTS} times");
-    }
-
-    fn spawn() -> Browser {
+    fn start() -> Browser {
         let folder = tempfile::tempdir().unwrap();
         let errors = File::create(folder.path().join("stderr")).unwrap();
         // The protocol is spoken on descriptors 3 and 4, which the shell makes of its own two.
@@ -125,16 +149,26 @@ impl Browser {
             to,
             messages,
             next_id: 0,
+            tab: Value::Null,
             session: String::new(),
             events: Vec::new(),
             folder,
         }
     }
 
-    fn attach(&mut self, target: &Value) {
+    /// Leaves the tab before, if there is one, for an empty one.
+    fn open_tab(&mut self) {
+        let before = std::mem::take(&mut self.tab);
+        self.session.clear();
+        self.events.clear();
+        let target = self.call("Target.createTarget", &json!({"url": "about:blank"}));
+        self.tab = target["targetId"].clone();
+        if !before.is_null() {
+            self.call("Target.closeTarget", &json!({"targetId": before}));
+        }
         let attached = self.call(
             "Target.attachToTarget",
-            &json!({"targetId": target, "flatten": true}),
+            &json!({"targetId": self.tab, "flatten": true}),
         );
         attached["sessionId"]
             .as_str()
@@ -147,11 +181,6 @@ impl Browser {
 
     /// Asks, and waits for the answer.
     pub fn call(&mut self, method: &str, params: &Value) -> Value {
-        let answer = self.ask(method, params);
-        answer.unwrap_or_else(|reason| panic!("{reason}"))
-    }
-
-    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, String> {
         self.next_id += 1;
         let id = self.next_id;
         let mut message = json!({"id": id, "method": method, "params": params});
@@ -163,14 +192,11 @@ impl Browser {
             .write_all(message.to_string().as_bytes())
             .and_then(|()| to.write_all(&[0]))
             .and_then(|()| to.flush());
-        if let Err(error) = sent {
-            return Err(format!("{method}: {error}; {}", self.last_words()));
-        }
-        let answer = self.wait_for(method, |message| message["id"] == id)?;
-        match &answer["error"] {
-            Value::Null => Ok(answer["result"].clone()),
-            error => Err(format!("{method}: {error}")),
-        }
+        sent.unwrap_or_else(|error| panic!("{method}: {error}; {}", self.last_words()));
+        let answer = self.wait_for(method, |message| message["id"] == id);
+        let error = &answer["error"];
+        assert!(error.is_null(), "{method}: {error}");
+        answer["result"].clone()
     }
 
     /// Opens a file and waits until it is loaded.
@@ -181,8 +207,7 @@ impl Browser {
         assert!(answer["errorText"].is_null(), "{url}: {answer}");
         if !self.events.iter().any(is_load) {
             let load = self.wait_for("load", is_load);
-            self.events
-                .push(load.unwrap_or_else(|reason| panic!("{reason}")));
+            self.events.push(load);
         }
     }
 
@@ -240,16 +265,17 @@ impl Browser {
         }
     }
 
-    fn wait_for(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value, String> {
-        let deadline = Instant::now() + PATIENCE;
+    fn wait_for(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(message) = self.messages.recv_timeout(left) else {
-                let words = self.last_words();
-                return Err(format!("{what}: no answer from Chromium; {words}"));
-            };
+            let message = self.messages.recv_timeout(WATCHDOG);
+            let message = message.unwrap_or_else(|error| {
+                panic!(
+                    "{what}: no answer from Chromium ({error}); {}",
+                    self.last_words()
+                )
+            });
             if wanted(&message) {
-                return Ok(message);
+                return message;
             }
             if message["sessionId"] == self.session.as_str() {
                 self.events.push(message);
@@ -268,18 +294,11 @@ fn is_load(message: &Value) -> bool {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It ends when nobody speaks to it any more, and its own processes with it.
-        self.to = None;
         let Some(group) = Pid::from_raw(self.process.id().cast_signed()) else {
             return;
         };
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let _ = kill_process_group(group, Signal::KILL);
         // Until there is no process of the group left to wait for.
-        while waitpgid(group, WaitOptions::NOHANG).is_ok() {
-            if Instant::now() > deadline {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        while waitpgid(group, WaitOptions::empty()).is_ok() {}
     }
 }

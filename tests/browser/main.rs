@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use chromium::Browser;
+use chromium::{Browser, Tab};
 use report::results::json;
 use report::results::sample_mesh::{Mesh, Slow};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ const PAINT: &str = "[...document.querySelectorAll('figure svg *')].map((e) => {
 
 #[test]
 fn every_figure_shows_in_every_dress() {
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     let mut paints = Vec::new();
     for (width, medium, scheme) in [
         (1280, "screen", "light"),
@@ -152,7 +152,7 @@ fn every_figure_shows_in_every_dress() {
 
 #[test]
 fn the_page_has_every_part_and_every_file_beside_it() {
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     browser.show(1280, "screen", "light");
     browser.open(page());
     let count = |browser: &mut Browser, selector: &str| {
@@ -191,7 +191,7 @@ fn the_page_has_every_part_and_every_file_beside_it() {
 
 #[test]
 fn a_picture_alone_is_as_dark_as_its_reader() {
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     let ground = "getComputedStyle(document.querySelector('rect')).fill";
     let mut grounds = Vec::new();
     for (medium, scheme) in [("screen", "light"), ("screen", "dark"), ("print", "dark")] {
@@ -211,7 +211,7 @@ fn a_picture_alone_is_as_dark_as_its_reader() {
 
 #[test]
 fn a_keyboard_is_enough() {
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     browser.show(1280, "screen", "light");
     browser.open(page());
     let focused = "document.activeElement.id || document.activeElement.className";
@@ -270,7 +270,7 @@ fn a_keyboard_is_enough() {
 
 #[test]
 fn paper_shows_what_is_folded() {
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     // All but long tables of figures, whose cases are in the one of all cases.
     let shown = "[...document.querySelectorAll('table')].filter((t) => t.checkVisibility({contentVisibilityAuto: false}) \
         && t.getBoundingClientRect().height > 0).length";
@@ -298,7 +298,7 @@ fn paper_shows_what_is_folded() {
 /// Two hundred cases are a page that somebody reads.
 #[test]
 fn two_hundred_cases_are_twenty_figures_and_twenty_sheets() {
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     browser.open(page());
     let figures = browser.evaluate("document.querySelectorAll('figure').length");
     let most = report::plot::sections::MOST_FIGURES as u64;
@@ -309,7 +309,7 @@ fn two_hundred_cases_are_twenty_figures_and_twenty_sheets() {
 
 #[test]
 fn a_picture_answers_a_pointer() {
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     browser.show(1280, "screen", "light");
     browser.open(page());
     let point = "var svg = document.querySelector('[aria-labelledby=bandwidth-by-size] .whole svg'); \
@@ -344,7 +344,7 @@ fn a_picture_answers_a_pointer() {
 
 #[test]
 fn a_picture_answers_keys() {
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     browser.show(1280, "screen", "light");
     browser.open(page());
     assert_eq!(
@@ -403,7 +403,7 @@ fn a_picture_answers_keys() {
 /// A renderer that knows no style sheet draws the same.
 #[test]
 fn a_picture_needs_no_style_sheet() {
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     browser.show(800, "screen", "light");
     let paint = "[...document.querySelectorAll('rect, path, text')].map((e) => { \
         const s = getComputedStyle(e); return s.fill + s.stroke + s.fontFamily; }).join()";
@@ -434,7 +434,7 @@ fn the_checks_find_what_is_wrong() {
         <a href="#nowhere">link</a><script>console.log("said"); missing();</script></body></html>"##,
     )
     .unwrap();
-    let mut browser = Browser::start();
+    let mut browser = Tab::open();
     browser.show(1280, "screen", "light");
     browser.open(&bad);
     let trouble = trouble(&browser).join("\n");

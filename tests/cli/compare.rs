@@ -129,13 +129,6 @@ fn no_change_is_equal_and_exits_with_0() {
 }
 
 #[test]
-fn the_other_way_round_it_improved() {
-    let (code, comparison) = verdicts_of_files("slower.json", "base.json", &[]);
-    assert_eq!(code, Some(0));
-    assert_eq!(comparison.cases[0].metrics[0].verdict, Verdict::Improved);
-}
-
-#[test]
 fn margins_and_metrics_are_the_users() {
     let margins = [
         "--metrics",
@@ -192,25 +185,6 @@ fn sweeps(folder: &Path, cases: usize, count: u32, speed: f64) -> String {
         };
         result["cases"] = (0..cases).map(case).collect();
     })
-}
-
-#[test]
-fn a_sweep_that_is_slower_everywhere_regresses_however_much_it_is() {
-    for slower in [0.95, 0.9, 0.5] {
-        let folder = tempfile::tempdir().unwrap();
-        let base = sweeps(&folder.path().join("base"), 18, 5, 1.0);
-        let new = sweeps(&folder.path().join("new"), 18, 5, slower);
-        let (code, comparison) = verdicts(&[&base, &new]);
-        assert_eq!(code, Some(1), "{slower}");
-        let over_all = &comparison.over_all[0];
-        assert_eq!(
-            (over_all.cases, over_all.figures.verdict),
-            (18, Verdict::Regressed)
-        );
-        let ratio = over_all.figures.ratio.unwrap();
-        assert!((ratio / slower - 1.0).abs() < 0.01, "{ratio}");
-        assert_eq!(comparison.cases_with(Verdict::Regressed), 18, "{slower}");
-    }
 }
 
 #[test]
@@ -309,24 +283,10 @@ fn damaged(damage: impl Fn(&mut Value)) -> (tempfile::TempDir, [String; 2]) {
 }
 
 #[test]
-fn figures_that_cannot_be_make_a_case_not_comparable() {
+fn a_run_that_is_wrong_makes_its_case_not_comparable() {
     type Damage = fn(&mut Value);
-    let damages: [(&str, Damage); 6] = [
-        ("lacks gbit_per_s", |run| {
-            run["flows"][0]["totals"]["gbit_per_s"] = Value::Null;
-        }),
-        ("of -20.9", |run| {
-            run["flows"][0]["totals"]["gbit_per_s"] = (-20.9).into();
-        }),
-        ("of 20929.", |run| {
-            run["flows"][0]["totals"]["gbit_per_s"] = 20_929.0.into();
-        }),
-        ("p99 1 ns", |run| {
-            run["flows"][0]["latency_ns"]["p99"] = 1.into();
-        }),
-        ("lacks the fairness", |run| {
-            run["flows"][0]["fairness"] = Value::Null;
-        }),
+    let damages: [(&str, Damage); 2] = [
+        ("is not complete", |run| run["complete"] = false.into()),
         ("CPU time", |run| {
             run["nodes"][0]["workers"][0]["cpu_seconds"] = (-0.1).into();
         }),
@@ -337,12 +297,9 @@ fn figures_that_cannot_be_make_a_case_not_comparable() {
             let (code, comparison) = verdicts(&[&[&*base, &*new], strict].concat());
             assert_eq!(code, Some(2), "{reason}");
             let reasons = comparison.cases[0].not_comparable.join("\n");
-            assert!(
-                reasons.contains(reason)
-                    && reasons.contains("run 1 in ")
-                    && reasons.contains("new/03.json"),
-                "{reason}: {reasons}"
-            );
+            for part in [reason, "run 1 in ", "new/03.json"] {
+                assert!(reasons.contains(part), "{part}: {reasons}");
+            }
             assert_eq!(comparison.cases[1].verdict(), Verdict::Equal);
         }
     }
@@ -440,84 +397,43 @@ fn one_run_each_shows_the_differences_and_no_verdict() {
     );
 }
 
+/// Eight launches a side.
 #[test]
-fn one_side_after_the_other_has_no_verdict_unless_asked_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let base = launches(&folder.path().join("base"), "base.json", 8, |_, _| {});
-    let new = launches(
-        &folder.path().join("new"),
-        "slower.json",
-        8,
-        |result, launch| {
-            result["started_at"] = format!("2026-11-20T13:{launch:02}:00Z").into();
-        },
-    );
-    let output = compare(&[&base, &new]);
-    assert_eq!(output.status.code(), Some(2));
-    let table = text(&output.stdout);
-    assert!(
-        table.contains(
-            "not launched in turns: at one time 100 % of the base's launches had begun and 0 % of"
+fn what_differs_besides_is_not_comparable_unless_asked_for() {
+    type Change = fn(&mut Value, u32);
+    let cases: [(&str, &str, Change, i32, &str); 2] = [
+        (
+            "time",
+            "slower.json",
+            |result, launch| {
+                result["started_at"] = format!("2026-11-20T13:{launch:02}:00Z").into();
+            },
+            1,
+            "not launched in turns",
         ),
-        "{table}"
-    );
-    let (code, comparison) = verdicts(&[&base, &new, "--across", "time"]);
-    assert_eq!(code, Some(1));
-    assert!(comparison.cases[0].across[0].starts_with("not launched in turns"));
-}
-
-#[test]
-fn another_host_is_not_comparable_unless_asked_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let base = launches(&folder.path().join("base"), "base.json", 8, |_, _| {});
-    let new = launches(&folder.path().join("new"), "same.json", 8, |result, _| {
-        for node in [0, 1] {
-            result["nodes"][node]["hostname"] = "right".into();
-        }
-    });
-    let output = compare(&[&base, &new]);
-    assert_eq!(output.status.code(), Some(2));
-    let table = text(&output.stdout);
-    assert!(
-        table.contains("host name: left in the base, right in the new results [host]"),
-        "{table}"
-    );
-    assert_eq!(
-        compare(&[&base, &new, "--across", "host"]).status.code(),
-        Some(0)
-    );
-}
-
-#[test]
-fn runs_that_went_wrong_make_a_case_not_comparable() {
-    type Change = fn(&mut Value);
-    let changes: [(&str, Change); 4] = [
-        ("is not complete", |run| {
-            run["complete"] = false.into();
-        }),
-        ("1 completions with an error", |run| {
-            run["flows"][0]["totals"]["errors"] = 1.into();
-        }),
-        ("and its QPs", |run| {
-            run["flows"][0]["qps"][0]["messages"] = 1.into();
-        }),
-        ("failed: the peer died", |run| {
-            run["failure"] = serde_json::json!({ "message": "the peer died", "hint": null });
-        }),
+        (
+            "host",
+            "same.json",
+            |result, _| {
+                for node in [0, 1] {
+                    result["nodes"][node]["hostname"] = "right".into();
+                }
+            },
+            0,
+            "host name: left in the base, right in the new results [host]",
+        ),
     ];
-    for (reason, change) in changes {
+    for (aspect, file, change, across, told) in cases {
         let folder = tempfile::tempdir().unwrap();
-        let new = launches(folder.path(), "same.json", 1, |result, _| {
-            change(&mut result["cases"][0]["runs"][2]);
-        });
-        let (code, comparison) = verdicts(&[&data("base.json"), &new, "--across", "time"]);
-        assert_eq!(code, Some(2), "{reason}");
-        let reasons = comparison.cases[0].not_comparable.join("\n");
-        assert!(
-            reasons.contains(reason) && reasons.contains("run 3 in "),
-            "{reasons}"
-        );
-        assert_eq!(comparison.cases[1].verdict(), Verdict::Equal);
+        let base = launches(&folder.path().join("base"), "base.json", 8, |_, _| {});
+        let new = launches(&folder.path().join("new"), file, 8, change);
+        let output = compare(&[&base, &new]);
+        assert_eq!(output.status.code(), Some(2));
+        let table = text(&output.stdout);
+        assert!(table.contains(told), "{table}");
+        let (code, comparison) = verdicts(&[&base, &new, "--across", aspect]);
+        assert_eq!(code, Some(across), "{aspect}");
+        assert_eq!(comparison.cases[0].across.len(), 1, "{aspect}");
     }
 }
 
@@ -578,7 +494,7 @@ fn every_document_is_written_where_it_was_asked_for() {
 
 #[test]
 fn the_same_files_give_the_same_words_every_time() {
-    let once = compare(&[&data("base.json"), &data("slower.json"), "--json", "-"]);
-    let again = compare(&[&data("base.json"), &data("slower.json"), "--json", "-"]);
+    let sides = [data("base.json"), data("slower.json")];
+    let [once, again] = [(); 2].map(|()| compare(&[&sides[0], &sides[1], "--json", "-"]));
     assert_eq!(text(&once.stdout), text(&again.stdout));
 }

@@ -386,11 +386,13 @@ traffic-class = 104
 fn a_dry_run_of_many_cases_does_not_take_the_square_of_their_number() {
     let list = |count: u32| (1..=count).map(|it| it.to_string()).collect::<Vec<_>>();
     let (qps, sizes) = (list(312).join(","), list(320).join(","));
-    // Well under a second; the square of the cases took more than a minute.
-    let output = assert_cmd::Command::from_std(program(&["--dry-run", "-q", &qps, "-s", &sizes]))
-        .timeout(std::time::Duration::from_secs(20))
-        .output()
-        .unwrap();
+    // It takes a second or two of CPU time, and the square of the cases more than a minute. The system ends it by its CPU
+    // time, which is the same on a busy machine.
+    let limited = ["-c", "ulimit -t 20; exec \"$0\" \"$@\""];
+    let program = program(&["--dry-run", "-q", &qps, "-s", &sizes]);
+    let mut shell = Command::new("/bin/sh");
+    shell.args(limited).arg(program.get_program());
+    let output = shell.args(program.get_args()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("\n99840 cases, "));
 }
@@ -464,32 +466,20 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn an_empty_token_in_the_environment_is_refused_at_both_ends() {
-    for words in [&["--dry-run"][..], &["serve", "--once"]] {
-        let output = program(words).env("ROCEBENCH_TOKEN", "").output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{words:?}");
-        let said = text(&output.stderr);
-        assert!(
-            said.contains("the token from ROCEBENCH_TOKEN is empty"),
-            "{said}"
-        );
-    }
-}
-
-#[test]
-fn a_token_in_the_environment_gives_way_to_a_flag() {
+fn a_token_in_the_environment_is_checked_at_both_ends_and_gives_way_to_a_flag() {
     let too_long = "x".repeat(5000);
-    let output = program(&["--dry-run"])
-        .env("ROCEBENCH_TOKEN", &too_long)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        text(&output.stderr).contains("the token from ROCEBENCH_TOKEN is longer than 4096 bytes")
-    );
-    let output = program(&["--dry-run", "--token", "t"])
-        .env("ROCEBENCH_TOKEN", &too_long)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0));
+    for (words, token, code) in [
+        (&["--dry-run"][..], "", 2),
+        (&["serve", "--once"], "", 2),
+        (&["--dry-run"], &too_long, 2),
+        (&["--dry-run", "--token", "t"], &too_long, 0),
+    ] {
+        let output = program(words)
+            .env("ROCEBENCH_TOKEN", token)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        let said = text(&output.stderr);
+        assert_eq!(said.contains("ROCEBENCH_TOKEN"), code == 2, "{said}");
+    }
 }

@@ -4,19 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Cursor;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::input::text;
+use crate::plot::small;
 use report::results::json;
-use testing::synthetic_results::Synthetic;
 
 /// A folder with a result, `r.json`.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let result = Synthetic::default().result();
-    json::write(&result, &folder.path().join("r.json")).unwrap();
+    json::write(&small().result(), &folder.path().join("r.json")).unwrap();
     folder
 }
 
@@ -150,12 +148,14 @@ fn a_program_that_fails_replaces_no_file() {
         ),
         ("echo text", "the output of rsvg-convert is not a PDF file"),
     ] {
-        fs::write(
-            &program,
-            format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{script}\n"),
-        )
-        .unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        // Another test's child may have a file open that this process writes, and then nobody can run it: a child of its own
+        // writes it.
+        let source = folder.path().join("source");
+        let script = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{script}\n");
+        fs::write(&source, script).unwrap();
+        let mut install = Command::new("install");
+        let installed = install.args(["-m", "755"]).args([&source, &program]);
+        assert!(installed.status().unwrap().success());
         let written = fs::metadata(&page).unwrap().modified().unwrap();
         let output = plot(folder.path(), &["--format", "pdf"], Some(folder.path()));
         assert_eq!(output.status.code(), Some(1));

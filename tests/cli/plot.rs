@@ -18,7 +18,8 @@ fn plot(dir: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-fn small() -> Synthetic {
+/// The results of few cases.
+pub(crate) fn small() -> Synthetic {
     Synthetic {
         ops: vec!["send"],
         qps: vec![1, 4],

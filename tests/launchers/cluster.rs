@@ -159,7 +159,7 @@ pub fn name(node: u16) -> String {
 
 /// A free port below those that systems give to outgoing connections.
 fn free_port() -> TcpListener {
-    let tries = (0..1000).map(|_| fastrand::u16(22_000..32_000));
-    let bound = tries.filter_map(|port| TcpListener::bind(("0.0.0.0", port)).ok());
+    let ports = (0..1000).map(|_| fastrand::u16(22_000..32_000));
+    let bound = ports.filter_map(|port| TcpListener::bind(("0.0.0.0", port)).ok());
     bound.into_iter().next().expect("no port is free")
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -16,24 +16,21 @@ use testing::wait::wait_or_tell;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rocebench");
 
-/// All ranks have ended so soon after any of them, or their launcher, was told to end, or died.
-pub const END_LIMIT: Duration = Duration::from_secs(5);
-
 /// The most that a step takes.
-const EXPECTED: Duration = Duration::from_secs(4);
+const EXPECTED: Duration = Duration::from_secs(10);
 
 /// Few messages between any two nodes; workers sleep, as there are more of them than cores.
 pub const SHORT: &str = "--iters 200 --warmup 0s --size 4K --tx-depth 4 --poll event";
 
 /// Runs that go on until they are ended.
 pub const LONG: &str =
-    "--pattern ring --iters 10000 --runs 400 --warmup 0s --size 4K --tx-depth 4 --poll event";
+    "--pattern ring --iters 2000 --runs 1000 --warmup 0s --size 4K --tx-depth 4 --poll event";
 
-static MACHINE: Mutex<()> = Mutex::new(());
+static JOBS: Mutex<()> = Mutex::new(());
 
-/// The machine for one test: their time limits are for a machine that does nothing else.
-pub fn alone() -> MutexGuard<'static, ()> {
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+/// One test's jobs at a time: ranks that starve each other for seconds take each other for dead, as they should.
+pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+    JOBS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until `what` gives something.
@@ -104,11 +101,9 @@ impl Job {
         Job::start(launcher, &words)
     }
 
-    /// Waits until the second run is under way, so that one has been measured.
+    /// Waits until it measures, with whole runs behind it; in which step of the third run it is, is left open.
     pub fn until_measuring(&mut self) {
-        self.until_said("run 2 of");
-        // Into its window.
-        std::thread::sleep(Duration::from_millis(150));
+        self.until_said("run 3 of");
     }
 
     /// Waits until it has said so on stderr.
@@ -131,6 +126,10 @@ impl Job {
         ranks_of(self.folder.path())
     }
 
+    pub fn stderr(&self) -> String {
+        read(self.folder.path(), "stderr")
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
@@ -144,39 +143,34 @@ impl Job {
         kill(*pid, Signal::SIGKILL).unwrap();
     }
 
-    /// Waits until the launcher has ended by itself.
+    /// Waits until the launcher and all ranks have ended.
     #[track_caller]
-    pub fn ended(mut self) -> Ended {
-        let Job { child, folder } = &mut self;
-        let said = |name| read(folder.path(), name);
+    pub fn ended(self) -> Ended {
+        self.ended_by(|_| ())
+    }
+
+    /// The same; calls `act` again and again until then.
+    #[track_caller]
+    pub fn ended_by(mut self, mut act: impl FnMut(&Job)) -> Ended {
         let status = wait_for(
-            || child.try_wait().unwrap(),
-            || format!("it does not end: {}", said("stderr")),
+            || {
+                act(&self);
+                self.child.try_wait().unwrap()
+            },
+            || "the launcher to end".to_owned(),
         );
-        let (stdout, stderr) = (said("stdout"), said("stderr"));
+        wait_for(
+            || self.ranks().is_empty().then_some(()),
+            || format!("ranks are left: {:?}", self.ranks()),
+        );
         // The folder outlives this.
         let folder = std::mem::replace(&mut self.folder, TempDir::new().unwrap());
         Ended {
             code: status.code(),
-            stdout,
-            stderr,
+            stdout: read(folder.path(), "stdout"),
+            stderr: read(folder.path(), "stderr"),
             folder,
         }
-    }
-
-    /// Waits until the launcher and all ranks have ended, which they do soon after `act`.
-    #[track_caller]
-    pub fn ends_soon(self, act: impl FnOnce(&Job)) -> Ended {
-        let started = Instant::now();
-        act(&self);
-        let ended = self.ended();
-        wait_for(
-            || ranks_of(ended.folder.path()).is_empty().then_some(()),
-            || format!("ranks are left: {:?}", ranks_of(ended.folder.path())),
-        );
-        let took = started.elapsed();
-        assert!(took < END_LIMIT, "{took:?}: {}", ended.stderr);
-        ended
     }
 }
 
@@ -229,6 +223,15 @@ fn ranks_of(folder: &Path) -> Vec<(u32, Pid)> {
 }
 
 impl Ended {
+    /// It ended with this status, and said all this on stderr.
+    #[track_caller]
+    pub fn refused(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        for words in words {
+            assert!(self.stderr.contains(words), "{words}: {}", self.stderr);
+        }
+    }
+
     fn results(&self, ending: &str) -> Vec<PathBuf> {
         let Ok(files) = std::fs::read_dir(self.folder.path().join("results")) else {
             return Vec::new();
@@ -236,11 +239,6 @@ impl Ended {
         let paths = files.map(|file| file.unwrap().path());
         let has_ending = |path: &PathBuf| path.extension().is_some_and(|it| it == ending);
         paths.filter(has_ending).collect()
-    }
-
-    /// Rank 0 had time to write a result.
-    pub fn has_result(&self) -> bool {
-        !self.results("json").is_empty()
     }
 
     /// The one result file.
@@ -253,7 +251,7 @@ impl Ended {
         serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
     }
 
-    /// Rank 0 left a result with whole runs and what was measured of the last, which is marked; the error names `node`.
+    /// Rank 0 left a result with whole runs and the one that was ended, which is marked; the error names `node`.
     #[track_caller]
     pub fn kept_what_was_measured(&self, node: Option<&str>) {
         let result = self.result();
@@ -261,11 +259,20 @@ impl Ended {
         assert!(runs.len() >= 2, "{runs:?}");
         assert!(runs.iter().any(|run| run["complete"] == true), "{runs:?}");
         let last = &runs[runs.len() - 1];
-        assert!(runs.len() < 400, "it was not ended");
+        assert!(runs.len() < 1000, "it was not ended");
         if let Some(node) = node {
             assert_eq!(last["complete"], false, "{last}");
             let message = last["failure"]["message"].as_str().unwrap();
             assert!(message.contains(node), "{message}");
+        }
+    }
+
+    /// A launcher may kill rank 0 while it writes its result: then its journal has the whole runs.
+    #[track_caller]
+    pub fn kept_result_or_journal(&self, node: Option<&str>) {
+        match self.results("json").is_empty() {
+            false => self.kept_what_was_measured(node),
+            true => self.kept_its_journal(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::job::{Job, alone, command};
+use super::job::{Job, command, one_at_a_time};
 
 /// The objects of the manifest, each as text.
 fn objects() -> Vec<String> {
@@ -113,7 +113,7 @@ fn free_port() -> String {
 
 #[test]
 fn the_job_of_the_manifest_runs() {
-    let _machine = alone();
+    let _jobs = one_at_a_time();
     let job = typed(&objects()[1]);
     let pod = &job["spec"]["template"]["spec"];
     let words: Vec<&str> = pod["containers"][0]["command"]
@@ -174,7 +174,7 @@ fn the_job_of_the_manifest_runs() {
 /// Who is there is told while others are waited for, and whoever is there ends when it is told to.
 #[test]
 fn pods_that_wait_for_others_say_so_and_end() {
-    let _machine = alone();
+    let _jobs = one_at_a_time();
     let port = free_port();
     let options = ["--ranks", "3", "--rank-0", "127.0.0.1", "--port", &port];
     let mut pods = [0, 1].map(|index: u32| {
@@ -184,12 +184,12 @@ fn pods_that_wait_for_others_say_so_and_end() {
     });
     pods[0].until_said("2 of 3 nodes have joined");
     let [first, second] = pods;
-    let ended = first.ends_soon(|first| {
-        first.signal(Signal::SIGTERM);
-        second.signal(Signal::SIGTERM);
-    });
+    for pod in [&first, &second] {
+        pod.signal(Signal::SIGTERM);
+    }
+    let ended = first.ended();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    let ended = second.ends_soon(|_| ());
+    let ended = second.ended();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
 }

@@ -1,17 +1,16 @@
 //! Under real Slurm.
 
 use std::process::Command;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use super::cluster::{Cluster, name};
-use super::job::{Job, LONG, PROGRAM, SHORT, alone};
+use super::job::{Job, LONG, PROGRAM, SHORT, one_at_a_time};
 
 /// One cluster for all of them: starting it takes as long as they do.
 #[test]
 fn slurm() {
-    let _machine = alone();
+    let _jobs = one_at_a_time();
     let cluster = Cluster::start();
     all_pairs(&cluster);
     cancelled(&cluster);
@@ -37,25 +36,17 @@ fn all_pairs(cluster: &Cluster) {
         .collect();
     assert_eq!(names, [&name(1), &name(2), &name(3), &name(4)]);
     assert!(ended.stdout.lines().count() > 2, "{}", ended.stdout);
-    assert!(
-        ended.stdout.lines().all(|line| line.starts_with("0:")),
-        "{}",
-        ended.stdout
-    );
-    assert!(
-        ended.stderr.lines().all(|line| line.starts_with("0:")),
-        "{}",
-        ended.stderr
-    );
+    for said in [&ended.stdout, &ended.stderr] {
+        assert!(said.lines().all(|line| line.starts_with("0:")), "{said}");
+    }
 }
 
 fn cancelled(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|_| {
-        let scancel = cluster.command("scancel").args(cluster.jobs()).status();
-        assert!(scancel.unwrap().success());
-    });
+    let scancel = cluster.command("scancel").args(cluster.jobs()).status();
+    assert!(scancel.unwrap().success());
+    let ended = job.ended();
     assert_ne!(ended.code, Some(0));
     ended.kept_what_was_measured(None);
     assert!(
@@ -69,7 +60,8 @@ fn cancelled(cluster: &Cluster) {
 fn interrupted(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4", "-X"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|job| job.signal(Signal::SIGINT));
+    job.signal(Signal::SIGINT);
+    let ended = job.ended();
     assert_ne!(ended.code, Some(0));
     ended.kept_what_was_measured(None);
 }
@@ -78,22 +70,25 @@ fn interrupted(cluster: &Cluster) {
 fn interrupted_twice(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|job| {
-        job.signal(Signal::SIGINT);
-        std::thread::sleep(Duration::from_millis(200));
-        job.signal(Signal::SIGINT);
+    job.signal(Signal::SIGINT);
+    // It takes the second for the first where that is long ago, and asks again.
+    let mut answered = 0;
+    let ended = job.ended_by(|job| {
+        let asked = job.stderr().matches("one more within").count();
+        if asked > answered {
+            answered = asked;
+            job.signal(Signal::SIGINT);
+        }
     });
     assert_ne!(ended.code, Some(0));
-    match ended.has_result() {
-        true => ended.kept_what_was_measured(None),
-        false => ended.kept_its_journal(),
-    }
+    ended.kept_result_or_journal(None);
 }
 
 fn a_rank_is_killed(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|job| job.kill_rank(2));
+    job.kill_rank(2);
+    let ended = job.ended();
     assert_ne!(ended.code, Some(0));
     ended.kept_what_was_measured(Some(&name(3)));
     let told = format!("rank 2 ({}) did not come back", name(3));
@@ -104,7 +99,8 @@ fn a_rank_is_killed(cluster: &Cluster) {
 fn rank_0_is_killed(cluster: &Cluster) {
     let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
     job.until_measuring();
-    let ended = job.ends_soon(|job| job.kill_rank(0));
+    job.kill_rank(0);
+    let ended = job.ended();
     assert_ne!(ended.code, Some(0));
     ended.kept_its_journal();
 }
@@ -115,7 +111,7 @@ fn other_options(cluster: &Cluster) {
         cluster.srun(&["-N4"]),
         &["sh", "-c", script, PROGRAM, "OUT"],
     )
-    .ends_soon(|_| ());
+    .ended();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     let told = format!(
         "rank 3 ({}) was started with other options than rank 0 ({}): --qps=2, where rank 0 has --qps=1",
@@ -128,19 +124,8 @@ fn other_options(cluster: &Cluster) {
 
 fn one_rank(cluster: &Cluster) {
     let ended = Job::mesh(cluster.srun(&["-N1"]), SHORT).ended();
-    assert_eq!(ended.code, Some(2));
-    assert!(
-        ended
-            .stderr
-            .contains("srun started 1 rank, and a mesh needs 2 nodes"),
-        "{}",
-        ended.stderr
-    );
-    assert!(
-        ended.stderr.contains("srun -N8 rocebench mesh"),
-        "{}",
-        ended.stderr
-    );
+    let told = "srun started 1 rank, and a mesh needs 2 nodes";
+    ended.refused(2, &[told, "srun -N8 rocebench mesh"]);
 }
 
 /// What all ranks have wrong is told once in full, and in a line by the others.
@@ -151,13 +136,8 @@ fn bad_input(cluster: &Cluster) {
         ("--nodes a,b", "srun started 4 ranks"),
         ("--ranks 3", "--ranks is 3, but srun started 4"),
     ] {
-        let ended = Job::mesh(cluster.srun(&["-N4"]), options).ends_soon(|_| ());
-        assert_eq!(ended.code, Some(2), "{options:?}: {}", ended.stderr);
-        assert!(
-            ended.stderr.contains(words),
-            "{options:?}: {}",
-            ended.stderr
-        );
+        let ended = Job::mesh(cluster.srun(&["-N4"]), options).ended();
+        ended.refused(2, &[words]);
         assert_eq!(ended.stdout, "", "{options:?}");
     }
 }

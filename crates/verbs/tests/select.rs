@@ -57,13 +57,6 @@ fn asked(device: Option<&str>, ib_port: Option<u8>, gid_index: Option<u8>) -> Po
     }
 }
 
-/// The error of a request on the null library: its text and its hint.
-fn refused(request: &PortRequest) -> (String, String) {
-    let error = select(null_library(), request, None).err().unwrap();
-    assert!(error.is_bad_input());
-    (error.to_string(), error.hint().unwrap())
-}
-
 #[test]
 fn a_kernel_without_rdma_has_no_device() {
     for library in [with_list(no_rdma_in_the_kernel), with_list(an_empty_list)] {
@@ -126,47 +119,35 @@ fn the_first_usable_port_or_the_named_one_is_chosen() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_answered_with_those_that_are() {
-    let (text, hint) = refused(&asked(Some("mlx5_0"), None, None));
-    assert_eq!(
-        text,
-        "there is no RDMA device \"mlx5_0\"; this machine has: null0, loop0"
-    );
-    assert_eq!(
-        hint,
-        "name one of them with --device, or leave the flag out"
-    );
-}
-
-#[test]
-fn a_port_that_is_not_there_is_answered_with_those_that_are() {
-    for port in [0, 2] {
-        let (text, hint) = refused(&asked(Some("loop0"), Some(port), None));
-        assert_eq!(
-            text,
-            format!("no usable RDMA port: loop0 has ports 1 to 1, not {port}")
-        );
-        assert!(hint.contains("--ib-port"), "{hint}");
+fn what_is_not_there_is_answered_with_what_is() {
+    for (request, text, flag) in [
+        (
+            asked(Some("mlx5_0"), None, None),
+            "there is no RDMA device \"mlx5_0\"; this machine has: null0, loop0",
+            "--device",
+        ),
+        (
+            asked(Some("loop0"), Some(0), None),
+            "no usable RDMA port: loop0 has ports 1 to 1, not 0",
+            "--ib-port",
+        ),
+        (
+            asked(None, Some(2), None),
+            "no usable RDMA port: null0 has ports 1 to 1, not 2; loop0 has ports 1 to 1, not 2",
+            "--ib-port",
+        ),
+        (
+            asked(Some("loop0"), None, Some(7)),
+            "loop0 port 1 has no GID at index 7; it has: 0 (fe80::200:ff:fe00:1, RoCE v1), \
+             1 (::ffff:127.0.0.1, RoCE v2)",
+            "--gid-index",
+        ),
+    ] {
+        let error = select(null_library(), &request, None).err().unwrap();
+        assert!(error.is_bad_input());
+        assert_eq!(error.to_string(), text);
+        assert!(error.hint().unwrap().contains(flag), "{error}");
     }
-    let (text, _) = refused(&asked(None, Some(2), None));
-    assert_eq!(
-        text,
-        "no usable RDMA port: null0 has ports 1 to 1, not 2; loop0 has ports 1 to 1, not 2"
-    );
-}
-
-#[test]
-fn a_gid_index_that_is_not_there_is_answered_with_those_that_are() {
-    let (text, hint) = refused(&asked(Some("loop0"), None, Some(7)));
-    assert_eq!(
-        text,
-        "loop0 port 1 has no GID at index 7; it has: 0 (fe80::200:ff:fe00:1, RoCE v1), \
-         1 (::ffff:127.0.0.1, RoCE v2)"
-    );
-    assert_eq!(
-        hint,
-        "choose one of them with --gid-index, or leave the flag out"
-    );
 }
 
 #[test]

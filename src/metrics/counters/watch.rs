@@ -82,7 +82,8 @@ impl CounterWatch {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
-    use std::time::Instant;
+
+    use testing::wait::wait_until;
 
     use super::super::reading::tests::{sysfs, write};
     use super::*;
@@ -107,11 +108,11 @@ mod tests {
             write(root.path(), "mlx5_0", &[("next", &value.to_string())]);
             let port = root.path().join("class/infiniband/mlx5_0/ports/1");
             std::fs::rename(port.join("next"), port.join(COUNTER)).unwrap();
-            let (before, since) = (reads.load(Ordering::SeqCst), Instant::now());
-            while reads.load(Ordering::SeqCst) < before + 2 {
-                assert!(since.elapsed() < Duration::from_secs(20), "it is not read");
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            // The second reading from now on begins when the first has been added.
+            let before = reads.load(Ordering::SeqCst);
+            wait_until("two readings", Duration::from_secs(1), || {
+                reads.load(Ordering::SeqCst) >= before + 2
+            });
         }
         let grown = watch.finish().unwrap().told();
         assert_eq!(grown["rx_write_requests"], Some(total));
@@ -126,7 +127,7 @@ mod tests {
             Some(Reading::of_embedded(vec![("timeouts", 10 + so_far * 3)]))
         })
         .unwrap();
-        std::thread::sleep(Duration::from_millis(30));
+        assert!(matches!(watch.growth, Growing::Here(_)));
         assert_eq!(watch.finish().unwrap().told()["timeouts"], Some(3));
         assert_eq!(reads.load(Ordering::SeqCst), 2);
     }

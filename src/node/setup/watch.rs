@@ -8,6 +8,7 @@ use crate::node::running_node::{EarlyEnd, RunningNode, TICK, told};
 use crate::protocol::error::LinkError;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
+use crate::protocol::patience::Patience;
 use crate::protocol::time_limits::SETUP_LIMIT;
 
 /// Checks the link, the user's wish to stop and the traffic during set-up.
@@ -88,12 +89,9 @@ impl<'a> Watch<'a> {
     /// As [`Watch::look`], and `limit` without a message or movement at the other node.
     pub(crate) fn recv(&mut self, limit: Duration) -> Result<(Message, Instant), EarlyEnd> {
         let (link, stop) = (self.link, self.stop);
-        let (mut progress, mut since) = (link.peer_progress(), Instant::now());
-        while since.elapsed() < limit {
+        let mut patience = Patience::new(link.peer_progress(), Instant::now());
+        while !patience.is_over(link.peer_progress(), Instant::now(), limit) {
             self.look()?;
-            if link.peer_progress() != progress {
-                (progress, since) = (link.peer_progress(), Instant::now());
-            }
             if let Some(early) = self.early.take() {
                 return Ok(early);
             }

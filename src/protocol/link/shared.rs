@@ -26,8 +26,15 @@ pub(super) const STALL_LIMIT: Duration = Duration::from_millis(1150);
 pub(super) const READ_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long the kernel keeps trying to deliver to a host that does not answer. Silence is judged here, by
-/// [`SILENCE_LIMIT`]; this only frees the kernel's socket after that.
-pub(super) const TCP_USER_TIMEOUT: Duration = Duration::from_secs(5);
+/// [`SILENCE_LIMIT`]; this only frees the kernel's socket long after that, also where this process waits for its CPU.
+pub(super) const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The protocol is turn by turn, so few messages are ever unread; more is not a peer but a flood.
+pub(super) const MAX_UNREAD_FRAMES: usize = 32;
+
+/// With so many unread, [`Message::Progress`] is dropped, because the next one says more: who has not read for seconds is
+/// an owner that waits for its CPU, not a victim of a flood.
+pub(super) const MOST_BEFORE_PROGRESS: usize = MAX_UNREAD_FRAMES / 2;
 
 pub(super) const MAX_UNREAD_BYTES: usize = 3 * MAX_FRAME_BYTES;
 
@@ -120,5 +127,26 @@ pub(super) fn io_error(operation: &'static str, peer: SocketAddr, error: io::Err
         operation,
         peer,
         source: Arc::new(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::silence::Silence;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_dead_are_known_within_two_seconds_and_the_late_are_alive() {
+        for read in [READ_TIMEOUT, READ_TIMEOUT * 3 / 2, READ_TIMEOUT * 2] {
+            let mut silence = Silence::new(READ_TIMEOUT);
+            let reads = (1..).find(|_| silence.nothing_for(read) >= SILENCE_LIMIT);
+            let known = read * reads.unwrap();
+            assert!(
+                (SECOND + HEARTBEAT_EVERY..2 * SECOND).contains(&known),
+                "{known:?}"
+            );
+        }
     }
 }

@@ -8,7 +8,8 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 
 use super::shared::{
-    HEARTBEAT_EVERY, MAX_UNREAD_BYTES, READ_TIMEOUT, SILENCE_LIMIT, STALL_LIMIT, Shared, Unread,
+    HEARTBEAT_EVERY, MAX_UNREAD_BYTES, MOST_BEFORE_PROGRESS, READ_TIMEOUT, SILENCE_LIMIT,
+    STALL_LIMIT, Shared, Unread,
 };
 use crate::protocol::error::{FrameError, LinkError};
 use crate::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
@@ -69,6 +70,7 @@ fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
                     bad_input,
                 };
             }
+            Some(Message::Progress(_)) if deliver.len() >= MOST_BEFORE_PROGRESS => {}
             Some(message) => {
                 let bytes = reader.message_bytes();
                 let queued = shared.unread_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
