@@ -1,7 +1,7 @@
 //! An end dies or falls silent in each phase of a run on the kernel's device. Which frame it is at does not concern the device:
 //! tests/embedded has an end die at each.
 
-use testing::deaths::{CONNECT, DRAIN, Death, IN_THE_WINDOW, at, clients_get, first, servers_get};
+use testing::deaths::{CONNECT, DRAIN, Death, IN_THE_WINDOW, clients_get, first, servers_get};
 use testing::program::Signal;
 use testing::proxy::From;
 use testing::server::RXE;
@@ -49,5 +49,5 @@ fn client_killed_among_many_qps() {
 #[test]
 fn either_end_falls_silent() {
     servers_get(RXE, Signal::Stop, &[IN_THE_WINDOW], &[]);
-    clients_get(RXE, Signal::Stop, &[at(From::Server, "drained")], &[]);
+    clients_get(RXE, Signal::Stop, &[DRAIN[1]], &[]);
 }

@@ -44,11 +44,7 @@ fn server_killed_under_every_operation() {
 
 #[test]
 fn server_falls_silent() {
-    let deaths = [
-        at(From::Client, "prepare"),
-        IN_THE_WINDOW,
-        at(From::Client, "stop"),
-    ];
+    let deaths = [at(From::Client, "prepare"), IN_THE_WINDOW, DRAIN[0]];
     servers_get(EMBEDDED, Signal::Stop, &deaths, &[]);
 }
 
@@ -87,10 +83,6 @@ fn client_killed_in_both_directions() {
 
 #[test]
 fn client_falls_silent() {
-    let deaths = [
-        at(From::Client, "prepare"),
-        Death::In("warm-up"),
-        at(From::Server, "drained"),
-    ];
+    let deaths = [at(From::Client, "prepare"), Death::In("warm-up"), DRAIN[1]];
     clients_get(EMBEDDED, Signal::Stop, &deaths, &[]);
 }

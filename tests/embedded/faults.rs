@@ -117,8 +117,7 @@ fn both_ends_tell_what_their_devices_counted() {
     assert!(gaps > 0, "{peer}");
     assert_eq!(count("server", "sequence_gap"), gaps);
     assert!(count("client", "resent") > 0, "{}", run["path_events"]);
-    let [sent, received] = [&own["packets_sent"], &peer["packets_received"]];
-    assert!(sent.as_u64() > received.as_u64(), "{received} of {sent}");
+    assert!(peer["packets_received"].as_u64() > Some(0), "{peer}");
     ended.shows(&["sequence gap", "resent"]);
 }
 

@@ -64,12 +64,17 @@ pub const TRAFFIC: [Death; 6] = [
 
 pub const IN_THE_WINDOW: Death = Death::In("measure");
 
+/// The queues run empty after a warm-up and after a window: these are after the second case's window.
 pub const DRAIN: [Death; 4] = [
-    at(From::Client, "stop"),
-    at(From::Server, "drained"),
-    at(From::Client, "settle"),
-    at(From::Server, "settled"),
+    drained(From::Client, "stop"),
+    drained(From::Server, "drained"),
+    drained(From::Client, "settle"),
+    drained(From::Server, "settled"),
 ];
+
+const fn drained(from: From, kind: &'static str) -> Death {
+    Death::At(Step { from, kind, nth: 4 })
+}
 
 /// A client of `server` until `signal` has gone to the process that `victim` names.
 fn client_until(

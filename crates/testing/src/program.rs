@@ -109,7 +109,7 @@ pub fn send_signal(pid: u32, signal: Signal) {
 pub fn memory_bytes(pid: u32, line: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|text| text.strip_prefix(line))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
 }
 

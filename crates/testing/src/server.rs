@@ -174,9 +174,10 @@ impl Server {
     #[track_caller]
     pub fn is_idle(&self) {
         let over = || {
-            let begun = self.program.times_said(": session begins");
-            let ended = self.program.times_said(": session end");
-            (begun == ended).then_some(())
+            let lines = self.program.lines();
+            let begun = lines.iter().filter(|it| it.ends_with(": session begins"));
+            let ended = lines.iter().filter(|it| it.contains(": session end"));
+            (begun.count() == ended.count()).then_some(())
         };
         wait_or_tell(STEP, over, || {
             format!(
