@@ -16,7 +16,7 @@ fn latencies_left_out() {
 fn warm_ups() {
     let server = Server::of(EMBEDDED, &[]);
     let window = |warmup: &str| {
-        let words = ["-D", "300ms", "-s", "64", "-t", "16", "--warmup", warmup];
+        let words = ["-n", "200", "-s", "64", "-t", "16", "--warmup", warmup];
         let result = check::complete(&server.sweep(&words).exits(0));
         result.cases[0].runs[0].flows[0].window.clone()
     };

@@ -9,18 +9,15 @@ const BASE: &str = "-d soft0 --warmup 0 --quiet --pace device";
 /// How exactly the device keeps a rate, its own tests state in made-up time.
 #[test]
 fn a_rate_that_the_device_keeps_is_no_open_loop() {
-    for words in [
-        "--op send --service rc,uc --rate 40Mb -q 4",
-        "--op write --rate 2500",
+    for (words, cases) in [
+        ("--op send --service rc,uc --rate 40Mb -q 4", 2),
+        ("--op write --rate 2500", 1),
     ] {
-        let words = format!("{BASE} -s 4000 -t 16 -r 64 -b -D 300ms {words}");
-        let ended = call(&words).run().exits(0);
+        let words = format!("{BASE} -s 4000 -t 16 -r 64 -b -n 20 {words}");
+        let ended = call(&words).run().exits(0).all_whole(cases);
         for case in ended.cases() {
             assert_eq!(case["config"]["pace"], "device");
-            let flows = case["runs"][0]["flows"].as_array().unwrap();
-            assert_eq!(flows.len(), 2, "{}", case["id"]);
-            for flow in flows {
-                assert!(flow["totals"]["messages"].as_u64() > Some(0), "{flow}");
+            for flow in case["runs"][0]["flows"].as_array().unwrap() {
                 assert_eq!(flow["load"], Value::Null, "no times were planned");
             }
         }

@@ -154,7 +154,7 @@ fn names_that_lead_out_are_refused_by_the_receiver() {
         "../a", "/tmp/a", "a/b", "..", ".", "", "a\0b", "a\nb", &long,
     ] {
         let mut liar = Wire::session(&stage.server.name);
-        let hello = json!({"name": name, "size_bytes": 1, "force": true, "channel": null});
+        let hello = json!({"file_name": name, "size_bytes": 1, "force": true, "channel": null});
         liar.send(&json!({"type": "file_hello", "body": hello}));
         let said = refusal(&mut liar);
         assert!(said.contains("does not take"), "{name:?}: {said}");
@@ -166,7 +166,7 @@ fn names_that_lead_out_are_refused_by_the_receiver() {
 fn a_wrong_checksum_is_refused() {
     let stage = Stage::new("");
     let mut liar = Wire::session(&stage.server.name);
-    let hello = json!({"name": "a", "size_bytes": 5, "chunk_bytes": 4096});
+    let hello = json!({"file_name": "a", "size_bytes": 5, "chunk_bytes": 4096});
     liar.send(&json!({"type": "tcp_hello", "body": hello}));
     let accept = liar.recv().unwrap();
     assert_eq!(accept["type"], "tcp_accept");
