@@ -263,6 +263,7 @@ impl Observer for Output {
     }
 
     fn phase(&mut self, name: &str, expected: Option<Duration>) {
+        tracing::debug!("phase {name}");
         self.progress.phase(name, expected);
     }
 

@@ -37,6 +37,9 @@ impl Meter {
         let Some(pace) = self.of_nodes.get_mut(node) else {
             return;
         };
+        if progress.messages > 0 {
+            tracing::trace!("node {node} has completed {} messages", progress.messages);
+        }
         let ns = progress.elapsed_ns.saturating_sub(pace.told.elapsed_ns);
         if ns > 0 {
             let bytes = progress.bytes.saturating_sub(pace.told.bytes);
@@ -96,12 +99,18 @@ impl LongDrain {
         case: &Case,
         observer: &mut dyn Observer,
     ) {
+        if let Some(text) = self.text(node, progress, case) {
+            observer.note(&text);
+        }
+    }
+
+    fn text(&mut self, node: usize, progress: &Progress, case: &Case) -> Option<String> {
         if let Some(told) = self.of_nodes.get_mut(node) {
             *told = *progress;
         }
         let elapsed = Duration::from_nanos(progress.elapsed_ns);
         if elapsed < LONG_DRAIN || self.is_remarked {
-            return;
+            return None;
         }
         self.is_remarked = true;
         let sum = |count: fn(&Progress) -> u64| self.of_nodes.iter().map(count).sum::<u64>();
@@ -115,16 +124,39 @@ impl LongDrain {
         };
         let largest = case.flows.iter().max_by_key(|flow| flow.size_bytes);
         let sizes = largest.map_or(case.sizes_text(), |flow| flow.sizes_text());
-        observer.note(&format!(
+        Some(format!(
             "the window is over; {left} messages of {sizes} are still in the send queues{rest}; a smaller \
              --tx-depth or --size shortens this"
-        ));
+        ))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::message::tests::case;
+
+    #[test]
+    fn a_long_drain_is_remarked_on_once_with_what_all_nodes_still_send() {
+        let mut case = case();
+        case.flows[0].size_bytes = 1 << 20;
+        let mut drain = LongDrain::new(2);
+        let at = |seconds: u64, messages, outstanding| Progress {
+            elapsed_ns: seconds * 1_000_000_000,
+            messages,
+            outstanding,
+            ..Progress::default()
+        };
+        assert_eq!(drain.text(0, &at(9, 10, 40), &case), None);
+        assert_eq!(drain.text(1, &at(9, 10, 20), &case), None);
+        let text = drain.text(0, &at(10, 20, 30), &case).unwrap();
+        // 30 messages in 10 s, and 50 are left.
+        assert!(
+            text.contains("50 messages of 1 MiB are still in the send queues, about 17 s"),
+            "{text}"
+        );
+        assert_eq!(drain.text(1, &at(20, 0, 1), &case), None, "said once");
+    }
 
     #[test]
     fn the_highest_p99_of_all_nodes_is_shown_once_a_round() {

@@ -289,7 +289,9 @@ fn drain(links: Links<'_>, case: &Case, observer: &mut dyn Observer) -> Result<(
     Ok(())
 }
 
-/// Ends the run at all nodes and takes their reports; of fewer nodes, when some did not report.
+/// Ends the run at all nodes and takes their reports; of fewer nodes, when some did not report. Who asked to stop is not kept
+/// waiting. Of another failure the user has been told: nodes that live have the time that they need on a busy host, for
+/// nothing else has their figures.
 fn finish(
     links: Links<'_>,
     notes: &Notes,
@@ -300,14 +302,15 @@ fn finish(
         // A link that is lost has no report either.
         let _ = member.node.send(&Message::Finish { flush });
     }
-    let last = failure.as_ref().map(|_| Grace::begin());
+    let is_interrupted = failure.as_ref().is_some_and(|it| it.interrupted);
+    let last = is_interrupted.then(Grace::begin);
     let mut reports = Vec::new();
     for member in links.members {
         let index = member.number as usize;
         let stop = last.as_ref().map_or(links.stop, Grace::over);
         match report(member, links.until(stop)) {
             Ok(report) => reports.push((index, report)),
-            Err(StepFailure::Interrupted) if failure.is_none() => {
+            Err(StepFailure::Interrupted) if last.is_none() => {
                 let grace = Grace::begin();
                 match report(member, links.until(grace.over())) {
                     Ok(report) => reports.push((index, report)),

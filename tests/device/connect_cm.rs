@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use settings::ConnectMode;
@@ -12,7 +12,6 @@ use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, 
 use verbs::{Gid, GidEntry, GidType, VerbsLibrary};
 
 use testing::check;
-use testing::program::NOTICED;
 use testing::program::words;
 use testing::program::{Program, Signal, send_signal, sweep};
 use testing::proxy::{From, Proxy, Step};
@@ -202,7 +201,6 @@ const WHILE_CONNECTING: Step = Step {
     from: From::Client,
     kind: "connect",
     nth: 2,
-    later: Duration::from_millis(100),
 };
 
 /// In the midst of its traffic.
@@ -238,11 +236,7 @@ fn a_server_that_dies_or_falls_silent() {
         });
         let client = client_of(&proxy, step);
         proxy.await_deed();
-        let ended = client.wait().exits(1);
-        let noticed = ended
-            .time_of(words)
-            .saturating_duration_since(proxy.done_at());
-        assert!(noticed < NOTICED + proxy.lag(), "{step:?}: {noticed:?}");
+        let ended = client.wait().exits(1).says(&[words]);
         let runs = ended.runs();
         assert!(runs[0].complete && !runs[1].complete, "{step:?}");
     }
@@ -265,10 +259,7 @@ fn a_client_that_dies_or_is_interrupted() {
         let client = client_of(&proxy, step);
         victim.store(client.pid(), Ordering::SeqCst);
         proxy.await_deed();
-        let noticed = server
-            .says(lines, words)
-            .saturating_duration_since(proxy.done_at());
-        assert!(noticed < NOTICED + proxy.lag(), "{step:?}: {noticed:?}");
+        server.says(lines, words);
         drop(client.wait());
         server.serves_the_next();
     }
@@ -287,8 +278,6 @@ fn a_server_is_stopped_while_it_listens() {
         "{created}"
     );
     wire.connect_to(&[0x11]);
-    let asked = Instant::now();
     server.end();
-    assert!(asked.elapsed() < NOTICED, "{:?}", asked.elapsed());
     assert_eq!(wire.recv().unwrap()["type"], "abort");
 }

@@ -1,13 +1,13 @@
 //! An end dies or falls silent in each phase of a run on the kernel's device. Which frame it is at does not concern the device:
 //! tests/embedded has an end die at each.
 
-use testing::deaths::{CONNECT, DRAIN, IN_THE_WINDOW, SOON, at, clients_get, first, servers_get};
+use testing::deaths::{CONNECT, DRAIN, Death, IN_THE_WINDOW, clients_get, first, servers_get};
 use testing::program::Signal;
-use testing::proxy::{From, Step};
+use testing::proxy::From;
 use testing::server::RXE;
 
 /// While QPs are connected, in the window, and while the last completions are awaited.
-fn phases() -> [Step; 3] {
+fn phases() -> [Death; 3] {
     [CONNECT[3], IN_THE_WINDOW, DRAIN[0]]
 }
 
@@ -38,12 +38,10 @@ fn client_killed_under_writes_both_ways() {
 
 #[test]
 fn client_killed_among_many_qps() {
-    // Long enough for the end to die while QPs are made and connected.
-    let soon = |kind| Step {
-        later: SOON,
-        ..first(From::Client, kind)
-    };
-    let steps = [soon("create"), soon("connect")];
+    let steps = [
+        first(From::Client, "create"),
+        first(From::Client, "connect"),
+    ];
     let many = ["-q", "500", "-t", "4", "-r", "8", "-Q", "1"];
     clients_get(RXE, Signal::Kill, &steps, &many);
 }
@@ -51,5 +49,5 @@ fn client_killed_among_many_qps() {
 #[test]
 fn either_end_falls_silent() {
     servers_get(RXE, Signal::Stop, &[IN_THE_WINDOW], &[]);
-    clients_get(RXE, Signal::Stop, &[at(From::Server, "drained")], &[]);
+    clients_get(RXE, Signal::Stop, &[DRAIN[1]], &[]);
 }

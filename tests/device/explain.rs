@@ -1,13 +1,8 @@
 //! `rocebench explain` on the kernel's Soft-RoCE: calls, states and errors are real there too, and its packets are
 //! not this program's to see.
 
-use std::time::Duration;
-
 use testing::program::{Ended, Program};
 use testing::server::Server;
-
-/// Nobody should wait longer for a mistake; most of it is the program's start on an emulated CPU.
-const SOON: Duration = Duration::from_secs(20);
 
 fn lesson(server: &Server, words: &str) -> Ended {
     let mut arguments = vec!["explain", &server.name, "-d", "rxe0"];
@@ -52,7 +47,6 @@ fn every_mistake_brings_the_error_it_promises() {
         ("mtu", "Error: REM_INV_REQ_ERR (9)"),
     ] {
         let ended = lesson(&server, &format!("--break {mistake}"));
-        assert!(ended.took < SOON, "{mistake}: {:?}", ended.took);
         ended.shows(&[error, "has occurred"]);
     }
     server.serves_the_next();

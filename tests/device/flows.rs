@@ -2,16 +2,13 @@
 //! of which one dies.
 
 use std::io::Write as _;
-use std::time::Duration;
 
 use report::results::model::{FlowConfig, ResultFile};
 use settings::Op;
 
 use testing::check;
-use testing::program::NOTICED;
 use testing::program::words;
 use testing::program::{Ended, Program, Signal, send_signal};
-use testing::proxy::{From, Proxy, Step};
 use testing::server::{SERVER_ADDRESS, Server};
 
 /// A sweep's file, which is there until this is dropped.
@@ -147,35 +144,21 @@ fn three_servers_in_a_ring() {
         assert_eq!(devices(&flows[1]), ["rxe0", "rxe1"], "{}", case.id);
         assert_eq!(devices(&flows[2]), ["rxe1", "rxe1"], "{}", case.id);
     }
-    ring.servers.into_iter().for_each(Server::end);
+    ring.servers
+        .into_iter()
+        .for_each(|server| drop(server.end()));
 }
 
 /// The second of three is killed or stopped in the window; how the sweep ends, and the others.
 fn one_of_three_gets(signal: Signal, told: &str) {
-    let mut ring = Ring::start();
-    let step = Step {
-        from: From::Client,
-        kind: "open",
-        nth: 1,
-        later: Duration::from_millis(300),
-    };
+    let ring = Ring::start();
     let victim = ring.servers[1].program.pid();
-    let address = ring.names[1].parse().unwrap();
-    let proxy = Proxy::start("192.0.2.1", address, step, move || {
-        send_signal(victim, signal);
-    });
-    ring.names[1] = proxy.address.to_string();
     let config = ring.config();
     let more = words("-D 30s --warmup 0 -q 2 -s 4K -t 8");
     let coordinator = ring.coordinator(&config, &more);
-    proxy.await_deed();
-    let ended = coordinator.wait().exits(1);
-    let noticed = ended
-        .time_of(told)
-        .saturating_duration_since(proxy.done_at());
-    // The others end and report before it is told.
-    let limit = NOTICED + Duration::from_secs(1);
-    assert!(noticed < limit + proxy.lag(), "{noticed:?}");
+    (0..3).for_each(|node| coordinator.has_moved(0, "measure", node));
+    send_signal(victim, signal);
+    let ended = coordinator.wait().exits(1).says(&[told]);
     others_are_kept(&ended);
     let [first, _, last] = ring.servers;
     for survivor in [first, last] {
@@ -186,7 +169,7 @@ fn one_of_three_gets(signal: Signal, told: &str) {
 
 #[track_caller]
 fn others_are_kept(ended: &Ended) {
-    check::schema(&ended.json());
+    check::schema(ended.json());
     let run = ended.runs().remove(0);
     assert!(!run.complete && run.failure.is_some());
     let messages: Vec<u64> = run.flows.iter().map(|flow| flow.totals.messages).collect();

@@ -7,10 +7,9 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Read as _, Write as _};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use testing::netem::Loss;
-use testing::program::NOTICED;
 use testing::program::words;
 use testing::program::{Program, Signal};
 use testing::server::Server;
@@ -121,11 +120,7 @@ fn an_end_that_is_killed_leaves_nothing() {
 fn killed(server: &Server, home: &Path) {
     let sender = slow(home, server);
     server.program.signal(Signal::Kill);
-    let killed = Instant::now();
-    let ended = sender.wait().exits(1).says(&["its process ended or died"]);
-    let noticed = ended.at.saturating_duration_since(killed);
-    // The rest is what destroying QPs takes on an emulated CPU.
-    assert!(noticed < NOTICED + Duration::from_secs(2), "{noticed:?}");
+    sender.wait().exits(1).says(&["its process ended or died"]);
 }
 
 /// The guest's own file system, an overlay, has no files without a name.

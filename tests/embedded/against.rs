@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::library::build_library;
-use crate::program::{Ended, Program, Server, with_others};
+use testing::program::Ended;
+use testing::server::{Server, call};
 
 /// The comparison of each case, whose pairs must all count.
 pub fn comparisons(ended: &Ended, pairs: usize) -> Vec<&Value> {
@@ -45,7 +46,6 @@ fn arguments(comparison: &Value) -> String {
 
 #[test]
 fn every_operation_beside_its_program() {
-    let _machine = with_others();
     build_library();
     // A run of perftest's by time takes two seconds.
     for (op, program, stop, its_stop) in [
@@ -53,7 +53,7 @@ fn every_operation_beside_its_program() {
         ("write", "ib_write_bw", "-n 500", "-n 500"),
         ("read", "ib_read_bw", "-n 500", "-n 500"),
     ] {
-        let ended = Program::new(&format!(
+        let ended = call(&format!(
             "-d soft0 --op {op} -s 4K -t 32 -r 64 -q 2 {stop} --warmup 0 --timeout 18 --against perftest --pairs 2 \
              --max-pairs 2"
         ))
@@ -77,12 +77,11 @@ fn every_operation_beside_its_program() {
 
 #[test]
 fn two_processes_both_directions_and_a_latency_sweep() {
-    let _machine = with_others();
     build_library();
-    let server = Server::start("-d soft0 --allow-perftest");
+    let server = Server::embedded("-d soft0 --allow-perftest");
     let sweep = |words: &str| {
         server
-            .client(&format!(
+            .call(&format!(
                 "--warmup 0 --timeout 18 --against perftest {words}"
             ))
             .run()
@@ -103,6 +102,7 @@ fn two_processes_both_directions_and_a_latency_sweep() {
     let latency = comparisons(&latency, 2)[0];
     assert_eq!(latency["program"], "ib_read_lat");
     assert_eq!(latency["metric"], "latency_ns");
+    server.is_idle();
     let said = server.end();
     assert!(
         said.contains("ib_write_bw") && !said.contains("ended early"),

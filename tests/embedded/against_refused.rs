@@ -1,17 +1,15 @@
 //! What is refused before anything runs: on the command line, at this end and at the server's.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use rocebench::plan::Case;
+use rocebench::protocol::link::HEARTBEAT_EVERY;
 use serde_json::{Value, json};
 use settings::Settings;
 
 use crate::library::build_library;
-use crate::program::{Program, Server, with_others};
+use testing::server::{Server, call};
+use testing::wire::Wire;
 
 const ASKS: &str = "-d soft0 -n 10 --warmup 0 --against perftest";
 
@@ -29,14 +27,13 @@ fn what_perftest_cannot_do_is_bad_input() {
             "--max-pairs 4",
         ),
     ] {
-        Program::new(words).run().exits(2).says(&[says]);
+        call(words).run().exits(2).says(&[says]);
     }
 }
 
 #[test]
 fn a_dry_run_tells_the_programs_and_the_time() {
-    let ended =
-        Program::new("--dry-run --against perftest --op write,read -D 2s --warmup 1s").run();
+    let ended = call("--dry-run --against perftest --op write,read -D 2s --warmup 1s").run();
     let ended = ended.exits(0);
     // 2 cases, 24 pairs, 3 s of ours and 4 of theirs.
     for word in [
@@ -49,30 +46,29 @@ fn a_dry_run_tells_the_programs_and_the_time() {
 
 #[test]
 fn a_missing_program_names_its_package_at_either_end() {
-    let _machine = with_others();
     build_library();
     let nothing = tempfile::tempdir().unwrap();
     let empty = nothing.path().to_str().unwrap();
     let says = ["there is no ib_send_bw in PATH", "package perftest"];
-    let ended = Program::new(ASKS)
-        .env("PATH", empty)
+    let ended = call(ASKS).env("PATH", empty).run().exits(2).says(&says);
+    assert_eq!(ended.json(), &Value::Null, "nothing was run");
+    let serve = call("serve -p 0 -d soft0 --allow-perftest").env("PATH", empty);
+    let server = Server::embedded_by(serve);
+    let ended = call(&format!("{} {ASKS}", server.name))
         .run()
         .exits(2)
         .says(&says);
-    assert_eq!(ended.json, Value::Null, "nothing was run");
-    let server = Server::with("-d soft0 --allow-perftest", &[("PATH", empty)]);
-    let host = format!("127.0.0.1:{}", server.port);
-    let ended = Program::new(&format!("{host} {ASKS}"))
-        .run()
-        .exits(2)
-        .says(&says);
-    assert!(ended.stderr.contains("at the server"), "{}", ended.stderr);
-    assert_eq!(ended.json, Value::Null, "nothing was run");
+    assert!(
+        ended.stderr().contains("at the server"),
+        "{}",
+        ended.stderr()
+    );
+    assert_eq!(ended.json(), &Value::Null, "nothing was run");
 }
 
 #[test]
 fn a_library_that_is_not_there_says_how_to_build_it() {
-    Program::new(ASKS)
+    call(ASKS)
         .env("SOFTROCE_LIBRARY", "/nowhere/lib.so")
         .run()
         .exits(2)
@@ -81,17 +77,15 @@ fn a_library_that_is_not_there_says_how_to_build_it() {
 
 #[test]
 fn a_server_must_allow_it() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
-    let host = format!("127.0.0.1:{}", server.port);
-    Program::new(&format!("{host} {ASKS}"))
+    let server = Server::embedded("-d soft0");
+    call(&format!("{} {ASKS}", server.name))
         .run()
         .exits(2)
         .says(&[
             "was not started to run perftest",
             "rocebench serve --allow-perftest",
         ]);
-    let mut session = Session::with(server.port);
+    let mut session = Wire::session(&server.name);
     session.send(&json!({"type": "perftest_start", "body": job()}));
     let reason = session.abort();
     assert!(
@@ -102,13 +96,12 @@ fn a_server_must_allow_it() {
 
 #[test]
 fn a_server_starts_nothing_but_perftest_with_numbers() {
-    let _machine = with_others();
     build_library();
-    let server = Server::start("-d soft0 --allow-perftest");
+    let server = Server::embedded("-d soft0 --allow-perftest");
     let start = |damage: Damage| {
         let mut job = job();
         damage(&mut job);
-        let mut session = Session::with(server.port);
+        let mut session = Wire::session(&server.name);
         session.send(&json!({"type": "perftest_start", "body": job}));
         session
     };
@@ -134,43 +127,34 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
         let reason = start(damage).abort();
         assert!(reason.contains(says), "{reason}");
     }
-    let started = start(|_| ()).next();
+    let started = start(|_| ()).recv().unwrap();
     assert_eq!(started["type"], "perftest_started", "undamaged");
-    let said = server.end();
-    assert_eq!(
-        said.matches("a frame is not a message").count(),
-        3,
-        "{said}"
-    );
+    let times = server.program.times_said("a frame is not a message");
+    assert_eq!(times, 3, "{:?}", server.program.lines());
 }
 
 #[test]
 fn a_run_without_a_client_ends_at_its_limit() {
-    let _machine = with_others();
     build_library();
-    let server = Server::start("-d soft0 --allow-perftest");
+    let server = Server::embedded("-d soft0 --allow-perftest");
     let mut job = job();
-    job["limit_ms"] = json!(2000);
-    let mut session = Session::with(server.port);
-    let mut heart = Session(session.0.try_clone().unwrap());
+    job["limit_ms"] = json!(200);
+    let mut session = Wire::session(&server.name);
+    let mut heart = Wire(session.0.try_clone().unwrap());
     session.send(&json!({"type": "perftest_start", "body": job}));
-    assert_eq!(session.next()["type"], "perftest_started");
+    assert_eq!(session.recv().unwrap()["type"], "perftest_started");
     // The coordinator lives and says nothing.
-    let is_over = Arc::new(AtomicBool::new(false));
-    let beats = std::thread::spawn({
-        let is_over = Arc::clone(&is_over);
-        move || {
-            while !is_over.load(Ordering::Relaxed) {
-                heart.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
-                std::thread::sleep(Duration::from_millis(250));
-            }
+    let (over, is_over) = channel::<()>();
+    let beats = std::thread::spawn(move || {
+        while is_over.recv_timeout(HEARTBEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
+            heart.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
         }
     });
-    let ended = session.next();
-    is_over.store(true, Ordering::Relaxed);
+    let ended = session.recv().unwrap();
+    drop(over);
     beats.join().unwrap();
     assert_eq!(ended["type"], "perftest_ended");
-    assert_eq!(ended["body"]["status"], "did not end within 3 s");
+    assert_eq!(ended["body"]["status"], "did not end within 1.2 s");
 }
 
 /// Makes something else of a job.
@@ -191,71 +175,4 @@ pub fn job() -> Value {
         "program": "ib_write_bw", "mtu_bytes": 1024, "outstanding_reads": 1, "messages": 10, "limit_ms": 5000,
         "case": Case::new("-R".to_owned(), settings)
     })
-}
-
-/// The protocol by hand.
-pub struct Session(pub TcpStream);
-
-impl Session {
-    /// A client's that has said nothing yet.
-    pub fn to(port: u16) -> Session {
-        Session(TcpStream::connect(("127.0.0.1", port)).unwrap())
-    }
-
-    /// A client's, handshake done.
-    pub fn with(port: u16) -> Session {
-        let started = Instant::now();
-        loop {
-            let mut session = Session::to(port);
-            session.send(&json!({"type": "hello", "body": {
-                "protocol": 1, "version": "0.1.0", "nonce": "2e".repeat(32)
-            }}));
-            assert_eq!(session.next()["type"], "challenge");
-            session.send(&json!({"type": "proof", "body": {"mac": null}}));
-            // The session before may not be over yet.
-            if session.next()["type"] == "welcome" {
-                session.send(&json!({"type": "introduce", "body": {"host": null}}));
-                return session;
-            }
-            assert!(started.elapsed() < Duration::from_secs(10));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    pub fn send(&mut self, message: &Value) {
-        let text = message.to_string();
-        let length = u32::try_from(text.len()).unwrap().to_le_bytes();
-        self.0
-            .write_all(&[&length, text.as_bytes()].concat())
-            .unwrap();
-    }
-
-    /// The next message that is no heart-beat. Heart-beats come all the while.
-    pub fn next(&mut self) -> Value {
-        let started = Instant::now();
-        loop {
-            let mut length = [0; 4];
-            self.0.read_exact(&mut length).unwrap();
-            let mut text = vec![0; u32::from_le_bytes(length) as usize];
-            self.0.read_exact(&mut text).unwrap();
-            let message: Value = serde_json::from_slice(&text).unwrap();
-            if message["type"] != "heartbeat" {
-                return message;
-            }
-            assert!(started.elapsed() < Duration::from_secs(20), "no message");
-        }
-    }
-
-    pub fn is_closed(&mut self) {
-        let mut rest = Vec::new();
-        // Heart-beats may still come.
-        self.0.read_to_end(&mut rest).unwrap();
-        assert!(!String::from_utf8_lossy(&rest).contains("perftest"));
-    }
-
-    pub fn abort(&mut self) -> String {
-        let message = self.next();
-        assert_eq!(message["type"], "abort", "{message}");
-        message["body"]["reason"].as_str().unwrap().to_owned()
-    }
 }

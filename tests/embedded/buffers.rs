@@ -3,12 +3,14 @@
 
 use serde_json::Value;
 
-use crate::program::{Ended, Program, number, with_others};
+use crate::number;
+use testing::program::Ended;
+use testing::server::call;
 
 const CHECKED: &str = "-d soft0 --timeout 18 --warmup 0 --verify --quiet";
 
 fn run(words: &str) -> Ended {
-    Program::new(&format!("{CHECKED} {words}")).run().exits(0)
+    call(&format!("{CHECKED} {words}")).run().exits(0)
 }
 
 /// The only flow of the first run of a case.
@@ -18,12 +20,11 @@ fn flow(case: &Value) -> &Value {
 
 #[test]
 fn an_srq_feeds_all_qps_whatever_the_cqs_and_the_polling() {
-    let _machine = with_others();
     let ended = run(
         "--op send,send-imm,write-imm --recv-queue shared --cq shared,per-worker,per-qp --poll busy,event,adaptive \
-         -q 1,16 --workers 2 -s 1000 -n 20 -t 8 -r 24",
+         -q 16 --workers 2 -s 1000 -n 20 -t 8 -r 24",
     )
-    .all_whole(54);
+    .all_whole(27);
     for case in ended.cases() {
         let queues = &flow(case)["receive_queues"];
         assert_eq!(
@@ -42,7 +43,6 @@ fn an_srq_feeds_all_qps_whatever_the_cqs_and_the_polling() {
 /// As many receives as all senders can have in flight by default; a queue for each QP has as many each.
 #[test]
 fn receives_that_are_shared_take_less_memory_and_the_result_tells() {
-    let _machine = with_others();
     let ended = run(
         "--op send,write --recv-queue per-qp,shared --cq shared,per-worker -q 256 --workers 2 -s 64 -n 8 -t 4",
     )
@@ -88,9 +88,8 @@ fn receives_that_are_shared_take_less_memory_and_the_result_tells() {
 
 #[test]
 fn an_srq_that_runs_low_is_counted() {
-    let _machine = with_others();
     let ended = run("--op send -b --recv-queue shared -q 8 -s 64 -t 64 -r 16 -n 400").all_whole(1);
-    let flows = ended.cases()[0]["runs"][0]["flows"].as_array().unwrap();
+    let flows = ended.first_run()["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 2);
     for flow in flows {
         let events = number(&flow["receive_queues"]["limit_events"]);
@@ -100,22 +99,20 @@ fn an_srq_that_runs_low_is_counted() {
 
 #[test]
 fn messages_of_several_elements_arrive_whole() {
-    let _machine = with_others();
     run(
-        "--op send,write,read,write-imm --recv-queue shared,per-qp --sges 1,2,4 -q 3 -s 1,3,100,9000 -n 20 -t 8 -r 16 -I 128 \
+        "--op send,write,read,write-imm --recv-queue shared,per-qp --sges 1,2,4 -q 3 -s 3,9000 -n 20 -t 8 -r 16 -I 128 \
          -b",
     )
-    .all_whole(72);
+    .all_whole(36);
 }
 
 #[test]
 fn every_place_in_memory_holds_whole_messages() {
-    let _machine = with_others();
     run(
         "--op send,write,read --mr one,per-qp --pages usual,transparent --alignment 8,4K --offset 0,24 --recv-queue \
-         shared,per-qp -q 5 -s 100,5000 -n 12 -t 4 -r 8",
+         shared,per-qp -q 5 -s 5000 -n 12 -t 4 -r 8",
     )
-    .all_whole(128);
+    .all_whole(64);
     run("--op fetch-add,compare-swap --atomic-target shared,per-qp,spread --mr per-qp --offset 8 -q 3 -n 20 -t 4")
         .all_whole(6);
 }
@@ -123,12 +120,11 @@ fn every_place_in_memory_holds_whole_messages() {
 /// More messages than places, so that each place is used again, by the right message.
 #[test]
 fn a_working_set_holds_whole_messages_in_either_order() {
-    let _machine = with_others();
     run(
-        "--op send,send-imm,write,write-imm,read --memory 100K,1M --touch-order sequential,random -q 3 -s 100,9000 -n 150 -t 8 \
+        "--op send,send-imm,write,write-imm,read --memory 100K,1M --touch-order sequential,random -q 3 -s 9000 -n 150 -t 8 \
          -r 16 -b",
     )
-    .all_whole(40);
+    .all_whole(20);
     run(
         "--op send,write,read --memory 300K --touch-order random --sges 3 --mr per-qp --offset 24 --cq per-worker --workers 2 \
          -q 4 -s 3000 -n 200 -t 10 -Q 4 -l 2 -r 16",
@@ -136,13 +132,12 @@ fn a_working_set_holds_whole_messages_in_either_order() {
     .all_whole(3);
     run("--op send --recv-queue shared --memory 300K -q 4 -s 3000 -n 100 -t 8 -r 16").all_whole(1);
     let datagrams = "-d soft0 --warmup 0 --verify --quiet --op send --service ud --memory 300K -q 2 -s 1000 -n 100 -t 8 -r 200";
-    Program::new(datagrams).run().exits(0).all_whole(1);
+    call(datagrams).run().exits(0).all_whole(1);
 }
 
 #[test]
 fn a_working_set_is_as_large_as_asked() {
-    let _machine = with_others();
-    let ended = Program::new(
+    let ended = call(
         "-d soft0 --timeout 18 --warmup 0 --quiet --op send,write --memory 3M,40M --touch-order sequential,random -q 5 -s 4000 -n 400",
     )
     .run()
@@ -169,7 +164,6 @@ fn a_working_set_is_as_large_as_asked() {
 
 #[test]
 fn what_does_not_fit_is_one_sentence_with_what_would() {
-    let _machine = with_others();
     for (words, says) in [
         (
             "--op write --recv-queue shared",
@@ -209,7 +203,7 @@ fn what_does_not_fit_is_one_sentence_with_what_would() {
             &["huge pages of 2 MiB", "/proc/sys/vm/nr_hugepages"],
         ),
     ] {
-        Program::new(&format!("{CHECKED} -n 5 {words}"))
+        call(&format!("{CHECKED} -n 5 {words}"))
             .run()
             .exits(2)
             .says(says);

@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use crate::program::{Ended, Program, number, with_others};
+use crate::number;
+use testing::program::Ended;
+use testing::server::call;
 
 const CHECKED: &str = "-d soft0 --warmup 0 --verify --quiet";
 const EXTENDED: &str = "--post extended --poll-api extended";
@@ -14,12 +16,11 @@ fn run(words: &str) -> Ended {
 }
 
 fn run_of_any_service(words: &str) -> Ended {
-    Program::new(&format!("{CHECKED} {words}")).run().exits(0)
+    call(&format!("{CHECKED} {words}")).run().exits(0)
 }
 
 #[test]
 fn every_operation_of_every_service_goes_by_extended_calls() {
-    let _machine = with_others();
     for (service, ops, cases) in [
         (
             "rc --timeout 18",
@@ -38,7 +39,6 @@ fn every_operation_of_every_service_goes_by_extended_calls() {
 
 #[test]
 fn inline_data_lists_of_elements_and_srqs_go_by_extended_calls() {
-    let _machine = with_others();
     run(&format!(
         "{EXTENDED} --op send,send-imm,write-imm --recv-queue shared,per-qp --cq shared,per-worker,per-qp \
          --poll busy,event --workers 2 -q 6 -s 100 -I 128 -n 40 -t 8 -r 24"
@@ -60,7 +60,6 @@ fn inline_data_lists_of_elements_and_srqs_go_by_extended_calls() {
 
 #[test]
 fn each_call_is_chosen_alone_and_workers_have_domains() {
-    let _machine = with_others();
     run(
         "--op send,read --post legacy,extended --poll-api legacy,extended --domains usual,thread --cq per-worker,per-qp \
          --poll busy,event --workers 2 -q 4 -s 300 -n 30 -t 8",
@@ -72,20 +71,19 @@ fn each_call_is_chosen_alone_and_workers_have_domains() {
 /// Each message is signalled, so that each completion has a stamp, a latency and a time until it was noticed.
 #[test]
 fn stamps_of_the_device_part_latency_from_notice() {
-    let _machine = with_others();
     let ended = run(&format!(
-        "{EXTENDED} --timestamps cpu,device --op send,read -q 2 -s 64 -Q 1 -n 500 -t 8 --workers 2 --cq per-worker -b"
+        "{EXTENDED} --timestamps cpu,device --op send,read -q 2 -s 64 -Q 1 -n 100 -t 8 --workers 2 --cq per-worker -b"
     ))
     .all_whole(4);
     for case in ended.cases() {
         let is_stamped = case["config"]["timestamps"] == "device";
         for flow in case["runs"][0]["flows"].as_array().unwrap() {
-            assert_eq!(number(&flow["latency_ns"]["count"]), 1000);
+            assert_eq!(number(&flow["latency_ns"]["count"]), 200);
             if !is_stamped {
                 assert_eq!(flow["notice_ns"], Value::Null);
                 continue;
             }
-            assert_eq!(number(&flow["notice_ns"]["count"]), 1000);
+            assert_eq!(number(&flow["notice_ns"]["count"]), 200);
             // Both are parts of the run, and neither is negative or of another clock.
             let window_ns = flow["window"]["seconds"].as_f64().unwrap() * 1e9;
             for part in ["latency_ns", "notice_ns"] {
@@ -95,22 +93,18 @@ fn stamps_of_the_device_part_latency_from_notice() {
                     "{part}: {longest_ns} of {window_ns}"
                 );
             }
-            // What waits in a CQ is noticed late: with 8 in flight on a busy machine some do.
-            assert!(number(&flow["notice_ns"]["max"]) > 0);
-            assert!(number(&flow["latency_ns"]["p50"]) > 1_000);
         }
     }
 }
 
 #[test]
 fn an_open_loop_is_stamped() {
-    let _machine = with_others();
-    let ended = Program::new(&format!(
+    let ended = call(&format!(
         "-d soft0 --timeout 18 --warmup 0 --quiet {EXTENDED} --timestamps device --op write --rate 2000 -q 2 -s 64 -D 300ms"
     ))
     .run()
     .exits(0);
-    let flow = &ended.cases()[0]["runs"][0]["flows"][0];
+    let flow = &ended.first_flow();
     let (load, notices) = (&flow["load"], number(&flow["notice_ns"]["count"]));
     assert_eq!(
         notices,
@@ -121,7 +115,6 @@ fn an_open_loop_is_stamped() {
 
 #[test]
 fn what_does_not_fit_is_one_sentence_with_what_would() {
-    let _machine = with_others();
     for (words, says) in [
         (
             "--op write --timestamps device",
@@ -145,7 +138,7 @@ fn what_does_not_fit_is_one_sentence_with_what_would() {
             ],
         ),
     ] {
-        Program::new(&format!("{CHECKED} -n 5 {words}"))
+        call(&format!("{CHECKED} -n 5 {words}"))
             .run()
             .exits(2)
             .says(says);

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 
 use serde_json::Value;
 
-use crate::program::{Program, with_others};
+use testing::server::call;
 
 fn kernel_has_a_device() -> bool {
     std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| devices.next().is_some())
@@ -13,11 +13,10 @@ fn kernel_has_a_device() -> bool {
 
 #[test]
 fn without_a_device_the_embedded_one_is_taken_and_says_so() {
-    let _machine = with_others();
-    let ended = Program::new("-n 20 --timeout 18 --warmup 0").run().exits(0);
+    let ended = call("-n 20 --timeout 18 --warmup 0").run().exits(0);
     if kernel_has_a_device() {
         assert_eq!(
-            ended.json["nodes"][0]["devices"][0]["library"],
+            ended.json()["nodes"][0]["devices"][0]["library"],
             "libibverbs"
         );
         return;
@@ -27,16 +26,15 @@ fn without_a_device_the_embedded_one_is_taken_and_says_so() {
         "not of a network adapter",
     ]);
     let notes = ended
-        .stderr
+        .stderr()
         .lines()
         .filter(|line| line.contains("embedded"));
-    assert_eq!(notes.count(), 1, "{}", ended.stderr);
+    assert_eq!(notes.count(), 1, "{}", ended.stderr());
 }
 
 #[test]
 fn results_are_marked() {
-    let _machine = with_others();
-    let ended = Program::new("--device soft0 -n 20 --timeout 18 --warmup 0 --csv -")
+    let ended = call("--device soft0 -n 20 --timeout 18 --warmup 0 --csv -")
         .run()
         .exits(0)
         .says(&[
@@ -44,7 +42,7 @@ fn results_are_marked() {
             "no figure here is a network adapter's",
         ])
         .all_whole(1);
-    let device = &ended.json["nodes"][0]["devices"][0];
+    let device = &ended.json()["nodes"][0]["devices"][0];
     assert_eq!(device["name"], "soft0");
     assert_eq!(device["library"], "embedded");
     assert_eq!(device["software"], true);
@@ -54,7 +52,7 @@ fn results_are_marked() {
         device["gid"].as_str().unwrap().starts_with("::ffff:127."),
         "{device}"
     );
-    let counters = &ended.json["cases"][0]["runs"][0]["nodes"][0]["counters"];
+    let counters = &ended.json()["cases"][0]["runs"][0]["nodes"][0]["counters"];
     assert!(counters["packets_sent"].as_u64().unwrap() > 0, "{counters}");
     let mut csv = csv::Reader::from_reader(ended.stdout.as_bytes());
     let row: HashMap<String, String> = csv.deserialize().next().unwrap().unwrap();
@@ -65,9 +63,8 @@ fn results_are_marked() {
 
 #[test]
 fn an_address_that_is_taken_is_named() {
-    let _machine = with_others();
     let _taken = UdpSocket::bind("127.77.2.1:4791").unwrap();
-    Program::new("-d soft0 -n 1 --quiet")
+    call("-d soft0 -n 1 --quiet")
         .env("SOFTROCE_ADDRESS", "127.77.2.1")
         .run()
         .exits(1)
@@ -80,7 +77,7 @@ fn an_address_that_is_taken_is_named() {
 
 #[test]
 fn a_device_that_is_not_there_is_answered_with_the_embedded_ones() {
-    Program::new("-d soft999 -n 1").run().exits(2).says(&[
+    call("-d soft999 -n 1").run().exits(2).says(&[
         "no RDMA device \"soft999\"",
         "soft0 (embedded, loopback)",
         "hint: name one of them",

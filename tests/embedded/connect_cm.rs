@@ -4,32 +4,29 @@
 
 use serde_json::Value;
 
-use crate::program::{Program, Server, with_others};
+use testing::server::{Server, call};
 
 #[test]
 fn every_operation_by_both_ways() {
-    let _machine = with_others();
     let words =
         "-d soft0 --connect tcp,cm --op send,write,read -q 1,16 -s 4K -n 20 --warmup 0 --verify";
-    let ended = Program::new(words).run().exits(0).all_whole(12);
+    let ended = call(words).run().exits(0).all_whole(12);
     let by_cm = |case: &&Value| case["id"].as_str().unwrap().ends_with("-cm");
     assert_eq!(ended.cases().iter().filter(by_cm).count(), 6);
 }
 
 #[test]
 fn with_a_server_of_another_process() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
-    let client = server.client("--connect cm --op send,write -q 1,70 -n 10 --warmup 0");
+    let server = Server::embedded("-d soft0");
+    let client = server.call("--connect cm --op send,write -q 1,70 -n 10 --warmup 0");
     client.run().exits(0).all_whole(4);
 }
 
 #[test]
 fn set_up_is_measured_by_its_steps() {
-    let _machine = with_others();
     let words = "-d soft0 --op connect --connect cm -q 32 -n 3 --traffic-qps 0";
-    let ended = Program::new(words).run().exits(0);
-    let run = &ended.cases()[0]["runs"][0];
+    let ended = call(words).run().exits(0);
+    let run = &ended.first_run();
     assert_eq!(run["complete"], true, "{run}");
     let connect = &run["connect"];
     assert_eq!(connect["connections"], 96);
@@ -46,9 +43,8 @@ fn set_up_is_measured_by_its_steps() {
 
 #[test]
 fn lost_messages_come_again() {
-    let _machine = with_others();
     let words = "-d soft0 --faults drop=10%,seed=4 --connect cm --op write -q 8 -n 10 --warmup 0 --retry-cnt 7";
-    Program::new(words).run().exits(0).all_whole(1);
+    call(words).run().exits(0).all_whole(1);
 }
 
 #[test]
@@ -60,13 +56,13 @@ fn what_it_does_not_go_with_is_bad_input() {
             "compare with --connect tcp",
         ),
     ] {
-        Program::new(words).run().exits(2).says(&[says]);
+        call(words).run().exits(2).says(&[says]);
     }
 }
 
 #[test]
 fn a_dry_run_shows_it_where_there_is_something_to_show() {
-    let shown = |words: &str| Program::new(words).run().exits(0).stdout;
+    let shown = |words: &str| call(words).run().exits(0).stdout;
     assert!(!shown("--dry-run").contains("connect "), "the usual way");
     let both = shown("--dry-run --connect tcp,cm");
     assert!(

@@ -7,7 +7,8 @@ use rocebench::machine::cpu::allowed_cores;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 
-use crate::program::{Ended, Program, Server, wait_for, with_others};
+use testing::program::{Call, Ended, Signal};
+use testing::server::{Server, call};
 
 const VARIABLE: &str = "ROCEBENCH_CORE_LOCKS";
 const SHARED: &str = "polling workers of rocebench share";
@@ -40,18 +41,19 @@ impl Host {
     }
 
     fn server(&self, words: &str) -> Server {
-        Server::with(&format!("-d soft0 {words}"), &[(VARIABLE, self.path())])
+        let serve = call(&format!("serve -p 0 -d soft0 {words}"));
+        Server::embedded_by(serve.env(VARIABLE, self.path()))
     }
 
-    fn client(&self, server: &Server, words: &str) -> Program {
-        let client = server.client(&format!("-n 50 --warmup 0 --timeout 18 {words}"));
+    fn client(&self, server: &Server, words: &str) -> Call {
+        let client = server.call(&format!("-n 50 --warmup 0 --timeout 18 {words}"));
         client.env(VARIABLE, self.path())
     }
 }
 
 /// Core of each worker of the client and of the server, with how many have it too.
 fn workers(ended: &Ended) -> [Vec<(u64, u64)>; 2] {
-    let run = &ended.cases()[0]["runs"][0];
+    let run = &ended.first_run();
     let of = |workers: &Value| {
         let workers = workers.as_array().unwrap().iter();
         workers
@@ -69,14 +71,13 @@ fn workers(ended: &Ended) -> [Vec<(u64, u64)>; 2] {
 
 #[test]
 fn a_server_and_a_client_in_two_terminals_have_cores_of_their_own() {
-    let _machine = with_others();
     let host = host();
     let server = host.server("");
     let ended = host.client(&server, "--op send").run().exits(0);
     let [client, receiver] = workers(&ended);
     assert_eq!(client, [(host.cores[0] as u64, 0)]);
     assert_eq!(receiver, [(host.cores[1] as u64, 0)]);
-    assert!(!ended.stderr.contains(SHARED), "{}", ended.stderr);
+    assert!(!ended.stderr().contains(SHARED), "{}", ended.stderr());
     assert!(!server.end().contains(SHARED));
     // Both gave theirs back.
     assert!(
@@ -88,15 +89,14 @@ fn a_server_and_a_client_in_two_terminals_have_cores_of_their_own() {
 
 #[test]
 fn cores_that_a_third_process_has_are_left_to_it() {
-    let _machine = with_others();
     let host = host();
     let third = host.locks().take(&host.cores[..1], &[]).unwrap();
     let server = host.server("");
     let ended = host.client(&server, "--op write").run().exits(0);
-    let client = &ended.cases()[0]["runs"][0]["nodes"][0]["workers"];
+    let client = &ended.first_run()["nodes"][0]["workers"];
     assert_eq!(client[0]["core"], host.cores[1]);
     assert_eq!(client[0]["core_shared_with"], 0);
-    assert!(!ended.stderr.contains(SHARED), "{}", ended.stderr);
+    assert!(!ended.stderr().contains(SHARED), "{}", ended.stderr());
     // A WRITE's target has no worker, and takes no core.
     assert_eq!(
         (third.others(), host.locks().workers_on(host.cores[1])),
@@ -106,7 +106,6 @@ fn cores_that_a_third_process_has_are_left_to_it() {
 
 #[test]
 fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
-    let _machine = with_others();
     let host = host();
     let core = host.cores[0];
     // A child inherits the affinity of the thread that starts it.
@@ -125,7 +124,7 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
     });
     let ended = ended.exits(0).all_whole(2);
     let note = format!("note: 4 {SHARED} core {core}: rates and latencies depend on the scheduler");
-    for said in [&ended.stderr, &said] {
+    for said in [ended.stderr(), said.as_str()] {
         assert_eq!(said.matches(&note).count(), 1, "{said}");
         assert_eq!(said.matches(SHARED).count(), 1, "{said}");
         assert!(said.contains("--poll event"), "{said}");
@@ -139,14 +138,13 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
 
 #[test]
 fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
-    let _machine = with_others();
     let host = host();
     let core = host.cores[1];
     let third = host.locks().take(&[core], &[]).unwrap();
     let server = host.server("");
     let words = format!("--op write --cores {core}");
     let ended = host.client(&server, &words).run().exits(0);
-    let worker = &ended.cases()[0]["runs"][0]["nodes"][0]["workers"][0];
+    let worker = &ended.first_run()["nodes"][0]["workers"][0];
     assert_eq!(worker["core"], core);
     assert_eq!(worker["core_shared_with"], 1);
     ended.says(&[&format!("note: 2 {SHARED} core {core}: ")]);
@@ -155,20 +153,17 @@ fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
 
 #[test]
 fn a_killed_process_leaves_its_cores_to_others() {
-    let _machine = with_others();
     let host = host();
-    let mut program = Program::new("-d soft0 --op send -D 60s --warmup 0 --timeout 18 --quiet")
-        .env(VARIABLE, host.path());
-    let mut child = program.command.spawn().unwrap();
+    let program = call("-d soft0 --op send -D 60s --warmup 0 --timeout 18 --quiet");
+    let program = program.env(VARIABLE, host.path()).start();
     let has = |count: u32| {
-        host.cores[..2]
-            .iter()
-            .all(|core| host.locks().workers_on(*core) == count)
+        let mut cores = host.cores[..2].iter();
+        cores.all(|core| host.locks().workers_on(*core) == count)
     };
-    wait_for(|| has(1).then_some(()), || "it takes no cores".to_owned());
-    // SIGKILL.
-    child.kill().unwrap();
-    child.wait().unwrap();
+    program.has_moved(0, "measure", 0);
+    assert!(has(1));
+    program.signal(Signal::Kill);
+    program.wait();
     assert!(has(0));
     let left = std::fs::read_dir(host.folder.path()).unwrap().count();
     assert!(left >= 2, "the files stay, and are reused");
@@ -176,9 +171,8 @@ fn a_killed_process_leaves_its_cores_to_others() {
 
 #[test]
 fn without_a_folder_for_locks_it_is_said_and_the_run_is_whole() {
-    let _machine = with_others();
     let none = "/proc/there/is/none";
-    let ended = Program::new("-d soft0 --op write -n 10 --warmup 0")
+    let ended = call("-d soft0 --op write -n 10 --warmup 0")
         .env(VARIABLE, none)
         .run()
         .exits(0)
@@ -189,12 +183,12 @@ fn without_a_folder_for_locks_it_is_said_and_the_run_is_whole() {
         ]);
     assert_eq!(
         ended
-            .stderr
+            .stderr()
             .matches("may be shared with other processes")
             .count(),
         1,
         "{}",
-        ended.stderr
+        ended.stderr()
     );
     assert!(!Path::new(none).exists());
 }

@@ -1,73 +1,82 @@
-//! An end that is killed in a run: the other notices and says so.
+//! What a server says and does when its client dies, and a client when one of its servers does, in traffic of each kind.
 
-use std::time::{Duration, Instant};
+use serde_json::Value;
+use testing::program::Signal;
+use testing::server::Server;
 
-use crate::program::{Server, said, with_others};
+/// Each with the phase in which somebody dies.
+const TRAFFIC: [(&str, &str); 4] = [
+    ("--op send -q 4", "measure"),
+    ("--op read -q 4", "measure"),
+    // Its workers sleep, and the death wakes them.
+    ("--poll event -q 4 --workers 2", "measure"),
+    // Between two of its queue pairs.
+    ("--op connect -q 300 -s 4K", "set up"),
+];
+
+#[track_caller]
+fn is_kept(run: &Value) {
+    let messages = run["flows"][0]["totals"]["messages"].as_u64();
+    assert!(messages > Some(0), "{run}");
+    let connects = run["connect"].is_object();
+    assert_eq!(connects, run["connect"]["connections"].is_u64(), "{run}");
+}
 
 #[test]
-fn a_servers_death_is_noticed() {
-    let _machine = with_others();
-    for op in ["send", "read"] {
-        let mut server = Server::start("-d soft0");
-        let mut client = server.client(&format!("--op {op} -q 4 -D 60 --timeout 18 --warmup 0"));
-        let child = client.spawn();
-        server.is_in_a_run(0);
+fn a_servers_death_is_noticed_and_what_was_measured_is_kept() {
+    for (words, phase) in TRAFFIC {
+        let server = Server::embedded("-d soft0");
+        let words = format!("{words} -D 60 --timeout 18 --warmup 0");
+        let client = server.call(&words).start();
+        client.has_moved(0, phase, 0);
         server.kill();
-        let killed = Instant::now();
-        let (code, said) = said(child);
-        // Notice within 2 s, and a try to connect again.
-        assert!(
-            killed.elapsed() < Duration::from_secs(4),
-            "{:?}",
-            killed.elapsed()
-        );
-        assert_eq!(code, Some(1), "{said}");
-        assert!(
-            said.contains("its process ended or died") && said.contains("hint:"),
-            "{said}"
-        );
-        let run = &client.json()["cases"][0]["runs"][0];
-        assert_eq!(run["complete"], false);
-        assert!(
-            run["flows"][0]["totals"]["messages"].as_u64().unwrap() > 0,
-            "{run}"
-        );
+        let ended = client.wait().exits(1);
+        let ended = ended.says(&["its process ended or died", "hint:"]);
+        let run = ended.first_run();
+        assert_eq!(run["complete"], false, "{words}");
+        is_kept(run);
     }
 }
 
 #[test]
-fn a_server_outlives_its_client() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
-    let mut killed = server.client("-q 4 -D 60 --timeout 18 --warmup 0");
-    let mut child = killed.spawn();
-    server.is_in_a_run(0);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    server.has_said("session ended early");
-    let next = server.client("-q 2 -n 50 --timeout 18 --warmup 0 --verify --quiet");
-    next.run().exits(0).all_whole(1);
+fn a_server_outlives_clients_that_are_interrupted_or_die() {
+    let server = Server::embedded("-d soft0");
+    for (words, phase) in TRAFFIC {
+        for how in [Signal::Interrupt, Signal::Kill] {
+            let lines = server.program.lines().len();
+            let words = format!("{words} -D 60 --timeout 18 --warmup 0");
+            let client = server.call(&words).start();
+            client.has_moved(0, phase, 0);
+            client.signal(how);
+            let ended = client.wait();
+            if how == Signal::Interrupt {
+                let ended = ended.exits(1).says(&["interrupted"]);
+                assert_eq!(ended.first_run()["interrupted"], true, "{words}");
+                is_kept(ended.first_run());
+                server.says(lines, "session ends");
+            } else {
+                server.says(lines, "session ended early");
+            }
+        }
+    }
+    server.serves_the_next();
+    server.end();
 }
 
 #[test]
 fn a_server_of_one_session_says_whether_it_ended_well() {
-    let _machine = with_others();
-    let mut server = Server::start("-d soft0 --once");
-    let client = server.client("-n 50 --timeout 18 --warmup 0 --quiet");
+    let server = Server::embedded("-d soft0 --once");
+    let client = server.call("-n 50 --timeout 18 --warmup 0 --quiet");
     client.run().exits(0);
-    assert_eq!(server.status(), Some(0));
+    server.program.wait().exits(0);
 
-    let mut server = Server::start("-d soft0 --once");
-    let mut killed = server.client("-D 60 --timeout 18 --warmup 0");
-    let mut child = killed.spawn();
-    server.is_in_a_run(0);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_eq!(server.status(), Some(1));
-    let said = server.end();
-    assert!(
-        said.contains("session ended early: ")
-            && said.contains("rocebench: error: the session of --once ended early"),
-        "{said}"
-    );
+    let server = Server::embedded("-d soft0 --once");
+    let client = server.call("-D 60 --timeout 18 --warmup 0").start();
+    client.has_moved(0, "measure", 0);
+    client.signal(Signal::Kill);
+    client.wait();
+    server.program.wait().exits(1).says(&[
+        "session ended early: ",
+        "rocebench: error: the session of --once ended early",
+    ]);
 }

@@ -1,21 +1,18 @@
 //! An end dies or falls silent at each step of a session.
 
-use crate::program::{alone, with_others};
 use testing::deaths::{
-    CONNECT, DRAIN, HANDSHAKE, IN_THE_WINDOW, TRAFFIC, after, at, clients_get, first, servers_get,
+    CONNECT, DRAIN, Death, HANDSHAKE, IN_THE_WINDOW, TRAFFIC, at, clients_get, first, servers_get,
 };
 use testing::program::Signal;
-use testing::proxy::{From, Step};
+use testing::proxy::From;
 use testing::server::EMBEDDED;
 
-fn killed_servers(steps: &[Step], more: &[&str]) {
-    let _machine = with_others();
-    servers_get(EMBEDDED, Signal::Kill, steps, more);
+fn killed_servers(deaths: &[Death], more: &[&str]) {
+    servers_get(EMBEDDED, Signal::Kill, deaths, more);
 }
 
-fn killed_clients(steps: &[Step], more: &[&str]) {
-    let _machine = with_others();
-    clients_get(EMBEDDED, Signal::Kill, steps, more);
+fn killed_clients(deaths: &[Death], more: &[&str]) {
+    clients_get(EMBEDDED, Signal::Kill, deaths, more);
 }
 
 #[test]
@@ -47,13 +44,8 @@ fn server_killed_under_every_operation() {
 
 #[test]
 fn server_falls_silent() {
-    let _alone = alone();
-    let steps = [
-        at(From::Client, "prepare"),
-        IN_THE_WINDOW,
-        at(From::Client, "stop"),
-    ];
-    servers_get(EMBEDDED, Signal::Stop, &steps, &[]);
+    let deaths = [at(From::Client, "prepare"), IN_THE_WINDOW, DRAIN[0]];
+    servers_get(EMBEDDED, Signal::Stop, &deaths, &[]);
 }
 
 #[test]
@@ -91,11 +83,6 @@ fn client_killed_in_both_directions() {
 
 #[test]
 fn client_falls_silent() {
-    let _alone = alone();
-    let steps = [
-        at(From::Client, "prepare"),
-        after(From::Client, "start"),
-        at(From::Server, "drained"),
-    ];
-    clients_get(EMBEDDED, Signal::Stop, &steps, &[]);
+    let deaths = [at(From::Client, "prepare"), Death::In("warm-up"), DRAIN[1]];
+    clients_get(EMBEDDED, Signal::Stop, &deaths, &[]);
 }

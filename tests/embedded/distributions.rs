@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::program::{Program, with_others};
+use testing::server::call;
 
 #[test]
 fn both_distributions_are_in_every_file() {
-    let _machine = with_others();
-    let mut program = Program::new(
-        "-d soft0 --op write -b -q 3 -s 4K -D 1200ms --warmup 100ms --timeout 18 --quiet --csv-histograms -",
-    );
-    let ended = program.run_here().exits(0);
-    let run = &ended.cases()[0]["runs"][0];
+    let ended = call(
+        "-d soft0 --op write -b -q 3 -s 4K -D 300ms --warmup 20ms --timeout 18 --quiet --csv-histograms -",
+    )
+    .run()
+    .exits(0);
+    let run = &ended.first_run();
     let bandwidth = &run["flows"][0]["bandwidth_gbit_per_s"];
     let intervals = run["flows"][0]["timeline"]["messages"].as_array().unwrap();
     assert_eq!(bandwidth["count"], intervals.len());
@@ -56,10 +56,7 @@ fn both_distributions_are_in_every_file() {
     let wanted = wanted
         .map(|(flow, kind, count)| ((flow.to_owned(), kind.to_owned()), count.as_u64().unwrap()));
     assert_eq!(counts, BTreeMap::from(wanted));
-    let files = std::fs::read_dir(program.folder().join("results")).unwrap();
-    let names: Vec<String> = files
-        .map(|file| file.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let names = ended.results();
     let endings = names.iter().map(|name| {
         let last_digit = name.rfind(|it: char| it.is_ascii_digit()).unwrap();
         &name[last_digit + 1..]

@@ -1,32 +1,24 @@
 //! `rocebench explain` on the embedded device: each operation, each mistake, both languages, a server of its own.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::against_refused::Session;
 use crate::mask::masked;
-use crate::program::{Program, Server, said, with_others};
-
-/// Nobody should wait longer for a mistake.
-const SOON: Duration = Duration::from_secs(3);
-/// Between two lessons of one server.
-const PATIENCE: Duration = Duration::from_secs(5);
+use testing::program::Signal;
+use testing::server::{Server, call};
+use testing::wire::Wire;
 
 #[test]
 fn a_whole_lesson() {
-    let _machine = with_others();
-    let ended = Program::new("explain -d soft0 --op write --text Hello").run();
+    let ended = call("explain -d soft0 --op write --text Hello").run();
     let ended = ended.exits(0);
-    assert!(ended.stderr.is_empty(), "{}", ended.stderr);
+    assert!(ended.stderr().is_empty(), "{}", ended.stderr());
     assert!(!ended.stdout.contains('\x1b'), "colours in a pipe");
     insta::assert_snapshot!("a_whole_lesson", masked(&ended.stdout));
 }
 
 #[test]
 fn every_operation_shows_its_packets_and_where_the_bytes_went() {
-    let _machine = with_others();
     for (op, packets, words) in [
         (
             "send",
@@ -44,7 +36,7 @@ fn every_operation_shows_its_packets_and_where_the_bytes_went() {
             &["IBV_ACCESS_REMOTE_READ", "Memory of this end, after:"],
         ),
     ] {
-        let mut program = Program::new(&format!("explain -d soft0 --op {op} --text"));
+        let mut program = call(&format!("explain -d soft0 --op {op} --text"));
         program.command.arg("twelve bytes");
         let ended = program.run().exits(0);
         ended.shows(&packets);
@@ -71,9 +63,8 @@ fn every_operation_shows_its_packets_and_where_the_bytes_went() {
 
 #[test]
 fn a_message_of_many_packets() {
-    let _machine = with_others();
     let text = "0123456789".repeat(60);
-    let ended = Program::new(&format!("explain -d soft0 -m 256 --text {text}"))
+    let ended = call(&format!("explain -d soft0 -m 256 --text {text}"))
         .run()
         .exits(0);
     ended.shows(&[
@@ -87,7 +78,6 @@ fn a_message_of_many_packets() {
 
 #[test]
 fn every_mistake_brings_the_error_it_promises() {
-    let _machine = with_others();
     for (mistake, error) in [
         ("gid", "RETRY_EXC_ERR (12)"),
         ("rkey", "REM_ACCESS_ERR (10)"),
@@ -96,15 +86,9 @@ fn every_mistake_brings_the_error_it_promises() {
         ("qp-count", "the peer sent 1 QPs where the case has 2"),
         ("mtu", "REM_INV_REQ_ERR (9)"),
     ] {
-        let started = Instant::now();
-        let ended = Program::new(&format!("explain -d soft0 --break {mistake}"))
+        let ended = call(&format!("explain -d soft0 --break {mistake}"))
             .run()
             .exits(0);
-        assert!(
-            started.elapsed() < SOON,
-            "{mistake}: {:?}",
-            started.elapsed()
-        );
         ended.shows(&[&format!("Error: {error}")]);
         for words in [
             "On purpose:",
@@ -130,14 +114,13 @@ fn every_mistake_brings_the_error_it_promises() {
 
 #[test]
 fn what_a_mistake_does_on_the_wire() {
-    let _machine = with_others();
-    let nobody = Program::new("explain -d soft0 --break gid").run().exits(0);
+    let nobody = call("explain -d soft0 --break gid").run().exits(0);
     nobody.shows(&[
         "not the other end's: no host has it",
         "the same packet again",
         "ibv_query_qp: ERR",
     ]);
-    let refused = Program::new("explain -d soft0 --break rkey").run().exits(0);
+    let refused = call("explain -d soft0 --break rkey").run().exits(0);
     refused.shows(&[
         "(NAK, RemoteAccessError)",
         "not the key from the other end",
@@ -149,19 +132,13 @@ fn what_a_mistake_does_on_the_wire() {
         "{}",
         refused.stdout
     );
-    let whole = Program::new("explain -d soft0 --break rkey --all")
-        .run()
-        .exits(0);
+    let whole = call("explain -d soft0 --break rkey --all").run().exits(0);
     whole.shows(&["\n 1  Open the device", "\n16  Destroy the objects"]);
     let [some, all] = [&refused, &whole].map(|it| it.stdout.lines().count());
     assert!(some * 2 < all, "{some} of {all} lines");
-    let unready = Program::new("explain -d soft0 --break no-recv")
-        .run()
-        .exits(0);
+    let unready = call("explain -d soft0 --break no-recv").run().exits(0);
     unready.shows(&["(RNR NAK, timer 20)"]);
-    let count = Program::new("explain -d soft0 --break qp-count")
-        .run()
-        .exits(0);
+    let count = call("explain -d soft0 --break qp-count").run().exits(0);
     count.shows(&[
         "The other end says: the peer sent 2 QPs where the case has 1",
         "QP 1: QPN",
@@ -175,17 +152,16 @@ fn what_a_mistake_does_on_the_wire() {
 
 #[test]
 fn a_lesson_that_does_not_succeed_says_so() {
-    let _machine = with_others();
     // Both at once, for they only wait.
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            Program::new("explain -d soft0 --faults drop=100%")
+            call("explain -d soft0 --faults drop=100%")
                 .run()
                 .exits(1)
                 .says(&["the message did not arrive", "rocebench doctor"]);
         });
         // What is not the promised error: the packets that would bring it are lost.
-        Program::new("explain -d soft0 --break rkey --faults drop=100%")
+        call("explain -d soft0 --break rkey --faults drop=100%")
             .run()
             .exits(1)
             .says(&["the error is not the expected one"]);
@@ -194,15 +170,12 @@ fn a_lesson_that_does_not_succeed_says_so() {
 
 #[test]
 fn chinese_lines_up_and_is_whole() {
-    let _machine = with_others();
     for words in ["--op write", "--op read", "--break gid"] {
-        let ended = Program::new(&format!("explain -d soft0 --lang zh {words}"))
+        let ended = call(&format!("explain -d soft0 --lang zh {words}"))
             .run()
             .exits(0);
         ended.shows(&["对端", "INIT → RTR", "注意："]);
-        let english = Program::new(&format!("explain -d soft0 {words}"))
-            .run()
-            .exits(0);
+        let english = call(&format!("explain -d soft0 {words}")).run().exits(0);
         let is_broken = words.contains("--break");
         for (word, is_there) in [
             ("Careful", true),
@@ -238,14 +211,10 @@ fn chinese_lines_up_and_is_whole() {
 
 #[test]
 fn the_other_end_may_be_a_server() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
+    let server = Server::embedded("-d soft0");
     let lesson = |words: &str| {
-        let ended = Program::new(&format!(
-            "explain 127.0.0.1:{} -d soft0 {words}",
-            server.port
-        ));
-        ended.run().exits(0)
+        let words = format!("explain {} -d soft0 {words}", server.name);
+        call(&words).run().exits(0)
     };
     for op in ["send", "write", "read"] {
         let ended = lesson(&format!("--op {op} --text sent-to-a-server"));
@@ -255,11 +224,7 @@ fn the_other_end_may_be_a_server() {
         lesson(&format!("--break {mistake}")).shows(&["has occurred"]);
     }
     // Lessons and runs are served by turns.
-    server
-        .client("-n 20 --warmup 0 --timeout 18")
-        .run()
-        .exits(0)
-        .all_whole(1);
+    server.serves_the_next();
     let said = server.end();
     for words in [
         "  a lesson: read\n",
@@ -271,44 +236,30 @@ fn the_other_end_may_be_a_server() {
 
 #[test]
 fn either_ends_death_is_noticed() {
-    let _machine = with_others();
-    let mut server = Server::start("-d soft0");
+    let server = Server::embedded("-d soft0");
     // Its packets are lost, so that it waits.
-    let mut client = Program::new(&format!(
-        "explain 127.0.0.1:{} -d soft0 --faults drop=100%",
-        server.port
-    ));
-    let mut child = client.spawn();
-    server.has_said("  a lesson: ");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let killed = Instant::now();
-    let next = format!("explain 127.0.0.1:{} -d soft0", server.port);
-    while Program::new(&next).run().status.code() != Some(0) {
-        assert!(
-            killed.elapsed() < PATIENCE,
-            "the server serves no next lesson"
-        );
-    }
-    let lessons = server.times_said("  a lesson: ");
-    let child = client.spawn();
-    server.has_said_times("  a lesson: ", lessons + 1);
+    let lost = format!("explain {} -d soft0 --faults drop=100%", server.name);
+    let client = call(&lost).start();
+    server.says(0, "  a lesson: ");
+    client.signal(Signal::Kill);
+    server.says(0, "session ended early");
+    let next = format!("explain {} -d soft0", server.name);
+    call(&next).run().exits(0);
+    let client = call(&lost).start();
+    server.program.has_said_times("  a lesson: ", 3);
     server.kill();
-    let (code, said) = said(child);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("its process ended or died"), "{said}");
+    client.wait().exits(1).says(&["its process ended or died"]);
 }
 
 #[test]
 fn a_server_checks_what_it_is_asked_for() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
+    let server = Server::embedded("-d soft0");
     let lesson = |change: fn(&mut serde_json::Value)| {
         let mut body = json!({
             "op": "write", "mistake": null, "length_bytes": 5, "mtu_bytes": null, "offered": null
         });
         change(&mut body);
-        let mut session = Session::with(server.port);
+        let mut session = Wire::session(&server.name);
         session.send(&json!({"type": "explain", "body": body}));
         session
     };

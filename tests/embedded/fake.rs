@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::program::wait_for;
+use testing::program::STEP;
+use testing::wait::{wait_for, wait_until};
 
 /// A folder with one fake program.
 pub struct Fake {
@@ -39,7 +40,7 @@ impl Fake {
     pub fn id(&self, end: &str) -> u32 {
         let file = self.folder.path().join(end);
         let id = || std::fs::read_to_string(&file).ok()?.trim().parse().ok();
-        wait_for(id, || format!("no {end}"))
+        wait_for(&format!("a {end}"), STEP, id)
     }
 
     /// Neither end is left, in a moment.
@@ -54,6 +55,6 @@ impl Fake {
         let stat = format!("/proc/{}/stat", self.id(end));
         // One whose parent died may wait to be reaped.
         let is_left = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-        wait_for(|| (!is_left()).then_some(()), || format!("{end} is left"));
+        wait_until(&format!("the end of {end}"), STEP, || !is_left());
     }
 }

@@ -3,15 +3,14 @@
 
 use serde_json::Value;
 
-use crate::program::{Ended, Program, with_others};
+use testing::program::Ended;
+use testing::server::call;
 
 /// Runs a file.
 fn run(text: &str, words: &str) -> Ended {
-    let program = Program::new(&format!(
-        "-d soft0 --timeout 18 --config flows.toml --verify --warmup 0 {words}"
-    ));
-    std::fs::write(program.folder().join("flows.toml"), text).unwrap();
-    program.run().exits(0)
+    let words = format!("-d soft0 --timeout 18 --config flows.toml --verify --warmup 0 {words}");
+    let call = call(&words).with_file("flows.toml", text);
+    call.run().exits(0)
 }
 
 fn messages(flow: &Value) -> u64 {
@@ -20,14 +19,13 @@ fn messages(flow: &Value) -> u64 {
 
 /// The flows of the only run, which is complete.
 fn flows(ended: &Ended) -> &[Value] {
-    let run = &ended.cases()[0]["runs"][0];
-    assert_eq!(run["complete"], true, "{}", ended.stderr);
+    let run = &ended.first_run();
+    assert_eq!(run["complete"], true, "{}", ended.stderr());
     run["flows"].as_array().unwrap()
 }
 
 #[test]
 fn small_writes_go_beside_large_reads() {
-    let _machine = with_others();
     let ended = run(
         r#"
         [[flow]]
@@ -46,7 +44,7 @@ fn small_writes_go_beside_large_reads() {
         "-n 40",
     );
     let [small, bulk] = flows(&ended) else {
-        panic!("{}", ended.json)
+        panic!("{}", ended.json())
     };
     assert_eq!((messages(small), messages(bulk)), (12 * 40, 4 * 40));
     assert_eq!(bulk["totals"]["bytes"], (4 * 40) << 20);
@@ -62,7 +60,6 @@ fn small_writes_go_beside_large_reads() {
 
 #[test]
 fn both_directions_have_settings_of_their_own() {
-    let _machine = with_others();
     let ended = run(
         r#"
         workers = 2
@@ -84,7 +81,7 @@ fn both_directions_have_settings_of_their_own() {
         "-n 100",
     );
     let [there, back] = flows(&ended) else {
-        panic!("{}", ended.json)
+        panic!("{}", ended.json())
     };
     assert_eq!((messages(there), messages(back)), (300, 200));
     assert_eq!(there["received"]["messages"], 300);
@@ -94,39 +91,9 @@ fn both_directions_have_settings_of_their_own() {
     );
 }
 
-#[test]
-fn four_queue_pairs_of_many_carry_most_by_depth() {
-    let _machine = with_others();
-    let ended = run(
-        r#"
-        size = 512
-        op = "write"
-        [[flow]]
-        name = "deep"
-        qps = 4
-        tx-depth = 128
-        signal-every = 1
-
-        [[flow]]
-        name = "shallow"
-        qps = 60
-        tx-depth = 1
-        "#,
-        "-D 1s",
-    );
-    let [deep, shallow] = flows(&ended) else {
-        panic!("{}", ended.json)
-    };
-    // How far depth decides is the device's: this one serves its QPs in turn. Evenly shared it would be 1 in 16.
-    assert!(messages(shallow) > 0);
-    let share = messages(deep) as f64 / (messages(deep) + messages(shallow)) as f64;
-    assert!(share > 5.0 / 16.0, "{share}");
-}
-
 /// `soft1` is this machine's first address besides those of loopback.
 #[test]
 fn a_node_has_two_devices() {
-    let _machine = with_others();
     let ended = run(
         r#"
         qps = 2
@@ -145,10 +112,10 @@ fn a_node_has_two_devices() {
     let config = &ended.cases()[0]["config"]["flows"];
     assert_eq!(config[0]["from_device"], "soft0");
     assert_eq!(config[1]["from_device"], "soft1");
-    let devices = ended.json["nodes"][0]["devices"].as_array().unwrap();
+    let devices = ended.json()["nodes"][0]["devices"].as_array().unwrap();
     let names: Vec<&Value> = devices.iter().map(|device| &device["name"]).collect();
     assert_eq!(names, ["soft0", "soft1"]);
-    let counters = &ended.cases()[0]["runs"][0]["nodes"][0]["counters"];
+    let counters = &ended.first_run()["nodes"][0]["counters"];
     let of_other = |name: &String| name.starts_with("soft1:");
     assert!(
         counters.as_object().unwrap().keys().any(of_other),
@@ -156,34 +123,29 @@ fn a_node_has_two_devices() {
     );
 }
 
+/// It does not survive the loss of its twentieth message, a second after the start: the device asks after such packets 8 ms
+/// later, and its time-out is 4 ms.
 #[test]
 fn one_flow_fails_and_the_others_figures_are_kept() {
-    let _machine = with_others();
-    // It does not survive the first packet that is lost at the end of what it has sent: the device asks after such packets
-    // 8 ms later, and its time-out is 4 ms.
     let text = r#"
-        op = "write"
         size = 512
         [[flow]]
         name = "patient"
+        op = "send"
 
         [[flow]]
         name = "impatient"
+        op = "write"
+        rate = "20"
+        arrivals = "fixed"
         timeout = 10
         retry-cnt = 0
         "#;
-    let kept = |seed: u32| {
-        let program = Program::new(&format!(
-            "-d soft0 --config flows.toml -D 60s --warmup 0 --faults drop=0.05%,seed={seed}"
-        ));
-        std::fs::write(program.folder().join("flows.toml"), text).unwrap();
-        let ended = program.run().exits(1);
-        let run = &ended.cases()[0]["runs"][0];
-        assert_eq!(run["complete"], false);
-        let failure = run["failure"]["message"].as_str().unwrap();
-        assert!(failure.contains("RETRY_EXC_ERR"), "{failure}");
-        messages(&run["flows"][0])
-    };
-    // A packet that is lost before the window opens leaves nothing to be kept.
-    assert!((3..9).map(kept).any(|messages| messages > 0));
+    let words = "-d soft0 --config flows.toml -D 60s --warmup 0 --faults tx.lose=write#20";
+    let ended = call(words).with_file("flows.toml", text).run().exits(1);
+    let run = ended.first_run();
+    assert_eq!(run["complete"], false);
+    let failure = run["failure"]["message"].as_str().unwrap();
+    assert!(failure.contains("RETRY_EXC_ERR"), "{failure}");
+    assert!(messages(&run["flows"][0]) > 0, "{run}");
 }

@@ -6,8 +6,11 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-use crate::against_refused::{Session, job};
-use crate::program::{Program, Server, with_others};
+use crate::against_refused::job;
+use testing::program::STEP;
+use testing::server::{Server, call};
+use testing::wait::wait_until;
+use testing::wire::Wire;
 
 const HOSTILE: &str = "\u{1b}[2J\n127.0.0.1:1: session begins\r\u{9b}31m\u{202e}";
 const SHOWN: &str = "\\u{1b}[2J\\n127.0.0.1:1: session begins\\r\\u{9b}31m\\u{202e}";
@@ -22,28 +25,28 @@ fn is_tame(text: &str) {
 
 #[test]
 fn a_servers_log_has_no_line_of_a_clients_making() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
+    let server = Server::embedded("-d soft0");
     let mut case = job()["case"].clone();
     case["id"] = json!(format!("{HOSTILE}{}", "x".repeat(1 << 20)));
-    let mut session = Session::with(server.port);
+    let mut session = Wire::session(&server.name);
     session.send(
         &json!({"type": "prepare", "body": {"case": case, "flows": [0], "run": 1, "node": 1}}),
     );
-    server.has_said(", run 1");
+    server.says(0, ", run 1");
     session.send(
         &json!({"type": "abort", "body": {"reason": HOSTILE, "hint": HOSTILE, "bad_input": false}}),
     );
-    server.has_said("session ended early");
+    server.says(0, "session ended early");
     for body in [
         json!({"protocol": 1, "version": HOSTILE, "nonce": HOSTILE}),
         json!({"protocol": 99, "version": HOSTILE, "nonce": "2e".repeat(32)}),
     ] {
-        let mut session = Session::to(server.port);
+        let mut session = Wire::connect(&server.name);
         session.send(&json!({"type": "hello", "body": body}));
         let _ = session.0.read_to_end(&mut Vec::new());
     }
-    server.has_said("(\\u{1b}");
+    server.says(0, "(\\u{1b}");
+    server.is_idle();
     let said = server.end();
     is_tame(&said);
     assert!(said.matches(SHOWN).count() >= 4, "{said}");
@@ -54,14 +57,20 @@ fn server(answers: Vec<Value>) -> (u16, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let serves = std::thread::spawn(move || {
-        let mut session = Session(listener.accept().unwrap().0);
+        let mut session = Wire(listener.accept().unwrap().0);
         for answer in answers {
-            session.next();
+            session.recv();
             session.send(&answer);
         }
         let _ = session.0.read_to_end(&mut Vec::new());
     });
     (port, serves)
+}
+
+/// It has served its client.
+fn is_over(server: JoinHandle<()>) {
+    wait_until("the end of the session", STEP, || server.is_finished());
+    server.join().unwrap();
 }
 
 fn challenge(version: &str, protocol: u32) -> Value {
@@ -84,12 +93,12 @@ fn doctor_shows_a_hostile_hosts_facts_tamely() {
         "hostname": HOSTILE, "kernel": HOSTILE, "os": HOSTILE, "rdma_core": HOSTILE, "cores": 2
     });
     let (port, serves) = server(vec![challenge(HOSTILE, 1), welcome(&facts)]);
-    let ended = Program::new(&format!("doctor -d soft0 -v 127.0.0.1:{port}")).run();
-    let text = ended.stdout + &ended.stderr;
+    let ended = call(&format!("doctor -d soft0 -v 127.0.0.1:{port}")).run();
+    let text = format!("{}{}", ended.stdout, ended.stderr());
     is_tame(&text);
     // Version, host name, kernel, rdma-core and system; a long line is wrapped.
     assert!(text.matches("\\u{9b}31m").count() >= 5, "{text}");
-    serves.join().unwrap();
+    is_over(serves);
 }
 
 /// What a node might say of itself to fill memory and screens.
@@ -115,8 +124,7 @@ fn examined() -> Value {
 
 #[test]
 fn doctor_shows_what_hostile_nodes_say_tamely() {
-    let _machine = with_others();
-    let honest = [(); 2].map(|()| Server::start("-d soft0"));
+    let honest = [(); 2].map(|()| Server::embedded("-d soft0"));
     let (port, serves) = server(vec![
         challenge("0.1.0", 1),
         welcome(&json!({"hostname": HOSTILE, "kernel": HOSTILE, "cores": 2})),
@@ -127,16 +135,16 @@ fn doctor_shows_what_hostile_nodes_say_tamely() {
         "doctor --nodes 127.0.0.1:{port},127.0.0.1:{strange},127.0.0.1:{},127.0.0.1:{}",
         honest[0].port, honest[1].port
     );
-    let ended = Program::new(&words).run().exits(1);
-    let text = format!("{}{}", ended.stdout, ended.stderr);
+    let ended = call(&words).run().exits(1);
+    let text = format!("{}{}", ended.stdout, ended.stderr());
     is_tame(&text);
     assert!(text.contains("\\u{1b}[2J"), "{text}");
     ended.shows(&[
         "4 nodes, 3 examined",
         &format!("kernel of 127.0.0.1:{port} is"),
     ]);
-    serves.join().unwrap();
-    strangely.join().unwrap();
+    is_over(serves);
+    is_over(strangely);
 }
 
 #[test]
@@ -159,11 +167,11 @@ fn a_clients_errors_quote_a_hostile_server_tamely() {
     ] {
         let words = format!("{answers:?}");
         let (port, serves) = server(answers);
-        let ended = Program::new(&format!("-d soft0 -n 1 --warmup 0 127.0.0.1:{port}")).run();
-        assert!(!ended.status.success(), "{words}");
-        let text = ended.stdout + &ended.stderr;
+        let ended = call(&format!("-d soft0 -n 1 --warmup 0 127.0.0.1:{port}")).run();
+        assert_ne!(ended.code, Some(0), "{words}");
+        let text = format!("{}{}", ended.stdout, ended.stderr());
         is_tame(&text);
         assert!(text.contains("u{1b}[2J"), "{words}: {text}");
-        serves.join().unwrap();
+        is_over(serves);
     }
 }

@@ -1,10 +1,11 @@
 //! The line of a running sweep on a terminal.
 
-use crate::program::{Program, with_others};
+use testing::program::Call;
+use testing::server::call;
 
 /// A terminal of 80 columns, made by util-linux's `script`.
-fn on_a_terminal(words: &str) -> Program {
-    let mut program = Program::new("");
+fn on_a_terminal(words: &str) -> Call {
+    let mut program = call("");
     let rocebench = program.command.get_program().to_owned();
     let rocebench = rocebench.to_str().unwrap();
     let mut command = std::process::Command::new("script");
@@ -21,7 +22,8 @@ fn on_a_terminal(words: &str) -> Program {
         };
     }
     program.command = command;
-    program
+    // The line is to be alone.
+    program.env("ROCEBENCH_LOG", "warn")
 }
 
 /// A time as the line has it, in nanoseconds.
@@ -36,8 +38,7 @@ fn nanoseconds(text: &str) -> f64 {
 
 #[test]
 fn the_p99_of_each_second_is_among_the_percentiles_of_the_run() {
-    let _machine = with_others();
-    let ended = on_a_terminal("-d soft0 --op write -q 4 -s 64 -t 4 -Q 1 -D 3s --warmup 0")
+    let ended = on_a_terminal("-d soft0 --op write -q 4 -s 64 -t 4 -Q 1 -D 2s --warmup 0")
         .run()
         .exits(0);
     // Each redrawing of the line, without the sequences that move the cursor.
@@ -65,7 +66,7 @@ fn the_p99_of_each_second_is_among_the_percentiles_of_the_run() {
         note.lines().all(|line| line.chars().count() <= 80),
         "{note}"
     );
-    let latency = &ended.cases()[0]["runs"][0]["flows"][0]["latency_ns"];
+    let latency = &ended.first_flow()["latency_ns"];
     let [least, most] = ["p50", "max"].map(|name| latency[name].as_f64().unwrap());
     for p99 in p99s {
         // A line has three digits.

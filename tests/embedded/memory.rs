@@ -1,34 +1,29 @@
 //! Memory is counted before it is taken: the sums are right, and what is too much is refused.
 
-use std::process::Stdio;
-use std::time::Duration;
-
-use crate::program::{Program, Server, memory_bytes, with_others};
+use testing::program::{STEP, memory_bytes};
+use testing::server::{Server, call};
+use testing::wait::wait_until;
 
 /// One case, with no more around it than must be.
 const PLAIN: &str = "-d soft0 --timeout 18 --warmup 0 --quiet -Q 1";
 
 /// The most that a sweep had in RAM, in bytes.
 fn peak_bytes(words: &str) -> f64 {
-    let mut program = Program::new(&format!("{PLAIN} {words}"));
-    let command = program.command.stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
+    let program = call(&format!("{PLAIN} {words}")).start();
     let mut peak = 0;
-    loop {
-        peak = memory_bytes(child.id(), "VmHWM").map_or(peak, |now| peak.max(now));
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{words}");
-            return peak as f64;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    // What has ended has none.
+    wait_until("the end of the sweep", STEP, || {
+        let now = memory_bytes(program.pid(), "VmHWM:");
+        peak = now.map_or(peak, |now| peak.max(now));
+        now.is_none()
+    });
+    program.wait().exits(0);
+    peak as f64
 }
 
 /// What `--dry-run` says that it takes, in bytes.
 fn told_bytes(words: &str) -> f64 {
-    let told = Program::new(&format!("{PLAIN} {words} --dry-run"))
-        .run()
-        .exits(0);
+    let told = call(&format!("{PLAIN} {words} --dry-run")).run().exits(0);
     let line = told.stdout.lines().last().unwrap().to_owned();
     let (_, amount) = line.split_once(" takes ").unwrap();
     let mut words = amount.split(' ');
@@ -44,7 +39,6 @@ fn told_bytes(words: &str) -> f64 {
 
 #[test]
 fn what_is_told_is_what_is_taken() {
-    let _machine = with_others();
     let program = peak_bytes("-q 1 -t 16 -s 64 -n 64");
     for words in [
         // Prebuilt work requests and the device's send queues.
@@ -80,8 +74,7 @@ fn what_is_told_is_what_is_taken() {
 
 #[test]
 fn recorders_that_no_machine_has_room_for_are_refused() {
-    let _machine = with_others();
-    Program::new("-d soft0 --op write -s 64 -q 16384 --workers 1024 -n 10 --warmup 0")
+    call("-d soft0 --op write -s 64 -q 16384 --workers 1024 -n 10 --warmup 0")
         .run()
         .exits(2)
         .says(&["at both ends takes 4", "latencies 4", "GiB", "--no-latency"]);
@@ -89,14 +82,13 @@ fn recorders_that_no_machine_has_room_for_are_refused() {
 
 #[test]
 fn a_server_takes_no_more_than_it_is_allowed() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0 --memory 24M");
+    let server = Server::embedded("-d soft0 --memory 24M");
     let client = |words: &str| {
         server
-            .client(&format!("--timeout 18 --warmup 0 --quiet {words}"))
+            .call(&format!("--timeout 18 --warmup 0 --quiet {words}"))
             .run()
     };
-    let before = memory_bytes(server.pid(), "VmHWM").unwrap();
+    let before = memory_bytes(server.program.pid(), "VmHWM:").unwrap();
     client("--op send -q 1024 --cq per-qp --rx-depth 4096 -t 16 -s 64 -n 100")
         .exits(2)
         .says(&[
@@ -110,7 +102,7 @@ fn a_server_takes_no_more_than_it_is_allowed() {
         .exits(2)
         .says(&["--memory leaves 24 MiB"]);
     client("-n 100").exits(0).all_whole(1);
-    let grown = memory_bytes(server.pid(), "VmHWM").unwrap() - before;
+    let grown = memory_bytes(server.program.pid(), "VmHWM:").unwrap() - before;
     assert!(grown < 64 << 20, "{grown} bytes");
 }
 
@@ -121,7 +113,7 @@ fn memory_limits_that_are_none_are_bad_input() {
         ("8GB", "ambiguous"),
         ("x", "not a size"),
     ] {
-        Program::new(&format!("serve --memory {limit}"))
+        call(&format!("serve --memory {limit}"))
             .run()
             .exits(2)
             .says(&[says]);
@@ -130,8 +122,7 @@ fn memory_limits_that_are_none_are_bad_input() {
 
 #[test]
 fn a_verified_case_whose_ends_could_not_tell_each_other_is_refused_before_it_runs() {
-    let _machine = with_others();
-    Program::new("-d soft0 --verify --cq per-qp -q 1,4096 -t 1024 -s 64 -n 10 --warmup 0")
+    call("-d soft0 --verify --cq per-qp -q 1,4096 -t 1024 -s 64 -n 10 --warmup 0")
         .run()
         .exits(2)
         .says(&["4096 QPs of 1", "lower --qps or --tx-depth"]);

@@ -1,17 +1,14 @@
 //! Files sent over the embedded device: what arrives, and that nothing half-made is left.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::program::{said, signal, with_others};
-use crate::stage::Stage;
+use crate::stage::{Stage, names};
+use testing::program::Signal;
 
 #[test]
 fn files_of_all_sizes_arrive() {
-    let _machine = with_others();
     let stage = Stage::new("");
     // Sizes around those of a chunk and of all memory together, which is 2 x 2 x 4 KiB here.
     let sizes = [0, 1, 4095, 4096, 4097, 16_384, 3_000_001];
@@ -43,19 +40,17 @@ fn files_of_all_sizes_arrive() {
 
 #[test]
 fn sweeps_are_served_beside_files() {
-    let _machine = with_others();
     let stage = Stage::new("");
     let file = stage.file("a", 100_000);
     stage.send(&[&file], "").exits(0);
     let client = stage
         .server
-        .client("--timeout 18 -n 50 --warmup 0 --verify --quiet");
+        .call("--timeout 18 -n 50 --warmup 0 --verify --quiet");
     client.run().exits(0).all_whole(1);
 }
 
 #[test]
 fn tcp_is_compared_with_and_leaves_nothing() {
-    let _machine = with_others();
     let stage = Stage::new("");
     let files = [stage.file("a", 5_000_000), stage.file("b", 0)];
     let ended = stage
@@ -74,64 +69,63 @@ fn tcp_is_compared_with_and_leaves_nothing() {
 }
 
 #[test]
+fn files_arrive_although_packets_are_lost() {
+    let faults = "drop=1%,reorder=0.5%,duplicate=0.5%,corrupt=0.1%";
+    let stage = Stage::new(&format!("--faults {faults},seed=2"));
+    let file = stage.file("large", 3 << 20);
+    let words = format!("-q 16 --faults {faults},seed=3 --timeout 16");
+    stage.send(&[&file], &words).exits(0);
+    stage.has(&file);
+}
+
+#[test]
 fn a_killed_or_stopped_sender_leaves_nothing() {
-    let _machine = with_others();
-    let mut stage = Stage::new("");
-    for how in [Signal::SIGKILL, Signal::SIGINT] {
-        let (child, _program) = stage.slow();
-        signal(&child, how);
-        let (code, text) = said(child);
-        match how {
-            Signal::SIGINT => {
-                assert_eq!(code, Some(1), "{text}");
-                assert!(text.contains("interrupted"), "{text}");
-                stage.server.has_said("the sender was stopped");
-            }
-            _ => stage.server.has_said("its process ended or died"),
+    let stage = Stage::new("");
+    let server = &stage.server;
+    for (how, says) in [
+        (Signal::Kill, "its process ended or died"),
+        (Signal::Interrupt, "the sender was stopped"),
+    ] {
+        let lines = server.program.lines().len();
+        let sender = stage.slow();
+        sender.signal(how);
+        let ended = sender.wait();
+        if how == Signal::Interrupt {
+            ended.exits(1).says(&["interrupted"]);
         }
-        assert!(stage.received().is_empty(), "{how}: {:?}", stage.received());
+        server.says(lines, says);
+        assert!(stage.received().is_empty(), "{how:?}");
     }
     // It serves on, and with the server gone too nothing is left.
     let file = stage.file("next", 10_000);
     stage.send(&[&file], "").exits(0);
-    stage.server.kill();
-    assert_eq!(stage.received(), ["next"]);
+    let Stage { server, target, .. } = stage;
+    server.kill();
+    assert_eq!(names(&target), ["next"]);
 }
 
 #[test]
 fn a_killed_receiver_leaves_nothing() {
-    let _machine = with_others();
-    let mut stage = Stage::new("");
-    let (child, _program) = stage.slow();
-    stage.server.kill();
-    let killed = Instant::now();
-    let (code, text) = said(child);
-    assert!(
-        killed.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        killed.elapsed()
-    );
-    assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("its process ended or died"), "{text}");
-    assert!(stage.received().is_empty(), "{:?}", stage.received());
+    let stage = Stage::new("");
+    let sender = stage.slow();
+    let Stage { server, target, .. } = stage;
+    server.kill();
+    sender.wait().exits(1).says(&["its process ended or died"]);
+    assert!(names(&target).is_empty(), "{:?}", names(&target));
 }
 
 #[test]
 fn a_source_that_shrinks_ends_it() {
-    let _machine = with_others();
     let stage = Stage::new("");
-    let (child, _program) = stage.slow();
+    let sender = stage.slow();
     stage.hollow("slow", 1000);
-    let (code, text) = said(child);
-    assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("\"slow\" became shorter"), "{text}");
-    stage.server.has_said("became shorter");
+    sender.wait().exits(1).says(&["\"slow\" became shorter"]);
+    stage.server.says(0, "became shorter");
     assert!(stage.received().is_empty(), "{:?}", stage.received());
 }
 
 #[test]
 fn a_full_disk_is_told_at_both_ends() {
-    let _machine = with_others();
     let stage = Stage::new("");
     // More than any disk of a test machine has; it takes no room at the sender.
     let file = stage.hollow("huge", 8 << 40);

@@ -4,23 +4,15 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
-use rocebench::protocol::error::ConnectError;
-use rocebench::protocol::file_message::{FileFin, FileHello, TcpHello};
-use rocebench::protocol::handshake::connect;
-use rocebench::protocol::link::Link;
-use rocebench::protocol::message::Message;
-use serde_json::Value;
+use serde_json::json;
 
-use crate::program::{Program, Server, with_others};
 use crate::stage::Stage;
-use testing::program::NOTICED;
+use testing::server::{Server, call};
+use testing::wire::Wire;
 
 #[test]
 fn nothing_is_overwritten_without_force() {
-    let _machine = with_others();
     let stage = Stage::new("");
     let file = stage.file("a", 1000);
     let place = stage.target.path().join("a");
@@ -48,7 +40,6 @@ fn nothing_is_overwritten_without_force() {
 
 #[test]
 fn a_receiver_may_keep_what_it_has() {
-    let _machine = with_others();
     let stage = Stage::new("--keep-existing");
     let file = stage.file("a", 1000);
     stage.send(&[&file], "--force").exits(0);
@@ -65,7 +56,6 @@ fn a_receiver_may_keep_what_it_has() {
 
 #[test]
 fn the_second_file_may_fail_and_the_first_stays() {
-    let _machine = with_others();
     let stage = Stage::new("");
     let files = [
         stage.file("a", 5000),
@@ -108,7 +98,7 @@ fn what_cannot_be_sent_is_told_before_anything_is() {
             "--chunk is a multiple of 4K",
         ),
     ] {
-        Program::new(&format!("send -d soft0 {words}"))
+        call(&format!("send -d soft0 {words}"))
             .run()
             .exits(2)
             .says(&[says]);
@@ -117,73 +107,56 @@ fn what_cannot_be_sent_is_told_before_anything_is() {
 
 #[test]
 fn a_server_must_be_started_for_it() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let path = file.path().display();
-    Program::new(&format!("send {path} 127.0.0.1:{} -d soft0", server.port))
+    let server = Server::embedded("-d soft0");
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("a");
+    fs::write(&file, "").unwrap();
+    let send = call("send").arg(&file).arg(&server.name);
+    send.arg("-d")
+        .arg("soft0")
         .run()
         .exits(2)
         .says(&["receives no files", "rocebench serve --receive DIR"]);
-    Program::new("serve -d soft0 --receive /nonexistent")
+    // A folder that is surely not there: a server that finds one serves until it is told to end.
+    let absent = home.path().join("absent");
+    let says = format!("cannot open the folder {}", absent.display());
+    call("serve -p 0 -d soft0 --receive")
+        .arg(&absent)
         .run()
         .exits(2)
-        .says(&["cannot open the folder /nonexistent", "--receive"]);
+        .says(&[&says, "--receive"]);
 }
 
 #[test]
 fn a_token_guards_the_folder() {
-    let _machine = with_others();
     let stage = Stage::new("--token right");
     let file = stage.file("a", 10);
     for words in ["", "--token wrong"] {
-        assert!(!stage.send(&[&file], words).status.success());
+        assert_ne!(stage.send(&[&file], words).code, Some(0), "{words}");
     }
     assert!(stage.received().is_empty());
     stage.send(&[&file], "--token right").exits(0);
     stage.has(&file);
 }
 
-/// A client that keeps to no rules. The server is busy until it has noticed that the one before is gone.
-fn liar(stage: &Stage) -> Link {
-    let never = AtomicBool::new(false);
-    let began = Instant::now();
-    loop {
-        match connect("127.0.0.1", stage.server.port, None, &Value::Null, &never) {
-            Ok((link, _)) => return link,
-            Err(ConnectError::Busy { .. }) if began.elapsed() < NOTICED => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
-fn refusal(link: &Link) -> String {
-    let never = AtomicBool::new(false);
-    match link.recv(Duration::from_secs(10), &never) {
-        Err(error) => error.to_string(),
-        Ok(message) => panic!("it was not refused: {message:?}"),
-    }
+/// What the server says to a client that keeps to no rules.
+fn refusal(client: &mut Wire) -> String {
+    let said = client.abort();
+    client.is_closed();
+    said
 }
 
 #[test]
 fn names_that_lead_out_are_refused_by_the_receiver() {
-    let _machine = with_others();
     let stage = Stage::new("");
     let long = "x".repeat(256);
     for name in [
         "../a", "/tmp/a", "a/b", "..", ".", "", "a\0b", "a\nb", &long,
     ] {
-        let link = liar(&stage);
-        let hello = FileHello {
-            name: name.to_owned(),
-            size_bytes: 1,
-            force: true,
-            channel: None,
-        };
-        link.send(&Message::FileHello(Box::new(hello))).unwrap();
-        let said = refusal(&link);
+        let mut liar = Wire::session(&stage.server.name);
+        let hello = json!({"file_name": name, "size_bytes": 1, "force": true, "channel": null});
+        liar.send(&json!({"type": "file_hello", "body": hello}));
+        let said = refusal(&mut liar);
         assert!(said.contains("does not take"), "{name:?}: {said}");
     }
     assert!(stage.received().is_empty());
@@ -191,29 +164,25 @@ fn names_that_lead_out_are_refused_by_the_receiver() {
 
 #[test]
 fn a_wrong_checksum_is_refused() {
-    let _machine = with_others();
     let stage = Stage::new("");
-    let link = liar(&stage);
-    let never = AtomicBool::new(false);
-    let hello = TcpHello {
-        name: "a".into(),
-        size_bytes: 5,
-        chunk_bytes: 4096,
-    };
-    link.send(&Message::TcpHello(hello)).unwrap();
-    let Message::TcpAccept(accept) = link.recv(Duration::from_secs(10), &never).unwrap() else {
-        panic!("no tcp_accept");
-    };
-    let mut stream = TcpStream::connect(("127.0.0.1", accept.port)).unwrap();
-    let key = (0..accept.key.len()).step_by(2);
-    let key: Vec<u8> = key
-        .map(|at| u8::from_str_radix(&accept.key[at..at + 2], 16).unwrap())
+    let mut liar = Wire::session(&stage.server.name);
+    let hello = json!({"file_name": "a", "size_bytes": 5, "chunk_bytes": 4096});
+    liar.send(&json!({"type": "tcp_hello", "body": hello}));
+    let accept = liar.recv().unwrap();
+    assert_eq!(accept["type"], "tcp_accept");
+    let accept = &accept["body"];
+    let port = accept["port"].as_u64().unwrap().try_into().unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let key = accept["key"].as_str().unwrap();
+    let digits = (0..key.len()).step_by(2).map(|at| &key[at..at + 2]);
+    let key: Vec<u8> = digits
+        .map(|digits| u8::from_str_radix(digits, 16).unwrap())
         .collect();
     stream.write_all(&key).unwrap();
     stream.write_all(b"hello").unwrap();
     let digest = "0".repeat(32);
-    link.send(&Message::FileFin(FileFin { digest })).unwrap();
-    let said = refusal(&link);
+    liar.send(&json!({"type": "file_fin", "body": {"digest": digest}}));
+    let said = refusal(&mut liar);
     assert!(said.contains("it was discarded"), "{said}");
     assert!(stage.received().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{Program, with_others};
+use testing::server::call;
 
 /// What the client sends in the first run of a case.
 fn forward(case: &Value) -> &Value {
@@ -25,8 +25,7 @@ fn blocked(case: &Value) -> u64 {
 
 #[test]
 fn sizes_by_weight_arrive_whole() {
-    let _machine = with_others();
-    let ended = Program::new(
+    let ended = call(
         "-d soft0 --op send,write,read --cq shared,per-qp --size-mix 64:9,64K:1 -q 5 -t 8 -n 80 -I 0,64 --timeout 18 \
          --warmup 0 --verify",
     )
@@ -47,8 +46,7 @@ fn sizes_by_weight_arrive_whole() {
 
 #[test]
 fn a_source_spreads_messages_as_asked() {
-    let _machine = with_others();
-    let ended = Program::new(
+    let ended = call(
         "-d soft0 --op send,write,read --spread round-robin,least-loaded,hash --cq per-worker,per-qp --workers 2 -q 6 -t 4 -Q 1 \
          -s 300 -n 50 --outstanding 5 --timeout 18 --warmup 0 --verify --quiet",
     )
@@ -68,10 +66,9 @@ fn a_source_spreads_messages_as_asked() {
 
 #[test]
 fn weights_of_qps_are_their_shares() {
-    let _machine = with_others();
-    let ended = Program::new(
+    let ended = call(
         "-d soft0 --op write --spread round-robin --qp-weights 2:90,6:10 --size-mix 64:3,4K:1 -q 8 -t 16 -Q 1 -n 75 \
-         --poll busy,event -b --timeout 18 --warmup 0.1s --verify --quiet",
+         --poll busy,event -b --timeout 18 --warmup 20ms --verify --quiet",
     )
     .run()
     .exits(0)
@@ -83,6 +80,7 @@ fn weights_of_qps_are_their_shares() {
             let share = if qp < 2 { 270 } else { 10 };
             assert!(messages.abs_diff(share) <= 1, "{case}");
         }
+        // Of counts, not of times.
         let jain = forward(case)["fairness"]["jain"].as_f64().unwrap();
         assert!((0.28..0.32).contains(&jain), "{jain}");
     }
@@ -101,7 +99,7 @@ fn what_cannot_be_spread_is_bad_input() {
         ("--size-mix 64:1,4K:1 -s 64", "--size has no effect"),
         ("--size-mix 64:1,4K:1 --against perftest", "one size"),
     ] {
-        Program::new(&format!("-d soft0 {words} -D 1s"))
+        call(&format!("-d soft0 {words} -D 1s"))
             .run()
             .exits(2)
             .says(&[why]);

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Child;
 
-use crate::program::{Ended, Program, Server, wait_for};
+use testing::program::{Call, Ended, Program, STEP};
+use testing::server::{Server, call};
+use testing::wait::wait_until;
 
 /// Slow enough to be in the midst of it for a long time.
 const SLOW: &str = "--faults drop=5%,seed=1";
@@ -22,7 +23,7 @@ impl Stage {
         let folder = target.path().display();
         Stage {
             source: tempfile::tempdir().unwrap(),
-            server: Server::start(&format!("-d soft0 --receive {folder} {words}")),
+            server: Server::embedded(&format!("-d soft0 --receive {folder} {words}")),
             target,
         }
     }
@@ -42,54 +43,39 @@ impl Stage {
         path
     }
 
-    pub fn program(&self, files: &[&PathBuf], words: &str) -> Program {
-        let mut program = Program::new("send");
-        program.command.args(files);
-        program
-            .command
-            .arg(format!("127.0.0.1:{}", self.server.port));
-        program.command.args(["-d", "soft0"]);
-        if !words.contains("--timeout") {
-            program.command.args(["--timeout", "18"]);
-        }
-        program.command.args(words.split_whitespace());
-        program
+    pub fn call(&self, files: &[&PathBuf], words: &str) -> Call {
+        let timeout = match words.contains("--timeout") {
+            true => "",
+            false => "--timeout 18",
+        };
+        let rest = format!("{} -d soft0 {timeout} {words}", self.server.name);
+        let send = files.iter().fold(call("send"), |send, file| send.arg(file));
+        rest.split_whitespace().fold(send, Call::arg)
     }
 
     pub fn send(&self, files: &[&PathBuf], words: &str) -> Ended {
-        self.program(files, words).run()
+        self.call(files, words).run()
     }
 
     /// Whether the server has a file open in its folder; it has no name before it is whole.
     fn holds_a_file(&self) -> bool {
-        let open = fs::read_dir(format!("/proc/{}/fd", self.server.pid())).unwrap();
+        let open = fs::read_dir(format!("/proc/{}/fd", self.server.program.pid())).unwrap();
         // One may be closed meanwhile.
         let mut paths = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
         paths.any(|path| path.parent() == Some(self.target.path()))
     }
 
-    /// A transfer that is under way.
-    pub fn slow(&self) -> (Child, Program) {
+    /// A transfer that is under way, once the one before is over.
+    pub fn slow(&self) -> Program {
         let file = self.hollow("slow", 256 << 20);
-        let sessions_before = self.server.times_said("session begins");
-        let mut program = self.program(&[&file], SLOW);
-        let child = program.spawn();
-        self.server
-            .has_said_times("session begins", sessions_before + 1);
-        wait_for(
-            || self.holds_a_file().then_some(()),
-            || "nothing is received".to_owned(),
-        );
-        (child, program)
+        self.server.is_idle();
+        let program = self.call(&[&file], SLOW).start();
+        wait_until("a file under way", STEP, || self.holds_a_file());
+        program
     }
 
     pub fn received(&self) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(&self.target)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
+        names(&self.target)
     }
 
     #[track_caller]
@@ -100,4 +86,13 @@ impl Stage {
             "{path:?} differs"
         );
     }
+}
+
+/// Names in a folder, in order.
+pub fn names(folder: &tempfile::TempDir) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
 }

@@ -1,11 +1,10 @@
 //! What is sent arrives whole: operations, CQ modes, directions, one process and two.
 
-use crate::program::{Program, Server, with_others};
+use testing::server::{Server, call};
 
 #[test]
 fn every_operation_and_cq_mode_arrives_whole() {
-    let _machine = with_others();
-    Program::new(
+    call(
         "-d soft0 --op send,write,read,send-imm,write-imm --cq shared,per-worker,per-qp -q 1,5 --workers 2 -s 1,10000 -n 60 -t 16 \
          --timeout 18 --warmup 0 --verify --quiet",
     )
@@ -16,8 +15,7 @@ fn every_operation_and_cq_mode_arrives_whole() {
 
 #[test]
 fn both_directions_lists_and_inline() {
-    let _machine = with_others();
-    let ended = Program::new(
+    let ended = call(
         "-d soft0 -b --op send,write,read,send-imm,write-imm --cq shared,per-qp -q 3 -s 64,9000 -l 4 -Q 2 -I 64 -t 32 -n 200 \
          --mtu 1024 --timeout 18 --warmup 0 --verify --quiet",
     )
@@ -35,8 +33,7 @@ fn both_directions_lists_and_inline() {
 /// The sums at the target are checked; a lock that all QPs want is not always free.
 #[test]
 fn atomic_operations_on_every_target() {
-    let _machine = with_others();
-    let ended = Program::new(
+    let ended = call(
         "-d soft0 --op fetch-add,compare-swap --atomic-target shared,per-qp,spread --cq shared,per-worker,per-qp -q 1,5 \
          --workers 2 -n 60 -t 1,16 --timeout 18 --warmup 0 --verify --quiet",
     )
@@ -64,9 +61,7 @@ fn atomic_operations_on_every_target() {
 
 #[test]
 fn two_processes_take_an_address_each() {
-    let _machine = with_others();
-    let server = Server::start("-d soft0");
-    let port = server.port;
+    let server = Server::embedded("-d soft0");
     // Over an address of the network both ends are still on this machine.
     let own = softroce::verbs::devices().unwrap();
     let own = own
@@ -76,19 +71,23 @@ fn two_processes_take_an_address_each() {
         .into_iter()
         .chain(own.map(|it| it.to_string()))
     {
-        let ended = Program::new(&format!(
-            "{host}:{port} -d soft0 --op send,write,read -q 2 -n 50 --timeout 18 --warmup 0 --verify --quiet"
+        let ended = call(&format!(
+            "{host}:{} -d soft0 --op send,write,read -q 2 -n 50 --timeout 18 --warmup 0 --verify --quiet",
+            server.port
         ))
         .run()
         .exits(0)
         .all_whole(3);
         let gid = |node: usize| {
-            ended.json["nodes"][node]["devices"][0]["gid"]
+            ended.json()["nodes"][node]["devices"][0]["gid"]
                 .as_str()
                 .unwrap()
                 .to_owned()
         };
-        assert_eq!(ended.json["nodes"][1]["devices"][0]["library"], "embedded");
+        assert_eq!(
+            ended.json()["nodes"][1]["devices"][0]["library"],
+            "embedded"
+        );
         assert_ne!(gid(0), gid(1));
         // Both are soft0 on this machine, which is said once.
         let marks = ended
@@ -96,5 +95,6 @@ fn two_processes_take_an_address_each() {
             .matches("soft0 is the embedded software device");
         assert_eq!(marks.count(), 1, "{}", ended.stdout);
     }
+    server.is_idle();
     assert!(!server.end().contains("ended early"));
 }

@@ -2,11 +2,13 @@
 //! the same as the JSON.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use report::results::model::{
     CaseConfig, FORWARD, FlowConfig, FlowResult, Latency, Load, NodeResult, REVERSE, ResultFile,
     Run,
 };
+use serde::Deserialize as _;
 use serde_json::Value;
 use settings::{Settings, Spread};
 
@@ -16,8 +18,8 @@ use crate::program::Ended;
 #[track_caller]
 pub fn complete(ended: &Ended) -> ResultFile {
     let json = ended.json();
-    schema(&json);
-    let result: ResultFile = serde_json::from_value(json).unwrap();
+    schema(json);
+    let result = ResultFile::deserialize(json).unwrap();
     for case in &result.cases {
         for run in &case.runs {
             let place = format!("{} run {}", case.id, run.run);
@@ -32,10 +34,11 @@ pub fn complete(ended: &Ended) -> ResultFile {
 /// The committed schema holds.
 #[track_caller]
 pub fn schema(json: &Value) {
-    let text = include_str!("../../../docs/result.schema.json");
-    let schema: Value = serde_json::from_str(text).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
+    static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+        let text = include_str!("../../../docs/result.schema.json");
+        jsonschema::validator_for(&serde_json::from_str(text).unwrap()).unwrap()
+    });
+    let errors: Vec<String> = VALIDATOR
         .iter_errors(json)
         .map(|error| format!("{}: {error}", error.instance_path))
         .collect();
@@ -84,11 +87,6 @@ fn check_flow(place: &str, settings: &Settings, told: &FlowConfig, flow: &FlowRe
             "{place}"
         );
         assert_eq!(received.bytes, flow.totals.bytes, "{place}");
-    }
-    if let Some(wanted) = settings.duration_seconds.map(f64::from) {
-        let off = (flow.window.seconds - wanted).abs();
-        // A loaded host may not let a thread run for a while.
-        assert!(off < 0.25 + wanted, "{place}: {} s", flow.window.seconds);
     }
     let totals = &flow.totals;
     assert_eq!(totals.errors, 0, "{place}");

@@ -1,49 +1,43 @@
-//! An end is killed, or stopped so that it falls silent, at a step of a session: the other end notices within two seconds and
-//! keeps what was measured; a server serves the next client. It must not know devices.
+//! An end is killed, or stopped so that it falls silent, at a step of a session: the other end notices, says so and keeps
+//! what was measured; a server serves the next client. How soon it notices, the tests of the link state. It must not know
+//! devices.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::mpsc::channel;
 
-use crate::program::NOTICED;
 use crate::program::{Ended, Program, Signal, send_signal};
 use crate::proxy::{From, Proxy, Step};
 use crate::server::{Ends, Server};
 
-/// Two cases; the first is to be finished when the end dies in the second.
-const TWO_CASES: [&str; 12] = [
-    "-q", "2,3", "-t", "8", "--op", "send", "-s", "4K", "-D", "200ms", "--warmup", "100ms",
-];
-
-/// Phases in the midst of which an end can die, also when a busy machine is late.
-const LONG_PHASES: [&str; 4] = ["-D", "1200ms", "--warmup", "800ms"];
-
-pub const SOON: Duration = Duration::from_millis(150);
-
-pub const fn at(from: From, kind: &'static str) -> Step {
-    Step {
-        from,
-        kind,
-        nth: 2,
-        later: Duration::ZERO,
-    }
+/// When an end dies.
+#[derive(Clone, Copy, Debug)]
+pub enum Death {
+    /// At a frame of the protocol.
+    At(Step),
+    /// When messages have moved in this phase.
+    In(&'static str),
 }
 
-pub const fn after(from: From, kind: &'static str) -> Step {
-    Step {
-        later: SOON,
-        ..at(from, kind)
-    }
+/// Two cases; the first is to be finished when the end dies in the second.
+const TWO_CASES: [&str; 6] = ["-q", "2,3", "-n", "200", "--warmup", "10ms"];
+
+/// One whose warm-up and whose window last until the end dies.
+const WARMS_UP: [&str; 6] = ["-q", "3", "-D", "60s", "--warmup", "60s"];
+const MEASURES: [&str; 6] = ["-q", "3", "-D", "60s", "--warmup", "0"];
+
+const TRAFFIC_OF_BOTH: [&str; 6] = ["-t", "8", "--op", "send", "-s", "4K"];
+
+/// At a frame of the second case.
+pub const fn at(from: From, kind: &'static str) -> Death {
+    Death::At(Step { from, kind, nth: 2 })
 }
 
 /// At the first message of its kind: in the handshake, or in the first case.
-pub const fn first(from: From, kind: &'static str) -> Step {
-    Step {
-        nth: 1,
-        ..at(from, kind)
-    }
+pub const fn first(from: From, kind: &'static str) -> Death {
+    Death::At(Step { from, kind, nth: 1 })
 }
 
-pub const HANDSHAKE: [Step; 5] = [
+pub const HANDSHAKE: [Death; 5] = [
     first(From::Client, "hello"),
     first(From::Server, "challenge"),
     first(From::Client, "proof"),
@@ -51,7 +45,7 @@ pub const HANDSHAKE: [Step; 5] = [
     first(From::Client, "introduce"),
 ];
 
-pub const CONNECT: [Step; 5] = [
+pub const CONNECT: [Death; 5] = [
     at(From::Client, "prepare"),
     at(From::Client, "create"),
     at(From::Server, "created"),
@@ -59,88 +53,91 @@ pub const CONNECT: [Step; 5] = [
     at(From::Server, "ready"),
 ];
 
-pub const TRAFFIC: [Step; 6] = [
+pub const TRAFFIC: [Death; 6] = [
     at(From::Client, "start"),
-    after(From::Client, "start"),
+    Death::In("warm-up"),
     at(From::Client, "measure"),
     at(From::Server, "measure"),
     at(From::Client, "open"),
     IN_THE_WINDOW,
 ];
 
-pub const IN_THE_WINDOW: Step = after(From::Client, "open");
+pub const IN_THE_WINDOW: Death = Death::In("measure");
 
-pub const DRAIN: [Step; 4] = [
-    at(From::Client, "stop"),
-    at(From::Server, "drained"),
-    at(From::Client, "settle"),
-    at(From::Server, "settled"),
+/// The queues run empty after a warm-up and after a window: these are after the second case's window.
+pub const DRAIN: [Death; 4] = [
+    drained(From::Client, "stop"),
+    drained(From::Server, "drained"),
+    drained(From::Client, "settle"),
+    drained(From::Server, "settled"),
 ];
 
-fn client_of(ends: Ends, proxy: &Proxy, step: Step, more: &[&str]) -> Program {
-    let address = proxy.address.to_string();
-    let long: &[&str] = if step.later.is_zero() {
-        &[]
-    } else {
-        &LONG_PHASES
-    };
-    let more = [more, long].concat();
-    let usual = TWO_CASES.chunks(2).filter(|pair| !more.contains(&pair[0]));
-    let mut all = vec![address.as_str(), "-d", ends.client_device];
-    all.extend(usual.flatten());
-    all.extend(&more);
-    Program::sweep_of((ends.command)(), &all)
+const fn drained(from: From, kind: &'static str) -> Death {
+    Death::At(Step { from, kind, nth: 4 })
 }
 
-fn address(server: &Server) -> SocketAddr {
-    server.name.parse().unwrap()
-}
-
-/// A server that does not survive `signal` at `step`; how its client ends.
-fn server_gets(ends: Ends, signal: Signal, step: Step, more: &[&str]) -> (Ended, Proxy) {
-    let server = Server::of(ends, &[]);
-    let pid = server.program.pid();
-    let proxy = Proxy::start(ends.client_address, address(&server), step, move || {
-        send_signal(pid, signal);
-    });
-    let client = client_of(ends, &proxy, step, more);
-    proxy.await_deed();
-    (client.wait().exits(1), proxy)
-}
-
-#[track_caller]
-fn kept(ended: &Ended, step: Step) {
-    let runs = ended.runs();
-    assert_eq!(runs.len(), 2, "{step:?}: {}", ended.stderr());
-    assert!(
-        runs[0].complete && runs[0].flows[0].totals.messages > 0,
-        "{step:?}: {:?}",
-        runs[0].failure
-    );
-    assert!(!runs[1].complete && runs[1].failure.is_some(), "{step:?}");
-    let has_measured = DRAIN.iter().any(|drain| drain.kind == step.kind)
-        || step.kind == IN_THE_WINDOW.kind && !step.later.is_zero();
-    if has_measured {
-        assert!(
-            runs[1].flows[0].totals.messages > 0,
-            "{step:?}: the partial case is kept"
-        );
-        assert!(runs[1].flows[0].window.seconds > 0.0, "{step:?}");
-    }
-}
-
-/// The server gets `signal` at each step of a run with `more` flags; its client says so, and keeps what it has.
-#[track_caller]
-pub fn servers_get(ends: Ends, signal: Signal, steps: &[Step], more: &[&str]) {
-    for &step in steps {
-        let (ended, proxy) = server_gets(ends, signal, step, more);
-        let noticed = ended
-            .time_of(words_of(signal))
-            .saturating_duration_since(proxy.done_at());
-        assert!(noticed < NOTICED + proxy.lag(), "{step:?}: {noticed:?}");
-        if step.nth == 2 {
-            kept(&ended, step);
+/// A client of `server` until `signal` has gone to the process that `victim` names.
+fn client_until(
+    death: Death,
+    (ends, server, more): (Ends, &Server, &[&str]),
+    (signal, victim): (Signal, impl Fn(&Program) -> u32),
+) -> Program {
+    let (tell, told) = channel();
+    let deed = move || send_signal(told.recv().unwrap(), signal);
+    let (proxy, case) = match death {
+        Death::At(step) => {
+            let to: SocketAddr = server.name.parse().unwrap();
+            let proxy = Proxy::start(ends.client_address, to, step, deed);
+            (Some(proxy), TWO_CASES)
         }
+        Death::In("warm-up") => (None, WARMS_UP),
+        Death::In(_) => (None, MEASURES),
+    };
+    let address = proxy.as_ref().map(|proxy| proxy.address.to_string());
+    let mut all = vec![
+        address.as_ref().unwrap_or(&server.name),
+        "-d",
+        ends.client_device,
+    ];
+    let usual = case.chunks(2).chain(TRAFFIC_OF_BOTH.chunks(2));
+    all.extend(usual.filter(|pair| !more.contains(&pair[0])).flatten());
+    all.extend(more);
+    let client = Program::sweep_of((ends.command)(), &all);
+    let pid = victim(&client);
+    match (death, proxy) {
+        (Death::In(phase), _) => {
+            client.has_moved(0, phase, 0);
+            send_signal(pid, signal);
+        }
+        (Death::At(_), proxy) => {
+            tell.send(pid).unwrap();
+            proxy.iter().for_each(Proxy::await_deed);
+        }
+    }
+    client
+}
+
+/// What was measured before is in the result, and what was not is marked.
+#[track_caller]
+fn kept(ended: &Ended, death: Death) {
+    let mut runs = ended.runs();
+    let last = runs.pop().unwrap();
+    assert!(!last.complete && last.failure.is_some(), "{death:?}");
+    let has_measured = match death {
+        Death::At(step) => {
+            let said = ended.stderr();
+            assert_eq!(runs.len(), 1, "{death:?}: {said}");
+            assert!(runs[0].complete, "{death:?}: {:?}", runs[0].failure);
+            assert!(runs[0].flows[0].totals.messages > 0, "{death:?}");
+            let kind = |death: &Death| matches!(death, Death::At(it) if it.kind == step.kind);
+            DRAIN.iter().any(kind)
+        }
+        Death::In(phase) => phase == "measure",
+    };
+    if has_measured {
+        let flow = &last.flows[0];
+        assert!(flow.totals.messages > 0, "{death:?}: the part is kept");
+        assert!(flow.window.seconds > 0.0, "{death:?}");
     }
 }
 
@@ -152,26 +149,30 @@ fn words_of(signal: Signal) -> &'static str {
     }
 }
 
-/// The client gets `signal` at each step; one server sees them all, and serves on.
+/// The server gets `signal` at each of these times of a run with `more` flags; its client says so, and keeps what it has.
 #[track_caller]
-pub fn clients_get(ends: Ends, signal: Signal, steps: &[Step], more: &[&str]) {
+pub fn servers_get(ends: Ends, signal: Signal, deaths: &[Death], more: &[&str]) {
+    for &death in deaths {
+        let server = Server::of(ends, &[]);
+        let victim = |_: &Program| server.program.pid();
+        let client = client_until(death, (ends, &server, more), (signal, victim));
+        let ended = client.wait().exits(1).says(&[words_of(signal)]);
+        if !matches!(death, Death::At(step) if step.nth == 1) {
+            kept(&ended, death);
+        }
+    }
+}
+
+/// The client gets `signal` at each of these times; one server sees them all, and serves on.
+#[track_caller]
+pub fn clients_get(ends: Ends, signal: Signal, deaths: &[Death], more: &[&str]) {
     let server = Server::of(ends, &[]);
-    for &step in steps {
+    for &death in deaths {
         let lines = server.program.lines().len();
-        let victim = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
-        let pid = std::sync::Arc::clone(&victim);
-        let proxy = Proxy::start(ends.client_address, address(&server), step, move || {
-            send_signal(pid.load(std::sync::atomic::Ordering::SeqCst), signal);
-        });
-        let client = client_of(ends, &proxy, step, more);
-        victim.store(client.pid(), std::sync::atomic::Ordering::SeqCst);
-        let died = proxy.await_deed();
-        let noticed = server
-            .says(lines, words_of(signal))
-            .saturating_duration_since(died);
-        assert!(noticed < NOTICED + proxy.lag(), "{step:?}: {noticed:?}");
+        let client = client_until(death, (ends, &server, more), (signal, Program::pid));
+        server.says(lines, words_of(signal));
         client.signal(Signal::Kill);
-        assert_eq!(client.wait().signal, Some(9), "{step:?}");
+        assert_eq!(client.wait().signal, Some(9), "{death:?}");
         server.serves_the_next();
     }
     server.end();

@@ -16,8 +16,6 @@ pub mod cells;
 pub mod check;
 #[cfg(feature = "program")]
 pub mod deaths;
-#[cfg(feature = "program")]
-pub mod lag;
 pub mod md1;
 #[cfg(feature = "program")]
 pub mod namespace;
@@ -33,8 +31,6 @@ pub mod perftest;
 pub mod program;
 #[cfg(feature = "program")]
 pub mod proxy;
-#[cfg(feature = "program")]
-pub mod quiet;
 #[cfg(feature = "program")]
 pub mod server;
 #[cfg(feature = "program")]

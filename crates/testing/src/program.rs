@@ -1,30 +1,45 @@
-//! `rocebench` as a child process whose output is read as it comes, each line with its time. A child never
-//! outlives its handle.
+//! `rocebench` as a child process whose output is read as it comes. A child never outlives its handle, and one that
+//! hangs fails its test with what it said last.
 
+use std::cell::OnceCell;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use report::results::model::{ResultFile, Run};
 use serde_json::Value;
 
-/// No run of these tests takes nearly as long; what does hangs.
-const HANGS: Duration = Duration::from_secs(150);
+use crate::wait::wait_or_tell;
 
-type Lines = Arc<Mutex<Vec<(Instant, String)>>>;
+/// The most that a program of these tests takes.
+const ENDS: Duration = Duration::from_secs(15);
+
+/// The most that a step takes.
+pub const STEP: Duration = Duration::from_secs(3);
+
+/// Has the program tell each phase and how many messages each node has completed, unless the command says otherwise.
+const TELLS: (&str, &str) = (
+    "ROCEBENCH_LOG",
+    "warn,rocebench::cli::output=debug,rocebench::coordinator::meter=trace",
+);
+
+/// A command line of the program, and the folder that it runs in or writes to.
+pub struct Call {
+    pub command: Command,
+    folder: tempfile::TempDir,
+}
 
 pub struct Program {
     child: Child,
-    stderr: Lines,
+    stderr: Arc<Mutex<Vec<String>>>,
     stdout: Option<JoinHandle<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
     status: Option<ExitStatus>,
-    out: tempfile::TempDir,
-    pub started: Instant,
+    folder: Option<tempfile::TempDir>,
 }
 
 /// A program that has ended.
@@ -32,10 +47,9 @@ pub struct Ended {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub stdout: String,
-    pub lines: Vec<(Instant, String)>,
-    pub at: Instant,
-    pub took: Duration,
-    out: tempfile::TempDir,
+    stderr: String,
+    json: OnceCell<Value>,
+    folder: tempfile::TempDir,
 }
 
 /// Signals by the names that `kill` has.
@@ -47,9 +61,6 @@ pub enum Signal {
     Interrupt = 2,
     Terminate = 15,
 }
-
-/// A dead or silent peer is noticed within this time.
-pub const NOTICED: Duration = Duration::from_secs(2);
 
 /// The words of a command line.
 pub fn words(line: &str) -> Vec<&str> {
@@ -93,6 +104,60 @@ pub fn send_signal(pid: u32, signal: Signal) {
         .unwrap();
 }
 
+/// A line of what the kernel tells of a process' memory in bytes, such as `VmHWM:`, the most that it had in RAM; `None`
+/// of one that has ended.
+pub fn memory_bytes(pid: u32, line: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|text| text.strip_prefix(line))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+impl Call {
+    /// Runs `command` with these words, in a folder that goes away.
+    pub fn of(mut command: Command, words: &str) -> Call {
+        let folder = tempfile::tempdir().unwrap();
+        command
+            .args(words.split_whitespace())
+            .current_dir(folder.path());
+        Call { command, folder }
+    }
+
+    pub fn arg(mut self, word: impl AsRef<std::ffi::OsStr>) -> Call {
+        self.command.arg(word);
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Call {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Writes a file where it runs.
+    pub fn with_file(self, name: &str, text: &str) -> Call {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+        self
+    }
+
+    /// Where it runs.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn start(self) -> Program {
+        Program::start(self.command, Stdio::piped(), self.folder)
+    }
+
+    /// With what it prints there.
+    pub fn start_to(self, stdout: impl Into<Stdio>) -> Program {
+        Program::start(self.command, stdout.into(), self.folder)
+    }
+
+    pub fn run(self) -> Ended {
+        self.start().wait()
+    }
+}
+
 impl Program {
     /// Starts `rocebench` with these arguments, a results folder of its own and, unless they say otherwise,
     /// an ACK timeout of 1 s: in an emulated guest an ACK can take longer than the default of 67 ms, and what
@@ -102,17 +167,17 @@ impl Program {
     }
 
     /// As [`Program::sweep`], of a command that runs [`program`] somewhere else.
-    pub fn sweep_of(command: Command, arguments: &[&str]) -> Program {
+    pub fn sweep_of(mut command: Command, arguments: &[&str]) -> Program {
         let out = tempfile::tempdir().unwrap();
-        let path = out.path().to_str().unwrap().to_owned();
         // Without acknowledgements there is no time-out.
         let has = |flag| arguments.contains(&flag);
         let patience: &[&str] = match has("--timeout") || has("--service") {
             true => &[],
             false => &["--timeout", "18"],
         };
-        let all: Vec<&str> = [arguments, patience, &["--out", &path]].concat();
-        Program::start(command, &all, out)
+        command.args(arguments).args(patience);
+        command.arg("--out").arg(results(&out));
+        Program::start(command, Stdio::piped(), out)
     }
 
     /// Starts `rocebench` with exactly these arguments.
@@ -121,41 +186,46 @@ impl Program {
     }
 
     /// As [`Program::bare`], of a command that runs [`program`] somewhere else.
-    pub fn bare_of(command: Command, arguments: &[&str]) -> Program {
-        Program::start(command, arguments, tempfile::tempdir().unwrap())
+    pub fn bare_of(mut command: Command, arguments: &[&str]) -> Program {
+        command.args(arguments);
+        Program::start(command, Stdio::piped(), tempfile::tempdir().unwrap())
     }
 
-    fn start(mut command: Command, arguments: &[&str], out: tempfile::TempDir) -> Program {
+    fn start(mut command: Command, stdout: Stdio, folder: tempfile::TempDir) -> Program {
+        let mut set = command.get_envs().filter(|(_, value)| value.is_some());
+        if !set.any(|(name, _)| name == TELLS.0) {
+            command.env(TELLS.0, TELLS.1);
+        }
         let mut child = command
-            .args(arguments)
             .env_remove("ROCEBENCH_TOKEN")
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let stderr = Lines::default();
+        let stderr: Arc<Mutex<Vec<String>>> = Arc::default();
         let (for_reader, from) = (Arc::clone(&stderr), child.stderr.take().unwrap());
         let reader = std::thread::spawn(move || {
-            for line in BufReader::new(from).lines() {
+            for line in BufReader::new(from).split(b'\n') {
                 let Ok(line) = line else { return };
-                for_reader.lock().unwrap().push((Instant::now(), line));
+                let line = String::from_utf8_lossy(&line).into_owned();
+                for_reader.lock().unwrap().push(line);
             }
         });
-        let mut from = child.stdout.take().unwrap();
-        let stdout = std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = from.read_to_end(&mut bytes);
-            bytes
+        let stdout = child.stdout.take().map(|mut from| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = from.read_to_end(&mut bytes);
+                bytes
+            })
         });
         Program {
             child,
             stderr,
-            stdout: Some(stdout),
+            stdout,
             reader: Some(reader),
             status: None,
-            out,
-            started: Instant::now(),
+            folder: Some(folder),
         }
     }
 
@@ -167,74 +237,107 @@ impl Program {
         send_signal(self.pid(), signal);
     }
 
+    /// Where it runs, or has its results.
+    pub fn folder(&self) -> &Path {
+        self.folder.as_ref().unwrap().path()
+    }
+
     /// All of stderr so far.
-    pub fn lines(&self) -> Vec<(Instant, String)> {
+    pub fn lines(&self) -> Vec<String> {
         self.stderr.lock().unwrap().clone()
     }
 
-    /// When a line with this text came, waiting for it; the search begins with line number `from`.
-    pub fn await_line(&self, from: usize, text: &str, limit: Duration) -> Instant {
-        let started = Instant::now();
-        loop {
-            let lines = self.lines();
-            if let Some((at, _)) = lines
-                .iter()
-                .skip(from)
-                .find(|(_, line)| line.contains(text))
-            {
-                return *at;
-            }
-            assert!(
-                started.elapsed() < limit,
-                "no line with {text:?} within {limit:?}; stderr: {}",
-                joined(&lines)
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    /// Waits for a line with this text; the search begins with line number `from`. `expected` is the most that it takes
+    /// on an idle machine.
+    #[track_caller]
+    pub fn await_line(&self, from: usize, text: &str, expected: Duration) {
+        let look = || {
+            let lines = self.stderr.lock().unwrap();
+            let mut lines = lines.iter().skip(from);
+            lines.any(|line| line.contains(text)).then_some(())
+        };
+        wait_or_tell(expected, look, || {
+            format!("a line with {text:?}; stderr: {}", joined(&self.lines()))
+        });
+    }
+
+    /// Waits until it has said this.
+    #[track_caller]
+    pub fn has_said(&self, text: &str) {
+        self.await_line(0, text, STEP);
+    }
+
+    /// Waits until it has said this so many times.
+    #[track_caller]
+    pub fn has_said_times(&self, text: &str, times: usize) {
+        let look = || (self.times_said(text) >= times).then_some(());
+        wait_or_tell(STEP, look, || {
+            format!("{text:?} {times} times; stderr: {}", joined(&self.lines()))
+        });
+    }
+
+    /// In how many lines it has said this.
+    pub fn times_said(&self, text: &str) -> usize {
+        let lines = self.stderr.lock().unwrap();
+        lines.iter().filter(|line| line.contains(text)).count()
+    }
+
+    /// Waits until this node, from 0, has completed messages in the phase that was entered last, of those that come
+    /// after line number `from`.
+    #[track_caller]
+    pub fn has_moved(&self, from: usize, phase: &str, node: usize) {
+        let (entered, moved) = (
+            format!("phase {phase}"),
+            format!("node {node} has completed "),
+        );
+        let look = || {
+            let lines = self.stderr.lock().unwrap();
+            let mut lines = lines.iter().skip(from);
+            lines.find(|line| line.contains(&entered))?;
+            lines.any(|line| line.contains(&moved)).then_some(())
+        };
+        wait_or_tell(STEP, look, || {
+            format!("{moved:?} in {phase}; stderr: {}", joined(&self.lines()))
+        });
     }
 
     /// Waits for its end.
+    #[track_caller]
     pub fn wait(self) -> Ended {
-        self.wait_for(HANGS)
+        self.wait_for(ENDS)
     }
 
-    /// Waits for its end at most so long.
-    pub fn wait_for(mut self, limit: Duration) -> Ended {
-        let deadline = Instant::now() + limit;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "it hangs; stderr: {}",
-                joined(&self.lines())
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        let at = Instant::now();
+    /// Waits for its end, which takes at most so long on an idle machine.
+    #[track_caller]
+    pub fn wait_for(mut self, expected: Duration) -> Ended {
+        let stderr = Arc::clone(&self.stderr);
+        let status = wait_or_tell(
+            expected,
+            || self.child.try_wait().unwrap(),
+            || {
+                format!(
+                    "the program's end; stderr: {}",
+                    joined(&stderr.lock().unwrap())
+                )
+            },
+        );
         self.status = Some(status);
-        let stdout = self.stdout.take().unwrap().join().unwrap();
+        let stdout = self.stdout.take().map(|it| it.join().unwrap());
         self.reader.take().unwrap().join().unwrap();
+        let lines = self.lines().into_iter().filter(|line| !is_told(line));
         Ended {
             code: status.code(),
             signal: status.signal(),
-            stdout: String::from_utf8(stdout).unwrap(),
-            lines: self.lines(),
-            at,
-            took: at - self.started,
-            out: std::mem::replace(&mut self.out, tempfile::tempdir().unwrap()),
+            stdout: String::from_utf8(stdout.unwrap_or_default()).unwrap(),
+            stderr: lines.map(|line| line + "\n").collect(),
+            json: OnceCell::new(),
+            folder: self.folder.take().unwrap(),
         }
     }
 
     /// Resident memory.
     pub fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        memory_bytes(self.pid(), "VmRSS:").unwrap() / 1024
     }
 
     /// Entries of a folder of /proc: `fd` or `task`.
@@ -254,37 +357,40 @@ impl Drop for Program {
     }
 }
 
-fn joined(lines: &[(Instant, String)]) -> String {
-    lines
-        .iter()
-        .map(|(_, line)| format!("\n    {line}"))
-        .collect()
+fn joined(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("\n    {line}")).collect()
+}
+
+/// What is only there because of [`TELLS`].
+fn is_told(line: &str) -> bool {
+    line.starts_with("DEBUG phase ") || line.starts_with("TRACE node ")
+}
+
+/// Where a program in this folder has its results.
+fn results(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("results")
 }
 
 impl Ended {
-    pub fn stderr(&self) -> String {
-        joined(&self.lines)
+    pub fn stderr(&self) -> &str {
+        &self.stderr
     }
 
     /// Demands this exit code.
     #[track_caller]
     pub fn exits(self, code: i32) -> Ended {
-        assert_eq!(
-            (self.code, self.signal),
-            (Some(code), None),
-            "stderr: {}\nstdout: {}",
-            self.stderr(),
-            self.stdout
-        );
-        assert!(!self.stderr().contains("panicked"), "{}", self.stderr());
+        let ended = (self.code, self.signal);
+        let said = format!("stderr: {}\nstdout: {}", self.stderr, self.stdout);
+        assert_eq!(ended, (Some(code), None), "{said}");
+        assert!(!self.stderr.contains("panicked"), "{said}");
         self
     }
 
     /// Demands these words in what a person sees.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Ended {
-        let text = self.stderr();
         for word in words {
+            let text = &self.stderr;
             assert!(text.contains(word), "no {word:?} in stderr: {text}");
         }
         self
@@ -298,34 +404,40 @@ impl Ended {
         }
     }
 
-    /// When the first line with this text came.
-    #[track_caller]
-    pub fn time_of(&self, text: &str) -> Instant {
-        let found = self.lines.iter().find(|(_, line)| line.contains(text));
-        found
-            .unwrap_or_else(|| panic!("no {text:?} in stderr: {}", self.stderr()))
-            .0
+    /// Where it ran, or had its results.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Names of the files in its results folder.
+    pub fn results(&self) -> Vec<String> {
+        let files = std::fs::read_dir(results(&self.folder))
+            .into_iter()
+            .flatten();
+        let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
     }
 
     /// The text of the file in the results folder whose name has this after the time and the process: `.json`, `.csv`,
     /// `-qps.csv` or `-histograms.csv`.
     #[track_caller]
     pub fn file(&self, ending: &str) -> String {
-        let mut files: Vec<_> = std::fs::read_dir(self.out.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| {
-                let stem = path.to_str().and_then(|path| path.strip_suffix(ending));
-                stem.is_some_and(|stem| stem.ends_with(|last: char| last.is_ascii_digit()))
-            })
-            .collect();
-        assert_eq!(files.len(), 1, "{files:?}; stderr: {}", self.stderr());
-        std::fs::read_to_string(files.remove(0)).unwrap()
+        let is_it = |name: &String| {
+            let stem = name.strip_suffix(ending);
+            stem.is_some_and(|stem| stem.ends_with(|last: char| last.is_ascii_digit()))
+        };
+        let files: Vec<String> = self.results().into_iter().filter(is_it).collect();
+        assert_eq!(files.len(), 1, "{files:?}; stderr: {}", self.stderr);
+        std::fs::read_to_string(results(&self.folder).join(&files[0])).unwrap()
     }
 
+    /// Its result; null where nothing ran.
     #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.file(".json")).unwrap()
+    pub fn json(&self) -> &Value {
+        self.json.get_or_init(|| match self.results().is_empty() {
+            true => Value::Null,
+            false => serde_json::from_str(&self.file(".json")).unwrap(),
+        })
     }
 
     #[track_caller]
@@ -333,11 +445,38 @@ impl Ended {
         serde_json::from_str(&self.file(".json")).unwrap()
     }
 
+    /// The cases of its result.
+    #[track_caller]
+    pub fn cases(&self) -> &[Value] {
+        let cases = self.json()["cases"].as_array();
+        cases.unwrap_or_else(|| panic!("no result: {}", self.stderr))
+    }
+
+    /// The first run of the first case.
+    #[track_caller]
+    pub fn first_run(&self) -> &Value {
+        &self.cases()[0]["runs"][0]
+    }
+
+    /// The first flow of that.
+    #[track_caller]
+    pub fn first_flow(&self) -> &Value {
+        &self.first_run()["flows"][0]
+    }
+
     /// All runs of the sweep, in order.
     #[track_caller]
     pub fn runs(&self) -> Vec<Run> {
         let cases = self.result().cases;
         cases.into_iter().flat_map(|case| case.runs).collect()
+    }
+
+    /// Demands that all runs of so many cases are whole: every message counted in every flow, none failed.
+    #[track_caller]
+    pub fn all_whole(self, cases: usize) -> Ended {
+        assert_eq!(self.cases().len(), cases, "{}", self.stderr);
+        crate::check::complete(&self);
+        self
     }
 }
 

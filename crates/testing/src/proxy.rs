@@ -1,14 +1,14 @@
 //! A man in the middle who reads the control protocol's frames, and at a chosen one does something to one
-//! of the ends, such as killing it: so an end dies at an exact step.
+//! of the ends, such as killing it, before the frame goes on: so an end dies at an exact step.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::lag::Lag;
+use crate::wait::wait_until;
 
 /// Who sent a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,6 @@ pub struct Step {
     pub from: From,
     pub kind: &'static str,
     pub nth: usize,
-    /// Time between the frame and the deed; without any the deed comes before the frame goes on.
-    pub later: Duration,
 }
 
 type Deed = Box<dyn FnOnce() + Send>;
@@ -33,17 +31,6 @@ struct State {
     step: Step,
     seen: usize,
     deed: Option<Deed>,
-    done_at: Option<Instant>,
-    /// Since the deed.
-    lag: Option<Lag>,
-}
-
-impl State {
-    /// The deed is done from here on.
-    fn begin_now(&mut self) {
-        self.done_at = Some(Instant::now());
-        self.lag = Some(Lag::watch());
-    }
 }
 
 #[derive(Clone)]
@@ -67,8 +54,6 @@ impl Proxy {
                 step,
                 seen: 0,
                 deed: Some(Box::new(deed)),
-                done_at: None,
-                lag: None,
             })),
         };
         let accepting = proxy.clone();
@@ -93,36 +78,12 @@ impl Proxy {
         proxy
     }
 
-    /// When the deed was done; it must have been.
-    #[track_caller]
-    pub fn done_at(&self) -> Instant {
-        self.state
-            .lock()
-            .unwrap()
-            .done_at
-            .expect("the step was never seen")
-    }
-
     /// Waits for the deed.
     #[track_caller]
-    pub fn await_deed(&self) -> Instant {
-        let started = Instant::now();
-        loop {
-            if let Some(at) = self.state.lock().unwrap().done_at {
-                return at;
-            }
-            assert!(
-                started.elapsed() < Duration::from_secs(60),
-                "the step was never seen"
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// How late this machine ran its threads since the deed.
-    pub fn lag(&self) -> Duration {
-        let state = self.state.lock().unwrap();
-        state.lag.as_ref().map_or(Duration::ZERO, Lag::so_far)
+    pub fn await_deed(&self) {
+        let is_done = || self.state.lock().unwrap().deed.is_none();
+        let step = self.state.lock().unwrap().step;
+        wait_until(&format!("{step:?}"), Duration::from_secs(6), is_done);
     }
 
     fn carry(&self, from: From, mut source: &TcpStream, mut sink: &TcpStream) -> io::Result<()> {
@@ -147,19 +108,9 @@ impl Proxy {
         if state.seen != state.step.nth {
             return;
         }
-        let Some(deed) = state.deed.take() else {
-            return;
-        };
-        if state.step.later.is_zero() {
-            state.begin_now();
+        // It is done before anybody is told so, and before anything goes on.
+        if let Some(deed) = state.deed.take() {
             deed();
-            return;
         }
-        let (later, shared) = (state.step.later, Arc::clone(&self.state));
-        std::thread::spawn(move || {
-            std::thread::sleep(later);
-            shared.lock().unwrap().begin_now();
-            deed();
-        });
     }
 }

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::namespace::End;
-use crate::program::{Ended, Program, Signal, built_beside, program, rocebench};
+use crate::program::{Call, Ended, Program, STEP, Signal, built_beside, program, rocebench};
+use crate::wait::wait_or_tell;
 
 /// Where the two ends of a test are.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +56,11 @@ pub fn on_this_machine() -> Command {
     command
 }
 
+/// The program on this machine with these words.
+pub fn call(words: &str) -> Call {
+    Call::of(on_this_machine(), words)
+}
+
 /// Where servers of one-guest tests listen: the address of `rxe1`.
 pub const SERVER_ADDRESS: &str = "192.0.2.2";
 
@@ -91,17 +97,32 @@ impl Server {
         Server::of(ends, arguments)
     }
 
+    /// On this machine's embedded device, at all addresses.
+    pub fn embedded(words: &str) -> Server {
+        Server::embedded_by(call(&format!("serve -p 0 {words}")))
+    }
+
+    /// The same with a command line, and perhaps an environment, of its own.
+    pub fn embedded_by(call: Call) -> Server {
+        Server::that_serves(EMBEDDED, call.start())
+    }
+
     /// Once it says where.
     fn that_serves(ends: Ends, program: Program) -> Server {
         const SAYS: &str = "serving on ";
-        program.await_line(0, SAYS, Duration::from_secs(30));
+        program.await_line(0, SAYS, Duration::from_secs(10));
         let lines = program.lines();
-        let address = lines.iter().find_map(|(_, line)| line.split_once(SAYS));
-        let name = address.unwrap().1.split(' ').next().unwrap();
+        let address = lines.iter().find_map(|line| line.split_once(SAYS));
+        let address = address.unwrap().1.split(' ').next().unwrap();
+        let address: SocketAddr = address.parse().unwrap();
+        let name = match address.ip().is_unspecified() {
+            true => format!("127.0.0.1:{}", address.port()),
+            false => address.to_string(),
+        };
         Server {
             ends,
-            port: name.parse::<SocketAddr>().unwrap().port(),
-            name: name.to_owned(),
+            port: address.port(),
+            name,
             program,
         }
     }
@@ -129,31 +150,53 @@ impl Server {
         Program::sweep_of((self.ends.command)(), &all)
     }
 
-    /// It serves a next client, at once.
+    /// A client of it with these words, on this machine's embedded device.
+    pub fn call(&self, words: &str) -> Call {
+        call(&format!("{} -d soft0 {words}", self.name))
+    }
+
+    /// It serves a next client.
     #[track_caller]
     pub fn serves_the_next(&self) {
-        let asked = Instant::now();
         let ended = self
             .sweep(&["-s", "64", "-n", "50", "--warmup", "0"])
             .exits(0);
         assert_eq!(ended.runs()[0].flows[0].totals.messages, 50);
-        // Most of it is the client's start on an emulated CPU.
-        assert!(
-            asked.elapsed() < Duration::from_secs(8),
-            "{:?}",
-            asked.elapsed()
-        );
     }
 
     /// Waits for a line that was not there when `from` lines were.
     #[track_caller]
-    pub fn says(&self, from: usize, text: &str) -> Instant {
-        self.program.await_line(from, text, Duration::from_secs(10))
+    pub fn says(&self, from: usize, text: &str) {
+        self.program.await_line(from, text, STEP);
     }
 
-    /// Ends it as a person would; it must end well.
-    pub fn end(self) {
+    /// Waits until it has told the end of every session that it has told the beginning of.
+    #[track_caller]
+    pub fn is_idle(&self) {
+        let over = || {
+            let lines = self.program.lines();
+            let begun = lines.iter().filter(|it| it.ends_with(": session begins"));
+            let ended = lines.iter().filter(|it| it.contains(": session end"));
+            (begun.count() == ended.count()).then_some(())
+        };
+        wait_or_tell(STEP, over, || {
+            format!(
+                "the end of all sessions; stderr: {:#?}",
+                self.program.lines()
+            )
+        });
+    }
+
+    /// Ends it as a person would; it must end well. What it said.
+    #[track_caller]
+    pub fn end(self) -> String {
         self.program.signal(Signal::Interrupt);
-        self.program.wait().exits(0);
+        self.program.wait().exits(0).stderr().to_owned()
+    }
+
+    /// Kills it.
+    pub fn kill(self) {
+        self.program.signal(Signal::Kill);
+        self.program.wait();
     }
 }

@@ -2,7 +2,9 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::time::Duration;
+
+use crate::program::STEP;
+use crate::wait::wait_for;
 
 use rocebench::plan::{Case, Sweep};
 use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
@@ -21,19 +23,19 @@ pub fn case<const N: usize>(given: [(&str, &str); N]) -> Case {
 impl Wire {
     pub fn connect(server: &str) -> Wire {
         let stream = TcpStream::connect(server).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        stream.set_read_timeout(Some(STEP * 10)).unwrap();
         Wire(stream)
     }
 
-    /// Connects and does the handshake.
+    /// Connects and does the handshake, once the session before is over.
     pub fn session(server: &str) -> Wire {
-        let mut wire = Wire::connect(server);
-        wire.hello();
-        assert_eq!(wire.recv().unwrap()["type"], "challenge");
-        wire.send(&json!({"type": "proof", "body": {"mac": null}}));
-        assert_eq!(wire.recv().unwrap()["type"], "welcome");
+        let mut wire = wait_for("a server that is not busy", STEP, || {
+            let mut wire = Wire::connect(server);
+            wire.hello();
+            assert_eq!(wire.recv().unwrap()["type"], "challenge");
+            wire.send(&json!({"type": "proof", "body": {"mac": null}}));
+            (wire.recv().unwrap()["type"] == "welcome").then_some(wire)
+        });
         wire.send(&json!({"type": "introduce", "body": {"host": {}}}));
         wire
     }
@@ -96,6 +98,19 @@ impl Wire {
                 return Some(message);
             }
         }
+    }
+
+    /// The reason of the `abort` that comes next.
+    #[track_caller]
+    pub fn abort(&mut self) -> String {
+        let message = self.recv().unwrap();
+        assert_eq!(message["type"], "abort", "{message}");
+        message["body"]["reason"].as_str().unwrap().to_owned()
+    }
+
+    /// Reads until the server has closed, which it does by itself.
+    pub fn is_closed(&mut self) {
+        while self.recv().is_some() {}
     }
 
     pub fn close(self) {
