@@ -1,13 +1,8 @@
 //! `rocebench explain` on the kernel's Soft-RoCE: calls, states and errors are real there too, and its packets are
 //! not this program's to see.
 
-use std::time::Duration;
-
 use testing::program::{Ended, Program};
 use testing::server::Server;
-
-/// Nobody should wait longer for a mistake; most of it is the program's start on an emulated CPU.
-const SOON: Duration = Duration::from_secs(20);
 
 fn lesson(server: &Server, words: &str) -> Ended {
     let mut arguments = vec!["explain", &server.name, "-d", "rxe0"];
@@ -45,14 +40,9 @@ fn every_mistake_brings_the_error_it_promises() {
         ),
         ("rkey", "Error: REM_ACCESS_ERR (10)"),
         ("no-recv", "Error: RNR_RETRY_EXC_ERR (13)"),
-        (
-            "qp-count",
-            "Error: the peer sent 1 QPs where the case has 2",
-        ),
         ("mtu", "Error: REM_INV_REQ_ERR (9)"),
     ] {
         let ended = lesson(&server, &format!("--break {mistake}"));
-        assert!(ended.took < SOON, "{mistake}: {:?}", ended.took);
         ended.shows(&[error, "has occurred"]);
     }
     server.serves_the_next();
