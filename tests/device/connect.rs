@@ -96,14 +96,14 @@ fn a_servers_death_at_a_step_of_a_round_is_noticed() {
 #[test]
 fn ctrl_c_is_obeyed_between_two_queue_pairs() {
     let server = Server::start();
-    for (way, kind) in [("tcp", "qp"), ("cm", "cm_id")] {
+    for (mode, kind) in [("tcp", "qp"), ("cm", "cm_id")] {
         let before = held("rxe0");
-        let endless = format!("-q 256 {ENDLESS} --connect {way}");
+        let endless = format!("-q 256 {ENDLESS} --connect {mode}");
         let client = way(&server).client_at(first(From::Client, "setup_round"), &endless);
         await_more(&before, "rxe0", kind, 20);
         client.signal(Signal::Interrupt);
         let ended = client.wait().exits(1).says(&["interrupted"]);
-        assert!(ended.runs()[0].interrupted, "{way}");
+        assert!(ended.runs()[0].interrupted, "{mode}");
     }
     whole(&server, "-n 20 --warmup 0 -s 64", 1);
     server.end();

@@ -3,7 +3,7 @@
 //! Chunks are as large as a packet here: Linux 6.1's driver loses its place in longer messages that are sent again
 //! (docs/lab.md).
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;

@@ -111,7 +111,7 @@ pub fn pair(client: End, family: Family, words: &str) -> (u64, u64) {
     let mut client = start(client, family, &format!("{words} {}", client.other().v4));
     let mut ended = [None, None];
     let output = [&client, &server].map(|it| it.output.path().to_owned());
-    let said = || output.each_ref().map(|path| fs::read_to_string(path));
+    let said = || output.each_ref().map(fs::read_to_string);
     let look = || {
         for (ended, end) in ended.iter_mut().zip([&mut client, &mut server]) {
             *ended = ended.or_else(|| end.ended());
