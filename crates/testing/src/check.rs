@@ -2,6 +2,7 @@
 //! the same as the JSON.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use report::results::model::{
     CaseConfig, FORWARD, FlowConfig, FlowResult, Latency, Load, NodeResult, REVERSE, ResultFile,
@@ -32,9 +33,13 @@ pub fn complete(ended: &Ended) -> ResultFile {
 /// The committed schema holds.
 #[track_caller]
 pub fn schema(json: &Value) {
-    let text = include_str!("../../../docs/result.schema.json");
-    let schema: Value = serde_json::from_str(text).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
+    // Compiling it takes far longer than all else here.
+    static VALIDATOR: OnceLock<jsonschema::Validator> = OnceLock::new();
+    let validator = VALIDATOR.get_or_init(|| {
+        let text = include_str!("../../../docs/result.schema.json");
+        let schema: Value = serde_json::from_str(text).unwrap();
+        jsonschema::validator_for(&schema).unwrap()
+    });
     let errors: Vec<String> = validator
         .iter_errors(json)
         .map(|error| format!("{}: {error}", error.instance_path))
