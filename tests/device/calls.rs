@@ -10,16 +10,15 @@ fn operations_posted_and_polled_by_extended_calls() {
     let server = Server::start();
     for (line, cases) in [
         (
-            "--op send,write,read,write-imm,fetch-add,compare-swap --post extended --poll-api legacy,extended -s 64",
-            12,
+            "--op send,write,read,write-imm,fetch-add,compare-swap --post extended --poll-api extended -s 64",
+            6,
         ),
-        ("--op send --poll-api extended -s 64", 1),
         (
             "--service uc,ud --op send --post extended --poll-api extended -s 2K",
             2,
         ),
         (
-            "--op send --recv-queue shared --post extended --poll-api extended -s 3000",
+            "--op send --recv-queue shared --poll-api extended -s 3000",
             1,
         ),
         ("--op write --inline 64 --post extended -s 64", 1),

@@ -9,7 +9,7 @@ use testing::server::Server;
 /// Sweeps from `client`, with these options; all cases must be complete and right.
 fn sweep(client: End, port: u16, cases: usize, options: &str) {
     let server = Server::at(client.other(), port);
-    let usual = "--op send,write,read -m 1024,4096 --verify --warmup 0 -t 8 -r 16";
+    let usual = "--op send,write,read --verify --warmup 0 -t 8 -r 16";
     let line = format!("{} -d {} {usual} {options}", server.name, client.device);
     let ended = Program::sweep_of(client.command(program()), &words(&line)).wait();
     let result = check::complete(&ended.exits(0));
@@ -27,9 +27,9 @@ fn sweep(client: End, port: u16, cases: usize, options: &str) {
 #[test]
 fn either_as_client() {
     let _wire = Wire::lay();
-    for (client, port) in [(SOFT, 18600), (RXE, 18601)] {
-        sweep(client, port, 12, "-q 3 -s 61,20001 -n 9");
-        sweep(client, port + 2, 6, "-q 40 -s 4096 -n 5 --connect cm");
+    for (client, port, mtu) in [(SOFT, 18600, 1024), (RXE, 18601, 4096)] {
+        sweep(client, port, 6, &format!("-q 3 -s 61,20001 -n 9 -m {mtu}"));
+        sweep(client, port + 2, 3, "-q 40 -s 4096 -n 5 --connect cm");
     }
 }
 
@@ -41,8 +41,8 @@ fn one_percent_of_loss_between_the_two_corrupts_nothing() {
     wire.lose(1);
     for (client, port) in [(SOFT, 18604), (RXE, 18605)] {
         let before = wire.repaired();
-        let options = "--cq per-worker --workers 2 -q 2 -s 20001 -n 25 --timeout 16";
-        sweep(client, port, 6, options);
+        let options = "--cq per-worker --workers 2 -q 2 -m 1024 -s 20001 -n 25 --timeout 16";
+        sweep(client, port, 3, options);
         let what = "nothing was lost, so nothing was tested";
         assert!(wire.repaired() > before, "{what}, {client:?}");
     }

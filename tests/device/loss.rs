@@ -13,8 +13,8 @@ fn one_percent_of_loss_corrupts_nothing() {
     let server = Server::start();
     let loss = Loss::of_both("1%");
     let line =
-        "--op send,write,read -q 2 -s 64,16K -t 8 -r 16 -n 150 --verify --warmup 0 --timeout 12";
-    let result = whole(&server, line, 6);
+        "--op send,write,read -q 2 -s 16K -t 8 -r 16 -n 150 --verify --warmup 0 --timeout 12";
+    let result = whole(&server, line, 3);
     drop(loss);
     let runs = result.cases.iter().flat_map(|case| &case.runs);
     let events = runs.flat_map(|run| &run.path_events);
