@@ -92,7 +92,8 @@ start_guest() { # ROLE
 	local -a qemu=(qemu-system-x86_64 -M "pc,usb=off,vmport=off" -accel "tcg,thread=multi" -cpu "$cpu"
 		-nodefaults -no-user-config -no-reboot -no-hpet -display none -m "$memory" -smp "$cpus"
 		-kernel "$cache/kernel" -initrd "$cache/initramfs"
-		-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable lab_role=$role"
+		# norandmaps: QEMU translates a program again for each place in memory where it starts.
+		-append "console=ttyS0 quiet panic=-1 mitigations=off norandmaps tsc=reliable lab_role=$role"
 		-fsdev "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap"
 		-device "virtio-9p-pci,fsdev=root,mount_tag=root"
 		-fsdev "local,id=run,path=$(q "$share"),security_model=none"

@@ -1,9 +1,6 @@
 //! `--connect cm`: QPs that meet through the kernel's connection manager carry everything that others do; who has no
 //! business there is rejected; an end that dies while connections are made is noticed like any other.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -12,76 +9,52 @@ use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, 
 use verbs::{Gid, GidEntry, GidType, VerbsLibrary};
 
 use testing::check;
-use testing::program::words;
-use testing::program::{Program, Signal, send_signal, sweep};
-use testing::proxy::{From, Proxy, Step};
+use testing::deaths::first;
+use testing::program::{Signal, sweep, words};
+use testing::proxy::From;
 use testing::server::{SERVER_ADDRESS, Server};
 use testing::wire::{Wire, case};
 
-/// Set-up of so many takes some tenths of a second here: time enough to die in it.
-const MANY: &str = "-q 1,150 -t 2 --op write -s 64 -n 5";
-const TRAFFIC: &str = "-q 1,2 -t 8 --op write -s 4K -D 4s";
+use crate::session::{await_more, held, way, whole};
 
 #[test]
-fn every_operation_on_every_kind_of_cq() {
+fn every_operation_with_all_that_a_case_asks_for() {
     let server = Server::start();
-    let ended = server.sweep(&words(
-        "--connect cm --op send,write,read --cq shared,per-worker,per-qp -q 16 -s 16K --workers 2 \
-         -n 15 -t 8 -r 16 --verify --warmup 0",
-    ));
-    let ended = ended.exits(0);
-    let result = check::complete(&ended);
-    assert_eq!(result.cases.len(), 9);
-    for case in &result.cases {
-        assert_eq!(case.config.connect, ConnectMode::Cm);
-        assert!(case.id.ends_with("-cm"), "{}", case.id);
-        assert_eq!(case.config.flows[0].path_mtu, Some(4096));
-    }
-    server.end();
-}
-
-#[test]
-fn sixty_four_qps_with_all_that_a_case_asks_for() {
-    let server = Server::start();
-    let ended = server.sweep(&words(
-        "--connect tcp,cm -q 64 --op send,write -b -m 1024 --max-rd-atomic 4 --retry-cnt 3 --rnr-retry 6 \
-         --timeout 19 -n 20 -s 4K -t 4 -r 8 --poll event --verify --warmup 0",
-    ));
-    let ended = ended.exits(0);
-    let result = check::complete(&ended);
-    let ways: Vec<&str> = result
-        .cases
-        .iter()
-        .map(|case| case.config.connect.name())
-        .collect();
-    assert_eq!(ways, ["tcp", "cm", "tcp", "cm"]);
-    for case in &result.cases {
-        assert_eq!(case.config.flows[0].path_mtu, Some(1024), "{}", case.id);
-    }
-    for words in ["connect", "event", "verify ok"] {
-        assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
+    for (line, cases, mtu) in [
+        (
+            "--op send,write,read --cq per-qp -q 16 -s 16K --workers 2 -n 7",
+            3,
+            4096,
+        ),
+        (
+            "--op send -q 64 -b -m 1024 --max-rd-atomic 4 --retry-cnt 3 --rnr-retry 6 -n 9 -s 4K --poll event",
+            1,
+            1024,
+        ),
+    ] {
+        let line = format!("--connect cm {line} -t 4 -r 8 --timeout 19 --verify --warmup 0");
+        for case in whole(&server, &line, cases).cases {
+            assert_eq!(case.config.connect, ConnectMode::Cm);
+            assert!(case.id.ends_with("-cm"), "{}", case.id);
+            assert_eq!(case.config.flows[0].path_mtu, Some(mtu), "{}", case.id);
+        }
     }
     server.end();
 }
 
 #[test]
 fn both_ends_in_one_process() {
-    let ended = sweep(&words(
-        "--connect cm --op send,write,read -q 5 -n 20 --verify --warmup 0",
-    ));
-    assert_eq!(check::complete(&ended.exits(0)).cases.len(), 3);
+    let ended = sweep(&words("--connect cm -q 5 -n 20 --verify --warmup 0"));
+    check::complete(&ended.exits(0));
 }
 
 /// Others need two hosts: a kernel that owns both addresses finds no way back from one to the other.
 #[test]
 fn ipv6_addresses_of_one_link() {
     let server = Server::with(&["-x", "0"]);
-    let short = words("--connect cm -x 0 -q 3 -n 20 --verify --warmup 0");
-    let ended = server.sweep(&short).exits(0);
-    let gid = check::complete(&ended).nodes[0].devices[0]
-        .gid
-        .clone()
-        .unwrap();
+    let short = "--connect cm -x 0 -q 3 -n 20 --verify --warmup 0";
+    let result = whole(&server, short, 1);
+    let gid = result.nodes[0].devices[0].gid.clone().unwrap();
     assert!(gid.starts_with("fe80:"), "{gid}");
     server.end();
 }
@@ -89,10 +62,8 @@ fn ipv6_addresses_of_one_link() {
 #[test]
 fn addresses_of_two_families_do_not_meet() {
     let server = Server::start();
-    server
-        .sweep(&words("--connect cm -x 2 -n 1"))
-        .exits(2)
-        .says(&["2001:db8::1", SERVER_ADDRESS, "--gid-index"]);
+    let ended = server.sweep(&words("--connect cm -x 2 -n 1")).exits(2);
+    ended.says(&["2001:db8::1", SERVER_ADDRESS, "--gid-index"]);
     server.serves_the_next();
     server.end();
 }
@@ -196,74 +167,35 @@ fn strangers_are_rejected_and_told_why() {
     server.end();
 }
 
-/// In the midst of the second case's set-up.
-const WHILE_CONNECTING: Step = Step {
-    from: From::Client,
-    kind: "connect",
-    nth: 2,
-};
+/// So many connections take the kernel long enough for an end to die while they are made.
+const MANY: &str = "--connect cm -q 300 -t 2 --op write -s 64 -D 10m --warmup 0";
 
-/// In the midst of its traffic.
-const WHILE_RUNNING: Step = Step {
-    kind: "open",
-    ..WHILE_CONNECTING
-};
-
-fn client_of(proxy: &Proxy, step: Step) -> Program {
-    let what = match step.kind == WHILE_RUNNING.kind {
-        true => TRAFFIC,
-        false => MANY,
-    };
-    let all = format!("{} -d rxe0 --connect cm {what} --warmup 0", proxy.address);
-    Program::sweep(&words(&all))
-}
-
-fn address(server: &Server) -> SocketAddr {
-    server.name.parse().unwrap()
-}
-
+/// While the kernel connects, or when it has.
 #[test]
-fn a_server_that_dies_or_falls_silent() {
-    for (step, signal, words) in [
-        (WHILE_CONNECTING, Signal::Kill, "closed the connection"),
-        (WHILE_CONNECTING, Signal::Stop, "silent"),
-        (WHILE_RUNNING, Signal::Kill, "closed the connection"),
+fn an_end_that_dies_while_connections_are_made() {
+    for (server_dies, signal, says) in [
+        (true, Signal::Kill, "closed the connection"),
+        (true, Signal::Stop, "silent"),
+        (false, Signal::Kill, "closed the connection"),
+        (false, Signal::Interrupt, "interrupted"),
     ] {
         let server = Server::start();
-        let pid = server.program.pid();
-        let proxy = Proxy::start("192.0.2.1", address(&server), step, move || {
-            send_signal(pid, signal);
-        });
-        let client = client_of(&proxy, step);
-        proxy.await_deed();
-        let ended = client.wait().exits(1).says(&[words]);
-        let runs = ended.runs();
-        assert!(runs[0].complete && !runs[1].complete, "{step:?}");
+        let (lines, before) = (server.program.lines().len(), held("rxe0"));
+        let client = way(&server).client_at(first(From::Client, "connect"), MANY);
+        await_more(&before, "rxe0", "cm_id", 20);
+        if server_dies {
+            server.program.signal(signal);
+            let ended = client.wait().exits(1).says(&[says]);
+            assert!(!ended.runs()[0].complete, "{signal:?}");
+            drop(server);
+        } else {
+            client.signal(signal);
+            server.says(lines, says);
+            drop(client.wait());
+            server.serves_the_next();
+            server.end();
+        }
     }
-}
-
-#[test]
-fn a_client_that_dies_or_is_interrupted() {
-    let server = Server::start();
-    for (step, signal, words) in [
-        (WHILE_CONNECTING, Signal::Kill, "closed the connection"),
-        (WHILE_CONNECTING, Signal::Interrupt, "interrupted"),
-        (WHILE_RUNNING, Signal::Kill, "closed the connection"),
-    ] {
-        let lines = server.program.lines().len();
-        let victim = Arc::new(AtomicU32::new(0));
-        let pid = Arc::clone(&victim);
-        let proxy = Proxy::start("192.0.2.1", address(&server), step, move || {
-            send_signal(pid.load(Ordering::SeqCst), signal);
-        });
-        let client = client_of(&proxy, step);
-        victim.store(client.pid(), Ordering::SeqCst);
-        proxy.await_deed();
-        server.says(lines, words);
-        drop(client.wait());
-        server.serves_the_next();
-    }
-    server.end();
 }
 
 /// A server that is told to stop does not wait for connections.
@@ -273,10 +205,8 @@ fn a_server_is_stopped_while_it_listens() {
     let mut wire = Wire::session(&server.name);
     let by_cm = case([("qps", "1"), ("connect", "cm")]);
     let created = wire.create(&by_cm);
-    assert!(
-        created["arrays"][0]["listening"]["port"].is_u64(),
-        "{created}"
-    );
+    let port = &created["arrays"][0]["listening"]["port"];
+    assert!(port.is_u64(), "{created}");
     wire.connect_to(&[0x11]);
     server.end();
     assert_eq!(wire.recv().unwrap()["type"], "abort");

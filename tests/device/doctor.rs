@@ -4,17 +4,19 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use testing::program::{Ended, Program};
+use testing::program::{Ended, Program, words};
 use testing::server::Server;
 
 fn document(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
 }
 
-fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
+fn run(line: &str) -> String {
+    let (program, arguments) = line.split_once(' ').unwrap();
+    let output = Command::new(program).args(words(arguments)).output();
+    let output = output.unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {stderr}");
+    assert!(output.status.success(), "{line}: {stderr}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -25,15 +27,14 @@ impl Wire {
     const SCRIPT: &'static str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/setup-rxe");
 
     fn new() -> Wire {
-        let peer = ["type", "veth", "peer", "name", "dx1"];
-        run("ip", &[&["link", "add", "dx0"][..], &peer].concat());
+        run("ip link add dx0 type veth peer name dx1");
         let wire = Wire;
-        run("ip", &["link", "set", "dx0", "up"]);
-        run("ip", &["link", "set", "dx1", "up"]);
-        run("ip", &["address", "add", "198.51.100.9/24", "dev", "dx0"]);
-        let made = run(Wire::SCRIPT, &["dx0", "rxe9"]);
+        run("ip link set dx0 up");
+        run("ip link set dx1 up");
+        run("ip address add 198.51.100.9/24 dev dx0");
+        let made = run(&format!("{} dx0 rxe9", Wire::SCRIPT));
         assert!(made.starts_with("rxe9 is on dx0\n"), "{made}");
-        let again = run(Wire::SCRIPT, &["dx0"]);
+        let again = run(&format!("{} dx0", Wire::SCRIPT));
         assert!(again.starts_with("rxe9 is on dx0 already"), "{again}");
         wire
     }
@@ -41,8 +42,8 @@ impl Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        run(Wire::SCRIPT, &["--remove", "rxe9"]);
-        run("ip", &["link", "delete", "dx0"]);
+        run(&format!("{} --remove rxe9", Wire::SCRIPT));
+        run("ip link delete dx0");
     }
 }
 
@@ -59,31 +60,24 @@ fn soft_roce_is_listed_and_examined() {
     // An Ethernet MTU of 1500 leaves room for 1024.
     assert_eq!(made["active_mtu_bytes"], 1024, "{made}");
     let first = &device("rxe0")["ports"][0];
-    assert_eq!(
-        (&first["state"], &first["netdev"]),
-        (&"ACTIVE".into(), &"v0".into())
-    );
+    let port = [&first["state"], &first["netdev"]];
+    assert_eq!(port, ["ACTIVE", "v0"]);
     assert_eq!(first["active_mtu_bytes"], 4096);
-    assert_eq!(first["gids"][1]["gid"], "::ffff:192.0.2.1");
-    assert_eq!(first["gids"][1]["gid_type"], "RoCE v2");
-    let choice = &listed["choice"];
+    let gid = &first["gids"][1];
     assert_eq!(
-        (&choice["device"], &choice["gid_index"]),
-        (&"rxe0".into(), &1.into())
+        [&gid["gid"], &gid["gid_type"]],
+        ["::ffff:192.0.2.1", "RoCE v2"]
     );
+    let choice = &listed["choice"];
+    assert_eq!(choice["device"], "rxe0");
+    assert_eq!(choice["gid_index"], 1);
     let examined = Program::bare(&["doctor", "-d", "rxe9"]).wait().exits(0);
-    for words in [
+    examined.shows(&[
         "ok       port rxe9:1",
         "warning  MTU rxe9:1           RDMA 1024 of at most 4096; dx0 1500",
         "sudo ip link set dx0 mtu 4200",
         "ok       transfer read",
-    ] {
-        assert!(
-            examined.stdout.contains(words),
-            "no {words:?} in {}",
-            examined.stdout
-        );
-    }
+    ]);
     drop(wire);
 }
 

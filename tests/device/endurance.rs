@@ -1,59 +1,38 @@
-//! A server that has served many clients is as it was: no memory, thread, file or process is left over.
+//! A server that has served many clients is as it was: no object of the kernel's, no thread and no file is left over.
 
 use testing::program::words;
 use testing::server::Server;
 use testing::wire::{Wire, case};
 
-const SESSION: &str = "-n 20 --warmup 0 -q 4 -s 4K --op send,read";
+use crate::session::{await_freed, both_hold};
 
 #[test]
 fn many_sessions_leave_nothing() {
     let server = Server::start();
-    let mut before = (0, 0, 0);
-    for session in 0..16 {
-        if session % 4 == 0 {
-            server.sweep(&words(SESSION)).exits(0);
-        } else {
-            let lines = server.program.lines().len();
+    let whole = || server.sweep(&words("-n 20 --warmup 0 -q 4 -s 4K --op send,read"));
+    whole().exits(0);
+    let before = both_hold();
+    let figures = || ["fd", "task"].map(|folder| server.program.count(folder));
+    let figures_before = figures();
+    for _ in 0..4 {
+        whole().exits(0);
+        for _ in 0..3 {
             // One that dies with the server's objects made.
+            let lines = server.program.lines().len();
             let mut wire = Wire::session(&server.name);
             wire.create(&case([("qps", "8")]));
             drop(wire);
             server.says(lines, "closed the connection");
         }
-        if session == 5 {
-            before = figures(&server);
-        }
+        await_freed(&before);
+    }
+    // A thread may be kept for the next session.
+    for (before, after) in figures_before.into_iter().zip(figures()) {
+        assert!(
+            after <= before + 2,
+            "{before} files or threads, then {after}"
+        );
     }
     server.serves_the_next();
-    let after = figures(&server);
-    assert!(
-        after.0 < before.0 + 16 * 1024,
-        "resident KiB: {} then {}",
-        before.0,
-        after.0
-    );
-    assert!(
-        after.1 <= before.1 + 2,
-        "open files: {} then {}",
-        before.1,
-        after.1
-    );
-    assert!(
-        after.2 <= before.2 + 1,
-        "threads: {} then {}",
-        before.2,
-        after.2
-    );
     server.end();
-}
-
-fn figures(server: &Server) -> (u64, usize, usize) {
-    // The last session's objects are gone when its port answers to the next.
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    (
-        server.program.resident_kib(),
-        server.program.count("fd"),
-        server.program.count("task"),
-    )
 }

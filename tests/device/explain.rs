@@ -40,10 +40,6 @@ fn every_mistake_brings_the_error_it_promises() {
         ),
         ("rkey", "Error: REM_ACCESS_ERR (10)"),
         ("no-recv", "Error: RNR_RETRY_EXC_ERR (13)"),
-        (
-            "qp-count",
-            "Error: the peer sent 1 QPs where the case has 2",
-        ),
         ("mtu", "Error: REM_INV_REQ_ERR (9)"),
     ] {
         let ended = lesson(&server, &format!("--break {mistake}"));

@@ -28,16 +28,13 @@ fn run(client: End, family: Family, program: &str, bytes: u64, messages: u64, op
     };
     let words = format!("{program} {size} -n {messages} {options}");
     let row = pair(client, family, &words);
-    assert_eq!((row.bytes, row.messages), (bytes, messages), "{words}");
-    assert!(row.millions_per_s > 0.0, "{words}: {row:?}");
+    assert_eq!(row, (bytes, messages), "{words}");
 }
 
-fn run_all(options: &str) {
-    for client in [SOFT, RXE] {
-        for (program, bytes) in PROGRAMS {
-            let messages = if bytes == 8 { 130 } else { 60 };
-            run(client, Family::V4, program, bytes, messages, options);
-        }
+fn run_all(client: End, programs: &[(&str, u64)], options: &str) {
+    for &(program, bytes) in programs {
+        let messages = if bytes == 8 { 130 } else { 40 };
+        run(client, Family::V4, program, bytes, messages, options);
     }
 }
 
@@ -47,7 +44,9 @@ fn run_all(options: &str) {
 fn perftest_with_one_percent_of_loss() {
     let wire = Wire::lay();
     wire.lose(1);
-    run_all("-m 1024 -u 16");
+    for client in [SOFT, RXE] {
+        run_all(client, &PROGRAMS[..3], "-m 1024 -u 16");
+    }
     let what = "nothing was lost, so nothing was tested";
     assert!(wire.repaired() > 0, "{what}");
 }
@@ -57,9 +56,8 @@ fn perftest_and_every_packet_of_it() {
     let wire = Wire::lay();
     wire.cut_trains();
     let capture = Capture::start();
-    run_all("-m 1024 -u 18");
-    run_all("-m 4096 -u 18");
-    for client in [SOFT, RXE] {
+    for (client, mtu) in [(SOFT, 1024), (RXE, 4096)] {
+        run_all(client, &PROGRAMS, &format!("-m {mtu} -u 18"));
         run(client, Family::V6, "ib_write_bw", 20_000, 30, "-u 18");
     }
     let frames = capture.stop();

@@ -1,128 +1,107 @@
 //! Every operation on every kind of CQ, checked byte by byte, with every figure of the result accounted for.
 
-use report::results::model::{CaseResult, ResultFile};
-use settings::PollMode;
+use report::results::model::CaseResult;
 
-use testing::program::sweep;
-use testing::program::words;
+use testing::cells;
+use testing::check;
+use testing::program::{sweep, words};
 use testing::server::Server;
-use testing::{cells, check};
 
-const OPS: &str = "--op send,write,read --cq shared,per-worker,per-qp";
+use crate::session::whole;
 
-fn all_ops(server: &Server, more: &str) {
-    let result = cases(server, &format!("{OPS} {more}"), 9);
-    for case in &result.cases {
-        assert_eq!(case.config.flows[0].from_device.as_deref(), Some("rxe0"));
-        assert_eq!(case.config.flows[0].to_device.as_deref(), Some("rxe1"));
-        assert_eq!(case.config.flows[0].path_mtu, Some(4096));
-    }
-}
-
-/// A sweep of so many cases, all complete and right.
-#[track_caller]
-fn cases(server: &Server, all: &str, count: usize) -> ResultFile {
-    let result = check::complete(&server.sweep(&words(all)).exits(0));
-    assert_eq!(result.cases.len(), count, "{all}");
-    result
-}
-
-#[test]
-fn atomic_operations_on_one_word() {
+/// Walks sweeps of so many cases.
+fn all_whole(sweeps: &[(&str, usize)]) {
     let server = Server::start();
-    let words =
-        "--op fetch-add,compare-swap --atomic-target shared -q 4 -n 33 --verify --warmup 0 -t 16";
-    cases(&server, words, 2);
+    let path = |case: &CaseResult| {
+        let flow = &case.config.flows[0];
+        assert_eq!(flow.from_device.as_deref(), Some("rxe0"), "{}", case.id);
+        assert_eq!(flow.to_device.as_deref(), Some("rxe1"), "{}", case.id);
+        assert_eq!(flow.path_mtu, Some(4096), "{}", case.id);
+    };
+    for (line, cases) in sweeps {
+        let result = whole(&server, &format!("{line} --verify"), *cases);
+        result.cases.iter().for_each(path);
+    }
+    server.end();
+}
+
+/// tests/embedded walks all combinations of the four.
+#[test]
+fn each_two_of_operation_cq_mode_and_poll_mode_over_each_service() {
+    let server = Server::start();
+    for (line, cases) in cells::pairs() {
+        let how = "-q 3 --workers 2 -s 3000 -n 5 --verify --warmup 0 -t 4 -r 64";
+        whole(&server, &format!("{line} {how}"), cases);
+    }
     server.end();
 }
 
 /// More QPs than in every cell, and counts that no depth divides.
 #[test]
-fn small_messages_by_count() {
-    let server = Server::start();
-    let how = "--op send,write,read --workers 2 -s 64 --verify --warmup 0";
-    for (words, count) in [
-        ("--cq shared,per-worker,per-qp -q 16 -n 33 -t 16 -r 32", 9),
-        ("--cq shared,per-qp -b -q 5 -n 13 -t 8 -r 16", 6),
-    ] {
-        cases(&server, &format!("{words} {how}"), count);
-    }
-    server.end();
+fn small_messages() {
+    all_whole(&[
+        (
+            "--op send,write,read --cq per-qp -q 16 -n 33 -t 16 -r 32 --workers 2 -s 64 --warmup 0",
+            3,
+        ),
+        (
+            "--op send,read -b -q 5 -n 13 -t 8 -r 16 --workers 2 -s 64 --warmup 0",
+            2,
+        ),
+        (
+            "--op fetch-add,compare-swap --atomic-target shared -q 4 -n 33 -t 16 --warmup 0",
+            2,
+        ),
+    ]);
 }
 
 /// The driver cuts messages into packets of 4096 bytes here, each service in its own way. A datagram of UD is one packet.
 #[test]
-fn sizes_about_one_packet_by_count() {
-    let server = Server::start();
-    let unreliable = "-q 4 -n 33 -t 8 -r 64";
-    for (words, how, count) in [
+fn sizes_about_one_packet() {
+    all_whole(&[
         (
-            "--op send,write,read -s 4096,4097,64K",
-            "-q 5 -n 7 -t 4 -r 8",
-            9,
+            "--op send,write,read -s 4097,64K -q 5 -n 7 -t 4 -r 8 --warmup 0",
+            6,
         ),
         (
-            "--service uc --op send,send-imm,write,write-imm -s 64,4097,16K",
-            unreliable,
-            12,
+            "--service uc --op send,write-imm -s 4097,16K -q 4 -n 33 -t 8 -r 64 --warmup 0",
+            4,
         ),
-        ("--service ud --op send,send-imm -s 64,4096", unreliable, 4),
-    ] {
-        let words = format!("{words} {how} --verify --warmup 0");
-        let result = cases(&server, &words, count);
-        let mtu = |case: &CaseResult| case.config.flows[0].path_mtu;
-        assert!(result.cases.iter().all(|case| mtu(case) == Some(4096)));
-    }
-    server.end();
+        (
+            "--service ud --op send-imm -s 4096 -q 4 -n 33 -t 8 -r 64 --warmup 0",
+            1,
+        ),
+    ]);
 }
 
 /// Soft-RoCE's SRQs, several elements, and MRs of QPs whose messages begin anywhere.
 #[test]
 fn shared_receives_and_scattered_messages() {
-    let server = Server::start();
-    let all = "--op send,write,read,write-imm --recv-queue per-qp,shared --sges 1,4 --mr per-qp --offset 24 \
-               -q 1,4 -s 9000 -n 21 --verify --warmup 0 -t 8 -r 16";
-    // Two operations with both kinds of receives, and two with none, by two numbers of elements and of QPs.
-    cases(&server, all, 24);
-    server.end();
+    let how = "--mr per-qp --offset 24 -s 9000 -n 21 --warmup 0 -t 8 -r 16";
+    let shared = format!("--op send,write-imm --recv-queue shared --sges 4 -q 4 {how}");
+    let own = format!("--op write,read --sges 4 -q 4 {how}");
+    all_whole(&[(&shared, 2), (&own, 2)]);
 }
 
+/// Windows by time, in both directions, and a schedule.
 #[test]
-fn every_cell_of_services_operations_cq_modes_and_poll_modes() {
-    let server = Server::start();
-    let more = "-q 3 --workers 2 -s 3000 -n 20 --verify --warmup 0 -t 8 -r 64";
-    for (words, count) in cells::of_services() {
-        let result = cases(&server, &format!("{words} {more}"), count);
-        let cases = result.cases.iter();
-        for case in cases.filter(|case| case.config.poll != PollMode::Busy) {
-            let poll = case.config.poll.name();
-            assert!(case.id.contains(&format!("-{poll}")), "{}", case.id);
-        }
-    }
-    server.end();
-}
-
-#[test]
-fn both_directions_by_time() {
-    let server = Server::start();
-    let how = "-b -D 100ms --verify --warmup 50ms -t 4 -r 8 -q 3 -s 16K --workers 1";
-    all_ops(&server, how);
-    server.end();
-}
-
-#[test]
-fn one_direction_by_time() {
-    let server = Server::start();
-    // Four polling workers take turns on the guest's two cores: a window must be longer than a turn.
-    let how = "-D 500ms --verify --warmup 50ms -t 8 -r 16 -q 4 -s 64K --workers 2";
-    all_ops(&server, how);
-    server.end();
+fn by_time_and_at_a_rate() {
+    all_whole(&[
+        (
+            "--op send,read -b -D 500ms --warmup 50ms -t 4 -r 8 -q 3 -s 16K",
+            2,
+        ),
+        (
+            "--op write,read --rate 500 -q 4 --workers 2 -s 64 -D 500ms --warmup 50ms --poll event",
+            2,
+        ),
+    ]);
 }
 
 #[test]
 fn both_ends_in_one_process() {
-    let all = format!("{OPS} -q 4 -s 64K -n 21 -t 8 -r 16 --verify --warmup 0");
-    let result = check::complete(&sweep(&words(&all)).exits(0));
-    assert_eq!(result.cases.len(), 9);
+    let all = "--op send,write --cq per-qp -q 4 -s 64K -n 21 -t 8 -r 16 --verify --warmup 0";
+    let result = check::complete(&sweep(&words(all)).exits(0));
+    assert_eq!(result.cases.len(), 2);
     assert_eq!(result.nodes[0].host, result.nodes[1].host);
 }

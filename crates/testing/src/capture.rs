@@ -20,8 +20,6 @@ const UDP_BYTES: usize = 8;
 const UDP: u8 = 17;
 /// Bytes that the kernel keeps for the capture.
 const BUFFER_BYTES: usize = 256 << 20;
-/// Long enough for what is on its way to a capture that is to stop.
-const LAST_PACKETS: Duration = Duration::from_millis(300);
 
 /// A capture that goes on until [`Capture::stop`].
 pub struct Capture {
@@ -56,9 +54,14 @@ impl Capture {
         let reader = std::thread::spawn(move || {
             let mut frames = Vec::new();
             let mut buffer = vec![0; 1 << 16];
-            while !stops.load(Ordering::Relaxed) {
-                let Ok((bytes, _)) = rustix::net::recv(&socket, &mut *buffer, RecvFlags::empty())
-                else {
+            loop {
+                // Before the look: what has passed by then is read.
+                let is_last = stops.load(Ordering::Relaxed);
+                let received = rustix::net::recv(&socket, &mut *buffer, RecvFlags::empty());
+                let Ok((bytes, _)) = received else {
+                    if is_last {
+                        break;
+                    }
                     continue;
                 };
                 let frame = &buffer[..bytes];
@@ -73,7 +76,6 @@ impl Capture {
 
     /// The RoCEv2 frames that passed.
     pub fn stop(self) -> Vec<Vec<u8>> {
-        std::thread::sleep(LAST_PACKETS);
         self.stop.store(true, Ordering::Relaxed);
         self.reader.join().unwrap()
     }

@@ -1,4 +1,4 @@
-//! Every cell of services, operations, CQ modes and polling modes. Which there are is said by the tables of settings; the
+//! Every cell of services, operations, CQ modes and polling modes, and fewer that have every two of them. Which there are is said by the tables of settings; the
 //! plan must refuse what no service carries, and nothing else. It must not know devices.
 
 use rocebench::plan::{PlanError, Sweep};
@@ -6,23 +6,42 @@ use settings::{CqMode, Given, Op, PollMode, Service};
 
 /// For each service, the words of a sweep over all that it carries, and how many cases that is.
 pub fn of_services() -> Vec<(String, usize)> {
-    let cqs: Vec<&str> = CqMode::ALL.iter().map(|it| it.name()).collect();
-    let polls: Vec<&str> = PollMode::ALL.iter().map(|it| it.name()).collect();
-    let of_service = |service: Service| {
-        let ops: Vec<&str> = Op::ALL
-            .iter()
-            .filter(|op| is_carried(service, **op, &cqs, &polls))
-            .map(|op| op.name())
-            .collect();
-        let words = format!(
-            "--service {service} --op {} --cq {} --poll {}",
-            ops.join(","),
-            cqs.join(","),
-            polls.join(",")
-        );
-        (words, ops.len() * cqs.len() * polls.len())
-    };
+    let of_service = |service: Service| cells(service, &ops(service), &cqs(), &polls());
     Service::ALL.iter().copied().map(of_service).collect()
+}
+
+/// The same, with each operation in each CQ mode and in each polling mode, and these two modes together for one operation.
+pub fn pairs() -> Vec<(String, usize)> {
+    let first = &ops(Service::Rc)[..1];
+    let mut sweeps = vec![cells(Service::Rc, first, &cqs(), &polls())];
+    for service in Service::ALL.iter().copied() {
+        for (cq, poll) in cqs().iter().zip(&polls()) {
+            sweeps.push(cells(service, &ops(service), &[cq], &[poll]));
+        }
+    }
+    sweeps
+}
+
+fn cqs() -> Vec<&'static str> {
+    CqMode::ALL.iter().map(|it| it.name()).collect()
+}
+
+fn polls() -> Vec<&'static str> {
+    PollMode::ALL.iter().map(|it| it.name()).collect()
+}
+
+/// What a service carries.
+fn ops(service: Service) -> Vec<&'static str> {
+    let carried = |op: &&Op| is_carried(service, **op, &cqs(), &polls());
+    let ops = Op::ALL.iter().filter(carried);
+    ops.map(|op| op.name()).collect()
+}
+
+/// The words of a sweep, and how many cases it has.
+fn cells(service: Service, ops: &[&str], cqs: &[&str], polls: &[&str]) -> (String, usize) {
+    let [op, cq, poll] = [ops, cqs, polls].map(|names| names.join(","));
+    let words = format!("--service {service} --op {op} --cq {cq} --poll {poll}");
+    (words, ops.len() * cqs.len() * polls.len())
 }
 
 /// Whether a service carries an operation, by what the operation needs; the plan says the same in every mode.

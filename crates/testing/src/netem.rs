@@ -1,78 +1,59 @@
-//! Packets lost or held up on purpose.
+//! Packets lost on purpose.
 
 use std::process::Command;
 
 /// Loss on an interface's way out, until dropped.
 pub struct Loss(&'static str);
 
-fn tc(arguments: &[&str]) {
-    assert!(
-        Command::new("tc")
-            .args(arguments)
-            .status()
-            .unwrap()
-            .success(),
-        "tc {arguments:?}"
-    );
+fn tc(line: &str) -> String {
+    let output = Command::new("tc").args(line.split(' ')).output().unwrap();
+    assert!(output.status.success(), "tc {line}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 impl Loss {
     /// This share of all packets.
     pub fn of_all(interface: &'static str, percent: &str) -> Loss {
-        tc(&[
-            "qdisc", "replace", "dev", interface, "root", "netem", "limit", "100000", "loss",
-            percent,
-        ]);
+        tc(&format!(
+            "qdisc replace dev {interface} root netem limit 100000 loss {percent}"
+        ));
         Loss(interface)
+    }
+
+    /// This share of all packets of the wire of a guest that is alone, either way.
+    pub fn of_both(percent: &str) -> [Loss; 2] {
+        ["v0", "v1"].map(|interface| Loss::of_all(interface, percent))
+    }
+
+    /// This share of the packets to one IPv4 address.
+    pub fn of_those_to(address: &str, interface: &'static str, percent: &str) -> Loss {
+        let loss = Loss(interface);
+        // All that no filter takes goes to the first band.
+        for line in [
+            "qdisc replace dev {} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
+            &format!("qdisc add dev {{}} parent 1:2 netem limit 100000 loss {percent}"),
+            &format!(
+                "filter add dev {{}} parent 1: protocol ip u32 match ip dst {address}/32 flowid 1:2"
+            ),
+        ] {
+            tc(&line.replace("{}", interface));
+        }
+        loss
+    }
+
+    /// How many packets were lost.
+    pub fn dropped(&self) -> u64 {
+        let shown = tc(&format!("-s qdisc show dev {} root", self.0));
+        let (_, behind) = shown.split_once("(dropped ").unwrap();
+        behind.split(',').next().unwrap().parse().unwrap()
     }
 }
 
 impl Drop for Loss {
     fn drop(&mut self) {
-        let _ = Command::new("tc")
+        let mut command = Command::new("tc");
+        let _ = command
             .args(["qdisc", "del", "dev", self.0, "root"])
             .status();
-    }
-}
-
-/// How much passes out of a guest of several, until dropped.
-pub struct Rate(&'static str);
-
-impl Rate {
-    /// So much of what `guest` sends, such as `1mbit` a second, and so much of it to one IPv4 address.
-    pub fn of(guest: &'static str, rate: &str, to_one: Option<(&str, &str)>) -> Rate {
-        let rates = Rate(guest);
-        // All that no filter takes goes to the first band.
-        rates.tc("qdisc replace dev eth0 root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0");
-        rates.tc(&format!(
-            "qdisc add dev eth0 parent 1:1 netem limit 100000 rate {rate}"
-        ));
-        if let Some((address, rate)) = to_one {
-            rates.tc(&format!(
-                "qdisc add dev eth0 parent 1:2 netem limit 100000 rate {rate}"
-            ));
-            rates.tc(&format!(
-                "filter add dev eth0 parent 1: protocol ip u32 match ip dst {address}/32 flowid 1:2"
-            ));
-        }
-        rates
-    }
-
-    fn run(&self, words: &str) -> bool {
-        let here = self.0 == "client";
-        let mut command = Command::new(if here { "tc" } else { "lab-peer" });
-        let command = command.env("LAB_PEER", self.0);
-        let command = if here { command } else { command.arg("tc") };
-        command.args(words.split(' ')).status().unwrap().success()
-    }
-
-    fn tc(&self, words: &str) {
-        assert!(self.run(words), "tc {words} at {}", self.0);
-    }
-}
-
-impl Drop for Rate {
-    fn drop(&mut self) {
-        let _ = self.run("qdisc del dev eth0 root");
     }
 }

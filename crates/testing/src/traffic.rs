@@ -1,6 +1,20 @@
-//! Waiting for traffic: packets that a device of the kernel has sent.
+//! Waiting for traffic: packets that a device of the kernel has sent, and clients that are at a known point of their session
+//! when a test goes on.
 
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::deaths::first;
+use crate::program::{Program, words};
+use crate::proxy::{From, Proxy, Step};
+use crate::wait::wait_or_tell;
+
+/// So long that only what a test does ends it.
+pub const LONG: &str = "-D 10m --warmup 0 -s 4K -t 8 -q 2";
+
+/// Far more than are under way at once; they take less than [`USUAL`].
+const PACKETS: u64 = 1_000;
+const USUAL: Duration = Duration::from_secs(5);
 
 /// What a device has sent since this was made.
 pub struct Traffic {
@@ -16,22 +30,12 @@ impl Traffic {
         }
     }
 
-    /// Waits for so many packets; when they were there.
+    /// Waits for so many packets.
     #[track_caller]
-    pub fn await_packets(&self, count: u64) -> Instant {
-        let started = Instant::now();
-        loop {
-            let sent = sent(self.device) - self.before;
-            if sent >= count {
-                return Instant::now();
-            }
-            assert!(
-                started.elapsed() < Duration::from_secs(60),
-                "{} has sent {sent} packets",
-                self.device
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    pub fn await_packets(&self, count: u64) {
+        let sent = || sent(self.device) - self.before;
+        let told = || format!("{count} packets of {}: {} sent", self.device, sent());
+        wait_or_tell(USUAL, || (sent() >= count).then_some(()), told);
     }
 }
 
@@ -40,4 +44,33 @@ fn sent(device: &str) -> u64 {
     let text = std::fs::read_to_string(&file);
     let text = text.unwrap_or_else(|error| panic!("{file}: {error}"));
     text.trim().parse().unwrap()
+}
+
+/// How a client on `rxe0` reaches a server: its control connection passes a proxy at an address of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Way<'a> {
+    pub proxy: &'a str,
+    pub server: SocketAddr,
+}
+
+impl Way<'_> {
+    /// Starts a client; returns when this frame has passed between it and the server.
+    pub fn client_at(self, step: Step, line: &str) -> Program {
+        let proxy = Proxy::start(self.proxy, self.server, step, || {});
+        let client = Program::sweep(&words(&format!("{} -d rxe0 {line}", proxy.address)));
+        proxy.await_deed();
+        client
+    }
+
+    /// Starts one whose run has counted messages when this returns. Once a server's window is open, it says how far it is,
+    /// or, where it only receives, that it has measured.
+    pub fn client_in_the_window(self, line: &str) -> Program {
+        let kind = match words(line).contains(&"-b") {
+            true => "progress",
+            false => "measured",
+        };
+        let client = self.client_at(first(From::Server, kind), line);
+        Traffic::of("rxe0").await_packets(PACKETS);
+        client
+    }
 }
