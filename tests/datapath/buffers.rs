@@ -1,14 +1,14 @@
 //! Receives of an SRQ, several SGEs, MRs and places of messages: whatever the mix, each message arrives whole and once.
 
-use rocebench::datapath::Phase;
+use null_verbs::loopback::corrupt_next_message;
 use settings::{CqMode, MrMode, Op, RecvQueue, Settings, SizeMix, TouchOrder};
 use verbs::AsyncEvent;
 
-use crate::loopback_node::{Choices, Device, Pair, case_of, small, whole};
+use crate::bench::{Bench, SetUp, whole};
+use crate::loopback_node::{Choices, Pair, Steer, case_of, small};
 
 #[test]
 fn every_mix_of_queues_and_buffers_moves_whole_messages() {
-    let _device = Device::get();
     let mut choices = Choices(11);
     let mut seed = 0;
     for &op in Op::ALL {
@@ -48,8 +48,7 @@ fn every_mix_of_queues_and_buffers_moves_whole_messages() {
                         ..small(op)
                     });
                     seed += 1;
-                    null_verbs::loopback::set_seed(seed);
-                    let rest = whole(&case, 29, choices.one(&[None, Some(30)]));
+                    let rest = whole(&case, seed, 29, choices.one(&[None, Some(30)]));
                     if op.profile().receives {
                         let (sent, got) = (rest.client_sums(), rest.server_sums());
                         assert_eq!(sent.posted_in_all, got.received_in_all, "{case:?}");
@@ -62,7 +61,6 @@ fn every_mix_of_queues_and_buffers_moves_whole_messages() {
 
 #[test]
 fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
-    let _device = Device::get();
     let mix: SizeMix = "64:1,4096:1".parse().unwrap();
     let case = case_of(Settings {
         qps: 3,
@@ -71,20 +69,7 @@ fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
         rx_depth: 20,
         ..small(Op::Send)
     });
-    let pair = Pair::new(&case);
-    // The receiver's window is open before the first message, and until the last has come.
-    pair.server.shared.set_phase(Phase::Measure);
-    let is_open = |pair: &Pair| pair.server.shared.all_entered(Phase::Measure);
-    pair.wait("receiver", is_open).unwrap();
-    pair.start_counted(32);
-    let has_come = |pair: &Pair| {
-        let [here, there] = [&pair.client, &pair.server].map(|end| end.shared.counts());
-        (here.completed, there.received) == (3 * 32, 3 * 32)
-    };
-    pair.wait("arrival", has_come).unwrap();
-    pair.drain().unwrap();
-    let rest = pair.finish();
-    rest.assert_clean();
+    let rest = whole(&case, 1, 32, None);
     let (sent, got) = (rest.client_sums(), rest.server_sums());
     assert_eq!(sent.completed_bytes, [32 * 2080; 3]);
     assert_eq!(sent.completed_bytes, got.received_bytes);
@@ -93,40 +78,38 @@ fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
 /// The device tells once that few are left, and once more after the event was asked for again.
 #[test]
 fn the_limit_of_an_srq_is_told_and_asked_for_again() {
-    let _device = Device::get();
     let case = case_of(Settings {
         qps: 4,
         recv_queue: RecvQueue::Shared,
         rx_depth: 8,
         ..small(Op::Send)
     });
-    let pair = Pair::new(&case);
-    let receives = pair.server.objects.shared_receives().unwrap();
-    assert!(pair.client.objects.shared_receives().is_none());
-    // Senders have 64 messages in flight, so fewer than the limit of two receives are left often.
-    let limit_was_told = || {
-        let mut events = std::iter::from_fn(|| pair.server.events.next());
-        events
-            .any(|event| matches!(event, AsyncEvent::SrqLimit { srq } if receives.count_limit(srq)))
+    let run = |bench: &mut Bench<'_>| {
+        let pair = bench.pair;
+        let receives = pair.server.objects.shared_receives().unwrap();
+        assert!(pair.client.objects.shared_receives().is_none());
+        // Senders have 64 messages in flight, so fewer than the limit of two receives are left often.
+        let limit_was_told = |pair: &Pair| {
+            let mut events = std::iter::from_fn(|| pair.server.events.next());
+            events.any(
+                |event| matches!(event, AsyncEvent::SrqLimit { srq } if receives.count_limit(srq)),
+            )
+        };
+        bench.run_counted(60, None).unwrap();
+        assert!(limit_was_told(pair));
+        assert!(!limit_was_told(pair));
+        receives.rearm().unwrap();
+        bench.run_counted(60, None).unwrap();
+        assert!(limit_was_told(pair));
+        assert_eq!(receives.limit_events(), 2);
+        assert!(!receives.count_limit(0));
     };
-    pair.set_phase(Phase::Warmup);
-    let enough = |pair: &Pair| pair.client.shared.counts().completed >= 100;
-    pair.wait("warm-up", enough).unwrap();
-    pair.drain().unwrap();
-    assert!(limit_was_told());
-    assert!(!limit_was_told());
-    receives.rearm().unwrap();
-    pair.run_counted(60, None).unwrap();
-    assert!(limit_was_told());
-    assert_eq!(receives.limit_events(), 2);
-    assert!(!receives.count_limit(0));
-    pair.finish().assert_clean();
+    SetUp::delayed(case, 1).run(run).1.rest.assert_clean();
 }
 
 /// An error names the QP that took the receive, which only the completion tells.
 #[test]
 fn a_wrong_payload_in_an_srq_names_the_qp() {
-    let _device = Device::get();
     let case = case_of(Settings {
         qps: 3,
         recv_queue: RecvQueue::Shared,
@@ -135,15 +118,11 @@ fn a_wrong_payload_in_an_srq_names_the_qp() {
         verify: true,
         ..small(Op::Send)
     });
-    let pair = Pair::new(&case);
-    let qpn = pair.client.shared.qp_contexts()[2].qp.qpn();
-    null_verbs::loopback::corrupt_next_message(Some(qpn), 70);
-    pair.run_counted(5, None).unwrap_err();
-    let failure = pair.finish().server_failure().unwrap();
-    assert!(
-        failure
-            .message
-            .contains("QP 2, slot 0, sequence 0: byte 70 of 100"),
-        "{failure}"
-    );
+    let rest = SetUp::delayed(case, 1).failing(5, |pair| {
+        let qpn = pair.client.shared.qp_contexts()[2].qp.qpn();
+        corrupt_next_message(Some(qpn), 70);
+    });
+    let failure = rest.server_failure().unwrap();
+    let place = "QP 2, slot 0, sequence 0: byte 70 of 100";
+    assert!(failure.message.contains(place), "{failure}");
 }

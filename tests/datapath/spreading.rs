@@ -1,17 +1,14 @@
 //! A worker that is one source for its QPs, and messages of several sizes: every message and byte is accounted for,
 //! shares are those asked for, and no queue is overfilled (the device refuses one WR more).
 
-use std::time::Duration;
-
 use rocebench::datapath::{Geometry, Sizes};
 use rocebench::plan::Case;
-use settings::{CqMode, Op, PollMode, Settings, Spread};
+use settings::{CqMode, Op, Settings, Spread};
 
-use crate::loopback_node::{Choices, Device, Pair, QpSums, Rest, case_of, small, whole};
+use crate::bench::{SetUp, whole};
+use crate::loopback_node::{Choices, QpSums, Rest, case_of, small};
 
 const SOURCES: [Spread; 3] = [Spread::RoundRobin, Spread::LeastLoaded, Spread::Hash];
-
-const DELAYS: [Duration; 2] = [Duration::ZERO, Duration::from_micros(50)];
 
 /// With messages of several sizes, the largest last.
 fn mixed(settings: Settings, mix: &str) -> Case {
@@ -24,8 +21,8 @@ fn mixed(settings: Settings, mix: &str) -> Case {
 }
 
 /// A source posts its QPs' messages, whichever QP each is on.
-fn is_accounted_for(case: &Case, messages: u64, warm_up: Option<u64>) -> Rest {
-    let rest = whole(case, messages, warm_up);
+fn is_accounted_for(case: &Case, seed: u64, messages: u64, warm_up: Option<u64>) -> Rest {
+    let rest = whole(case, seed, messages, warm_up);
     let (client, server) = (rest.client_sums(), rest.server_sums());
     let mut senders = vec![(&client, &server)];
     if case.bidirectional {
@@ -46,14 +43,12 @@ fn is_accounted_for(case: &Case, messages: u64, warm_up: Option<u64>) -> Rest {
 
 #[test]
 fn sources_account_for_every_message() {
-    let _device = Device::get();
     let mut choices = Choices(7);
     for seed in 0..150 {
         let signal_every = choices.one(&[1, 1, 4, 9]);
         let settings = Settings {
             spread: choices.one(&SOURCES),
             cq: choices.one(&[CqMode::PerWorker, CqMode::PerQp]),
-            poll: choices.one(&[PollMode::Busy, PollMode::Busy, PollMode::Event]),
             workers: choices.upto(3) as u32,
             qps: choices.upto(9) as u32,
             signal_every,
@@ -66,91 +61,9 @@ fn sources_account_for_every_message() {
             outstanding: choices.one(&[None, Some(18)]),
             ..small(choices.one(Op::ALL))
         };
-        null_verbs::loopback::set_seed(seed);
-        null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
         let warm_up = choices.one(&[None, Some(20)]);
-        is_accounted_for(&case_of(settings), choices.upto(150), warm_up);
+        is_accounted_for(&case_of(settings), seed, choices.upto(150), warm_up);
     }
-}
-
-#[test]
-fn a_source_runs_by_time() {
-    let _device = Device::get();
-    for spread in SOURCES {
-        let case = case_of(Settings {
-            spread,
-            qps: 5,
-            iterations_per_qp: None,
-            duration_seconds: settings::TimeSpan::from_ns(1_000_000),
-            ..small(Op::Send)
-        });
-        let pair = Pair::new(&case);
-        let outcome = pair.run_for(50, 200);
-        let rest = pair.finish();
-        rest.assert_clean();
-        outcome.unwrap();
-        let (client, server) = (rest.client_sums(), rest.server_sums());
-        assert_eq!(client.posted_in_all, server.received_in_all);
-        assert!(client.completed.iter().sum::<u64>() > 0);
-    }
-}
-
-#[test]
-fn turns_give_the_shares_asked_for() {
-    let _device = Device::get();
-    null_verbs::loopback::set_max_delay(Duration::from_micros(20));
-    let of = |settings: Settings| is_accounted_for(&case_of(settings), 100, None).client_sums();
-    let settings = Settings {
-        spread: Spread::RoundRobin,
-        qps: 8,
-        ..small(Op::Write)
-    };
-    assert_eq!(of(settings.clone()).completed, [100; 8]);
-    let weighted = Settings {
-        qp_weights: "2:50,6:50".parse().ok(),
-        ..settings
-    };
-    // 800 messages: 400 over 2 QPs, 400 over 6.
-    let completed = of(weighted).completed;
-    assert_eq!(completed[..2], [200; 2]);
-    assert!(
-        completed[2..]
-            .iter()
-            .all(|messages| (66..=67).contains(messages)),
-        "{completed:?}"
-    );
-}
-
-/// How often turns waited, summed over the workers.
-fn blocked(rest: &Rest) -> u64 {
-    rest.client.2.iter().map(|worker| worker.blocked).sum()
-}
-
-/// Queues of one WR, all but one of them in flight: a hash soon chooses one that is full, and so do turns where
-/// completions of different QPs overtake each other; the fewest outstanding never are.
-#[test]
-fn only_those_that_do_not_look_are_held_up() {
-    let _device = Device::get();
-    null_verbs::loopback::set_max_delay(Duration::from_micros(100));
-    let of = |spread, outstanding| {
-        let case = case_of(Settings {
-            spread,
-            qps: 8,
-            tx_depth: 1,
-            outstanding: Some(outstanding),
-            ..small(Op::Write)
-        });
-        blocked(&is_accounted_for(&case, 50, None))
-    };
-    assert!(of(Spread::Hash, 7) > 0);
-    assert!(of(Spread::RoundRobin, 7) > 0);
-    assert_eq!(of(Spread::LeastLoaded, 7), 0);
-    assert_eq!(of(Spread::LeastLoaded, 8), 0);
-    assert_eq!(
-        of(Spread::RoundRobin, 1),
-        0,
-        "nothing is in flight that could be in the way"
-    );
 }
 
 /// Bytes posted on each QP, from the number of posts of each position.
@@ -168,7 +81,6 @@ fn posted_bytes(rest: &Rest) -> Vec<u64> {
 
 #[test]
 fn bytes_are_counted_exactly_where_sizes_differ() {
-    let _device = Device::get();
     let mut choices = Choices(9);
     for seed in 0..120 {
         let signal_every = choices.one(&[1, 3, 8]);
@@ -194,9 +106,7 @@ fn bytes_are_counted_exactly_where_sizes_differ() {
             settings,
             choices.one(&["1:2,64:3,5000:1", "64:9,4K:1", "7:1,8:1"]),
         );
-        null_verbs::loopback::set_seed(seed);
-        null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
-        let rest = is_accounted_for(&case, choices.upto(100), None);
+        let rest = is_accounted_for(&case, seed, choices.upto(100), None);
         let QpSums {
             completed_bytes, ..
         } = rest.client_sums();
@@ -210,16 +120,14 @@ fn bytes_are_counted_exactly_where_sizes_differ() {
 
 #[test]
 fn one_size_takes_the_same_bytes_for_each_message() {
-    let _device = Device::get();
     let case = case_of(small(Op::Send));
-    let rest = whole(&case, 100, None);
+    let rest = whole(&case, 1, 100, None);
     assert_eq!(rest.client_sums().completed_bytes, [100 * 64]);
 }
 
 /// Without `--verify`, a slot that one call posts is posted as fast as with one size, and its bytes are counted.
 #[test]
 fn shares_of_sizes_are_right() {
-    let _device = Device::get();
     for signal_every in [1, 8] {
         let settings = Settings {
             qps: 5,
@@ -229,7 +137,7 @@ fn shares_of_sizes_are_right() {
         };
         let case = mixed(settings, "64:9,4K:1");
         assert_eq!(Geometry::of(&case).ring() * case.qps % 10, 0);
-        let sums = whole(&case, 160, None).client_sums();
+        let sums = whole(&case, 1, 160, None).client_sums();
         // Each QP posts each of its positions ten times.
         let bytes: u64 = sums.completed_bytes.iter().sum();
         assert_eq!(bytes, 80 * (9 * 64 + 4096));
@@ -238,18 +146,17 @@ fn shares_of_sizes_are_right() {
 
 #[test]
 fn a_message_of_the_wrong_size_is_found() {
-    let _device = Device::get();
     let settings = Settings {
         verify: true,
         ..small(Op::Send)
     };
     let case = mixed(settings, "64:3,128:1");
-    let pair = Pair::with_server_case(&case, |case| case.size_mix = "64:1,128:3".parse().ok());
-    pair.run_counted(20, None).unwrap_err();
-    let failure = pair.finish().server_failure().unwrap();
-    assert!(
-        failure.message.contains("wrong length"),
-        "{}",
-        failure.message
-    );
+    let mut server_case = case.clone();
+    server_case.size_mix = "64:1,128:3".parse().ok();
+    let set_up = SetUp {
+        server_case: Some(server_case),
+        ..SetUp::delayed(case, 1)
+    };
+    let failure = set_up.failing(20, |_| {}).server_failure().unwrap();
+    assert!(failure.message.contains("wrong length"), "{failure}");
 }
