@@ -8,58 +8,6 @@ use crate::bench::{Bench, SetUp, whole};
 use crate::loopback_node::{Choices, Pair, Steer, case_of, small};
 
 #[test]
-fn every_mix_of_queues_and_buffers_moves_whole_messages() {
-    let mut choices = Choices(11);
-    let mut seed = 0;
-    for &op in Op::ALL {
-        for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
-            for recv_queue in [RecvQueue::PerQp, RecvQueue::Shared] {
-                for verify in [true, false] {
-                    let is_atomic = op.profile().is_atomic();
-                    let workers = choices.one(&[1, 3]);
-                    let has_one_poster =
-                        cq != CqMode::Shared && recv_queue == RecvQueue::PerQp || workers == 1;
-                    let walks = has_one_poster || !op.profile().fills_receives();
-                    let case = case_of(Settings {
-                        cq,
-                        recv_queue,
-                        verify,
-                        workers,
-                        memory_bytes: match walks {
-                            true => choices.one(&[None, Some(100_000), Some(300_000)]),
-                            false => None,
-                        },
-                        touch_order: choices.one(&[TouchOrder::Sequential, TouchOrder::Random]),
-                        qps: choices.one(&[1, 3, 16]),
-                        size_bytes: choices.one(&[1, 3, 64, 1000, 5000]),
-                        sges: match is_atomic {
-                            true => 1,
-                            false => choices.one(&[1, 2, 3, 4, 16]),
-                        },
-                        mr: choices.one(&[MrMode::One, MrMode::PerQp]),
-                        alignment_bytes: choices.one(&[8, 64, 1000, 4096]),
-                        offset_bytes: choices.one(&[0, 8, 40]),
-                        inline_bytes: choices.one(&[0, 64]),
-                        signal_every: choices.one(&[1, 4]),
-                        post_list: choices.one(&[1, 4, 8]),
-                        tx_depth: choices.one(&[8, 11]),
-                        rx_depth: choices.one(&[1, 16, 70]),
-                        bidirectional: choices.one(&[true, false]),
-                        ..small(op)
-                    });
-                    seed += 1;
-                    let rest = whole(&case, seed, 29, choices.one(&[None, Some(30)]));
-                    if op.profile().receives {
-                        let (sent, got) = (rest.client_sums(), rest.server_sums());
-                        assert_eq!(sent.posted_in_all, got.received_in_all, "{case:?}");
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
     let mix: SizeMix = "64:1,4096:1".parse().unwrap();
     let case = case_of(Settings {

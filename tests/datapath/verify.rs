@@ -18,40 +18,6 @@ fn verified(op: Op) -> Settings {
     }
 }
 
-#[test]
-fn right_payloads_pass_in_every_mix() {
-    let mut choices = Choices(4);
-    let mut seed = 0;
-    for &op in Op::ALL {
-        for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
-            for workers in [1, 3] {
-                for size_bytes in [1, 7, 64, 4096, 5000] {
-                    let case = case_of(Settings {
-                        cq,
-                        workers,
-                        size_bytes,
-                        qps: 3,
-                        signal_every: choices.one(&[1, 4]),
-                        post_list: choices.one(&[1, 4, 8]),
-                        tx_depth: choices.one(&[8, 11]),
-                        rx_depth: choices.one(&[1, 16]),
-                        bidirectional: choices.one(&[true, false]),
-                        inline_bytes: choices.one(&[0, 64]),
-                        ..verified(op)
-                    });
-                    seed += 1;
-                    let rest = whole(&case, seed, 29, choices.one(&[None, Some(30)]));
-                    let posted = &rest.client_sums().posted_in_all;
-                    for (qp_context, &posted) in rest.client.1.qp_contexts().iter().zip(posted) {
-                        let posts = qp_context.sender.as_ref().unwrap().posts().unwrap();
-                        assert_eq!(posts.into_iter().map(u64::from).sum::<u64>(), posted);
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// A run of few messages, of which byte `byte` of the next of a QP is inverted: fewer than the ring has positions, so that
 /// none is written over.
 fn corrupted(settings: Settings, byte: usize, qpn: impl FnOnce(&Pair) -> Option<u32>) -> Rest {
