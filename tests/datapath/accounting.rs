@@ -176,7 +176,14 @@ fn mix(choices: &mut Choices, poll: PollMode, cq: CqMode) -> (Case, u64, Option<
     // Less than a slot, whole slots and not, less than the depth and more.
     let depth = u64::from(Geometry::of(&case).depth());
     let unit = u64::from(unit);
-    let counts = [1, unit.max(2) - 1, unit, depth.max(2) - 1, 2 * depth + 1, 5 * unit + unit / 3];
+    let counts = [
+        1,
+        unit.max(2) - 1,
+        unit,
+        depth.max(2) - 1,
+        2 * depth + 1,
+        5 * unit + unit / 3,
+    ];
     let messages = choices.one(&counts).min(2_000 / u64::from(case.qps));
     (case, messages, choices.one(&[None, None, Some(20)]))
 }

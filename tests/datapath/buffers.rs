@@ -1,11 +1,13 @@
-//! Receives of an SRQ, several SGEs, MRs and places of messages: whatever the mix, each message arrives whole and once.
+//! Messages of several sizes, and receives of an SRQ.
 
 use null_verbs::loopback::corrupt_next_message;
-use settings::{CqMode, MrMode, Op, RecvQueue, Settings, SizeMix, TouchOrder};
+use rocebench::datapath::Geometry;
+use rocebench::plan::Case;
+use settings::{Op, RecvQueue, Settings, SizeMix};
 use verbs::AsyncEvent;
 
 use crate::bench::{Bench, SetUp, whole};
-use crate::loopback_node::{Choices, Pair, Steer, case_of, small};
+use crate::loopback_node::{Pair, Steer, case_of, small};
 
 #[test]
 fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
@@ -73,4 +75,57 @@ fn a_wrong_payload_in_an_srq_names_the_qp() {
     let failure = rest.server_failure().unwrap();
     let place = "QP 2, slot 0, sequence 0: byte 70 of 100";
     assert!(failure.message.contains(place), "{failure}");
+}
+
+/// With messages of several sizes, the largest last.
+fn mixed(settings: Settings, mix: &str) -> Case {
+    let mut settings = Settings {
+        size_mix: Some(mix.parse().unwrap()),
+        ..settings
+    };
+    settings.fit();
+    case_of(settings)
+}
+
+#[test]
+fn one_size_takes_the_same_bytes_for_each_message() {
+    let case = case_of(small(Op::Send));
+    let rest = whole(&case, 1, 100, None);
+    assert_eq!(rest.client_sums().completed_bytes, [100 * 64]);
+}
+
+/// Without `--verify`, a slot that one call posts is posted as fast as with one size, and its bytes are counted.
+#[test]
+fn shares_of_sizes_are_right() {
+    for signal_every in [1, 8] {
+        let settings = Settings {
+            qps: 5,
+            signal_every,
+            post_list: signal_every,
+            ..small(Op::Write)
+        };
+        let case = mixed(settings, "64:9,4K:1");
+        assert_eq!(Geometry::of(&case).ring() * case.qps % 10, 0);
+        let sums = whole(&case, 1, 160, None).client_sums();
+        // Each QP posts each of its positions ten times.
+        let bytes: u64 = sums.completed_bytes.iter().sum();
+        assert_eq!(bytes, 80 * (9 * 64 + 4096));
+    }
+}
+
+#[test]
+fn a_message_of_the_wrong_size_is_found() {
+    let settings = Settings {
+        verify: true,
+        ..small(Op::Send)
+    };
+    let case = mixed(settings, "64:3,128:1");
+    let mut server_case = case.clone();
+    server_case.size_mix = "64:1,128:3".parse().ok();
+    let set_up = SetUp {
+        server_case: Some(server_case),
+        ..SetUp::delayed(case, 1)
+    };
+    let failure = set_up.failing(20, |_| {}).server_failure().unwrap();
+    assert!(failure.message.contains("wrong length"), "{failure}");
 }

@@ -16,7 +16,6 @@ mod loopback_node;
 mod moderation;
 mod null_services;
 mod open_loop;
-mod policies;
 mod spreading;
 mod totals;
 mod verify;

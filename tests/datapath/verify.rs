@@ -4,11 +4,11 @@ use null_verbs::loopback::corrupt_next_message;
 use rocebench::datapath::{
     Geometry, Layout, Mismatch, Regions, Sizes, check_written, fill_for_reads,
 };
-use settings::{AtomicTarget, CqMode, Op, Service, Settings};
+use settings::{AtomicTarget, Op, Service, Settings};
 use verbs::{Access, ProtectionDomain};
 
 use crate::bench::{Bench, SetUp, whole};
-use crate::loopback_node::{Choices, Pair, Rest, Steer, case_of, port, small};
+use crate::loopback_node::{Pair, Rest, Steer, case_of, port, small};
 
 fn verified(op: Op) -> Settings {
     Settings {
