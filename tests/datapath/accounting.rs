@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use rocebench::datapath::{Counts, Geometry};
+use rocebench::datapath::{Counts, Geometry, Shared, Sizes};
 use rocebench::plan::Case;
-use settings::{CqMode, Op, PollMode, Settings};
+use settings::{CqMode, MrMode, Op, PollMode, RecvQueue, Settings, Spread, TouchOrder};
 
 use crate::bench::{Bench, SetUp, US};
 use crate::loopback_node::{Choices, Device, Pair, Rest, Steer, case_of, small};
@@ -68,24 +68,33 @@ pub fn check_counted(rest: &Rest, messages: u64, warmed_up: bool, counts: [Count
     let each = vec![messages; case.qps as usize];
     let whole_slots = messages / u64::from(geometry.unit);
     let samples = whole_slots * u64::from(geometry.completions_per_slot());
-    let mut senders = vec![(&client, &server)];
+    let mut senders = vec![(&client, &server, &rest.client.1)];
     if case.bidirectional {
-        senders.push((&server, &client));
+        senders.push((&server, &client, &rest.server.1));
     }
-    for (sender, receiver) in senders {
-        assert_eq!(sender.completed, each, "window of {case:?}");
-        if !case.no_latency {
-            let samples = vec![samples; case.qps as usize];
-            assert_eq!(sender.latencies, samples, "latencies of {case:?}");
+    for (sender, receiver, shared) in senders {
+        // A source posts its QPs' messages, whichever QP each is on.
+        if case.spread == Spread::Own {
+            assert_eq!(sender.completed, each, "window of {case:?}");
+            if !case.no_latency {
+                let samples = vec![samples; case.qps as usize];
+                assert_eq!(sender.latencies, samples, "latencies of {case:?}");
+            }
         }
+        let all: u64 = sender.completed.iter().sum();
+        assert_eq!(all, messages * u64::from(case.qps), "{case:?}");
         if !warmed_up {
-            assert_eq!(sender.posted_in_all, each, "posted in {case:?}");
+            assert_eq!(sender.posted_in_all, sender.completed, "posted in {case:?}");
+            if case.verify {
+                assert_eq!(sender.completed_bytes, posted_bytes(shared), "{case:?}");
+            }
         }
         if case.op.profile().receives {
-            assert_eq!(
-                receiver.received_in_all, sender.posted_in_all,
-                "received in {case:?}"
-            );
+            let (sent, received) = (&sender.posted_in_all, &receiver.received_in_all);
+            assert_eq!(sent, received, "{case:?}");
+            if receiver.received == receiver.received_in_all {
+                assert_eq!(sender.completed_bytes, receiver.received_bytes, "{case:?}");
+            }
         }
     }
     for (count, sums) in counts.iter().zip([&client, &server]) {
@@ -98,6 +107,19 @@ pub fn check_counted(rest: &Rest, messages: u64, warmed_up: bool, counts: [Count
     }
 }
 
+/// Bytes posted on each QP, from the number of posts of each position.
+fn posted_bytes(shared: &Shared) -> Vec<u64> {
+    let sizes = Sizes::of(shared.flow());
+    let contexts = shared.qp_contexts().iter();
+    let posts = contexts.map(|qp_context| qp_context.sender.as_ref().unwrap().posts().unwrap());
+    let sum = |(qp, posts): (u32, Vec<u32>)| {
+        let bytes =
+            |(position, count): (u32, u32)| u64::from(count) * u64::from(sizes.at(qp, position));
+        (0..).zip(posts).map(bytes).sum()
+    };
+    (0..).zip(posts).map(sum).collect()
+}
+
 /// A random mix of all that the accounting may depend on, and how many messages and how long a warm-up.
 fn mix(choices: &mut Choices, poll: PollMode, cq: CqMode) -> (Case, u64, Option<u64>) {
     let signal_every = choices.one(&[1, 1, 4, 32, 7, 40]);
@@ -107,22 +129,50 @@ fn mix(choices: &mut Choices, poll: PollMode, cq: CqMode) -> (Case, u64, Option<
         _ => choices.upto(signal_every.into()) as u32,
     };
     let unit = signal_every.max(post_list);
-    let case = case_of(Settings {
+    let (op, workers) = (choices.one(Op::ALL), choices.upto(4) as u32);
+    let mut settings = Settings {
         poll,
         cq,
-        workers: choices.upto(4) as u32,
+        workers,
         qps: choices.one(&[1, 2, 3, 5, 16]),
-        size_bytes: choices.one(&[1, 7, 64, 5000]),
+        size_bytes: choices.one(&[1, 3, 7, 64, 1000, 5000]),
         signal_every,
         post_list,
         tx_depth: choices.one(&[unit, 2 * unit, 3 * unit + unit / 2, unit + 100]),
         rx_depth: choices.one(&[1, 7, 64]),
         inline_bytes: choices.one(&[0, 64]),
+        mr: choices.one(&[MrMode::One, MrMode::PerQp]),
+        alignment_bytes: choices.one(&[8, 64, 1000, 4096]),
+        offset_bytes: choices.one(&[0, 8, 40]),
         bidirectional: choices.one(&[true, false]),
         no_latency: choices.one(&[true, false]),
-        verify: choices.one(&[true, false, false]),
-        ..small(choices.one(Op::ALL))
-    });
+        verify: choices.one(&[true, false]),
+        ..small(op)
+    };
+    match choices.upto(4) {
+        1 => {
+            let mix = choices.one(&["1:2,64:3,5000:1", "64:9,4K:1", "7:1,8:1"]);
+            settings.size_mix = mix.parse().ok();
+        }
+        2 => {
+            settings.recv_queue = choices.one(&[RecvQueue::PerQp, RecvQueue::Shared]);
+            let has_one_poster =
+                cq != CqMode::Shared && settings.recv_queue == RecvQueue::PerQp || workers == 1;
+            if has_one_poster || !op.profile().fills_receives() {
+                settings.memory_bytes = choices.one(&[None, Some(100_000), Some(300_000)]);
+                settings.touch_order = choices.one(&[TouchOrder::Sequential, TouchOrder::Random]);
+            }
+            if !op.profile().is_atomic() {
+                settings.sges = choices.one(&[1, 2, 3, 4, 16]);
+            }
+        }
+        3 if cq != CqMode::Shared => {
+            settings.spread = choices.one(&[Spread::RoundRobin, Spread::LeastLoaded, Spread::Hash]);
+            settings.outstanding = choices.one(&[None, Some(2 * unit)]);
+        }
+        _ => {}
+    }
+    let case = case_of(settings);
     // Less than a slot, whole slots and not, less than the depth and more.
     let depth = u64::from(Geometry::of(&case).depth());
     let unit = u64::from(unit);
@@ -134,7 +184,7 @@ fn mix(choices: &mut Choices, poll: PollMode, cq: CqMode) -> (Case, u64, Option<
         2 * depth + 1,
         5 * unit + unit / 3,
     ];
-    let messages = choices.one(&counts);
+    let messages = choices.one(&counts).min(2_000 / u64::from(case.qps));
     (case, messages, choices.one(&[None, None, Some(20)]))
 }
 
@@ -143,7 +193,7 @@ const CQS: [CqMode; 3] = [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp];
 #[test]
 fn random_mixes_account_for_every_message() {
     let mut choices = Choices(2);
-    for seed in 0..300 {
+    for seed in 0..400 {
         let cq = choices.one(&CQS);
         let (case, messages, warm_up) = mix(&mut choices, PollMode::Busy, cq);
         counted_on_bench(case, seed, messages, warm_up);

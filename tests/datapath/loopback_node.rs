@@ -348,19 +348,6 @@ pub trait Steer {
         })?;
         self.drain()
     }
-
-    /// A run by time: warm-up and measurement each last until the client completed so many messages more.
-    fn run_for(&mut self, warm_up: u64, measure: u64) -> Result<(), WorkerError> {
-        for (phase, count) in [(Phase::Warmup, warm_up), (Phase::Measure, measure)] {
-            self.set_phase(phase);
-            self.wait("workers in step", |pair| pair.entered(phase))?;
-            let before = self.pair().counts()[0].completed;
-            self.wait("traffic", |pair| {
-                pair.counts()[0].completed >= before + count
-            })?;
-        }
-        self.drain()
-    }
 }
 
 impl Steer for &Pair {

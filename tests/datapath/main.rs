@@ -17,7 +17,6 @@ mod moderation;
 mod null_services;
 mod open_loop;
 mod planned;
-mod policies;
 mod queueing;
 mod spreading;
 mod steadiness;
