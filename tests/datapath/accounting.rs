@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use rocebench::datapath::{Counts, Geometry};
+use rocebench::datapath::{Counts, Geometry, Shared, Sizes};
 use rocebench::plan::Case;
-use settings::{CqMode, Op, PollMode, Settings, TimeSpan};
+use settings::{CqMode, MrMode, Op, PollMode, RecvQueue, Settings, Spread, TouchOrder};
 
-use crate::loopback_node::{Choices, Device, Pair, Rest, case_of, small};
+use crate::bench::{Bench, SetUp, US};
+use crate::loopback_node::{Choices, Device, Pair, Rest, Steer, case_of, small};
 
 const DELAYS: [Duration; 3] = [
     Duration::ZERO,
@@ -15,23 +16,48 @@ const DELAYS: [Duration; 3] = [
     Duration::from_micros(100),
 ];
 
-/// Runs a case of `messages` a QP and checks every sum.
+/// Runs a case of `messages` a QP with threads and checks every sum.
 fn counted(case: &Case, messages: u64, warm_up: Option<u64>) {
     let pair = Pair::new(case);
     let outcome = pair.run_counted(messages, warm_up);
-    let counts = [pair.client.shared.counts(), pair.server.shared.counts()];
-    let of_qps = [&pair.client, &pair.server].map(|end| {
-        let mut completed = vec![u64::MAX; case.qps as usize];
-        end.shared.read_completed(&mut completed);
-        completed
-    });
+    let (counts, of_qps) = (pair.counts(), completed_of_qps(&pair));
     let rest = pair.finish();
     rest.assert_clean();
     outcome.unwrap();
-    for (completed, sums) in of_qps.iter().zip([rest.client_sums(), rest.server_sums()]) {
-        assert_eq!(completed, &sums.posted_in_all, "sampled in {case:?}");
-    }
+    check_sampled(&rest, &of_qps);
     check_counted(&rest, messages, warm_up.is_some(), counts);
+}
+
+/// The same on the bench, where workers may be away when a phase begins, so that they enter it at different times.
+fn counted_on_bench(case: Case, seed: u64, messages: u64, warm_up: Option<u64>) {
+    let choices = &mut Choices(seed);
+    let away_ns: Vec<u64> = (0..6).map(|_| choices.one(&[0, 0, 20 * US])).collect();
+    let run = |bench: &mut Bench<'_>| {
+        for (thread, &away_ns) in (0..bench.threads()).zip(&away_ns) {
+            bench.away(thread, bench.now_ns() + 1, away_ns);
+        }
+        bench.run_for(2);
+        bench.run_counted(messages, warm_up).unwrap();
+        (bench.pair.counts(), completed_of_qps(bench.pair))
+    };
+    let ((counts, of_qps), over) = SetUp::delayed(case, seed).run(run);
+    over.rest.assert_clean();
+    check_sampled(&over.rest, &of_qps);
+    check_counted(&over.rest, messages, warm_up.is_some(), counts);
+}
+
+fn completed_of_qps(pair: &Pair) -> [Vec<u64>; 2] {
+    [&pair.client, &pair.server].map(|end| {
+        let mut completed = vec![u64::MAX; pair.case.qps as usize];
+        end.shared.read_completed(&mut completed);
+        completed
+    })
+}
+
+fn check_sampled(rest: &Rest, of_qps: &[Vec<u64>; 2]) {
+    for (completed, sums) in of_qps.iter().zip([rest.client_sums(), rest.server_sums()]) {
+        assert_eq!(completed, &sums.posted_in_all, "sampled in {:?}", rest.case);
+    }
 }
 
 /// Checks every sum of a run of `messages` a QP; `counts` of client and server before the workers ended.
@@ -42,24 +68,33 @@ pub fn check_counted(rest: &Rest, messages: u64, warmed_up: bool, counts: [Count
     let each = vec![messages; case.qps as usize];
     let whole_slots = messages / u64::from(geometry.unit);
     let samples = whole_slots * u64::from(geometry.completions_per_slot());
-    let mut senders = vec![(&client, &server)];
+    let mut senders = vec![(&client, &server, &rest.client.1)];
     if case.bidirectional {
-        senders.push((&server, &client));
+        senders.push((&server, &client, &rest.server.1));
     }
-    for (sender, receiver) in senders {
-        assert_eq!(sender.completed, each, "window of {case:?}");
-        if !case.no_latency {
-            let samples = vec![samples; case.qps as usize];
-            assert_eq!(sender.latencies, samples, "latencies of {case:?}");
+    for (sender, receiver, shared) in senders {
+        // A source posts its QPs' messages, whichever QP each is on.
+        if case.spread == Spread::Own {
+            assert_eq!(sender.completed, each, "window of {case:?}");
+            if !case.no_latency {
+                let samples = vec![samples; case.qps as usize];
+                assert_eq!(sender.latencies, samples, "latencies of {case:?}");
+            }
         }
+        let all: u64 = sender.completed.iter().sum();
+        assert_eq!(all, messages * u64::from(case.qps), "{case:?}");
         if !warmed_up {
-            assert_eq!(sender.posted_in_all, each, "posted in {case:?}");
+            assert_eq!(sender.posted_in_all, sender.completed, "posted in {case:?}");
+            if case.verify {
+                assert_eq!(sender.completed_bytes, posted_bytes(shared), "{case:?}");
+            }
         }
         if case.op.profile().receives {
-            assert_eq!(
-                receiver.received_in_all, sender.posted_in_all,
-                "received in {case:?}"
-            );
+            let (sent, received) = (&sender.posted_in_all, &receiver.received_in_all);
+            assert_eq!(sent, received, "{case:?}");
+            if receiver.received == receiver.received_in_all {
+                assert_eq!(sender.completed_bytes, receiver.received_bytes, "{case:?}");
+            }
         }
     }
     for (count, sums) in counts.iter().zip([&client, &server]) {
@@ -72,90 +107,110 @@ pub fn check_counted(rest: &Rest, messages: u64, warmed_up: bool, counts: [Count
     }
 }
 
-/// Depths to try with a slot of `unit` WRs: one slot, whole slots, and not whole ones.
-fn depths(unit: u32) -> [u32; 4] {
-    [unit, 2 * unit, 3 * unit + unit / 2, 128.max(unit)]
+/// Bytes posted on each QP, from the number of posts of each position.
+fn posted_bytes(shared: &Shared) -> Vec<u64> {
+    let sizes = Sizes::of(shared.flow());
+    let contexts = shared.qp_contexts().iter();
+    let posts = contexts.map(|qp_context| qp_context.sender.as_ref().unwrap().posts().unwrap());
+    let sum = |(qp, posts): (u32, Vec<u32>)| {
+        let bytes =
+            |(position, count): (u32, u32)| u64::from(count) * u64::from(sizes.at(qp, position));
+        (0..).zip(posts).map(bytes).sum()
+    };
+    (0..).zip(posts).map(sum).collect()
 }
 
-/// Message counts to try: less than a slot, whole slots and not, less than the depth and more.
-fn message_counts(geometry: &Geometry) -> [u64; 6] {
-    let (unit, depth) = (u64::from(geometry.unit), u64::from(geometry.depth()));
-    [
+/// A random mix of all that the accounting may depend on, and how many messages and how long a warm-up.
+fn mix(choices: &mut Choices, poll: PollMode, cq: CqMode) -> (Case, u64, Option<u64>) {
+    let signal_every = choices.one(&[1, 1, 4, 32, 7, 40]);
+    // A longer list has to be a multiple of it.
+    let post_list = match choices.upto(3) {
+        1 => signal_every * choices.upto(4) as u32,
+        _ => choices.upto(signal_every.into()) as u32,
+    };
+    let unit = signal_every.max(post_list);
+    let (op, workers) = (choices.one(Op::ALL), choices.upto(4) as u32);
+    let mut settings = Settings {
+        poll,
+        cq,
+        workers,
+        qps: choices.one(&[1, 2, 3, 5, 16]),
+        size_bytes: choices.one(&[1, 3, 7, 64, 1000, 5000]),
+        signal_every,
+        post_list,
+        tx_depth: choices.one(&[unit, 2 * unit, 3 * unit + unit / 2, unit + 100]),
+        rx_depth: choices.one(&[1, 7, 64]),
+        inline_bytes: choices.one(&[0, 64]),
+        mr: choices.one(&[MrMode::One, MrMode::PerQp]),
+        alignment_bytes: choices.one(&[8, 64, 1000, 4096]),
+        offset_bytes: choices.one(&[0, 8, 40]),
+        bidirectional: choices.one(&[true, false]),
+        no_latency: choices.one(&[true, false]),
+        verify: choices.one(&[true, false]),
+        ..small(op)
+    };
+    match choices.upto(4) {
+        1 => {
+            let mix = choices.one(&["1:2,64:3,5000:1", "64:9,4K:1", "7:1,8:1"]);
+            settings.size_mix = mix.parse().ok();
+        }
+        2 => {
+            settings.recv_queue = choices.one(&[RecvQueue::PerQp, RecvQueue::Shared]);
+            let has_one_poster =
+                cq != CqMode::Shared && settings.recv_queue == RecvQueue::PerQp || workers == 1;
+            if has_one_poster || !op.profile().fills_receives() {
+                settings.memory_bytes = choices.one(&[None, Some(100_000), Some(300_000)]);
+                settings.touch_order = choices.one(&[TouchOrder::Sequential, TouchOrder::Random]);
+            }
+            if !op.profile().is_atomic() {
+                settings.sges = choices.one(&[1, 2, 3, 4, 16]);
+            }
+        }
+        3 if cq != CqMode::Shared => {
+            settings.spread = choices.one(&[Spread::RoundRobin, Spread::LeastLoaded, Spread::Hash]);
+            settings.outstanding = choices.one(&[None, Some(2 * unit)]);
+        }
+        _ => {}
+    }
+    let case = case_of(settings);
+    // Less than a slot, whole slots and not, less than the depth and more.
+    let depth = u64::from(Geometry::of(&case).depth());
+    let unit = u64::from(unit);
+    let counts = [
         1,
-        unit.saturating_sub(1).max(1),
+        unit.max(2) - 1,
         unit,
-        (depth - 1).max(1),
+        depth.max(2) - 1,
         2 * depth + 1,
         5 * unit + unit / 3,
-    ]
+    ];
+    let messages = choices.one(&counts).min(2_000 / u64::from(case.qps));
+    (case, messages, choices.one(&[None, None, Some(20)]))
 }
 
+const CQS: [CqMode; 3] = [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp];
+
+#[test]
+fn random_mixes_account_for_every_message() {
+    let mut choices = Choices(2);
+    for seed in 0..400 {
+        let cq = choices.one(&CQS);
+        let (case, messages, warm_up) = mix(&mut choices, PollMode::Busy, cq);
+        counted_on_bench(case, seed, messages, warm_up);
+    }
+}
+
+/// Workers of one CQ take completions from each other, in whichever order threads come.
 #[test]
 fn a_shared_cq_loses_nothing_and_counts_nothing_twice() {
     let _device = Device::get();
     let mut choices = Choices(1);
-    let mut seed = 0;
-    for workers in 1..=4 {
-        for qps in [1, 3, 16] {
-            for signal_every in [1, 4, 32] {
-                for post_list in [1, 8, 32] {
-                    if post_list > signal_every && post_list % signal_every != 0 {
-                        continue;
-                    }
-                    for &op in Op::ALL {
-                        let tx_depth = choices.one(&depths(signal_every.max(post_list)));
-                        let case = case_of(Settings {
-                            workers,
-                            qps,
-                            signal_every,
-                            post_list,
-                            tx_depth,
-                            rx_depth: choices.one(&[1, 7, 64]),
-                            no_latency: choices.one(&[true, false]),
-                            ..small(op)
-                        });
-                        let messages = choices.one(&message_counts(&Geometry::of(&case)));
-                        let warm_up = choices.one(&[None, None, Some(20)]);
-                        seed += 1;
-                        null_verbs::loopback::set_seed(seed);
-                        null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
-                        counted(&case, messages, warm_up);
-                    }
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn random_mixes_account_for_every_message() {
-    let _device = Device::get();
-    let mut choices = Choices(2);
     for seed in 0..80 {
-        let signal_every = choices.upto(40) as u32;
-        // A longer list has to be a multiple of it.
-        let post_list = match choices.upto(3) {
-            1 => signal_every * choices.upto(4) as u32,
-            _ => choices.upto(signal_every.into()) as u32,
-        };
-        let case = case_of(Settings {
-            cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
-            workers: choices.upto(3) as u32,
-            qps: choices.upto(5) as u32,
-            size_bytes: choices.one(&[1, 7, 64, 5000]),
-            signal_every,
-            post_list,
-            tx_depth: signal_every.max(post_list) + choices.upto(100) as u32 - 1,
-            rx_depth: choices.upto(64) as u32,
-            inline_bytes: choices.one(&[0, 64]),
-            bidirectional: choices.one(&[true, false]),
-            verify: choices.one(&[true, false, false]),
-            ..small(choices.one(Op::ALL))
-        });
-        let messages = choices.upto(400);
         null_verbs::loopback::set_seed(seed);
         null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
-        counted(&case, messages, choices.one(&[None, Some(20)]));
+        let (mut case, messages, warm_up) = mix(&mut choices, PollMode::Busy, CqMode::Shared);
+        case.workers = case.workers.max(2);
+        counted(&case, messages, warm_up);
     }
 }
 
@@ -165,57 +220,20 @@ fn random_mixes_account_for_every_message() {
 fn sleeping_workers_miss_nothing() {
     let _device = Device::get();
     let mut choices = Choices(4);
-    let mut seed = 0;
-    for poll in [PollMode::Event, PollMode::Adaptive] {
-        for &op in Op::ALL {
-            for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
-                for workers in [1, 3] {
-                    for delay in DELAYS {
-                        let case = case_of(Settings {
-                            poll,
-                            cq,
-                            workers,
-                            qps: choices.one(&[1, 4, 9]),
-                            signal_every: choices.one(&[1, 4]),
-                            tx_depth: choices.one(&[1, 4, 16]).max(4),
-                            rx_depth: choices.one(&[1, 7, 64]),
-                            bidirectional: choices.one(&[true, false]),
-                            verify: choices.one(&[true, false]),
-                            ..small(op)
-                        });
-                        seed += 1;
-                        null_verbs::loopback::set_seed(seed);
-                        null_verbs::loopback::set_max_delay(delay);
-                        counted(&case, choices.upto(150), choices.one(&[None, Some(20)]));
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Workers that enter a phase late meet completions of those that entered it early: with one slot a QP,
-/// a completion that is dropped or not charged shows at once.
-#[test]
-fn workers_may_enter_a_phase_at_different_times() {
-    let _device = Device::get();
-    null_verbs::loopback::set_max_delay(Duration::ZERO);
-    for round in 0..100 {
-        let case = case_of(Settings {
-            workers: 2 + round % 3,
-            qps: 2,
-            tx_depth: 1,
-            no_latency: true,
-            ..small(Op::Write)
-        });
-        counted(&case, 3, (round % 2 == 0).then_some(3));
+    for seed in 0..120 {
+        null_verbs::loopback::set_seed(seed);
+        null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
+        let poll = choices.one(&[PollMode::Event, PollMode::Adaptive]);
+        let cq = choices.one(&CQS);
+        let (case, messages, warm_up) = mix(&mut choices, poll, cq);
+        counted(&case, messages, warm_up);
     }
 }
 
 /// The queue is never deeper than asked: the device refuses one WR more.
 #[test]
 fn the_send_queue_never_overflows() {
-    let _device = Device::get();
+    let mut seed = 0;
     for (tx_depth, signal_every, post_list) in [
         (128, 100, 1),
         (128, 100, 20),
@@ -238,53 +256,9 @@ fn the_send_queue_never_overflows() {
                     ..small(op)
                 });
                 assert!(Geometry::of(&case).depth() <= tx_depth);
-                counted(&case, 1000 / u64::from(workers * 3), None);
+                seed += 1;
+                counted_on_bench(case, seed, 300, None);
             }
-        }
-    }
-}
-
-#[test]
-fn runs_by_time_come_to_rest_with_every_message_accounted_for() {
-    let _device = Device::get();
-    let mut choices = Choices(3);
-    for seed in 0..40 {
-        let case = case_of(Settings {
-            poll: PollMode::ALL[seed as usize % 3],
-            cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
-            workers: choices.one(&[1, 2, 3]),
-            qps: choices.one(&[1, 3, 8]),
-            signal_every: choices.one(&[1, 8, 10]),
-            tx_depth: choices.one(&[10, 32, 128]),
-            bidirectional: choices.one(&[true, false]),
-            iterations_per_qp: None,
-            duration_seconds: TimeSpan::from_ns(1_000_000),
-            ..small(choices.one(Op::ALL))
-        });
-        null_verbs::loopback::set_seed(seed);
-        null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
-        let pair = Pair::new(&case);
-        let outcome = pair.run_for(50, 200);
-        let counts = [pair.client.shared.counts(), pair.server.shared.counts()];
-        let rest = pair.finish();
-        rest.assert_clean();
-        outcome.unwrap();
-        let (client, server) = (rest.client_sums(), rest.server_sums());
-        for (count, sums) in counts.iter().zip([&client, &server]) {
-            assert_eq!(count.posted, count.completed, "{case:?}");
-            assert_eq!(count.posted, sums.posted_in_all.iter().sum::<u64>());
-            for (window, all) in sums.completed.iter().zip(&sums.posted_in_all) {
-                assert!(window <= all, "{window} of {all} in {case:?}");
-            }
-            for (window, all) in sums.received.iter().zip(&sums.received_in_all) {
-                assert!(window <= all, "{window} of {all} in {case:?}");
-            }
-        }
-        // The window opens for all workers only after the wait for it began, within their first pass.
-        assert!(client.completed.iter().sum::<u64>() > 0, "{case:?}");
-        if case.op.profile().receives {
-            assert_eq!(server.received_in_all, client.posted_in_all, "{case:?}");
-            assert_eq!(client.received_in_all, server.posted_in_all, "{case:?}");
         }
     }
 }

@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use null_verbs::loopback::{self, Served, Serving};
 use rocebench::datapath::{Phase, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
-use rocebench::metrics::Timeline;
 use rocebench::metrics::clock::{Clock, VirtualTime};
+use rocebench::metrics::qp_timeline::MOST_COUNTS;
+use rocebench::metrics::{QpTimeline, Timeline};
 use rocebench::node::flow_end::{FinishedEnd, FlowEnd};
 use rocebench::node::needs::effective_workers;
 use rocebench::node::node_threads::NodeThreads;
 use rocebench::node::sampled::Sampled;
 use rocebench::plan::{Case, Flow, Side};
+use rocebench::protocol::endpoints::Endpoints;
 use rocebench::protocol::node_report::EndReport;
 
-use crate::loopback_node::{Choices, Pair, Rest, port};
+use crate::loopback_node::{Choices, Pair, Rest, Steer, WorkerError, port};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -27,12 +29,19 @@ const WAKE_EARLY_NS: u64 = 100_000;
 /// Passes at one instant after which nothing can be left to do.
 const MOST_PASSES: u32 = 100_000;
 
+/// A worker that looks at its CQs less often than so many times in a window takes itself for one that was away.
+const LOOKS_A_WINDOW: u64 = 400;
+
 /// Time from the word of a window to its start.
-const LEAD_NS: u64 = 5 * MS;
+pub const LEAD_NS: u64 = 5 * MS;
 
 /// What a bench is set up with.
 pub struct SetUp {
     pub case: Case,
+    /// The server's, which is another where no session would allow it.
+    pub server_case: Option<Case>,
+    /// Changes what the client is told of the server.
+    pub tamper: fn(&mut Endpoints),
     /// Of the order of passes and of the device's random numbers.
     pub seed: u64,
     pub serving: Serving,
@@ -45,10 +54,28 @@ impl SetUp {
     pub fn new(case: Case, seed: u64, serving: Serving) -> SetUp {
         SetUp {
             case,
+            server_case: None,
+            tamper: |_| {},
             seed,
             serving,
             pass_ns: None,
         }
+    }
+
+    /// A bench whose WRs take times by chance beside each other, which may be short or long.
+    pub fn delayed(case: Case, seed: u64) -> SetUp {
+        let most_ns = [1, 5 * US, 100 * US][seed as usize % 3];
+        SetUp::new(case, seed, Serving::Delays { most_ns })
+    }
+
+    /// A run of `messages` on each QP, or until a worker fails after what `before` does; that is ended as a session does it.
+    pub fn failing(&self, messages: u64, before: impl FnOnce(&Pair)) -> Rest {
+        let run = |bench: &mut Bench<'_>| {
+            before(bench.pair);
+            bench.run_counted(messages, None).unwrap_err();
+            bench.set_phase(Phase::Abort);
+        };
+        self.run(run).1.rest
     }
 
     /// Runs `body` on it, and ends the workers.
@@ -62,7 +89,8 @@ impl SetUp {
         let node = || NodeThreads::new(effective_workers(case), case.poll);
         let (mut client, mut server) = (node(), node());
         let ends = [&mut client, &mut server];
-        let pair = Pair::connected(&port(), &clock, [case, case], ends, |_| {});
+        let cases = [case, self.server_case.as_ref().unwrap_or(case)];
+        let pair = Pair::connected(&port(), &clock, cases, ends, self.tamper);
         let stepped = [(&pair.client, &client), (&pair.server, &server)].map(|(end, node)| {
             let specs = vec![end.objects.worker_specs()];
             let specs = node.specs(&[], specs).unwrap();
@@ -84,25 +112,38 @@ impl SetUp {
         let mut bench = Bench {
             pair: &pair,
             threads: threads(0).chain(threads(1)).collect(),
-            clock: clock.clone(),
             time,
             order: Choices(self.seed),
             pass_ns: self.pass_ns,
+            longest_ns: u64::MAX,
             events: Vec::new(),
-            timeline: None,
+            history: History::default(),
         };
         let outcome = body(&mut bench);
-        let (reports, served, timeline) = bench.finish();
+        let (reports, history) = bench.finish();
         drop(stepped);
         let rest = pair.into_rest(reports);
         let over = Over {
             rest,
-            served,
-            timeline,
+            served: loopback::take_served(),
+            history,
             clock,
         };
         (outcome, over)
     }
+}
+
+/// Runs `messages` on each QP of a case, after a warm-up of so many messages in all: nothing went wrong, and payloads are
+/// right where they are verified.
+pub fn whole(case: &Case, seed: u64, messages: u64, warm_up: Option<u64>) -> Rest {
+    let run = |bench: &mut Bench<'_>| bench.run_counted(messages, warm_up);
+    let (outcome, Over { rest, .. }) = SetUp::delayed(case.clone(), seed).run(run);
+    rest.assert_clean();
+    outcome.unwrap();
+    if case.verify {
+        assert_eq!(rest.verified(), None, "{case:?}");
+    }
+    rest
 }
 
 /// A thread of one of the two nodes.
@@ -117,14 +158,32 @@ pub struct Bench<'s> {
     pub pair: &'s Pair,
     /// The client's, then the server's.
     threads: Vec<Stepped<'s>>,
-    pub clock: Clock,
     pub time: VirtualTime,
     order: Choices,
     pass_ns: Option<u64>,
+    /// The longest time without a pass.
+    longest_ns: u64,
     /// Instants at which something happens besides, ascending.
     events: Vec<(u64, Event)>,
-    /// Samples of the client's window, if they are taken.
-    timeline: Option<Timeline>,
+    history: History,
+}
+
+/// What happened on the bench.
+#[derive(Default)]
+pub struct History {
+    /// The passes of all threads, in their order.
+    pub looks: Vec<Look>,
+    /// When samples of the client's window were taken, with the number of passes before, and what came of them.
+    pub samples: Vec<(u64, usize)>,
+    sampled: Option<Sampled>,
+}
+
+/// A pass of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// The client's threads have the first numbers.
+    pub thread: usize,
+    pub at_ns: u64,
 }
 
 /// What happens at an instant.
@@ -139,8 +198,8 @@ enum Event {
 }
 
 impl Bench<'_> {
-    /// Ends the workers: the client's reports and the server's, what the device did, and the samples.
-    fn finish(mut self) -> ([Vec<WorkerReport>; 2], Vec<Served>, Option<Timeline>) {
+    /// Ends the workers: the client's reports and the server's, and what happened.
+    fn finish(mut self) -> ([Vec<WorkerReport>; 2], History) {
         self.set_phase(Phase::Exit);
         let mut reports = [Vec::new(), Vec::new()];
         for stepped in self.threads {
@@ -153,14 +212,19 @@ impl Bench<'_> {
                     .map(|(_, report)| report),
             );
         }
-        (reports, loopback::take_served(), self.timeline)
+        (reports, self.history)
     }
 
     pub fn now_ns(&self) -> u64 {
         self.time.now_ns()
     }
 
-    /// Thread `thread` of the client makes no pass from an instant on, for so long.
+    /// Threads of both ends.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Thread `thread`, of which the client has the first, makes no pass from an instant on, for so long.
     pub fn away(&mut self, thread: usize, from_ns: u64, length_ns: u64) {
         self.plan(from_ns, Event::Leaves(thread, from_ns + length_ns));
         self.plan(from_ns + length_ns, Event::Passes);
@@ -168,7 +232,11 @@ impl Bench<'_> {
 
     /// Takes samples of the client's window at this interval, as the thread does that steers a run.
     pub fn sample_every(&mut self, interval_ns: u64) {
-        self.timeline = Some(Timeline::default());
+        let case = &self.pair.case;
+        self.history.sampled = Some(Sampled {
+            flow: Timeline::default(),
+            qps: QpTimeline::new(case.qps as usize, MOST_COUNTS, None),
+        });
         self.plan(self.now_ns() + interval_ns, Event::Sample(interval_ns));
     }
 
@@ -181,6 +249,9 @@ impl Bench<'_> {
 
     /// Tells both ends' workers what to do, the receiving end first, and lets them enter it.
     pub fn set_phase(&mut self, phase: Phase) {
+        if phase != Phase::Measure {
+            self.longest_ns = u64::MAX;
+        }
         self.pair.set_phase(phase);
         self.passes();
     }
@@ -194,6 +265,10 @@ impl Bench<'_> {
         for index in (0..count).map(|index| (first + index) % count) {
             let stepped = &mut self.threads[index];
             if stepped.away_until_ns <= now_ns {
+                self.history.looks.push(Look {
+                    thread: index,
+                    at_ns: now_ns,
+                });
                 found |= stepped.thread.pass();
             }
         }
@@ -207,6 +282,7 @@ impl Bench<'_> {
             return;
         }
         for _ in 0..MOST_PASSES {
+            let due_ns = loopback::next_due_ns();
             let found = self.pass();
             let now_ns = self.now_ns();
             let is_due = self.threads.iter().any(|stepped| {
@@ -215,8 +291,9 @@ impl Bench<'_> {
                     && edge_ns
                         .is_some_and(|edge_ns| edge_ns > 0 && edge_ns + WAKE_EARLY_NS <= now_ns)
             });
-            let is_done = loopback::next_due_ns().is_some_and(|due_ns| due_ns <= now_ns);
-            if !found && !is_due && !is_done {
+            // Where nobody looks, the device does nothing.
+            let has_done = loopback::next_due_ns() != due_ns;
+            if !found && !is_due && !has_done {
                 return;
             }
         }
@@ -234,7 +311,8 @@ impl Bench<'_> {
         let planned = self.events.first().map(|(at_ns, _)| *at_ns);
         let all = edges.chain(loopback::next_due_ns()).chain(planned);
         let next_ns = all.filter(|at_ns| *at_ns > now_ns).min();
-        next_ns.unwrap_or(until_ns).min(until_ns)
+        let latest_ns = until_ns.min(now_ns.saturating_add(self.longest_ns));
+        next_ns.unwrap_or(latest_ns).min(latest_ns)
     }
 
     /// Lets time pass until an instant, with all that happens until then.
@@ -270,10 +348,17 @@ impl Bench<'_> {
                 Event::Passes => {}
                 Event::Sample(interval_ns) => {
                     // Before the passes of this instant, as a sample of another thread may come.
-                    let window = self.pair.client.shared.window();
-                    if let (1.., Some(timeline)) = (window.elapsed_ns, &mut self.timeline) {
-                        timeline.push(window.elapsed_ns, window.completed);
+                    let shared = &self.pair.client.shared;
+                    let window = shared.window();
+                    if let (1.., Some(sampled)) = (window.elapsed_ns, &mut self.history.sampled) {
+                        sampled.flow.push(window.elapsed_ns, window.completed);
+                        if let Some(qps) = &mut sampled.qps {
+                            qps.push(window.elapsed_ns, |of_qps| shared.read_completed(of_qps));
+                        }
                     }
+                    self.history
+                        .samples
+                        .push((next_ns, self.history.looks.len()));
                     self.plan(at_ns + interval_ns, event);
                 }
             }
@@ -286,6 +371,7 @@ impl Bench<'_> {
         self.set_phase(Phase::Warmup);
         self.run_for(warm_up_ns);
         let opens_raw = self.now_ns() + LEAD_NS;
+        self.longest_ns = (window_ns / LOOKS_A_WINDOW).max(1);
         let edges = WindowEdges {
             opens_raw,
             closes_raw: opens_raw + window_ns,
@@ -302,12 +388,7 @@ impl Bench<'_> {
         self.run_until("end of the window", 3_600 * SECOND, |bench| {
             bench.pair.client.shared.window().is_closed
         });
-        self.set_phase(Phase::Drain);
-        self.run_until("rest", 3_600 * SECOND, |bench| {
-            let ends = [&bench.pair.client, &bench.pair.server];
-            ends.iter()
-                .all(|end| end.objects.workers() == 0 || end.shared.at_rest())
-        });
+        self.come_to_rest().unwrap();
     }
 
     /// A whole measurement.
@@ -318,12 +399,34 @@ impl Bench<'_> {
     }
 }
 
+impl Steer for Bench<'_> {
+    fn pair(&self) -> &Pair {
+        self.pair
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        Bench::set_phase(self, phase);
+    }
+
+    fn wait(&mut self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
+        let has_failed =
+            |pair: &Pair| pair.client.shared.has_failed() || pair.server.shared.has_failed();
+        let mut failed = false;
+        self.run_until(what, 3_600 * SECOND, |bench| {
+            let is_done = done(bench.pair);
+            failed = has_failed(bench.pair);
+            is_done || failed
+        });
+        if failed { Err(WorkerError) } else { Ok(()) }
+    }
+}
+
 /// What is left of a run on the bench.
 pub struct Over {
     pub rest: Rest,
     /// What the device did, in its order.
     pub served: Vec<Served>,
-    timeline: Option<Timeline>,
+    pub history: History,
     clock: Clock,
 }
 
@@ -347,10 +450,10 @@ impl Over {
             edges: shared.edges(),
             window: shared.window(),
         };
-        let sampled = Sampled {
-            flow: self.timeline.unwrap_or_default(),
+        let sampled = self.history.sampled.unwrap_or_else(|| Sampled {
+            flow: Timeline::default(),
             qps: None,
-        };
+        });
         EndReport::of(&finished, Some(sampled), &self.clock)
     }
 }

@@ -1,68 +1,16 @@
-//! Receives of an SRQ, several SGEs, MRs and places of messages: whatever the mix, each message arrives whole and once.
+//! Messages of several sizes, and receives of an SRQ.
 
-use rocebench::datapath::Phase;
-use settings::{CqMode, MrMode, Op, RecvQueue, Settings, SizeMix, TouchOrder};
+use null_verbs::loopback::corrupt_next_message;
+use rocebench::datapath::Geometry;
+use rocebench::plan::Case;
+use settings::{Op, RecvQueue, Settings, SizeMix};
 use verbs::AsyncEvent;
 
-use crate::loopback_node::{Choices, Device, Pair, case_of, small, whole};
-
-#[test]
-fn every_mix_of_queues_and_buffers_moves_whole_messages() {
-    let _device = Device::get();
-    let mut choices = Choices(11);
-    let mut seed = 0;
-    for &op in Op::ALL {
-        for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
-            for recv_queue in [RecvQueue::PerQp, RecvQueue::Shared] {
-                for verify in [true, false] {
-                    let is_atomic = op.profile().is_atomic();
-                    let workers = choices.one(&[1, 3]);
-                    let has_one_poster =
-                        cq != CqMode::Shared && recv_queue == RecvQueue::PerQp || workers == 1;
-                    let walks = has_one_poster || !op.profile().fills_receives();
-                    let case = case_of(Settings {
-                        cq,
-                        recv_queue,
-                        verify,
-                        workers,
-                        memory_bytes: match walks {
-                            true => choices.one(&[None, Some(100_000), Some(300_000)]),
-                            false => None,
-                        },
-                        touch_order: choices.one(&[TouchOrder::Sequential, TouchOrder::Random]),
-                        qps: choices.one(&[1, 3, 16]),
-                        size_bytes: choices.one(&[1, 3, 64, 1000, 5000]),
-                        sges: match is_atomic {
-                            true => 1,
-                            false => choices.one(&[1, 2, 3, 4, 16]),
-                        },
-                        mr: choices.one(&[MrMode::One, MrMode::PerQp]),
-                        alignment_bytes: choices.one(&[8, 64, 1000, 4096]),
-                        offset_bytes: choices.one(&[0, 8, 40]),
-                        inline_bytes: choices.one(&[0, 64]),
-                        signal_every: choices.one(&[1, 4]),
-                        post_list: choices.one(&[1, 4, 8]),
-                        tx_depth: choices.one(&[8, 11]),
-                        rx_depth: choices.one(&[1, 16, 70]),
-                        bidirectional: choices.one(&[true, false]),
-                        ..small(op)
-                    });
-                    seed += 1;
-                    null_verbs::loopback::set_seed(seed);
-                    let rest = whole(&case, 29, choices.one(&[None, Some(30)]));
-                    if op.profile().receives {
-                        let (sent, got) = (rest.client_sums(), rest.server_sums());
-                        assert_eq!(sent.posted_in_all, got.received_in_all, "{case:?}");
-                    }
-                }
-            }
-        }
-    }
-}
+use crate::bench::{Bench, SetUp, whole};
+use crate::loopback_node::{Pair, Steer, case_of, small};
 
 #[test]
 fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
-    let _device = Device::get();
     let mix: SizeMix = "64:1,4096:1".parse().unwrap();
     let case = case_of(Settings {
         qps: 3,
@@ -71,20 +19,7 @@ fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
         rx_depth: 20,
         ..small(Op::Send)
     });
-    let pair = Pair::new(&case);
-    // The receiver's window is open before the first message, and until the last has come.
-    pair.server.shared.set_phase(Phase::Measure);
-    let is_open = |pair: &Pair| pair.server.shared.all_entered(Phase::Measure);
-    pair.wait("receiver", is_open).unwrap();
-    pair.start_counted(32);
-    let has_come = |pair: &Pair| {
-        let [here, there] = [&pair.client, &pair.server].map(|end| end.shared.counts());
-        (here.completed, there.received) == (3 * 32, 3 * 32)
-    };
-    pair.wait("arrival", has_come).unwrap();
-    pair.drain().unwrap();
-    let rest = pair.finish();
-    rest.assert_clean();
+    let rest = whole(&case, 1, 32, None);
     let (sent, got) = (rest.client_sums(), rest.server_sums());
     assert_eq!(sent.completed_bytes, [32 * 2080; 3]);
     assert_eq!(sent.completed_bytes, got.received_bytes);
@@ -93,40 +28,38 @@ fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
 /// The device tells once that few are left, and once more after the event was asked for again.
 #[test]
 fn the_limit_of_an_srq_is_told_and_asked_for_again() {
-    let _device = Device::get();
     let case = case_of(Settings {
         qps: 4,
         recv_queue: RecvQueue::Shared,
         rx_depth: 8,
         ..small(Op::Send)
     });
-    let pair = Pair::new(&case);
-    let receives = pair.server.objects.shared_receives().unwrap();
-    assert!(pair.client.objects.shared_receives().is_none());
-    // Senders have 64 messages in flight, so fewer than the limit of two receives are left often.
-    let limit_was_told = || {
-        let mut events = std::iter::from_fn(|| pair.server.events.next());
-        events
-            .any(|event| matches!(event, AsyncEvent::SrqLimit { srq } if receives.count_limit(srq)))
+    let run = |bench: &mut Bench<'_>| {
+        let pair = bench.pair;
+        let receives = pair.server.objects.shared_receives().unwrap();
+        assert!(pair.client.objects.shared_receives().is_none());
+        // Senders have 64 messages in flight, so fewer than the limit of two receives are left often.
+        let limit_was_told = |pair: &Pair| {
+            let mut events = std::iter::from_fn(|| pair.server.events.next());
+            events.any(
+                |event| matches!(event, AsyncEvent::SrqLimit { srq } if receives.count_limit(srq)),
+            )
+        };
+        bench.run_counted(60, None).unwrap();
+        assert!(limit_was_told(pair));
+        assert!(!limit_was_told(pair));
+        receives.rearm().unwrap();
+        bench.run_counted(60, None).unwrap();
+        assert!(limit_was_told(pair));
+        assert_eq!(receives.limit_events(), 2);
+        assert!(!receives.count_limit(0));
     };
-    pair.set_phase(Phase::Warmup);
-    let enough = |pair: &Pair| pair.client.shared.counts().completed >= 100;
-    pair.wait("warm-up", enough).unwrap();
-    pair.drain().unwrap();
-    assert!(limit_was_told());
-    assert!(!limit_was_told());
-    receives.rearm().unwrap();
-    pair.run_counted(60, None).unwrap();
-    assert!(limit_was_told());
-    assert_eq!(receives.limit_events(), 2);
-    assert!(!receives.count_limit(0));
-    pair.finish().assert_clean();
+    SetUp::delayed(case, 1).run(run).1.rest.assert_clean();
 }
 
 /// An error names the QP that took the receive, which only the completion tells.
 #[test]
 fn a_wrong_payload_in_an_srq_names_the_qp() {
-    let _device = Device::get();
     let case = case_of(Settings {
         qps: 3,
         recv_queue: RecvQueue::Shared,
@@ -135,15 +68,64 @@ fn a_wrong_payload_in_an_srq_names_the_qp() {
         verify: true,
         ..small(Op::Send)
     });
-    let pair = Pair::new(&case);
-    let qpn = pair.client.shared.qp_contexts()[2].qp.qpn();
-    null_verbs::loopback::corrupt_next_message(Some(qpn), 70);
-    pair.run_counted(5, None).unwrap_err();
-    let failure = pair.finish().server_failure().unwrap();
-    assert!(
-        failure
-            .message
-            .contains("QP 2, slot 0, sequence 0: byte 70 of 100"),
-        "{failure}"
-    );
+    let rest = SetUp::delayed(case, 1).failing(5, |pair| {
+        let qpn = pair.client.shared.qp_contexts()[2].qp.qpn();
+        corrupt_next_message(Some(qpn), 70);
+    });
+    let failure = rest.server_failure().unwrap();
+    let place = "QP 2, slot 0, sequence 0: byte 70 of 100";
+    assert!(failure.message.contains(place), "{failure}");
+}
+
+/// With messages of several sizes, the largest last.
+fn mixed(settings: Settings, mix: &str) -> Case {
+    let mut settings = Settings {
+        size_mix: Some(mix.parse().unwrap()),
+        ..settings
+    };
+    settings.fit();
+    case_of(settings)
+}
+
+#[test]
+fn one_size_takes_the_same_bytes_for_each_message() {
+    let case = case_of(small(Op::Send));
+    let rest = whole(&case, 1, 100, None);
+    assert_eq!(rest.client_sums().completed_bytes, [100 * 64]);
+}
+
+/// Without `--verify`, a slot that one call posts is posted as fast as with one size, and its bytes are counted.
+#[test]
+fn shares_of_sizes_are_right() {
+    for signal_every in [1, 8] {
+        let settings = Settings {
+            qps: 5,
+            signal_every,
+            post_list: signal_every,
+            ..small(Op::Write)
+        };
+        let case = mixed(settings, "64:9,4K:1");
+        assert_eq!(Geometry::of(&case).ring() * case.qps % 10, 0);
+        let sums = whole(&case, 1, 160, None).client_sums();
+        // Each QP posts each of its positions ten times.
+        let bytes: u64 = sums.completed_bytes.iter().sum();
+        assert_eq!(bytes, 80 * (9 * 64 + 4096));
+    }
+}
+
+#[test]
+fn a_message_of_the_wrong_size_is_found() {
+    let settings = Settings {
+        verify: true,
+        ..small(Op::Send)
+    };
+    let case = mixed(settings, "64:3,128:1");
+    let mut server_case = case.clone();
+    server_case.size_mix = "64:1,128:3".parse().ok();
+    let set_up = SetUp {
+        server_case: Some(server_case),
+        ..SetUp::delayed(case, 1)
+    };
+    let failure = set_up.failing(20, |_| {}).server_failure().unwrap();
+    assert!(failure.message.contains("wrong length"), "{failure}");
 }

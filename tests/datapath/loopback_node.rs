@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rocebench::datapath::{
     Counts, Geometry, Phase, Shared, WorkerPool, WorkerPoolError, WorkerReport,
@@ -18,10 +18,11 @@ use rocebench::plan::Side;
 use rocebench::protocol::endpoints::Endpoints;
 use rocebench::protocol::failure::RunFailure;
 use settings::{Op, Settings, Warmup};
+use testing::wait::{wait_or_tell, wait_until};
 use verbs::{AsyncEvents, Port, PortRequest, WcBatch, select};
 
-/// No step of a run on `loop0` takes this long, also on a busy machine: longer is a hang.
-const WATCHDOG: Duration = Duration::from_secs(20);
+/// No step of a run on `loop0` takes longer on an idle machine.
+const EXPECTED: Duration = Duration::from_secs(2);
 
 /// The device, for one test at a time: its hooks and its random source are the process's.
 pub struct Device(#[allow(dead_code)] MutexGuard<'static, ()>);
@@ -132,31 +133,19 @@ pub struct QpSums {
 impl Pair {
     /// Brings both ends up.
     pub fn new(case: &Case) -> Pair {
-        Pair::tampered(case, |_| {})
-    }
-
-    /// The same with the server's connection array changed before the client sees it.
-    pub fn tampered(case: &Case, tamper: impl FnOnce(&mut Endpoints)) -> Pair {
-        Pair::build(&port(), [case, case], tamper)
+        Pair::build(&port(), case)
     }
 
     /// Both ends on `null0`, where all that is sent is lost.
     pub fn on_null(case: &Case) -> Pair {
-        Pair::build(&null_port(), [case, case], |_| {})
+        Pair::build(&null_port(), case)
     }
 
-    /// The same with another case at the server, which no session allows.
-    pub fn with_server_case(case: &Case, change: impl FnOnce(&mut Case)) -> Pair {
-        let mut servers = case.clone();
-        change(&mut servers);
-        Pair::build(&port(), [case, &servers], |_| {})
-    }
-
-    fn build(port: &Port, cases: [&Case; 2], tamper: impl FnOnce(&mut Endpoints)) -> Pair {
-        let threads = |case: &Case| NodeThreads::new(effective_workers(case), case.poll);
-        let mut nodes = cases.map(threads);
+    fn build(port: &Port, case: &Case) -> Pair {
+        let mut nodes = [(); 2].map(|()| NodeThreads::new(effective_workers(case), case.poll));
         let [client_node, server_node] = &mut nodes;
-        let mut pair = Pair::connected(port, &clock(), cases, [client_node, server_node], tamper);
+        let nodes_of = [client_node, server_node];
+        let mut pair = Pair::connected(port, &clock(), [case, case], nodes_of, |_| {});
         for (end, threads) in [&mut pair.client, &mut pair.server].into_iter().zip(&nodes) {
             let specs = threads
                 .specs(&[], vec![end.objects.worker_specs()])
@@ -234,57 +223,27 @@ impl Pair {
     /// # Errors
     /// A worker met an error. A wait beyond the watchdog's time panics.
     pub fn wait(&self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
-        let started = Instant::now();
-        loop {
+        let look = || {
             let is_done = done(self);
             // After the counts: a worker says that it failed before it counts what failed.
-            if self.client.shared.has_failed() || self.server.shared.has_failed() {
-                return Err(WorkerError);
+            let failed = self.client.shared.has_failed() || self.server.shared.has_failed();
+            match (failed, is_done) {
+                (true, _) => Some(Err(WorkerError)),
+                (false, true) => Some(Ok(())),
+                (false, false) => None,
             }
-            if is_done {
-                return Ok(());
-            }
-            assert!(
-                started.elapsed() < WATCHDOG,
-                "no {what}: {}",
-                self.describe()
-            );
-            std::thread::sleep(Duration::from_micros(100));
-        }
+        };
+        wait_or_tell(EXPECTED, look, || format!("{what}: {}", self.describe()))
     }
 
-    /// Lets both ends' queues run empty.
-    pub fn come_to_rest(&self) -> Result<(), WorkerError> {
-        self.set_phase(Phase::Drain);
-        self.wait("rest", |pair| {
-            pair.client.shared.at_rest() && pair.server.shared.at_rest()
-        })
-    }
-
-    /// Lets both ends' queues run empty and waits for all that was sent to arrive.
+    /// See [`Steer::drain`].
     pub fn drain(&self) -> Result<(), WorkerError> {
-        self.come_to_rest()?;
-        if self.case.op.profile().receives {
-            self.wait("arrival", |pair| {
-                let (here, there) = (pair.client.shared.counts(), pair.server.shared.counts());
-                here.posted == there.received && there.posted == here.received
-            })?;
-        }
-        Ok(())
+        Steer::drain(&mut { self })
     }
 
-    /// A run of `messages` on each QP, without warm-up or, with `warm_up`, after so many messages in all.
+    /// See [`Steer::run_counted`].
     pub fn run_counted(&self, messages: u64, warm_up: Option<u64>) -> Result<(), WorkerError> {
-        if let Some(enough) = warm_up {
-            self.set_phase(Phase::Warmup);
-            self.wait("warm-up", |pair| {
-                pair.client.shared.counts().completed >= enough
-            })?;
-            self.drain()?;
-        }
-        let before = [self.client.shared.counts(), self.server.shared.counts()];
-        self.start_counted(messages);
-        self.complete(messages, before)
+        Steer::run_counted(&mut { self }, messages, warm_up)
     }
 
     /// Starts a measurement of `messages` on each QP.
@@ -293,28 +252,13 @@ impl Pair {
         self.set_phase(Phase::Measure);
     }
 
-    /// Waits until `messages` on each QP have completed since the ends had counted `before`, and drains.
+    /// See [`Steer::complete`].
     pub fn complete(&self, messages: u64, before: [Counts; 2]) -> Result<(), WorkerError> {
-        let wanted = messages * u64::from(self.case.qps);
-        self.wait("all messages", |pair| {
-            let ends = [&pair.client, &pair.server].into_iter().zip(&before);
-            ends.filter(|(end, _)| end.objects.roles().sends)
-                .all(|(end, before)| end.shared.counts().completed >= before.completed + wanted)
-        })?;
-        self.drain()
+        Steer::complete(&mut { self }, messages, before)
     }
 
-    /// A run by time: warm-up and measurement each last until the client completed so many messages more.
-    pub fn run_for(&self, warm_up: u64, measure: u64) -> Result<(), WorkerError> {
-        for (phase, count) in [(Phase::Warmup, warm_up), (Phase::Measure, measure)] {
-            self.set_phase(phase);
-            self.wait("workers in step", |pair| pair.entered(phase))?;
-            let before = self.client.shared.counts().completed;
-            self.wait("traffic", |pair| {
-                pair.client.shared.counts().completed >= before + count
-            })?;
-        }
-        self.drain()
+    pub fn counts(&self) -> [Counts; 2] {
+        [&self.client, &self.server].map(|end| end.shared.counts())
     }
 
     /// Ends the workers.
@@ -345,6 +289,78 @@ impl Pair {
             let _ = write!(text, "; {name} {:?}", end.shared.counts());
         }
         text
+    }
+}
+
+/// A run that somebody steers, with threads or on the bench.
+pub trait Steer {
+    fn pair(&self) -> &Pair;
+
+    /// Tells both ends' workers what to do.
+    fn set_phase(&mut self, phase: Phase);
+
+    /// Waits until `done`.
+    ///
+    /// # Errors
+    /// A worker met an error. A wait without end panics.
+    fn wait(&mut self, what: &str, done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError>;
+
+    /// Lets both ends' queues run empty.
+    fn come_to_rest(&mut self) -> Result<(), WorkerError> {
+        self.set_phase(Phase::Drain);
+        self.wait("rest", |pair| {
+            pair.client.shared.at_rest() && pair.server.shared.at_rest()
+        })
+    }
+
+    /// Lets both ends' queues run empty and waits for all that was sent to arrive.
+    fn drain(&mut self) -> Result<(), WorkerError> {
+        self.come_to_rest()?;
+        if self.pair().case.op.profile().receives {
+            self.wait("arrival", |pair| {
+                let [here, there] = pair.counts();
+                here.posted == there.received && there.posted == here.received
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A run of `messages` on each QP, without warm-up or, with `warm_up`, after so many messages in all.
+    fn run_counted(&mut self, messages: u64, warm_up: Option<u64>) -> Result<(), WorkerError> {
+        if let Some(enough) = warm_up {
+            self.set_phase(Phase::Warmup);
+            self.wait("warm-up", |pair| pair.counts()[0].completed >= enough)?;
+            self.drain()?;
+        }
+        let before = self.pair().counts();
+        self.pair().set_budgets(messages);
+        self.set_phase(Phase::Measure);
+        self.complete(messages, before)
+    }
+
+    /// Waits until `messages` on each QP have completed since the ends had counted `before`, and drains.
+    fn complete(&mut self, messages: u64, before: [Counts; 2]) -> Result<(), WorkerError> {
+        let wanted = messages * u64::from(self.pair().case.qps);
+        self.wait("all messages", |pair| {
+            let ends = [&pair.client, &pair.server].into_iter().zip(&before);
+            ends.filter(|(end, _)| end.objects.roles().sends)
+                .all(|(end, before)| end.shared.counts().completed >= before.completed + wanted)
+        })?;
+        self.drain()
+    }
+}
+
+impl Steer for &Pair {
+    fn pair(&self) -> &Pair {
+        self
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        Pair::set_phase(self, phase);
+    }
+
+    fn wait(&mut self, what: &str, done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
+        Pair::wait(self, what, done)
     }
 }
 
@@ -415,20 +431,6 @@ impl Flows {
 /// A worker met an error: its report says which.
 #[derive(Debug)]
 pub struct WorkerError;
-
-/// Runs `messages` on each QP of a case, see [`Pair::run_counted`]: nothing went wrong, and payloads are right where they
-/// are verified.
-pub fn whole(case: &Case, messages: u64, warm_up: Option<u64>) -> Rest {
-    let pair = Pair::new(case);
-    let outcome = pair.run_counted(messages, warm_up);
-    let rest = pair.finish();
-    rest.assert_clean();
-    outcome.unwrap();
-    if case.verify {
-        assert_eq!(rest.verified(), None, "{case:?}");
-    }
-    rest
-}
 
 impl Rest {
     /// What went wrong at the client, in the words a person gets.
@@ -505,6 +507,22 @@ fn sums(case: &Case, workers: &[WorkerReport]) -> QpSums {
 pub fn clock() -> Clock {
     static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::new);
     CLOCK.clone()
+}
+
+/// Waits until all worker threads of this process sleep, so that only an event wakes them.
+pub fn all_asleep() {
+    let sleeps = |task: std::path::PathBuf| {
+        let read = |name: &str| std::fs::read_to_string(task.join(name)).unwrap_or_default();
+        let number = read("syscall")
+            .split(' ')
+            .next()
+            .and_then(|it| it.parse().ok());
+        !read("comm").starts_with("worker-") || number == Some(libc::SYS_ppoll)
+    };
+    wait_until("workers that sleep", EXPECTED, || {
+        let mut tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        tasks.all(|task| sleeps(task.unwrap().path()))
+    });
 }
 
 /// A small random source for choosing cases (SplitMix64).

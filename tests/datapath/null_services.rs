@@ -4,7 +4,7 @@
 use rocebench::plan::Case;
 use settings::{Service, Settings};
 
-use crate::loopback_node::{Device, Pair, case_of, small};
+use crate::loopback_node::{Device, Pair, Steer, case_of, small};
 
 const MESSAGES: u64 = 100;
 
@@ -38,7 +38,7 @@ fn sends_all(case: &Case) {
     let done = |pair: &Pair| ends(pair).iter().filter(|it| it.completed == all).count();
     pair.wait("all messages", |pair| done(pair) == directions)
         .unwrap();
-    pair.come_to_rest().unwrap();
+    Steer::come_to_rest(&mut &pair).unwrap();
     let rest = pair.finish();
     rest.assert_clean();
     let received = rest.client_sums().received_in_all.into_iter();

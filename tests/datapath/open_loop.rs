@@ -1,209 +1,229 @@
-//! Open loops: every planned message is accounted for, in the histograms too; a full queue is told and counts as
-//! latency; what cannot be sent is told; and planned times do not move.
+//! Open loops: planned times follow from the rate alone, every planned message is counted once with its exact times, a
+//! full queue's wait is told apart from a worker's, and the verdict is that of the rules.
 
-use std::time::{Duration, Instant};
+use std::collections::HashSet;
 
-use rocebench::datapath::{Phase, WindowEdges, WorkerLoad};
-use rocebench::metrics::histogram::Recorder;
-use rocebench::plan::Case;
-use settings::{Arrivals, CqMode, Op, PollMode, Rate, Settings, TimeSpan};
+use null_verbs::loopback::ServiceTimes;
+use report::results::model::LoadVerdict;
+use report::statistics::gaps_p_value;
+use rocebench::datapath::WindowEdges;
+use settings::{Arrivals, Op, PollMode, Settings};
 
-use crate::loopback_node::{Choices, Device, Pair, Rest, case_of, clock, small};
+use crate::bench::{MS, SECOND, US};
+use crate::loopback_node::case_of;
+use crate::planned::{
+    Expected, NEVER, Ran, START_NS, Seed, any_cq, at_rate, done_ns, for_seeds, planned_times,
+    served_by_qp, servers,
+};
 
-const DELAYS: [Duration; 2] = [Duration::ZERO, Duration::from_micros(50)];
+const SEEDS: u64 = 200;
 
-fn open(settings: Settings, messages_per_second: u64) -> Settings {
-    Settings {
-        rate: Rate::Messages(messages_per_second),
-        iterations_per_qp: None,
-        duration_seconds: TimeSpan::from_ns(1_000_000_000),
-        ..settings
+fn any_arrivals(seed: &mut Seed) -> Arrivals {
+    seed.choices.one(&[Arrivals::Poisson, Arrivals::Fixed])
+}
+
+/// Service times of some kind with this mean.
+fn any_times(seed: &mut Seed, mean_ns: u64) -> ServiceTimes {
+    let list = (0..7).map(|_| seed.within(1..2 * mean_ns)).collect();
+    match seed.choices.upto(3) {
+        1 => ServiceTimes::Constant(mean_ns),
+        2 => ServiceTimes::Exponential(mean_ns as f64),
+        _ => ServiceTimes::List(list),
     }
 }
 
-/// A run with a window of `length`, which opens soon after the workers know it.
-fn run(case: &Case, length: Duration) -> Rest {
-    let pair = Pair::new(case);
-    pair.set_phase(Phase::Warmup);
-    let warm = pair.wait("warm-up", |pair| pair.entered(Phase::Warmup));
-    warm.unwrap();
-    let opens_raw = clock().raw_after(clock().raw(), 20_000_000);
-    for end in [&pair.client, &pair.server] {
-        end.shared.set_edges(WindowEdges {
-            opens_raw,
-            closes_raw: clock().raw_after(opens_raw, length.as_nanos() as u64),
+#[test]
+fn every_planned_message_is_counted_once_with_its_times() {
+    const WARM_UP_NS: u64 = 20 * MS;
+    const WINDOW_NS: u64 = 100 * MS;
+    for_seeds(SEEDS, |seed| {
+        let rate = seed.within(1_000..4_000);
+        let op = seed.choices.one(Op::ALL);
+        let verify = seed.choices.one(&[true, false]);
+        let is_mixed = !verify && op == Op::Send;
+        let case = case_of(Settings {
+            op: op.into(),
+            arrivals: any_arrivals(seed),
+            cq: any_cq(seed),
+            poll: (seed.choices).one(&[PollMode::Busy, PollMode::Event, PollMode::Adaptive]),
+            workers: seed.choices.upto(3) as u32,
+            qps: seed.choices.upto(5) as u32,
+            tx_depth: seed.choices.upto(20) as u32,
+            bidirectional: seed.choices.one(&[true, false]),
+            verify,
+            size_mix: is_mixed.then(|| "64:3,256:1".parse().unwrap()),
+            ..at_rate(seed, rate, WINDOW_NS)
         });
-    }
-    pair.set_phase(Phase::Measure);
-    pair.wait("window", |pair| pair.client.shared.window().is_closed)
-        .unwrap();
-    pair.drain().unwrap();
-    let rest = pair.finish();
-    rest.assert_clean();
-    if case.verify {
-        assert_eq!(rest.verified(), None, "{case:?}");
-    }
-    rest
-}
-
-fn loads(rest: &Rest) -> impl Iterator<Item = &WorkerLoad> {
-    let workers = rest.client.2.iter();
-    workers.filter_map(|worker| worker.load.as_ref())
-}
-
-fn sum(rest: &Rest, figure: fn(&WorkerLoad) -> u64) -> u64 {
-    loads(rest).map(figure).sum()
-}
-
-fn lateness(rest: &Rest) -> Recorder {
-    let of_qps = loads(rest).flat_map(|load| &load.lateness);
-    Recorder::merged(of_qps.map(|(_, recorder)| recorder)).unwrap()
-}
-
-fn latency(rest: &Rest) -> Recorder {
-    let qps = rest.client.2.iter().flat_map(|worker| &worker.qps);
-    Recorder::merged(qps.filter_map(|qp| qp.latency.as_ref())).unwrap()
-}
-
-/// Every message that was planned in the window is in each histogram once.
-fn is_accounted_for(rest: &Rest) {
-    let (offered, never_sent) = (
-        sum(rest, |load| load.offered),
-        sum(rest, |load| load.never_sent),
-    );
-    let service = loads(rest).flat_map(|load| load.service.iter().flatten());
-    let service: u64 = service.map(Recorder::count).sum();
-    assert!(offered > 0);
-    assert_eq!(latency(rest).count(), offered, "{:?}", rest.case);
-    assert_eq!(lateness(rest).count(), offered - never_sent);
-    assert_eq!(service, offered - never_sent);
-    let (client, server) = (rest.client_sums(), rest.server_sums());
-    if rest.case.op.profile().receives {
-        assert_eq!(client.posted_in_all, server.received_in_all);
-    }
+        // From hardly any load to more than the server can.
+        let is_of_qp = seed.choices.one(&[true, false]);
+        let servers_at_work = if is_of_qp { case.settings.qps } else { 1 };
+        let service_ns = SECOND * u64::from(servers_at_work) / rate * seed.within(5..125) / 100;
+        let times = any_times(seed, service_ns);
+        let set_up = seed.bench(&case, servers(times, is_of_qp));
+        let ran = Ran::of(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
+        let (client, server) = (ran.over.rest.client_sums(), ran.over.rest.server_sums());
+        if op.profile().receives {
+            assert_eq!(client.posted_in_all, server.received_in_all);
+        }
+        if verify {
+            assert_eq!(ran.over.rest.verified(), None);
+        }
+        let planned = planned_times(seed, &case, ran.edges.closes_raw);
+        let expected = Expected::of(&planned, &ran);
+        assert!(expected.offered > 0);
+        expected.holds(ran);
+    });
 }
 
 #[test]
-fn every_planned_message_is_accounted_for() {
-    let _device = Device::get();
-    let mut choices = Choices(11);
-    for seed in 0..25 {
-        let settings = Settings {
-            arrivals: choices.one(&[Arrivals::Poisson, Arrivals::Fixed]),
-            cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
-            poll: choices.one(&[PollMode::Busy, PollMode::Event, PollMode::Adaptive]),
-            workers: choices.upto(3) as u32,
-            qps: choices.upto(9) as u32,
-            tx_depth: choices.upto(20) as u32,
-            bidirectional: choices.one(&[true, false]),
-            verify: choices.one(&[true, false]),
-            ..small(choices.one(Op::ALL))
-        };
-        null_verbs::loopback::set_seed(seed);
-        null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
-        let case = case_of(open(settings, 3_000));
-        is_accounted_for(&run(&case, Duration::from_millis(50)));
-    }
+fn a_worker_that_was_away_is_late_by_the_time_until_it_came_back() {
+    const WINDOW_NS: u64 = 100 * MS;
+    let (mut late_with_room, mut late) = (0, 0);
+    let (mut kept, mut not_kept) = (0, 0);
+    for_seeds(2 * SEEDS, |seed| {
+        let rate = seed.within(1_000..3_000);
+        let case = case_of(Settings {
+            arrivals: any_arrivals(seed),
+            cq: any_cq(seed),
+            qps: seed.choices.upto(4) as u32,
+            tx_depth: seed.choices.one(&[1, 4, 64]),
+            ..at_rate(seed, rate, WINDOW_NS)
+        });
+        let service_ns = SECOND / rate * seed.within(2..30) / 100;
+        let set_up = seed.bench(&case, servers(ServiceTimes::Constant(service_ns), false));
+        // From the warm-up on, until after the window; and where it matters little.
+        let from_ns = START_NS + seed.within(0..120 * MS);
+        let length_ns = seed.choices.one(&[1, 50 * US, MS, 30 * MS]);
+        let length_ns = seed.within(1..length_ns + 1);
+        let away = from_ns..from_ns + length_ns;
+        let ran = Ran::of(&set_up, 10 * MS, WINDOW_NS, away.clone());
+        let planned = planned_times(seed, &case, ran.edges.closes_raw + 50 * MS);
+        let expected = Expected::of(&planned, &ran);
+        let window = ran.edges.opens_raw..ran.edges.closes_raw;
+        let is_late = |at_ns: &&u64| window.contains(at_ns) && away.contains(at_ns);
+        late += planned.iter().flatten().filter(is_late).count();
+        late_with_room += expected.late_with_room;
+        let verdict = expected.holds(ran).load.unwrap().verdict;
+        kept += u64::from(verdict == LoadVerdict::Kept);
+        not_kept += u64::from(verdict == LoadVerdict::NotKept);
+    });
+    // Each kind is there often.
+    assert!(late > 1_000 && late_with_room > 10 && kept > 50 && not_kept > 50);
 }
 
+/// Queues of any depth make a FIFO of the planned messages, so that each waits as Lindley says.
 #[test]
-fn sizes_by_weight_are_offered_too() {
-    let _device = Device::get();
-    let mut settings = Settings {
-        size_mix: "64:3,256:1".parse().ok(),
-        qps: 2,
-        ..open(small(Op::Send), 4_000)
-    };
-    settings.fit();
-    let rest = run(&case_of(settings), Duration::from_millis(100));
-    is_accounted_for(&rest);
-    let (client, server) = (rest.client_sums(), rest.server_sums());
-    let bytes: u64 = client.completed_bytes.iter().sum();
-    let messages: u64 = client.completed.iter().sum();
-    let mean = bytes as f64 / messages as f64;
-    assert!((mean - 112.0).abs() < 3.0, "{mean}");
-    assert_eq!(client.posted_in_all, server.received_in_all);
-}
-
-#[test]
-fn planned_times_follow_from_the_rate_alone() {
-    let _device = Device::get();
-    for (qps, workers, cq) in [
-        (1, 1, CqMode::Shared),
-        (4, 2, CqMode::Shared),
-        (6, 2, CqMode::PerQp),
-    ] {
-        let settings = Settings {
-            arrivals: Arrivals::Fixed,
+fn an_overloaded_server_has_the_latencies_of_its_growing_backlog() {
+    const WARM_UP_NS: u64 = 300 * MS;
+    const WINDOW_NS: u64 = 2 * SECOND;
+    let mut never_sent = 0;
+    for_seeds(SEEDS, |seed| {
+        let percent = seed.choices.one(&[110, 150, 200]);
+        let service_ns = seed.within(6 * MS..12 * MS);
+        let qps = seed.choices.upto(2) as u32;
+        let rate = u64::from(qps) * SECOND * percent / 100 / service_ns;
+        let depth = seed.choices.one(&[1, 2, 128]);
+        let case = case_of(Settings {
+            arrivals: any_arrivals(seed),
             qps,
-            workers,
-            cq,
-            ..open(small(Op::Write), 10_000)
-        };
-        let rest = run(&case_of(settings), Duration::from_millis(200));
-        is_accounted_for(&rest);
-        // One message more or less at an edge, on each QP.
-        let offered = sum(&rest, |load| load.offered);
-        assert!(offered.abs_diff(2_000) <= u64::from(qps), "{offered}");
+            tx_depth: depth,
+            ..at_rate(seed, rate, WINDOW_NS)
+        });
+        let set_up = seed.bench(&case, servers(ServiceTimes::Constant(service_ns), true));
+        let ran = Ran::of(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
+        let WindowEdges {
+            opens_raw,
+            closes_raw,
+        } = ran.edges;
+        let planned = planned_times(seed, &case, closes_raw);
+        let mut is_busy = true;
+        for (planned, served) in planned.iter().zip(served_by_qp(&ran.over)) {
+            let done = done_ns(planned, |_| service_ns, &NEVER);
+            let shown = served.iter().map(|it| it.done_ns);
+            assert!(shown.eq(done[..served.len()].iter().copied()));
+            // From the window's first instant to its last.
+            let waits = done.iter().zip(planned);
+            let free = waits.filter(|(done, planned)| **done - **planned == service_ns);
+            is_busy &= free.map(|(done, _)| *done).max().unwrap() < opens_raw;
+        }
+        let expected = Expected::of(&planned, &ran);
+        never_sent += expected.never_sent;
+        let sent = expected.holds(ran);
+        let load = sent.load.unwrap();
+        if is_busy {
+            // The server's rate, but for a message at each edge.
+            let done = f64::from(qps) * WINDOW_NS as f64 / service_ns as f64;
+            assert!((sent.totals.messages as f64 - done).abs() < f64::from(qps));
+        }
+        // Deeper ones may hold all of the backlog: `known_wrong`.
+        if depth < 128 && is_busy && load.achieved_per_second < 0.99 * load.offered_per_second {
+            assert_eq!(load.verdict, LoadVerdict::Overloaded);
+        }
+    });
+    assert!(never_sent > 0);
+}
+
+/// Of as many seeds 9 or more have a probability below 1 %, and 22 or more one below 5 %, once in 2,000 such trials each;
+/// and the distance of Kolmogorov and Smirnov is beyond 1.95 once in 1,000.
+#[test]
+fn gaps_are_exponential_and_no_two_qps_share_them() {
+    const RATE: u64 = 20_000;
+    let (mut all, mut p_values) = (Vec::new(), Vec::new());
+    let mut first_gaps = HashSet::new();
+    let mut qps_in_all = 0;
+    for_seeds(SEEDS, |seed| {
+        let qps = seed.choices.upto(4) as u32;
+        let case = case_of(Settings {
+            arrivals: Arrivals::Poisson,
+            qps,
+            tx_depth: 64,
+            ..at_rate(seed, RATE, 50 * MS)
+        });
+        let set_up = seed.bench(&case, servers(ServiceTimes::Constant(1), true));
+        let ran = Ran::of(&set_up, 0, 50 * MS, NEVER);
+        let planned: Vec<Vec<u64>> = (served_by_qp(&ran.over).iter())
+            .map(|served| served.iter().map(|it| it.posted_ns).collect())
+            .collect();
+        let mean_gap_ns = 1e9 / RATE as f64;
+        for planned in &planned {
+            qps_in_all += 1;
+            first_gaps.insert((planned[0], planned[1]));
+            let began = [START_NS].into_iter().chain(planned.iter().copied());
+            // A number of gaps that does not depend on them.
+            let gaps = planned.iter().zip(began).map(|(at, began)| at - began);
+            let gaps = gaps.take(200);
+            all.extend(gaps.map(|gap| gap as f64 / (mean_gap_ns * f64::from(qps))));
+        }
+        // Those of the worker are of each message in the window that is so many after another.
+        let mut posts: Vec<u64> = planned.into_iter().flatten().collect();
+        posts.retain(|at_ns| *at_ns >= ran.edges.opens_raw);
+        posts.sort_unstable();
+        let every_eighth: Vec<u64> = posts.into_iter().step_by(8).collect();
+        let samples = every_eighth.windows(2).map(|it| it[1] - it[0]);
+        let samples: Vec<f64> = samples.map(|gap| gap as f64 / mean_gap_ns).collect();
+        let load = ran.over.rest.client.2[0].load.as_ref().unwrap();
+        assert_eq!(load.gaps.messages_of_gap, 8);
+        let shown = load.gaps.mean_gaps.clone();
+        assert_eq!(shown.len(), samples.len());
+        for (shown, right) in shown.iter().zip(&samples) {
+            assert!((shown - right).abs() < 1e-9, "{shown} {right}");
+        }
+        let gaps = ran.over.report().sent.unwrap().load.unwrap().gaps.unwrap();
+        assert_eq!(gaps.samples, samples.len() as u64);
+        assert_eq!(gaps.p_value, gaps_p_value(&shown, 8).unwrap());
+        p_values.push(gaps.p_value);
+    });
+    assert_eq!(first_gaps.len(), qps_in_all);
+    all.sort_by(f64::total_cmp);
+    let n = all.len() as f64;
+    let off = |(index, gap): (usize, &f64)| (1.0 - (-gap).exp() - (index as f64 + 0.5) / n).abs();
+    let furthest = all.iter().enumerate().map(off).fold(0.0, f64::max) + 0.5 / n;
+    assert!(furthest * n.sqrt() < 1.95, "{}", furthest * n.sqrt());
+    for (level, most) in [(0.01, 8), (0.05, 21)] {
+        let below = p_values.iter().filter(|p| **p < level).count();
+        assert!(below <= most, "{below} of {SEEDS} below {level}");
     }
-}
-
-#[test]
-fn a_full_queue_is_told_and_its_wait_is_latency_and_not_lateness() {
-    let _device = Device::get();
-    null_verbs::loopback::set_max_delay(Duration::from_millis(2));
-    let settings = Settings {
-        tx_depth: 1,
-        ..open(small(Op::Write), 8_000)
-    };
-    let rest = run(&case_of(settings), Duration::from_millis(200));
-    is_accounted_for(&rest);
-    let (offered, waited) = (
-        sum(&rest, |load| load.offered),
-        sum(&rest, |load| load.queue_full_messages),
-    );
-    // A message takes 1 ms, and 8 come in that time.
-    assert!(waited * 10 > offered * 9, "{waited} of {offered}");
-    let full = Duration::from_nanos(sum(&rest, |load| load.queue_full_ns));
-    assert!(
-        full > Duration::from_millis(160) && full <= Duration::from_millis(202),
-        "{full:?}"
-    );
-    let (latency, lateness) = (latency(&rest), lateness(&rest));
-    let median = |of: &Recorder| Duration::from_nanos(of.histogram().value_at_quantile(0.5));
-    // The backlog grows by 0.9 s in each second.
-    assert!(
-        median(&latency) > Duration::from_millis(200),
-        "{:?}",
-        median(&latency)
-    );
-    assert!(
-        median(&lateness) < Duration::from_millis(5),
-        "{:?}",
-        median(&lateness)
-    );
-    let never_sent = sum(&rest, |load| load.never_sent);
-    // 1,600 messages are planned and 1,200 are sent, first those of the warm-up.
-    assert!(never_sent > offered / 10, "{never_sent} of {offered}");
-}
-
-#[test]
-fn what_is_planned_before_the_window_and_after_it_is_not_counted() {
-    let _device = Device::get();
-    let settings = Settings {
-        arrivals: Arrivals::Fixed,
-        ..open(small(Op::Send), 5_000)
-    };
-    let case = case_of(settings);
-    let started = Instant::now();
-    let rest = run(&case, Duration::from_millis(60));
-    let most = started.elapsed().as_secs_f64() * 5_000.0;
-    let posted: u64 = rest.client_sums().posted_in_all.iter().sum();
-    let offered = sum(&rest, |load| load.offered);
-    assert!((299..=301).contains(&offered), "{offered}");
-    // 20 ms before the window at least.
-    assert!(
-        posted >= offered + 99 && (posted as f64) <= most + 1.0,
-        "{posted} of {most}"
-    );
+    // Five standard errors of a half.
+    let half = p_values.iter().filter(|p| **p < 0.5).count();
+    assert!(half.abs_diff(100) < 36, "{half}");
 }

@@ -1,12 +1,14 @@
 //! `--verify`: right payloads pass, and each kind of wrong one is found and named.
 
+use null_verbs::loopback::corrupt_next_message;
 use rocebench::datapath::{
     Geometry, Layout, Mismatch, Regions, Sizes, check_written, fill_for_reads,
 };
-use settings::{AtomicTarget, CqMode, Op, Service, Settings};
+use settings::{AtomicTarget, Op, Service, Settings};
 use verbs::{Access, ProtectionDomain};
 
-use crate::loopback_node::{Choices, Device, Pair, case_of, port, small, whole};
+use crate::bench::{Bench, SetUp, whole};
+use crate::loopback_node::{Pair, Rest, Steer, case_of, port, small};
 
 fn verified(op: Op) -> Settings {
     Settings {
@@ -16,89 +18,65 @@ fn verified(op: Op) -> Settings {
     }
 }
 
-#[test]
-fn right_payloads_pass_in_every_mix() {
-    let _device = Device::get();
-    let mut choices = Choices(4);
-    let mut seed = 0;
-    for &op in Op::ALL {
-        for cq in [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp] {
-            for workers in [1, 3] {
-                for size_bytes in [1, 7, 64, 4096, 5000] {
-                    let case = case_of(Settings {
-                        cq,
-                        workers,
-                        size_bytes,
-                        qps: 3,
-                        signal_every: choices.one(&[1, 4]),
-                        post_list: choices.one(&[1, 4, 8]),
-                        tx_depth: choices.one(&[8, 11]),
-                        rx_depth: choices.one(&[1, 16]),
-                        bidirectional: choices.one(&[true, false]),
-                        inline_bytes: choices.one(&[0, 64]),
-                        ..verified(op)
-                    });
-                    seed += 1;
-                    null_verbs::loopback::set_seed(seed);
-                    let rest = whole(&case, 29, choices.one(&[None, Some(30)]));
-                    let posted = &rest.client_sums().posted_in_all;
-                    for (qp_context, &posted) in rest.client.1.qp_contexts().iter().zip(posted) {
-                        let posts = qp_context.sender.as_ref().unwrap().posts().unwrap();
-                        assert_eq!(posts.into_iter().map(u64::from).sum::<u64>(), posted);
-                    }
-                }
-            }
-        }
-    }
+/// A run of few messages, of which byte `byte` of the next of a QP is inverted: fewer than the ring has positions, so that
+/// none is written over.
+fn corrupted(settings: Settings, byte: usize, qpn: impl FnOnce(&Pair) -> Option<u32>) -> Rest {
+    let set_up = SetUp::delayed(case_of(settings), 1);
+    set_up.failing(5, |pair| corrupt_next_message(qpn(pair), byte))
 }
 
-/// Corrupts byte 37 of the next message of QP 1, runs, and returns what both ends say.
-fn corrupted(op: Op) -> (Option<String>, Option<String>, Option<String>) {
-    let case = case_of(Settings {
+fn qp_1(pair: &Pair) -> Option<u32> {
+    Some(pair.client.shared.qp_contexts()[1].qp.qpn())
+}
+
+/// Two QPs of messages of 100 bytes.
+fn two(op: Op) -> Settings {
+    Settings {
         qps: 2,
         size_bytes: 100,
         ..verified(op)
-    });
-    let pair = Pair::new(&case);
-    let qpn = pair.client.shared.qp_contexts()[1].qp.qpn();
-    null_verbs::loopback::corrupt_next_message(Some(qpn), 37);
-    // Fewer messages than the ring has positions, so that none is written over.
-    let outcome = pair.run_counted(5, None);
-    if op == Op::Write {
-        outcome.unwrap();
-    } else {
-        outcome.unwrap_err();
     }
-    let rest = pair.finish();
-    let text = |failure: Option<rocebench::protocol::failure::RunFailure>| {
-        failure.map(|failure| {
-            assert!(failure.hint.is_some());
-            failure.message
-        })
-    };
-    let (client, server) = (rest.client_failure(), rest.server_failure());
-    (text(client), text(server), rest.verified())
 }
 
+const WRONG: &str = "QP 1, slot 0, sequence 0: byte 37 of 100 is ";
+
 #[test]
-fn a_corrupted_send_is_found_in_the_receive_buffer() {
-    let _device = Device::get();
-    let (client, server, _) = corrupted(Op::Send);
-    assert_eq!(client, None);
-    let server = server.unwrap();
-    let expected = "verification failed: wrong payload in the receive buffer: QP 1, slot 0, sequence 0: \
-                    byte 37 of 100 is ";
-    assert!(server.starts_with(expected), "{server}");
+fn a_corrupted_payload_is_found_where_it_came() {
+    for (op, place) in [
+        (Op::Send, "the receive buffer"),
+        (Op::Read, "the initiator's memory"),
+    ] {
+        let rest = corrupted(two(op), 37, qp_1);
+        let mut failures = [rest.client_failure(), rest.server_failure()];
+        // The end that has the memory tells.
+        failures.rotate_left(usize::from(op == Op::Send));
+        let [found, none] = failures;
+        assert!(none.is_none(), "{op:?}");
+        let found = found.unwrap();
+        let expected = format!("verification failed: wrong payload in {place}: {WRONG}");
+        assert!(found.message.starts_with(&expected), "{found}");
+        assert!(found.hint.is_some());
+    }
+}
+
+/// Of a WRITE the target's memory tells at the end.
+#[test]
+fn a_corrupted_write_is_found_in_the_targets_memory() {
+    let run = |bench: &mut Bench<'_>| {
+        corrupt_next_message(qp_1(bench.pair), 37);
+        bench.run_counted(5, None).unwrap();
+    };
+    let rest = SetUp::delayed(case_of(two(Op::Write)), 1).run(run).1.rest;
+    rest.assert_clean();
+    let verified = rest.verified().unwrap();
+    let expected = format!("wrong payload in the target's memory: {WRONG}");
+    assert!(verified.starts_with(&expected), "{verified}");
 }
 
 /// The device inverts the byte, so what was found is the complement of what should be there.
 #[test]
 fn the_wrong_byte_and_the_right_one_are_both_named() {
-    let _device = Device::get();
-    let pair = Pair::new(&case_of(verified(Op::Read)));
-    null_verbs::loopback::corrupt_next_message(None, 63);
-    pair.run_counted(5, None).unwrap_err();
-    let rest = pair.finish();
+    let rest = corrupted(verified(Op::Read), 63, |_| None);
     let Mismatch::Byte { wrong, .. } = &rest.client.2[0].trouble.mismatches[0] else {
         panic!("another mismatch");
     };
@@ -106,39 +84,13 @@ fn the_wrong_byte_and_the_right_one_are_both_named() {
 }
 
 #[test]
-fn a_corrupted_read_is_found_in_the_readers_memory() {
-    let _device = Device::get();
-    let (client, server, _) = corrupted(Op::Read);
-    assert_eq!(server, None);
-    let client = client.unwrap();
-    let expected = "verification failed: wrong payload in the initiator's memory: QP 1, slot 0, sequence 0: \
-                    byte 37 of 100 is ";
-    assert!(client.starts_with(expected), "{client}");
-}
-
-#[test]
-fn a_corrupted_write_is_found_in_the_targets_memory() {
-    let _device = Device::get();
-    let (client, server, verified) = corrupted(Op::Write);
-    assert_eq!((client, server), (None, None));
-    let verified = verified.unwrap();
-    let expected =
-        "wrong payload in the target's memory: QP 1, slot 0, sequence 0: byte 37 of 100 is ";
-    assert!(verified.starts_with(expected), "{verified}");
-}
-
-#[test]
 fn the_other_direction_is_verified_too() {
-    let _device = Device::get();
-    let case = case_of(Settings {
+    let settings = Settings {
         bidirectional: true,
         ..verified(Op::Send)
-    });
-    let pair = Pair::new(&case);
-    let qpn = pair.server.shared.qp_contexts()[0].qp.qpn();
-    null_verbs::loopback::corrupt_next_message(Some(qpn), 0);
-    pair.run_counted(5, None).unwrap_err();
-    let rest = pair.finish();
+    };
+    let qpn = |pair: &Pair| Some(pair.server.shared.qp_contexts()[0].qp.qpn());
+    let rest = corrupted(settings, 0, qpn);
     assert!(rest.server_failure().is_none());
     let failure = rest.client_failure().unwrap();
     assert!(failure.message.contains("QP 0, slot 0"), "{failure}");
@@ -146,11 +98,7 @@ fn the_other_direction_is_verified_too() {
 
 #[test]
 fn lost_and_doubled_messages_are_found() {
-    let _device = Device::get();
-    let pair = Pair::new(&case_of(verified(Op::Send)));
-    pair.run_counted(40, None).unwrap();
-    let rest = pair.finish();
-    rest.assert_clean();
+    let rest = whole(&case_of(verified(Op::Send)), 1, 40, None);
     let posts = rest.client.1.qp_contexts()[0]
         .sender
         .as_ref()
@@ -177,7 +125,6 @@ fn lost_and_doubled_messages_are_found() {
 /// A word at the target that is short of an addition, or one more.
 #[test]
 fn lost_and_doubled_additions_are_found() {
-    let _device = Device::get();
     for (target, expected) in [
         (
             AtomicTarget::Shared,
@@ -189,15 +136,12 @@ fn lost_and_doubled_additions_are_found() {
         ),
         (AtomicTarget::Spread, "QP 1, slot 3: 0x3, and 0x4 was added"),
     ] {
-        let pair = Pair::new(&case_of(Settings {
+        let case = case_of(Settings {
             qps: 2,
             atomic_target: target,
             ..verified(Op::FetchAdd)
-        }));
-        pair.run_counted(40, None).unwrap();
-        let rest = pair.finish();
-        rest.assert_clean();
-        assert_eq!(rest.verified(), None);
+        });
+        let rest = whole(&case, 1, 40, None);
         let contexts = rest.client.1.qp_contexts().iter();
         let mut posts: Vec<Vec<u32>> = contexts
             .map(|context| context.sender.as_ref().unwrap().posts().unwrap())
@@ -212,7 +156,6 @@ fn lost_and_doubled_additions_are_found() {
 /// Over UC a packet's place may hold what was sent there before, or nothing, and nothing else.
 #[test]
 fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
-    let _device = Device::get();
     let reliable = Settings {
         size_bytes: 1000,
         qps: 2,
@@ -247,21 +190,23 @@ fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
     assert!(wrong.contains("QP 1, slot 2, sequence 0"), "{wrong}");
 }
 
+/// Exchanges that each QP made of 101.
+fn exchanges(settings: Settings, seed: u64) -> Vec<u64> {
+    let rest = whole(&case_of(settings), seed, 101, None);
+    let workers = rest.client.2.iter().flat_map(|worker| &worker.qps);
+    workers.map(|qp| qp.swaps_made).collect()
+}
+
 #[test]
 fn a_qp_alone_on_its_word_makes_every_exchange() {
-    let _device = Device::get();
     for (qps, tx_depth) in [(1, 1), (1, 7), (3, 16)] {
-        let pair = Pair::new(&case_of(Settings {
+        let settings = Settings {
             qps,
             tx_depth,
             verify: false,
             ..verified(Op::CompareSwap)
-        }));
-        pair.run_counted(101, None).unwrap();
-        let rest = pair.finish();
-        rest.assert_clean();
-        let workers = rest.client.2.iter().flat_map(|worker| &worker.qps);
-        let made: Vec<u64> = workers.map(|qp| qp.swaps_made).collect();
+        };
+        let made = exchanges(settings, 1);
         assert_eq!(made, vec![101; qps as usize], "depth {tx_depth}");
     }
 }
@@ -269,29 +214,21 @@ fn a_qp_alone_on_its_word_makes_every_exchange() {
 /// Each QP has a lock in turn with the others, so that some exchanges are made and some are not.
 #[test]
 fn qps_on_one_word_take_it_from_each_other() {
-    let _device = Device::get();
-    let pair = Pair::new(&case_of(Settings {
-        qps: 4,
-        atomic_target: AtomicTarget::Shared,
-        ..verified(Op::CompareSwap)
-    }));
-    null_verbs::loopback::set_max_delay(std::time::Duration::from_micros(20));
-    pair.run_counted(400, None).unwrap();
-    let rest = pair.finish();
-    rest.assert_clean();
-    assert_eq!(rest.verified(), None);
-    let workers = rest.client.2.iter().flat_map(|worker| &worker.qps);
-    let made: u64 = workers.map(|qp| qp.swaps_made).sum();
-    assert!((1..1600).contains(&made), "{made}");
+    for seed in 0..20 {
+        let settings = Settings {
+            qps: 4,
+            atomic_target: AtomicTarget::Shared,
+            ..verified(Op::CompareSwap)
+        };
+        let made: u64 = exchanges(settings, seed).iter().sum();
+        assert!((1..4 * 101).contains(&made), "{made}");
+    }
 }
 
 #[test]
 fn an_atomic_operation_that_fetched_nothing_is_found() {
-    let _device = Device::get();
-    let pair = Pair::new(&case_of(verified(Op::CompareSwap)));
-    null_verbs::loopback::corrupt_next_message(None, 5);
-    pair.run_counted(5, None).unwrap_err();
-    let failure = pair.finish().client_failure().unwrap().message;
+    let rest = corrupted(verified(Op::CompareSwap), 5, |_| None);
+    let failure = rest.client_failure().unwrap().message;
     let expected = "verification failed: wrong value in the initiator's memory: QP 0, slot 0: 0x";
     assert!(failure.starts_with(expected), "{failure}");
 }

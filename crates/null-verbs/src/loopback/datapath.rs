@@ -101,6 +101,7 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
         has_waited: false,
         unanswered_since_ns: None,
         not_ready_since_ns: None,
+        fails_ns: None,
     };
     qp.sends_posted += 1;
     if in_error {

@@ -95,6 +95,19 @@ impl Fabric {
         qpns.iter().filter_map(|qpn| self.due_of(*qpn)).min()
     }
 
+    /// When the first WR is due that does not wait for its peer, or one that does gives up.
+    pub(super) fn next_event_ns(&self) -> Option<u64> {
+        let oldest = self
+            .active
+            .iter()
+            .filter_map(|qpn| self.qps.get(qpn)?.sends.front());
+        let events = oldest.filter_map(|wr| match wr.has_waited {
+            true => wr.fails_ns,
+            false => Some(wr.due_ns),
+        });
+        events.min()
+    }
+
     /// Executes a QP's oldest WR, if it is due.
     fn step(&mut self, qpn: u32, now_ns: u64) -> Step {
         let Some(qp) = self.qps.get_mut(&qpn) else {
@@ -204,9 +217,11 @@ impl Fabric {
         let patience_ns = RETRY_TIMEOUT_NS * u64::from(qp.attr.retry_cnt.max(1));
         let Some(responder) = self.responder(qpn) else {
             let status = ibv_wc_status::IBV_WC_RETRY_EXC_ERR;
-            return wait_or_fail(&mut wr.unanswered_since_ns, now_ns, patience_ns, status);
+            let since_ns = *wr.unanswered_since_ns.get_or_insert(now_ns);
+            return wait_or_fail(wr, since_ns + patience_ns, now_ns, status);
         };
         wr.unanswered_since_ns = None;
+        wr.fails_ns = None;
         let length = match &wr.payload {
             Payload::Inline(bytes) => bytes.len() as u64,
             Payload::Segments(segments) => total_bytes(segments),
@@ -307,12 +322,8 @@ impl Fabric {
         }
         let patience_ns = RNR_TIMEOUT_NS * u64::from(requester.rnr_retry);
         let status = ibv_wc_status::IBV_WC_RNR_RETRY_EXC_ERR;
-        Some(wait_or_fail(
-            &mut wr.not_ready_since_ns,
-            now_ns,
-            patience_ns,
-            status,
-        ))
+        let since_ns = *wr.not_ready_since_ns.get_or_insert(now_ns);
+        Some(wait_or_fail(wr, since_ns + patience_ns, now_ns, status))
     }
 
     fn take_receive(&mut self, responder: &Responder) -> Option<RecvWr> {
@@ -507,16 +518,16 @@ fn remote_segment(wr: &SendWr, length: u32) -> Segment {
     }
 }
 
+/// The WR waits for its peer until `fails_ns`.
 fn wait_or_fail(
-    since_ns: &mut Option<u64>,
+    wr: &mut SendWr,
+    fails_ns: u64,
     now_ns: u64,
-    patience_ns: u64,
     status: ibv_wc_status::Type,
 ) -> Outcome {
-    let since_ns = *since_ns.get_or_insert(now_ns);
-    if now_ns - since_ns >= patience_ns {
-        Outcome::Failed(status)
-    } else {
-        Outcome::Wait
+    wr.fails_ns = Some(fails_ns);
+    match now_ns >= fails_ns {
+        true => Outcome::Failed(status),
+        false => Outcome::Wait,
     }
 }

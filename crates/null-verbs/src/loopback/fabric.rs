@@ -51,6 +51,8 @@ pub(super) struct SendWr {
     /// Since when the peer has not answered, or has had no receive.
     pub(super) unanswered_since_ns: Option<u64>,
     pub(super) not_ready_since_ns: Option<u64>,
+    /// When it fails if its peer is not there until then.
+    pub(super) fails_ns: Option<u64>,
 }
 
 /// A WR that has been executed, with its times on the device's clock.

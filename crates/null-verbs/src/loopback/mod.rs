@@ -69,10 +69,10 @@ pub fn stand_still(from_ns: u64, length_ns: u64) {
     fabric().service.stand_still(from_ns, length_ns);
 }
 
-/// When the next WR is due; `None` if there is none.
+/// When the device does something next by itself; `None` if it never does. A WR that waits for its peer does nothing until its
+/// patience ends.
 pub fn next_due_ns() -> Option<u64> {
-    let fabric = fabric();
-    fabric.next_due_of(&fabric.active)
+    fabric().next_event_ns()
 }
 
 /// Takes what a device of a thread's own has executed since the last call, in its order.

@@ -41,7 +41,8 @@ impl ServiceTimes {
             ServiceTimes::Exponential(mean_ns) => {
                 // Above 0 and up to 1, of 53 bits.
                 let uniform = ((draw >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-                (-uniform.ln() * mean_ns).round() as u64
+                // A WR takes some time: its completion comes after its post.
+                (-uniform.ln() * mean_ns).round().max(1.0) as u64
             }
             ServiceTimes::List(list) => {
                 let length = list.len().max(1) as u64;
@@ -210,6 +211,6 @@ mod tests {
         let times = ServiceTimes::Exponential(1_000.0);
         // The median is the mean times the logarithm of 2.
         assert_eq!(times.of(0, u64::MAX / 2), 693);
-        assert_eq!(times.of(0, u64::MAX), 0);
+        assert_eq!(times.of(0, u64::MAX), 1);
     }
 }

@@ -1,0 +1,437 @@
+//! What the workers of a run on the bench must report: computed from what the device served, and from when each worker looked
+//! at its CQs, by the rules of the window that `docs/architecture.md` and `worker/edges.rs` tell. It must not know workers.
+
+use std::collections::{HashMap, VecDeque};
+
+use null_verbs::loopback::{Served, ServiceTimes, Serving};
+use report::results::model::FlowResult;
+use rocebench::datapath::{WindowEdges, WorkerReport};
+use rocebench::metrics::histogram::{Digits, Recorder};
+use rocebench::metrics::qp_timeline::MOST_COUNTS;
+use rocebench::metrics::{QpTimeline, Timeline};
+use rocebench::plan::Case;
+use settings::{CqMode, Settings, TimeSpan};
+use verbs::POLL_BATCH;
+
+use crate::bench::{Look, Over};
+
+/// A look is late after this part of the window, and a window that is not open after that part opens regardless.
+const LATE_PARTS: u64 = 400;
+const GIVE_UP_PARTS: u64 = 50;
+
+/// What both ends' workers must report of a run by time.
+pub struct Truth {
+    /// The client's, then the server's.
+    pub ends: [Vec<WorkerTruth>; 2],
+    /// Messages of the client whose completions were seen, in their order.
+    seen: Vec<Seen>,
+}
+
+/// What a worker must report.
+pub struct WorkerTruth {
+    window: Watch,
+    /// By index of the QP.
+    pub qps: Vec<QpTruth>,
+}
+
+#[derive(Clone, Default)]
+pub struct QpTruth {
+    pub completed_before: u64,
+    pub completed: u64,
+    pub received: u64,
+    pub latencies_ns: Vec<u64>,
+}
+
+/// Messages whose completion a worker of the client saw.
+struct Seen {
+    /// The number of the pass.
+    look: usize,
+    qp: usize,
+    messages: u64,
+    is_in_window: bool,
+}
+
+/// A completion in a CQ.
+#[derive(Clone, Copy)]
+enum Entry {
+    Sent(usize, Served),
+    Received(usize),
+}
+
+impl Truth {
+    /// Of a run whose windows had these edges, and whose passes began with the warm-up.
+    pub fn of(over: &Over, edges: WindowEdges) -> Truth {
+        let case = &over.rest.case;
+        let ends = [&over.rest.client, &over.rest.server];
+        let mut qps = HashMap::new();
+        for (end, (_, shared, _)) in ends.iter().enumerate() {
+            let contexts = shared.qp_contexts().iter().enumerate();
+            qps.extend(contexts.map(|(qp, context)| (context.qp.qpn(), (end, qp))));
+        }
+        let mut cqs = ends.map(|(objects, ..)| vec![VecDeque::new(); objects.cqs().len()]);
+        let counts = ends.map(|(_, _, reports)| reports.len());
+        let mut truth = Truth {
+            ends: counts.map(|count| {
+                let worker = || WorkerTruth {
+                    window: Watch::new(edges),
+                    qps: vec![QpTruth::default(); case.qps as usize],
+                };
+                (0..count).map(|_| worker()).collect()
+            }),
+            seen: Vec::new(),
+        };
+        let cq_of = |cqs: usize, qp: usize| match case.cq {
+            CqMode::Shared => 0,
+            CqMode::PerWorker => qp % cqs,
+            CqMode::PerQp => qp,
+        };
+        let mut served = over.served.iter().peekable();
+        for (number, look) in over.history.looks.iter().enumerate() {
+            while let Some(served) = served.next_if(|it| it.done_ns <= look.at_ns) {
+                let (end, qp) = qps[&served.qp_num];
+                if case.op.profile().receives {
+                    let cqs = &mut cqs[1 - end];
+                    let cq = cq_of(cqs.len(), qp);
+                    cqs[cq].push_back(Entry::Received(qp));
+                }
+                if served.is_signalled {
+                    let cq = cq_of(cqs[end].len(), qp);
+                    cqs[end][cq].push_back(Entry::Sent(qp, *served));
+                }
+            }
+            let (end, index) = match look.thread.checked_sub(counts[0]) {
+                None => (0, look.thread),
+                Some(index) => (1, index),
+            };
+            let own = |cq: &usize| case.cq == CqMode::Shared || cq % counts[end] == index;
+            let mut batches = Vec::new();
+            for cq in (0..cqs[end].len()).filter(own) {
+                let count = cqs[end][cq].len().min(POLL_BATCH);
+                batches.push(cqs[end][cq].drain(..count).collect());
+            }
+            truth.look(case, end, index, (number, *look), &batches);
+        }
+        truth
+    }
+
+    /// A worker takes these batches of its CQs.
+    fn look(
+        &mut self,
+        case: &Case,
+        end: usize,
+        index: usize,
+        (number, look): (usize, Look),
+        batches: &[Vec<Entry>],
+    ) {
+        let worker = &mut self.ends[end][index];
+        let window = &mut worker.window;
+        window.reach(look.at_ns, number);
+        let is_in_window = window.state == State::Open;
+        let is_before = matches!(window.state, State::Ahead | State::CatchingUp);
+        for entry in batches.iter().flatten() {
+            match *entry {
+                Entry::Received(qp) => worker.qps[qp].received += u64::from(is_in_window),
+                Entry::Sent(qp, served) => {
+                    let messages = u64::from(case.signal_every);
+                    let of_qp = &mut worker.qps[qp];
+                    of_qp.completed += messages * u64::from(is_in_window);
+                    of_qp.completed_before += messages * u64::from(is_before);
+                    if served.posted_ns <= window.record_until_ns {
+                        of_qp.latencies_ns.push(look.at_ns - served.posted_ns);
+                    }
+                    if end == 0 {
+                        self.seen.push(Seen {
+                            look: number,
+                            qp,
+                            messages,
+                            is_in_window,
+                        });
+                    }
+                }
+            }
+        }
+        if window.state == State::CatchingUp {
+            let was_full = batches.iter().any(|batch| batch.len() == POLL_BATCH);
+            window.after_pass(was_full, look.at_ns, number);
+        }
+    }
+
+    /// Fails unless the reports of both ends are these.
+    pub fn check(&self, over: &Over, what: &str) {
+        let reports = [&over.rest.client.2, &over.rest.server.2];
+        for (workers, reports) in self.ends.iter().zip(reports) {
+            for (truth, report) in workers.iter().zip(reports) {
+                truth.check(report, &format!("{what}, worker {}", report.index));
+            }
+        }
+        let [sums, _] = [over.rest.client_sums(), over.rest.server_sums()];
+        let contexts = over.rest.client.1.qp_contexts().iter();
+        let served = contexts.map(|it| {
+            let of_qp = |served: &&Served| served.qp_num == it.qp.qpn();
+            over.served.iter().filter(of_qp).count() as u64
+        });
+        assert_eq!(sums.posted_in_all, served.collect::<Vec<_>>(), "{what}");
+    }
+
+    /// The latencies of all of the client's messages that its histograms hold, sorted.
+    pub fn latencies_ns(&self) -> Vec<u64> {
+        let qps = self.ends[0].iter().flat_map(|worker| &worker.qps);
+        let mut all: Vec<u64> = qps.flat_map(|qp| qp.latencies_ns.clone()).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// The client's messages in its workers' windows, by QP.
+    pub fn completed(&self) -> Vec<u64> {
+        self.sum(|qp| qp.completed)
+    }
+
+    fn sum(&self, figure: fn(&QpTruth) -> u64) -> Vec<u64> {
+        let of_qp = |qp: usize| self.ends[0].iter().map(|it| figure(&it.qps[qp])).sum();
+        (0..self.ends[0][0].qps.len()).map(of_qp).collect()
+    }
+
+    /// Time in the window `at_ns`, after so many passes.
+    fn elapsed_ns(&self, edges: WindowEdges, at_ns: u64, looks: usize) -> u64 {
+        let windows = self.ends[0].iter().map(|worker| &worker.window);
+        let opened = windows
+            .clone()
+            .filter(|window| window.opened_in.is_some_and(|look| look < looks));
+        let first_ns = opened.map(|window| window.start_ns).min();
+        let is_closed = |window: &Watch| window.closed_in.is_some_and(|look| look < looks);
+        let last_ns = match windows.clone().all(is_closed) {
+            true => windows.map(|window| window.end_ns).max().unwrap(),
+            false => at_ns.min(edges.closes_raw),
+        };
+        let first_ns = first_ns.unwrap_or(u64::MAX).min(edges.opens_raw);
+        last_ns.saturating_sub(first_ns)
+    }
+
+    /// Fails unless the time lines of the flow and of its QPs hold what was seen until each sample.
+    pub fn check_timelines(&self, over: Over, edges: WindowEdges, what: &str) -> FlowResult {
+        let qps = over.rest.case.qps as usize;
+        let mut flow = Timeline::default();
+        let mut of_qps = QpTimeline::new(qps, MOST_COUNTS, None);
+        let all = over.history.looks.len();
+        let samples = over.history.samples.iter().copied().chain([(0, all)]);
+        for (at_ns, looks) in samples {
+            let elapsed_ns = self.elapsed_ns(edges, at_ns, looks);
+            let seen = || self.seen.iter().take_while(|seen| seen.look < looks);
+            let counted = seen().filter(|seen| seen.is_in_window);
+            let messages = counted.map(|seen| seen.messages).sum();
+            if looks == all {
+                flow.finish(elapsed_ns, messages);
+            } else if elapsed_ns > 0 {
+                flow.push(elapsed_ns, messages);
+                if let Some(of_qps) = &mut of_qps {
+                    of_qps.push(elapsed_ns, |counts| {
+                        seen().for_each(|seen| counts[seen.qp] += seen.messages);
+                    });
+                }
+            }
+        }
+        let window_ns = self.elapsed_ns(edges, 0, all);
+        let before = self.sum(|qp| qp.completed_before);
+        let by_end = self.sum(|qp| qp.completed_before + qp.completed);
+        let of_qps = of_qps.map(|of_qps| of_qps.finish(window_ns, &before, &by_end));
+        let sent = over.report().sent.unwrap();
+        let told = sent.timeline.as_ref().unwrap();
+        let seconds = |at_ns: u64| (at_ns / 1_000) as f64 / 1e6;
+        let samples = flow.samples().iter();
+        let ends: Vec<f64> = samples.clone().map(|it| seconds(it.at_ns)).collect();
+        let messages: Vec<u64> = samples.map(|it| it.messages).collect();
+        assert_eq!(
+            (&told.at_seconds, &told.messages),
+            (&ends, &messages),
+            "{what}"
+        );
+        let stall = flow.longest_stall_ns() as f64 / 1e9;
+        assert_eq!(told.longest_stall_seconds, Some(stall), "{what}");
+        let told = sent.qp_timeline.as_ref();
+        let told = told.map(|it| (it.at_seconds.clone(), it.messages.clone()));
+        let expected = of_qps.map(|it| {
+            let ends = it.ends_ns.into_iter().map(seconds);
+            (ends.collect(), it.messages)
+        });
+        assert_eq!(told, expected, "{what}");
+        sent
+    }
+}
+
+impl WorkerTruth {
+    pub fn window_ns(&self) -> (u64, u64) {
+        (self.window.start_ns, self.window.end_ns)
+    }
+
+    pub fn unattended_ns(&self) -> [u64; 2] {
+        self.window.unattended_ns
+    }
+
+    /// Whether its window opened with empty CQs.
+    pub fn has_caught_up(&self) -> bool {
+        !self.window.gave_up
+    }
+
+    fn check(&self, report: &WorkerReport, what: &str) {
+        let window = (report.window_raw, report.unattended_raw);
+        let expected = (Some(self.window_ns()), self.unattended_ns());
+        assert_eq!(window, expected, "{what}");
+        for (truth, told) in self.qps.iter().zip(&report.qps) {
+            let counts = [told.completed_before, told.completed, told.received];
+            let expected = [truth.completed_before, truth.completed, truth.received];
+            assert_eq!(counts, expected, "{what}");
+            if let Some(recorder) = &told.latency {
+                let expected = recorder_of(&truth.latencies_ns);
+                assert_eq!(recorder.histogram(), expected.histogram(), "{what}");
+            }
+        }
+    }
+}
+
+/// A run by time of so long.
+pub fn timed(settings: Settings, window_ns: u64) -> Settings {
+    Settings {
+        iterations_per_qp: None,
+        duration_seconds: TimeSpan::from_ns(window_ns),
+        ..settings
+    }
+}
+
+fn servers(times: ServiceTimes, is_of_qp: bool) -> Serving {
+    Serving::Servers {
+        times,
+        is_of_qp,
+        queue_limit: None,
+    }
+}
+
+/// Servers that take the same time for each message: one for each QP, or one for all.
+pub fn constant(ns: u64, is_of_qp: bool) -> Serving {
+    servers(ServiceTimes::Constant(ns), is_of_qp)
+}
+
+/// Servers whose times have an exponential distribution.
+pub fn exponential(mean_ns: u64, is_of_qp: bool) -> Serving {
+    servers(ServiceTimes::Exponential(mean_ns as f64), is_of_qp)
+}
+
+/// Servers that take these times in turn.
+pub fn list(times_ns: Vec<u64>, is_of_qp: bool) -> Serving {
+    servers(ServiceTimes::List(times_ns), is_of_qp)
+}
+
+/// A recorder as the workers', with these samples.
+pub fn recorder_of(latencies_ns: &[u64]) -> Recorder {
+    let mut recorder = Recorder::new(Digits::Two);
+    latencies_ns.iter().for_each(|&ns| recorder.record(ns));
+    recorder
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ahead,
+    CatchingUp,
+    Open,
+    Closed,
+}
+
+/// A worker's window.
+struct Watch {
+    edges: WindowEdges,
+    late_ns: u64,
+    state: State,
+    /// The last look.
+    attended_ns: Option<u64>,
+    /// Length and end of the absence whose backlog comes last.
+    absence_ns: (u64, u64),
+    start_ns: u64,
+    end_ns: u64,
+    unattended_ns: [u64; 2],
+    record_until_ns: u64,
+    /// The last pass while it caught up, if that left nothing behind.
+    caught_up_ns: Option<u64>,
+    gave_up: bool,
+    opened_in: Option<usize>,
+    closed_in: Option<usize>,
+}
+
+impl Watch {
+    fn new(edges: WindowEdges) -> Watch {
+        Watch {
+            edges,
+            late_ns: (edges.closes_raw - edges.opens_raw) / LATE_PARTS,
+            state: State::Ahead,
+            attended_ns: None,
+            absence_ns: (0, 0),
+            start_ns: 0,
+            end_ns: 0,
+            unattended_ns: [0; 2],
+            record_until_ns: 0,
+            caught_up_ns: None,
+            gave_up: false,
+            opened_in: None,
+            closed_in: None,
+        }
+    }
+
+    fn away_over(&self, edge_ns: u64, looked_ns: u64) -> u64 {
+        let (length_ns, end_ns) = self.absence_ns;
+        let before_ns = if length_ns + end_ns > edge_ns {
+            length_ns
+        } else {
+            0
+        };
+        before_ns.max(looked_ns.saturating_sub(edge_ns))
+    }
+
+    fn open(&mut self, start_ns: u64, unattended_ns: u64, look: usize) {
+        self.state = State::Open;
+        (self.start_ns, self.unattended_ns[0]) = (start_ns, unattended_ns);
+        self.record_until_ns = u64::MAX;
+        self.opened_in = Some(look);
+    }
+
+    /// A look, before what it finds is counted.
+    fn reach(&mut self, now_ns: u64, look: usize) {
+        let attended_ns = self.attended_ns.replace(now_ns).unwrap_or(now_ns);
+        let gap_ns = now_ns - attended_ns;
+        let (length_ns, end_ns) = self.absence_ns;
+        if gap_ns > self.late_ns && gap_ns + now_ns > length_ns + end_ns {
+            self.absence_ns = (gap_ns, now_ns);
+        }
+        let WindowEdges {
+            opens_raw,
+            closes_raw,
+        } = self.edges;
+        if self.state == State::Ahead && now_ns >= opens_raw {
+            let away_ns = self.away_over(opens_raw, now_ns);
+            if away_ns <= self.late_ns {
+                self.open(attended_ns, away_ns, look);
+            } else {
+                self.state = State::CatchingUp;
+                // The pass of this look began before the edge.
+                self.caught_up_ns = None;
+            }
+        } else if self.state == State::Open && now_ns >= closes_raw {
+            self.unattended_ns[1] = self.away_over(closes_raw, now_ns);
+            self.state = State::Closed;
+            (self.end_ns, self.record_until_ns) = (attended_ns, attended_ns);
+            self.closed_in = Some(look);
+        }
+    }
+
+    /// A pass is over in which it caught up.
+    fn after_pass(&mut self, was_full: bool, now_ns: u64, look: usize) {
+        let opens_ns = self.edges.opens_raw;
+        let window_ns = self.edges.closes_raw - opens_ns;
+        let is_quick = self
+            .caught_up_ns
+            .is_some_and(|before_ns| now_ns - before_ns <= self.late_ns);
+        let has_caught_up = is_quick && !was_full;
+        if has_caught_up || now_ns >= opens_ns + window_ns / GIVE_UP_PARTS {
+            self.gave_up = !has_caught_up;
+            self.open(now_ns, self.away_over(opens_ns, now_ns), look);
+        }
+        self.caught_up_ns = Some(now_ns);
+    }
+}

@@ -1,0 +1,147 @@
+//! Which window each worker reports, and which doubts a flow has, when workers were away over edges or close to them.
+
+use null_verbs::loopback::Served;
+use report::results::model::DoubtKind;
+use rocebench::datapath::WindowEdges;
+use rocebench::node::needs::effective_workers;
+use settings::{CqMode, Op, Settings};
+
+use crate::bench::{MS, SetUp, US};
+use crate::exact::{Truth, list, timed};
+use crate::loopback_node::{Choices, case_of, small};
+
+const WINDOW_NS: u64 = 40 * MS;
+
+/// From this part of the window on an absence over an edge is told, and a window that is so much longer or shorter.
+const EDGE_PARTS: u64 = 100;
+const LENGTH_PARTS: u64 = 50;
+
+/// When a worker is away: over an edge or over both, shortly before or after one, in the middle, or for all of the window.
+/// From and until.
+fn absences(choices: &mut Choices, edges: WindowEdges) -> Vec<(u64, u64)> {
+    let [opens, closes] = [edges.opens_raw, edges.closes_raw];
+    let most_ns = choices.one(&[120 * US, 500 * US, MS, 4 * MS]);
+    let mut over = |edge_ns: u64| {
+        (
+            edge_ns - choices.upto(most_ns),
+            edge_ns + choices.upto(most_ns),
+        )
+    };
+    let (start, end) = (over(opens), over(closes));
+    let length_ns = choices.upto(most_ns);
+    let gap_ns = choices.upto(length_ns + 300 * US);
+    match choices.upto(9) {
+        1 => vec![start],
+        2 => vec![end],
+        3 => vec![start, end],
+        4 => vec![(opens - gap_ns - length_ns, opens - gap_ns)],
+        5 => vec![(opens + gap_ns, opens + gap_ns + length_ns)],
+        6 => vec![(closes - gap_ns - length_ns, closes - gap_ns)],
+        7 => vec![(opens + WINDOW_NS / 2, opens + WINDOW_NS / 2 + length_ns)],
+        8 => vec![(start.0, end.1)],
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
+    let (mut doubtful, mut sound) = ([0; 2], 0);
+    for seed in 0..300 {
+        let choices = &mut Choices(seed);
+        let case = case_of(timed(
+            Settings {
+                cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
+                workers: choices.upto(3) as u32,
+                qps: choices.upto(4) as u32,
+                tx_depth: choices.one(&[1, 4, 16, 80]),
+                bidirectional: choices.one(&[true, false]),
+                no_latency: choices.one(&[true, false]),
+                rx_depth: 256,
+                ..small(choices.one(&[Op::Write, Op::Send]))
+            },
+            WINDOW_NS,
+        ));
+        let times = (0..5).map(|_| choices.upto(50 * US) + 5 * US).collect();
+        let set_up = SetUp::new(case, seed, list(times, choices.one(&[true, false])));
+        let mut away = Vec::new();
+        let (edges, over) = set_up.run(|bench| {
+            let edges = bench.open_window(6 * MS, WINDOW_NS);
+            for worker in 0..effective_workers(&bench.pair.case) {
+                for (from_ns, until_ns) in absences(choices, edges) {
+                    away.push((
+                        worker,
+                        from_ns as i64 - edges.opens_raw as i64,
+                        until_ns - from_ns,
+                    ));
+                    bench.away(worker, from_ns, until_ns - from_ns);
+                }
+            }
+            bench.close_window();
+            edges
+        });
+        let what = format!("seed {seed}: {:?} away {away:?}", set_up.case);
+        let truth = Truth::of(&over, edges);
+        truth.check(&over, &what);
+        if set_up.case.cq != CqMode::Shared {
+            counts_are_the_devices(&truth, &over, &what);
+        }
+        let told = over.report().sent.unwrap();
+        let told: Vec<DoubtKind> = told.window.doubts.iter().map(|doubt| doubt.kind).collect();
+        assert_eq!(told, doubts(&truth), "{what}");
+        sound += u32::from(told.is_empty());
+        for (kind, count) in [DoubtKind::WindowLength, DoubtKind::EdgeMissed]
+            .iter()
+            .zip(&mut doubtful)
+        {
+            *count += u32::from(told.contains(kind));
+        }
+    }
+    // Each is tried.
+    assert!(
+        sound > 50 && doubtful.iter().all(|&count| count > 50),
+        "{sound} {doubtful:?}"
+    );
+}
+
+/// Without the rules of the window: what each worker counted is what the device did for its QPs in the worker's window.
+fn counts_are_the_devices(truth: &Truth, over: &crate::bench::Over, what: &str) {
+    let contexts = over.rest.client.1.qp_contexts();
+    let workers = &truth.ends[0];
+    for (qp, context) in contexts.iter().enumerate() {
+        let worker = &workers[qp % workers.len()];
+        let (start_ns, end_ns) = worker.window_ns();
+        let is_in = |served: &&Served| {
+            served.qp_num == context.qp.qpn()
+                && served.done_ns > start_ns
+                && served.done_ns <= end_ns
+        };
+        let count = over.served.iter().filter(is_in).count() as u64;
+        if worker.has_caught_up() {
+            assert_eq!(worker.qps[qp].completed, count, "{what}");
+        }
+    }
+}
+
+/// The doubts that the windows of the client's workers raise.
+fn doubts(truth: &Truth) -> Vec<DoubtKind> {
+    let workers = || truth.ends[0].iter();
+    let lengths = workers()
+        .map(|it| it.window_ns())
+        .map(|(start, end)| end - start);
+    let is_off = lengths
+        .map(|length_ns| length_ns.abs_diff(WINDOW_NS))
+        .any(|off_ns| off_ns * LENGTH_PARTS >= WINDOW_NS);
+    let is_missed = |edge: usize| {
+        let mut away = workers().map(|it| it.unattended_ns()[edge]);
+        away.any(|away_ns| away_ns * EDGE_PARTS >= WINDOW_NS)
+    };
+    let kinds = [
+        (is_off, DoubtKind::WindowLength),
+        (is_missed(0), DoubtKind::EdgeMissed),
+        (is_missed(1), DoubtKind::EdgeMissed),
+    ];
+    kinds
+        .into_iter()
+        .filter_map(|(is, kind)| is.then_some(kind))
+        .collect()
+}
