@@ -78,7 +78,7 @@ fn a_receiver_without_receives_loses_and_the_run_ends_on_quiet() {
 fn goodput_is_of_what_was_received_in_the_window() {
     let server = Server::embedded("-d soft0");
     let ended = server
-        .call("--service uc,ud --op send -s 2K -q 2 -n 300 --warmup 20ms --quiet")
+        .call("--service uc,ud --op send -s 2K -q 2 -D 500ms --warmup 20ms --quiet")
         .run()
         .exits(0);
     for (_, flow) in flows(&ended) {
