@@ -4,9 +4,8 @@
 use report::results::model::{CaseResult, FlowResult};
 use settings::ConnectMode;
 
-use testing::deaths::first;
 use testing::program::{Program, Signal, send_signal, words};
-use testing::proxy::{From, Proxy};
+use testing::proxy::{From, Proxy, Step};
 use testing::server::Server;
 
 use crate::session::{await_more, held, way, whole};
@@ -23,7 +22,7 @@ fn connections_are_counted_beside_traffic_and_alone() {
     ] {
         let line = format!("--op connect --connect tcp,cm -n 3 --warmup 100ms {line}");
         let ended = server.sweep(&words(&line)).exits(0);
-        testing::check::schema(&ended.json());
+        testing::check::schema(ended.json());
         let result = ended.result();
         assert_eq!(result.cases.len(), cases);
         result.cases.iter().for_each(check_case);
@@ -75,7 +74,7 @@ fn a_servers_death_at_a_step_of_a_round_is_noticed() {
     ] {
         let server = Server::start();
         let pid = server.program.pid();
-        let mut step = first(from, kind);
+        let mut step = Step::first(from, kind);
         step.nth = 3;
         let address = server.name.parse().unwrap();
         let proxy = Proxy::start("192.0.2.1", address, step, move || {
@@ -98,7 +97,7 @@ fn ctrl_c_is_obeyed_between_two_queue_pairs() {
     for (mode, kind) in [("tcp", "qp"), ("cm", "cm_id")] {
         let before = held("rxe0");
         let endless = format!("-q 256 {ENDLESS} --connect {mode}");
-        let client = way(&server).client_at(first(From::Client, "setup_round"), &endless);
+        let client = way(&server).client_at(Step::first(From::Client, "setup_round"), &endless);
         await_more(&before, "rxe0", kind, 20);
         client.signal(Signal::Interrupt);
         let ended = client.wait().exits(1).says(&["interrupted"]);

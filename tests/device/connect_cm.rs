@@ -9,9 +9,8 @@ use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, 
 use verbs::{Gid, GidEntry, GidType, VerbsLibrary};
 
 use testing::check;
-use testing::deaths::first;
 use testing::program::{Signal, sweep, words};
-use testing::proxy::From;
+use testing::proxy::{From, Step};
 use testing::server::{SERVER_ADDRESS, Server};
 use testing::wire::{Wire, case};
 
@@ -181,7 +180,7 @@ fn an_end_that_dies_while_connections_are_made() {
     ] {
         let server = Server::start();
         let (lines, before) = (server.program.lines().len(), held("rxe0"));
-        let client = way(&server).client_at(first(From::Client, "connect"), MANY);
+        let client = way(&server).client_at(Step::first(From::Client, "connect"), MANY);
         await_more(&before, "rxe0", "cm_id", 20);
         if server_dies {
             server.program.signal(signal);

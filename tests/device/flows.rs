@@ -77,5 +77,7 @@ fn three_servers_in_a_ring() {
         let wanted = [["rxe1", "rxe0"], ["rxe0", "rxe1"], ["rxe1", "rxe1"]];
         assert_eq!(flows.collect::<Vec<_>>(), wanted, "{}", case.id);
     }
-    servers.into_iter().for_each(Server::end);
+    for server in servers {
+        server.end();
+    }
 }

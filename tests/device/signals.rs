@@ -14,7 +14,7 @@ fn the_client_keeps_what_it_measured() {
         let client = way(&server).client_in_the_window(&format!("{LONG} --op {op} --verify"));
         client.signal(Signal::Interrupt);
         let ended = client.wait().exits(1).says(&["interrupted"]);
-        check::schema(&ended.json());
+        check::schema(ended.json());
         let run = ended.runs().remove(0);
         assert!(run.interrupted && !run.complete, "{op}");
         let totals = &run.flows[0].totals;

@@ -1,9 +1,8 @@
 //! Transport errors on a real device: each is told with QP, operation, status, meaning and remedy.
 
-use testing::deaths::first;
 use testing::netem::Loss;
 use testing::program::{Program, sweep, words};
-use testing::proxy::{From, Proxy};
+use testing::proxy::{From, Proxy, Step};
 use testing::server::Server;
 use testing::traffic::Traffic;
 
@@ -24,7 +23,7 @@ fn packets_are_lost_for_good() {
     let server = Server::start();
     for op in ["send", "write", "read"] {
         let lines = server.program.lines().len();
-        let measures = first(From::Server, "measured");
+        let measures = Step::first(From::Server, "measured");
         let proxy = Proxy::start("127.0.0.1", server.name.parse().unwrap(), measures, || {});
         let how = "--timeout 12 --retry-cnt 2 -t 8 -Q 1 -s 4K -D 10m --warmup 0 -q 2";
         let client = Program::sweep(&words(&format!(

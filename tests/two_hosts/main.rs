@@ -136,7 +136,7 @@ fn a_wire_that_is_cut() {
     said.await_words("silent");
     let silent = || {
         let lines = client.lines();
-        lines.iter().any(|(_, line)| line.contains("silent"))
+        lines.iter().any(|line| line.contains("silent"))
     };
     wait_until("the client to say that the server is silent", SOON, silent);
     drop(loss);

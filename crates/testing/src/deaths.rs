@@ -34,7 +34,7 @@ pub const fn at(from: From, kind: &'static str) -> Death {
 
 /// At the first message of its kind: in the handshake, or in the first case.
 pub const fn first(from: From, kind: &'static str) -> Death {
-    Death::At(Step { from, kind, nth: 1 })
+    Death::At(Step::first(from, kind))
 }
 
 pub const HANDSHAKE: [Death; 5] = [

@@ -25,6 +25,13 @@ pub struct Step {
     pub nth: usize,
 }
 
+impl Step {
+    /// The first frame of its kind.
+    pub const fn first(from: From, kind: &'static str) -> Step {
+        Step { from, kind, nth: 1 }
+    }
+}
+
 type Deed = Box<dyn FnOnce() + Send>;
 
 struct State {

@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::deaths::first;
 use crate::program::{Program, words};
 use crate::proxy::{From, Proxy, Step};
 use crate::wait::wait_or_tell;
@@ -69,7 +68,7 @@ impl Way<'_> {
             true => "progress",
             false => "measured",
         };
-        let client = self.client_at(first(From::Server, kind), line);
+        let client = self.client_at(Step::first(From::Server, kind), line);
         Traffic::of("rxe0").await_packets(PACKETS);
         client
     }
