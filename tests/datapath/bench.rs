@@ -240,6 +240,13 @@ impl Bench<'_> {
         self.plan(self.now_ns() + interval_ns, Event::Sample(interval_ns));
     }
 
+    /// Threads look at these instants too: one that is never to sleep does not say what it waits for.
+    pub fn look_at(&mut self, at_ns: impl IntoIterator<Item = u64>) {
+        at_ns
+            .into_iter()
+            .for_each(|at_ns| self.plan(at_ns, Event::Passes));
+    }
+
     fn plan(&mut self, at_ns: u64, event: Event) {
         let place = self
             .events

@@ -9,7 +9,7 @@ use report::statistics::gaps_p_value;
 use rocebench::datapath::WindowEdges;
 use settings::{Arrivals, Op, PollMode, Settings};
 
-use crate::bench::{MS, SECOND, US};
+use crate::bench::{LEAD_NS, MS, SECOND, US};
 use crate::loopback_node::case_of;
 use crate::planned::{
     Expected, NEVER, Ran, START_NS, Seed, any_cq, at_rate, done_ns, for_seeds, planned_times,
@@ -60,7 +60,11 @@ fn every_planned_message_is_counted_once_with_its_times() {
         let service_ns = SECOND * u64::from(servers_at_work) / rate * seed.within(5..125) / 100;
         let times = any_times(seed, service_ns);
         let set_up = seed.bench(&case, servers(times, is_of_qp));
-        let ran = Ran::of(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
+        let until_ns = START_NS + WARM_UP_NS + LEAD_NS + WINDOW_NS;
+        let planned = planned_times(seed, &case, until_ns);
+        let ran = Ran::with(&set_up, WARM_UP_NS, WINDOW_NS, NEVER, |bench| {
+            bench.look_at(planned.iter().flatten().copied());
+        });
         let (client, server) = (ran.over.rest.client_sums(), ran.over.rest.server_sums());
         if op.profile().receives {
             assert_eq!(client.posted_in_all, server.received_in_all);
@@ -68,7 +72,6 @@ fn every_planned_message_is_counted_once_with_its_times() {
         if verify {
             assert_eq!(ran.over.rest.verified(), None);
         }
-        let planned = planned_times(seed, &case, ran.edges.closes_raw);
         let expected = Expected::of(&planned, &ran);
         assert!(expected.offered > 0);
         expected.holds(ran);
@@ -196,7 +199,7 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
         }
         // Those of the worker are of each message in the window that is so many after another.
         let mut posts: Vec<u64> = planned.into_iter().flatten().collect();
-        posts.retain(|at_ns| *at_ns >= ran.edges.opens_raw);
+        posts.retain(|at_ns| (ran.edges.opens_raw..ran.edges.closes_raw).contains(at_ns));
         posts.sort_unstable();
         let every_eighth: Vec<u64> = posts.into_iter().step_by(8).collect();
         let samples = every_eighth.windows(2).map(|it| it[1] - it[0]);

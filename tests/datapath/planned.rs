@@ -219,8 +219,9 @@ impl Expected {
         let in_window = |at_ns: u64| at_ns.clamp(window.start, window.end);
         let new = || Recorder::new(Digits::Two);
         let done = served.iter().flatten().map(|it| seen(it.done_ns));
-        // What piled up meanwhile may come for as long again.
-        let reach_ns = away.end + (away.end - away.start);
+        // What piled up since the last look may come for as long again.
+        let look_ns = (window.end - window.start) / 400;
+        let reach_ns = away.end + (away.end - away.start) + look_ns;
         let is_over_edge =
             |edge_ns: u64| away.start <= edge_ns && edge_ns <= reach_ns && !away.is_empty();
         let mut told = Expected {

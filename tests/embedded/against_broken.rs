@@ -7,7 +7,7 @@ use crate::library::build_library;
 use testing::program::{Ended, Signal};
 use testing::server::call;
 
-const SWEEP: &str = "-d soft0 -s 64 -D 50ms --warmup 0 --timeout 18 --against perftest";
+const SWEEP: &str = "-d soft0 -s 64 -D 500ms --warmup 0 --timeout 18 --against perftest";
 
 /// A sweep of one WRITE case with two pairs, which fail; and the first of them.
 fn failing(client: &str, limit: &str) -> (Ended, Value) {

@@ -21,7 +21,8 @@ fn a_slow_send_in_one_process_is_interrupted() {
 
 #[test]
 fn a_search_that_is_stopped_keeps_its_trials() {
-    let program = call("-d soft0 --slo p50<10s -s 64 -t 4 -D 500ms --warmup 0 --timeout 18").start();
+    let program =
+        call("-d soft0 --slo p50<10s -s 64 -t 4 -D 500ms --warmup 0 --timeout 18").start();
     program.has_said(": trial 2 at ");
     program.signal(Signal::Interrupt);
     let ended = program.wait().exits(1).says(&["interrupted"]);

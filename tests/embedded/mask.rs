@@ -1,8 +1,12 @@
 //! What a lesson prints, without what differs from run to run.
 
-/// Numbers that differ from run to run become `N`, and runs of spaces one.
+/// How far the rest of a remark is indented that does not fit on its line.
+const REST_OF_A_REMARK: usize = 30;
+
+/// Numbers that differ from run to run become `N`, and runs of spaces one. How long numbers are decides where remarks are
+/// broken: those are joined.
 pub fn masked(text: &str) -> String {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
         let indent = line.len() - line.trim_start().len();
         let words: Vec<String> = line.split_whitespace().map(masked_word).collect();
@@ -10,6 +14,10 @@ pub fn masked(text: &str) -> String {
             Some(_) => "N after the post; N polls before found the CQ empty".to_owned(),
             None => words.join(" "),
         };
+        if let (true, Some(last)) = (indent >= REST_OF_A_REMARK, lines.last_mut()) {
+            *last += &format!(" {words}");
+            continue;
+        }
         lines.push(" ".repeat(indent) + &words);
     }
     lines.join("\n").replace("+N ms", "+N µs")

@@ -12,7 +12,4 @@ pub mod net;
 pub mod rdmacm;
 pub mod transport;
 pub mod verbs;
-#[cfg(test)]
-#[path = "../tests/device/support/wait.rs"]
-mod wait;
 pub mod wire;

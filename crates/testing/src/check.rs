@@ -14,6 +14,16 @@ use settings::{Settings, Spread};
 
 use crate::program::Ended;
 
+impl Ended {
+    /// Demands that all runs of so many cases are whole: every message counted in every flow, none failed.
+    #[track_caller]
+    pub fn all_whole(self, cases: usize) -> Ended {
+        assert_eq!(self.cases().len(), cases, "{}", self.stderr);
+        complete(&self);
+        self
+    }
+}
+
 /// Checks all files of a sweep whose runs are all complete; returns the result.
 #[track_caller]
 pub fn complete(ended: &Ended) -> ResultFile {

@@ -2,8 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rocebench::datapath::{
     Geometry, Layout, QpContext, RemoteMemory, Sender, Shared, Sizes, ThreadSpec, WorkerSpec,
@@ -14,6 +13,11 @@ use verbs::{
     Access, CompletionQueue, MemoryRegion, Port, PortRequest, ProtectionDomain, QpCapacity,
     QueuePair, select,
 };
+
+use crate::wait::wait_for;
+
+/// Workers are in each of their phases at once; a window takes less.
+const USUAL: Duration = Duration::from_secs(1);
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -27,18 +31,15 @@ pub fn port() -> Outcome<Port> {
 }
 
 /// Waits for the workers.
-pub fn wait_until(shared: &Shared, done: impl Fn() -> bool) -> Outcome<()> {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !done() {
-        if shared.has_failed() {
-            return Err("the null library failed a WR".into());
-        }
-        if Instant::now() > deadline {
-            return Err("the workers did not get there in ten seconds".into());
-        }
-        sleep(Duration::from_micros(100));
+pub fn wait_until(shared: &Shared, mut done: impl FnMut() -> bool) -> Outcome<()> {
+    let ended = wait_for("the workers of the null library", USUAL, || {
+        let failed = shared.has_failed();
+        (failed || done()).then_some(failed)
+    });
+    match ended {
+        true => Err("the null library failed a WR".into()),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// QPs with their rings, and the CQs. `null0` accepts WRs in any state, so nothing is connected.

@@ -470,14 +470,6 @@ impl Ended {
         let cases = self.result().cases;
         cases.into_iter().flat_map(|case| case.runs).collect()
     }
-
-    /// Demands that all runs of so many cases are whole: every message counted in every flow, none failed.
-    #[track_caller]
-    pub fn all_whole(self, cases: usize) -> Ended {
-        assert_eq!(self.cases().len(), cases, "{}", self.stderr);
-        crate::check::complete(&self);
-        self
-    }
 }
 
 /// Runs a sweep to its end.

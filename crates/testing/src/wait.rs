@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 /// How many times the expected duration a wait lasts before it is a hang.
 const PATIENCE: u32 = 10;
 
-/// Time between two looks.
+/// Looks before the first pause: who polls a CQ of the embedded device does the device's work.
+const LOOKS_AT_ONCE: u32 = 2_000;
+
+/// Time between two looks after these.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Waits until `look` gives something and returns it. `expected` is the most that it takes on an idle machine.
@@ -29,6 +32,7 @@ pub fn wait_or_tell<T>(
     told: impl FnOnce() -> String,
 ) -> T {
     let began = Instant::now();
+    let mut looks = 0;
     loop {
         if let Some(found) = look() {
             return found;
@@ -36,7 +40,11 @@ pub fn wait_or_tell<T>(
         if began.elapsed() >= expected * PATIENCE {
             panic!("waited {:?} in vain for {}", expected * PATIENCE, told());
         }
-        std::thread::sleep(PAUSE);
+        looks += 1;
+        match looks < LOOKS_AT_ONCE {
+            true => std::thread::yield_now(),
+            false => std::thread::sleep(PAUSE),
+        }
     }
 }
 

@@ -275,7 +275,7 @@ impl Trials for Queue {
         let mean_ns = 1e9 / told.load as f64;
         // At the limits of this test queues forget how they began within a hundred services.
         let opens_ns = if self.is_poisson {
-            1_000.0 * self.service_ns
+            500.0 * self.service_ns
         } else {
             0.0
         };
@@ -310,13 +310,13 @@ impl Trials for Queue {
 fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queue, f64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let service_ns = rng.u64(15_000..25_000);
-    // 9 of 10 messages take less than so many services: that is at 46 to 85 % of what the server can.
-    let limit_ns = service_ns * rng.u64(200..600) / 100;
+    // 9 of 10 messages take less than 2 to 4 services.
+    let limit_ns = service_ns * rng.u64(200..400) / 100;
     let goal = match is_knee {
         true => Goal::Knee(format!("{:.1}", 1.5 + 2.0 * rng.f64()).parse().unwrap()),
         false => slo(&format!("p90<{limit_ns}ns")),
     };
-    let span_ns = service_ns * if is_knee { 20_000 } else { 10_000 };
+    let span_ns = service_ns * if is_knee { 10_000 } else { 3_000 };
     let mut queue = Queue {
         service_ns: service_ns as f64,
         is_poisson,
@@ -351,15 +351,14 @@ fn holds(found: &LoadSearch, truth: f64) -> bool {
 /// Nothing scatters, so that each search holds it.
 #[test]
 fn the_limit_of_a_queue_without_chance_is_always_between_the_bounds() {
-    for seed in 0..100 {
-        for is_knee in [false, true] {
-            let (found, queue, truth) = search_of(seed, is_knee, false);
-            assert!(holds(&found, truth), "{seed}: {truth} {found:?}");
-            if is_knee {
-                let mut first = queue.p99s[..3].to_vec();
-                first.sort_unstable();
-                assert_eq!(found.reference_p99_ns, Some(first[1]), "{seed}");
-            }
+    for seed in 0..200 {
+        let is_knee = seed % 2 == 1;
+        let (found, queue, truth) = search_of(seed, is_knee, false);
+        assert!(holds(&found, truth), "{seed}: {truth} {found:?}");
+        if is_knee {
+            let mut first = queue.p99s[..3].to_vec();
+            first.sort_unstable();
+            assert_eq!(found.reference_p99_ns, Some(first[1]), "{seed}");
         }
     }
 }
@@ -369,15 +368,10 @@ fn the_limit_of_a_queue_without_chance_is_always_between_the_bounds() {
 /// so in just 19 of 20 would show less than 181 of 200 once in 1,000 trials.
 #[test]
 fn the_limit_of_a_queue_by_chance_is_between_the_bounds_of_19_in_20() {
-    for is_knee in [false, true] {
-        let is_missed = |seed: &u64| {
-            let (found, _, truth) = search_of(*seed, is_knee, true);
-            !holds(&found, truth)
-        };
-        let missed: Vec<u64> = (0..200).filter(is_missed).collect();
-        assert!(
-            missed.len() <= 19,
-            "knee {is_knee}: missed by seeds {missed:?}"
-        );
-    }
+    let is_missed = |seed: &u64| {
+        let (found, _, truth) = search_of(*seed, seed % 2 == 1, true);
+        !holds(&found, truth)
+    };
+    let missed: Vec<u64> = (0..200).filter(is_missed).collect();
+    assert!(missed.len() <= 19, "missed by seeds {missed:?}");
 }

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::library::library;
-use crate::wait::wait_or_tell;
+use testing::wait::wait_or_tell;
 
 /// More than any of these programs takes on an idle machine.
 pub const SOON: Duration = Duration::from_secs(12);

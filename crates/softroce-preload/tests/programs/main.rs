@@ -18,6 +18,3 @@ mod refused;
 mod shared_address;
 mod ucx;
 mod vanished;
-#[path = "../../../softroce/tests/device/support/wait.rs"]
-#[allow(dead_code)]
-mod wait;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::child::{Ended, Running, SOON, machine, start};
-use crate::wait::wait_until;
+use testing::wait::wait_until;
 
 /// Both ends of a run.
 pub struct Pair {

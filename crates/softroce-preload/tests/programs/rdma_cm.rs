@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::child::{Ended, SOON, machine, start};
 use crate::pair::{Pair, free_port};
 use crate::perftest::rows;
-use crate::wait::wait_for;
+use testing::wait::wait_for;
 
 /// An address of 127.0.0.0/8 for a device, another one each time.
 fn address() -> IpAddr {

@@ -3,7 +3,7 @@
 use crate::captures::Captures;
 use crate::child::{SOON, machine};
 use crate::pair::{finish_well, start_pair, start_server, succeed};
-use crate::wait::wait_until;
+use testing::wait::wait_until;
 
 const AT_ONE_ADDRESS: &str = "SOFTROCE_ADDRESS=127.97.0.2";
 

@@ -4,7 +4,7 @@
 use crate::captures::Captures;
 use crate::child::{SOON, machine};
 use crate::pair::start_pair;
-use crate::wait::wait_until;
+use testing::wait::wait_until;
 
 #[test]
 fn the_end_that_survives_sees_the_other_go() {

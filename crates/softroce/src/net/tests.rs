@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::copied_batch::CopiedBatch;
 use super::*;
-use crate::wait::{wait_for, wait_until};
 use crate::wire::{Bth, IcrcAddresses, UDP_PORT, icrc};
+use testing::wait::{wait_for, wait_until};
 
 /// More than any wait here takes on an idle machine.
 pub const SOON: Duration = Duration::from_secs(10);

@@ -185,7 +185,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::wait::wait_until;
+    use testing::wait::wait_until;
 
     /// A thread that does this, once it waits in it or has ended.
     fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::super::capture::file_of;
 use super::super::open;
 use super::{Parts, SOON, addressed, collect, foreign, parts, send, turn_on_ipv6_loopback};
-use crate::wait::wait_until;
 use crate::wire::{IcrcAddresses, UDP_PORT, icrc};
+use testing::wait::wait_until;
 
 /// A packet of a capture: the IP header, the UDP header and the rest.
 type Captured = (Vec<u8>, Vec<u8>, Vec<u8>);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::{Port, now_ns, open};
 use super::{Parts, SOON, collect, loopback_port, parts, send, whole};
-use crate::wait::wait_until;
+use testing::wait::wait_until;
 
 /// A port with the faults of this text.
 fn faulty_port(text: &str) -> Port {

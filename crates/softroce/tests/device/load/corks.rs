@@ -2,7 +2,7 @@
 
 use crate::support::end::{End, Plan, pair, request};
 use crate::support::look::SOON;
-use crate::support::wait::wait_until;
+use testing::wait::wait_until;
 
 const QPS: usize = 16;
 const MESSAGE_BYTES: usize = 64;

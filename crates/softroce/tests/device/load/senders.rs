@@ -4,7 +4,7 @@ use softroce::transport::Status;
 
 use crate::support::end::{End, Plan};
 use crate::support::look::SOON;
-use crate::support::wait::wait_or_tell;
+use testing::wait::wait_or_tell;
 
 const SENDERS: usize = 8;
 const MESSAGES: usize = 32;

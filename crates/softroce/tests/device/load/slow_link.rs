@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::support::end::{End, Plan, pair};
 use crate::support::look::SOON;
-use crate::support::wait::wait_until;
+use testing::wait::wait_until;
 
 /// Set in the process that runs on the slow link.
 const ON_SLOW_LINK: &str = "SOFTROCE_TEST_ON_SLOW_LINK";

@@ -16,7 +16,7 @@ use softroce::transport::{
 use super::memory::{Memory, Numbers};
 use super::scenario::{ALL_ACCESS, Setup};
 use crate::support::look::SOON;
-use crate::support::wait::wait_or_tell;
+use testing::wait::wait_or_tell;
 
 /// A flag in the `wr_id` of receives.
 pub const RECEIVE: u64 = 1 << 63;

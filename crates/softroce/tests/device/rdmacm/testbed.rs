@@ -10,7 +10,7 @@ use softroce::{rdmacm, verbs};
 use crate::support::look::SOON;
 pub use crate::support::raw::{blank, completion, errno, ok};
 use crate::support::raw::{gid, never_block, open};
-use crate::support::wait::wait_for;
+use testing::wait::wait_for;
 
 /// The address as C has it.
 pub fn raw_address(address: SocketAddr) -> sockaddr_in {

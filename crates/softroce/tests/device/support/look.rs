@@ -7,7 +7,7 @@ use std::time::Duration;
 use softroce::transport::{Completion, Cq, Nic, Operation, QpEvent, Status};
 
 use super::end::End;
-use super::wait::wait_or_tell;
+use testing::wait::wait_or_tell;
 
 /// More than anything takes on an idle machine that a test waits for.
 pub const SOON: Duration = Duration::from_secs(10);

@@ -4,4 +4,3 @@ pub mod end;
 pub mod look;
 pub mod peer;
 pub mod raw;
-pub mod wait;

@@ -10,7 +10,7 @@ use softroce::wire::{
 };
 
 use super::look::SOON;
-use super::wait::wait_for;
+use testing::wait::wait_for;
 
 /// Its QP number.
 pub const QPN: u32 = 0x0077_1234;

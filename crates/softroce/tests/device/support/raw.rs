@@ -8,7 +8,7 @@ use rdma_sys::{ibv_context, ibv_cq, ibv_gid, ibv_poll_cq, ibv_wc, verbs_context}
 use softroce::verbs;
 
 use super::look::SOON;
-use super::wait::wait_for;
+use testing::wait::wait_for;
 
 /// The error of a call that returned null or -1.
 pub fn errno() -> i32 {

@@ -8,7 +8,7 @@ use softroce::verbs;
 
 use super::testbed::*;
 use crate::support::look::SOON;
-use crate::support::wait::wait_until;
+use testing::wait::wait_until;
 
 /// Two RC QPs connected to each other, of which one receives into a CQ with a channel.
 struct Told {

@@ -7,7 +7,7 @@ use softroce::verbs;
 
 use super::testbed::*;
 use crate::support::look::SOON;
-use crate::support::wait::wait_until;
+use testing::wait::wait_until;
 
 const PLAIN_FIELDS: u64 = 0x7f;
 

@@ -10,7 +10,7 @@ use softroce::verbs;
 
 use crate::support::look::SOON;
 pub use crate::support::raw::*;
-use crate::support::wait::wait_until;
+use testing::wait::wait_until;
 
 pub const RC: u32 = ibv_qp_type::IBV_QPT_RC;
 pub const UC: u32 = ibv_qp_type::IBV_QPT_UC;
