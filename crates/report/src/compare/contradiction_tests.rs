@@ -224,7 +224,8 @@ fn what_cannot_be_is_named() {
         }
     }
     // What JSON does not have.
-    let damages: [(fn(&mut Run), &str); 5] = [
+    type Damage = fn(&mut Run);
+    let damages: [(Damage, &str); 5] = [
         (
             |run| run.flows[0].totals.gbit_per_s = Some(f64::NAN),
             "not a number",

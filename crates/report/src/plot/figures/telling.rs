@@ -282,7 +282,7 @@ mod tests {
         let [note] = groups.notes.as_slice() else {
             panic!("{:?}", groups.notes);
         };
-        has(&note, ["shared", "4.0\u{a0}% at most in bandwidth"]);
+        has(note, ["shared", "4.0\u{a0}% at most in bandwidth"]);
         // Nothing is left out where there is room.
         let groups = grouped(Sample::closed_loops(&results), &rule(12, 9));
         assert_eq!((groups.lines().count(), groups.notes.len()), (12, 0));

@@ -120,7 +120,7 @@ fn sweeps_without_a_pattern_are_judged_too() {
         &text,
         "2 of 3 flows fail: small: 1.536 Gb/s, below 5.000; back: ",
     );
-    starts(&sentence(&file, "50%").unwrap(), "3 of 3 flows fail");
+    starts(sentence(&file, "50%").unwrap(), "3 of 3 flows fail");
     file.cases[0].runs[0].flows[0].totals.errors = 1;
     let text = sentence(&file, "0.1Gb").unwrap();
     assert!(text.contains("small: no run of it counts"), "{text}");
