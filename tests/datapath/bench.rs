@@ -282,7 +282,8 @@ impl Bench<'_> {
             return;
         }
         for _ in 0..MOST_PASSES {
-            let due_ns = loopback::next_due_ns();
+            let device = || (loopback::next_due_ns(), loopback::served_count());
+            let before = device();
             let found = self.pass();
             let now_ns = self.now_ns();
             let is_due = self.threads.iter().any(|stepped| {
@@ -292,7 +293,7 @@ impl Bench<'_> {
                         .is_some_and(|edge_ns| edge_ns > 0 && edge_ns + WAKE_EARLY_NS <= now_ns)
             });
             // Where nobody looks, the device does nothing.
-            let has_done = loopback::next_due_ns() != due_ns;
+            let has_done = device() != before;
             if !found && !is_due && !has_done {
                 return;
             }
@@ -331,7 +332,11 @@ impl Bench<'_> {
     pub fn run_until(&mut self, what: &str, limit_ns: u64, mut done: impl FnMut(&Self) -> bool) {
         let until_ns = self.now_ns() + limit_ns;
         while !done(self) {
-            assert!(self.now_ns() < until_ns, "no {what}: {:?}", self.pair.case);
+            assert!(
+                self.now_ns() < until_ns,
+                "no {what}: {}",
+                self.pair.describe()
+            );
             self.step(until_ns);
         }
     }
