@@ -69,9 +69,9 @@ impl SetUp {
     }
 
     /// A run of `messages` on each QP, or until a worker fails after what `before` does; that is ended as a session does it.
-    pub fn failing(&self, messages: u64, before: impl FnOnce(&Pair)) -> Rest {
+    pub fn failing(&self, messages: u64, before: impl FnOnce(&mut Bench<'_>)) -> Rest {
         let run = |bench: &mut Bench<'_>| {
-            before(bench.pair);
+            before(bench);
             bench.run_counted(messages, None).unwrap_err();
             bench.set_phase(Phase::Abort);
         };
