@@ -69,9 +69,9 @@ impl SetUp {
     }
 
     /// A run of `messages` on each QP, or until a worker fails after what `before` does; that is ended as a session does it.
-    pub fn failing(&self, messages: u64, before: impl FnOnce(&Pair)) -> Rest {
+    pub fn failing(&self, messages: u64, before: impl FnOnce(&mut Bench<'_>)) -> Rest {
         let run = |bench: &mut Bench<'_>| {
-            before(bench.pair);
+            before(bench);
             bench.run_counted(messages, None).unwrap_err();
             bench.set_phase(Phase::Abort);
         };
@@ -289,7 +289,8 @@ impl Bench<'_> {
             return;
         }
         for _ in 0..MOST_PASSES {
-            let due_ns = loopback::next_due_ns();
+            let device = || (loopback::next_due_ns(), loopback::served_count());
+            let before = device();
             let found = self.pass();
             let now_ns = self.now_ns();
             let is_due = self.threads.iter().any(|stepped| {
@@ -299,7 +300,7 @@ impl Bench<'_> {
                         .is_some_and(|edge_ns| edge_ns > 0 && edge_ns + WAKE_EARLY_NS <= now_ns)
             });
             // Where nobody looks, the device does nothing.
-            let has_done = loopback::next_due_ns() != due_ns;
+            let has_done = device() != before;
             if !found && !is_due && !has_done {
                 return;
             }
@@ -338,7 +339,11 @@ impl Bench<'_> {
     pub fn run_until(&mut self, what: &str, limit_ns: u64, mut done: impl FnMut(&Self) -> bool) {
         let until_ns = self.now_ns() + limit_ns;
         while !done(self) {
-            assert!(self.now_ns() < until_ns, "no {what}: {:?}", self.pair.case);
+            assert!(
+                self.now_ns() < until_ns,
+                "no {what}: {}",
+                self.pair.describe()
+            );
             self.step(until_ns);
         }
     }

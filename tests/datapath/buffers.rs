@@ -68,8 +68,8 @@ fn a_wrong_payload_in_an_srq_names_the_qp() {
         verify: true,
         ..small(Op::Send)
     });
-    let rest = SetUp::delayed(case, 1).failing(5, |pair| {
-        let qpn = pair.client.shared.qp_contexts()[2].qp.qpn();
+    let rest = SetUp::delayed(case, 1).failing(5, |bench| {
+        let qpn = bench.pair.client.shared.qp_contexts()[2].qp.qpn();
         corrupt_next_message(Some(qpn), 70);
     });
     let failure = rest.server_failure().unwrap();

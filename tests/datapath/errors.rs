@@ -209,9 +209,12 @@ fn a_receiver_that_never_posts_exceeds_the_rnr_retries() {
         rnr_retry: 2,
         ..small(Op::Send)
     });
-    // A receiver that returned polls nothing and posts nothing more than its first receive.
+    // A receiver that is away posts nothing more than its first receive.
     let set_up = SetUp::delayed(case, 1);
-    let rest = set_up.failing(10, |pair| pair.server.shared.set_phase(Phase::Exit));
+    let rest = set_up.failing(10, |bench| {
+        bench.away(1, bench.now_ns() + 1, SECOND);
+        bench.run_for(2);
+    });
     let failure = rest.client_failure().unwrap();
     assert!(failure.message.contains("RNR_RETRY_EXC_ERR"), "{failure}");
     assert!(failure.hint.unwrap().contains("--rx-depth"));
@@ -239,7 +242,7 @@ fn a_message_longer_than_its_receive_fails_at_both_ends() {
 #[test]
 fn flushes_alone_are_not_taken_for_a_cause() {
     let set_up = SetUp::delayed(case(Op::Send), 1);
-    let rest = set_up.failing(10, |pair| pair.server.objects.flush());
+    let rest = set_up.failing(10, |bench| bench.pair.server.objects.flush());
     let failure = rest.server_failure().unwrap();
     assert!(failure.message.contains("WR_FLUSH_ERR"), "{failure}");
     let says = "none of them the cause";

@@ -283,7 +283,7 @@ impl Pair {
         }
     }
 
-    fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut text = format!("{:?}", self.case);
         for (name, end) in [("client", &self.client), ("server", &self.server)] {
             let _ = write!(text, "; {name} {:?}", end.shared.counts());

@@ -22,7 +22,7 @@ fn verified(op: Op) -> Settings {
 /// none is written over.
 fn corrupted(settings: Settings, byte: usize, qpn: impl FnOnce(&Pair) -> Option<u32>) -> Rest {
     let set_up = SetUp::delayed(case_of(settings), 1);
-    set_up.failing(5, |pair| corrupt_next_message(qpn(pair), byte))
+    set_up.failing(5, |bench| corrupt_next_message(qpn(bench.pair), byte))
 }
 
 fn qp_1(pair: &Pair) -> Option<u32> {

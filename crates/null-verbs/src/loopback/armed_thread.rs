@@ -35,7 +35,12 @@ pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, _solicited_only: 
 
 fn thread() -> &'static thread::Thread {
     static STARTED: OnceLock<thread::Thread> = OnceLock::new();
-    STARTED.get_or_init(|| thread::spawn(run).thread().clone())
+    STARTED.get_or_init(|| {
+        // It would have the name of the thread that arms first.
+        let named = thread::Builder::new().name("loop0".into()).spawn(run);
+        #[expect(clippy::expect_used, reason = "without a thread nobody would be woken")]
+        named.expect("a thread of the device").thread().clone()
+    })
 }
 
 fn run() {

@@ -97,6 +97,9 @@ impl Fabric {
 
     /// When the first WR is due that does not wait for its peer, or one that does gives up.
     pub(super) fn next_event_ns(&self) -> Option<u64> {
+        if !self.active.is_empty() && self.look_again_ns > self.time.now_ns() {
+            return Some(self.look_again_ns);
+        }
         let oldest = self
             .active
             .iter()

@@ -75,6 +75,11 @@ pub fn next_due_ns() -> Option<u64> {
     fabric().next_event_ns()
 }
 
+/// How many WRs a device of a thread's own has executed since [`take_served`].
+pub fn served_count() -> usize {
+    fabric().log.as_ref().map_or(0, Vec::len)
+}
+
 /// Takes what a device of a thread's own has executed since the last call, in its order.
 pub fn take_served() -> Vec<Served> {
     fabric()
