@@ -18,7 +18,7 @@ impl Ended {
     /// Demands that all runs of so many cases are whole: every message counted in every flow, none failed.
     #[track_caller]
     pub fn all_whole(self, cases: usize) -> Ended {
-        assert_eq!(self.cases().len(), cases, "{}", self.stderr);
+        assert_eq!(self.cases().len(), cases, "{}", self.stderr());
         complete(&self);
         self
     }

@@ -4,17 +4,13 @@ use std::sync::LazyLock;
 use std::time::Instant;
 
 /// Where the time comes from.
+#[derive(Default)]
 pub(super) enum Time {
     /// Passes by itself.
+    #[default]
     System,
     /// What this function reads.
     Given(Box<dyn Fn() -> u64 + Send>),
-}
-
-impl Default for Time {
-    fn default() -> Self {
-        Time::System
-    }
 }
 
 impl Time {

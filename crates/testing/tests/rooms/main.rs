@@ -7,16 +7,20 @@ mod modules;
 mod test_code;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use arrows::{Arrows, circles};
 
 /// Arrows between files of all crates, by paths from the root of the project.
-fn files() -> Arrows {
-    let mut crates = modules::Crates::default();
-    for (name, root) in modules::roots() {
-        crates.read(&name, &root);
-    }
-    crates.arrows()
+fn files() -> &'static Arrows {
+    static FILES: LazyLock<Arrows> = LazyLock::new(|| {
+        let mut crates = modules::Crates::default();
+        for (name, root) in modules::roots() {
+            crates.read(&name, &root);
+        }
+        crates.arrows()
+    });
+    &FILES
 }
 
 fn told(circles: &[Vec<String>], arrows: &Arrows) -> String {
@@ -43,12 +47,12 @@ fn no_file_imports_one_that_imports_it() {
         "only {} files import others",
         arrows.len()
     );
-    let found = circles(&arrows);
+    let found = circles(arrows);
     assert!(
         found.is_empty(),
         "{} circles:\n{}",
         found.len(),
-        told(&found, &arrows)
+        told(&found, arrows)
     );
 }
 
@@ -69,7 +73,7 @@ fn no_folder_imports_one_that_imports_it() {
             Some(format!("{parent}/{name}"))
         };
         let mut between = Arrows::new();
-        for (from, all) in &files {
+        for (from, all) in files {
             for (to, names) in all {
                 if let (Some(from), Some(to)) = (child(from), child(to))
                     && from != to
@@ -125,7 +129,7 @@ fn rooms_import_what_the_table_says() {
     let mut real: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (from, all) in files() {
         for (to, names) in all {
-            let (from_room, to_room) = (room(&from).unwrap(), room(&to).unwrap());
+            let (from_room, to_room) = (room(from).unwrap(), room(to).unwrap());
             if from_room != to_room && !["lib", "main"].contains(&from_room.as_str()) {
                 let uses = table.get(&from_room);
                 let uses =

@@ -68,8 +68,8 @@ fn breaches(tokens: TokenStream, in_real_time: bool) -> Vec<String> {
             TokenTree::Ident(ident) => {
                 let (line, name) = (ident.span().start().line, ident.to_string());
                 // A method `sleep` is of something that has one: the device's own thread, a test's bed.
-                let is_method = at > 0
-                    && matches!(&tokens[at - 1], TokenTree::Punct(punct) if punct.as_char() == '.');
+                let before = at.checked_sub(1).map(|before| tokens[before].to_string());
+                let is_method = matches!(before.as_deref(), Some("." | "fn"));
                 let is_called = OF_TIME.contains(&name.as_str())
                     && follows(Delimiter::Parenthesis)
                     && !(is_method && name == "sleep");
@@ -117,20 +117,21 @@ fn measured_by_clause(clause: &str) -> Option<String> {
     }
     let words = || clause.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
     let is_bound = |word: &str| {
-        let is_number =
-            word.starts_with(|first: char| first.is_ascii_digit()) && word.trim_matches('0') != "";
-        let is_const = word.len() > 2
-            && word
-                .chars()
-                .all(|letter| letter.is_ascii_uppercase() || letter == '_');
-        is_number || is_const || BOUNDS.contains(&word)
+        let letters = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+        word.len() > 2 && word.chars().all(letters) || BOUNDS.contains(&word)
     };
+    // Numbers but 0; an index is none of them.
+    let parts: Vec<&str> = clause.split_whitespace().collect();
+    let is_number = |pair: &[&str]| {
+        let is_operand = pair[0].ends_with(['<', '>', '=', '*', '/', '+', '-']);
+        is_operand
+            && pair[1].starts_with(|first: char| first.is_ascii_digit())
+            && pair[1].contains(|digit| ('1'..='9').contains(&digit))
+    };
+    let has_bound = words().any(is_bound) || parts.windows(2).any(is_number);
     let is_measured = |word: &&str| MEASURED.iter().any(|ending| word.ends_with(ending));
-    words()
-        .any(is_bound)
-        .then(|| words().find(is_measured))
-        .flatten()
-        .map(str::to_owned)
+    let found = has_bound.then(|| words().find(is_measured)).flatten();
+    found.map(str::to_owned)
 }
 
 /// The modules for tests in a file that has other code too.
@@ -219,6 +220,7 @@ fn each_breach_is_found_and_a_fact_is_none() {
     for fact in [
         "assert_eq!(run.flows.len(), 2);",
         "assert!(run.gbit_per_s > 0.0 && run.p50 <= run.p99);",
+        "assert!(flows[3].gbit_per_s > 0.0);",
         "sleeper.sleep(u64::MAX);",
         "assert!(messages < 5, \"{took:?}\");",
         "let parsed = text.parse::<Vec<u64>>();",
