@@ -1,7 +1,7 @@
 //! The device's state: QPs with their queues, CQs with their entries, test hooks, time, the random numbers.
 
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rdma_sys::{
@@ -9,6 +9,7 @@ use rdma_sys::{
 };
 
 use super::memory::{Memory, Segment};
+use super::numbers::Numbered;
 use super::service::Service;
 use super::time::Time;
 use crate::channel::Channel;
@@ -153,9 +154,9 @@ pub(super) struct Srq {
 }
 
 pub(super) struct Fabric {
-    pub(super) qps: HashMap<u32, Qp>,
-    pub(super) cqs: HashMap<*mut ibv_cq, Cq>,
-    pub(super) srqs: HashMap<*mut ibv_srq, Srq>,
+    pub(super) qps: Numbered<u32, Qp>,
+    pub(super) cqs: Numbered<*mut ibv_cq, Cq>,
+    pub(super) srqs: Numbered<*mut ibv_srq, Srq>,
     pub(super) memory: Memory,
     pub(super) hooks: Hooks,
     pub(super) time: Time,
@@ -194,9 +195,9 @@ pub(super) fn own_device() {
 impl Fabric {
     fn new() -> Fabric {
         Fabric {
-            qps: HashMap::new(),
-            cqs: HashMap::new(),
-            srqs: HashMap::new(),
+            qps: Numbered::default(),
+            cqs: Numbered::default(),
+            srqs: Numbered::default(),
             memory: Memory::default(),
             hooks: Hooks::default(),
             time: Time::default(),

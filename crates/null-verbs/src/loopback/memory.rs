@@ -1,9 +1,10 @@
 //! Memory regions: the addresses that a key gives access to, and copying with a key.
 
-use std::collections::HashMap;
 use std::os::raw::c_int;
 
 use rdma_sys::{ibv_access_flags, ibv_sge};
+
+use super::numbers::Numbered;
 
 pub(super) const LOCAL_WRITE: u32 = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0;
 pub(super) const REMOTE_WRITE: u32 = ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
@@ -35,7 +36,7 @@ struct Region {
 /// All regions of the device, by the upper three bytes of their keys.
 #[derive(Default)]
 pub(super) struct Memory {
-    regions: HashMap<u32, Region>,
+    regions: Numbered<u32, Region>,
     next: u32,
 }
 

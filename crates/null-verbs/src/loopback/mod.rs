@@ -18,6 +18,7 @@ mod datapath;
 mod engine;
 mod fabric;
 mod memory;
+mod numbers;
 mod objects;
 mod service;
 mod srq;

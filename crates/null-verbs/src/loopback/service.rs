@@ -1,7 +1,7 @@
 //! How long the device takes for a WR: a delay of its own for each, or servers that take one WR after the other. It must
 //! not know what a WR does.
 
-use std::collections::HashMap;
+use super::numbers::Numbered;
 
 /// How the device takes its time.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,11 +65,11 @@ struct Server {
 pub(super) struct Service {
     serving: Serving,
     /// QPs whose times are their own.
-    times_of: HashMap<u32, ServiceTimes>,
+    times_of: Numbered<u32, ServiceTimes>,
     /// When no server works: from, and until.
     still_ns: Vec<(u64, u64)>,
     /// By QP; 0 where all have one.
-    servers: HashMap<u32, Server>,
+    servers: Numbered<u32, Server>,
 }
 
 impl Default for Service {
@@ -82,9 +82,9 @@ impl Service {
     pub(super) fn new(serving: Serving) -> Service {
         Service {
             serving,
-            times_of: HashMap::new(),
+            times_of: Numbered::default(),
             still_ns: Vec::new(),
-            servers: HashMap::new(),
+            servers: Numbered::default(),
         }
     }
 
