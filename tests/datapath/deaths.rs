@@ -51,7 +51,7 @@ const WHEN: [When; 5] = [
 impl Death {
     fn happens(self, bench: &Bench<'_>) {
         let qp = |end: &crate::loopback_node::End, qp: usize| {
-            end.shared.qp_contexts()[qp].qp.to_error().unwrap()
+            end.shared.qp_contexts()[qp].qp.to_error().unwrap();
         };
         match self {
             Death::Wr => loopback::fail_next(ACCESS_ERROR),

@@ -201,7 +201,7 @@ fn each_message_is_where_and_when_the_policy_says() {
         sources
             .iter_mut()
             .for_each(|source| source.post(started_ns));
-        let mut served_of = vec![0; case.qps as usize];
+        let mut served_of = vec![0_u32; case.qps as usize];
         let mut posted_ns: HashMap<usize, Vec<u64>> = HashMap::new();
         for Served {
             qp_num,
@@ -212,7 +212,7 @@ fn each_message_is_where_and_when_the_policy_says() {
         {
             let qp = qp_of[qp_num];
             served_of[qp] += 1;
-            if served_of[qp] % unit == 0 {
+            if served_of[qp].is_multiple_of(unit) {
                 posted_ns.entry(qp).or_default().push(*at_ns);
                 sources[qp % workers].completed(qp, *done_ns);
             }

@@ -10,7 +10,7 @@ fn packets(bytes: &[u8]) -> Result<usize, &'static str> {
     let field = |bytes: &[u8], at: usize| {
         let four = bytes.get(at..at + 4).ok_or("a field is cut off")?;
         let four = <[u8; 4]>::try_from(four).map_err(|_| "no four bytes")?;
-        Ok(u32::from_ne_bytes(four))
+        Ok::<_, &str>(u32::from_ne_bytes(four))
     };
     // Nanoseconds, and raw IP.
     if (field(bytes, 0)?, field(bytes, 20)?) != (0xa1b2_3c4d, 101) {
