@@ -220,6 +220,7 @@ mod tests {
             let rest = end.shorten(QPS_OF_A_MESSAGE);
             let kept = end.sent.as_ref().map_or(0, |sent| sent.qps.len());
             assert_eq!((end.qps, kept + rest.len()), (qps, qps as usize));
+            assert_eq!(kept, QPS_OF_A_MESSAGE.min(qps as usize));
             let report = NodeReport {
                 ends: vec![end],
                 ..NodeReport::default()

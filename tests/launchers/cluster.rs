@@ -141,15 +141,31 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // The nodes first, while the controller still answers.
-        for daemon in self.daemons.iter_mut().rev() {
-            let pid = Pid::from_raw(daemon.id().try_into().unwrap());
-            let _ = kill(pid, Signal::SIGTERM);
+        // All at once: told to end, a node's daemon would wait for its steps, and those for a controller that is gone.
+        let own = format!("SLURM_CONF={}", self.conf().display());
+        for pid in processes_with(&own) {
+            let _ = kill(pid, Signal::SIGKILL);
         }
         for daemon in &mut self.daemons {
             let _ = daemon.wait();
         }
     }
+}
+
+/// The processes besides this one that have this in their environment.
+fn processes_with(variable: &str) -> Vec<Pid> {
+    let of_process = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.ok()?.path();
+        let pid: i32 = path.file_name()?.to_str()?.parse().ok()?;
+        let environment = std::fs::read(path.join("environ")).ok()?;
+        let mut variables = environment.split(|byte| *byte == 0);
+        let has = variables.any(|it| it == variable.as_bytes());
+        has.then(|| Pid::from_raw(pid))
+    };
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(of_process)
+        .collect()
 }
 
 /// The name and the address of a node.
