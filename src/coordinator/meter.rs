@@ -152,7 +152,7 @@ mod tests {
         let text = drain.text(0, &at(10, 20, 30), &case).unwrap();
         // 30 messages in 10 s, and 50 are left.
         assert!(
-            text.contains("50 messages of 1 MiB are still in the send queues, about 17 s"),
+            text.contains("50 messages of 1MiB are still in the send queues, about 17 s"),
             "{text}"
         );
         assert_eq!(drain.text(1, &at(20, 0, 1), &case), None, "said once");

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 /// How many times the expected duration a wait lasts before it is a hang.
 const PATIENCE: u32 = 10;
 
-/// Looks before the first pause: who polls a CQ of the embedded device does the device's work.
-const LOOKS_AT_ONCE: u32 = 2_000;
-
-/// Time between two looks after these.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Looks without a pause: who polls a CQ does the device's work.
+const LOOKS_AT_ONCE: u32 = 1000;
+/// The time between two looks after these grows by this, up to two milliseconds. It is no yield, with which a thread
+/// comes behind all others that want its core.
+const PAUSE_GROWS: Duration = Duration::from_micros(20);
+const MOST_PAUSE: Duration = Duration::from_millis(2);
 
 /// Waits until `look` gives something and returns it. `expected` is the most that it takes on an idle machine.
 ///
@@ -33,6 +34,7 @@ pub fn wait_or_tell<T>(
 ) -> T {
     let began = Instant::now();
     let mut looks = 0;
+    let mut pause = Duration::ZERO;
     loop {
         if let Some(found) = look() {
             return found;
@@ -41,9 +43,9 @@ pub fn wait_or_tell<T>(
             panic!("waited {:?} in vain for {}", expected * PATIENCE, told());
         }
         looks += 1;
-        match looks < LOOKS_AT_ONCE {
-            true => std::thread::yield_now(),
-            false => std::thread::sleep(PAUSE),
+        if looks > LOOKS_AT_ONCE {
+            pause = MOST_PAUSE.min(pause + PAUSE_GROWS);
+            std::thread::sleep(pause);
         }
     }
 }

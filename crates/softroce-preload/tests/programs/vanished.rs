@@ -27,7 +27,11 @@ fn the_end_that_survives_sees_the_other_go() {
         let survivor = survivor.end();
         let report = survivor.report();
         assert!(!survivor.succeeded(), "{report}");
-        // IBV_WC_RETRY_EXC_ERR.
-        assert!(report.contains("Failed status 12"), "{report}");
+        // IBV_WC_RETRY_EXC_ERR, or where perftest looks at its receives first, that of their flush.
+        let statuses = ["Failed status 12", "Failed status 5"];
+        assert!(
+            statuses.iter().any(|status| report.contains(status)),
+            "{report}"
+        );
     }
 }

@@ -142,6 +142,12 @@ impl Nic {
         self.core.port_state.listen(listener);
     }
 
+    /// Tells the listeners what the port is at this time.
+    #[cfg(test)]
+    pub(crate) fn tell_of_port(&self, now_ns: u64) {
+        self.core.port_state.tell(now_ns);
+    }
+
     /// Sets who gets the datagrams for QP 1: their senders and payloads. It is called by whoever polls and must not
     /// call this device. `None` drops them.
     pub fn receive_management(&self, receiver: Option<ManagementReceiver>) {

@@ -66,3 +66,36 @@ pub unsafe extern "C" fn ack_async_event(event: *mut ibv_async_event) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::now_ns;
+    use crate::verbs::{OpenOptions, close_device, open_with};
+
+    /// At made-up instants: of an outage during which no thread had a core, nobody is told.
+    #[test]
+    fn a_port_that_goes_down_and_comes_up_tells() {
+        let options = OpenOptions {
+            faults: "down=1000s+1000s".parse().unwrap(),
+            ..OpenOptions::default()
+        };
+        let context = open_with("soft0", options).unwrap().as_ptr();
+        for (after_s, kind) in [
+            (1500, ibv_event_type::IBV_EVENT_PORT_ERR),
+            (2500, ibv_event_type::IBV_EVENT_PORT_ACTIVE),
+        ] {
+            // SAFETY: an open context, and an event of plain data.
+            unsafe {
+                let now_ns = now_ns() + after_s * 1_000_000_000;
+                Context::own(context).unwrap().nic().tell_of_port(now_ns);
+                let mut event: ibv_async_event = std::mem::zeroed();
+                assert_eq!(get_async_event(context, &raw mut event), 0);
+                assert_eq!((event.event_type, event.element.port_num), (kind, 1));
+                ack_async_event(&raw mut event);
+            }
+        }
+        // SAFETY: an open context, not used again.
+        assert_eq!(unsafe { close_device(context) }, 0);
+    }
+}
