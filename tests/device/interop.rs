@@ -29,7 +29,7 @@ fn either_as_client() {
     let _wire = Wire::lay();
     for (client, port, mtu) in [(SOFT, 18600, 1024), (RXE, 18601, 4096)] {
         sweep(client, port, 6, &format!("-q 3 -s 61,20001 -n 9 -m {mtu}"));
-        sweep(client, port + 2, 3, "-q 40 -s 4096 -n 5 --connect cm");
+        sweep(client, port + 2, 3, "-q 8 -s 4096 -n 5 --connect cm");
     }
 }
 
