@@ -49,7 +49,7 @@ fn a_file_and_flags_over_it() {
     let server = Server::of(EMBEDDED, &[]);
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/bench-configs/quick.toml");
     let over = [
-        "-D", "200ms", "--warmup", "0", "-s", "64", "-t", "16", "--verify",
+        "-n", "20", "--warmup", "0", "-s", "64", "-t", "16", "--verify",
     ];
     let ended = server
         .sweep(&[&["--config", config], &over[..]].concat())

@@ -40,5 +40,4 @@ fn a_qp_that_waits_for_its_timer_stands_still_in_the_intervals_in_which_it_does(
     let mut idle: Vec<usize> = qps.iter().map(idle).collect();
     idle.sort_unstable();
     assert!(idle[2] < idle[3], "{idle:?}: {timeline}");
-    ended.shows(&["a QP stood still while others moved in 1 of 1 run"]);
 }
