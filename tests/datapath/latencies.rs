@@ -53,7 +53,7 @@ fn closed_loop(choices: &mut Choices, window_ns: u64) -> Case {
 fn percentiles_are_those_of_what_the_device_served() {
     for seed in 0..SEEDS {
         let choices = &mut Choices(seed);
-        let window_ns = 30 * MS;
+        let window_ns = 25 * MS;
         let case = closed_loop(choices, window_ns);
         let (mean_ns, is_of_qp) = (choices.upto(20) * US + 15 * US, choices.one(&[true, false]));
         let serving = match choices.upto(3) {

@@ -11,7 +11,7 @@ const WINDOW_NS: u64 = 40 * MS;
 
 #[test]
 fn totals_and_time_lines_are_those_of_the_device() {
-    for seed in 0..250 {
+    for seed in 0..200 {
         let choices = &mut Choices(seed);
         let signal_every = choices.one(&[1, 1, 4, 7]);
         let case = case_of(timed(
@@ -58,14 +58,6 @@ fn totals_and_time_lines_are_those_of_the_device() {
                 (messages, (end_ns - start_ns) as f64 / 1e9)
             })
             .collect();
-        let received = set_up.case.bidirectional && set_up.case.op.profile().receives;
-        let received = received.then(|| {
-            truth.ends[0]
-                .iter()
-                .flat_map(|it| &it.qps)
-                .map(|qp| qp.received)
-                .sum::<u64>()
-        });
         let sent = truth.check_timelines(over, edges, &what);
         let all: u64 = of_qps.iter().sum();
         let size_bytes = u64::from(set_up.case.size_bytes);
@@ -90,6 +82,5 @@ fn totals_and_time_lines_are_those_of_the_device() {
             .sum();
         let told = sent.totals.mmsg_per_s.unwrap_or(0.0) * 1e6;
         assert!((told - rate).abs() <= rate * 1e-9, "{what}: {told} {rate}");
-        let _ = received;
     }
 }
