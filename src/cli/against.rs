@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::coordinator::options::Against;
 use crate::perftest::{LONGEST_LIMIT, fits};
 use crate::plan::{Nodes, Sweep};
-use report::statistics::FEWEST_PAIRS;
+use statistics::FEWEST_PAIRS;
 
 use super::args::AgainstArgs;
 use super::errors::Failure;

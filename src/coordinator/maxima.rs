@@ -3,7 +3,7 @@
 use crate::plan::{Case, Flow};
 use crate::protocol::failure::RunFailure;
 use report::results::model::{ResultFile, Run};
-use report::statistics::median;
+use statistics::median;
 
 /// A case that nodes can run, and what its shares are of.
 pub(super) struct Rated {

@@ -111,7 +111,7 @@ const LAST: f64 = TWO_TO_52 - 1.0;
 
 #[cfg(test)]
 mod tests {
-    use report::statistics::gaps_p_value;
+    use statistics::gaps_p_value;
 
     use super::*;
 

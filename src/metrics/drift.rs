@@ -138,9 +138,9 @@ mod tests {
         (0..count).map(sample).collect()
     }
 
-    /// The share of windows that are marked, of 1,000 with noise of that deviation.
+    /// The share of windows that are marked, of 2,000 with noise of that deviation.
     fn marked(count: usize, scatter: f64, alike: f64, rate: impl Fn(f64) -> f64) -> f64 {
-        const TIMES: u64 = 1_000;
+        const TIMES: u64 = 2_000;
         let is_marked = |&seed: &u64| {
             let noise = std::cell::RefCell::new(Noise::new(seed, alike));
             let noisy = |at: f64| rate(at) * (1.0 + scatter * noise.borrow_mut().next());

@@ -4,8 +4,8 @@
 use crate::datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
 use crate::metrics::histogram::Recorder;
 use report::results::model::{Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, Totals};
-use report::statistics::gaps_p_value;
 use settings::Settings;
+use statistics::gaps_p_value;
 
 use crate::node::flow_end::FinishedEnd;
 

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use null_verbs::loopback::ServiceTimes;
 use report::results::model::LoadVerdict;
-use report::statistics::gaps_p_value;
 use rocebench::datapath::WindowEdges;
 use settings::{Arrivals, Op, PollMode, Settings};
+use statistics::gaps_p_value;
 
 use crate::bench::{LEAD_NS, MS, SECOND, US};
 use crate::loopback_node::case_of;

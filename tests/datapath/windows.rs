@@ -46,7 +46,7 @@ fn absences(choices: &mut Choices, edges: WindowEdges) -> Vec<(u64, u64)> {
 #[test]
 fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
     let (mut doubtful, mut sound) = ([0; 2], 0);
-    for seed in 0..220 {
+    for seed in 0..300 {
         let choices = &mut Choices(seed);
         let case = case_of(timed(
             Settings {
@@ -98,7 +98,7 @@ fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
     }
     // Each is tried.
     assert!(
-        sound > 30 && doubtful.iter().all(|&count| count > 30),
+        sound > 50 && doubtful.iter().all(|&count| count > 50),
         "{sound} {doubtful:?}"
     );
 }

@@ -82,10 +82,11 @@ fn a_file_through_losses_arrives_whole() {
 /// A transfer of a file that takes no room at the sender, well under way.
 fn slow(home: &Path, server: &Server) -> Program {
     let file = home.join("slow");
-    File::create(&file).unwrap().set_len(1 << 30).unwrap();
+    // It fits into half of a guest's memory, which is what a tmpfs takes.
+    File::create(&file).unwrap().set_len(256 << 20).unwrap();
     let traffic = Traffic::of("rxe0");
     let sender = send(&file, server);
-    // Of 262,144 chunks, one a packet.
+    // Of 65,536 chunks, one a packet.
     traffic.await_packets(1_000);
     sender
 }
@@ -151,8 +152,9 @@ fn a_disk_that_has_no_room() {
         ),
     ] {
         let disk = Disk::with(options);
-        File::create(disk.path().join("last")).unwrap();
+        // It tries its folder when it starts.
         let server = server(disk.path());
+        File::create(disk.path().join("last")).unwrap();
         let ended = send(&file, &server).wait().exits(1);
         ended.says(&[says, hint]);
         server.says(0, says);

@@ -364,6 +364,18 @@ fn links_between_pages_lead_somewhere() {
     let mut links = 0;
     for path in pages {
         let text = std::fs::read_to_string(&path).unwrap();
+        let rooms = ["src/", "crates/", "tests/", "benches/", "scripts/"];
+        for file in text.split('`').skip(1).step_by(2) {
+            let is_path = rooms.iter().any(|room| file.starts_with(room));
+            if is_path && !file.contains(['*', ' ', '\n', '[']) {
+                let exists = root.join(file).exists();
+                assert!(
+                    exists,
+                    "{} names {file}, which is not there",
+                    path.display()
+                );
+            }
+        }
         for target in text
             .split("](")
             .skip(1)

@@ -64,7 +64,7 @@ fn doctor_compares_three_hosts() {
 fn a_path_that_loses_is_named() {
     let nodes = nodes();
     // The address of server2.
-    let loss = Loss::of_those_to("10.77.0.3", "eth0", "50%");
+    let loss = Loss::of_roce_to("10.77.0.3", "eth0", "50%");
     let line = "--pattern pairs --service ud --op send -s 1K -t 2 -r 64 -n 40 --warmup 0 --verify";
     let result = whole(line, 1);
     drop(loss);

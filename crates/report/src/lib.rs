@@ -1,8 +1,8 @@
-//! Results of rocebench and all that is told from them: the model with its JSON and CSV, the terminal's table, statistics,
+//! Results of rocebench and all that is told from them: the model with its JSON and CSV, the terminal's table,
 //! comparisons, figures. It must not know verbs, sockets or how anything is run, and builds without libibverbs.
 //!
 //! Arrows go one way: `plot` uses `compare`, `headlines`, `mesh` and `evenness`, `headlines` uses `compare` and `evenness`, all
-//! of them use `results` and `statistics`; `results` makes its files with `new_file`; all may use `text`.
+//! of them use `results`; `results` makes its files with `new_file`; all may use `text`.
 
 pub mod compare;
 pub mod evenness;
@@ -12,6 +12,5 @@ pub mod mesh;
 pub mod new_file;
 pub mod plot;
 pub mod results;
-pub mod statistics;
 pub mod text;
 pub mod threshold;

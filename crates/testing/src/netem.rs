@@ -25,15 +25,15 @@ impl Loss {
         ["v0", "v1"].map(|interface| Loss::of_all(interface, percent))
     }
 
-    /// This share of the packets to one IPv4 address.
-    pub fn of_those_to(address: &str, interface: &'static str, percent: &str) -> Loss {
+    /// This share of the RoCEv2 packets to one IPv4 address; the control connection loses none.
+    pub fn of_roce_to(address: &str, interface: &'static str, percent: &str) -> Loss {
         let loss = Loss(interface);
         // All that no filter takes goes to the first band.
         for line in [
             "qdisc replace dev {} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
             &format!("qdisc add dev {{}} parent 1:2 netem limit 100000 loss {percent}"),
             &format!(
-                "filter add dev {{}} parent 1: protocol ip u32 match ip dst {address}/32 flowid 1:2"
+                "filter add dev {{}} parent 1: protocol ip u32 match ip dst {address}/32 match ip protocol 17 0xff flowid 1:2"
             ),
         ] {
             tc(&line.replace("{}", interface));

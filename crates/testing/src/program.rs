@@ -335,11 +335,6 @@ impl Program {
         }
     }
 
-    /// Resident memory.
-    pub fn resident_kib(&self) -> u64 {
-        memory_bytes(self.pid(), "VmRSS:").unwrap() / 1024
-    }
-
     /// Entries of a folder of /proc: `fd` or `task`.
     pub fn count(&self, folder: &str) -> usize {
         std::fs::read_dir(format!("/proc/{}/{folder}", self.pid()))

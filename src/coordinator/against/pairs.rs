@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::perftest::{Job, MIN_MESSAGES, Program, measuring, note};
 use crate::plan::Case;
 use report::results::model::{PerftestComparison, PerftestPair};
-use report::statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
 use settings::Stop;
+use statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
 
 use crate::coordinator::against::metric::Metric;
 use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};

@@ -14,7 +14,7 @@
 //! each with 99 % confidence by Student's t, from 4 trials on. Loads are looked at after each trial, and several are
 //! tried: together that comes to 19 of 20 searches at least whose bounds hold the limit (`bounds_tests`).
 
-use report::statistics::t_quantile;
+use statistics::t_quantile;
 
 /// Fewest trials that say something for sure.
 const FEWEST: usize = 4;

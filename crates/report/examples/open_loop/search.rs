@@ -3,7 +3,7 @@
 
 use report::results;
 use report::results::model::{LoadSearch, SearchEnd};
-use report::statistics::median;
+use statistics::median;
 
 use crate::{Checked, number, only_open_loop, percent_off};
 use testing::md1::Md1;

@@ -2,8 +2,8 @@
 
 use fastrand::Rng;
 use report::mesh::{Cell, Figures, Matrix, Place};
-use report::statistics::median;
 use settings::{Pattern, Settings};
+use statistics::median;
 
 /// How figures scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

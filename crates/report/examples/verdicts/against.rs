@@ -1,7 +1,7 @@
 //! Synthetic comparisons with perftest: pairs in turns whose noise and true ratio are known, looked at as the program does.
 
 use fastrand::Rng;
-use report::statistics::{Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
+use statistics::{Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
 
 use super::noise::Noise;
 

@@ -1,7 +1,7 @@
 //! The interval of a ratio, and "equal".
 
 use fastrand::Rng;
-use report::statistics::{Verdict, median, ratio, verdicts};
+use statistics::{Verdict, median, ratio, verdicts};
 
 use super::noise::{NOISES, Noise};
 use super::promises::Promises;

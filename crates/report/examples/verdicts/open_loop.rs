@@ -4,7 +4,7 @@
 
 use fastrand::Rng;
 use report::compare::Metric;
-use report::statistics::{Unit, Verdict, verdicts};
+use statistics::{Unit, Verdict, verdicts};
 
 use super::noise::normal;
 use super::sittings::questions;

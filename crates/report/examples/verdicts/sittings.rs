@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 use report::compare::Metric;
-use report::statistics::{Figures, Question, Unit, Verdict, verdicts};
+use statistics::{Figures, Question, Unit, Verdict, verdicts};
 
 use super::noise::Noise;
 

@@ -6,7 +6,7 @@ use super::metric::Metric;
 use super::model::{
     CaseComparison, MetricComparison, Observation, OverAll, Reach, Settles, Verdict,
 };
-use crate::statistics::{self, Answer, Figures, Judgement, Question, Unit, Unsettled};
+use statistics::{self, Answer, Figures, Judgement, Question, Unit, Unsettled};
 
 /// Which runs a case's figures are of: those of the base, those of the new side.
 pub(super) type Units = [Vec<Unit>; 2];

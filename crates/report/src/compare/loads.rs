@@ -4,7 +4,7 @@
 use super::side::{Launch, runs};
 use crate::results::model::{CaseFlow, LoadVerdict, Run};
 use crate::results::number::rate_text;
-use crate::statistics::median;
+use statistics::median;
 
 /// Whether a flow kept up with its schedule, and lost nothing, in all runs of both sides: what it moved is then what was asked for. As the
 /// question is put of both sides alike, a choice of metrics by it leaves the tests exact.

@@ -5,7 +5,7 @@ use settings::names;
 
 use super::metric::Metric;
 use crate::results::model::CaseConfig;
-use crate::statistics::median;
+use statistics::median;
 
 /// Version of [`Comparison`] as a document.
 pub const COMPARISON_VERSION: u32 = 1;

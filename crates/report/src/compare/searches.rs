@@ -6,7 +6,7 @@ use super::model::{CaseComparison, MetricComparison, MissingMetric, Observation,
 use super::side::Launch;
 use crate::results::model::{LoadSearch, SearchEnd};
 use crate::results::number::rate_text;
-use crate::statistics::median;
+use statistics::median;
 
 const METRIC: Metric = Metric::HighestLoad;
 

@@ -11,8 +11,8 @@ use super::pairing::SideCase;
 use super::valid::{self, Validity};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, DoubtKind, Run};
-use crate::statistics::{Unit, median};
 use crate::text;
+use statistics::{Unit, median};
 
 /// A case of one side with the files it is in.
 pub(super) struct SideView<'a> {

@@ -1,7 +1,7 @@
 //! How far figures of two cases may be apart by chance. It must not know cases.
 
 use crate::compare::Metric;
-use crate::statistics::{LEAST_OBSERVATIONS, median};
+use statistics::{LEAST_OBSERVATIONS, median};
 
 /// Of too few runs to know how they scatter, this many times the usual margin of a metric says nothing.
 const FEW_RUNS_MARGINS: f64 = 3.0;

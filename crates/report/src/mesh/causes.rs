@@ -1,7 +1,7 @@
 //! The fewest causes that explain why some flows are slower than others: a node that sends or receives less, a path. It
 //! must not know results, units or words.
 
-use crate::statistics::{Scatter, median, reach, spread};
+use statistics::{Scatter, median, reach, spread};
 
 /// Of so many flows one at most is a slow path, beside a second one.
 const MOST_PATHS: usize = 10;

@@ -4,7 +4,7 @@
 use settings::{Pattern, Settings};
 
 use crate::results::model::{CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run};
-use crate::statistics::{median, shares};
+use statistics::{median, shares};
 
 /// Which way a fan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The figures of a flow that a matrix tells, and which runs count for them. It must not know nodes.
 
 use crate::results::model::FlowResult;
-use crate::statistics::median;
+use statistics::median;
 
 /// A figure of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ use settings::{Pattern, Settings};
 
 use super::figures::{Figures, Quantity};
 use crate::results::model::{CaseResult, NodeResult, ResultFile};
-use crate::statistics::median;
+use statistics::median;
 
 /// The flows of all cases of a pattern whose settings are equal: one case, or the rounds of `pairs`.
 #[derive(Clone, Debug, PartialEq)]

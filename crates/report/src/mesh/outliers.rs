@@ -4,7 +4,7 @@
 use super::causes::{Observed, Place, Rule, causes};
 use super::figures::Quantity;
 use super::matrix::{Cell, Matrix};
-use crate::statistics::{Scatter, median, spread};
+use statistics::{Scatter, median, spread};
 
 /// Chance of telling something of nodes that are all alike, by the figure that tells most; and by each other one.
 const CHANCES: [f64; 2] = [0.002, 0.001];

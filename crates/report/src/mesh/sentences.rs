@@ -7,7 +7,7 @@ use super::matrix::{Cell, Matrix};
 use super::outliers::Outlier;
 use super::words::{beside, figure, number, percent, some_of, than};
 use crate::results::number::plural;
-use crate::statistics::median;
+use statistics::median;
 
 /// Paths, or flows without a figure, that are told by name.
 const MOST: usize = 5;

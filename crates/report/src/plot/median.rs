@@ -2,7 +2,7 @@
 
 use crate::compare::Metric;
 use crate::results::model::{CaseFlow, CaseResult, FlowResult, LoadVerdict, Run};
-use crate::statistics::median;
+use statistics::median;
 
 /// The complete runs.
 pub fn complete_runs(case: &CaseResult) -> impl Iterator<Item = &Run> {

@@ -10,7 +10,7 @@ use super::demands::Demands;
 use crate::mesh::Matrix;
 use crate::results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
 use crate::results::number::digits;
-use crate::statistics::median;
+use statistics::median;
 
 /// Flows that a sentence names.
 const MOST: usize = 5;

@@ -127,8 +127,11 @@ fn in_turns_a_drift_passes_for_a_change_in_five_sittings_of_a_hundred_at_most() 
     let mut rng = fastrand::Rng::with_seed(1);
     for order in [
         "An".repeat(5),
+        "An".repeat(10),
         "AnnA".repeat(4),
+        "AnnA".repeat(10),
         "AAnn".repeat(3),
+        "AAAnnn".repeat(3),
         "AAAAAnnnnn".repeat(3),
         "AnnAAnAAn".to_owned(),
     ] {

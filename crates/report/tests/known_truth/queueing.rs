@@ -32,8 +32,8 @@ fn short_waits_are_those_of_erlangs_sum() {
 fn the_mean_is_the_integral_of_the_distribution_and_the_tail_is_exponential() {
     for load in [0.3, 0.5, 0.7, 0.8, 0.9, 0.98] {
         let queue = Md1::new(load).unwrap();
-        let step = 0.01;
-        let waits = (0..100_000).map(|at| (f64::from(at) + 0.5) * step);
+        let step = 0.002;
+        let waits = (0..500_000).map(|at| (f64::from(at) + 0.5) * step);
         let mean: f64 = waits
             .map(|wait| (1.0 - queue.wait_at_most(wait)) * step)
             .sum();

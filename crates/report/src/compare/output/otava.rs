@@ -10,8 +10,8 @@ use super::super::valid::{self, Validity};
 use super::words;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::CaseResult;
-use crate::statistics::median;
 use crate::text;
+use statistics::median;
 
 /// Writes the document: `time`, `commit`, `side`, and the columns. A file's figure is the median of its runs.
 ///

@@ -8,7 +8,7 @@ use crate::plot::draw::palette::Look;
 use crate::plot::draw::{Point, Series};
 use crate::plot::figure::{Cell, Column};
 use crate::plot::median::counted_runs;
-use crate::statistics::median;
+use statistics::median;
 
 /// A median of runs and the smallest and largest of them.
 #[derive(Clone, Copy, Debug, PartialEq)]

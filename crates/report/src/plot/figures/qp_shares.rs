@@ -62,8 +62,8 @@ pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
         .map(|(index, (share, p99_ns))| {
             Some(QpShare {
                 index,
-                share: crate::statistics::median(&share)?,
-                p99_ns: crate::statistics::median(&p99_ns),
+                share: statistics::median(&share)?,
+                p99_ns: statistics::median(&p99_ns),
             })
         })
         .collect::<Option<Vec<_>>>()?;

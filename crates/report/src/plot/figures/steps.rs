@@ -4,7 +4,7 @@ use super::curves::metric_of_runs;
 use super::sample::Sample;
 use crate::compare::Metric;
 use crate::plot::draw::number;
-use crate::statistics::{RatioEstimate, Verdict, ratio, verdict};
+use statistics::{RatioEstimate, Verdict, ratio, verdict};
 
 /// Runs that an interval needs on each side.
 const LEAST_RUNS: usize = 3;

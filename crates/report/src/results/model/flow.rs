@@ -7,7 +7,7 @@ use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
 use super::load::Load;
 use super::window::{QpTimeline, Timeline, Window};
-use crate::statistics::shares;
+use statistics::shares;
 
 /// One flow's figures in the window, measured at the node that posts its WRs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
