@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rocebench::datapath::{Geometry, Phase, Shared, WorkerPool};
-use rocebench::machine::cpu;
-use rocebench::metrics::clock::Clock;
-use rocebench::metrics::histogram;
+use datapath::{Geometry, Phase, Shared, WorkerPool};
+use machine::cpu;
+use metrics::clock::Clock;
+use metrics::histogram;
 use testing::null_node::{Outcome, capacity, qp_contexts, specs, wait_until};
 
 use rocebench::plan::Case;

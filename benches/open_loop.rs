@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use rocebench::datapath::{Phase, Shared, WindowEdges, WorkerPool};
-use rocebench::machine::cpu;
-use rocebench::metrics::clock::Clock;
-use rocebench::metrics::histogram::{Digits, Recorder};
+use datapath::{Phase, Shared, WindowEdges, WorkerPool};
+use machine::cpu;
+use metrics::clock::Clock;
+use metrics::histogram::{Digits, Recorder};
 use rocebench::node::open_loop::tolerated_ns;
 use rocebench::plan::Case;
 use settings::{Op, Rate, Settings, Stop};

@@ -4,13 +4,10 @@
 
 pub mod cli;
 pub mod coordinator;
-pub mod datapath;
 pub mod doctor;
 pub mod explain;
 pub mod launch;
 pub mod lesson;
-pub mod machine;
-pub mod metrics;
 pub mod node;
 pub mod perftest;
 pub mod plan;

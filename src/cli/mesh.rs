@@ -12,11 +12,11 @@ use clap::parser::ValueSource;
 use crate::coordinator::options::Target;
 use crate::coordinator::ranks::Ranks;
 use crate::launch::{self, Asked, LaunchError, Launched, Rank0, Variables, pmi};
-use crate::machine::host;
 use crate::plan::{HostPort, Nodes};
 use crate::protocol::join_message::Join;
 use crate::server::listener::{ServerLog, ServerOptions};
 use crate::server::rank::{Place, serve_rank_0};
+use machine::host;
 
 use super::args::{self, MeshArgs, RunArgs};
 use super::errors::{Failure, say};

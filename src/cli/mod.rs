@@ -40,7 +40,7 @@ pub mod token;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 
-use crate::machine::open_files;
+use machine::open_files;
 
 pub use args::Cli;
 pub use errors::{ExitKind, Failure};

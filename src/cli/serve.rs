@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::doctor::{Machine, node};
-use crate::machine::host;
 use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::server::listener::{FileService, Server, ServerOptions};
 use crate::transfer::place::Folder;
 use crate::transfer::receiver::FileReceiver;
+use machine::host;
 
 use super::args::ServeArgs;
 use super::errors::{Failure, say};

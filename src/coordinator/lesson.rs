@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::lesson::{Begin, Event, LessonClient, Outcome, Step};
-use crate::machine::host;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::message::Message;
+use machine::host;
 
 use super::options::Ends;
 use super::session::Session;

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::machine::host;
 use crate::node::resources::NodeResources;
 use crate::plan::Nodes;
+use crate::protocol;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::Message;
+use machine::host;
 use report::results::model::{Host, Node, ResultFile, SCHEMA_VERSION};
 use report::results::utc_now;
 
@@ -49,7 +50,7 @@ pub fn run_sweep(
     let outcome = SweepOutcome {
         result: ResultFile {
             schema_version: SCHEMA_VERSION,
-            tool: host::tool(),
+            tool: protocol::tool(),
             started_at: utc_now(),
             command_line: options.command_line.clone(),
             nodes: nodes.iter().map(|node| told(node, &own_host)).collect(),

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use serde::Serialize;
 
 use crate::coordinator::options::Target;
-use crate::machine::host;
 use crate::node::resources::NodeOptions;
+use crate::protocol;
 use crate::protocol::token::Token;
 use report::results::model::{Host, Tool};
 use verbs::{Route, VerbsError, select_or_embedded};
@@ -120,7 +120,7 @@ pub fn examine(
     let mut notes = Notes {
         report: Report {
             schema_version: SCHEMA_VERSION,
-            tool: host::tool(),
+            tool: protocol::tool(),
             started_at: report::results::utc_now(),
             host: inventory.host.clone(),
             target: examination

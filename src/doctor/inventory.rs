@@ -84,7 +84,7 @@ impl Inventory {
         }));
         let mut inventory = Inventory {
             schema_version: SCHEMA_VERSION,
-            host: crate::machine::host::read_below(&machine.path("")),
+            host: machine::host::read_below(&machine.path("")),
             devices,
             verbs_error: verbs_error.map(|error| error.to_string()),
             ..Inventory::default()

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::Access;
 
-use crate::machine::dcb::{self, Bridging};
+use machine::dcb::{self, Bridging};
 
 /// Runs a program and returns what it printed; `None` when it is not installed or failed.
 type Tools = Box<dyn Fn(&str, &[&str]) -> Option<String> + Send + Sync>;

@@ -1,11 +1,11 @@
 //! What a node tells of itself when many are examined: the facts that are compared, and what its own checks find. It
 //! must not know the other nodes.
 
-use crate::machine::cpu;
 use crate::node::outcome;
 use crate::node::resources::NodeOptions;
 use crate::plan::flow::FlowDevice;
 use crate::protocol::examination::{Lossless, NodeExamination};
+use machine::cpu;
 use report::results::model::Device;
 use verbs::{PortRequest, Route, VerbsError, select_or_embedded};
 
@@ -167,7 +167,7 @@ mod tests {
 
     use super::super::machine::made_up::Tree;
     use super::*;
-    use crate::machine::dcb::Bridging;
+    use machine::dcb::Bridging;
 
     #[test]
     fn means_against_loss_are_read_without_root() {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::machine::device;
+use machine::device;
 use verbs::{Gid, GidEntry, GidType};
 
 use super::entries::{DeviceEntry, GidRow, PortEntry};

@@ -1,15 +1,15 @@
 //! The client of a lesson: runs its steps at the end that posts.
 
-use crate::datapath::initiator_access;
+use datapath::initiator_access;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::machine::device;
 use crate::protocol::endpoints::Endpoints;
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
+use machine::device;
 use report::text::printable;
 use verbs::{Port, WcStatus};
 

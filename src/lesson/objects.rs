@@ -1,7 +1,7 @@
 //! The verbs objects of one end of a lesson, created one by one; each call is reported. Both ends create the same
 //! objects, but only one reports.
 
-use crate::datapath::{RemoteMemory, send_opcode};
+use datapath::{RemoteMemory, send_opcode};
 use std::sync::Arc;
 
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};

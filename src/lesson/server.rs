@@ -1,6 +1,6 @@
 //! The other end of a lesson: creates its objects, reports that it is ready, and afterwards reports what it sees.
 
-use crate::datapath::target_access;
+use datapath::target_access;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 

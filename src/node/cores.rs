@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::machine::core_list::CoreList;
-use crate::machine::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
+use machine::core_list::CoreList;
+use machine::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
 use report::results::model::WorkerResult;
 use settings::PollMode;
 

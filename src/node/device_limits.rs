@@ -1,8 +1,8 @@
 //! Compares the requirements of a flow with the limits of an end's device.
 
-use crate::datapath::Geometry;
 use crate::protocol::device_limits::{DeviceLimits, PacedRates};
 use crate::protocol::memory_offer::DeviceKind;
+use datapath::Geometry;
 use settings::{CallStyle, Domains, Service, Settings, Timestamps};
 use verbs::{Port, VerbsError};
 

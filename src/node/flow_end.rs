@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::datapath::{
+use crate::plan::{Flow, Side};
+use datapath::{
     Geometry, Mismatch, Phase, QpContext, Shared, Trouble, WindowEdges, WindowProgress,
     WorkerReport,
 };
-use crate::metrics::clock::Clock;
-use crate::metrics::histogram::digits_for;
-use crate::plan::{Flow, Side};
+use metrics::clock::Clock;
+use metrics::histogram::digits_for;
 use settings::{Stop, Timestamps};
 use verbs::StampClock;
 

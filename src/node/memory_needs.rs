@@ -6,11 +6,11 @@ use std::fmt;
 
 use softroce::transport::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
 
-use crate::datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
-use crate::machine::memory::{available, text};
-use crate::metrics::histogram::digits_for;
-use crate::metrics::{qp_timeline, timeline};
 use crate::plan::{Case, Flow, Sweep};
+use datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
+use machine::memory::{available, text};
+use metrics::histogram::digits_for;
+use metrics::{qp_timeline, timeline};
 use report::results::model::QpResult;
 use settings::{CallStyle, ConnectMode, MrMode, RecvQueue, Settings, Stop, Timestamps};
 use verbs::{Pages, QpCapacity};

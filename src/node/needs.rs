@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::datapath::{Geometry, sends_inline};
 use crate::plan::flow::Side;
+use datapath::{Geometry, sends_inline};
 use settings::{Access, CqMode, RecvQueue, Settings, Timestamps};
 use verbs::{
     CompletionQueue, ProtectionDomain, QpCapacity, QpParts, QueuePair, Service, VerbsError,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::datapath::{Sleep, ThreadSpec, WorkerSpec};
+use datapath::{Sleep, ThreadSpec, WorkerSpec};
 use settings::PollMode;
 use verbs::{CompletionChannel, Context, Sleeper, VerbsError, Wakeup};
 

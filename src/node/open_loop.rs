@@ -1,8 +1,8 @@
 //! What the workers of an end offered in an open loop, and whether they kept its schedule. It must not know links or
 //! messages.
 
-use crate::datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
-use crate::metrics::histogram::Recorder;
+use datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
+use metrics::histogram::Recorder;
 use report::results::model::{Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, Totals};
 use settings::Settings;
 use statistics::gaps_p_value;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::datapath::{Layout, QpReport, Trouble, WindowProgress, WorkerReport, received_bytes};
-use crate::metrics::counters::{EMBEDDED_DRIVER, Growth};
-use crate::metrics::drift::drift;
-use crate::metrics::histogram::Recorder;
-use crate::metrics::limits::protocol_efficiency;
-use crate::metrics::{self, clock::Clock};
+use datapath::{Layout, QpReport, Trouble, WindowProgress, WorkerReport, received_bytes};
+use metrics::counters::{EMBEDDED_DRIVER, Growth};
+use metrics::drift::drift;
+use metrics::histogram::Recorder;
+use metrics::limits::protocol_efficiency;
+use metrics::{self, clock::Clock};
 use report::results::model::{
     Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
     QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
@@ -350,8 +350,7 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
 /// Facts of the device and port in use, from the kernel and corrected from verbs.
 pub fn device(port: &Port) -> Device {
     let name = port.context.name();
-    let read =
-        crate::machine::device::read(name, port.info.port, port.gid.map(|gid| gid.index.into()));
+    let read = machine::device::read(name, port.info.port, port.gid.map(|gid| gid.index.into()));
     let link_layer = match port.info.link_layer {
         LinkLayer::Ethernet => "Ethernet",
         LinkLayer::Infiniband => "InfiniBand",

@@ -4,11 +4,11 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use crate::machine::core_locks::HeldCore;
 use crate::perftest::{
     Job, Launch, LibraryError, MissingProgram, Place, Program, arguments, find_library,
 };
 use crate::plan::Case;
+use machine::core_locks::HeldCore;
 use verbs::LinkLayer;
 
 use crate::node::needs::effective_workers;
@@ -143,8 +143,8 @@ pub(crate) fn equipped(
 
 #[cfg(test)]
 mod tests {
-    use crate::machine::core_locks::CoreLocks;
     use crate::plan::Sweep;
+    use machine::core_locks::CoreLocks;
     use settings::Given;
     use verbs::{PortRequest, VerbsLibrary};
 

@@ -1,11 +1,11 @@
 //! Connects the QPs of a run through rdma_cm and makes the contexts for its workers.
 
-use crate::datapath::QpContext;
 use crate::node::port_path::Agreed;
 use crate::node::verbs_objects::VerbsObjects;
 use crate::protocol::endpoints::Endpoints;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::CmListening;
+use datapath::QpContext;
 use verbs::cm::CmId;
 
 use super::connect_cm::{Caller, Listener, Terms};

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::machine::core_locks::CoreLocks;
-use crate::machine::cpu::{self, CoreError};
-use crate::metrics::clock::Clock;
-use crate::metrics::counters::{CounterWatch, Reading};
 use crate::plan::flow::FlowDevice;
+use machine::core_locks::CoreLocks;
+use machine::cpu::{self, CoreError};
+use metrics::clock::Clock;
+use metrics::counters::{CounterWatch, Reading};
 pub use verbs::{Faults, PortRequest, Route};
 use verbs::{Port, VerbsLibrary, select_or_embedded};
 
@@ -86,7 +86,7 @@ impl NodeResources {
     /// No port or no cores as asked for.
     pub fn open(options: NodeOptions, route: Option<Route>) -> Result<NodeResources, RunFailure> {
         let port = select_or_embedded(options.library, &options.request, route)?;
-        let kernel = crate::machine::device::read(port.context.name(), port.info.port, None);
+        let kernel = machine::device::read(port.context.name(), port.info.port, None);
         let numa_node = kernel.numa_node;
         let cores = match (options.cores, numa_node) {
             (Some(cores), _) => cores,
@@ -183,7 +183,7 @@ impl NodeResources {
     /// Watches a port's counters from now on; `None` if it has none.
     pub fn watch_counters(port: &Port) -> Option<CounterWatch> {
         let (context, port) = (Arc::clone(&port.context), port.info.port);
-        let driver = crate::machine::device::read(context.name(), port, None).driver;
+        let driver = machine::device::read(context.name(), port, None).driver;
         CounterWatch::start(move || match context.counters() {
             Some(own) => Some(Reading::of_embedded(own)),
             None => Reading::of_kernel(Path::new("/sys"), driver.as_deref(), context.name(), port),

@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::datapath::{
-    Counts, Mismatch, Phase, QpContext, WindowEdges, WindowProgress, WorkerPool,
-};
-use crate::metrics::IntervalLatency;
-use crate::metrics::clock::Clock;
 use crate::plan::Flow;
+use datapath::{Counts, Mismatch, Phase, QpContext, WindowEdges, WindowProgress, WorkerPool};
+use metrics::IntervalLatency;
+use metrics::clock::Clock;
 use settings::Stop;
 use verbs::{AsyncEvent, AsyncEvents, Context};
 

@@ -1,8 +1,8 @@
 //! What is sampled of an end while its window runs: throughput, and what each QP completes. It must not know who asks for
 //! samples, nor how they are told.
 
-use crate::metrics::qp_timeline::MOST_COUNTS;
-use crate::metrics::{QpTimeline, Timeline};
+use metrics::qp_timeline::MOST_COUNTS;
+use metrics::{QpTimeline, Timeline};
 use settings::Stop;
 
 use crate::node::flow_end::FlowEnd;

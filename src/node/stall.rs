@@ -4,7 +4,7 @@
 use settings::Settings;
 use std::time::{Duration, Instant};
 
-use crate::datapath::Counts;
+use datapath::Counts;
 
 use crate::protocol::failure::RunFailure;
 

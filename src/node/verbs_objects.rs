@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::datapath::{
+use datapath::{
     Geometry, Layout, Mismatch, Peers, QpContext, Receiver, Regions, RemoteMemory, Sender,
     SharedReceives, Sizes, WorkerSpec, check_sums, check_written, fill_for_reads, initiator_access,
     target_access,
 };
-use crate::metrics::limits::Wire;
+use metrics::limits::Wire;
 use settings::{Access as OfferedAccess, ConnectMode, CqMode, Settings};
 use verbs::{
     Access, AddressHandle, CompletionQueue, LinkLayer, Port, ProtectionDomain, QueuePair, Service,

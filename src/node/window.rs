@@ -1,8 +1,8 @@
 //! Combines the windows of an end's workers: the time base of rates, and doubts about the figures. It must not know
 //! links or messages.
 
-use crate::datapath::{WindowEdges, WorkerReport};
-use crate::metrics::clock::Clock;
+use datapath::{WindowEdges, WorkerReport};
+use metrics::clock::Clock;
 use report::results::model::{Doubt, DoubtKind};
 use settings::{Settings, Stop};
 

@@ -13,7 +13,7 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::machine::cpu::keep_to;
+use machine::cpu::keep_to;
 
 use super::tail::Tail;
 

@@ -1,6 +1,6 @@
 //! Why a run failed, in words: one sentence for what happened, one for what to try.
 
-use crate::datapath::{FailedCompletion, Trouble, WorkerPoolError};
+use datapath::{FailedCompletion, Trouble, WorkerPoolError};
 use report::results::model::Failure;
 use verbs::{AsyncEvent, VerbsError};
 

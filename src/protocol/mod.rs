@@ -25,6 +25,7 @@ pub mod mistake;
 pub mod node_report;
 pub(crate) mod patience;
 pub mod posts;
+mod program;
 mod silence;
 pub mod time_limits;
 pub mod token;
@@ -34,5 +35,4 @@ mod transmit;
 /// misread; both ends must have the same.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// Version of this program, as it is told to the peer.
-pub const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
+pub use program::{PROGRAM_VERSION, tool};

@@ -121,9 +121,9 @@ impl EndReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::histogram::HIGHEST_NS;
     use crate::protocol::frame::{FrameReader, MAX_FRAME_BYTES, Step, encode};
     use crate::protocol::message::Message;
+    use metrics::histogram::HIGHEST_NS;
     use report::results::model::QpTimeline;
 
     /// Long in all its figures.

@@ -1,7 +1,6 @@
 //! The ends of a run's flows at a node: their verbs objects, and how they are connected to the other ends, whose arrays
 //! come from the coordinator.
 
-use crate::datapath::QpContext;
 use crate::node::connect_cm::{Listener, check_port};
 use crate::node::flow_end::FlowEnd;
 use crate::node::needs::{EndRoles, effective_workers};
@@ -14,6 +13,7 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{EndArray, Message};
 use crate::protocol::time_limits::SETUP_LIMIT;
 use crate::server::node_run::NodeRun;
+use datapath::QpContext;
 use settings::ConnectMode;
 
 /// Whether this node's ports can be connected as the case asks.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::metrics::IntervalLatency;
-use crate::metrics::counters::CounterWatch;
-use crate::metrics::steady::SteadyDetector;
 use crate::plan::Case;
+use metrics::IntervalLatency;
+use metrics::counters::CounterWatch;
+use metrics::steady::SteadyDetector;
 use settings::{Settings, Warmup};
 use verbs::Port;
 

@@ -8,8 +8,8 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use crate::metrics::histogram::{Digits, Recorder};
 use crate::plan::Side;
+use metrics::histogram::{Digits, Recorder};
 use report::results::rates::gbit_per_s;
 use settings::Stop;
 

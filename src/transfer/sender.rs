@@ -4,7 +4,6 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::machine::host;
 use crate::node::resources::{NodeOptions, NodeResources};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
@@ -12,6 +11,7 @@ use crate::protocol::handshake::connect;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::token::Token;
+use machine::host;
 
 use super::channel::{Channel, ChannelWorker, TransferEnd};
 use super::chunks::{self, FileProgress, WorkerBuffers};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 
-use crate::machine::cpu::keep_to;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
+use machine::cpu::keep_to;
 
 use super::channel::ChannelWorker;
 use super::chunks::{FileProgress, WorkerBuffers};

@@ -44,8 +44,12 @@ fn pixels(png: &[u8]) -> BTreeMap<[u8; 3], usize> {
     let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
     let frame = reader.next_frame(&mut bytes).unwrap();
     let mut colours = BTreeMap::new();
-    for pixel in bytes[..frame.buffer_size()].chunks_exact(frame.color_type.samples()) {
-        *colours.entry([pixel[0], pixel[1], pixel[2]]).or_default() += 1;
+    let pixels: Vec<&[u8]> = bytes[..frame.buffer_size()]
+        .chunks_exact(frame.color_type.samples())
+        .collect();
+    for alike in pixels.chunk_by(PartialEq::eq) {
+        let pixel = alike[0];
+        *colours.entry([pixel[0], pixel[1], pixel[2]]).or_default() += alike.len();
     }
     colours
 }

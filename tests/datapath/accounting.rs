@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rocebench::datapath::{Counts, Geometry, Shared, Sizes};
+use datapath::{Counts, Geometry, Shared, Sizes};
 use rocebench::plan::Case;
 use settings::{CqMode, MrMode, Op, PollMode, RecvQueue, Settings, Spread, TouchOrder};
 

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
+use datapath::{Phase, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
+use metrics::clock::{Clock, VirtualTime};
+use metrics::qp_timeline::MOST_COUNTS;
+use metrics::{QpTimeline, Timeline};
 use null_verbs::loopback::{self, Served, Serving};
-use rocebench::datapath::{Phase, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
-use rocebench::metrics::clock::{Clock, VirtualTime};
-use rocebench::metrics::qp_timeline::MOST_COUNTS;
-use rocebench::metrics::{QpTimeline, Timeline};
 use rocebench::node::flow_end::{FinishedEnd, FlowEnd};
 use rocebench::node::needs::effective_workers;
 use rocebench::node::node_threads::NodeThreads;

@@ -1,7 +1,7 @@
 //! Messages of several sizes, and receives of an SRQ.
 
+use datapath::Geometry;
 use null_verbs::loopback::corrupt_next_message;
-use rocebench::datapath::Geometry;
 use rocebench::plan::Case;
 use settings::{Op, RecvQueue, Settings, SizeMix};
 use verbs::AsyncEvent;

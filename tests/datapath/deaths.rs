@@ -1,8 +1,8 @@
 //! Deaths in each phase of a run: a WR that fails, a QP that goes to ERR at either end, a peer whose QPs all do. The worker
 //! says which QP and which status, posts nothing more, and keeps what was measured; all queues come to rest.
 
+use datapath::{Phase, WorkerReport};
 use null_verbs::loopback::{self, Served};
-use rocebench::datapath::{Phase, WorkerReport};
 use rocebench::plan::Case;
 use settings::{CqMode, Op, Settings};
 use verbs::WcStatus;

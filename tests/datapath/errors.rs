@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use datapath::Phase;
 use null_verbs::loopback::fail_next;
-use rocebench::datapath::Phase;
 use rocebench::protocol::endpoints::Endpoints;
 use rocebench::protocol::failure::RunFailure;
 use settings::{CqMode, Op, PollMode, Settings, Stop, TimeSpan};

@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use datapath::{WindowEdges, WorkerReport};
+use metrics::histogram::{Digits, Recorder};
+use metrics::qp_timeline::MOST_COUNTS;
+use metrics::{QpTimeline, Timeline};
 use null_verbs::loopback::{Served, ServiceTimes, Serving};
 use report::results::model::FlowResult;
-use rocebench::datapath::{WindowEdges, WorkerReport};
-use rocebench::metrics::histogram::{Digits, Recorder};
-use rocebench::metrics::qp_timeline::MOST_COUNTS;
-use rocebench::metrics::{QpTimeline, Timeline};
 use rocebench::plan::Case;
 use settings::{CqMode, Settings, TimeSpan};
 use verbs::POLL_BATCH;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rocebench::datapath::{Counts, Phase, WindowEdges, WorkerPoolError};
+use datapath::{Counts, Phase, WindowEdges, WorkerPoolError};
 use rocebench::plan::Case;
 use settings::{CqMode, Op, PollMode, Settings, Stop};
 

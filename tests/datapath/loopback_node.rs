@@ -5,11 +5,9 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rocebench::datapath::{
-    Counts, Geometry, Phase, Shared, WorkerPool, WorkerPoolError, WorkerReport,
-};
-use rocebench::metrics::clock::Clock;
-use rocebench::metrics::histogram::Digits;
+use datapath::{Counts, Geometry, Phase, Shared, WorkerPool, WorkerPoolError, WorkerReport};
+use metrics::clock::Clock;
+use metrics::histogram::Digits;
 use rocebench::node::needs::effective_workers;
 use rocebench::node::node_threads::NodeThreads;
 use rocebench::node::verbs_objects::VerbsObjects;
@@ -488,7 +486,7 @@ impl Rest {
 }
 
 fn sums(case: &Case, workers: &[WorkerReport]) -> QpSums {
-    let sum = |value: &dyn Fn(&rocebench::datapath::QpReport) -> u64| {
+    let sum = |value: &dyn Fn(&datapath::QpReport) -> u64| {
         (0..case.qps as usize)
             .map(|qp| workers.iter().map(|worker| value(&worker.qps[qp])).sum())
             .collect()

@@ -3,9 +3,9 @@
 
 use std::collections::HashSet;
 
+use datapath::WindowEdges;
 use null_verbs::loopback::ServiceTimes;
 use report::results::model::LoadVerdict;
-use rocebench::datapath::WindowEdges;
 use settings::{Arrivals, Op, PollMode, Settings};
 use statistics::gaps_p_value;
 

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
+use datapath::{Phase, WindowEdges, WorkerLoad};
+use metrics::histogram::{Digits, Recorder};
 use null_verbs::loopback::{Served, ServiceTimes, Serving};
 use report::results::model::{FlowResult, Load, LoadVerdict};
-use rocebench::datapath::{Phase, WindowEdges, WorkerLoad};
-use rocebench::metrics::histogram::{Digits, Recorder};
 use rocebench::plan::Case;
 use settings::{Arrivals, CqMode, Op, Rate, Settings, TimeSpan};
 

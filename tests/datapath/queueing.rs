@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use null_verbs::loopback::{self, ServiceTimes};
+use queueing::Md1;
 use report::results::model::FlowResult;
 use settings::{Arrivals, Op, Settings, TimeSpan};
-use testing::md1::Md1;
 
 use crate::bench::{MS, SECOND};
 use crate::loopback_node::{case_of, small};

@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use datapath::Geometry;
 use null_verbs::loopback::Served;
-use rocebench::datapath::Geometry;
 use rocebench::plan::Case;
 use settings::{CqMode, Op, Settings, Spread};
 

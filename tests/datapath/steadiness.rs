@@ -1,12 +1,12 @@
 //! Throughput over time whose truth is known: a server that stays as it is, becomes slower or faster in steps or all the
 //! time. The window's test for drift and the warm-up's for steadiness are held to it.
 
+use datapath::Phase;
+use metrics::drift::{Drift, Shape, drift};
+use metrics::steady::SteadyDetector;
+use metrics::timeline::Sample;
 use null_verbs::loopback::{ServiceTimes, Serving};
 use report::results::model::{DoubtKind, FlowResult};
-use rocebench::datapath::Phase;
-use rocebench::metrics::drift::{Drift, Shape, drift};
-use rocebench::metrics::steady::SteadyDetector;
-use rocebench::metrics::timeline::Sample;
 use rocebench::plan::Case;
 use settings::{Op, Settings, TimeSpan};
 

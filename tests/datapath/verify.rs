@@ -1,9 +1,7 @@
 //! `--verify`: right payloads pass, and each kind of wrong one is found and named.
 
+use datapath::{Geometry, Layout, Mismatch, Regions, Sizes, check_written, fill_for_reads};
 use null_verbs::loopback::corrupt_next_message;
-use rocebench::datapath::{
-    Geometry, Layout, Mismatch, Regions, Sizes, check_written, fill_for_reads,
-};
 use settings::{AtomicTarget, Op, Service, Settings};
 use verbs::{Access, ProtectionDomain};
 

@@ -1,8 +1,8 @@
 //! Which window each worker reports, and which doubts a flow has, when workers were away over edges or close to them.
 
+use datapath::WindowEdges;
 use null_verbs::loopback::Served;
 use report::results::model::DoubtKind;
-use rocebench::datapath::WindowEdges;
 use rocebench::node::needs::effective_workers;
 use settings::{CqMode, Op, Settings};
 

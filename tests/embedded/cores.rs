@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use rocebench::machine::core_locks::CoreLocks;
-use rocebench::machine::cpu::allowed_cores;
+use machine::core_locks::CoreLocks;
+use machine::cpu::allowed_cores;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 

@@ -16,7 +16,6 @@ pub mod cells;
 pub mod check;
 #[cfg(feature = "program")]
 pub mod deaths;
-pub mod md1;
 #[cfg(feature = "program")]
 pub mod namespace;
 #[cfg(feature = "program")]

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rocebench::datapath::{
+use datapath::{
     Geometry, Layout, QpContext, RemoteMemory, Sender, Shared, Sizes, ThreadSpec, WorkerSpec,
 };
 use rocebench::plan::Case;

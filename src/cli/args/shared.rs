@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::machine::core_list::CoreList;
 use crate::node::resources::Faults;
+use machine::core_list::CoreList;
 
 /// The control connection's port when none is given.
 pub const DEFAULT_PORT: u16 = 18_515;

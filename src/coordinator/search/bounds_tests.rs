@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout)]
 
 use super::*;
+use queueing::Queue;
 
 /// Messages a second that the simulated queue serves, and the search's maximum.
 const CAPACITY: u64 = 1_000_000;
@@ -11,25 +12,13 @@ fn true_limit(limit: f64, allowed: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {
         let mid = f64::midpoint(low, high);
-        let queue = testing::md1::Md1::new(mid).unwrap();
+        let queue = queueing::Md1::new(mid).unwrap();
         match 1.0 - queue.wait_at_most(limit - 1.0) < allowed {
             true => low = mid,
             false => high = mid,
         }
     }
     low
-}
-
-/// The share of so many messages that take more than `limit` services, by Lindley's recursion.
-fn share_above(rng: &mut fastrand::Rng, utilisation: f64, messages: u32, limit: f64) -> f64 {
-    const BEFORE: u32 = 2_000;
-    let (mut wait, mut above) = (0.0f64, 0u32);
-    for message in 0..BEFORE + messages {
-        above += u32::from(message >= BEFORE && wait + 1.0 > limit);
-        let gap = -(1.0 - rng.f64()).ln() / utilisation;
-        wait = (wait + 1.0 - gap).max(0.0);
-    }
-    f64::from(above) / f64::from(messages)
 }
 
 /// Searches by a response, which tells the excess at a load; `None` of one whose schedule is not kept.
@@ -77,7 +66,10 @@ fn try_often(searches: u32, limit: f64, allowed: f64, services: u32) -> Tried {
             let utilisation = load as f64 / CAPACITY as f64;
             let services = services / if is_short { 4 } else { 1 };
             let messages = (f64::from(services) * utilisation) as u32;
-            let above = share_above(&mut rng, utilisation, messages, limit);
+            let mut queue = Queue::new(1.0, 1.0 / utilisation, Some(rng.fork()));
+            // It forgets how it began.
+            queue.share_above(2_000, limit);
+            let above = queue.share_above(messages, limit);
             Some(above.max(0.5 / f64::from(messages)) / allowed)
         });
         let (lower, upper) = bounds.found();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::coordinator::search::judge::tests::run_of;
+use queueing::Queue;
 use report::results::model::{Failure, LoadVerdict};
 
 /// Bounds, and how long it still takes.
@@ -260,8 +261,8 @@ fn a_search_that_is_interrupted_keeps_what_it_has() {
     }
 }
 
-/// A queue with one server, in which each message waits as Lindley's recursion says.
-struct Queue {
+/// Trials whose messages go through a queue with one server.
+struct Queued {
     service_ns: f64,
     /// Arrivals by chance: M/D/1, of which the limit is known; else D/D/1.
     is_poisson: bool,
@@ -269,32 +270,22 @@ struct Queue {
     p99s: Vec<u64>,
 }
 
-impl Trials for Queue {
+impl Trials for Queued {
     fn run(&mut self, ask: Ask, told: TrialStart<'_>) -> Result<Run, Halt> {
-        let mut rng = fastrand::Rng::with_seed(self.seed << 32 | u64::from(ask.seed));
-        let mean_ns = 1e9 / told.load as f64;
+        let rng = fastrand::Rng::with_seed(self.seed << 32 | u64::from(ask.seed));
+        let poisson = self.is_poisson.then_some(rng);
+        let mut queue = Queue::new(self.service_ns, 1e9 / told.load as f64, poisson);
         // At the limits of this test queues forget how they began within a hundred services.
-        let opens_ns = if self.is_poisson {
-            500.0 * self.service_ns
-        } else {
-            0.0
+        let opens_ns = match self.is_poisson {
+            true => 500.0 * self.service_ns,
+            false => 0.0,
         };
         let closes_ns = opens_ns + ask.span.ns() as f64;
-        let (mut at_ns, mut free_ns) = (0.0f64, 0.0f64);
-        let mut latencies = Vec::new();
-        loop {
-            at_ns += match self.is_poisson {
-                true => -(1.0 - rng.f64()).ln() * mean_ns,
-                false => mean_ns,
-            };
-            if at_ns >= closes_ns {
-                break;
-            }
-            free_ns = free_ns.max(at_ns) + self.service_ns;
-            if at_ns >= opens_ns {
-                latencies.push((free_ns - at_ns).round() as u64);
-            }
-        }
+        let latencies: Vec<u64> = std::iter::repeat_with(|| queue.arrival())
+            .take_while(|(at_ns, _)| *at_ns < closes_ns)
+            .filter(|(at_ns, _)| *at_ns >= opens_ns)
+            .map(|(_, latency_ns)| latency_ns.round() as u64)
+            .collect();
         let run = run_of(&latencies, LoadVerdict::Kept);
         let latency = run.flows[0].latency_ns.as_ref();
         self.p99s.extend(latency.and_then(|it| it.p99));
@@ -307,7 +298,7 @@ impl Trials for Queue {
 }
 
 /// A search by seed, and the load at which its queue's messages have the limit that it tells.
-fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queue, f64) {
+fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queued, f64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let service_ns = rng.u64(15_000..25_000);
     // 9 of 10 messages take less than 2 to 4 services.
@@ -317,7 +308,7 @@ fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queue, 
         false => slo(&format!("p90<{limit_ns}ns")),
     };
     let span_ns = service_ns * if is_knee { 10_000 } else { 3_000 };
-    let mut queue = Queue {
+    let mut queue = Queued {
         service_ns: service_ns as f64,
         is_poisson,
         seed,
@@ -334,7 +325,7 @@ fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queue, 
     let limit = &found.limits[0];
     let (quantile, limit_ns) = (limit.percentile / 100.0, limit.below_ns as f64);
     let truth = match is_poisson {
-        true => testing::md1::Md1::highest_load(quantile, limit_ns / service_ns as f64 - 1.0),
+        true => queueing::Md1::highest_load(quantile, limit_ns / service_ns as f64 - 1.0),
         // Above its capacity message k waits k (service - gap); so many are in a trial.
         false => 1.0 + (limit_ns - service_ns as f64) / quantile / span_ns as f64,
     };

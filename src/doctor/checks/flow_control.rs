@@ -1,7 +1,7 @@
 //! Checks the means against packet loss (PFC, pause frames, ECN) and the loss counters of devices and interfaces.
 //! Counters start when the driver is loaded, so they show that something happened, not when.
 
-use crate::metrics::counters::Reading;
+use metrics::counters::Reading;
 use report::results::model::PathEventKind;
 
 use super::super::entries::{DeviceEntry, PortEntry};
@@ -162,7 +162,7 @@ mod tests {
     use super::super::super::sysfs::tests::tree;
     use super::super::tests::{findings, states};
     use super::*;
-    use crate::machine::dcb::Bridging;
+    use machine::dcb::Bridging;
 
     #[test]
     fn counters_of_loss_are_a_warning() {

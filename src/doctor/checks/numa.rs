@@ -1,7 +1,7 @@
 //! Checks that this process may run on the adapters' NUMA nodes.
 
-use crate::machine::core_list::CoreList;
-use crate::machine::cpu::cores_of_node;
+use machine::core_list::CoreList;
+use machine::cpu::cores_of_node;
 
 use super::super::entries::DeviceEntry;
 use super::subject::Subject;

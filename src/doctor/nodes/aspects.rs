@@ -2,9 +2,9 @@
 //! are compared.
 
 use crate::doctor::entries::family;
-use crate::machine::memory;
 use crate::protocol::examination::LockedMemory;
 use crate::protocol::finding::State;
+use machine::memory;
 use report::results::model::Device;
 use verbs::Gid;
 

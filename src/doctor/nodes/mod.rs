@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use crate::machine::host;
+use crate::protocol;
 use crate::protocol::clock_offset::ClockOffset;
 use crate::protocol::examination::NodeExamination;
 use crate::protocol::finding::{Finding, State};
 use crate::protocol::token::Token;
+use machine::host;
 use report::results::model::{Host, Tool};
 
 use super::inventory::SCHEMA_VERSION;
@@ -133,7 +134,7 @@ impl NodesReport {
         let unknown = spreads.iter().filter(|spread| spread.groups.is_empty());
         NodesReport {
             schema_version: SCHEMA_VERSION,
-            tool: host::tool(),
+            tool: protocol::tool(),
             started_at: String::new(),
             common: common.collect(),
             unknown: unknown.map(|spread| spread.aspect.name).collect(),

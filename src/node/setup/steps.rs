@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::metrics::clock::Clock;
-use crate::metrics::histogram::{Digits, Recorder};
+use metrics::clock::Clock;
+use metrics::histogram::{Digits, Recorder};
 use report::results::model::ConnectStep;
 
 /// A step; listed in order. Which steps there are depends on the method of connecting.

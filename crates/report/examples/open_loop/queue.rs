@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 use crate::{Checked, number, only_open_loop, open_loops, percent_off};
-use testing::md1::Md1;
+use queueing::Md1;
 
 /// How far the mean wait and p99 may be off, in percent.
 const MEAN_WITHIN: f64 = 5.0;

@@ -6,7 +6,7 @@ use report::results::model::{LoadSearch, SearchEnd};
 use statistics::median;
 
 use crate::{Checked, number, only_open_loop, percent_off};
-use testing::md1::Md1;
+use queueing::Md1;
 
 /// The part of the searches whose bounds are to hold the truth.
 const HOLD: f64 = 0.95;

@@ -1,7 +1,7 @@
 //! Waiting times of M/D/1, by which `scripts/open-loop` judges real runs: against Erlang's sum, published figures, and
 //! a queue that is simulated message by message.
 
-use testing::md1::Md1;
+use queueing::Md1;
 
 /// Erlang's own formula of 1909: (1 - ρ) Σ (ρ (i - t))^i / i! e^(-ρ (i - t)), over i from 0 to t. Its signs alternate, so that it is
 /// exact for short waits only.

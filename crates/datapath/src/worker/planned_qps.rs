@@ -8,7 +8,7 @@ use super::super::schedule::Schedule;
 use super::super::shared::{Shared, WindowEdges};
 use super::gaps::GapSampler;
 use super::window::NEVER;
-use crate::metrics::histogram::Samples;
+use metrics::histogram::Samples;
 
 /// The longest that a pass posts, so that completions are seen in time.
 const LONGEST_NS: u64 = 2_000;

@@ -1,7 +1,7 @@
 //! The progress of a worker's measurement window. It must not know what a worker counts.
 
 use super::super::shared::WindowEdges;
-use crate::metrics::clock::Clock;
+use metrics::clock::Clock;
 use settings::Stop;
 
 /// Later than any reading.

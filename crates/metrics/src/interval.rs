@@ -57,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::metrics::histogram::{Digits, Samples};
+    use crate::histogram::{Digits, Samples};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]

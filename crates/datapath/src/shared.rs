@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 
-use crate::metrics::clock::Clock;
-use crate::metrics::histogram::{Digits, LiveCounters, Samples};
+use metrics::clock::Clock;
+use metrics::histogram::{Digits, LiveCounters, Samples};
 use settings::{CqMode, Settings};
 use verbs::{StampClock, Wakeup};
 

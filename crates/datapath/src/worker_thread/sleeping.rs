@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use super::super::worker::{Service, Sleep};
-use crate::metrics::clock::Clock;
+use metrics::clock::Clock;
 use verbs::VerbsError;
 
 /// How long an adaptive thread polls in vain before it sleeps: about the latency that a sleep adds to a completion

@@ -8,7 +8,7 @@
 
 use super::super::pattern::mix;
 use super::super::report::GapSamples;
-use crate::metrics::clock::Clock;
+use metrics::clock::Clock;
 use settings::Arrivals;
 
 /// The lateness that is tolerated at least, in nanoseconds.

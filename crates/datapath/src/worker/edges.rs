@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use super::super::shared::WindowEdges;
 use super::window::{Absence, NEVER, WindowState};
 use super::{Worker, feed};
-use crate::machine::cpu;
+use machine::cpu;
 
 /// A window that is still not open after this part of it opens regardless.
 const GIVE_UP_PARTS: u64 = 50;

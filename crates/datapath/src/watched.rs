@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use crate::metrics::histogram::{LiveCounters, Samples};
+use metrics::histogram::{LiveCounters, Samples};
 
 use super::pattern::mix;
 
@@ -57,7 +57,7 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::histogram::Digits;
+    use metrics::histogram::Digits;
 
     #[test]
     fn a_few_qps_of_all_workers_are_watched() {

@@ -1,6 +1,6 @@
 //! The result of one worker, returned at the end of a run.
 
-use crate::metrics::histogram::Recorder;
+use metrics::histogram::Recorder;
 
 use super::trouble::Trouble;
 

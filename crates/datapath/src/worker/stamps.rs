@@ -2,8 +2,8 @@
 //! which those of usual devices drift apart by less than a tenth of a microsecond. It must not know completions.
 
 use super::super::shared::Shared;
-use crate::metrics::clock::Clock;
-use crate::metrics::histogram::{Recorder, Samples};
+use metrics::clock::Clock;
+use metrics::histogram::{Recorder, Samples};
 use verbs::{StampClock, VerbsError};
 
 /// For how long the clocks' readings are good.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::bounded;
 
-use crate::machine::cpu;
+use machine::cpu;
 
 use super::report::WorkerReport;
 use super::shared::{Phase, Shared};

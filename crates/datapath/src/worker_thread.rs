@@ -11,7 +11,7 @@ use super::layout::looks_at_values;
 use super::report::WorkerReport;
 use super::shared::Shared;
 use super::worker::{FlowService, Pass, Service, Sleep, Worker, WorkerPlace, WorkerSpec, feed};
-use crate::machine::cpu::{self, CoreError};
+use machine::cpu::{self, CoreError};
 
 mod sleeping;
 

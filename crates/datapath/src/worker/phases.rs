@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Release;
 use super::super::report::{QpReport, WorkerReport};
 use super::super::shared::Phase;
 use super::{Mode, Tally, Worker, feed};
-use crate::metrics::histogram::Samples;
+use metrics::histogram::Samples;
 use settings::Stop;
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>

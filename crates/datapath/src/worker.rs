@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use crate::metrics::histogram::Samples;
+use metrics::histogram::Samples;
 use verbs::{SendScratch, VerbsError, WcBatch};
 
 use super::geometry::Geometry;

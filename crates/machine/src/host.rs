@@ -4,16 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use report::results::model::{Host, Tool};
-
-/// This program, as the result file names it.
-pub fn tool() -> Tool {
-    Tool {
-        name: env!("CARGO_PKG_NAME").to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        git: option_env!("ROCEBENCH_GIT").map(str::to_owned),
-    }
-}
+use report::results::model::Host;
 
 /// The facts of this machine; the device is left to who opened it ([`super::device::read`]).
 pub fn read() -> Host {
@@ -109,14 +100,6 @@ mod tests {
         let host = read();
         assert!(!host.kernel.is_empty() && !host.hostname.is_empty());
         assert!(host.cores >= 1);
-        assert_eq!(tool().name, "rocebench");
-    }
-
-    /// Two checkouts of one version differ in it.
-    #[test]
-    fn a_build_of_a_checkout_knows_its_revision() {
-        let is_checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join(".git").exists();
-        assert_eq!(tool().git.is_some(), is_checkout);
     }
 
     #[test]
