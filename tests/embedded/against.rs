@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::library::build_library;
+use testing::preload::place_beside_the_program;
 use testing::program::Ended;
 use testing::server::{Server, call};
 
@@ -46,7 +46,7 @@ fn arguments(comparison: &Value) -> String {
 
 #[test]
 fn every_operation_beside_its_program() {
-    build_library();
+    place_beside_the_program();
     // A run of perftest's by time takes two seconds.
     for (op, program, stop, its_stop) in [
         ("send", "ib_send_bw", "-D 200ms", "-D 1 -f 0"),
@@ -77,7 +77,7 @@ fn every_operation_beside_its_program() {
 
 #[test]
 fn two_processes_both_directions_and_a_latency_sweep() {
-    build_library();
+    place_beside_the_program();
     let server = Server::embedded("-d soft0 --allow-perftest");
     let sweep = |words: &str| {
         server

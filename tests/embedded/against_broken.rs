@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::fake::Fake;
-use crate::library::build_library;
+use testing::preload::place_beside_the_program;
 use testing::program::{Ended, Signal};
 use testing::server::call;
 
@@ -39,7 +39,7 @@ const SERVES: &str = "exec $real \"$@\"";
 
 #[test]
 fn a_client_that_crashes_prints_nonsense_or_hangs() {
-    build_library();
+    place_beside_the_program();
     let (ended, pair) = failing(
         "echo \"faults: $SOFTROCE_FAULTS\"; echo boom >&2; exit 3",
         "20s",
@@ -69,7 +69,7 @@ fn a_client_that_crashes_prints_nonsense_or_hangs() {
 
 #[test]
 fn a_server_that_crashes_or_does_not_listen() {
-    build_library();
+    place_beside_the_program();
     for (server, limit, says) in [
         ("echo 'no such device'; exit 7", "20s", "exit status: 7"),
         (
@@ -96,7 +96,7 @@ fn a_server_that_crashes_or_does_not_listen() {
 
 #[test]
 fn one_broken_program_does_not_stop_the_sweep() {
-    build_library();
+    place_beside_the_program();
     // It fails three times, which is enough; the other case is compared.
     let fake = Fake::new("ib_send_bw", "exit 1", SERVES);
     let ended = call(
@@ -133,7 +133,7 @@ fn signalled(how: Signal) -> Ended {
 
 #[test]
 fn an_interrupt_ends_both_ends_and_keeps_what_was_measured() {
-    build_library();
+    place_beside_the_program();
     let ended = signalled(Signal::Interrupt).exits(1).says(&["interrupted"]);
     let case = &ended.cases()[0];
     assert_eq!(case["runs"][0]["complete"], true);
@@ -144,6 +144,6 @@ fn an_interrupt_ends_both_ends_and_keeps_what_was_measured() {
 
 #[test]
 fn a_death_leaves_nothing_behind() {
-    build_library();
+    place_beside_the_program();
     assert_eq!(signalled(Signal::Kill).signal, Some(9));
 }

@@ -7,7 +7,7 @@ use rocebench::protocol::link::HEARTBEAT_EVERY;
 use serde_json::{Value, json};
 use settings::Settings;
 
-use crate::library::build_library;
+use testing::preload::place_beside_the_program;
 use testing::server::{Server, call};
 use testing::wire::Wire;
 
@@ -46,7 +46,7 @@ fn a_dry_run_tells_the_programs_and_the_time() {
 
 #[test]
 fn a_missing_program_names_its_package_at_either_end() {
-    build_library();
+    place_beside_the_program();
     let nothing = tempfile::tempdir().unwrap();
     let empty = nothing.path().to_str().unwrap();
     let says = ["there is no ib_send_bw in PATH", "package perftest"];
@@ -96,7 +96,7 @@ fn a_server_must_allow_it() {
 
 #[test]
 fn a_server_starts_nothing_but_perftest_with_numbers() {
-    build_library();
+    place_beside_the_program();
     let server = Server::embedded("-d soft0 --allow-perftest");
     let start = |damage: Damage| {
         let mut job = job();
@@ -135,7 +135,7 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
 
 #[test]
 fn a_run_without_a_client_ends_at_its_limit() {
-    build_library();
+    place_beside_the_program();
     let server = Server::embedded("-d soft0 --allow-perftest");
     let mut job = job();
     job["limit_ms"] = json!(200);

@@ -28,7 +28,6 @@ mod hostile;
 mod hostile_clients;
 mod interrupt;
 mod learn;
-mod library;
 mod limits;
 mod live;
 mod mask;

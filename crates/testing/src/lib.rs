@@ -26,6 +26,7 @@ pub mod null_library;
 pub mod null_node;
 #[cfg(feature = "program")]
 pub mod perftest;
+pub mod preload;
 #[cfg(feature = "program")]
 pub mod program;
 #[cfg(feature = "program")]

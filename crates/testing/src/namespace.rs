@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::program::{built_beside, copied};
+use crate::preload::library;
+use crate::program::copied;
 
 /// The kernel's end.
 pub const RXE: End = End {
@@ -63,13 +64,10 @@ impl End {
     }
 }
 
-/// The library that puts programs on the embedded device; `scripts/device-tests` builds it beside the program.
+/// The library that puts programs on the embedded device.
 pub fn preload() -> &'static PathBuf {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
-    COPY.get_or_init(|| {
-        let built = built_beside("libsoftroce_preload.so");
-        copied(&built)
-    })
+    COPY.get_or_init(|| copied(library()))
 }
 
 fn run(program: &str, arguments: &str) {

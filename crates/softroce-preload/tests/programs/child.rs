@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::library::library;
+use testing::preload::library;
 use testing::wait::wait_or_tell;
 
 /// More than any of these programs takes on an idle machine.

@@ -8,7 +8,6 @@ mod child;
 mod devices;
 mod fabric;
 mod kernel_files;
-mod library;
 mod mpi;
 mod pair;
 mod perftest;
