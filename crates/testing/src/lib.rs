@@ -14,8 +14,6 @@ pub mod capture;
 pub mod cells;
 #[cfg(feature = "program")]
 pub mod check;
-#[cfg(feature = "program")]
-pub mod deaths;
 pub mod md1;
 #[cfg(feature = "program")]
 pub mod namespace;
@@ -33,8 +31,6 @@ pub mod program;
 pub mod proxy;
 #[cfg(feature = "program")]
 pub mod server;
-#[cfg(feature = "program")]
-pub mod short;
 #[cfg(feature = "results")]
 pub mod synthetic_results;
 #[cfg(feature = "program")]
