@@ -13,7 +13,7 @@ fn a_second_client_is_told_that_the_server_is_busy() {
     server
         .sweep(&SHORT)
         .exits(1)
-        .says(&["busy", "has served 127.", "hint:"]);
+        .says(&["busy", "has served [::ffff:127.", "hint:"]);
     server.says(0, "was refused: the server is busy");
     first.signal(Signal::Interrupt);
     let first = first.wait().exits(1);
