@@ -115,17 +115,4 @@ mod tests {
             "{error}"
         );
     }
-
-    #[test]
-    fn without_the_option_there_is_no_comparison() {
-        let args = AgainstArgs {
-            against: None,
-            pairs: None,
-            max_pairs: None,
-            perftest_limit: None,
-        };
-        let mut sweep = Sweep::new(&Given::default()).unwrap();
-        sweep.cases[0].verify = true;
-        assert!(against(&args, &sweep).unwrap().is_none());
-    }
 }

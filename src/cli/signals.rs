@@ -71,20 +71,3 @@ pub fn signals_of_rank(delay: Duration) -> io::Result<RankSignals> {
     let [asked, stop] = flags;
     Ok(RankSignals { asked, stop })
 }
-
-#[cfg(test)]
-mod tests {
-    use testing::wait::wait_until;
-
-    use super::*;
-
-    #[test]
-    fn the_first_signal_sets_the_flag() {
-        let stop = stop_flag().unwrap();
-        assert!(!stop.load(Ordering::SeqCst));
-        low_level::raise(SIGTERM).unwrap();
-        wait_until("the flag", Duration::from_secs(1), || {
-            stop.load(Ordering::SeqCst)
-        });
-    }
-}

@@ -136,16 +136,4 @@ mod tests {
             );
         }
     }
-
-    #[test]
-    fn a_cases_name_does_not_get_into_the_arguments() {
-        let job = job(|case| case.id = "-R;$(reboot)".into());
-        let place = super::super::Place {
-            device: "soft0".into(),
-            ib_port: 1,
-            gid_index: Some(0),
-        };
-        let line = super::super::arguments(&job, &place).join(" ");
-        assert!(!line.contains("reboot"), "{line}");
-    }
 }

@@ -265,10 +265,8 @@ fn a_pattern_makes_the_flows_of_its_cases() {
     assert_eq!((of("pairs"), of("incast")), (12, 4));
     let ids: HashSet<_> = sweep.cases.iter().map(|case| &case.id).collect();
     assert_eq!(ids.len(), sweep.cases.len());
-    let rounds = sweep
-        .cases
-        .iter()
-        .filter(|case| case.id.starts_with("send-shared-q1-64KiB-pairs-round"));
+    let rounds = sweep.cases.iter();
+    let rounds = rounds.filter(|case| case.id.starts_with("send-shared-q1-64KiB-pairs-round"));
     let rounds: Vec<_> = rounds.collect();
     assert!(
         rounds

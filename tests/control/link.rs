@@ -180,21 +180,17 @@ fn a_peer_that_lives_and_takes_nothing_ends_a_send() {
 
 #[test]
 fn frames_that_break_the_protocol_end_the_link_with_their_error_and_the_peer_is_told() {
+    use FrameError::{Empty, NotJson, NotMessage, Oversized};
     type Wanted = fn(&FrameError) -> bool;
+    let too_long: Wanted = |it| matches!(it, Oversized { .. });
+    let no_json: Wanted = |it| matches!(it, NotJson { .. });
+    let no_message: Wanted = |it| matches!(it, NotMessage { .. });
     let bad: [(&[u8], Wanted); 5] = [
-        (b"\0\0\0\0", |error| matches!(error, FrameError::Empty)),
-        (b"GET / HTTP/1.1\r\n\r\n", |error| {
-            matches!(error, FrameError::Oversized { .. })
-        }),
-        (b"\x04\0\0\0nope and more", |error| {
-            matches!(error, FrameError::NotJson { .. })
-        }),
-        (b"\x0f\0\0\0{\"type\":\"what\"}", |error| {
-            matches!(error, FrameError::NotMessage { .. })
-        }),
-        (b"\x11\0\0\0{\"type\":\"report\"}", |error| {
-            matches!(error, FrameError::NotMessage { .. })
-        }),
+        (b"\0\0\0\0", |it| matches!(it, Empty)),
+        (b"GET / HTTP/1.1\r\n\r\n", too_long),
+        (b"\x04\0\0\0nope and more", no_json),
+        (b"\x0f\0\0\0{\"type\":\"what\"}", no_message),
+        (b"\x11\0\0\0{\"type\":\"report\"}", no_message),
     ];
     for (bytes, wanted) in bad {
         let (near, far) = link_to_raw();
@@ -237,16 +233,10 @@ fn a_flood_is_refused() {
         send_raw(&far, r#"{"type":"ready"}"#);
     }
     let error = end_unread(&near);
-    assert!(
-        matches!(
-            error,
-            LinkError::Protocol {
-                source: FrameError::Flood { .. },
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let LinkError::Protocol { source, .. } = &error else {
+        panic!("{error}")
+    };
+    assert!(matches!(source, FrameError::Flood { .. }), "{error}");
 }
 
 #[test]
@@ -270,33 +260,23 @@ fn an_abort_reaches_a_peer_that_is_not_waiting_and_that_sends_itself() {
     for _ in 0..10 {
         near.send(&Message::Ready).unwrap();
     }
-    let (reason, hint) = (
-        "no room for 9 QPs\u{7}".to_owned(),
-        Some("ask for 8".to_owned()),
-    );
-    far.send(&Message::Abort {
-        reason,
+    let hint = Some("ask for 8".to_owned());
+    let abort = Message::Abort {
+        reason: "no room for 9 QPs\u{7}".to_owned(),
         hint: hint.clone(),
         bad_input: true,
-    })
-    .unwrap();
+    };
+    far.send(&abort).unwrap();
     drop(far);
     let error = end_unread(&near);
-    assert!(
-        error
-            .to_string()
-            .ends_with("gave up: no room for 9 QPs\\u{7}"),
-        "{error}"
-    );
+    let says = "gave up: no room for 9 QPs\\u{7}";
+    assert!(error.to_string().ends_with(says), "{error}");
     assert!(error.bad_input() && error.hint() == hint && error.is_final());
-    assert!(matches!(
-        near.send(&Message::Ready),
-        Err(LinkError::Aborted { .. })
-    ));
-    assert!(matches!(
-        near.recv(WATCHDOG, &GO_ON),
-        Err(LinkError::Aborted { .. })
-    ));
+    let sent = near.send(&Message::Ready).unwrap_err();
+    let received = near.recv(WATCHDOG, &GO_ON).unwrap_err();
+    for error in [sent, received] {
+        assert!(matches!(error, LinkError::Aborted { .. }), "{error}");
+    }
 }
 
 #[test]
@@ -318,16 +298,10 @@ fn a_wait_can_be_interrupted() {
 fn a_message_too_large_is_refused_and_the_link_works_on() {
     let (near, far) = links();
     let error = near.send(&large(MAX_FRAME_BYTES)).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            LinkError::Unsendable {
-                kind: "introduce",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let LinkError::Unsendable { kind, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(*kind, "introduce");
     near.send(&Message::Goodbye).unwrap();
     assert_eq!(far.recv(WATCHDOG, &GO_ON).unwrap(), Message::Goodbye);
 }

@@ -446,10 +446,8 @@ impl Over {
     /// What the client's node reports.
     pub fn report(self) -> EndReport {
         let (objects, shared, workers) = self.rest.client;
-        let qpns = shared
-            .qp_contexts()
-            .iter()
-            .map(|qp_context| qp_context.qp.qpn());
+        let qpns = shared.qp_contexts().iter();
+        let qpns = qpns.map(|qp_context| qp_context.qp.qpn());
         let finished = FinishedEnd {
             end: FlowEnd {
                 number: 0,

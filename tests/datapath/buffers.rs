@@ -87,13 +87,6 @@ fn mixed(settings: Settings, mix: &str) -> Case {
     case_of(settings)
 }
 
-#[test]
-fn one_size_takes_the_same_bytes_for_each_message() {
-    let case = case_of(small(Op::Send));
-    let rest = whole(&case, 1, 100, None);
-    assert_eq!(rest.client_sums().completed_bytes, [100 * 64]);
-}
-
 /// Without `--verify`, a slot that one call posts is posted as fast as with one size, and its bytes are counted.
 #[test]
 fn shares_of_sizes_are_right() {

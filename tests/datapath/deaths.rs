@@ -206,10 +206,8 @@ fn check(
             let counts = completed(report);
             let own = |qp: &usize| case.cq == CqMode::Shared || qp % reports.len() == report.index;
             let expected = (0..case.qps as usize).map(|qp| {
-                let of_qp = over
-                    .served
-                    .iter()
-                    .filter(|it| own(&qp) && it.qp_num == qpn(qp));
+                let of_qp = over.served.iter();
+                let of_qp = of_qp.filter(|it| own(&qp) && it.qp_num == qpn(qp));
                 of_qp.filter(is_in).filter(succeeded).count() as u64
             });
             assert_eq!(counts, expected.collect::<Vec<_>>(), "{what}");

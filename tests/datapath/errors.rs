@@ -168,11 +168,8 @@ fn a_wrong_key_or_address_is_a_remote_access_error() {
                 tamper,
                 ..SetUp::delayed(case, 1)
             };
-            let text = set_up
-                .failing(100, |_| {})
-                .client_failure()
-                .unwrap()
-                .message;
+            let rest = set_up.failing(100, |_| {});
+            let text = rest.client_failure().unwrap().message;
             let start = format!("{name} on QP 1 (number ");
             assert!(text.starts_with(&start), "{text}");
             assert!(text.contains("failed with REM_ACCESS_ERR (10)"), "{text}");

@@ -207,11 +207,8 @@ impl Pair {
     pub fn set_budgets(&self, messages: u64) {
         let geometry = Geometry::of(&self.case);
         for end in [&self.server, &self.client] {
-            let senders = end
-                .shared
-                .qp_contexts()
-                .iter()
-                .filter_map(|l| l.sender.as_ref());
+            let senders = end.shared.qp_contexts().iter();
+            let senders = senders.filter_map(|l| l.sender.as_ref());
             senders.for_each(|sender| sender.set_budget(&geometry, messages));
         }
     }
@@ -511,10 +508,8 @@ pub fn clock() -> Clock {
 pub fn all_asleep() {
     let sleeps = |task: std::path::PathBuf| {
         let read = |name: &str| std::fs::read_to_string(task.join(name)).unwrap_or_default();
-        let number = read("syscall")
-            .split(' ')
-            .next()
-            .and_then(|it| it.parse().ok());
+        let call = read("syscall");
+        let number = call.split(' ').next().and_then(|it| it.parse().ok());
         !read("comm").starts_with("worker-") || number == Some(libc::SYS_ppoll)
     };
     wait_until("workers that sleep", EXPECTED, || {

@@ -46,13 +46,8 @@ fn the_histogram_holds_the_messages_that_are_signalled() {
         truth.check(&over, &what);
         let (start_ns, end_ns) = truth.ends[0][0].window_ns();
         // Each QP's messages are served in the order of their posts.
-        let qpns = over
-            .rest
-            .client
-            .1
-            .qp_contexts()
-            .iter()
-            .map(|it| it.qp.qpn());
+        let qpns = over.rest.client.1.qp_contexts().iter();
+        let qpns = qpns.map(|it| it.qp.qpn());
         let mut held: Vec<u64> = qpns
             .flat_map(|qpn| {
                 let of_qp = over.served.iter().filter(move |it| it.qp_num == qpn);

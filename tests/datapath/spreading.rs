@@ -55,11 +55,8 @@ impl<'c> Source<'c> {
         let groups = weights.into_iter().map(|(count, share)| {
             let group = first..first + count as usize;
             first = group.end;
-            let own: VecDeque<usize> = mine
-                .iter()
-                .copied()
-                .filter(|qp| group.contains(qp))
-                .collect();
+            let own = mine.iter().copied();
+            let own: VecDeque<usize> = own.filter(|qp| group.contains(qp)).collect();
             let share = (i64::from(share) << 20) * own.len() as i64 / i64::from(count);
             (share, 0, own)
         });

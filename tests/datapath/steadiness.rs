@@ -41,10 +41,8 @@ fn window(seed: &mut Seed, times: ServiceTimes) -> (FlowResult, Option<Drift>) {
     });
     let sent = over.report().sent.unwrap();
     let timeline = sent.timeline.as_ref().unwrap();
-    let at_ns = timeline
-        .at_seconds
-        .iter()
-        .map(|at| (at * 1e9).round() as u64);
+    let at_ns = timeline.at_seconds.iter();
+    let at_ns = at_ns.map(|at| (at * 1e9).round() as u64);
     let samples = at_ns.zip(&timeline.messages);
     let samples: Vec<Sample> = samples
         .map(|(at_ns, &messages)| Sample { at_ns, messages })

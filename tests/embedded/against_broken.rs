@@ -4,22 +4,23 @@ use serde_json::Value;
 
 use crate::fake::Fake;
 use testing::preload::place_beside_the_program;
-use testing::program::{Ended, Signal};
+use testing::program::{Call, Ended, Signal};
 use testing::server::call;
 
 const SWEEP: &str = "-d soft0 -s 64 -D 500ms --warmup 0 --timeout 18 --against perftest";
 
-/// A sweep of one WRITE case with two pairs, which fail; and the first of them.
+/// A sweep of one WRITE case with two pairs.
+fn sweep(fake: &Fake, limit: &str) -> Call {
+    let words = format!("{SWEEP} --op write --pairs 2 --max-pairs 2 --perftest-limit {limit}");
+    call(&words).env("PATH", &fake.path())
+}
+
+/// That sweep, whose pairs fail; and the first of them.
 fn failing(client: &str, limit: &str) -> (Ended, Value) {
     let fake = Fake::new("ib_write_bw", client, SERVES);
-    let ended = call(&format!(
-        "{SWEEP} --op write --pairs 2 --max-pairs 2 --perftest-limit {limit}"
-    ))
-    .env("PATH", &fake.path())
-    .env("SOFTROCE_FAULTS", "duplicate=0.1%,seed=5")
-    .run()
-    .exits(1)
-    .says(&["1 of 1 comparisons with perftest have no pair that counts"]);
+    let says = "1 of 1 comparisons with perftest have no pair that counts";
+    let sweep = sweep(&fake, limit).env("SOFTROCE_FAULTS", "duplicate=0.1%,seed=5");
+    let ended = sweep.fails(&[says]);
     fake.is_gone();
     let case = &ended.cases()[0];
     assert_eq!(case["runs"][0]["complete"], true);
@@ -79,13 +80,7 @@ fn a_server_that_crashes_or_does_not_listen() {
         ),
     ] {
         let fake = Fake::new("ib_write_bw", "exit 0", server);
-        let ended = call(&format!(
-            "{SWEEP} --op write --pairs 2 --max-pairs 2 --perftest-limit {limit}"
-        ))
-        .env("PATH", &fake.path())
-        .run()
-        .exits(1)
-        .says(&["its output: no such device"]);
+        let ended = sweep(&fake, limit).fails(&["its output: no such device"]);
         let pair = &ended.cases()[0]["perftest"]["pairs"][0];
         let failure = text(pair, "failure");
         assert_eq!(failure, format!("ib_write_bw's server: {says}"));
@@ -99,24 +94,16 @@ fn one_broken_program_does_not_stop_the_sweep() {
     place_beside_the_program();
     // It fails three times, which is enough; the other case is compared.
     let fake = Fake::new("ib_send_bw", "exit 1", SERVES);
-    let ended = call(
-        "-d soft0 --op send,write -s 64 -n 1000 --warmup 0 --timeout 18 --against perftest --pairs 4 --max-pairs 4",
-    )
-        .env("PATH", &fake.path())
-        .run()
-        .exits(1)
-        .says(&["1 of 2 comparisons"]);
+    let words = "-d soft0 --op send,write -s 64 -n 1000 --warmup 0 --timeout 18 --against perftest";
+    let sweep = call(&format!("{words} --pairs 4 --max-pairs 4")).env("PATH", &fake.path());
+    let ended = sweep.fails(&["1 of 2 comparisons"]);
     let pairs = |case: usize| ended.cases()[case]["perftest"]["pairs"].as_array().unwrap();
     assert_eq!(pairs(0).len(), 3);
     assert_eq!(pairs(0)[1]["first"], "perftest");
     assert_eq!(pairs(1).len(), 4);
     assert!(pairs(1).iter().all(|pair| pair["failure"].is_null()));
-    assert!(
-        ended.cases()[0]["perftest"]["note"]
-            .as_str()
-            .unwrap()
-            .contains("3 of 3 pairs failed")
-    );
+    let note = text(&ended.cases()[0]["perftest"], "note");
+    assert!(note.contains("3 of 3 pairs failed"), "{note}");
 }
 
 /// Waits until perftest's client hangs, and sends a signal to rocebench; how that ended.

@@ -23,25 +23,24 @@ fn what_perftest_cannot_do_is_bad_input() {
         ("--against perftest -l 4 -Q 8", "give -Q a divisor of -l"),
         ("--against perftest -n 3", "5 to 100000000 messages"),
         (
+            "--against perftest --connect cm",
+            "compare with --connect tcp",
+        ),
+        (
             "--against perftest --pairs 6 --max-pairs 4",
             "--max-pairs 4",
         ),
     ] {
-        call(words).run().exits(2).says(&[says]);
+        call(words).is_refused(&[says]);
     }
 }
 
 #[test]
 fn a_dry_run_tells_the_programs_and_the_time() {
-    let ended = call("--dry-run --against perftest --op write,read -D 2s --warmup 1s").run();
-    let ended = ended.exits(0);
+    let ended = call("--dry-run --against perftest --op write,read -D 2s --warmup 1s").passes();
+    ended.shows(&["8 to 24 pairs with perftest (ib_write_bw, ib_read_bw)"]);
     // 2 cases, 24 pairs, 3 s of ours and 4 of theirs.
-    for word in [
-        "8 to 24 pairs with perftest (ib_write_bw, ib_read_bw)",
-        "at most 5 min 36 s",
-    ] {
-        assert!(ended.stdout.contains(word), "{}", ended.stdout);
-    }
+    ended.shows(&["at most 5 min 36 s"]);
 }
 
 #[test]
@@ -50,48 +49,31 @@ fn a_missing_program_names_its_package_at_either_end() {
     let nothing = tempfile::tempdir().unwrap();
     let empty = nothing.path().to_str().unwrap();
     let says = ["there is no ib_send_bw in PATH", "package perftest"];
-    let ended = call(ASKS).env("PATH", empty).run().exits(2).says(&says);
+    let ended = call(ASKS).env("PATH", empty).is_refused(&says);
     assert_eq!(ended.json(), &Value::Null, "nothing was run");
     let serve = call("serve -p 0 -d soft0 --allow-perftest").env("PATH", empty);
     let server = Server::embedded_by(serve);
-    let ended = call(&format!("{} {ASKS}", server.name))
-        .run()
-        .exits(2)
-        .says(&says);
-    assert!(
-        ended.stderr().contains("at the server"),
-        "{}",
-        ended.stderr()
-    );
+    let ended = call(&format!("{} {ASKS}", server.name)).is_refused(&says);
+    let ended = ended.says(&["at the server"]);
     assert_eq!(ended.json(), &Value::Null, "nothing was run");
 }
 
 #[test]
 fn a_library_that_is_not_there_says_how_to_build_it() {
-    call(ASKS)
-        .env("SOFTROCE_LIBRARY", "/nowhere/lib.so")
-        .run()
-        .exits(2)
-        .says(&["SOFTROCE_LIBRARY=/nowhere/lib.so: no such file"]);
+    let call = call(ASKS).env("SOFTROCE_LIBRARY", "/nowhere/lib.so");
+    call.is_refused(&["SOFTROCE_LIBRARY=/nowhere/lib.so: no such file"]);
 }
 
 #[test]
 fn a_server_must_allow_it() {
     let server = Server::embedded("-d soft0");
-    call(&format!("{} {ASKS}", server.name))
-        .run()
-        .exits(2)
-        .says(&[
-            "was not started to run perftest",
-            "rocebench serve --allow-perftest",
-        ]);
+    let says = "was not started to run perftest";
+    let sweep = call(&format!("{} {ASKS}", server.name));
+    sweep.is_refused(&[says, "rocebench serve --allow-perftest"]);
     let mut session = Wire::session(&server.name);
     session.send(&json!({"type": "perftest_start", "body": job()}));
     let reason = session.abort();
-    assert!(
-        reason.contains("was not started to run perftest"),
-        "{reason}"
-    );
+    assert!(reason.contains(says), "{reason}");
 }
 
 #[test]

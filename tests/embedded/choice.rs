@@ -13,7 +13,7 @@ fn kernel_has_a_device() -> bool {
 
 #[test]
 fn without_a_device_the_embedded_one_is_taken_and_says_so() {
-    let ended = call("-n 20 --timeout 18 --warmup 0").run().exits(0);
+    let ended = call("-n 20 --timeout 18 --warmup 0").passes();
     if kernel_has_a_device() {
         assert_eq!(
             ended.json()["nodes"][0]["devices"][0]["library"],
@@ -25,18 +25,15 @@ fn without_a_device_the_embedded_one_is_taken_and_says_so() {
         "no RDMA device on this machine: taking soft0, the embedded software device",
         "not of a network adapter",
     ]);
-    let notes = ended
-        .stderr()
-        .lines()
-        .filter(|line| line.contains("embedded"));
+    let notes = ended.stderr().lines();
+    let notes = notes.filter(|line| line.contains("embedded"));
     assert_eq!(notes.count(), 1, "{}", ended.stderr());
 }
 
 #[test]
 fn results_are_marked() {
     let ended = call("--device soft0 -n 20 --timeout 18 --warmup 0 --csv -")
-        .run()
-        .exits(0)
+        .passes()
         .says(&[
             "soft0 is the embedded software device: figures are those",
             "no figure here is a network adapter's",
@@ -66,9 +63,7 @@ fn an_address_that_is_taken_is_named() {
     let _taken = UdpSocket::bind("127.77.2.1:4791").unwrap();
     call("-d soft0 -n 1 --quiet")
         .env("SOFTROCE_ADDRESS", "127.77.2.1")
-        .run()
-        .exits(1)
-        .says(&[
+        .fails(&[
             "soft0 (UDP port 4791 of 127.77.2.1)",
             "in use",
             "hint: another program has that port",
@@ -77,7 +72,7 @@ fn an_address_that_is_taken_is_named() {
 
 #[test]
 fn a_device_that_is_not_there_is_answered_with_the_embedded_ones() {
-    call("-d soft999 -n 1").run().exits(2).says(&[
+    call("-d soft999 -n 1").is_refused(&[
         "no RDMA device \"soft999\"",
         "soft0 (embedded, loopback)",
         "hint: name one of them",

@@ -25,10 +25,8 @@ fn check(case: &Value, rounds: Option<u64>) {
     assert!((rate * seconds / connections as f64 - 1.0).abs() < 1e-9);
     for end in ["steps", "peer_steps"] {
         let steps = connect[end].as_array().unwrap();
-        let names: Vec<_> = steps
-            .iter()
-            .map(|it| it["step"].as_str().unwrap())
-            .collect();
+        let names = steps.iter();
+        let names: Vec<_> = names.map(|it| it["step"].as_str().unwrap()).collect();
         assert_eq!(names, STEPS, "{end}");
         for step in steps {
             let (per, time) = (&step["per"], &step["time_ns"]);
@@ -76,15 +74,10 @@ fn check_all(ended: &Ended, cases: usize, rounds: Option<u64>) {
 fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
     let ended = call(
         "-d soft0 --op connect -q 1,16 --traffic-qps 0,2 -s 4K -n 5 --warmup 20ms --timeout 18 --quiet",
-    )
-    .run()
-    .exits(0);
+    ).passes();
     check_all(&ended, 4, Some(5));
-    let ids: Vec<_> = ended
-        .cases()
-        .iter()
-        .map(|it| it["id"].as_str().unwrap())
-        .collect();
+    let ids = ended.cases().iter();
+    let ids: Vec<_> = ids.map(|it| it["id"].as_str().unwrap()).collect();
     assert_eq!(
         ids,
         [
@@ -104,8 +97,7 @@ fn thousands_of_queue_pairs_in_two_processes() {
     let server = Server::embedded("-d soft0");
     let ended = server
         .call("--op connect -q 2048 -s 4K -n 2 --warmup 0 --timeout 18 --quiet")
-        .run()
-        .exits(0);
+        .passes();
     check_all(&ended, 1, Some(2));
     server.is_idle();
     assert!(!server.end().contains("ended early"));
@@ -115,9 +107,7 @@ fn thousands_of_queue_pairs_in_two_processes() {
 fn its_results_are_compared_drawn_and_in_the_csv() {
     let ended = call(
         "-d soft0 --op write,connect -q 1,4 -s 4K -n 100 --runs 2 --warmup 20ms --timeout 18 --quiet --csv -",
-    )
-    .run()
-    .exits(0);
+    ).passes();
     assert_eq!(ended.cases().len(), 4);
     let rounds = Some(100);
     let cases = &ended.cases()[2..];
@@ -147,9 +137,7 @@ fn its_results_are_compared_drawn_and_in_the_csv() {
     let writes = comparison["cases"][0]["metrics"].as_array().unwrap();
     assert!(writes.iter().all(|it| it["metric"] != "setup_p99_ns"));
     let plots = folder.path().join("plots");
-    call(&format!("plot {path} -o {}", plots.display()))
-        .run()
-        .exits(0);
+    call(&format!("plot {path} -o {}", plots.display())).passes();
     let page = std::fs::read_to_string(plots.join("index.html")).unwrap();
     for words in ["connect-shared-q4-4KiB", "connections/s", "Steps of set-up"] {
         assert!(page.contains(words), "no {words:?}");
@@ -160,7 +148,5 @@ fn its_results_are_compared_drawn_and_in_the_csv() {
 #[test]
 fn more_queue_pairs_than_the_device_has_are_refused() {
     call("-d soft0 --op connect -q 65000 --traffic-qps 1000 --quiet")
-        .run()
-        .exits(2)
-        .says(&["can do at most", "lower --qps or --traffic-qps"]);
+        .is_refused(&["can do at most", "lower --qps or --traffic-qps"]);
 }

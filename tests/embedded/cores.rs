@@ -73,7 +73,7 @@ fn workers(ended: &Ended) -> [Vec<(u64, u64)>; 2] {
 fn a_server_and_a_client_in_two_terminals_have_cores_of_their_own() {
     let host = host();
     let server = host.server("");
-    let ended = host.client(&server, "--op send").run().exits(0);
+    let ended = host.client(&server, "--op send").passes();
     let [client, receiver] = workers(&ended);
     assert_eq!(client, [(host.cores[0] as u64, 0)]);
     assert_eq!(receiver, [(host.cores[1] as u64, 0)]);
@@ -92,7 +92,7 @@ fn cores_that_a_third_process_has_are_left_to_it() {
     let host = host();
     let third = host.locks().take(&host.cores[..1], &[]).unwrap();
     let server = host.server("");
-    let ended = host.client(&server, "--op write").run().exits(0);
+    let ended = host.client(&server, "--op write").passes();
     let client = &ended.first_run()["nodes"][0]["workers"];
     assert_eq!(client[0]["core"], host.cores[1]);
     assert_eq!(client[0]["core_shared_with"], 0);
@@ -143,7 +143,7 @@ fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
     let third = host.locks().take(&[core], &[]).unwrap();
     let server = host.server("");
     let words = format!("--op write --cores {core}");
-    let ended = host.client(&server, &words).run().exits(0);
+    let ended = host.client(&server, &words).passes();
     let worker = &ended.first_run()["nodes"][0]["workers"][0];
     assert_eq!(worker["core"], core);
     assert_eq!(worker["core_shared_with"], 1);
@@ -174,8 +174,7 @@ fn without_a_folder_for_locks_it_is_said_and_the_run_is_whole() {
     let none = "/proc/there/is/none";
     let ended = call("-d soft0 --op write -n 10 --warmup 0")
         .env(VARIABLE, none)
-        .run()
-        .exits(0)
+        .passes()
         .says(&[
             "note: cores may be shared with other processes",
             none,

@@ -8,9 +8,7 @@ use testing::server::call;
 fn both_distributions_are_in_every_file() {
     let ended = call(
         "-d soft0 --op write -b -q 3 -s 4K -D 300ms --warmup 20ms --timeout 18 --quiet --csv-histograms -",
-    )
-    .run()
-    .exits(0);
+    ).passes();
     let run = &ended.first_run();
     let bandwidth = &run["flows"][0]["bandwidth_gbit_per_s"];
     let intervals = run["flows"][0]["timeline"]["messages"].as_array().unwrap();

@@ -24,7 +24,7 @@ fn findings<'a>(document: &'a Value, check: &str) -> Vec<(&'a str, &'a str)> {
 
 #[test]
 fn the_embedded_device_is_listed_with_its_gid() {
-    let text = call("devices -d soft0").run().exits(0);
+    let text = call("devices -d soft0").passes();
     for words in [
         "soft0  embedded in rocebench, software, loopback",
         "port 1: ACTIVE, Ethernet, MTU 4096 of at most 4096, on lo",
@@ -38,7 +38,7 @@ fn the_embedded_device_is_listed_with_its_gid() {
         );
     }
     assert!(text.stderr().is_empty(), "{}", text.stderr());
-    let all = document(&call("devices --json").run().exits(0));
+    let all = document(&call("devices --json").passes());
     assert_eq!(all["schema_version"], 1);
     let embedded = all["devices"]
         .as_array()
@@ -60,7 +60,7 @@ fn a_device_that_is_not_there_is_bad_input() {
 
 #[test]
 fn a_machine_that_works_is_well() {
-    let ended = call("doctor -d soft0 --json").run().exits(0);
+    let ended = call("doctor -d soft0 --json").passes();
     let report = document(&ended);
     assert_eq!(report["choice"]["device"], "soft0");
     assert_eq!(report["target"], Value::Null);
@@ -90,9 +90,7 @@ fn packets_that_do_not_arrive_are_found() {
 #[test]
 fn another_end_is_examined() {
     let server = Server::embedded("");
-    let ended = call(&format!("doctor {} --json", server.name))
-        .run()
-        .exits(0);
+    let ended = call(&format!("doctor {} --json", server.name)).passes();
     let report = document(&ended);
     server.is_idle();
     let said = server.end();
@@ -143,14 +141,14 @@ fn list(servers: &[Server]) -> String {
 fn nodes_that_are_alike_differ_in_nothing() {
     let servers = [(); 3].map(|()| Server::embedded("-d soft0"));
     let words = format!("doctor --nodes {}", list(&servers));
-    let report = document(&call(&format!("{words} --json")).run().exits(0));
+    let report = document(&call(&format!("{words} --json")).passes());
     assert_eq!(found(&report, "difference"), []);
     assert_eq!(report["common"]["GID"], "RoCE v2 IPv4");
     for node in report["nodes"].as_array().unwrap() {
         assert_eq!(node["examination"]["device"]["name"], "soft0", "{node}");
         assert!(node["clock"]["offset_ns"].is_i64(), "{node}");
     }
-    let ended = call(&words).run().exits(0);
+    let ended = call(&words).passes();
     ended.shows(&["all 3 nodes: rocebench ", "3 nodes, 3 examined"]);
 }
 
@@ -199,9 +197,6 @@ fn lists_that_are_no_servers_are_bad_input() {
         ("--nodes a,a:18515", "start a server for each node"),
         ("--nodes a,b HOST", "cannot be used with"),
     ] {
-        call(&format!("doctor {words}"))
-            .run()
-            .exits(2)
-            .says(&[says]);
+        call(&format!("doctor {words}")).is_refused(&[says]);
     }
 }

@@ -38,7 +38,7 @@ fn every_operation_shows_its_packets_and_where_the_bytes_went() {
     ] {
         let mut program = call(&format!("explain -d soft0 --op {op} --text"));
         program.command.arg("twelve bytes");
-        let ended = program.run().exits(0);
+        let ended = program.passes();
         ended.shows(&packets);
         ended.shows(words);
         ended.shows(&[
@@ -64,9 +64,7 @@ fn every_operation_shows_its_packets_and_where_the_bytes_went() {
 #[test]
 fn a_message_of_many_packets() {
     let text = "0123456789".repeat(60);
-    let ended = call(&format!("explain -d soft0 -m 256 --text {text}"))
-        .run()
-        .exits(0);
+    let ended = call(&format!("explain -d soft0 -m 256 --text {text}")).passes();
     ended.shows(&[
         "IBV_MTU_256",
         "SEND First",
@@ -86,9 +84,7 @@ fn every_mistake_brings_the_error_it_promises() {
         ("qp-count", "the peer sent 1 QPs where the case has 2"),
         ("mtu", "REM_INV_REQ_ERR (9)"),
     ] {
-        let ended = call(&format!("explain -d soft0 --break {mistake}"))
-            .run()
-            .exits(0);
+        let ended = call(&format!("explain -d soft0 --break {mistake}")).passes();
         ended.shows(&[&format!("Error: {error}")]);
         for words in [
             "On purpose:",
@@ -114,13 +110,13 @@ fn every_mistake_brings_the_error_it_promises() {
 
 #[test]
 fn what_a_mistake_does_on_the_wire() {
-    let nobody = call("explain -d soft0 --break gid").run().exits(0);
+    let nobody = call("explain -d soft0 --break gid").passes();
     nobody.shows(&[
         "not the other end's: no host has it",
         "the same packet again",
         "ibv_query_qp: ERR",
     ]);
-    let refused = call("explain -d soft0 --break rkey").run().exits(0);
+    let refused = call("explain -d soft0 --break rkey").passes();
     refused.shows(&[
         "(NAK, RemoteAccessError)",
         "not the key from the other end",
@@ -132,13 +128,13 @@ fn what_a_mistake_does_on_the_wire() {
         "{}",
         refused.stdout
     );
-    let whole = call("explain -d soft0 --break rkey --all").run().exits(0);
+    let whole = call("explain -d soft0 --break rkey --all").passes();
     whole.shows(&["\n 1  Open the device", "\n16  Destroy the objects"]);
     let [some, all] = [&refused, &whole].map(|it| it.stdout.lines().count());
     assert!(some * 2 < all, "{some} of {all} lines");
-    let unready = call("explain -d soft0 --break no-recv").run().exits(0);
+    let unready = call("explain -d soft0 --break no-recv").passes();
     unready.shows(&["(RNR NAK, timer 20)"]);
-    let count = call("explain -d soft0 --break qp-count").run().exits(0);
+    let count = call("explain -d soft0 --break qp-count").passes();
     count.shows(&[
         "The other end says: the peer sent 2 QPs where the case has 1",
         "QP 1: QPN",
@@ -156,26 +152,20 @@ fn a_lesson_that_does_not_succeed_says_so() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             call("explain -d soft0 --faults drop=100%")
-                .run()
-                .exits(1)
-                .says(&["the message did not arrive", "rocebench doctor"]);
+                .fails(&["the message did not arrive", "rocebench doctor"]);
         });
         // What is not the promised error: the packets that would bring it are lost.
         call("explain -d soft0 --break rkey --faults drop=100%")
-            .run()
-            .exits(1)
-            .says(&["the error is not the expected one"]);
+            .fails(&["the error is not the expected one"]);
     });
 }
 
 #[test]
 fn chinese_lines_up_and_is_whole() {
     for words in ["--op write", "--op read", "--break gid"] {
-        let ended = call(&format!("explain -d soft0 --lang zh {words}"))
-            .run()
-            .exits(0);
+        let ended = call(&format!("explain -d soft0 --lang zh {words}")).passes();
         ended.shows(&["对端", "INIT → RTR", "注意："]);
-        let english = call(&format!("explain -d soft0 {words}")).run().exits(0);
+        let english = call(&format!("explain -d soft0 {words}")).passes();
         let is_broken = words.contains("--break");
         for (word, is_there) in [
             ("Careful", true),
@@ -214,7 +204,7 @@ fn the_other_end_may_be_a_server() {
     let server = Server::embedded("-d soft0");
     let lesson = |words: &str| {
         let words = format!("explain {} -d soft0 {words}", server.name);
-        call(&words).run().exits(0)
+        call(&words).passes()
     };
     for op in ["send", "write", "read"] {
         let ended = lesson(&format!("--op {op} --text sent-to-a-server"));
@@ -244,7 +234,7 @@ fn either_ends_death_is_noticed() {
     client.signal(Signal::Kill);
     server.says(0, "session ended early");
     let next = format!("explain {} -d soft0", server.name);
-    call(&next).run().exits(0);
+    call(&next).passes();
     let client = call(&lost).start();
     server.program.has_said_times("  a lesson: ", 3);
     server.kill();

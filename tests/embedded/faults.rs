@@ -13,38 +13,30 @@ fn faults_that_are_none_are_bad_input() {
         ),
         ("serve --faults delay=5", "`delay=5` is not a time"),
     ] {
-        call(words).run().exits(2).says(&["--faults", says]);
+        call(words).is_refused(&["--faults", says]);
     }
     call("-n 1")
         .env("SOFTROCE_FAULTS", "drop=x")
-        .run()
-        .exits(2)
-        .says(&["SOFTROCE_FAULTS", "`drop=x` is not a probability"]);
+        .is_refused(&["SOFTROCE_FAULTS", "`drop=x` is not a probability"]);
 }
 
 #[test]
 fn a_network_that_swallows_all_ends_the_run() {
     call("-d soft0 --faults tx.drop=100% --op write -n 10 --timeout 12 --retry-cnt 3 --warmup 0")
-        .run()
-        .exits(1)
-        .says(&["RETRY_EXC_ERR (12)", "hint: check the link"]);
+        .fails(&["RETRY_EXC_ERR (12)", "hint: check the link"]);
 }
 
 #[test]
 fn a_window_without_a_message_is_told_without_a_long_drain() {
     // 1.3 s a message, and three minutes for all that are posted.
     call("-d soft0 -s 16M -D 20ms --warmup 0 --faults rate=100M")
-        .run()
-        .exits(1)
-        .says(&["no message completed in the window of"]);
+        .fails(&["no message completed in the window of"]);
 }
 
 #[test]
 fn a_cq_that_overflows_is_told_as_such() {
     call("-d soft0 --op write,send --cq shared,per-qp --cq-depth 2 -q 4 -Q 1 -n 1000 --warmup 0")
-        .run()
-        .exits(1)
-        .says(&[
+        .fails(&[
             "a CQ of soft0 with 2 entries overflowed: completions are lost",
             "hint: leave --cq-depth out",
         ]);
@@ -62,7 +54,7 @@ fn faults_lose_and_spoil_nothing() {
             "-d soft0 --faults {FAULTS},seed={seed} --op send,write,read -q 3 -s 100,20000 -n 40 -t 16 --timeout 14 \
              --warmup 0 --verify --quiet"
         );
-        let ended = call(&words).env(name, value).run().exits(0).all_whole(6);
+        let ended = call(&words).env(name, value).is_whole(6);
         let cases = ended.cases().iter();
         let counters = cases.map(|case| &case["runs"][0]["nodes"][0]["counters"]);
         let dropped: u64 = counters
@@ -82,7 +74,7 @@ fn a_server_has_faults_of_its_own() {
     let server = Server::embedded(&format!("-d soft0 --faults {FAULTS},seed=9"));
     let words =
         "-b --op send,write,read -q 2 -n 60 -s 5000 --timeout 14 --warmup 0 --verify --quiet";
-    let ended = server.call(words).run().exits(0).all_whole(3);
+    let ended = server.call(words).is_whole(3);
     let faults = |node: usize| &ended.json()["nodes"][node]["devices"][0]["faults"];
     assert_eq!(faults(0), &Value::Null);
     let recorded = faults(1).as_str().unwrap();
@@ -94,7 +86,7 @@ fn a_server_has_faults_of_its_own() {
 fn sleeping_workers_wake_for_what_was_lost() {
     let words = "-d soft0 --faults drop=3%,reorder=1%,seed=3 --op send,write,read --cq shared,per-qp --poll event,adaptive \
          -q 3 --workers 2 -t 4 -s 64 -Q 1 -n 60 --timeout 12 --warmup 0 --verify --quiet";
-    call(words).run().exits(0).all_whole(12);
+    call(words).is_whole(12);
 }
 
 /// What a device dropped, which only the other end's can miss.
@@ -103,7 +95,7 @@ fn both_ends_tell_what_their_devices_counted() {
     let server = Server::embedded("-d soft0");
     let words =
         "--faults tx.drop=3%,seed=3 --op send -s 20000 -n 400 -t 32 --timeout 14 --warmup 0";
-    let ended = server.call(words).run().exits(0).all_whole(1);
+    let ended = server.call(words).is_whole(1);
     let run = ended.first_run();
     let [own, peer] = [0, 1].map(|node| &run["nodes"][node]["counters"]);
     assert!(own["fault_tx_dropped"].as_u64() > Some(10), "{own}");

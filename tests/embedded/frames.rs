@@ -3,7 +3,7 @@
 use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::json;
 
-use testing::server::{EMBEDDED, Server};
+use testing::server::Server;
 use testing::wire::{Wire, case};
 
 /// The server ends the session with a line that has these words.
@@ -24,35 +24,8 @@ fn ends_well(server: Server) {
 }
 
 #[test]
-fn frames_that_are_none() {
-    let server = Server::of(EMBEDDED, &[]);
-    breaks(&server, "larger than the limit", |wire| {
-        wire.raw(&u32::MAX.to_le_bytes());
-    });
-    breaks(&server, "is empty", |wire| wire.raw(&[0; 4]));
-    breaks(&server, "is not JSON", |wire| wire.raw(b"\x04\0\0\0{{{{"));
-    breaks(&server, "is not JSON", |wire| {
-        wire.raw(b"\x04\0\0\0\xff\xfe\xfd\xfc");
-    });
-    breaks(&server, "not a message", |wire| {
-        wire.send(&json!({"type": "sing", "body": "la"}));
-    });
-    breaks(&server, "not a message", |wire| {
-        wire.send(&json!({"type": "prepare", "body": {"case": 7}}));
-    });
-    breaks(&server, "not a message", |wire| {
-        wire.send(&json!([1, 2, 3]));
-    });
-    breaks(&server, "ended inside a frame", |wire| {
-        wire.raw(b"\x40\0\0\0{\"type\":");
-        wire.0.shutdown(std::net::Shutdown::Write).unwrap();
-    });
-    ends_well(server);
-}
-
-#[test]
 fn messages_out_of_turn() {
-    let server = Server::of(EMBEDDED, &[]);
+    let server = Server::embedded("-d soft0");
     breaks(&server, "`measure` where", |wire| {
         wire.send(&json!({"type": "measure"}));
     });
@@ -79,7 +52,7 @@ fn messages_out_of_turn() {
 /// What a client may ask for is checked again by the server.
 #[test]
 fn cases_that_no_command_line_makes() {
-    let server = Server::of(EMBEDDED, &[]);
+    let server = Server::embedded("-d soft0");
     let mut no_qps = case([]);
     no_qps.flows[0].qps = 0;
     breaks(&server, "refuses the case", |wire| wire.prepare(&no_qps));
@@ -102,7 +75,7 @@ fn cases_that_no_command_line_makes() {
 
 #[test]
 fn strangers_before_the_handshake() {
-    let server = Server::of(EMBEDDED, &[]);
+    let server = Server::embedded("-d soft0");
     let lines = server.program.lines().len();
     let mut http = Wire::connect(&server.name);
     http.raw(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -129,7 +102,7 @@ fn strangers_before_the_handshake() {
 /// A session whose client sends heart-beats and nothing else is not in the way of Ctrl-C.
 #[test]
 fn a_session_that_idles_does_not_keep_the_server() {
-    let server = Server::of(EMBEDDED, &[]);
+    let server = Server::embedded("-d soft0");
     let mut wire = Wire::session(&server.name);
     wire.send(&json!({"type": "ask_limits", "body": {"devices": []}}));
     assert_eq!(wire.recv().unwrap()["type"], "limits");

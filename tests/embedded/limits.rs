@@ -9,18 +9,14 @@ fn a_case_that_a_device_cannot_do_is_refused_before_the_first() {
         let ended = call(&format!(
             "{host} -d soft0 -n 10 --warmup 0 -s 64 -q 1,16384"
         ))
-        .run()
-        .exits(2)
-        .says(&[
+        .is_refused(&[
             "send-shared-q16384-64B: at the server: soft0 can do at most 4194303 entries in one CQ",
             "hint: lower --qps",
         ]);
         assert!(ended.json().is_null(), "{}", ended.json());
     }
     call("-d soft0 -n 10 --warmup 0 -q 1 -t 65536 --op read")
-        .run()
-        .exits(2)
-        .says(&["read-shared-q1-64KiB-t65536: soft0 can do at most 16384 send WRs"]);
+        .is_refused(&["read-shared-q1-64KiB-t65536: soft0 can do at most 16384 send WRs"]);
 }
 
 #[test]
@@ -29,9 +25,7 @@ fn a_window_in_which_nothing_completes_is_no_measurement() {
     let server = Server::embedded("-d soft0");
     let ended = server
         .call("--op write -t 1 -s 64M,4K -D 100ms --warmup 0 --timeout 18 --faults rate=2G")
-        .run()
-        .exits(1)
-        .says(&[
+        .fails(&[
             "write-shared-q1-64MiB-t1 (run 1): no message completed in the window of 0.",
             "hint: measure longer with -D",
             "1 of 2 runs failed",

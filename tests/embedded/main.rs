@@ -38,7 +38,6 @@ mod outputs;
 mod pace;
 mod patterns;
 mod polling;
-mod qp_time;
 mod send;
 mod send_refused;
 mod services;
@@ -47,6 +46,17 @@ mod stage;
 mod transfers;
 
 use serde_json::Value;
+use testing::program::Ended;
+use testing::server::call;
+
+/// A sweep whose every byte is checked.
+const CHECKED: &str = "-d soft0 --timeout 18 --warmup 0 --verify --quiet";
+
+/// All runs of so many cases are whole, and every byte is right.
+#[track_caller]
+fn whole(words: &str, cases: usize) -> Ended {
+    call(&format!("{CHECKED} {words}")).is_whole(cases)
+}
 
 /// A count of a result.
 #[track_caller]

@@ -23,7 +23,7 @@ fn peak_bytes(words: &str) -> f64 {
 
 /// What `--dry-run` says that it takes, in bytes.
 fn told_bytes(words: &str) -> f64 {
-    let told = call(&format!("{PLAIN} {words} --dry-run")).run().exits(0);
+    let told = call(&format!("{PLAIN} {words} --dry-run")).passes();
     let line = told.stdout.lines().last().unwrap().to_owned();
     let (_, amount) = line.split_once(" takes ").unwrap();
     let mut words = amount.split(' ');
@@ -74,10 +74,12 @@ fn what_is_told_is_what_is_taken() {
 
 #[test]
 fn recorders_that_no_machine_has_room_for_are_refused() {
-    call("-d soft0 --op write -s 64 -q 16384 --workers 1024 -n 10 --warmup 0")
-        .run()
-        .exits(2)
-        .says(&["at both ends takes 4", "latencies 4", "GiB", "--no-latency"]);
+    call("-d soft0 --op write -s 64 -q 16384 --workers 1024 -n 10 --warmup 0").is_refused(&[
+        "at both ends takes 4",
+        "latencies 4",
+        "GiB",
+        "--no-latency",
+    ]);
 }
 
 #[test]
@@ -113,17 +115,12 @@ fn memory_limits_that_are_none_are_bad_input() {
         ("8GB", "ambiguous"),
         ("x", "not a size"),
     ] {
-        call(&format!("serve --memory {limit}"))
-            .run()
-            .exits(2)
-            .says(&[says]);
+        call(&format!("serve --memory {limit}")).is_refused(&[says]);
     }
 }
 
 #[test]
 fn a_verified_case_whose_ends_could_not_tell_each_other_is_refused_before_it_runs() {
     call("-d soft0 --verify --cq per-qp -q 1,4096 -t 1024 -s 64 -n 10 --warmup 0")
-        .run()
-        .exits(2)
-        .says(&["4096 QPs of 1", "lower --qps or --tx-depth"]);
+        .is_refused(&["4096 QPs of 1", "lower --qps or --tx-depth"]);
 }

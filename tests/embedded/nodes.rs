@@ -60,19 +60,14 @@ fn whole_ring(ended: &Ended) {
 
 #[test]
 fn three_nodes_of_this_process_send_in_a_ring() {
-    let ended = ring(["node0", "node1", "node2"], "-n 100 --verify")
-        .run()
-        .exits(0);
+    let ended = ring(["node0", "node1", "node2"], "-n 100 --verify").passes();
     whole_ring(&ended);
     ended.shows(&["node0 → node1", "node2 → node0"]);
 }
 
 #[test]
 fn two_nodes_are_two_ends() {
-    call("-d soft0 --timeout 18 --nodes local:2 -n 100 -q 2 --verify --warmup 0 -b")
-        .run()
-        .exits(0)
-        .all_whole(1);
+    call("-d soft0 --timeout 18 --nodes local:2 -n 100 -q 2 --verify --warmup 0 -b").is_whole(1);
 }
 
 fn servers() -> [Server; 3] {
@@ -118,7 +113,7 @@ fn ctrl_c_keeps_the_figures_of_all_nodes() {
         assert!(messages(flow) > 0, "{flow}");
     }
     for _ in 0..2 {
-        let ended = ring(names, "-n 100 --verify").run().exits(0);
+        let ended = ring(names, "-n 100 --verify").passes();
         whole_ring(&ended);
         assert_eq!(ended.json()["nodes"][2]["name"], names[2]);
     }
@@ -128,8 +123,6 @@ fn ctrl_c_keeps_the_figures_of_all_nodes() {
 fn a_process_without_a_node_has_no_device() {
     for words in ["-d soft0", "--faults drop=1%", "--cores 0"] {
         call(&format!("--nodes 127.0.0.1:1,127.0.0.1:2 {words}"))
-            .run()
-            .exits(2)
-            .says(&["none of the nodes", "rocebench serve"]);
+            .is_refused(&["none of the nodes", "rocebench serve"]);
     }
 }

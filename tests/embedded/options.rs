@@ -1,12 +1,28 @@
 //! What options do whatever the device is: windows, runs, files and documents.
 
+use report::results::model::{ResultFile, Run};
 use testing::check;
-use testing::server::{EMBEDDED, Server};
-use testing::short::{BASE, result, run};
+use testing::server::Server;
+
+/// What a sweep has unless other values are added.
+const BASE: [&str; 6] = ["-n", "40", "--warmup", "0", "-s", "64"];
+
+/// A sweep of all runs complete, with more options, or with others in place of those of [`BASE`].
+fn result(server: &Server, more: &[&str]) -> ResultFile {
+    let usual = BASE.chunks(2).filter(|pair| !more.contains(&pair[0]));
+    let all: Vec<&str> = usual.flatten().chain(more).copied().collect();
+    let ended = server.sweep(&all).exits(0);
+    check::complete(&ended)
+}
+
+/// Its first run.
+fn run(server: &Server, more: &[&str]) -> Run {
+    result(server, more).cases.remove(0).runs.remove(0)
+}
 
 #[test]
 fn latencies_left_out() {
-    let server = Server::of(EMBEDDED, &[]);
+    let server = Server::embedded("-d soft0");
     let run = run(&server, &["--no-latency", "-b"]);
     assert_eq!(run.flows[0].latency_ns, None);
     assert_eq!(run.flows[1].latency_ns, None);
@@ -14,7 +30,7 @@ fn latencies_left_out() {
 
 #[test]
 fn warm_ups() {
-    let server = Server::of(EMBEDDED, &[]);
+    let server = Server::embedded("-d soft0");
     let window = |warmup: &str| {
         let words = ["-n", "200", "-s", "64", "-t", "16", "--warmup", warmup];
         let result = check::complete(&server.sweep(&words).exits(0));
@@ -35,7 +51,7 @@ fn warm_ups() {
 
 #[test]
 fn runs_with_fresh_qps() {
-    let server = Server::of(EMBEDDED, &[]);
+    let server = Server::embedded("-d soft0");
     let result = result(&server, &["--runs", "3", "-q", "2"]);
     assert_eq!(result.cases.len(), 1);
     let numbers: Vec<_> = result.cases[0].runs.iter().map(|run| run.run).collect();
@@ -46,7 +62,7 @@ fn runs_with_fresh_qps() {
 
 #[test]
 fn a_file_and_flags_over_it() {
-    let server = Server::of(EMBEDDED, &[]);
+    let server = Server::embedded("-d soft0");
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/bench-configs/quick.toml");
     let over = [
         "-n", "20", "--warmup", "0", "-s", "64", "-t", "16", "--verify",
@@ -70,7 +86,7 @@ fn a_file_and_flags_over_it() {
 
 #[test]
 fn one_document_on_stdout_and_others_in_files() {
-    let server = Server::of(EMBEDDED, &[]);
+    let server = Server::embedded("-d soft0");
     let folder = tempfile::tempdir().unwrap();
     let (json, csv) = (folder.path().join("a.json"), folder.path().join("a.csv"));
     let (json, csv) = (json.to_str().unwrap(), csv.to_str().unwrap());
@@ -79,10 +95,8 @@ fn one_document_on_stdout_and_others_in_files() {
         (["--json", "-"], ["--csv", csv]),
         (["--csv", "-"], ["--json", json]),
     ] {
-        let ended = server
-            .sweep(&[&BASE[..], &on_stdout, &in_file].concat())
-            .exits(0)
-            .says(&[table]);
+        let ended = server.sweep(&[&BASE[..], &on_stdout, &in_file].concat());
+        let ended = ended.exits(0).says(&[table]);
         let [stdout, file] = match on_stdout[0] {
             "--json" => [".json", ".csv"],
             _ => [".csv", ".json"],

@@ -70,7 +70,7 @@ fn what_a_killed_program_left_unfinished_is_removed() {
         fs::create_dir(place).unwrap();
         fs::write(place.join(".rocebench-unfinished-1"), "half").unwrap();
     }
-    let _ended = program.run().exits(0);
+    let _ended = program.passes();
     for place in &places {
         assert!(files(place, "-1").is_empty());
     }
@@ -104,9 +104,7 @@ fn a_pipe_is_waited_for_until_one_interrupt() {
 #[test]
 fn what_could_be_written_is_told_beside_what_could_not() {
     let ended = call(&format!("{QUICK} --json /dev/full"))
-        .run()
-        .exits(1)
-        .says(&["cannot write /dev/full", "free some space"]);
+        .fails(&["cannot write /dev/full", "free some space"]);
     ended.shows(&["written to results/rocebench-", ".csv"]);
     assert!(!ended.stdout.contains("/dev/full"), "{}", ended.stdout);
     assert_eq!(ended.cases().len(), 1);
@@ -138,7 +136,7 @@ fn a_place_that_does_not_do_is_bad_input() {
     let plot = format!("plot {sample}");
     for words in [QUICK, &plot] {
         let call = call(&format!("{words} --out taken")).with_file("taken", "");
-        call.run().exits(2).says(&[
+        call.is_refused(&[
             "cannot write taken: create the directory: File exists",
             "a file is there",
         ]);
@@ -146,7 +144,7 @@ fn a_place_that_does_not_do_is_bad_input() {
     for place in ["taken/x", "none/x"] {
         let call = call(&format!("{QUICK} --json {place}")).with_file("taken", "");
         let says = format!("--json: cannot write {place}: open its directory: ");
-        call.run().exits(2).says(&[&says]);
+        call.is_refused(&[&says]);
     }
 }
 
@@ -163,9 +161,7 @@ fn an_address_that_is_none_is_bad_input_everywhere() {
     ] {
         call(words)
             .env("SOFTROCE_ADDRESS", "x")
-            .run()
-            .exits(2)
-            .says(&["the variable SOFTROCE_ADDRESS: `x` is not an IP address"]);
+            .is_refused(&["the variable SOFTROCE_ADDRESS: `x` is not an IP address"]);
     }
 }
 

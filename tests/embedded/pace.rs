@@ -14,7 +14,7 @@ fn a_rate_that_the_device_keeps_is_no_open_loop() {
         ("--op write --rate 2500", 1),
     ] {
         let words = format!("{BASE} -s 4000 -t 16 -r 64 -b -n 20 {words}");
-        let ended = call(&words).run().exits(0).all_whole(cases);
+        let ended = call(&words).is_whole(cases);
         for case in ended.cases() {
             assert_eq!(case["config"]["pace"], "device");
             for flow in case["runs"][0]["flows"].as_array().unwrap() {
@@ -73,9 +73,6 @@ fn what_no_device_can_keep_is_refused_before_the_run() {
             ],
         ),
     ] {
-        call(&format!("{BASE} -D 1s {words}"))
-            .run()
-            .exits(2)
-            .says(says);
+        call(&format!("{BASE} -D 1s {words}")).is_refused(says);
     }
 }

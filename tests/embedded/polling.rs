@@ -7,10 +7,7 @@ fn sleeping_workers_lose_no_completion_under_load() {
     call(
         "-d soft0 --op send,write,read,send-imm,write-imm,fetch-add,compare-swap --cq shared,per-worker,per-qp \
          --poll event,adaptive -q 24 --workers 3 -s 300 -n 60 -t 16 --timeout 18 --warmup 0 --verify --quiet",
-    )
-    .run()
-    .exits(0)
-    .all_whole(42);
+    ).is_whole(42);
 }
 
 #[test]
@@ -19,10 +16,7 @@ fn both_directions_sleep_in_two_processes() {
     let ended = server.call(
         "-b --op send,write,read --cq shared,per-qp --poll event,adaptive -q 3 --workers 2 -s 5000 \
          -n 100 --timeout 18 --warmup 20ms --verify --quiet",
-    )
-    .run()
-    .exits(0)
-    .all_whole(12);
+    ).is_whole(12);
     for case in ended.cases() {
         let poll = case["config"]["poll"].as_str().unwrap();
         assert!(case["id"].as_str().unwrap().ends_with(poll), "{case}");
@@ -39,10 +33,7 @@ fn sleeping_workers_wake_for_what_is_late() {
         let ended = call(&format!(
             "-d soft0 --faults {faults} --op send,write,read --cq shared,per-worker --poll event,adaptive -q 3 --workers 2 \
              -t 2 -s 64 -Q 1 -n 20 --timeout 21 --warmup 0 --verify --quiet"
-        ))
-        .run()
-        .exits(0)
-        .all_whole(12);
+        )).is_whole(12);
         for case in ended.cases() {
             let counters = &case["runs"][0]["nodes"][0]["counters"];
             assert_eq!(counters["timeouts"], 0, "{case}");

@@ -46,7 +46,7 @@ fn sweeps_are_served_beside_files() {
     let client = stage
         .server
         .call("--timeout 18 -n 50 --warmup 0 --verify --quiet");
-    client.run().exits(0).all_whole(1);
+    client.is_whole(1);
 }
 
 #[test]

@@ -98,10 +98,7 @@ fn what_cannot_be_sent_is_told_before_anything_is() {
             "--chunk is a multiple of 4K",
         ),
     ] {
-        call(&format!("send -d soft0 {words}"))
-            .run()
-            .exits(2)
-            .says(&[says]);
+        call(&format!("send -d soft0 {words}")).is_refused(&[says]);
     }
 }
 
@@ -114,17 +111,13 @@ fn a_server_must_be_started_for_it() {
     let send = call("send").arg(&file).arg(&server.name);
     send.arg("-d")
         .arg("soft0")
-        .run()
-        .exits(2)
-        .says(&["receives no files", "rocebench serve --receive DIR"]);
+        .is_refused(&["receives no files", "rocebench serve --receive DIR"]);
     // A folder that is surely not there: a server that finds one serves until it is told to end.
     let absent = home.path().join("absent");
     let says = format!("cannot open the folder {}", absent.display());
     call("serve -p 0 -d soft0 --receive")
         .arg(&absent)
-        .run()
-        .exits(2)
-        .says(&[&says, "--receive"]);
+        .is_refused(&[&says, "--receive"]);
 }
 
 #[test]

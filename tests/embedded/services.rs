@@ -77,25 +77,8 @@ fn a_receiver_without_receives_loses_and_the_run_ends_on_quiet() {
 #[test]
 fn goodput_is_of_what_was_received_in_the_window() {
     let server = Server::embedded("-d soft0");
-    let ended = server
-        .call("--service uc,ud --op send -s 2K -q 2 -D 500ms --warmup 20ms --quiet")
-        .run()
-        .exits(0);
-    for (_, flow) in flows(&ended) {
-        let received = &flow["received"];
-        let seconds = received["window_seconds"].as_f64().unwrap();
-        for (count, unit, goodput) in [
-            ("bytes", 8e-9, "goodput_gbit_per_s"),
-            ("messages", 1e-6, "goodput_mmsg_per_s"),
-        ] {
-            let expected = number(&received[count]) as f64 * unit / seconds;
-            let told = flow["delivery"][goodput].as_f64().unwrap();
-            assert!(
-                expected > 0.0 && (told / expected - 1.0).abs() < 1e-9,
-                "{goodput}: {flow}"
-            );
-        }
-    }
+    let words = "--service uc,ud --op send -s 2K -q 2 -D 500ms --warmup 20ms --quiet";
+    server.call(words).is_whole(2);
     server.is_idle();
     assert!(!server.end().contains("ended early"));
 }
@@ -104,7 +87,7 @@ fn goodput_is_of_what_was_received_in_the_window() {
 #[test]
 fn a_threshold_is_of_what_was_received() {
     let words = "-d soft0 --faults drop=100% --service ud --op send -q 2 -n 200 --warmup 0 --fail-below 0.000001Gb";
-    call(words).run().exits(1).says(&["1 of 1 flow fails"]);
+    call(words).fails(&["1 of 1 flow fails"]);
 }
 
 /// The receiver names the sending QP of each message by its position, and checks the payload by it.

@@ -7,10 +7,7 @@ fn every_operation_and_cq_mode_arrives_whole() {
     call(
         "-d soft0 --op send,write,read,send-imm,write-imm --cq shared,per-worker,per-qp -q 1,5 --workers 2 -s 1,10000 -n 60 -t 16 \
          --timeout 18 --warmup 0 --verify --quiet",
-    )
-    .run()
-    .exits(0)
-    .all_whole(60);
+    ).is_whole(60);
 }
 
 #[test]
@@ -18,10 +15,7 @@ fn both_directions_lists_and_inline() {
     let ended = call(
         "-d soft0 -b --op send,write,read,send-imm,write-imm --cq shared,per-qp -q 3 -s 64,9000 -l 4 -Q 2 -I 64 -t 32 -n 200 \
          --mtu 1024 --timeout 18 --warmup 0 --verify --quiet",
-    )
-    .run()
-    .exits(0)
-    .all_whole(20);
+    ).is_whole(20);
     assert!(
         ended
             .cases()
@@ -36,10 +30,7 @@ fn atomic_operations_on_every_target() {
     let ended = call(
         "-d soft0 --op fetch-add,compare-swap --atomic-target shared,per-qp,spread --cq shared,per-worker,per-qp -q 1,5 \
          --workers 2 -n 60 -t 1,16 --timeout 18 --warmup 0 --verify --quiet",
-    )
-    .run()
-    .exits(0)
-    .all_whole(72);
+    ).is_whole(72);
     for case in ended.cases() {
         let (config, flow) = (&case["config"], &case["runs"][0]["flows"][0]);
         let [messages, bytes] =
@@ -74,10 +65,7 @@ fn two_processes_take_an_address_each() {
         let ended = call(&format!(
             "{host}:{} -d soft0 --op send,write,read -q 2 -n 50 --timeout 18 --warmup 0 --verify --quiet",
             server.port
-        ))
-        .run()
-        .exits(0)
-        .all_whole(3);
+        )).is_whole(3);
         let gid = |node: usize| {
             ended.json()["nodes"][node]["devices"][0]["gid"]
                 .as_str()

@@ -10,7 +10,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::job::{command, wait_for};
+use testing::wait::wait_or_tell;
+
+use super::job::{EXPECTED, command};
 
 const NODES: u16 = 4;
 
@@ -33,10 +35,9 @@ impl Cluster {
         for node in 1..=NODES {
             cluster.daemon("slurmd", &["-D", "-N", &name(node)]);
         }
-        wait_for(
-            || (cluster.state() == "idle").then_some(()),
-            || format!("the nodes are {:?}: {}", cluster.state(), cluster.log()),
-        );
+        let is_idle = || (cluster.state() == "idle").then_some(());
+        let told = || format!("the nodes are {:?}: {}", cluster.state(), cluster.log());
+        wait_or_tell(EXPECTED, is_idle, told);
         cluster
     }
 
@@ -93,10 +94,9 @@ impl Cluster {
 
     fn text(&self) -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-        let (host, folder) = (host.trim(), self.folder.path().display());
-        let user = Command::new("id").arg("-un").output().unwrap();
-        let user = String::from_utf8(user.stdout).unwrap();
-        let user = user.trim();
+        let user =
+            String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
+        let (host, user, folder) = (host.trim(), user.trim(), self.folder.path().display());
         // Held until all are chosen, so that they differ.
         let free: Vec<TcpListener> = (0..=NODES).map(|_| free_port()).collect();
         let mut ports = free.iter().map(|it| it.local_addr().unwrap().port());

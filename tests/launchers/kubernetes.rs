@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
+use testing::program::Signal;
 
-use super::job::{Job, command, one_at_a_time};
+use super::job::{EXPECTED, Job, command, one_at_a_time};
 
 /// The objects of the manifest, each as text.
 fn objects() -> Vec<String> {
@@ -116,12 +116,8 @@ fn the_job_of_the_manifest_runs() {
     let _jobs = one_at_a_time();
     let job = typed(&objects()[1]);
     let pod = &job["spec"]["template"]["spec"];
-    let words: Vec<&str> = pod["containers"][0]["command"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|word| word.as_str().unwrap())
-        .collect();
+    let words = pod["containers"][0]["command"].as_array().unwrap().iter();
+    let words: Vec<&str> = words.map(|word| word.as_str().unwrap()).collect();
     // The parts of the manifest say the same.
     let name = job["metadata"]["name"].as_str().unwrap();
     let rank_0 = format!("--rank-0={name}-0.{}", pod["subdomain"].as_str().unwrap());
@@ -155,17 +151,11 @@ fn the_job_of_the_manifest_runs() {
         })
         .collect();
     for (index, pod) in pods.into_iter().enumerate() {
-        let ended = pod.ended();
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let ended = pod.ended().exits(0);
         assert_eq!(ended.stdout.is_empty(), index > 0, "{}", ended.stdout);
         if index == 0 {
-            let nodes = &ended.result()["nodes"];
-            let names: Vec<_> = nodes
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|it| &it["name"])
-                .collect();
+            let nodes = ended.json()["nodes"].as_array().unwrap().iter();
+            let names: Vec<_> = nodes.map(|it| &it["name"]).collect();
             assert_eq!(names, ["worker-1", "worker-2", "worker-3"]);
         }
     }
@@ -177,19 +167,17 @@ fn pods_that_wait_for_others_say_so_and_end() {
     let _jobs = one_at_a_time();
     let port = free_port();
     let options = ["--ranks", "3", "--rank-0", "127.0.0.1", "--port", &port];
-    let mut pods = [0, 1].map(|index: u32| {
+    let pods = [0, 1].map(|index: u32| {
         let mut pod = command(super::job::PROGRAM);
         pod.env("JOB_COMPLETION_INDEX", index.to_string());
         Job::start(pod, &[&["mesh"][..], &options].concat())
     });
-    pods[0].until_said("2 of 3 nodes have joined");
-    let [first, second] = pods;
-    for pod in [&first, &second] {
-        pod.signal(Signal::SIGTERM);
+    pods[0]
+        .program
+        .await_line(0, "2 of 3 nodes have joined", EXPECTED);
+    for pod in &pods {
+        pod.program.signal(Signal::Terminate);
     }
-    let ended = first.ended();
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    let ended = second.ended();
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    let [_, second] = pods.map(|pod| pod.ended().exits(1));
+    assert_eq!(second.stderr().lines().count(), 1, "{}", second.stderr());
 }

@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use nix::sys::signal::Signal;
+use testing::program::{Ended, Signal};
 
-use super::job::{Ended, Job, LONG, PROGRAM, SHORT, command, one_at_a_time};
+use super::job::{
+    Job, PROGRAM, SHORT, command, is_a_matrix_of_four, kept_its_journal, kept_result_or_journal,
+    one_at_a_time,
+};
 
 /// mpirun of Debian's Open MPI 4, whose lines begin with the number of the rank.
 fn open_mpi_4(ranks: &str) -> Command {
@@ -49,9 +52,9 @@ fn only_rank_0_speaks(ended: &Ended, of_rank_0: &[&str]) {
 
 #[track_caller]
 fn one_rank_is_none(launcher: Command, name: &str) {
-    let ended = Job::mesh(launcher, SHORT).ended();
     let told = format!("{name} started 1 rank, and a mesh needs 2 nodes or more");
-    ended.refused(2, &[&told]);
+    let ended = Job::mesh(launcher, SHORT).ended();
+    ended.exits(2).says(&[&told]);
 }
 
 /// Two programs in one job, with other options.
@@ -61,10 +64,8 @@ fn other_options_are_told(launcher: Command) {
         PROGRAM, "mesh", "--out", "OUT", "--size", "4K", ":", "-n", "1", PROGRAM, "mesh", "--out",
         "OUT", "--size", "8K",
     ];
-    let ended = Job::start(launcher, &words).ended();
-    assert_ne!(ended.code, Some(0));
-    let told = "--size=8K, where rank 0 has --size=4K";
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let ended = Job::start(launcher, &words).failed();
+    ended.says(&["--size=8K, where rank 0 has --size=4K"]);
 }
 
 /// A device is a rank's own, and one that it has not is told with its name.
@@ -74,46 +75,39 @@ fn a_rank_without_its_device_is_named(launcher: Command) {
         PROGRAM, "mesh", "--out", "OUT", ":", "-n", "1", PROGRAM, "mesh", "--out", "OUT",
         "--device", "none7",
     ];
-    let ended = Job::start(launcher, &words).ended();
-    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    let ended = Job::start(launcher, &words).ended().exits(2);
     // Its number, or once all have joined its name.
     let is_told = |line: &&str| {
         line.contains("none7") && (line.contains("at rank 2 (") || line.contains(".2: there is no"))
     };
-    assert!(
-        ended.stderr.lines().any(|line| is_told(&line)),
-        "{}",
-        ended.stderr
-    );
+    let said = ended.stderr();
+    assert!(said.lines().any(|line| is_told(&line)), "{said}");
 }
 
 /// mpirun sends SIGTERM, and soon after, or when the first rank ends, SIGKILL.
 #[track_caller]
 fn ends_by_ctrl_c(launcher: Command) {
-    let mut job = Job::mesh(launcher, LONG);
-    job.until_measuring();
-    job.signal(Signal::SIGINT);
-    job.ended().kept_result_or_journal(None);
+    let job = Job::measuring(launcher);
+    job.program.signal(Signal::Interrupt);
+    kept_result_or_journal(&job.ended(), None);
 }
 
 #[track_caller]
 fn ends_when_a_rank_is_killed(launcher: Command) -> Ended {
-    let mut job = Job::mesh(launcher, LONG);
-    job.until_measuring();
+    let job = Job::measuring(launcher);
     job.kill_rank(2);
-    let ended = job.ended();
-    assert_ne!(ended.code, Some(0));
-    ended
+    job.failed()
 }
 
 #[test]
 fn open_mpi_4_runs_and_ends() {
     let _jobs = one_at_a_time();
     let ended = Job::mesh(open_mpi_4("4"), SHORT).ended();
-    ended.is_a_matrix_of_four();
+    let ended = is_a_matrix_of_four(ended);
     only_rank_0_speaks(&ended, &["[1,0]<stdout>"]);
     ends_by_ctrl_c(open_mpi_4("4"));
-    ends_when_a_rank_is_killed(open_mpi_4("4")).kept_result_or_journal(Some(".2: "));
+    let killed = ends_when_a_rank_is_killed(open_mpi_4("4"));
+    kept_result_or_journal(&killed, Some(".2: "));
     other_options_are_told(open_mpi_4("3"));
     one_rank_is_none(open_mpi_4("1"), "mpirun");
 }
@@ -122,10 +116,11 @@ fn open_mpi_4_runs_and_ends() {
 fn open_mpi_5_runs_and_ends() {
     let _jobs = one_at_a_time();
     let ended = Job::mesh(open_mpi_5("4"), SHORT).ended();
-    ended.is_a_matrix_of_four();
+    let ended = is_a_matrix_of_four(ended);
     only_rank_0_speaks(&ended, &["[1,0]<stdout>", "[prterun", "[0]", "[1,0]"]);
     ends_by_ctrl_c(open_mpi_5("4"));
-    ends_when_a_rank_is_killed(open_mpi_5("4")).kept_result_or_journal(Some(".2: "));
+    let killed = ends_when_a_rank_is_killed(open_mpi_5("4"));
+    kept_result_or_journal(&killed, Some(".2: "));
     other_options_are_told(open_mpi_5("3"));
     one_rank_is_none(open_mpi_5("1"), "mpirun");
 }
@@ -134,11 +129,11 @@ fn open_mpi_5_runs_and_ends() {
 fn mpich_runs_and_ends() {
     let _jobs = one_at_a_time();
     let ended = Job::mesh(mpich("4"), SHORT).ended();
-    ended.is_a_matrix_of_four();
+    let ended = is_a_matrix_of_four(ended);
     only_rank_0_speaks(&ended, &["[0]"]);
     ends_by_ctrl_c(mpich("4"));
     // Its mpiexec kills the others at once.
-    ends_when_a_rank_is_killed(mpich("4")).kept_its_journal();
+    kept_its_journal(&ends_when_a_rank_is_killed(mpich("4")));
     other_options_are_told(mpich("3"));
     a_rank_without_its_device_is_named(mpich("2"));
     one_rank_is_none(mpich("1"), "mpiexec");
@@ -150,8 +145,7 @@ fn two_jobs_at_once_do_not_meet() {
     let _jobs = one_at_a_time();
     let jobs = [(); 2].map(|()| Job::mesh(open_mpi_4("2"), SHORT));
     for job in jobs {
-        let ended = job.ended();
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert_eq!(ended.result()["nodes"].as_array().unwrap().len(), 2);
+        let ended = job.ended().exits(0);
+        assert_eq!(ended.json()["nodes"].as_array().unwrap().len(), 2);
     }
 }

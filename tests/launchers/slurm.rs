@@ -1,11 +1,13 @@
 //! Under real Slurm.
 
-use std::process::Command;
-
-use nix::sys::signal::Signal;
+use testing::program::{Call, Signal};
+use testing::wait::wait_until;
 
 use super::cluster::{Cluster, name};
-use super::job::{Job, LONG, PROGRAM, SHORT, one_at_a_time};
+use super::job::{
+    EXPECTED, Job, PROGRAM, SHORT, is_a_matrix_of_four, kept_its_journal, kept_result_or_journal,
+    kept_what_was_measured, one_at_a_time,
+};
 
 /// One cluster for all of them: starting it takes as long as they do.
 #[test]
@@ -26,106 +28,87 @@ fn slurm() {
 
 fn all_pairs(cluster: &Cluster) {
     let ended = Job::mesh(cluster.srun(&["-N4"]), SHORT).ended();
-    ended.is_a_matrix_of_four();
-    let result = ended.result();
-    let names: Vec<_> = result["nodes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| &it["name"])
-        .collect();
+    let ended = is_a_matrix_of_four(ended);
+    let nodes = ended.json()["nodes"].as_array().unwrap().iter();
+    let names: Vec<_> = nodes.map(|it| &it["name"]).collect();
     assert_eq!(names, [&name(1), &name(2), &name(3), &name(4)]);
     assert!(ended.stdout.lines().count() > 2, "{}", ended.stdout);
-    for said in [&ended.stdout, &ended.stderr] {
+    for said in [&*ended.stdout, ended.stderr()] {
         assert!(said.lines().all(|line| line.starts_with("0:")), "{said}");
     }
 }
 
 fn cancelled(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
-    job.until_measuring();
+    let job = Job::measuring(cluster.srun(&["-N4"]));
     let scancel = cluster.command("scancel").args(cluster.jobs()).status();
     assert!(scancel.unwrap().success());
-    let ended = job.ended();
-    assert_ne!(ended.code, Some(0));
-    ended.kept_what_was_measured(None);
-    assert!(
-        ended.stderr.contains("all figures so far are kept"),
-        "{}",
-        ended.stderr
-    );
+    let ended = job.failed();
+    kept_what_was_measured(&ended, None);
+    ended.says(&["all figures so far are kept"]);
 }
 
 /// With -X srun passes Ctrl-C on at once.
 fn interrupted(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4", "-X"]), LONG);
-    job.until_measuring();
-    job.signal(Signal::SIGINT);
-    let ended = job.ended();
-    assert_ne!(ended.code, Some(0));
-    ended.kept_what_was_measured(None);
+    let job = Job::measuring(cluster.srun(&["-N4", "-X"]));
+    job.program.signal(Signal::Interrupt);
+    let ended = job.failed();
+    kept_what_was_measured(&ended, None);
 }
 
 /// Without it srun asks for a second one, and then kills all ranks, so that rank 0 may have no time to write its results.
 fn interrupted_twice(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
-    job.until_measuring();
-    job.signal(Signal::SIGINT);
+    let job = Job::measuring(cluster.srun(&["-N4"]));
+    job.program.signal(Signal::Interrupt);
     // It takes the second for the first where that is long ago, and asks again.
     let mut answered = 0;
-    let ended = job.ended_by(|job| {
-        let asked = job.stderr().matches("one more within").count();
+    wait_until("the ranks' end", EXPECTED, || {
+        let asked = job.program.times_said("one more within");
         if asked > answered {
             answered = asked;
-            job.signal(Signal::SIGINT);
+            job.program.signal(Signal::Interrupt);
         }
+        !job.has_ranks()
     });
-    assert_ne!(ended.code, Some(0));
-    ended.kept_result_or_journal(None);
+    let ended = job.failed();
+    kept_result_or_journal(&ended, None);
 }
 
 fn a_rank_is_killed(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
-    job.until_measuring();
+    let job = Job::measuring(cluster.srun(&["-N4"]));
     job.kill_rank(2);
-    let ended = job.ended();
-    assert_ne!(ended.code, Some(0));
-    ended.kept_what_was_measured(Some(&name(3)));
+    let ended = job.failed();
+    kept_what_was_measured(&ended, Some(&name(3)));
     let told = format!("rank 2 ({}) did not come back", name(3));
     // Rank 0 says it with a hint, the two others in a line each.
-    assert_eq!(ended.stderr.matches(&told).count(), 3, "{}", ended.stderr);
+    let said = ended.stderr();
+    assert_eq!(said.matches(&told).count(), 3, "{said}");
 }
 
 fn rank_0_is_killed(cluster: &Cluster) {
-    let mut job = Job::mesh(cluster.srun(&["-N4"]), LONG);
-    job.until_measuring();
+    let job = Job::measuring(cluster.srun(&["-N4"]));
     job.kill_rank(0);
-    let ended = job.ended();
-    assert_ne!(ended.code, Some(0));
-    ended.kept_its_journal();
+    let ended = job.failed();
+    kept_its_journal(&ended);
 }
 
 fn other_options(cluster: &Cluster) {
     let script = "exec \"$0\" mesh --out \"$1\" --qps $((1 + SLURM_PROCID / 3))";
-    let ended = Job::start(
-        cluster.srun(&["-N4"]),
-        &["sh", "-c", script, PROGRAM, "OUT"],
-    )
-    .ended();
-    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    let words = ["sh", "-c", script, PROGRAM, "OUT"];
+    let ended = Job::start(cluster.srun(&["-N4"]), &words).ended().exits(2);
     let told = format!(
         "rank 3 ({}) was started with other options than rank 0 ({}): --qps=2, where rank 0 has --qps=1",
         name(4),
         name(1)
     );
-    assert_eq!(ended.stderr.matches(&told).count(), 4, "{}", ended.stderr);
+    let said = ended.stderr();
+    assert_eq!(said.matches(&told).count(), 4, "{said}");
     assert_eq!(ended.stdout, "");
 }
 
 fn one_rank(cluster: &Cluster) {
     let ended = Job::mesh(cluster.srun(&["-N1"]), SHORT).ended();
     let told = "srun started 1 rank, and a mesh needs 2 nodes";
-    ended.refused(2, &[told, "srun -N8 rocebench mesh"]);
+    ended.exits(2).says(&[told, "srun -N8 rocebench mesh"]);
 }
 
 /// What all ranks have wrong is told once in full, and in a line by the others.
@@ -137,37 +120,29 @@ fn bad_input(cluster: &Cluster) {
         ("--ranks 3", "--ranks is 3, but srun started 4"),
     ] {
         let ended = Job::mesh(cluster.srun(&["-N4"]), options).ended();
-        ended.refused(2, &[words]);
+        let ended = ended.exits(2).says(&[words]);
         assert_eq!(ended.stdout, "", "{options:?}");
     }
 }
 
 fn dry_run(cluster: &Cluster) {
-    let ended = Job::mesh(cluster.srun(&["-N4"]), "--dry-run").ended();
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stdout.contains("pairs"), "{}", ended.stdout);
-    assert!(
-        ended.stdout.lines().all(|line| line.starts_with("0:")),
-        "{}",
-        ended.stdout
-    );
+    let ended = Job::mesh(cluster.srun(&["-N4"]), "--dry-run")
+        .ended()
+        .exits(0);
+    ended.shows(&["pairs"]);
+    let mut lines = ended.stdout.lines();
+    assert!(lines.all(|line| line.starts_with("0:")), "{}", ended.stdout);
 }
 
 /// A batch script runs once, on the first node: it is no rank.
 #[test]
 fn without_a_launcher_one_is_told_how() {
-    let mut command: Command = super::job::command(PROGRAM);
-    let variables = [
+    let mut command = super::job::command(PROGRAM);
+    command.envs([
         ("SLURM_JOB_ID", "7"),
         ("SLURM_PROCID", "0"),
         ("SLURM_NTASKS", "8"),
-    ];
-    let told = command.arg("mesh").envs(variables).output().unwrap();
-    assert_eq!(told.status.code(), Some(2));
-    let text = String::from_utf8(told.stderr).unwrap();
-    assert!(
-        text.contains("no launcher has started this process"),
-        "{text}"
-    );
-    assert!(text.contains("srun -N8 rocebench mesh"), "{text}");
+    ]);
+    let says = "no launcher has started this process";
+    Call::of(command, "mesh").is_refused(&[says, "srun -N8 rocebench mesh"]);
 }

@@ -91,15 +91,5 @@ mod tests {
                 prop_assert!(Exchange::may_leave(word, 4));
             }
         }
-
-        #[test]
-        fn a_qp_alone_makes_every_exchange(qp: u32, count in 1..50u64) {
-            let mut word = 0;
-            for number in 0..count {
-                let exchange = Exchange::of(qp, number);
-                prop_assert_eq!(word, exchange.expected);
-                word = exchange.new;
-            }
-        }
     }
 }

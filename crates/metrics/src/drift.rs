@@ -163,10 +163,7 @@ mod tests {
         ] {
             let share = marked(count, scatter, alike, |_| 1.0);
             let most = if alike > 0.0 { 0.005 } else { 0.001 };
-            assert!(
-                share <= most,
-                "{count} of {scatter}, {alike} alike: {share}"
-            );
+            assert!(share <= most, "{count}, {scatter}, {alike}: {share}");
         }
     }
 
@@ -192,10 +189,8 @@ mod tests {
         let fell = told(&|at| 1.06 - 0.12 * at);
         assert_eq!(fell.unwrap(), "throughput fell by 12 % through the window");
         let rose = told(&|at| if at < 0.5 { 0.9 } else { 1.1 });
-        assert_eq!(
-            rose.unwrap(),
-            "throughput rose by 20 % from the first half of the window to the second"
-        );
+        let says = "throughput rose by 20 % from the first half of the window to the second";
+        assert_eq!(rose.unwrap(), says);
     }
 
     #[test]
@@ -223,10 +218,7 @@ mod tests {
         intervals[20].messages += joined.iter().map(|it| it.messages).sum::<u64>();
         assert_eq!(drift(&intervals), None);
         let parts = messages_by_part(&intervals).unwrap();
-        assert!(
-            parts
-                .iter()
-                .all(|part| (part / (100.0 * MESSAGES / 16.0) - 1.0).abs() < 1e-9)
-        );
+        let is_even = |part: &f64| (part / (100.0 * MESSAGES / 16.0) - 1.0).abs() < 1e-9;
+        assert!(parts.iter().all(is_even));
     }
 }

@@ -117,14 +117,8 @@ mod tests {
 
     #[test]
     fn a_full_packet_costs_82_bytes_more_than_its_payload() {
-        let percent = [
-            (256, 75.74),
-            (512, 86.20),
-            (1024, 92.59),
-            (2048, 96.15),
-            (4096, 98.04),
-        ];
-        for (mtu, expected) in percent {
+        let mtus = [256, 512, 1024, 2048, 4096];
+        for (mtu, expected) in mtus.into_iter().zip([75.74, 86.20, 92.59, 96.15, 98.04]) {
             assert_eq!(wire_bytes(SEND, mtu, mtu as u32, Wire::RoceIpv4), mtu + 82);
             let told = protocol_efficiency(SEND, [(mtu, 1)], mtu as u32, Wire::RoceIpv4) * 100.0;
             assert!((told - expected).abs() < 0.01, "MTU {mtu}: {told} %");
@@ -151,38 +145,29 @@ mod tests {
     }
 
     #[test]
-    fn extended_headers_are_on_their_packets_only() {
-        let bytes = |op, size| wire_bytes((op, Service::Rc), size, 1024, Wire::RoceIpv4);
-        assert_eq!(bytes(Op::Send, 4096), 4 * (1024 + 82));
-        assert_eq!(bytes(Op::Write, 4096), 4 * (1024 + 82) + 16);
-        assert_eq!(bytes(Op::Read, 4096), 4 * (1024 + 82) + 2 * 4);
-        assert_eq!(bytes(Op::Write, 64), 64 + 82 + 16);
-        assert_eq!(bytes(Op::Read, 64), 64 + 82 + 4);
-    }
-
-    #[test]
-    fn datagrams_have_a_header_more_and_unreliable_connections_have_not() {
-        let bytes = |service| wire_bytes((Op::Send, service), 1024, 1024, Wire::RoceIpv4);
-        assert_eq!(bytes(Service::Uc), 1024 + 82);
-        assert_eq!(bytes(Service::Ud), 1024 + 82 + 8);
-    }
-
-    #[test]
-    fn the_last_packet_is_padded_and_a_frame_has_a_least_length() {
-        assert_eq!(wire_bytes(SEND, 1, 1024, Wire::RoceIpv4), 4 + 82);
-        assert_eq!(
-            wire_bytes(SEND, 1025, 1024, Wire::RoceIpv4),
-            1024 + 4 + 2 * 82
-        );
-        // 62 bytes of headers and check sums make a frame of 64 when nothing is in it.
-        assert_eq!(wire_bytes(SEND, 0, 1024, Wire::RoceIpv4), 64 + 20);
-    }
-
-    #[test]
-    fn other_wires_have_other_headers() {
-        assert_eq!(wire_bytes(SEND, 2048, 2048, Wire::RoceIpv6), 2048 + 102);
-        assert_eq!(wire_bytes(SEND, 2048, 2048, Wire::InfiniBand), 2048 + 26);
-        assert_eq!(wire_bytes(SEND, 2048, 2048, Wire::InfiniBandGrh), 2048 + 66);
+    fn each_packet_has_its_headers() {
+        use Service::{Rc, Uc, Ud};
+        use Wire::{InfiniBand, InfiniBandGrh, RoceIpv4, RoceIpv6};
+        for (op, service, size, mtu, wire, expected) in [
+            (Op::Send, Rc, 4096, 1024, RoceIpv4, 4 * (1024 + 82)),
+            (Op::Write, Rc, 4096, 1024, RoceIpv4, 4 * (1024 + 82) + 16),
+            (Op::Read, Rc, 4096, 1024, RoceIpv4, 4 * (1024 + 82) + 2 * 4),
+            (Op::Write, Rc, 64, 1024, RoceIpv4, 64 + 82 + 16),
+            (Op::Read, Rc, 64, 1024, RoceIpv4, 64 + 82 + 4),
+            (Op::Send, Uc, 1024, 1024, RoceIpv4, 1024 + 82),
+            (Op::Send, Ud, 1024, 1024, RoceIpv4, 1024 + 82 + 8),
+            // The last packet is padded.
+            (Op::Send, Rc, 1, 1024, RoceIpv4, 4 + 82),
+            (Op::Send, Rc, 1025, 1024, RoceIpv4, 1024 + 4 + 2 * 82),
+            // 62 bytes of headers and check sums make a frame of 64 when nothing is in it.
+            (Op::Send, Rc, 0, 1024, RoceIpv4, 64 + 20),
+            (Op::Send, Rc, 2048, 2048, RoceIpv6, 2048 + 102),
+            (Op::Send, Rc, 2048, 2048, InfiniBand, 2048 + 26),
+            (Op::Send, Rc, 2048, 2048, InfiniBandGrh, 2048 + 66),
+        ] {
+            let bytes = wire_bytes((op, service), size, mtu, wire);
+            assert_eq!(bytes, expected, "{op} {service} {size} {mtu} {wire:?}");
+        }
     }
 
     #[test]

@@ -159,19 +159,17 @@ mod tests {
 
     #[test]
     fn an_interval_holds_what_was_done_in_it() {
-        let timeline = of(&[
+        let pushes = [
             (4, 40),
             (10, 100),
             (15, 150),
             (22, 220),
             (33, 220),
             (40, 300),
-        ]);
-        assert_eq!(
-            samples(&timeline),
-            [(10, 100), (22, 120), (33, 0), (40, 80)],
-            "the rest of 7 ms is long enough to stand alone"
-        );
+        ];
+        // The rest of 7 ms is long enough to stand alone.
+        let intervals = [(10, 100), (22, 120), (33, 0), (40, 80)];
+        assert_eq!(samples(&of(&pushes)), intervals);
     }
 
     #[test]
@@ -185,16 +183,14 @@ mod tests {
     #[test]
     fn it_ends_with_the_window_and_holds_all_of_it() {
         let mut timeline = of(&[]);
-        [(10, 100), (20, 200), (30, 290)]
-            .into_iter()
-            .for_each(|(at, count)| timeline.push(at * MS, count));
+        for (at, count) in [(10, 100), (20, 200), (30, 290)] {
+            timeline.push(at * MS, count);
+        }
         let mut late = timeline.clone();
         timeline.finish(60 * MS, 300);
-        assert_eq!(
-            samples(&timeline),
-            [(10, 100), (20, 100), (30, 90), (60, 10)],
-            "what nobody sampled is there"
-        );
+        // What nobody sampled is there.
+        let intervals = [(10, 100), (20, 100), (30, 90), (60, 10)];
+        assert_eq!(samples(&timeline), intervals);
         late.finish(26 * MS, 290);
         assert_eq!(samples(&late), [(10, 100), (20, 100), (26, 90)]);
         late.finish(23 * MS, 290);
@@ -203,14 +199,15 @@ mod tests {
 
     #[test]
     fn rates_and_stalls_are_those_of_the_intervals() {
-        let timeline = of(&[
+        let pushes = [
             (10, 100),
             (20, 100),
             (32, 100),
             (40, 300),
             (50, 300),
             (60, 301),
-        ]);
+        ];
+        let timeline = of(&pushes);
         assert_eq!(timeline.longest_stall_ns(), 22 * MS);
         let rates: Vec<f64> = timeline.rates_per_s().map(f64::round).collect();
         assert_eq!(rates, [10_000.0, 0.0, 0.0, 11_111.0, 100.0]);
@@ -224,12 +221,8 @@ mod tests {
         timeline.finish(200_000 * MS, 100_000);
         assert_eq!(timeline.interval_ns(), 40 * MS);
         assert!(timeline.samples().len() <= MOST_SAMPLES);
-        let sum: u64 = timeline
-            .samples()
-            .iter()
-            .map(|sample| sample.messages)
-            .sum();
-        assert_eq!(sum, 100_000);
+        let messages = timeline.samples().iter().map(|sample| sample.messages);
+        assert_eq!(messages.sum::<u64>(), 100_000);
     }
 
     proptest! {

@@ -15,8 +15,6 @@ pub mod cells;
 #[cfg(feature = "program")]
 pub mod check;
 #[cfg(feature = "program")]
-pub mod deaths;
-#[cfg(feature = "program")]
 pub mod namespace;
 #[cfg(feature = "program")]
 pub mod netem;
@@ -33,8 +31,6 @@ pub mod program;
 pub mod proxy;
 #[cfg(feature = "program")]
 pub mod server;
-#[cfg(feature = "program")]
-pub mod short;
 #[cfg(feature = "results")]
 pub mod synthetic_results;
 #[cfg(feature = "program")]

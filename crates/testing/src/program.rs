@@ -156,6 +156,28 @@ impl Call {
     pub fn run(self) -> Ended {
         self.start().wait()
     }
+
+    #[track_caller]
+    pub fn passes(self) -> Ended {
+        self.run().exits(0)
+    }
+
+    #[track_caller]
+    pub fn fails(self, says: &[&str]) -> Ended {
+        self.run().exits(1).says(says)
+    }
+
+    /// As bad input.
+    #[track_caller]
+    pub fn is_refused(self, says: &[&str]) -> Ended {
+        self.run().exits(2).says(says)
+    }
+
+    /// Passes, and all runs of so many cases are whole.
+    #[track_caller]
+    pub fn is_whole(self, cases: usize) -> Ended {
+        self.passes().all_whole(cases)
+    }
 }
 
 impl Program {
@@ -202,7 +224,7 @@ impl Program {
             .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let stderr: Arc<Mutex<Vec<String>>> = Arc::default();
         let (for_reader, from) = (Arc::clone(&stderr), child.stderr.take().unwrap());
         let reader = std::thread::spawn(move || {

@@ -8,35 +8,6 @@ use crate::namespace::End;
 use crate::program::{Call, Ended, Program, STEP, Signal, built_beside, program, rocebench};
 use crate::wait::wait_or_tell;
 
-/// Where the two ends of a test are.
-#[derive(Clone, Copy, Debug)]
-pub struct Ends {
-    pub client_address: &'static str,
-    pub client_device: &'static str,
-    pub server_address: &'static str,
-    pub server_device: &'static str,
-    /// Makes the command that runs the program there.
-    pub command: fn() -> Command,
-}
-
-/// On the kernel's devices of a guest.
-pub const RXE: Ends = Ends {
-    client_address: "192.0.2.1",
-    client_device: "rxe0",
-    server_address: SERVER_ADDRESS,
-    server_device: "rxe1",
-    command: || Command::new(program()),
-};
-
-/// On the embedded device.
-pub const EMBEDDED: Ends = Ends {
-    client_address: "127.0.0.1",
-    client_device: "soft0",
-    server_address: "127.0.0.1",
-    server_device: "soft0",
-    command: on_this_machine,
-};
-
 /// Where it was built, with nothing of this machine's environment that it reads, and apart from others who take cores.
 pub fn on_this_machine() -> Command {
     let mut command = Command::new(rocebench());
@@ -65,7 +36,8 @@ pub fn call(words: &str) -> Call {
 pub const SERVER_ADDRESS: &str = "192.0.2.2";
 
 pub struct Server {
-    ends: Ends,
+    /// The device of clients, and how the program is run there.
+    client: (&'static str, fn() -> Command),
     pub program: Program,
     pub port: u16,
     pub name: String,
@@ -78,23 +50,18 @@ impl Server {
 
     /// With further arguments.
     pub fn with(arguments: &[&str]) -> Server {
-        Server::of(RXE, arguments)
+        Server::on(SERVER_ADDRESS, "rxe1", arguments)
     }
 
-    pub fn of(ends: Ends, arguments: &[&str]) -> Server {
-        let (address, device) = (ends.server_address, ends.server_device);
-        let mut all = vec!["serve", "--bind", address, "-p", "0", "-d", device];
-        all.extend(arguments);
-        Server::that_serves(ends, Program::bare_of((ends.command)(), &all))
+    /// On a device of the kernel's.
+    pub fn on(address: &str, device: &str, arguments: &[&str]) -> Server {
+        let usual = ["serve", "--bind", address, "-p", "0", "-d", device];
+        Server::on_rxe(Program::bare(&[&usual, arguments].concat()))
     }
 
-    pub fn on(address: &'static str, device: &'static str, arguments: &[&str]) -> Server {
-        let ends = Ends {
-            server_address: address,
-            server_device: device,
-            ..RXE
-        };
-        Server::of(ends, arguments)
+    fn on_rxe(program_there: Program) -> Server {
+        let client: (_, fn() -> Command) = ("rxe0", || Command::new(program()));
+        Server::that_serves(client, program_there)
     }
 
     /// On this machine's embedded device, at all addresses.
@@ -104,11 +71,11 @@ impl Server {
 
     /// The same with a command line, and perhaps an environment, of its own.
     pub fn embedded_by(call: Call) -> Server {
-        Server::that_serves(EMBEDDED, call.start())
+        Server::that_serves(("soft0", on_this_machine), call.start())
     }
 
     /// Once it says where.
-    fn that_serves(ends: Ends, program: Program) -> Server {
+    fn that_serves(client: (&'static str, fn() -> Command), program: Program) -> Server {
         const SAYS: &str = "serving on ";
         program.await_line(0, SAYS, Duration::from_secs(10));
         let lines = program.lines();
@@ -120,7 +87,7 @@ impl Server {
             false => address.to_string(),
         };
         Server {
-            ends,
+            client,
             port: address.port(),
             name,
             program,
@@ -133,7 +100,7 @@ impl Server {
         let arguments = [
             "serve", "--bind", end.v4, "-p", &port_text, "-d", end.device,
         ];
-        Server::that_serves(RXE, Program::bare_of(end.command(program()), &arguments))
+        Server::on_rxe(Program::bare_of(end.command(program()), &arguments))
     }
 
     /// Runs a sweep from the client's device against it.
@@ -143,11 +110,8 @@ impl Server {
 
     /// Starts a sweep from the client's device against it.
     pub fn client(&self, arguments: &[&str]) -> Program {
-        let all: Vec<&str> = [self.name.as_str(), "-d", self.ends.client_device]
-            .into_iter()
-            .chain(arguments.iter().copied())
-            .collect();
-        Program::sweep_of((self.ends.command)(), &all)
+        let all = [&[&*self.name, "-d", self.client.0], arguments].concat();
+        Program::sweep_of((self.client.1)(), &all)
     }
 
     /// A client of it with these words, on this machine's embedded device.

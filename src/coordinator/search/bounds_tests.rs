@@ -111,17 +111,13 @@ fn the_bounds_hold_the_true_limit_of_a_queue() {
 #[test]
 fn a_sharp_limit_is_found_within_a_goal_width() {
     for limit in [12_345, 400_000, 777_777, 970_000, 985_000] {
-        let (end, bounds) = search(10_000, |load, _| {
-            Some(if load <= limit { 0.05 } else { 50.0 })
-        });
+        let excess = |load| if load <= limit { 0.05 } else { 50.0 };
+        let (end, bounds) = search(10_000, |load, _| Some(excess(load)));
         let (Some(lower), Some(upper)) = bounds.found() else {
             panic!("no bounds of {limit}: {bounds:?}");
         };
         assert_eq!(end, SearchEnd::Found);
-        assert!(
-            lower <= limit && limit < upper,
-            "{limit}: {lower} to {upper}"
-        );
+        assert!((lower..upper).contains(&limit), "{limit}: {bounds:?}");
         assert!(upper - lower <= goal_width(upper) + 1, "{lower} to {upper}");
         assert!(bounds.trials <= 20, "{}", bounds.trials);
     }
@@ -129,21 +125,17 @@ fn a_sharp_limit_is_found_within_a_goal_width() {
 
 #[test]
 fn where_none_or_all_keep_it_the_search_says_so() {
-    let (end, bounds) = search(10_000, |_, _| Some(3.0));
-    assert_eq!(
-        (end, bounds.found()),
-        (SearchEnd::NoneKeeps, (None, Some(10_000)))
-    );
-    let (end, bounds) = search(10_000, |_, _| Some(0.1));
-    assert_eq!(
-        (end, bounds.found()),
-        (SearchEnd::AllKeep, (Some(CAPACITY), None))
-    );
-    // One load only.
-    let (end, _) = search(CAPACITY, |_, _| Some(0.1));
-    assert_eq!(end, SearchEnd::AllKeep);
-    let (end, _) = search(CAPACITY, |_, _| Some(10.0));
-    assert_eq!(end, SearchEnd::NoneKeeps);
+    // The last two have one load only.
+    let (none, all) = (SearchEnd::NoneKeeps, SearchEnd::AllKeep);
+    for (lowest, excess, expected_end, lower, upper) in [
+        (10_000, 3.0, none, None, Some(10_000)),
+        (10_000, 0.1, all, Some(CAPACITY), None),
+        (CAPACITY, 0.1, all, Some(CAPACITY), None),
+        (CAPACITY, 10.0, none, None, Some(CAPACITY)),
+    ] {
+        let (end, bounds) = search(lowest, |_, _| Some(excess));
+        assert_eq!((end, bounds.found()), (expected_end, (lower, upper)));
+    }
 }
 
 #[test]
@@ -203,13 +195,9 @@ fn any_response_comes_to_an_end() {
 #[test]
 fn where_a_lower_load_is_slower_the_limit_below_it_counts() {
     // Workers that sleep at low loads are slow there.
-    let (end, bounds) = search(10_000, |load, _| {
-        Some(if (200_000..=800_000).contains(&load) {
-            0.1
-        } else {
-            9.0
-        })
-    });
+    let is_kept = |load| (200_000..=800_000).contains(&load);
+    let excess = |load| if is_kept(load) { 0.1 } else { 9.0 };
+    let (end, bounds) = search(10_000, |load, _| Some(excess(load)));
     let (lower, upper) = bounds.found();
     assert_eq!(end, SearchEnd::Found);
     assert!((792_000..=800_000).contains(&lower.unwrap()), "{lower:?}");
@@ -231,8 +219,5 @@ fn the_estimate_shrinks_and_is_never_nothing() {
     assert!(estimates.iter().all(|left| *left > 0));
     let trials = u32::try_from(estimates.len()).unwrap();
     assert!(estimates[0].abs_diff(trials) <= trials / 2, "{estimates:?}");
-    assert!(
-        estimates.last().is_some_and(|last| *last <= 4),
-        "{estimates:?}"
-    );
+    assert!(estimates[estimates.len() - 1] <= 4, "{estimates:?}");
 }

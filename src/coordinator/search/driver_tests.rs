@@ -50,6 +50,20 @@ fn slo(text: &str) -> Goal {
     Goal::Slo(text.parse().unwrap())
 }
 
+fn knee() -> Goal {
+    Goal::Knee("3".parse().unwrap())
+}
+
+/// What a search with trials of a second finds.
+fn found(goal: &Goal, maximum: f64, trials: &mut impl Trials) -> LoadSearch {
+    search(goal, maximum, second(), trials).0
+}
+
+fn bounds(found: &LoadSearch) -> (f64, f64) {
+    let (lower, upper) = (found.lower_per_second, found.upper_per_second);
+    (lower.unwrap(), upper.unwrap())
+}
+
 /// All latencies are 10 us, and 1 in `of` is 1 ms.
 fn kept_but(of: usize) -> Run {
     let mut latencies = vec![10_000; 10_000 - 10_000 / of];
@@ -80,20 +94,15 @@ fn a_search_finds_the_load_of_its_limit() {
     let (found, done) = search(&slo("p99<20us"), 1_000_000.0, second(), &mut trials);
     assert!(done.is_ok());
     assert_eq!((found.end, found.note.as_deref()), (SearchEnd::Found, None));
-    let (lower, upper) = (
-        found.lower_per_second.unwrap(),
-        found.upper_per_second.unwrap(),
-    );
+    let (lower, upper) = bounds(&found);
     assert!(lower < 300_000.0 && upper >= 300_000.0, "{lower} {upper}");
     assert!(upper - lower < 4_000.0);
     assert_eq!(found.asked, "p99<20us");
     assert_eq!((found.maximum_per_second, found.trial_seconds), (1e6, 1.0));
     assert_eq!(found.trials.len(), trials.asked.len());
     for (trial, (load, span, _)) in found.trials.iter().zip(&trials.asked) {
-        assert_eq!(
-            (trial.asked_per_second, trial.seconds),
-            (*load as f64, *span)
-        );
+        let told = (trial.asked_per_second, trial.seconds);
+        assert_eq!(told, (*load as f64, *span));
         let expected = if *load < 300_000 { 0.5 } else { 2.0 };
         assert!((trial.excess.unwrap() - expected).abs() < 1e-9);
     }
@@ -101,29 +110,21 @@ fn a_search_finds_the_load_of_its_limit() {
     let (first, last) = (trials.told[0], trials.told[trials.told.len() - 1]);
     assert_eq!(first, (Some((0, 1_000_000)), None));
     assert!(last.1.is_some() && last.0.is_some_and(|(low, high)| high - low < 10_000));
-    assert_eq!(
-        (trials.asked[0].1, trials.asked.last().unwrap().1),
-        (0.25, 1.0)
-    );
-    let mut seeds: Vec<u32> = trials.asked.iter().map(|it| it.2).collect();
-    seeds.sort_unstable();
-    seeds.dedup();
+    let lengths = (trials.asked[0].1, trials.asked.last().unwrap().1);
+    assert_eq!(lengths, (0.25, 1.0));
+    let seeds: std::collections::HashSet<u32> = trials.asked.iter().map(|it| it.2).collect();
     assert_eq!(seeds.len(), trials.asked.len());
 }
 
 #[test]
 fn a_knee_is_a_multiple_of_the_latency_at_ten_percent() {
     let mut trials = fake(|load, _| Ok(rising(load, 1_000_000)));
-    let goal = Goal::Knee("3".parse().unwrap());
-    let (found, _) = search(&goal, 1_000_000.0, second(), &mut trials);
+    let found = found(&knee(), 1_000_000.0, &mut trials);
     assert_eq!(found.asked, "knee 3");
     let reference = found.reference_p99_ns.unwrap();
     assert!(reference.abs_diff(10_000) <= 10, "{reference}");
     assert_eq!(found.limits[0].below_ns, reference * 3 + 1);
-    let (lower, upper) = (
-        found.lower_per_second.unwrap(),
-        found.upper_per_second.unwrap(),
-    );
+    let (lower, upper) = bounds(&found);
     assert!(lower <= 300_500.0 && upper >= 299_500.0, "{lower} {upper}");
     assert_eq!(trials.asked[..3].iter().map(|it| it.0).max(), Some(100_000));
 }
@@ -131,59 +132,36 @@ fn a_knee_is_a_multiple_of_the_latency_at_ten_percent() {
 #[test]
 fn too_few_messages_are_told_with_the_time_that_has_enough() {
     let mut trials = fake(|load, _| Ok(rising(load, 5_000)));
-    let (found, _) = search(&slo("p99.9<20us"), 5_000.0, second(), &mut trials);
-    assert_eq!(
-        (found.end, trials.asked.len()),
-        (SearchEnd::TooFewMessages, 0)
-    );
-    let note = found.note.unwrap();
-    assert!(note.contains("-D 20s") && note.contains("p99.9"), "{note}");
-    let knee = Goal::Knee("3".parse().unwrap());
-    let (found, _) = search(&knee, 5_000.0, second(), &mut trials);
-    assert_eq!(
-        (found.end, trials.asked.len()),
-        (SearchEnd::TooFewMessages, 0)
-    );
-    assert!(found.note.unwrap().contains("-D 2s"));
-    // Loads above 2,000 a second have enough, and none of them keeps it.
-    let (found, _) = search(
-        &slo("p99.5<20us".replace("99.5", "99").as_str()),
-        2_500.0,
-        second(),
-        &mut fake(|_, _| Ok(kept_but(20))),
-    );
-    assert_eq!(found.end, SearchEnd::TooFewMessages);
-    assert!(
-        found
-            .note
-            .unwrap()
-            .contains("no load from 1000 messages a second on")
-    );
+    let mut none = fake(|_, _| Ok(kept_but(20)));
+    // Loads above 2,000 a second have enough for the last one, and none of them keeps it.
+    for (found, words) in [
+        (
+            found(&slo("p99.9<20us"), 5_000.0, &mut trials),
+            &["-D 20s", "p99.9"][..],
+        ),
+        (found(&knee(), 5_000.0, &mut trials), &["-D 2s"]),
+        (
+            found(&slo("p99<20us"), 2_500.0, &mut none),
+            &["no load from 1000 messages a second on"],
+        ),
+    ] {
+        assert_eq!(found.end, SearchEnd::TooFewMessages);
+        let note = found.note.unwrap();
+        assert!(words.iter().all(|word| note.contains(word)), "{note}");
+    }
+    assert_eq!(trials.asked, []);
 }
 
 #[test]
 fn a_limit_that_no_load_keeps_or_all_keep() {
-    let (found, _) = search(
-        &slo("p99<1us"),
-        1e6,
-        second(),
-        &mut fake(|_, _| Ok(kept_but(200))),
-    );
-    assert_eq!(
-        (found.end, found.lower_per_second),
-        (SearchEnd::NoneKeeps, None)
-    );
-    let (found, _) = search(
-        &slo("p99<1s"),
-        1e6,
-        second(),
-        &mut fake(|_, _| Ok(kept_but(200))),
-    );
-    assert_eq!(
-        (found.end, found.upper_per_second),
-        (SearchEnd::AllKeep, None)
-    );
-    assert_eq!(found.lower_per_second, Some(1e6));
+    for (goal, end, lower) in [
+        ("p99<1us", SearchEnd::NoneKeeps, None),
+        ("p99<1s", SearchEnd::AllKeep, Some(1e6)),
+    ] {
+        let found = found(&slo(goal), 1e6, &mut fake(|_, _| Ok(kept_but(200))));
+        assert_eq!((found.end, found.lower_per_second), (end, lower));
+        assert!(lower.is_none() || found.upper_per_second.is_none());
+    }
 }
 
 #[test]
@@ -194,24 +172,14 @@ fn where_the_schedule_is_not_kept_its_load_is_told() {
             false => run_of(&[10_000; 1_000], LoadVerdict::NotKept),
         })
     });
-    let (found, _) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
-    assert_eq!(found.end, SearchEnd::ScheduleNotKept);
-    assert!(
-        found
-            .lower_per_second
-            .is_some_and(|lower| lower > 490_000.0)
-    );
-    assert!(
-        found
-            .upper_per_second
-            .is_some_and(|reach| reach < 510_000.0)
-    );
+    let not_kept = found(&slo("p99<20us"), 1e6, &mut trials);
+    assert_eq!(not_kept.end, SearchEnd::ScheduleNotKept);
+    let (lower, reach) = bounds(&not_kept);
+    assert!(lower > 490_000.0 && reach < 510_000.0, "{lower} {reach}");
     let mut never = fake(|_, _| Ok(run_of(&[10_000; 1_000], LoadVerdict::NotKept)));
-    let (found, _) = search(&Goal::Knee("3".parse().unwrap()), 1e6, second(), &mut never);
-    assert_eq!(
-        (found.end, never.asked.len()),
-        (SearchEnd::ScheduleNotKept, 3)
-    );
+    let found = found(&knee(), 1e6, &mut never);
+    assert_eq!(found.end, SearchEnd::ScheduleNotKept);
+    assert_eq!(never.asked.len(), 3);
     assert!(found.note.is_some() && found.limits.is_empty());
 }
 
@@ -221,21 +189,14 @@ fn a_trial_that_fails_is_made_once_more() {
         0 => Ok(failed(false)),
         _ => Ok(kept_but(if load < 300_000 { 200 } else { 50 })),
     });
-    let (found, _) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
+    let found = found(&slo("p99<20us"), 1e6, &mut trials);
     assert_eq!(found.end, SearchEnd::Found);
     assert!(!trials.notes.is_empty() && trials.notes[0].contains("boom"));
-    assert!(
-        found
-            .trials
-            .iter()
-            .any(|trial| trial.outcome == TrialOutcome::Failed)
-    );
-    let mut trials = fake(|_, number| {
-        Ok(if number < 4 {
-            kept_but(200)
-        } else {
-            failed(false)
-        })
+    let mut outcomes = found.trials.iter().map(|trial| trial.outcome);
+    assert!(outcomes.any(|it| it == TrialOutcome::Failed));
+    let mut trials = fake(|_, number| match number {
+        ..4 => Ok(kept_but(200)),
+        _ => Ok(failed(false)),
     });
     let (found, done) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
     assert!(done.is_ok(), "the sweep goes on");

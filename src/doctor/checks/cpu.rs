@@ -56,9 +56,7 @@ fn irqbalance(subject: &Subject<'_>) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::machine::made_up::Tree;
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::{findings, states};
+    use super::super::tests::*;
     use super::*;
 
     #[test]

@@ -135,8 +135,7 @@ fn judge(rules: &str, control_port: u16) -> Rules {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::machine::made_up::Tree;
-    use super::super::tests::findings;
+    use super::super::tests::*;
     use super::*;
 
     const CLOSED: &str = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n\
@@ -146,15 +145,9 @@ mod tests {
     fn rules_of_nft() {
         assert_eq!(judge("", 18515), Rules::Open);
         assert_eq!(judge(CLOSED, 18515), Rules::Closed);
-        let open = CLOSED.replace(
-            "input priority filter; policy drop",
-            "input priority filter; policy accept",
-        );
-        assert_eq!(
-            judge(&open, 18515),
-            Rules::Open,
-            "forwarding does not matter"
-        );
+        // Forwarding does not matter.
+        let open = CLOSED.replace("input priority filter; policy drop", "policy accept");
+        assert_eq!(judge(&open, 18515), Rules::Open);
         let named = CLOSED.replace("dport 22", "dport { 22, 18515 } accept\n udp dport 4791");
         assert_eq!(judge(&named, 18515), Rules::Named);
         assert_eq!(judge(&named, 18516), Rules::Closed);
@@ -162,21 +155,14 @@ mod tests {
 
     #[test]
     fn rules_of_iptables() {
-        assert_eq!(
-            judge(
-                "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\nCOMMIT\n",
-                18515
-            ),
-            Rules::Open
-        );
-        assert_eq!(
-            judge(":INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\n", 18515),
-            Rules::Closed
-        );
-        assert_eq!(
-            judge(":INPUT ACCEPT [0:0]\n-A INPUT -j ufw-before-input\n", 18515),
-            Rules::Closed
-        );
+        let open = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\nCOMMIT\n";
+        assert_eq!(judge(open, 18515), Rules::Open);
+        for closed in [
+            ":INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\n",
+            ":INPUT ACCEPT [0:0]\n-A INPUT -j ufw-before-input\n",
+        ] {
+            assert_eq!(judge(closed, 18515), Rules::Closed, "{closed}");
+        }
     }
 
     #[test]

@@ -50,8 +50,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::super::entries::GidRow;
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::{findings, states};
+    use super::super::tests::*;
     use super::*;
 
     fn of(rows: &[(&str, &str)]) -> State {

@@ -55,9 +55,7 @@ fn reserved(meminfo: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::machine::made_up::Tree;
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::findings;
+    use super::super::tests::*;
     use super::*;
 
     #[test]

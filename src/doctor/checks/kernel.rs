@@ -113,9 +113,7 @@ fn rxe(subject: &Subject<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::machine::made_up::Tree;
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::{findings, states};
+    use super::super::tests::*;
     use super::*;
 
     #[test]

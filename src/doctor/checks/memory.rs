@@ -94,9 +94,7 @@ fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::machine::made_up::Tree;
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::findings;
+    use super::super::tests::*;
     use super::*;
 
     const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units     \n\

@@ -59,8 +59,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::{findings, findings_with};
+    use super::super::tests::*;
     use super::*;
 
     fn of(active: u32, netdev: u32) -> Finding {

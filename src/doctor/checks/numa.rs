@@ -65,8 +65,7 @@ fn allowed_list(status: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::findings;
+    use super::super::tests::*;
     use super::*;
 
     #[test]

@@ -72,8 +72,7 @@ fn gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::{findings, findings_with};
+    use super::super::tests::*;
     use super::*;
 
     #[test]

@@ -89,8 +89,7 @@ fn judge(nodes: &[Node<'_>]) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::{findings, states};
+    use super::super::tests::*;
     use super::*;
 
     #[test]

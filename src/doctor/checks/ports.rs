@@ -57,9 +57,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::machine::made_up::Tree;
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::{findings, states};
+    use super::super::tests::*;
     use super::*;
 
     #[test]

@@ -132,8 +132,7 @@ fn owner(machine: &Machine, inode: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::machine::made_up::Tree;
-    use super::super::tests::findings;
+    use super::super::tests::*;
     use super::*;
 
     const HEAD: &str = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n";

@@ -28,8 +28,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::sysfs::tests::tree;
-    use super::super::tests::findings;
+    use super::super::tests::*;
     use super::*;
 
     #[test]

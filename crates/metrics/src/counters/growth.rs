@@ -142,14 +142,8 @@ mod tests {
     #[test]
     fn what_wrapped_past_its_start_counts_in_full_when_it_was_read_in_between() {
         let counter = "hw_counters/rx_write_requests";
-        let often = [
-            "4000000000",
-            "1000000000",
-            "3000000000",
-            "500000000",
-            "2500000000",
-            "4100000000",
-        ];
+        let often = "4000000000 1000000000 3000000000 500000000 2500000000 4100000000";
+        let often: Vec<&str> = often.split(' ').collect();
         let whole = 2 * (1_u64 << 32) + 4_100_000_000 - 4_000_000_000;
         assert_eq!(grown("mlx5_core", counter, &often), Some(whole));
         // Two wraps between two readings leave no trace: only half a range apart are they told from each other.
@@ -186,24 +180,14 @@ mod tests {
 
     #[test]
     fn what_was_not_there_all_the_time_is_not_told_and_a_gauge_never() {
+        let [packets, gone, new, gauge] =
+            ["rx_pkts", "gone", "new", "active_qps"].map(|name| format!("hw_counters/{name}"));
         let growth = growth(
             "bnxt_en",
             &[
-                &[
-                    ("hw_counters/rx_pkts", "5"),
-                    ("hw_counters/gone", "1"),
-                    ("hw_counters/active_qps", "7"),
-                ],
-                &[
-                    ("hw_counters/rx_pkts", "12"),
-                    ("hw_counters/new", "4"),
-                    ("hw_counters/active_qps", "2"),
-                ],
-                &[
-                    ("hw_counters/rx_pkts", "12"),
-                    ("hw_counters/new", "6"),
-                    ("hw_counters/gone", "3"),
-                ],
+                &[(&packets, "5"), (&gone, "1"), (&gauge, "7")],
+                &[(&packets, "12"), (&new, "4"), (&gauge, "2")],
+                &[(&packets, "12"), (&new, "6"), (&gone, "3")],
             ],
         );
         let expected = [("gone", None), ("new", None), ("rx_pkts", Some(7))];
@@ -215,30 +199,18 @@ mod tests {
 
     #[test]
     fn growth_is_summed_by_meaning() {
-        let growth = growth(
-            "rdma_rxe",
-            &[
-                &[
-                    ("hw_counters/completer_retry_err", "5"),
-                    ("hw_counters/duplicate_request", "1"),
-                    ("hw_counters/sent_pkts", "7"),
-                    ("hw_counters/send_rnr_err", "7"),
-                ],
-                &[
-                    ("hw_counters/completer_retry_err", "8"),
-                    ("hw_counters/duplicate_request", "3"),
-                    ("hw_counters/sent_pkts", "99"),
-                    ("hw_counters/send_rnr_err", "7"),
-                ],
-            ],
-        );
-        let names = vec![
-            "completer_retry_err".to_owned(),
-            "duplicate_request".to_owned(),
-        ];
-        assert_eq!(
-            growth.by_meaning(),
-            [(PathEventKind::Resent, (5, names))].into()
-        );
+        let readings = [["5", "1", "7", "7"], ["8", "3", "99", "7"]].map(|values| {
+            let [retries, duplicates, sent, not_ready] = values;
+            [
+                ("hw_counters/completer_retry_err", retries),
+                ("hw_counters/duplicate_request", duplicates),
+                ("hw_counters/sent_pkts", sent),
+                ("hw_counters/send_rnr_err", not_ready),
+            ]
+        });
+        let growth = growth("rdma_rxe", &[&readings[0], &readings[1]]);
+        let names = ["completer_retry_err", "duplicate_request"].map(str::to_owned);
+        let resent = [(PathEventKind::Resent, (5, names.to_vec()))];
+        assert_eq!(growth.by_meaning(), resent.into());
     }
 }

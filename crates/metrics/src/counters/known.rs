@@ -309,21 +309,16 @@ mod tests {
 
     #[test]
     fn widths_are_the_drivers() {
-        assert_eq!(
-            driver_counter("mlx5_core", "out_of_sequence"),
-            Kind::Wraps(32)
-        );
-        assert_eq!(
-            driver_counter("mlx5_core.sf", "vport_rx_write_requests"),
-            Kind::Wraps(32)
-        );
-        assert_eq!(driver_counter("mlx5_core", "np_cnp_sent"), Kind::Wraps(64));
-        assert_eq!(
-            driver_counter("bnxt_en", "out_of_sequence"),
-            Kind::Wraps(64)
-        );
-        assert_eq!(driver_counter("bnxt_en", "active_qps"), Kind::Gauge);
-        assert_eq!(driver_counter("", "out_of_sequence"), Kind::Wraps(64));
+        for (driver, counter, kind) in [
+            ("mlx5_core", "out_of_sequence", Kind::Wraps(32)),
+            ("mlx5_core.sf", "vport_rx_write_requests", Kind::Wraps(32)),
+            ("mlx5_core", "np_cnp_sent", Kind::Wraps(64)),
+            ("bnxt_en", "out_of_sequence", Kind::Wraps(64)),
+            ("bnxt_en", "active_qps", Kind::Gauge),
+            ("", "out_of_sequence", Kind::Wraps(64)),
+        ] {
+            assert_eq!(driver_counter(driver, counter), kind, "{driver} {counter}");
+        }
         assert_eq!(port_counter("port_rcv_errors"), Kind::Saturates(16));
         assert_eq!(port_counter("unicast_rcv_packets"), Kind::Saturates(64));
     }
@@ -331,15 +326,9 @@ mod tests {
     #[test]
     fn every_name_stands_once_in_a_driver() {
         for driver in &DRIVERS {
-            let mut names: Vec<_> = driver
-                .meanings
-                .iter()
-                .flat_map(|(_, names)| *names)
-                .collect();
-            let all = names.len();
-            names.sort();
-            names.dedup();
-            assert_eq!(names.len(), all, "{:?}", driver.names);
+            let names = || driver.meanings.iter().flat_map(|(_, names)| *names);
+            let different: std::collections::HashSet<_> = names().collect();
+            assert_eq!(different.len(), names().count(), "{:?}", driver.names);
         }
     }
 }

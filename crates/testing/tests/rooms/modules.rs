@@ -22,12 +22,8 @@ pub fn roots() -> Vec<(String, PathBuf)> {
     ];
     for entry in std::fs::read_dir(root().join("crates")).unwrap() {
         let folder = entry.unwrap().path();
-        let name = folder
-            .file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .replace('-', "_");
+        let name = folder.file_name().unwrap();
+        let name = name.to_str().unwrap().replace('-', "_");
         roots.push((name, folder.join("src/lib.rs")));
     }
     roots
@@ -217,10 +213,8 @@ impl Module {
 
 impl<'ast> Visit<'ast> for Module {
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names = path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.to_string());
+        let names = path.segments.iter();
+        let names = names.map(|segment| segment.ident.to_string());
         self.paths.insert(names.collect());
         visit::visit_path(self, path);
     }
@@ -229,11 +223,8 @@ impl<'ast> Visit<'ast> for Module {
         // Arguments of macros are paths only in their text.
         let text = found.tokens.to_string().replace(" :: ", "::");
         for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {
-            let names: Name = word
-                .split("::")
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-                .collect();
+            let names = word.split("::").filter(|name| !name.is_empty());
+            let names: Name = names.map(str::to_owned).collect();
             if !names.is_empty() {
                 self.paths.insert(names);
             }
