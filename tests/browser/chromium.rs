@@ -98,10 +98,12 @@ fn program() -> PathBuf {
     };
     let mut programs = PROGRAMS.iter().flat_map(in_folders);
     let found = programs.find(|program| program.is_file());
-    found.expect(
-        "no Chromium, which this test needs: run scripts/setup --tests (Debian: apt-get install \
-         chromium-headless-shell), or name one in the variable CHROMIUM",
-    )
+    found.unwrap_or_else(|| {
+        panic!(
+            "no Chromium, which this test needs: run scripts/setup --tests (Debian: apt-get install \
+             chromium-headless-shell), or name one in the variable CHROMIUM"
+        )
+    })
 }
 
 impl Browser {
