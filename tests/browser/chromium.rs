@@ -91,16 +91,19 @@ fn program() -> PathBuf {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    PROGRAMS
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-        .find(|program| program.is_file())
-        .unwrap_or_else(|| {
-            panic!(
-                "no Chromium, which this test needs: run scripts/setup --tests (Debian: apt-get install \
-                 chromium-headless-shell), or name one in the variable CHROMIUM"
-            )
-        })
+    let in_folders = |name| {
+        folders
+            .iter()
+            .map(move |folder: &PathBuf| folder.join(name))
+    };
+    let mut programs = PROGRAMS.iter().flat_map(in_folders);
+    let found = programs.find(|program| program.is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "no Chromium, which this test needs: run scripts/setup --tests (Debian: apt-get install \
+             chromium-headless-shell), or name one in the variable CHROMIUM"
+        )
+    })
 }
 
 impl Browser {
@@ -166,14 +169,9 @@ impl Browser {
         if !before.is_null() {
             self.call("Target.closeTarget", &json!({"targetId": before}));
         }
-        let attached = self.call(
-            "Target.attachToTarget",
-            &json!({"targetId": self.tab, "flatten": true}),
-        );
-        attached["sessionId"]
-            .as_str()
-            .unwrap()
-            .clone_into(&mut self.session);
+        let target = json!({"targetId": self.tab, "flatten": true});
+        let attached = self.call("Target.attachToTarget", &target);
+        self.session = attached["sessionId"].as_str().unwrap().to_owned();
         for domain in ["Page", "Runtime", "Network", "Log"] {
             self.call(&format!("{domain}.enable"), &json!({}));
         }
@@ -187,11 +185,9 @@ impl Browser {
         if !self.session.is_empty() {
             message["sessionId"] = json!(self.session);
         }
+        let message = message.to_string() + "\0";
         let to = self.to.as_mut().unwrap();
-        let sent = to
-            .write_all(message.to_string().as_bytes())
-            .and_then(|()| to.write_all(&[0]))
-            .and_then(|()| to.flush());
+        let sent = to.write_all(message.as_bytes());
         sent.unwrap_or_else(|error| panic!("{method}: {error}; {}", self.last_words()));
         let answer = self.wait_for(method, |message| message["id"] == id);
         let error = &answer["error"];
@@ -213,24 +209,28 @@ impl Browser {
 
     /// Shows the page in a window so wide, under a medium (`screen`, `print`) and a colour scheme of the system.
     pub fn show(&mut self, width_px: u32, medium: &str, scheme: &str) {
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            &json!({"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": false}),
-        );
-        self.call(
-            "Emulation.setEmulatedMedia",
-            &json!({"media": medium, "features": [{"name": "prefers-color-scheme", "value": scheme}]}),
-        );
+        let window =
+            json!({"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", &window);
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        let media = json!({"media": medium, "features": features});
+        self.call("Emulation.setEmulatedMedia", &media);
     }
 
     /// The value of a script's last expression.
     pub fn evaluate(&mut self, script: &str) -> Value {
-        let answer = self.call(
-            "Runtime.evaluate",
-            &json!({"expression": script, "returnByValue": true, "awaitPromise": true}),
-        );
+        let script = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
+        let answer = self.call("Runtime.evaluate", &script);
         assert!(answer["exceptionDetails"].is_null(), "{script}: {answer}");
         answer["result"]["value"].clone()
+    }
+
+    /// The same, of a number.
+    pub fn count(&mut self, script: &str) -> u64 {
+        let value = self.evaluate(script);
+        value
+            .as_u64()
+            .unwrap_or_else(|| panic!("{script}: {value}"))
     }
 
     /// On how many sheets the page is printed.
@@ -238,28 +238,28 @@ impl Browser {
         let paper = json!({"preferCSSPageSize": true, "transferMode": "ReturnAsBase64"});
         let answer = self.call("Page.printToPDF", &paper);
         let data = answer["data"].as_str().unwrap();
-        let pdf = base64::engine::general_purpose::STANDARD
-            .decode(data)
-            .unwrap();
-        let text = String::from_utf8_lossy(&pdf);
-        text.matches("/Type /Page\n").count()
+        let pdf = base64::engine::general_purpose::STANDARD.decode(data);
+        let pdf = pdf.unwrap();
+        String::from_utf8_lossy(&pdf)
+            .matches("/Type /Page\n")
+            .count()
     }
 
     /// Presses and releases a key, such as `Tab`.
     pub fn press(&mut self, key: &str) {
-        let code = match key {
-            "Tab" => 9,
-            "Enter" => 13,
-            "Escape" => 27,
-            "ArrowRight" => 39,
-            "+" => 187,
+        let (code, text) = match key {
+            "Tab" => (9, None),
+            "Enter" => (13, Some("\r")),
+            "Escape" => (27, None),
+            "ArrowRight" => (39, None),
+            "+" => (187, Some("+")),
             _ => panic!("no code for {key}"),
         };
-        for kind in ["keyDown", "keyUp"] {
+        for (kind, text) in [("keyDown", text), ("keyUp", None)] {
             let mut params =
                 json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
-            if kind == "keyDown" && ["Enter", "+"].contains(&key) {
-                params["text"] = json!(if key == "Enter" { "\r" } else { key });
+            if let Some(text) = text {
+                params["text"] = json!(text);
             }
             self.call("Input.dispatchKeyEvent", &params);
         }
@@ -268,12 +268,8 @@ impl Browser {
     fn wait_for(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.messages.recv_timeout(WATCHDOG);
-            let message = message.unwrap_or_else(|error| {
-                panic!(
-                    "{what}: no answer from Chromium ({error}); {}",
-                    self.last_words()
-                )
-            });
+            let message =
+                message.unwrap_or_else(|error| panic!("{what}: {error}; {}", self.last_words()));
             if wanted(&message) {
                 return message;
             }

@@ -75,38 +75,33 @@ fn draw(folder: &Path) -> PathBuf {
         json::write(&synthetic.result(), &results.join(name)).unwrap();
     }
     let plots = folder.join("plots");
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
-        .arg("plot")
-        .arg(&results)
-        .arg("--base")
-        .arg(results.join("1.json"))
-        .arg("--racks")
-        .arg(&racks)
-        .arg("-o")
-        .arg(&plots)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
+    command.arg("plot").arg(&results).arg("-o").arg(&plots);
+    command.arg("--base").arg(results.join("1.json"));
+    let output = command.arg("--racks").arg(&racks).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
     plots.join("index.html")
+}
+
+/// The page in a wide light window.
+fn at_a_desk() -> Tab {
+    let mut browser = Tab::open();
+    browser.show(1280, "screen", "light");
+    browser.open(page());
+    browser
 }
 
 /// Errors of scripts, messages on the console, and requests for anything but the page.
 fn trouble(browser: &Browser) -> Vec<String> {
-    browser
-        .events
-        .iter()
-        .filter(|event| match event["method"].as_str() {
-            Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded") => true,
-            Some("Network.requestWillBeSent") => event["params"]["type"] != "Document",
-            Some("Network.loadingFailed") => true,
-            _ => false,
-        })
-        .map(ToString::to_string)
-        .collect()
+    let is_trouble = |event: &&Value| match event["method"].as_str() {
+        Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded") => true,
+        Some("Network.requestWillBeSent") => event["params"]["type"] != "Document",
+        Some("Network.loadingFailed") => true,
+        _ => false,
+    };
+    let found = browser.events.iter().filter(is_trouble);
+    found.map(ToString::to_string).collect()
 }
 
 fn wrong(browser: &mut Browser) -> Vec<Value> {
@@ -143,21 +138,15 @@ fn every_figure_shows_in_every_dress() {
     };
     assert_ne!(light.1, dark.1, "the dark page is as the light one");
     assert_ne!(light.2, dark.2, "the pictures are no darker");
-    assert_eq!(
-        (&light.1, &light.2),
-        (&print.1, &print.2),
-        "paper is not light"
-    );
+    let [light, print] = [light, print].map(|(_, ground, paint)| (ground, paint));
+    assert_eq!(light, print, "paper is not light");
 }
 
 #[test]
 fn the_page_has_every_part_and_every_file_beside_it() {
-    let mut browser = Tab::open();
-    browser.show(1280, "screen", "light");
-    browser.open(page());
+    let mut browser = at_a_desk();
     let count = |browser: &mut Browser, selector: &str| {
-        let script = format!("document.querySelectorAll({selector:?}).length");
-        browser.evaluate(&script).as_u64().unwrap()
+        browser.count(&format!("document.querySelectorAll({selector:?}).length"))
     };
     let figures = count(&mut browser, "figure .whole svg");
     assert!(figures >= 10, "{figures}");
@@ -165,10 +154,8 @@ fn the_page_has_every_part_and_every_file_beside_it() {
         let selector = format!("section[aria-labelledby={section}] figure");
         assert!(count(&mut browser, &selector) > 0, "no figure in {section}");
     }
-    assert!(
-        count(&mut browser, "table") > figures,
-        "a figure has no table"
-    );
+    let tables = count(&mut browser, "table");
+    assert!(tables > figures, "a figure has no table");
     // 2 × 72 of the sweeps, 5 of the software device, 4 × 8 with loads, 4 that were searched, 30 rounds, 3 incasts.
     assert_eq!(count(&mut browser, "#cases-table tbody tr"), 218);
     let pictures = browser.evaluate(
@@ -180,12 +167,8 @@ fn the_page_has_every_part_and_every_file_beside_it() {
         let file = page().parent().unwrap().join(picture.as_str().unwrap());
         browser.open(&file);
         assert_eq!(trouble(&browser), [""; 0], "{}", file.display());
-        assert_eq!(
-            browser.evaluate("document.documentElement.tagName"),
-            "svg",
-            "{}",
-            file.display()
-        );
+        let tag = browser.evaluate("document.documentElement.tagName");
+        assert_eq!(tag, "svg", "{}", file.display());
     }
 }
 
@@ -199,28 +182,18 @@ fn a_picture_alone_is_as_dark_as_its_reader() {
         browser.open(&page().with_file_name("latency-by-load.svg"));
         grounds.push(browser.evaluate(ground));
     }
-    assert_eq!(
-        grounds,
-        [
-            "rgb(255, 255, 255)",
-            "rgb(22, 24, 29)",
-            "rgb(255, 255, 255)"
-        ]
-    );
+    let (light, dark) = ("rgb(255, 255, 255)", "rgb(22, 24, 29)");
+    assert_eq!(grounds, [light, dark, light]);
 }
 
 #[test]
 fn a_keyboard_is_enough() {
-    let mut browser = Tab::open();
-    browser.show(1280, "screen", "light");
-    browser.open(page());
+    let mut browser = at_a_desk();
     let focused = "document.activeElement.id || document.activeElement.className";
     browser.press("Tab");
     assert_eq!(browser.evaluate(focused), "skip");
-    assert_ne!(
-        browser.evaluate("getComputedStyle(document.activeElement).outlineStyle"),
-        "none"
-    );
+    let outline = "getComputedStyle(document.activeElement).outlineStyle";
+    assert_ne!(browser.evaluate(outline), "none");
     let light = browser.evaluate(BACKGROUND);
     browser.press("Tab");
     assert_eq!(browser.evaluate(focused), "colours-system");
@@ -238,16 +211,11 @@ fn a_keyboard_is_enough() {
 
     browser.evaluate("document.getElementById('cases-table').closest('details').querySelector('summary').focus()");
     browser.press("Enter");
-    assert_eq!(
-        browser.evaluate("document.activeElement.closest('details').open"),
-        true
+    let is_open = "document.activeElement.closest('details').open";
+    assert_eq!(browser.evaluate(is_open), true);
+    let column = browser.count(
+        "[...document.querySelectorAll('#cases-table th button')].findIndex((b) => b.textContent === 'Gb/s')",
     );
-    let column = browser
-        .evaluate(
-            "[...document.querySelectorAll('#cases-table th button')].findIndex((b) => b.textContent === 'Gb/s')",
-        )
-        .as_u64()
-        .unwrap();
     browser.evaluate(&format!(
         "document.querySelectorAll('#cases-table th button')[{column}].focus()"
     ));
@@ -275,21 +243,16 @@ fn paper_shows_what_is_folded() {
     let shown = "[...document.querySelectorAll('table')].filter((t) => t.checkVisibility({contentVisibilityAuto: false}) \
         && t.getBoundingClientRect().height > 0).length";
     for script in [true, false] {
-        browser.call(
-            "Emulation.setScriptExecutionDisabled",
-            &json!({"value": !script}),
-        );
+        let value = json!({"value": !script});
+        browser.call("Emulation.setScriptExecutionDisabled", &value);
         browser.show(794, "screen", "light");
         browser.open(page());
-        let on_screen = browser.evaluate(shown).as_u64().unwrap();
+        let on_screen = browser.count(shown);
         browser.show(794, "print", "light");
-        let on_paper = browser.evaluate(shown).as_u64().unwrap();
-        let all = browser
-            .evaluate(
-                "[...document.querySelectorAll('table')].filter((t) => !t.closest('.long')).length",
-            )
-            .as_u64()
-            .unwrap();
+        let on_paper = browser.count(shown);
+        let all = browser.count(
+            "[...document.querySelectorAll('table')].filter((t) => !t.closest('.long')).length",
+        );
         assert!(on_screen < all, "{on_screen} of {all}");
         assert_eq!(on_paper, all, "script {script}");
     }
@@ -300,18 +263,16 @@ fn paper_shows_what_is_folded() {
 fn two_hundred_cases_are_twenty_figures_and_twenty_sheets() {
     let mut browser = Tab::open();
     browser.open(page());
-    let figures = browser.evaluate("document.querySelectorAll('figure').length");
+    let figures = browser.count("document.querySelectorAll('figure').length");
     let most = report::plot::sections::MOST_FIGURES as u64;
-    assert!(figures.as_u64().unwrap() <= most, "{figures}");
+    assert!(figures <= most, "{figures}");
     let sheets = browser.sheets_of_paper();
     assert!((2..=20).contains(&sheets), "{sheets}");
 }
 
 #[test]
 fn a_picture_answers_a_pointer() {
-    let mut browser = Tab::open();
-    browser.show(1280, "screen", "light");
-    browser.open(page());
+    let mut browser = at_a_desk();
     let point = "var svg = document.querySelector('[aria-labelledby=bandwidth-by-size] .whole svg'); \
         svg.scrollIntoView({block: 'center'}); \
         const plot = svg.querySelector('.rb-plot').getBoundingClientRect(); \
@@ -344,25 +305,20 @@ fn a_picture_answers_a_pointer() {
 
 #[test]
 fn a_picture_answers_keys() {
-    let mut browser = Tab::open();
-    browser.show(1280, "screen", "light");
-    browser.open(page());
-    assert_eq!(
-        browser.evaluate("document.querySelector('.how').hidden"),
-        false
-    );
+    let mut browser = at_a_desk();
+    let is_hidden = "document.querySelector('.how').hidden";
+    assert_eq!(browser.evaluate(is_hidden), false);
     let tip = "svg.parentElement.querySelector('.tip')";
     let focus = "var svg = document.querySelector('[aria-labelledby=bandwidth-by-size] .whole svg'); svg.focus(); \
         var whole = svg.getAttribute('viewBox'); document.activeElement === svg";
     assert_eq!(browser.evaluate(focus), true);
     browser.press("ArrowRight");
-    let first = browser.evaluate(&format!("{tip}.hidden ? '' : {tip}.textContent"));
+    let shown = format!("{tip}.hidden ? '' : {tip}.textContent");
+    let first = browser.evaluate(&shown);
     browser.press("ArrowRight");
-    let second = browser.evaluate(&format!("{tip}.hidden ? '' : {tip}.textContent"));
-    assert!(
-        first != "" && second != "" && first != second,
-        "{first}, {second}"
-    );
+    let second = browser.evaluate(&shown);
+    let are_told = first != "" && second != "" && first != second;
+    assert!(are_told, "{first}, {second}");
     // It tells what was measured: the figures that the lines carry.
     let told = format!(
         "const measured = [...svg.querySelectorAll('[data-points]')].flatMap((line) => \
@@ -372,10 +328,8 @@ fn a_picture_answers_keys() {
     );
     let told = browser.evaluate(&told);
     let told = told.as_array().unwrap();
-    assert!(
-        !told.is_empty() && told.iter().all(|it| it == true),
-        "{told:?}"
-    );
+    let are_measured = !told.is_empty() && told.iter().all(|it| it == true);
+    assert!(are_measured, "{told:?}");
     // Until the axes are out of sight.
     (0..5).for_each(|_| browser.press("+"));
     let seen = "[svg.getAttribute('viewBox') !== whole, svg.querySelectorAll('.rb-ticks text').length > 1, \

@@ -2,32 +2,19 @@
 
 use std::fs;
 
-use crate::compare::{compare, data, launches, verdicts};
-use crate::input::text;
+use crate::compare::{cases, compare, compared, data, launches};
+use crate::has;
 
 #[test]
 fn files_that_are_wrong_are_told_with_line_and_reason() {
     let mut all = String::new();
-    for name in [
-        "truncated.json",
-        "empty.json",
-        "foreign.json",
-        "newer.json",
-        "none.json",
-    ] {
-        for args in [
-            [data("base.json"), data(name)],
-            [data(name), data("base.json")],
-        ] {
-            let output = compare(&[&args[0], &args[1]]);
-            assert_eq!(output.status.code(), Some(2), "{name}");
-            assert!(output.stdout.is_empty(), "{name}");
-            all = all
-                + "$ rocebench compare "
-                + &args.join(" ")
-                + "\n"
-                + &text(&output.stderr)
-                + "\n";
+    let base = data("base.json");
+    for name in ["truncated", "empty", "foreign", "newer", "none"] {
+        let wrong = data(&format!("{name}.json"));
+        for args in [[&*base, &*wrong], [&*wrong, &*base]] {
+            let ran = compare(&args).ends(2);
+            assert!(ran.out.is_empty(), "{name}");
+            all += &format!("$ rocebench compare {}\n{}\n", args.join(" "), ran.err);
         }
     }
     insta::assert_snapshot!("compare_refusals", all);
@@ -36,48 +23,39 @@ fn files_that_are_wrong_are_told_with_line_and_reason() {
 #[test]
 fn a_folders_good_files_are_used_beside_its_bad_ones() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["slower.json", "truncated.json", "newer.json"] {
-        fs::copy(data(name), folder.path().join(name)).unwrap();
-    }
     // The same result again is no second launch.
-    fs::copy(data("slower.json"), folder.path().join("z.json")).unwrap();
-    let new = folder.path().display().to_string();
-    let (code, comparison) = verdicts(&[&data("base.json"), &new, "--across", "time"]);
-    assert_eq!(code, Some(1));
-    assert_eq!(comparison.new.files.len(), 1);
-    assert_eq!(comparison.refused.len(), 2);
-    assert!(
-        comparison.refused[1].contains("truncated.json:"),
-        "{:?}",
-        comparison.refused
+    for (from, to) in [
+        ("slower.json", "slower.json"),
+        ("truncated.json", "truncated.json"),
+        ("newer.json", "newer.json"),
+        ("slower.json", "z.json"),
+    ] {
+        fs::copy(data(from), folder.path().join(to)).unwrap();
+    }
+    let (base, new) = (data("base.json"), folder.path().display().to_string());
+    let comparison = compared(1, &[&base, &new, "--across", "time"]);
+    assert_eq!(
+        (comparison.new.files.len(), comparison.refused.len()),
+        (1, 2)
     );
-    assert!(
-        comparison.notes[0].contains("z.json has the same content"),
-        "{:?}",
-        comparison.notes
-    );
-    let quiet = compare(&[
-        &data("base.json"),
-        &folder.path().display().to_string(),
-        "--quiet",
-    ]);
-    assert!(text(&quiet.stderr).contains("warning: ") && quiet.stdout.is_empty());
+    has(&comparison.refused[1], ["truncated.json:"]);
+    has(&comparison.notes[0], ["z.json has the same content"]);
+    let quiet = compare(&[&base, &new, "--quiet"]);
+    has(&quiet.err, ["warning: "]);
+    assert_eq!(quiet.out, "");
 }
 
 #[test]
 fn folders_without_results_and_cases_in_common() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().display().to_string();
-    let output = compare(&[&data("base.json"), &empty]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("holds no result files"));
-    let other = folder.path().join("other");
-    let other = launches(&other, "base.json", 1, |result, _| {
-        for case in result["cases"].as_array_mut().unwrap() {
+    let ran = compare(&[&data("base.json"), &empty]).ends(2);
+    has(&ran.err, ["holds no result files"]);
+    let other = launches(&folder.path().join("other"), "base.json", 1, |result, _| {
+        for case in cases(result) {
             case["id"] = format!("other-{}", case["id"].as_str().unwrap()).into();
         }
     });
-    let output = compare(&[&data("base.json"), &other]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("no case is on both sides"));
+    let ran = compare(&[&data("base.json"), &other]).ends(2);
+    has(&ran.err, ["no case is on both sides"]);
 }

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::{Ran, has, run_in};
 
 /// Clears a screen, forges a line, turns what follows around, hides, and is long.
 fn hostile() -> String {
@@ -14,33 +15,20 @@ fn hostile() -> String {
     )
 }
 
-/// The program in a folder.
-fn run(folder: &Path, args: &[&str]) -> Output {
-    Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
-        .args(args)
-        .current_dir(folder)
-        .env_remove("ROCEBENCH_LOG")
-        .output()
-        .unwrap()
+/// What a terminal or a reader obeys.
+fn is_wild(char: char) -> bool {
+    let hides =
+        matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    hides || char.is_control() && char != '\n'
 }
 
 /// What it printed: no line but ours, nothing that a terminal obeys, no flood.
 #[track_caller]
-fn is_tame(output: &Output) -> String {
-    let text = [&*output.stdout, b"\n", &*output.stderr].concat();
-    let text = String::from_utf8(text).unwrap();
+fn is_tame(ran: &Ran) -> String {
+    let text = format!("\n{}\n{}", ran.out, ran.err);
     let shown: String = text.chars().take(5000).collect();
-    let wild = |char: &char| {
-        char.is_control() && *char != '\n'
-            || matches!(*char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    assert_eq!(text.chars().find(wild), None, "{shown}");
-    assert!(
-        !text
-            .lines()
-            .any(|line| line.starts_with("rocebench: error: forged")),
-        "{shown}"
-    );
+    assert_eq!(text.chars().find(|it| is_wild(*it)), None, "{shown}");
+    assert!(!text.contains("\nrocebench: error: forged"), "{shown}");
     assert!(text.len() < 100_000, "{} bytes: {shown}", text.len());
     text
 }
@@ -82,7 +70,7 @@ fn poison(value: &mut Value, key: &str) {
                 poison(value, key);
             }
             if let Some(counters) = fields.get_mut("counters") {
-                *counters = serde_json::json!({ hostile(): 1 });
+                *counters = json!({ hostile(): 1 });
             }
         }
         _ => {}
@@ -94,46 +82,34 @@ fn files(folder: &Path) {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
     let mut result: Value = serde_json::from_str(&fs::read_to_string(source).unwrap()).unwrap();
     poison(&mut result, "");
-    result["cases"][1]["runs"][0]["failure"] =
-        serde_json::json!({ "message": hostile(), "hint": null });
+    result["cases"][1]["runs"][0]["failure"] = json!({ "message": hostile(), "hint": null });
     fs::write(folder.join("base.json"), result.to_string()).unwrap();
     result["nodes"][0]["kernel"] = format!("{}6.2", hostile()).into();
     result["nodes"][0]["os"] = format!("\u{1b}]0;title\u{7}{}", hostile()).into();
-    let evil = "new\u{1b}[2J\n\u{202e}.json";
     fs::create_dir(folder.join("new")).unwrap();
-    fs::write(folder.join("new").join(evil), result.to_string()).unwrap();
-    fs::write(
-        folder.join("new").join(format!("a{evil}")),
-        "{\"schema_version\": 1,",
-    )
-    .unwrap();
-    fs::write(
-        folder.join("new").join(format!("b{evil}")),
-        result.to_string(),
-    )
-    .unwrap();
+    let write = |letter: &str, text: &str| {
+        let name = format!("new/{letter}new\u{1b}[2J\n\u{202e}.json");
+        fs::write(folder.join(name), text).unwrap();
+    };
+    write("", &result.to_string());
+    write("a", "{\"schema_version\": 1,");
+    write("b", &result.to_string());
     result["cases"][0]["config"]["op"] = hostile().into();
-    let path = folder.join("new").join(format!("c{evil}"));
-    fs::write(path, result.to_string()).unwrap();
+    write("c", &result.to_string());
 }
 
 #[test]
 fn a_comparison_of_hostile_files_is_tame_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
     files(folder.path());
-    for document in [
-        None,
-        Some("--markdown"),
-        Some("--junit"),
-        Some("--bmf"),
-        Some("--otava"),
-        Some("--json"),
-    ] {
+    let documents = ["", "--markdown", "--junit", "--bmf", "--otava", "--json"];
+    for document in documents {
         for across in ["host", "host,settings,device"] {
-            let mut args = vec!["compare", "base.json", "new", "--across", across];
-            args.extend(document.iter().flat_map(|flag| [*flag, "-"]));
-            let text = is_tame(&run(folder.path(), &args));
-            assert!(text.contains("\\u{1b}[2J"), "{args:?}: {text}");
+            let args = ["compare", "base.json", "new", "--across", across];
+            let asked = [document, "-"];
+            let asked = if document.is_empty() { &[][..] } else { &asked };
+            let text = is_tame(&run_in(&folder, &[&args, asked].concat()));
+            has(&text, ["\\u{1b}[2J"]);
         }
     }
 }
@@ -142,33 +118,36 @@ fn a_comparison_of_hostile_files_is_tame_in_every_format() {
 fn a_page_of_hostile_files_is_tame() {
     let folder = tempfile::tempdir().unwrap();
     files(folder.path());
-    let output = run(
-        folder.path(),
-        &[
-            "plot",
-            "new",
-            "--base",
-            "base.json",
-            "-o",
-            "plots",
-            "--across",
-            "host",
-        ],
-    );
-    is_tame(&output);
+    let args = [
+        "plot",
+        "new",
+        "--base",
+        "base.json",
+        "-o",
+        "plots",
+        "--across",
+        "host",
+    ];
+    is_tame(&run_in(&folder, &args));
     for entry in fs::read_dir(folder.path().join("plots")).unwrap() {
         let path = entry.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
-        let wild = |char: &char| {
-            char.is_control() && *char != '\n' || ('\u{202a}'..='\u{202e}').contains(char)
-        };
-        assert_eq!(text.chars().find(wild), None, "{}", path.display());
+        assert_eq!(
+            text.chars().find(|it| is_wild(*it)),
+            None,
+            "{}",
+            path.display()
+        );
     }
 }
 
 #[test]
 fn a_hostile_configuration_is_quoted_tamely() {
     let folder = tempfile::tempdir().unwrap();
+    let with = |text: &str| {
+        fs::write(folder.path().join("s.toml"), text).unwrap();
+        run_in(&folder, &["--dry-run", "--config", "s.toml"])
+    };
     for text in [
         "\"\\u001b[2J\\nrocebench: error: forged\" = 1",
         "op = \"\\u001b[2J\\nrocebench: error: forged\"",
@@ -179,15 +158,7 @@ fn a_hostile_configuration_is_quoted_tamely() {
         "[[flow]]\nto = \"\\u001b[2J\\nrocebench: error: forged\"",
         "[[flow]]\nfrom-device = \"\\u001b[2J\\nrocebench: error: forged\"",
     ] {
-        fs::write(folder.path().join("s.toml"), text).unwrap();
-        let output = run(folder.path(), &["--dry-run", "--config", "s.toml"]);
-        assert_eq!(output.status.code(), Some(2));
-        is_tame(&output);
+        is_tame(&with(text).ends(2));
     }
-    fs::write(
-        folder.path().join("s.toml"),
-        format!("op = \"{}\"", "x".repeat(1 << 19)),
-    )
-    .unwrap();
-    is_tame(&run(folder.path(), &["--dry-run", "--config", "s.toml"]));
+    is_tame(&with(&format!("op = \"{}\"", "x".repeat(1 << 19))));
 }

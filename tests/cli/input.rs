@@ -1,92 +1,55 @@
 //! Help, every kind of wrong input, exit codes, pipes.
 
-use std::fmt::Write as _;
 use std::io::Read as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-/// The program, in `dir`, with nothing of this machine's environment that it reads.
-pub fn program(args: &[&str]) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
-    command
-        .args(args)
-        .env_remove("ROCEBENCH_TOKEN")
-        .env_remove("ROCEBENCH_LOG")
-        .env("COLUMNS", "100");
-    command
-}
+use crate::{Ran, has, program, run, run_in};
 
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
-}
-
-fn run(args: &[&str]) -> Output {
-    program(args).output().unwrap()
-}
-
-pub fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// What wrong input says, with the command line above it. It must exit with 2 and leave stdout alone.
 fn refusals(lines: &[&str]) -> String {
     let mut all = String::new();
     for line in lines {
-        let args: Vec<&str> = words(line)
-            .into_iter()
-            .map(|word| if word == "''" { "" } else { word })
-            .collect();
-        let output = run(&args);
-        assert_eq!(
-            output.status.code(),
-            Some(2),
-            "{line}: {}",
-            text(&output.stderr)
-        );
-        assert!(output.stdout.is_empty(), "{line}");
-        let said = text(&output.stderr);
-        assert!(said.contains("error: "), "{line}: {said}");
-        assert!(!said.contains("panicked"), "{line}: {said}");
-        write!(all, "$ rocebench {line}\n{said}\n").unwrap();
+        let args = words(line).into_iter();
+        let args: Vec<&str> = args.map(|word| word.trim_matches('\'')).collect();
+        let ran = run(&args).ends(2);
+        assert!(ran.out.is_empty(), "{line}");
+        has(&ran.err, ["error: "]);
+        assert!(!ran.err.contains("panicked"), "{line}: {}", ran.err);
+        all += &format!("$ rocebench {line}\n{}\n", ran.err);
     }
     all
 }
 
+/// The program with such a file.
+fn with_file(content: &str, args: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sweep.toml"), content).unwrap();
+    let ran = run_in(&folder, &[&["--config", "sweep.toml"], args].concat());
+    let what = format!("{content} {}", ran.what);
+    Ran { what, ..ran }
+}
+
 #[test]
 fn help() {
-    let output = run(&["--help"]);
-    assert_eq!(output.status.code(), Some(0));
-    insta::assert_snapshot!("help", text(&output.stdout));
-    assert_eq!(
-        text(&run(&["-h"]).stdout),
-        text(&output.stdout),
-        "-h and --help say the same"
-    );
-}
-
-#[test]
-fn serve_help() {
-    let output = run(&["serve", "--help"]);
-    assert_eq!(output.status.code(), Some(0));
-    insta::assert_snapshot!("serve_help", text(&output.stdout));
-}
-
-#[test]
-fn help_of_the_other_commands() {
-    for command in ["plot", "devices", "doctor", "explain", "send"] {
-        let output = run(&[command, "--help"]);
-        assert_eq!(output.status.code(), Some(0));
-        insta::assert_snapshot!(format!("{command}_help"), text(&output.stdout));
+    let help = run(&["--help"]).ends(0).out;
+    assert_eq!(run(&["-h"]).out, help, "-h and --help say the same");
+    insta::assert_snapshot!("help", help);
+    for command in [
+        "serve", "compare", "plot", "devices", "doctor", "explain", "send",
+    ] {
+        let help = run(&[command, "--help"]).ends(0).out;
+        insta::assert_snapshot!(format!("{command}_help"), help);
     }
 }
 
 #[test]
 fn version() {
-    let output = run(&["--version"]);
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(
-        text(&output.stdout),
-        format!("rocebench {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    let version = format!("rocebench {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(run(&["--version"]).ends(0).out, version);
 }
 
 #[test]
@@ -225,14 +188,11 @@ fn values_that_make_no_sense() {
 fn too_many_cases() {
     let list: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
     let list = list.join(",");
-    let output = run(&["--qps", &list, "--workers", &list]);
-    assert_eq!(output.status.code(), Some(2));
-    insta::assert_snapshot!(text(&output.stderr));
+    insta::assert_snapshot!(run(&["--qps", &list, "--workers", &list]).ends(2).err);
 }
 
 #[test]
 fn files_that_are_wrong_have_line_and_column() {
-    let dir = tempfile::tempdir().unwrap();
     let mut all = String::new();
     for (content, flags) in [
         ("qpps = 4\n", &[][..]),
@@ -257,22 +217,14 @@ fn files_that_are_wrong_have_line_and_column() {
         ("op = ['connect', 'send']\n[[flow]]\n", &[]),
         ("[[flow]]\n[[flow]]\n", &["--against", "perftest"]),
     ] {
-        std::fs::write(dir.path().join("sweep.toml"), content).unwrap();
-        let output = program(&["--config", "sweep.toml"])
-            .args(flags)
-            .current_dir(dir.path())
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(2), "{content}");
-        writeln!(all, "{content}{}", text(&output.stderr)).unwrap();
+        all += &format!("{content}{}\n", with_file(content, flags).ends(2).err);
     }
     insta::assert_snapshot!(all);
 }
 
 #[test]
 fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
-    let dir = tempfile::tempdir().unwrap();
-    let help = text(&run(&["--help"]).stdout);
+    let help = run(&["--help"]).out;
     let flags = help
         .lines()
         .map(str::trim_start)
@@ -282,13 +234,9 @@ fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
         .filter(|flag| !["help", "version"].contains(flag));
     let mut elsewhere = Vec::new();
     for flag in flags.chain(["host"]) {
-        std::fs::write(dir.path().join("s.toml"), format!("{flag} = '\u{2603}'\n")).unwrap();
-        let output = program(&["--config", "s.toml"])
-            .current_dir(dir.path())
-            .output()
-            .unwrap();
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{flag}: {said}");
+        let said = with_file(&format!("{flag} = '\u{2603}'\n"), &[])
+            .ends(2)
+            .err;
         assert!(!said.contains("unknown key"), "{flag}: {said}");
         if said.contains("give it on the command line") {
             elsewhere.push(flag);
@@ -308,34 +256,26 @@ fn a_value_that_is_also_a_commands_name_stays_a_value() {
         "--out plot --op send",
         "--token serve -q 2",
     ] {
-        let mut arguments: Vec<&str> = words.split_whitespace().collect();
-        arguments.push("--dry-run");
-        let output = run(&arguments);
-        assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+        run(&self::words(&format!("{words} --dry-run"))).ends(0);
     }
 }
 
 #[test]
 fn a_dry_run_prints_the_cases() {
     let line = "--dry-run --op send,read -q 1,16 -s 64,64K --runs 2 -D 1 host";
-    let output = run(&words(line));
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(output.stderr.is_empty());
-    insta::assert_snapshot!(text(&output.stdout));
+    let ran = run(&words(line)).ends(0);
+    assert!(ran.err.is_empty(), "{}", ran.err);
+    insta::assert_snapshot!(ran.out);
 }
 
 #[test]
 fn a_dry_run_tells_what_searches_do() {
-    let output = run(&words(
-        "--dry-run --slo p99<20us --knee -q 1,4 --warmup 1s host",
-    ));
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    insta::assert_snapshot!(text(&output.stdout));
+    let line = "--dry-run --slo p99<20us --knee -q 1,4 --warmup 1s host";
+    insta::assert_snapshot!(run(&words(line)).ends(0).out);
 }
 
 #[test]
 fn a_dry_run_shows_each_flow_in_80_columns() {
-    let dir = tempfile::tempdir().unwrap();
     let file = "\
 qps = 4
 poll = 'event'
@@ -359,27 +299,18 @@ from-ib-port = 2
 bidirectional = true
 traffic-class = 104
 ";
-    std::fs::write(dir.path().join("s.toml"), file).unwrap();
     let nodes = "node1,node2.example.org:18516,node3";
-    let output = program(&["--dry-run", "--config", "s.toml", "--nodes", nodes])
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
+    let said = with_file(file, &["--dry-run", "--nodes", nodes])
+        .ends(0)
+        .out;
     let (cases, _) = said.split_once("\n\n").unwrap();
     assert!(cases.lines().all(|line| line.len() <= 80), "{cases}");
     insta::assert_snapshot!(said);
     // One flow the usual way is a line of the table.
-    std::fs::write(dir.path().join("s.toml"), "[[flow]]\nname = 'x'\nqps = 3\n").unwrap();
-    let output = program(&["--dry-run", "--config", "s.toml"])
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    let said = text(&output.stdout);
+    let said = with_file("[[flow]]\nname = 'x'\nqps = 3\n", &["--dry-run"]).out;
     let alike = "send · CQ shared · 64 KiB · 3 QPs · 1 worker · ";
     assert!(said.starts_with(alike), "{said}");
-    assert!(said.contains("\ncase\nx\n"), "{said}");
+    has(&said, ["\ncase\nx\n"]);
 }
 
 #[test]
@@ -392,50 +323,33 @@ fn a_dry_run_of_many_cases_does_not_take_the_square_of_their_number() {
     let program = program(&["--dry-run", "-q", &qps, "-s", &sizes]);
     let mut shell = Command::new("/bin/sh");
     shell.args(limited).arg(program.get_program());
-    let output = shell.args(program.get_args()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("\n99840 cases, "));
+    let ran = Ran::of(shell.args(program.get_args())).ends(0);
+    has(&ran.out, ["\n99840 cases, "]);
 }
 
 #[test]
 fn flags_override_the_file_key_by_key() {
-    let dir = tempfile::tempdir().unwrap();
     let file =
         "op = ['send', 'write']\nqps = [1, 2]\nbidirectional = true\nduration = '9s'\nwarmup = 0\n";
-    std::fs::write(dir.path().join("s.toml"), file).unwrap();
-    let line = "--dry-run --config s.toml -q 8 --bidirectional=false -n 10";
-    let output = program(&words(line))
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    let table = text(&output.stdout);
-    let ids: Vec<&str> = table
-        .lines()
-        .skip_while(|line| !line.starts_with("case"))
+    let line = "--dry-run -q 8 --bidirectional=false -n 10";
+    let table = with_file(file, &words(line)).out;
+    let lines = table.lines().skip_while(|line| !line.starts_with("case"));
+    let ids: Vec<&str> = lines
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(
-        ids,
-        [
-            "case",
-            "send-shared-q8-64KiB",
-            "write-shared-q8-64KiB",
-            "2",
-            "memory:"
-        ]
-    );
-    assert!(
-        table.contains("2 cases, 10 messages a QP each after a warm-up of 0s\n"),
-        "{table}"
+    let cases = ["send-shared-q8-64KiB", "write-shared-q8-64KiB"];
+    assert_eq!(ids, ["case", cases[0], cases[1], "2", "memory:"]);
+    has(
+        &table,
+        ["2 cases, 10 messages a QP each after a warm-up of 0s\n"],
     );
 }
 
 #[test]
 fn switches_alone_are_on_and_do_not_eat_the_host() {
-    let output = run(&["--dry-run", "-b", "--verify", "--no-latency", "node1"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("send-shared-q1-64KiB-b"));
+    let ran = run(&["--dry-run", "-b", "--verify", "--no-latency", "node1"]).ends(0);
+    has(&ran.out, ["send-shared-q1-64KiB-b"]);
 }
 
 #[test]
@@ -450,19 +364,15 @@ fn a_reader_that_goes_away_is_no_error() {
     // The pipe closes with most of the table (about 300 KB, more than a pipe holds) still to come.
     child.stdout.take().unwrap().read_exact(&mut some).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
 }
 
 #[test]
 fn a_full_disk_is_an_error() {
-    let full = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let output = program(&["--dry-run"]).stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).starts_with("rocebench: error: cannot write the table: "));
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let ran = Ran::of(program(&["--dry-run"]).stdout(full.unwrap())).ends(1);
+    let start = "rocebench: error: cannot write the table: ";
+    assert!(ran.err.starts_with(start), "{}", ran.err);
 }
 
 #[test]
@@ -474,12 +384,8 @@ fn a_token_in_the_environment_is_checked_at_both_ends_and_gives_way_to_a_flag() 
         (&["--dry-run"], &too_long, 2),
         (&["--dry-run", "--token", "t"], &too_long, 0),
     ] {
-        let output = program(words)
-            .env("ROCEBENCH_TOKEN", token)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(code), "{words:?}");
-        let said = text(&output.stderr);
-        assert_eq!(said.contains("ROCEBENCH_TOKEN"), code == 2, "{said}");
+        let ran = Ran::of(program(words).env("ROCEBENCH_TOKEN", token)).ends(code);
+        let names_it = ran.err.contains("ROCEBENCH_TOKEN");
+        assert_eq!(names_it, code == 2, "{}", ran.err);
     }
 }

@@ -9,3 +9,61 @@ mod manual;
 mod perftest;
 mod pictures;
 mod plot;
+
+use std::path::Path;
+use std::process::Command;
+
+/// The program, with nothing of this machine's environment that it reads.
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
+    command
+        .args(args)
+        .env_remove("ROCEBENCH_TOKEN")
+        .env_remove("ROCEBENCH_LOG")
+        .env("COLUMNS", "100");
+    command
+}
+
+/// What a program printed, and how it ended.
+struct Ran {
+    what: String,
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(command: &mut Command) -> Ran {
+        let output = command.output().unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        Ran {
+            what: format!("{:?}", command.get_args()),
+            code: output.status.code(),
+            out,
+            err,
+        }
+    }
+
+    /// Demands this exit code.
+    #[track_caller]
+    fn ends(self, code: i32) -> Ran {
+        assert_eq!(self.code, Some(code), "{}: {}", self.what, self.err);
+        self
+    }
+}
+
+fn run(args: &[&str]) -> Ran {
+    Ran::of(&mut program(args))
+}
+
+fn run_in(folder: impl AsRef<Path>, args: &[&str]) -> Ran {
+    Ran::of(program(args).current_dir(folder))
+}
+
+/// The text has all of these words.
+#[track_caller]
+fn has<const N: usize>(text: &str, words: [&str; N]) {
+    for words in words {
+        assert!(text.contains(words), "no `{words}` in: {text}");
+    }
+}

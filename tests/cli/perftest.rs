@@ -5,7 +5,7 @@ use std::process::Command;
 
 use rocebench::perftest::PerftestOption;
 
-use super::input::{program, text};
+use crate::{Ran, run};
 
 const PROGRAMS: [&str; 8] = [
     "ib_send_bw",
@@ -20,37 +20,25 @@ const PROGRAMS: [&str; 8] = [
 
 /// The options of a line of perftest's help: `-a, --all  Run sizes …`; `--connection=<…>` without its value.
 fn options(line: &str) -> impl Iterator<Item = &str> {
-    line.split_whitespace()
-        .take_while(|word| word.starts_with('-'))
-        .map(|word| {
-            word.trim_end_matches(',')
-                .split('=')
-                .next()
-                .unwrap_or_default()
-        })
+    let words = line.split_whitespace();
+    let words = words.take_while(|word| word.starts_with('-'));
+    words.filter_map(|word| word.split([',', '=']).next())
+}
+
+fn is_known(option: &str) -> bool {
+    let letter = || PerftestOption::of_letter(option.chars().nth(1)?);
+    let name = option.strip_prefix("--");
+    name.map_or_else(letter, PerftestOption::of_name).is_some()
 }
 
 #[test]
 fn every_option_of_the_installed_programs_is_known() {
+    // `scripts/setup --tests` installs perftest.
     for name in PROGRAMS {
-        let help = Command::new(name).arg("--help").output();
-        let help = help.unwrap_or_else(|error| {
-            panic!("{name}: {error}; `scripts/setup --tests` installs perftest")
-        });
-        let help = text(&help.stdout);
+        let help = Ran::of(Command::new(name).arg("--help")).out;
         let found: BTreeSet<&str> = help.lines().flat_map(options).collect();
         assert!(found.len() > 50, "{name} has {found:?}");
-        let unknown: Vec<_> = found
-            .into_iter()
-            .filter(|option| match option.strip_prefix("--") {
-                Some(name) => PerftestOption::of_name(name).is_none(),
-                None => option
-                    .chars()
-                    .nth(1)
-                    .and_then(PerftestOption::of_letter)
-                    .is_none(),
-            })
-            .collect();
+        let unknown: Vec<_> = found.iter().filter(|option| !is_known(option)).collect();
         assert!(unknown.is_empty(), "{name} has {unknown:?}");
     }
 }
@@ -59,10 +47,9 @@ fn every_option_of_the_installed_programs_is_known() {
 fn a_sweep_in_perftests_words_is_that_in_rocebenchs() {
     let cases = |line: &str| {
         let words: Vec<&str> = line.split(' ').chain(["--dry-run", "host"]).collect();
-        let output = program(&words).output().unwrap();
-        let said = text(&output.stderr);
-        assert!(output.status.success() && said.is_empty(), "{line}: {said}");
-        text(&output.stdout)
+        let ran = run(&words).ends(0);
+        assert_eq!(ran.err, "", "{line}");
+        ran.out
     };
     for (typed, own) in [
         (

@@ -5,37 +5,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use crate::input::text;
-use crate::plot::small;
-use report::results::json;
+use crate::plot::folder;
+use crate::{Ran, has, program};
 
-/// A folder with a result, `r.json`.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    json::write(&small().result(), &folder.path().join("r.json")).unwrap();
-    folder
-}
-
-fn plot(folder: &Path, args: &[&str], path: Option<&Path>) -> Output {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
-    command.current_dir(folder).args(["plot", "r.json"]);
-    command.args(["-o", "plots"]).args(args);
-    if let Some(path) = path {
-        command.env("PATH", path);
-    }
-    command.output().unwrap()
+fn plot(folder: &Path, args: &[&str], path: Option<&Path>) -> Ran {
+    let mut command = program(&["plot", "r.json", "-o", "plots"]);
+    command.current_dir(folder).args(args);
+    Ran::of(match path {
+        Some(path) => command.env("PATH", path),
+        None => &mut command,
+    })
 }
 
 /// Names of the files with this extension, without it.
 fn names(folder: &Path, extension: &str) -> BTreeSet<String> {
     let files = fs::read_dir(folder.join("plots")).unwrap();
-    let paths = files.map(|file| file.unwrap().path());
-    let of_kind = paths.filter(|path| path.extension().is_some_and(|it| it == extension));
-    of_kind
-        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
-        .collect()
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let of_kind = |name: String| {
+        name.strip_suffix(extension)?
+            .strip_suffix('.')
+            .map(str::to_owned)
+    };
+    names.filter_map(of_kind).collect()
 }
 
 /// How many pixels have each colour.
@@ -75,12 +68,8 @@ fn painted(svg: &str) -> BTreeSet<[u8; 3]> {
 fn each_picture_has_its_file_in_each_format_as_wide_as_asked() {
     let folder = folder();
     for (width, points, dots) in [("page", 540, 2250), ("column", 270, 1125)] {
-        let output = plot(
-            folder.path(),
-            &["--width", width, "--format", "pdf,png"],
-            None,
-        );
-        assert!(output.status.success(), "{}", text(&output.stderr));
+        let formats = ["--width", width, "--format", "pdf,png"];
+        plot(folder.path(), &formats, None).ends(0);
         let all = names(folder.path(), "svg");
         assert!(all.len() > 3, "{all:?}");
         assert_eq!(names(folder.path(), "pdf"), all);
@@ -92,11 +81,8 @@ fn each_picture_has_its_file_in_each_format_as_wide_as_asked() {
             };
             let pdf = file("pdf");
             let pdf = String::from_utf8_lossy(&pdf);
-            assert!(pdf.starts_with("%PDF-"), "{name}");
-            assert!(
-                pdf.contains(&format!("/MediaBox [ 0 0 {points} ")),
-                "{name}"
-            );
+            let is_wide = pdf.contains(&format!("/MediaBox [ 0 0 {points} "));
+            assert!(pdf.starts_with("%PDF-") && is_wide, "{name}");
             let png = file("png");
             assert_eq!(png[16..20], u32::to_be_bytes(dots), "{name}");
             if width == "page" {
@@ -112,38 +98,28 @@ fn each_picture_has_its_file_in_each_format_as_wide_as_asked() {
         }
     }
     // The next page takes away what it does not write.
-    let output = plot(folder.path(), &[], None);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    plot(folder.path(), &[], None).ends(0);
     assert!(names(folder.path(), "pdf").is_empty() && names(folder.path(), "png").is_empty());
 }
 
 #[test]
 fn without_the_program_nothing_is_drawn() {
     let folder = folder();
-    let output = plot(folder.path(), &["--format", "png"], Some(folder.path()));
-    assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
-    assert!(
-        said.contains("cannot write PNG: rsvg-convert is not installed")
-            && said.contains("hint: apt install librsvg2-bin"),
-        "{said}"
-    );
+    let path = Some(folder.path());
+    let said = plot(folder.path(), &["--format", "png"], path).ends(2).err;
+    let words = "cannot write PNG: rsvg-convert is not installed";
+    has(&said, [words, "hint: apt install librsvg2-bin"]);
     assert!(!folder.path().join("plots").exists());
 }
 
 #[test]
 fn a_program_that_fails_replaces_no_file() {
     let folder = folder();
-    assert!(plot(folder.path(), &[], None).status.success());
-    let before = names(folder.path(), "svg");
+    plot(folder.path(), &[], None).ends(0);
+    let mut left = names(folder.path(), "svg");
     let page = folder.path().join("plots/index.html");
-    fs::remove_file(
-        folder
-            .path()
-            .join("plots")
-            .join(format!("{}.svg", before.first().unwrap())),
-    )
-    .unwrap();
+    let first = left.pop_first().unwrap();
+    fs::remove_file(page.with_file_name(first + ".svg")).unwrap();
     let program = folder.path().join("rsvg-convert");
     for (script, reason) in [
         (
@@ -158,17 +134,12 @@ fn a_program_that_fails_replaces_no_file() {
         let script = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{script}\n");
         fs::write(&source, script).unwrap();
         let mut install = Command::new("install");
-        let installed = install.args(["-m", "755"]).args([&source, &program]);
-        assert!(installed.status().unwrap().success());
+        Ran::of(install.args(["-m", "755"]).args([&source, &program])).ends(0);
         let written = fs::metadata(&page).unwrap().modified().unwrap();
-        let output = plot(folder.path(), &["--format", "pdf"], Some(folder.path()));
-        assert_eq!(output.status.code(), Some(1));
-        let said = text(&output.stderr);
-        assert!(
-            said.contains("cannot write plots/") && said.contains(reason),
-            "{said}"
-        );
-        assert_eq!(names(folder.path(), "svg").len(), before.len() - 1);
+        let path = Some(folder.path());
+        let ran = plot(folder.path(), &["--format", "pdf"], path).ends(1);
+        has(&ran.err, ["cannot write plots/", reason]);
+        assert_eq!(names(folder.path(), "svg"), left);
         assert_eq!(fs::metadata(&page).unwrap().modified().unwrap(), written);
     }
 }

@@ -1,25 +1,21 @@
 //! `rocebench plot` as a person meets it: results, bad input, folders in the way. No device.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
 
-use crate::input::text;
+use crate::{Ran, has, run_in};
 use report::results::json;
+use report::results::model::ResultFile;
 use report::results::sample_mesh::{Mesh, Slow};
+use tempfile::{TempDir, tempdir};
 use testing::synthetic_results::Synthetic;
 
-fn plot(dir: &Path, args: &[&str]) -> Output {
-    Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
-        .current_dir(dir)
-        .arg("plot")
-        .args(args)
-        .output()
-        .unwrap()
+/// Draws `r.json` and what else is named into `plots`.
+fn plot(folder: &TempDir, args: &[&str]) -> Ran {
+    run_in(folder, &[&["plot", "r.json", "-o", "plots"], args].concat())
 }
 
 /// The results of few cases.
-pub(crate) fn small() -> Synthetic {
+fn small() -> Synthetic {
     Synthetic {
         ops: vec!["send"],
         qps: vec![1, 4],
@@ -29,52 +25,48 @@ pub(crate) fn small() -> Synthetic {
     }
 }
 
-/// A folder with a good result, `r.json`.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    json::write(&small().result(), &folder.path().join("r.json")).unwrap();
+/// A folder with a result, `r.json`.
+fn folder_of(result: &ResultFile) -> TempDir {
+    let folder = tempdir().unwrap();
+    json::write(result, &folder.path().join("r.json")).unwrap();
     folder
+}
+
+pub(crate) fn folder() -> TempDir {
+    folder_of(&small().result())
+}
+
+fn read(folder: &TempDir, name: &str) -> String {
+    fs::read_to_string(folder.path().join("plots").join(name)).unwrap()
 }
 
 #[test]
 fn every_case_is_on_the_page_and_software_is_named() {
-    let folder = tempfile::tempdir().unwrap();
     let software = Synthetic {
         set_up: vec![1, 16],
         link_gbit_per_s: None,
         ..small()
     };
     let result = software.result();
-    json::write(&result, &folder.path().join("r.json")).unwrap();
-    let output = plot(folder.path(), &["r.json", "-o", "plots"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let page = fs::read_to_string(folder.path().join("plots/index.html")).unwrap();
-    for case in result.cases {
-        assert!(page.contains(&case.id), "{}", case.id);
-    }
-    assert!(page.contains("not a network adapter"));
+    let folder = folder_of(&result);
+    plot(&folder, &[]).ends(0);
+    let page = read(&folder, "index.html");
+    result.cases.iter().for_each(|case| has(&page, [&case.id]));
+    has(&page, ["not a network adapter"]);
 }
 
 #[test]
 fn nodes_are_ordered_by_the_racks_of_a_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let result = Mesh::of(12).with(Slow::Sends(3, 0.5)).pairs();
-    json::write(&result, &folder.path().join("r.json")).unwrap();
-    let racks = |text: &str| fs::write(folder.path().join("racks"), text).unwrap();
-    let plotted = || {
-        plot(
-            folder.path(),
-            &["r.json", "-o", "plots", "--racks", "racks"],
-        )
+    let folder = folder_of(&Mesh::of(12).with(Slow::Sends(3, 0.5)).pairs());
+    let plotted = |racks: &str| {
+        fs::write(folder.path().join("racks"), racks).unwrap();
+        plot(&folder, &["--racks", "racks"])
     };
-    racks("# ours\nnode[1-6] west\nnode[7-12] east\n");
-    let output = plotted();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let read = |name: &str| fs::read_to_string(folder.path().join("plots").join(name)).unwrap();
-    let map = read("nodes-map-1.svg");
+    plotted("# ours\nnode[1-6] west\nnode[7-12] east\n").ends(0);
+    let map = read(&folder, "nodes-map-1.svg");
     assert!(map.find(">east<").unwrap() < map.find(">west<").unwrap());
-    assert!(read("index.html").contains("node4 sends"));
-    for (lines, told) in [
+    has(&read(&folder, "index.html"), ["node4 sends"]);
+    for (racks, told) in [
         ("node1", "racks, line 1: `node1` is not a node and its rack"),
         (
             "left r1",
@@ -85,59 +77,46 @@ fn nodes_are_ordered_by_the_racks_of_a_file() {
             "racks, line 2: node2 is in r2, and in r1",
         ),
     ] {
-        racks(lines);
-        let output = plotted();
-        assert_eq!(output.status.code(), Some(2));
-        assert!(
-            text(&output.stderr).contains(told),
-            "{}",
-            text(&output.stderr)
-        );
+        has(&plotted(racks).ends(2).err, [told]);
     }
 }
 
 #[test]
 fn the_page_and_its_pictures_are_told_and_written() {
     let folder = folder();
-    let output = plot(folder.path(), &["r.json", ".", "-o", "plots"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
     // The file is named twice and read once.
+    let said = plot(&folder, &["."]).ends(0).out;
+    let ends = ["plots/index.html: ", " figures of 8 cases\n"];
     assert!(
-        said.starts_with("plots/index.html: ") && said.ends_with(" figures of 8 cases\n"),
+        said.starts_with(ends[0]) && said.ends_with(ends[1]),
         "{said}"
     );
-    let page = fs::read_to_string(folder.path().join("plots/index.html")).unwrap();
+    let page = read(&folder, "index.html");
+    let fetched = page.replace("http://www.w3.org/2000/svg", "");
     for fetching in ["src=", "url(", "@import", "<link", "http://", "https://"] {
-        let page = page.replace("http://www.w3.org/2000/svg", "");
-        assert!(!page.contains(fetching), "the page has {fetching}");
+        assert!(!fetched.contains(fetching), "the page has {fetching}");
     }
     let pictures = fs::read_dir(folder.path().join("plots")).unwrap().count() - 1;
     assert_eq!(page.matches("<figure ").count(), pictures);
-    let again = plot(folder.path(), &["r.json", "-o", "plots"]);
-    assert!(again.status.success(), "{}", text(&again.stderr));
-    assert_eq!(
-        fs::read_to_string(folder.path().join("plots/index.html")).unwrap(),
-        page,
-        "drawn twice, two pages"
-    );
+    plot(&folder, &[]).ends(0);
+    assert_eq!(read(&folder, "index.html"), page, "drawn twice, two pages");
 }
 
 #[test]
 fn open_loops_alone_make_a_page_whose_first_picture_has_its_name() {
-    let folder = tempfile::tempdir().unwrap();
     let loads = Synthetic {
         rates: vec!["200k", "1M", "1800k"],
         ..small()
     };
     let mut result = loads.result();
     result.cases.retain(|case| !case.config.rate.is_closed());
-    json::write(&result, &folder.path().join("r.json")).unwrap();
-    let output = plot(folder.path(), &["r.json", "-o", "plots"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let picture = fs::read_to_string(folder.path().join("plots/latency-by-load.svg")).unwrap();
-    assert!(picture.contains("achieved load, Mmsg/s"), "{picture}");
-    let page = fs::read_to_string(folder.path().join("plots/index.html")).unwrap();
+    let folder = folder_of(&result);
+    plot(&folder, &[]).ends(0);
+    has(
+        &read(&folder, "latency-by-load.svg"),
+        ["achieved load, Mmsg/s"],
+    );
+    let page = read(&folder, "index.html");
     for (part, there) in [
         ("highest load kept (Mmsg/s)", true),
         ("highest Gb/s", false),
@@ -164,12 +143,10 @@ fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
     ] {
         fs::write(folder.path().join(name), content).unwrap();
     }
-    let output = plot(folder.path(), &[".", "missing.json", "-o", "plots"]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
-    assert!(said.contains("1 file that was named refused"), "{said}");
-    let page = fs::read_to_string(folder.path().join("plots/index.html")).unwrap();
-    for part in [
+    let said = plot(&folder, &[".", "missing.json"]).ends(2).err;
+    has(&said, ["1 file that was named refused"]);
+    let page = read(&folder, "index.html");
+    let parts = [
         "cut.json:",
         "empty.json:1:",
         "foreign.json:3:",
@@ -177,51 +154,37 @@ fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
         "newer.json",
         "schema_version 99",
         "missing.json",
-    ] {
-        assert!(said.contains(part), "{part} in {said}");
-        assert!(page.contains(part), "{part} on the page");
-    }
+    ];
+    has(&said, parts);
+    has(&page, parts);
     assert!(!said.contains("notes.txt"), "{said}");
-    assert!(page.contains("<figure "), "the good one is not drawn");
+    has(&page, ["<figure "]);
     // What lay in a folder is a warning.
-    let output = plot(folder.path(), &[".", "-o", "plots"]);
-    assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stderr).contains("warning: ./cut.json:"));
+    has(&plot(&folder, &["."]).ends(0).err, ["warning: ./cut.json:"]);
 }
 
 #[test]
 fn nothing_to_draw_is_told_and_nothing_is_written() {
-    let folder = tempfile::tempdir().unwrap();
     let mut failed = small().result();
-    for run in failed.cases.iter_mut().flat_map(|case| &mut case.runs) {
-        run.complete = false;
-    }
     for case in &mut failed.cases {
         case.perftest = None;
+        case.runs.iter_mut().for_each(|run| run.complete = false);
     }
-    json::write(&failed, &folder.path().join("failed.json")).unwrap();
+    let folder = folder_of(&failed);
     fs::write(folder.path().join("empty.json"), "").unwrap();
     fs::create_dir(folder.path().join("none")).unwrap();
     for (args, reason) in [
         (
-            vec!["failed.json"],
+            &["r.json"][..],
             "nothing to draw: none of the 8 cases has a complete run",
         ),
-        (vec!["empty.json"], "no result could be read"),
-        (vec!["none"], "none holds no result files"),
-        (vec!["failed.json", "--across", "mtu"], "there is no base"),
-        (
-            vec!["failed.json", "--base", "empty.json"],
-            "no base could be read",
-        ),
+        (&["empty.json"], "no result could be read"),
+        (&["none"], "none holds no result files"),
+        (&["r.json", "--across", "mtu"], "there is no base"),
+        (&["r.json", "--base", "empty.json"], "no base could be read"),
     ] {
-        let output = plot(folder.path(), &[&args[..], &["-o", "plots"]].concat());
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let said = text(&output.stderr);
-        assert!(
-            said.contains(reason) && said.contains("hint: "),
-            "{args:?}: {said}"
-        );
+        let args = [&["plot", "-o", "plots"], args].concat();
+        has(&run_in(&folder, &args).ends(2).err, [reason, "hint: "]);
         assert!(!folder.path().join("plots").exists(), "{args:?}");
     }
 }
@@ -234,7 +197,7 @@ fn a_folder_that_cannot_be_written_is_one_clear_error() {
     for (out, reason) in [
         (
             "r.json/plots",
-            "cannot write r.json/plots: create the directory: ",
+            "cannot write r.json/plots: create the directory: Not a directory",
         ),
         ("mine", "mine/index.html was not made by rocebench"),
         (
@@ -243,14 +206,12 @@ fn a_folder_that_cannot_be_written_is_one_clear_error() {
         ),
         ("/sys", "cannot write /sys: create a file there: "),
     ] {
-        let output = plot(folder.path(), &["r.json", "-o", out]);
-        assert_eq!(output.status.code(), Some(2), "{out}");
-        let said = text(&output.stderr);
-        assert!(said.contains(reason), "{out}: {said}");
-        assert_eq!(said.matches("error:").count(), 1, "{said}");
+        let said = run_in(&folder, &["plot", "r.json", "-o", out]).ends(2).err;
+        has(&said, [reason, "name another "]);
+        let counts = ["error:", "Not a directory"].map(|words| said.matches(words).count());
+        let is_file = usize::from(out.starts_with("r.json"));
+        assert_eq!(counts, [1, is_file], "{said}");
     }
-    assert_eq!(
-        fs::read_to_string(folder.path().join("mine/index.html")).unwrap(),
-        "mine"
-    );
+    let mine = fs::read_to_string(folder.path().join("mine/index.html"));
+    assert_eq!(mine.unwrap(), "mine");
 }

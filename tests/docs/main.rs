@@ -4,6 +4,7 @@
 mod perftest_options;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use report::compare::{Aspect, Metric};
@@ -17,22 +18,33 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// The long options in `--help` of a command.
-fn long_options(command: &[&str]) -> BTreeSet<String> {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
-        .args(command)
-        .arg("--help")
-        .output()
-        .unwrap();
-    let help = String::from_utf8(output.stdout).unwrap();
-    help.lines()
-        .map(str::trim_start)
-        .filter(|line| line.starts_with('-'))
-        .flat_map(|line| line.split([' ', ',', '[', '=', '.', ':']))
-        .filter(|word| word.starts_with("--"))
-        .map(str::to_owned)
-        .collect()
+/// The program in a folder, which must take these words; what it prints.
+fn run(folder: impl AsRef<Path>, words: &[&str]) -> String {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
+    let output = command.current_dir(folder).args(words).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{words:?}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
 }
+
+/// Pages that speak of options.
+const PAGES: [&str; 15] = [
+    "README.md",
+    "docs/against-perftest.md",
+    "docs/ci.md",
+    "docs/command-line.md",
+    "docs/comparing.md",
+    "docs/devices-and-doctor.md",
+    "docs/errors.md",
+    "docs/flows.md",
+    "docs/learn.md",
+    "docs/open-loop.md",
+    "docs/plots.md",
+    "docs/results.md",
+    "docs/spreading.md",
+    "docs/troubleshooting.md",
+    "docs/send.md",
+];
 
 /// The long options that a page speaks of, in code.
 fn options_of(page: &str) -> BTreeSet<String> {
@@ -43,12 +55,22 @@ fn options_of(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// The options in the help of every command.
 fn all_options() -> BTreeSet<String> {
-    let mut all = long_options(&[]);
+    let mut all = BTreeSet::new();
     for command in [
-        "mesh", "serve", "compare", "plot", "devices", "doctor", "explain", "send",
+        "", "mesh", "serve", "compare", "plot", "devices", "doctor", "explain", "send",
     ] {
-        all.extend(long_options(&[command]));
+        let words: Vec<&str> = command.split_terminator(' ').chain(["--help"]).collect();
+        let help = run(".", &words);
+        let lines = help.lines().map(str::trim_start);
+        let lines = lines.filter(|line| line.starts_with('-'));
+        let words = lines.flat_map(|line| line.split([' ', ',', '[', '=', '.', ':']));
+        all.extend(
+            words
+                .filter(|word| word.starts_with("--"))
+                .map(str::to_owned),
+        );
     }
     assert!(all.len() > 35, "{all:?}");
     all
@@ -65,11 +87,8 @@ fn settings_page() -> String {
     let mut heading = "";
     let mut rows: Vec<&settings::Row> = settings::ROWS.iter().collect();
     // By headings, in the order of their first rows.
-    rows.sort_by_key(|row| {
-        settings::ROWS
-            .iter()
-            .position(|it| it.heading == row.heading)
-    });
+    let place = |heading| settings::ROWS.iter().position(|it| it.heading == heading);
+    rows.sort_by_key(|row| place(row.heading));
     for row in rows {
         if row.heading != heading {
             heading = row.heading;
@@ -77,9 +96,8 @@ fn settings_page() -> String {
                 "\n## {heading}\n\n| flag | default | range | of | field | |\n|---|---|---|---|---|---|\n"
             );
         }
-        let short = row
-            .short
-            .map_or(String::new(), |letter| format!("`-{letter}`, "));
+        let short = row.short.map(|letter| format!("`-{letter}`, "));
+        let short = short.unwrap_or_default();
         let value = match row.takes {
             settings::Takes::Switch => String::new(),
             takes => format!(" {}", takes.value_name()),
@@ -135,17 +153,7 @@ fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
 #[test]
 fn examples_of_sweeps_can_be_run() {
     let folder = tempfile::tempdir().unwrap();
-    let dry_run = |words: &[&str]| {
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"))
-            .current_dir(&folder)
-            .args(words)
-            .arg("--dry-run")
-            .output()
-            .unwrap();
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{words:?}: {stderr}");
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let dry_run = |words: &[&str]| run(&folder, &[words, &["--dry-run"]].concat());
     let command_line = page("docs/command-line.md");
     let [example] = blocks(&command_line, "toml")[..] else {
         panic!("docs/command-line.md has another number of files");
@@ -170,10 +178,10 @@ fn examples_of_sweeps_can_be_run() {
     let of_page = |text: &str| blocks(text, "").join("\n");
     let commands = of_page(&flows) + "\n" + &of_page(&page("docs/many-nodes.md"));
     // Of a page that also shows what is printed.
-    let commands = commands
-        .lines()
-        .filter_map(|line| line.strip_prefix("rocebench "));
-    let commands: Vec<&str> = commands.collect();
+    let lines = commands.lines();
+    let commands: Vec<&str> = lines
+        .filter_map(|line| line.strip_prefix("rocebench "))
+        .collect();
     assert!(commands.len() >= 6, "{commands:?}");
     for words in commands {
         dry_run(&words.split(' ').collect::<Vec<_>>());
@@ -183,11 +191,15 @@ fn examples_of_sweeps_can_be_run() {
 #[test]
 fn every_option_is_on_the_page() {
     let documented = options_of(&(page("docs/command-line.md") + &page("docs/settings.md")));
-    let missing: Vec<_> = all_options()
-        .into_iter()
-        .filter(|option| !documented.contains(option))
-        .collect();
+    let missing = &all_options() - &documented;
     assert!(missing.is_empty(), "the pages lack {missing:?}");
+}
+
+/// A page without the table of perftest's own options.
+fn prose(name: &str) -> String {
+    let text = page(name);
+    let parts = perftest_options::parts(&text);
+    parts.map_or(text.clone(), |[before, _, after]| [before, after].concat())
 }
 
 #[test]
@@ -204,36 +216,15 @@ fn every_option_on_the_pages_exists() {
         "--no-lab",
         "--release",
         "--bench",
+        "--quick",
         // scripts/setup-rxe's, firewall-cmd's, and a container's.
         "--remove",
         "--add-port",
         "--cap-add",
     ];
-    for name in [
-        "README.md",
-        "docs/against-perftest.md",
-        "docs/command-line.md",
-        "docs/comparing.md",
-        "docs/devices-and-doctor.md",
-        "docs/errors.md",
-        "docs/flows.md",
-        "docs/learn.md",
-        "docs/open-loop.md",
-        "docs/plots.md",
-        "docs/results.md",
-        "docs/spreading.md",
-        "docs/troubleshooting.md",
-        "docs/send.md",
-    ] {
-        let text = page(name);
-        let (before, after) = match perftest_options::parts(&text) {
-            Some([before, _, after]) => (before, after),
-            None => (text.as_str(), ""),
-        };
-        let unknown: Vec<_> = options_of(&[before, after].concat())
-            .into_iter()
-            .filter(|option| !real.contains(option) && !others.contains(&option.as_str()))
-            .collect();
+    for name in PAGES {
+        let mut unknown = &options_of(&prose(name)) - &real;
+        unknown.retain(|option| !others.contains(&option.as_str()));
         assert!(unknown.is_empty(), "{name} speaks of {unknown:?}");
     }
 }
@@ -255,18 +246,8 @@ fn options_on_the_pages_take_what_the_program_says() {
         }
     }
     let mut found = 0;
-    for name in [
-        "README.md",
-        "docs/ci.md",
-        "docs/command-line.md",
-        "docs/comparing.md",
-        "docs/errors.md",
-        "docs/flows.md",
-        "docs/plots.md",
-        "docs/send.md",
-        "docs/troubleshooting.md",
-    ] {
-        let page = page(name);
+    for name in PAGES {
+        let page = prose(name);
         let words: Vec<&str> = page.split([' ', '`', '\n', '|', '[', ']']).collect();
         for pair in words.windows(2) {
             let (flag, value) = (pair[0], pair[1]);
@@ -285,15 +266,13 @@ fn options_on_the_pages_take_what_the_program_says() {
 
 #[test]
 fn metrics_and_aspects_of_a_comparison_are_on_its_pages_and_in_its_help() {
+    let command = args::command();
+    let compare = command.find_subcommand("compare").unwrap();
     let help = |name: &str| {
-        let command = args::command();
-        let compare = command.find_subcommand("compare").unwrap();
         let mut arguments = compare.get_arguments();
         let argument = arguments.find(|argument| argument.get_long() == Some(name));
         argument.unwrap().get_help().unwrap().to_string()
     };
-    let command = args::command();
-    let compare = command.find_subcommand("compare").unwrap();
     let after = compare.get_after_help().unwrap().to_string();
     let (comparing, options) = (page("docs/comparing.md"), page("docs/command-line.md"));
     for &metric in Metric::ALL {
@@ -317,20 +296,16 @@ fn metrics_and_aspects_of_a_comparison_are_on_its_pages_and_in_its_help() {
 fn every_status_is_explained_as_the_program_does() {
     let page = page("docs/errors.md");
     let unknown = WcStatus(u32::MAX).name();
-    let mut known = 0;
-    for status in (1..64)
-        .map(WcStatus)
-        .filter(|status| status.name() != unknown)
-    {
+    let statuses = (1..64).map(WcStatus);
+    let known: Vec<WcStatus> = statuses.filter(|it| it.name() != unknown).collect();
+    for status in &known {
         let row = format!("| {status} | {} | {} |", status.meaning(), status.remedy());
         assert!(page.contains(&row), "docs/errors.md lacks the row\n{row}");
-        known += 1;
     }
-    assert!(known > 10);
-    let rows = page
-        .lines()
-        .filter(|line| line.starts_with("| ") && line.contains("_ERR ("));
-    assert_eq!(rows.count(), known);
+    assert!(known.len() > 10);
+    let mut rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
+    rows.retain(|line| line.contains("_ERR ("));
+    assert_eq!(rows.len(), known.len());
 }
 
 /// The name by which a link reaches a section of a page.
@@ -341,6 +316,13 @@ fn anchor(title: &str) -> String {
         .filter(|it| it.is_alphanumeric() || "-_ ".contains(*it))
         .map(|it| if it == ' ' { '-' } else { it })
         .collect()
+}
+
+/// What the links of a page lead to.
+fn targets(page: &str) -> impl Iterator<Item = &str> {
+    page.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
 }
 
 /// The sections of a page, by the names that links give them.
@@ -355,12 +337,9 @@ fn anchors(page: &str) -> BTreeSet<String> {
 
 #[test]
 fn links_between_pages_lead_somewhere() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
-    for entry in std::fs::read_dir(root.join("docs")).unwrap() {
-        pages.push(entry.unwrap().path());
-    }
-    pages.retain(|path| path.extension().is_some_and(|it| it == "md"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = files("docs", "md");
+    pages.extend([root.join("README.md"), root.join("CONTRIBUTING.md")]);
     let mut links = 0;
     for path in pages {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -369,19 +348,10 @@ fn links_between_pages_lead_somewhere() {
             let is_path = rooms.iter().any(|room| file.starts_with(room));
             if is_path && !file.contains(['*', ' ', '\n', '[']) {
                 let exists = root.join(file).exists();
-                assert!(
-                    exists,
-                    "{} names {file}, which is not there",
-                    path.display()
-                );
+                assert!(exists, "{} names {file}: there is none", path.display());
             }
         }
-        for target in text
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-            .filter(|target| !target.contains("://"))
-        {
+        for target in targets(&text).filter(|target| !target.contains("://")) {
             let (file, section) = target.split_once('#').unwrap_or((target, ""));
             let other = match file {
                 "" => path.clone(),
@@ -403,12 +373,11 @@ fn links_between_pages_lead_somewhere() {
 fn protocol_page_has_every_message() {
     let source = page("src/protocol/message.rs");
     let page = page("docs/protocol.md");
-    let kinds: Vec<_> = source
+    let names = source
         .lines()
-        .filter_map(|line| line.trim().strip_prefix("Message::"))
-        .filter_map(|line| line.split_once("=> \"")?.1.split_once('"'))
-        .map(|(kind, _)| kind)
-        .collect();
+        .filter_map(|line| line.trim().strip_prefix("Message::"));
+    let names = names.filter_map(|line| line.split_once("=> \"")?.1.split('"').next());
+    let kinds: Vec<&str> = names.collect();
     assert!(kinds.len() > 15, "{kinds:?}");
     for kind in kinds {
         assert!(
@@ -430,11 +399,11 @@ fn csv_columns_that_the_page_names_exist() {
         ..Synthetic::default()
     };
     let mut sample = small.result();
-    sample.cases[0].runs[0].flows[0].window.doubts = vec![Doubt {
+    let flow = &mut sample.cases[0].runs[0].flows[0];
+    flow.window.doubts = vec![Doubt {
         kind: DoubtKind::Drift,
         message: String::new(),
     }];
-    let flow = &mut sample.cases[0].runs[0].flows[0];
     flow.load = Some(Load::default());
     flow.delivery = Some(Delivery {
         goodput_gbit_per_s: Some(1.0),
@@ -467,48 +436,56 @@ fn csv_columns_that_the_page_names_exist() {
 #[test]
 fn the_doctors_page_names_every_check() {
     let page = page("docs/devices-and-doctor.md");
-    let folder = format!("{}/src/doctor", env!("CARGO_MANIFEST_DIR"));
     let mut checks = BTreeSet::new();
-    for folder in [folder.clone(), folder + "/checks"] {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if !path.is_file() {
-                continue;
-            }
-            let source = std::fs::read_to_string(path).unwrap();
-            let code = source.split("#[cfg(test)]").next().unwrap().to_owned();
-            let names = code.split("Finding::new(").skip(1);
-            checks.extend(names.filter_map(|rest| {
-                let rest = rest.trim_start().strip_prefix('"')?;
-                Some(rest.split('"').next()?.to_owned())
-            }));
-        }
+    let mut sources = files("src/doctor", "rs");
+    sources.retain(|path| !path.components().any(|part| part.as_os_str() == "nodes"));
+    for path in sources {
+        let source = std::fs::read_to_string(path).unwrap();
+        let code = source.split("#[cfg(test)]").next().unwrap();
+        let names = code.split("Finding::new(").skip(1);
+        let name = |rest: &str| {
+            Some(
+                rest.trim_start()
+                    .strip_prefix('"')?
+                    .split('"')
+                    .next()?
+                    .to_owned(),
+            )
+        };
+        checks.extend(names.filter_map(name));
     }
     assert!(checks.len() > 20, "{checks:?}");
     for check in checks {
+        let row = format!("| {check} |");
         assert!(
-            page.contains(&format!("| {check} |")),
+            page.contains(&row),
             "docs/devices-and-doctor.md lacks {check:?}"
         );
     }
 }
 
+/// The files of this kind in a folder and the folders in it.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let (within, others): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
+        folders.extend(within);
+        files.extend(others);
+    }
+    files.retain(|path| path.extension().is_some_and(|it| it == extension));
+    files
+}
+
 /// The text of the program's source, string literals that go over a line's end made whole.
 fn source() -> String {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let sources = ["src", "crates/report/src", "crates/verbs/src"];
-    let mut folders = sources.map(|folder| root.join(folder)).to_vec();
-    let mut text = String::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|it| it == "rs") {
-                text += &std::fs::read_to_string(path).unwrap();
-            }
-        }
-    }
+    let folders = ["src", "crates/report/src", "crates/verbs/src"].iter();
+    let files = folders.flat_map(|folder| files(folder, "rs"));
+    let text: String = files
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
     let mut pieces = text.split("\\\n");
     let first = pieces.next().unwrap_or_default().to_owned();
     pieces.fold(first, |whole, piece| whole + piece.trim_start())
@@ -529,7 +506,7 @@ fn troubleshooting_quotes_what_the_program_says() {
             for fragment in text.split('…').map(str::trim).filter(|it| it.len() > 4) {
                 assert!(
                     source.contains(fragment),
-                    "nowhere in the source: {fragment:?} of {line}"
+                    "not in the source: {fragment:?} of {line}"
                 );
             }
             found += 1;
@@ -541,39 +518,26 @@ fn troubleshooting_quotes_what_the_program_says() {
 #[test]
 fn troubleshooting_leads_to_its_own_sections() {
     let page = page("docs/troubleshooting.md");
-    let sections: BTreeSet<String> = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("## "))
-        .map(anchor)
-        .collect();
-    let links: BTreeSet<String> = page
-        .split("](#")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next())
-        .map(str::to_owned)
-        .collect();
+    let titles = page.lines().filter_map(|line| line.strip_prefix("## "));
+    let sections: BTreeSet<String> = titles.map(anchor).collect();
+    let links = targets(&page).filter_map(|target| target.strip_prefix('#'));
+    let links: BTreeSet<String> = links.map(str::to_owned).collect();
     assert_eq!(links, sections);
 }
 
 /// Renderers without style sheets draw a picture that was drawn by attributes; its style sheet is for dark screens alone.
 #[test]
 fn pictures_that_are_kept_need_no_style_sheet() {
-    let mut count = 0;
-    for folder in ["docs", "plots/baseline"] {
-        let folder = format!("{}/{folder}", env!("CARGO_MANIFEST_DIR"));
-        for file in std::fs::read_dir(folder).unwrap() {
-            let path = file.unwrap().path();
-            if path.extension().is_none_or(|it| it != "svg") {
-                continue;
-            }
-            let picture = std::fs::read_to_string(&path).unwrap();
-            let styles = picture.split("<style>").skip(1);
-            for style in styles.map(str::trim_start) {
-                assert!(style.starts_with("@media"), "{}", path.display());
-            }
-            assert!(picture.contains(" fill=\"#"), "{}", path.display());
-            count += 1;
-        }
+    let pictures = [files("docs", "svg"), files("plots/baseline", "svg")].concat();
+    assert!(pictures.len() > 5, "{pictures:?}");
+    for path in pictures {
+        let picture = std::fs::read_to_string(&path).unwrap();
+        let mut styles = picture.split("<style>").skip(1).map(str::trim_start);
+        assert!(
+            styles.all(|style| style.starts_with("@media")),
+            "{}",
+            path.display()
+        );
+        assert!(picture.contains(" fill=\"#"), "{}", path.display());
     }
-    assert!(count > 5, "{count} pictures");
 }

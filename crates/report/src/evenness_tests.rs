@@ -13,12 +13,8 @@ fn flow(messages: Vec<Vec<u64>>) -> FlowResult {
 }
 
 fn settings(flags: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::from([("qps", "4"), ("duration", "1"), ("signal-every", "1")]);
-    for (flag, text) in flags {
-        let row = Settings::row(flag).unwrap();
-        row.read(&mut settings, text).unwrap();
-    }
-    settings
+    let usual = [("qps", "4"), ("duration", "1"), ("signal-every", "1")];
+    usual.iter().chain(flags).copied().collect()
 }
 
 fn over_time(messages: Vec<Vec<u64>>, flags: &[(&str, &str)]) -> OverTime {

@@ -554,9 +554,9 @@ fn with_acknowledgements(settings: &Settings) -> Applies {
     }
 }
 
-impl<const N: usize> From<[(&str, &str); N]> for Settings {
+impl<'a> FromIterator<(&'a str, &'a str)> for Settings {
     /// The defaults, but for what these flags say; what is not read is left out.
-    fn from(pairs: [(&str, &str); N]) -> Settings {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> Settings {
         let mut settings = Settings::default();
         for (flag, text) in pairs {
             let read = Settings::row(flag).map(|row| row.read(&mut settings, text));
@@ -564,6 +564,12 @@ impl<const N: usize> From<[(&str, &str); N]> for Settings {
         }
         settings.fit();
         settings
+    }
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Settings {
+    fn from(pairs: [(&str, &str); N]) -> Settings {
+        pairs.into_iter().collect()
     }
 }
 

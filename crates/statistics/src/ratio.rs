@@ -79,11 +79,13 @@ impl Logs {
 mod tests {
     use super::*;
 
+    const BASE: [f64; 5] = [9.8, 10.0, 10.1, 10.3, 9.9];
+    const NEW: [f64; 5] = [9.1, 9.0, 9.3, 8.8, 9.05];
+
     #[test]
     fn an_interval_holds_its_estimate_and_widens_with_confidence() {
-        let (base, new) = ([9.8, 10.0, 10.1, 10.3, 9.9], [9.1, 9.0, 9.3, 8.8, 9.05]);
-        let narrow = ratio(&base, &new, 0.95).unwrap();
-        let wide = ratio(&base, &new, 0.99).unwrap();
+        let narrow = ratio(&BASE, &NEW, 0.95).unwrap();
+        let wide = ratio(&BASE, &NEW, 0.99).unwrap();
         assert!((narrow.ratio - 0.905).abs() < 1e-9);
         assert!(wide.low < narrow.low && narrow.low < narrow.ratio);
         assert!(narrow.ratio < narrow.high && narrow.high < wide.high);
@@ -92,9 +94,8 @@ mod tests {
 
     #[test]
     fn swapped_sides_give_the_inverse() {
-        let (base, new) = ([9.8, 10.0, 10.1, 10.3, 9.9], [9.1, 9.0, 9.3, 8.8, 9.05]);
-        let there = ratio(&base, &new, 0.95).unwrap();
-        let back = ratio(&new, &base, 0.95).unwrap();
+        let there = ratio(&BASE, &NEW, 0.95).unwrap();
+        let back = ratio(&NEW, &BASE, 0.95).unwrap();
         assert!((there.ratio * back.ratio - 1.0).abs() < 1e-12);
         assert!((there.low * back.high - 1.0).abs() < 1e-6);
     }

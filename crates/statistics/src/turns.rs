@@ -150,10 +150,8 @@ mod tests {
         for times in [0.8, 1.0, 1.2] {
             let found = ratio_in_turns(&turns(8, times), 0.015).unwrap();
             assert!((found.ratio / times - 1.0).abs() < 1e-9, "{found:?}");
-            assert!(
-                found.low / times > 0.999 && found.high / times < 1.001,
-                "{found:?}"
-            );
+            let is_narrow = found.low / times > 0.999 && found.high / times < 1.001;
+            assert!(is_narrow, "{found:?}");
         }
     }
 

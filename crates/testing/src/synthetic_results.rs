@@ -1,18 +1,15 @@
 //! Results that nothing was measured for, of a made-up adapter and a law with noise, to draw from.
 
-#![allow(dead_code)] // not every user needs all of it
-
-mod synthetic_loads;
-
 use hdrhistogram::Histogram;
 use report::results::model::{
-    Bandwidth, CLIENT, CaseConfig, CaseResult, Connect, ConnectStep, Device, FORWARD, Fairness,
-    FlowResult, Host, Latency, Limits, Node, NodeResult, PerftestComparison, PerftestPair,
-    QpResult, ResultFile, Run, SCHEMA_VERSION, SERVER, Timeline, Tool, Totals, Window,
-    WorkerResult,
+    Bandwidth, CLIENT, CaseConfig, CaseResult, Connect, ConnectStep, Device, Doubt, DoubtKind,
+    Fairness, FlowConfig, FlowResult, Host, Latency, LatencyLimit, Limits, Load, LoadSearch,
+    LoadVerdict, Node, NodeResult, PerftestComparison, PerftestPair, QpResult, ResultFile, Run,
+    SCHEMA_VERSION, SERVER, Timeline, Tool, Totals, Trial, TrialOutcome, Window, WorkerResult,
 };
 use settings::Settings;
-use synthetic_loads::Served;
+
+const SECONDS: f64 = 5.0;
 
 /// What the sweep goes through.
 #[derive(Clone, Debug)]
@@ -20,21 +17,17 @@ pub struct Synthetic {
     pub ops: Vec<&'static str>,
     pub cqs: Vec<&'static str>,
     pub qps: Vec<u32>,
-    pub sizes: Vec<u64>,
+    pub sizes: Vec<u32>,
     pub workers: Vec<u32>,
     pub runs: u32,
-    /// Loads of open loops, which each case then has instead of a closed loop alone.
+    /// Loads of open loops beside each closed one.
     pub rates: Vec<&'static str>,
-    /// A search for a load, of each of those cases.
+    /// A search for a load, of each closed loop.
     pub search: bool,
     /// QPs that the rounds of cases of set-up create.
     pub set_up: Vec<u32>,
     /// Speed of the link; without one the device is software.
     pub link_gbit_per_s: Option<f64>,
-    /// perftest's figures too.
-    pub perftest: bool,
-    /// Samples over the window.
-    pub timeline: bool,
     /// What the throughput is multiplied by.
     pub factor: f64,
     pub git: &'static str,
@@ -55,8 +48,6 @@ impl Default for Synthetic {
             search: false,
             set_up: Vec::new(),
             link_gbit_per_s: Some(100.0),
-            perftest: true,
-            timeline: true,
             factor: 1.0,
             git: "0123456789ab",
             started_at: "2026-11-20T12:00:00Z",
@@ -67,26 +58,28 @@ impl Default for Synthetic {
 
 impl Synthetic {
     pub fn result(&self) -> ResultFile {
-        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let rng = &mut fastrand::Rng::with_seed(self.seed);
         let mut cases = Vec::new();
         for &op in &self.ops {
             for &cq in &self.cqs {
                 for &size in &self.sizes {
                     for &qps in &self.qps {
                         for &workers in &self.workers {
-                            let case = self.case(&mut rng, op, cq, size, qps, workers);
-                            if self.rates.is_empty() && !self.search {
-                                cases.push(case);
-                            } else {
-                                cases.extend(self.loads(&mut rng, case));
-                            }
+                            let flags = [("op", op), ("cq", cq), ("signal-every", "1")];
+                            let settings = Settings {
+                                size_bytes: size,
+                                qps,
+                                workers,
+                                ..Settings::from(flags)
+                            };
+                            let id = format!("{op}-{cq}-q{qps}-{size}-w{workers}");
+                            self.add_case(&mut cases, rng, id, settings);
                         }
                     }
                 }
             }
         }
-        let set_up = self.set_up.iter().map(|&qps| set_up(&mut rng, qps));
-        cases.extend(set_up);
+        cases.extend(self.set_up.iter().map(|&qps| set_up(rng, qps)));
         ResultFile {
             schema_version: SCHEMA_VERSION,
             tool: Tool {
@@ -102,10 +95,7 @@ impl Synthetic {
     }
 
     fn node(&self, name: &str, hostname: &str) -> Node {
-        let device = match self.link_gbit_per_s {
-            Some(_) => "mlx5_0",
-            None => "soft0",
-        };
+        let software = self.link_gbit_per_s.is_none();
         Node {
             name: name.to_owned(),
             host: Host {
@@ -117,9 +107,9 @@ impl Synthetic {
                 ..Host::default()
             },
             devices: vec![Device {
-                name: device.to_owned(),
+                name: if software { "soft0" } else { "mlx5_0" }.to_owned(),
                 library: "libibverbs".to_owned(),
-                software: self.link_gbit_per_s.is_none(),
+                software,
                 port: 1,
                 link_gbit_per_s: self.link_gbit_per_s,
                 active_mtu_bytes: Some(4096),
@@ -128,145 +118,124 @@ impl Synthetic {
         }
     }
 
-    /// The case as a closed loop, and under each load.
-    fn loads(&self, rng: &mut fastrand::Rng, case: CaseResult) -> Vec<CaseResult> {
-        let rates = case.runs[0].flows[0].totals.mmsg_per_s;
-        let settings = case.config.flow(0);
-        let served = Served {
-            id: case.id,
-            rate: rates.unwrap_or(1.0) * 1e6 / 4.0,
-            runs: self.runs,
-            slow_harness: settings.qps > 8,
-            settings,
-        };
-        served.cases(rng, &self.rates, self.search)
-    }
-
-    fn case(
+    /// The case with all that a run may have; or the closed loop with a search, and a case for each rate.
+    fn add_case(
         &self,
+        cases: &mut Vec<CaseResult>,
         rng: &mut fastrand::Rng,
-        op: &str,
-        cq: &str,
-        size: u64,
-        qps: u32,
-        workers: u32,
-    ) -> CaseResult {
-        let runs: Vec<Run> = (1..=self.runs)
-            .map(|number| self.run(rng, op, cq, size, qps, workers, number))
-            .collect();
-        let perftest = self.perftest.then(|| perftest(rng, op, &runs));
-        let settings = Settings::from([
-            ("op", op),
-            ("qps", qps.to_string().as_str()),
-            ("cq", cq),
-            ("size", size.to_string().as_str()),
-            ("signal-every", "1"),
-            ("workers", workers.to_string().as_str()),
-        ]);
-        let mut config = CaseConfig::from(settings);
-        let flow = &mut config.flows[0];
-        (flow.path_mtu, flow.from_device) = (Some(4096), Some("mlx5_0".to_owned()));
-        CaseResult {
-            id: format!("{op}-{cq}-q{qps}-{size}-w{workers}"),
+        id: String,
+        settings: Settings,
+    ) {
+        let config = config(settings);
+        let rates: Vec<f64> = (0..self.runs).map(|_| self.rate(rng, &config)).collect();
+        let mut closed = CaseResult {
+            id,
             config,
-            runs,
-            perftest,
             ..CaseResult::default()
+        };
+        let config = &closed.config;
+        if self.rates.is_empty() && !self.search {
+            let runs = (1..).zip(&rates);
+            closed.runs = runs
+                .map(|(run, &rate)| self.run(rng, config, rate, run))
+                .collect();
+            closed.perftest = Some(perftest(rng, &closed.runs));
+            return cases.push(closed);
         }
+        closed.runs = runs_of(&rates, |rate| {
+            let waiting = f64::from(config.tx_depth * config.qps) * 1e9 / rate;
+            flow(
+                &config.flows[0],
+                config,
+                rate,
+                latency(rng, 2_200.0 + waiting, 4000, true),
+            )
+        });
+        closed.searches = self.search.then(|| search(rates[0])).into_iter().collect();
+        let open = self
+            .rates
+            .iter()
+            .map(|rate| open(rng, &closed, rate, &rates));
+        let open: Vec<CaseResult> = open.collect();
+        cases.push(closed);
+        cases.extend(open);
     }
 
-    #[allow(clippy::too_many_arguments)] // a law of so many variables
-    fn run(
-        &self,
-        rng: &mut fastrand::Rng,
-        op: &str,
-        cq: &str,
-        size: u64,
-        qps: u32,
-        workers: u32,
-        run: u32,
-    ) -> Run {
-        let efficiency = size as f64 / (size as f64 + 82.0 * (size as f64 / 4096.0).ceil());
+    /// Messages a second of a run.
+    fn rate(&self, rng: &mut fastrand::Rng, config: &CaseConfig) -> f64 {
+        let (size, qps) = (f64::from(config.size_bytes), f64::from(config.qps));
         let noise = 1.0 + 0.02 * (rng.f64() - 0.5);
-        let mut mmsg_per_s = 8.0 * f64::from(workers.min(qps)).powf(0.8) * self.factor * noise;
-        mmsg_per_s *= if op == "read" { 0.7 } else { 1.0 };
-        mmsg_per_s *= if cq == "per-qp" {
-            1.2 / f64::from(qps).powf(0.05)
-        } else {
-            1.0
+        let mut rate = 8e6 * f64::from(config.workers.min(config.qps)).powf(0.8);
+        rate *= if config.op.name() == "read" { 0.7 } else { 1.0 };
+        rate *= match config.cq.name() {
+            "per-qp" => 1.2 / qps.powf(0.05),
+            _ => 1.0,
         };
-        let top =
-            self.link_gbit_per_s.unwrap_or(40.0) * efficiency * 0.97 * self.factor.min(1.0) * noise;
-        let gbit_per_s = (mmsg_per_s * 1e6 * size as f64 * 8.0 / 1e9).min(top);
-        mmsg_per_s = gbit_per_s * 1e9 / 8.0 / size as f64 / 1e6;
-        let seconds = 5.0;
-        let share = |rng: &mut fastrand::Rng| 0.9 + 0.2 * rng.f64();
-        let shares: Vec<f64> = (0..qps).map(|_| share(rng)).collect();
+        let link = self.link_gbit_per_s.unwrap_or(40.0) * 1e9 / 8.0 / size;
+        (rate * self.factor).min(link * efficiency(size) * 0.97 * self.factor.min(1.0)) * noise
+    }
+
+    fn run(&self, rng: &mut fastrand::Rng, config: &CaseConfig, rate: f64, run: u32) -> Run {
+        let size = u64::from(config.size_bytes);
+        let shares: Vec<f64> = (0..config.qps).map(|_| 0.9 + 0.2 * rng.f64()).collect();
         let sum: f64 = shares.iter().sum();
-        let of_qp = |share: f64| (mmsg_per_s * 1e6 * seconds * share / sum) as u64;
-        let messages: u64 = shares.iter().map(|share| of_qp(*share)).sum();
-        let typical_ns = 2_000.0 + 128.0 * f64::from(qps) * 1e3 / mmsg_per_s / 20.0;
-        let qp_results: Vec<QpResult> = (0..)
-            .zip(&shares)
-            .map(|(index, share)| {
-                let messages = of_qp(*share);
-                QpResult {
-                    index,
-                    qpn: 0x100 + index,
-                    messages,
-                    bytes: messages * size,
-                    gbit_per_s: Some(gbit_per_s * share / sum),
-                    latency_ns: latency(rng, typical_ns / share, 40, false),
-                    ..QpResult::default()
-                }
-            })
-            .collect();
-        let squares: f64 = shares.iter().map(|share| share * share).sum();
-        let even = sum / f64::from(qps);
-        let mut flow = FlowResult {
-            name: FORWARD.to_owned(),
-            from: CLIENT.to_owned(),
-            to: SERVER.to_owned(),
-            window: Window {
-                seconds,
-                warmup_seconds: 0.5,
-                warmup_steady: Some(true),
-                doubts: Vec::new(),
-            },
-            totals: Totals::in_window(messages, messages * size, 0, seconds),
-            latency_ns: latency(rng, typical_ns, 400, true),
-            fairness: Some(Fairness {
-                jain: sum * sum / f64::from(qps) / squares,
-                min_share: shares.iter().copied().fold(f64::INFINITY, f64::min) / even,
-                max_share: shares.iter().copied().fold(0.0, f64::max) / even,
-            }),
-            qps: qp_results,
+        let typical_ns = 2_000.0 + 128.0 * f64::from(config.qps) * 1e9 / rate / 20.0;
+        let qp = |(index, share): (u32, &f64)| {
+            let messages = (rate * SECONDS * share / sum) as u64;
+            QpResult {
+                index,
+                qpn: 0x100 + index,
+                messages,
+                bytes: messages * size,
+                gbit_per_s: Some(rate * size as f64 * 8e-9 * share / sum),
+                latency_ns: latency(rng, typical_ns / share, 40, false),
+                ..QpResult::default()
+            }
+        };
+        let qps: Vec<QpResult> = (0..).zip(&shares).map(qp).collect();
+        let messages: u64 = qps.iter().map(|qp| qp.messages).sum();
+        let timeline = timeline(rng, messages);
+        let bits = size as f64 * 8.0 / timeline.interval_seconds;
+        let rates = timeline
+            .messages
+            .iter()
+            .map(|&count| count as f64 * bits / 1e9);
+        let protocol_efficiency = efficiency(size as f64);
+        let flow = FlowResult {
+            totals: Totals::in_window(messages, messages * size, 0, SECONDS),
+            fairness: Fairness::of(&shares),
+            qps,
             limits: self.link_gbit_per_s.map(|link_gbit_per_s| Limits {
                 link_gbit_per_s,
-                protocol_efficiency: efficiency,
-                share_of_limit: Some(gbit_per_s / link_gbit_per_s / efficiency),
+                protocol_efficiency,
+                share_of_limit: Some(
+                    rate * size as f64 * 8e-9 / link_gbit_per_s / protocol_efficiency,
+                ),
             }),
-            timeline: self.timeline.then(|| timeline(rng, messages, seconds)),
-            ..FlowResult::default()
+            bandwidth_gbit_per_s: Bandwidth::of_intervals(timeline.interval_seconds, rates),
+            timeline: Some(timeline),
+            ..flow(
+                &config.flows[0],
+                config,
+                rate,
+                latency(rng, typical_ns, 400, true),
+            )
         };
-        let mut client = NodeResult::named(CLIENT);
+        let workers = config.workers.min(config.qps);
         let worker = |core| WorkerResult {
             core: Some(core),
             core_shared_with: Some(0),
-            window_seconds: Some(seconds),
-            messages: part(messages, core, workers.min(qps)),
-            cpu_seconds: Some(seconds * 0.99),
+            window_seconds: Some(SECONDS),
+            messages: part(messages, core, workers),
+            cpu_seconds: Some(SECONDS * 0.99),
             polls: messages,
             empty_polls: messages / 3,
             blocked: 0,
         };
-        client.workers = (0..workers.min(qps)).map(worker).collect();
-        flow.bandwidth_gbit_per_s = flow.timeline.as_ref().and_then(|timeline| {
-            let bits = size as f64 * 8.0 / timeline.interval_seconds;
-            let counts = timeline.messages.iter();
-            let rates = counts.map(|&messages| messages as f64 * bits / 1e9);
-            Bandwidth::of_intervals(timeline.interval_seconds, rates)
-        });
+        let client = NodeResult {
+            workers: (0..workers).map(worker).collect(),
+            ..NodeResult::named(CLIENT)
+        };
         Run {
             run,
             started_at: self.started_at.to_owned(),
@@ -275,6 +244,140 @@ impl Synthetic {
             nodes: vec![client, NodeResult::named(SERVER)],
             ..Run::default()
         }
+    }
+}
+
+fn config(settings: Settings) -> CaseConfig {
+    let mut config = CaseConfig::from(settings);
+    let flow = &mut config.flows[0];
+    (flow.path_mtu, flow.from_device) = (Some(4096), Some("mlx5_0".to_owned()));
+    config
+}
+
+/// Payload in what is on the wire.
+fn efficiency(size: f64) -> f64 {
+    size / (size + 82.0 * (size / 4096.0).ceil())
+}
+
+fn flow(
+    config: &FlowConfig,
+    settings: &Settings,
+    rate: f64,
+    latency_ns: Option<Latency>,
+) -> FlowResult {
+    let messages = (rate * SECONDS) as u64;
+    let bytes = messages * u64::from(settings.size_bytes);
+    FlowResult {
+        window: Window {
+            seconds: SECONDS,
+            warmup_seconds: 0.5,
+            warmup_steady: Some(true),
+            doubts: Vec::new(),
+        },
+        totals: Totals::in_window(messages, bytes, 0, SECONDS),
+        latency_ns,
+        ..FlowResult::of(config)
+    }
+}
+
+fn runs_of(rates: &[f64], mut flow: impl FnMut(f64) -> FlowResult) -> Vec<Run> {
+    let run = |(run, &rate): (u32, &f64)| Run {
+        run,
+        complete: true,
+        flows: vec![flow(rate)],
+        nodes: [CLIENT, SERVER].map(NodeResult::named).into(),
+        ..Run::default()
+    };
+    (1..).zip(rates).map(run).collect()
+}
+
+/// The case at a rate of messages, or a share of what each run of the closed loop moved. Cases of many QPs do not keep
+/// high ones.
+fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]) -> CaseResult {
+    let settings = Settings {
+        rate: rate.parse().unwrap(),
+        ..closed.config.settings.clone()
+    };
+    let (asked, bytes, qps) = (settings.rate, settings.mean_bytes(), settings.qps);
+    let config = config(settings);
+    let runs = runs_of(maxima, |maximum| {
+        let of_maximum = |rate: f64| rate / maximum;
+        let share = asked
+            .share()
+            .or(asked.messages_per_second(bytes).map(of_maximum))
+            .unwrap();
+        let (late, overloaded) = (qps > 8 && share > 0.9, share >= 1.0);
+        let offered = maximum * share;
+        let achieved = if overloaded { maximum * 0.985 } else { offered };
+        let waits = match overloaded {
+            true => 4e8,
+            false => 1e9 / maximum * share / (1.0 - share),
+        };
+        let mut flow = flow(
+            &config.flows[0],
+            &config,
+            achieved,
+            latency(rng, 2_200.0 + waits, 4000, true),
+        );
+        flow.service_ns = flow.latency_ns.clone();
+        flow.lateness_ns = latency(rng, if late { 9_000.0 } else { 150.0 }, 400, true);
+        flow.load = Some(Load {
+            asked_per_second: offered,
+            maximum_per_second: asked.share().map(|_| maximum),
+            offered: (offered * SECONDS) as u64,
+            offered_per_second: offered,
+            achieved_per_second: achieved,
+            queue_full_messages: if overloaded { 100_000 } else { 0 },
+            queue_full_seconds: if overloaded { 3.0 } else { 0.0 },
+            recorded_one_in: 1,
+            verdict: match (late, overloaded) {
+                (true, _) => LoadVerdict::NotKept,
+                (_, true) => LoadVerdict::Overloaded,
+                _ => LoadVerdict::Kept,
+            },
+            ..Load::default()
+        });
+        let doubt = Doubt {
+            kind: DoubtKind::ScheduleNotKept,
+            message: "lateness p99 is 45 µs; give --workers more, or a lower --rate".to_owned(),
+        };
+        flow.window.doubts = late.then_some(doubt).into_iter().collect();
+        flow
+    });
+    CaseResult {
+        id: format!("{}-R{rate}", closed.id),
+        config,
+        runs,
+        ..CaseResult::default()
+    }
+}
+
+/// A search that ended between 60 and 62 % of what the closed loop moves.
+fn search(maximum: f64) -> LoadSearch {
+    let trial = |share: f64| Trial {
+        asked_per_second: maximum * share,
+        achieved_per_second: maximum * share,
+        outcome: match share > 0.6 {
+            true => TrialOutcome::Broke,
+            false => TrialOutcome::Kept,
+        },
+        p50_ns: Some((5_000.0 * share) as u64),
+        p99_ns: Some((16_300.0 * share) as u64),
+        lateness_p99_ns: Some(300),
+        ..Trial::default()
+    };
+    LoadSearch {
+        asked: "p99<10us".to_owned(),
+        limits: vec![LatencyLimit {
+            percentile: 99.0,
+            below_ns: 10_000,
+        }],
+        maximum_per_second: maximum,
+        lower_per_second: Some(maximum * 0.6),
+        upper_per_second: Some(maximum * 0.62),
+        trial_seconds: 1.0,
+        trials: [0.5, 0.75, 0.62, 0.56, 0.6, 0.62, 0.6].map(trial).to_vec(),
+        ..LoadSearch::default()
     }
 }
 
@@ -298,11 +401,10 @@ fn set_up(rng: &mut fastrand::Rng, qps: u32) -> CaseResult {
     CaseResult {
         id: format!("connect-q{qps}"),
         config: CaseConfig {
-            settings: Settings::from([
-                ("op", "connect"),
-                ("qps", qps.to_string().as_str()),
-                ("traffic-qps", "0"),
-            ]),
+            settings: Settings {
+                qps,
+                ..Settings::from([("op", "connect"), ("traffic-qps", "0")])
+            },
             flows: Vec::new(),
         },
         runs: vec![Run {
@@ -329,53 +431,46 @@ fn latency(rng: &mut fastrand::Rng, typical_ns: f64, samples: u32, whole: bool) 
         let outlier = if rng.u32(..200) == 0 { 20.0 } else { 1.0 };
         histogram.saturating_record((typical_ns * (0.8 + 0.2 * skew) * outlier) as u64);
     }
-    let mut latency = Latency::from_histogram(&histogram, 0)?;
-    if !whole {
-        latency.histogram = None;
-    }
-    Some(latency)
+    let latency = Latency::from_histogram(&histogram, 0)?;
+    let histogram = latency.histogram.filter(|_| whole);
+    Some(Latency {
+        histogram,
+        ..latency
+    })
 }
 
-fn timeline(rng: &mut fastrand::Rng, messages: u64, seconds: f64) -> Timeline {
-    let count = 100;
-    let each = messages as f64 / f64::from(count);
-    let counts: Vec<u64> = (0..count)
-        .map(|index| {
-            if index == 42 {
-                0
-            } else {
-                (each * (0.95 + 0.1 * rng.f64())) as u64
-            }
-        })
-        .collect();
+/// A hundred intervals, of which one has no message.
+fn timeline(rng: &mut fastrand::Rng, messages: u64) -> Timeline {
+    let interval_seconds = SECONDS / 100.0;
+    let mut count = |_| (messages as f64 / 100.0 * (0.95 + 0.1 * rng.f64())) as u64;
+    let mut messages: Vec<u64> = (0..100).map(&mut count).collect();
+    messages[42] = 0;
     Timeline {
-        interval_seconds: seconds / f64::from(count),
-        at_seconds: (1..=count)
-            .map(|index| f64::from(index) * seconds / f64::from(count))
+        interval_seconds,
+        at_seconds: (1..=100)
+            .map(|end| f64::from(end) * interval_seconds)
             .collect(),
-        messages: counts,
-        longest_stall_seconds: Some(seconds / f64::from(count)),
+        messages,
+        longest_stall_seconds: Some(interval_seconds),
     }
 }
 
-fn perftest(rng: &mut fastrand::Rng, op: &str, runs: &[Run]) -> PerftestComparison {
-    let pairs: Vec<PerftestPair> = (1..)
-        .zip(runs)
-        .map(|(number, run)| PerftestPair {
+fn perftest(rng: &mut fastrand::Rng, runs: &[Run]) -> PerftestComparison {
+    let pair = |run: &Run| {
+        let rocebench = run.flows[0].totals.gbit_per_s;
+        PerftestPair {
             first: "rocebench".to_owned(),
-            run: number,
-            rocebench: run.flows[0].totals.gbit_per_s,
-            perftest: run.flows[0]
-                .totals
-                .gbit_per_s
-                .map(|gbit| gbit * (0.9 + 0.05 * rng.f64())),
+            run: run.run,
+            rocebench,
+            perftest: rocebench.map(|gbit| gbit * (0.9 + 0.05 * rng.f64())),
             ..PerftestPair::default()
-        })
-        .collect();
+        }
+    };
+    let pairs: Vec<PerftestPair> = runs.iter().map(pair).collect();
     let (base, new) = (pairs[0].perftest, pairs[0].rocebench);
     let ratio = new.zip(base).map(|(new, base)| new / base);
     PerftestComparison {
-        program: format!("ib_{op}_bw"),
+        program: "ib_send_bw".to_owned(),
         version: Some("6.06".to_owned()),
         metric: "gbit_per_s".to_owned(),
         pairs,

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::results::model::{
-    CLIENT, ConnectStep, Delivery, FlowConfig, Latency, QpResult, SERVER, Timeline, Totals,
-    WorkerResult,
+    CLIENT, ConnectStep, Delivery, FlowConfig, Latency, SERVER, Timeline, WorkerResult,
 };
 use crate::results::sample::{self, fairness, limits, qp_timeline, rows, window, with};
 use settings::Settings;
@@ -31,15 +30,12 @@ fn percentiles() -> Latency {
 }
 
 fn moved(flow: &FlowConfig) -> FlowResult {
-    let qp = |index: u32, messages: u64| QpResult {
-        messages,
-        gbit_per_s: gbit_per_s(messages * 100, 2.0),
-        latency_ns: Some(percentiles()),
-        ..sample::qp(index, messages * 100)
-    };
+    let mut made = sample::flow_of(&flow.name, 100, &[1000, 3000]);
+    for qp in &mut made.qps {
+        qp.latency_ns = Some(percentiles());
+    }
     FlowResult {
         window: window(2.0),
-        totals: Totals::in_window(4000, 400_000, 0, 2.0),
         latency_ns: Some(percentiles()),
         bandwidth_gbit_per_s: Some(Bandwidth {
             interval_seconds: 1.0,
@@ -52,9 +48,8 @@ fn moved(flow: &FlowConfig) -> FlowResult {
         }),
         // 4000² / (2 × (1000² + 3000²))
         fairness: fairness(0.8, 0.5, 1.5),
-        qps: vec![qp(0, 1000), qp(1, 3000)],
         limits: limits(0.004, 0.8, Some(0.5)),
-        ..FlowResult::of(flow)
+        ..made
     }
 }
 

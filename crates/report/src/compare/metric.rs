@@ -241,8 +241,6 @@ impl TryFrom<String> for Metric {
 
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::Histogram;
-
     use super::*;
     use crate::results::model::{Delivery, Totals};
 
@@ -265,18 +263,5 @@ mod tests {
         flow.delivery = Some(Delivery::of_qps(&[], &[]));
         // And what was sent is none either.
         assert_eq!(told(&flow), [None, None]);
-    }
-
-    #[test]
-    fn a_percentile_of_few_samples_is_missing_and_not_zero() {
-        let mut histogram = Histogram::new(3).unwrap();
-        (1..=500).for_each(|ns| histogram.record(ns).unwrap());
-        let flow = FlowResult {
-            latency_ns: Latency::from_histogram(&histogram, 0),
-            ..FlowResult::default()
-        };
-        let told = [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns];
-        let told = told.map(|metric| metric.of(&Run::default(), Some(&flow)));
-        assert_eq!(told, [Some(250.0), Some(495.0), None]);
     }
 }

@@ -104,7 +104,9 @@ mod tests {
             ("AAnnnnAA", 50, 0),
             ("AnAnAnAnnnnn", 100, 38),
         ] {
-            let parts = format!("{of_base} % of the base's launches had begun and {of_new} %");
+            let parts = format!(
+                "not launched in turns: at one time {of_base} % of the base's launches had begun and {of_new} %"
+            );
             has(reason(order).unwrap_or_default(), [&*parts]);
         }
     }

@@ -11,12 +11,7 @@ use crate::results::sample::{self, cases, doubt, fairness, load_of, qp_timeline,
 
 /// A case with a run for each throughput in Gb/s; p99 in µs is ten times as much.
 fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
-    let mut settings = Settings::from([("op", "write")]);
-    for (flag, text) in flags {
-        let row = Settings::row(flag).unwrap();
-        row.read(&mut settings, text).unwrap();
-    }
-    settings.fit();
+    let settings: Settings = [("op", "write")].iter().chain(flags).copied().collect();
     let flow = |gbit_per_s: f64| FlowResult {
         name: "forward".to_owned(),
         totals: Totals {
@@ -43,12 +38,8 @@ fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
 }
 
 fn of_qps(points: &[(&str, f64)]) -> ResultFile {
-    let points = points.iter();
-    cases(
-        points
-            .map(|(qps, rate)| case(&[("qps", qps)], &[*rate; 3]))
-            .collect(),
-    )
+    let case = |(qps, rate): &(&str, f64)| case(&[("qps", qps)], &[*rate; 3]);
+    cases(points.iter().map(case).collect())
 }
 
 /// What is said of a file of these cases.
@@ -63,17 +54,19 @@ fn texts(results: &[&ResultFile]) -> Vec<String> {
 #[test]
 fn three_sentences_tell_of_a_sweep() {
     let file = of_qps(&[("1", 10.0), ("4", 20.0), ("16", 30.0), ("64", 30.2)]);
-    assert_eq!(
-        texts(&[&file]),
-        [
-            "Most throughput: 30.000 to 30.200 Gb/s in 2 of 4 cases, the same within chance (16 QPs; 64 QPs); \
-             lowest p99: 100 µs with 1 QP.",
-            "Throughput grows until 16 QPs (30.000 Gb/s), and no further until 64 QPs (30.200 Gb/s).",
-            "Nothing looks wrong in 12 runs.",
-        ]
-    );
-    let topics: Vec<Topic> = headlines(&[&file]).iter().map(|it| it.topic).collect();
-    assert_eq!(topics, [Topic::Best, Topic::Scaling, Topic::NothingWrong]);
+    let told = headlines(&[&file])
+        .into_iter()
+        .map(|it| (it.topic, it.text));
+    let best = "Most throughput: 30.000 to 30.200 Gb/s in 2 of 4 cases, the same within chance (16 QPs; 64 QPs); \
+                lowest p99: 100 µs with 1 QP.";
+    let scaling =
+        "Throughput grows until 16 QPs (30.000 Gb/s), and no further until 64 QPs (30.200 Gb/s).";
+    let wanted = [
+        (Topic::Best, best),
+        (Topic::Scaling, scaling),
+        (Topic::NothingWrong, "Nothing looks wrong in 12 runs."),
+    ];
+    assert!(told.eq(wanted.map(|(topic, text)| (topic, text.to_owned()))));
 }
 
 #[test]
@@ -202,9 +195,8 @@ fn what_looks_wrong_is_told_with_the_case() {
     let stalled = |rows: std::ops::Range<usize>| {
         move |run: &mut Run| {
             let mut messages = vec![vec![100; 25]; 4];
-            messages[rows.clone()]
-                .iter_mut()
-                .for_each(|qp| qp[10..13].fill(0));
+            let still = messages[rows.clone()].iter_mut();
+            still.for_each(|qp| qp[10..13].fill(0));
             run.flows[0].qp_timeline = qp_timeline(0.04, messages);
         }
     };
@@ -229,26 +221,20 @@ fn what_looks_wrong_is_told_with_the_case() {
             run.path_events = vec![event(PathEventKind::Resent)];
             run.flows[0].window.warmup_steady = Some(false);
             run.flows[0].fairness = fairness(0.61, 0.5, 2.0);
-            let kinds = [
-                DoubtKind::EdgeMissed,
-                DoubtKind::EdgeMissed,
-                DoubtKind::Drift,
-            ];
-            run.flows[0].window.doubts = kinds.map(doubt).to_vec();
+            let (missed, drift) = (doubt(DoubtKind::EdgeMissed), doubt(DoubtKind::Drift));
+            run.flows[0].window.doubts = vec![missed.clone(), missed, drift];
         },
         "What looks wrong: figures of 1 of 6 runs do not count: edge missed (qps1); \
          packets were lost or late in 1 of 6 runs: 7 sent again (qps1); \
          throughput did not settle before 1 of 6 runs (qps1); also uneven QPs, drift.",
     );
-    starts(
+    for told in [
         wrong(|run| run.flows[0].fairness = fairness(0.95, 0.5, 2.0)),
-        "Nothing",
-    );
-    starts(wrong(stalled(0..4)), "Nothing");
-    starts(
+        wrong(stalled(0..4)),
         wrong(|run| (run.complete, run.interrupted) = (false, true)),
-        "Nothing",
-    );
+    ] {
+        starts(told, "Nothing");
+    }
     let mut shares = case(&[("qps", "4"), ("qp-weights", "1:90,3:10")], &[10.0]);
     shares.runs[0].flows[0].fairness = fairness(0.3, 0.5, 2.0);
     assert!(said([shares]).is_empty(), "uneven shares were asked for");

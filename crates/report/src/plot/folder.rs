@@ -274,14 +274,4 @@ mod tests {
             assert_eq!(names(directory.path()), [name]);
         }
     }
-
-    #[test]
-    fn a_folder_that_cannot_be_made_is_told_once() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let error = plot(&file.path().join("plots"), &["a"]).unwrap_err();
-        assert!(matches!(error, FolderError::Write(_)), "{error}");
-        let text = error.to_string();
-        assert_eq!(text.matches("Not a directory").count(), 1, "{text}");
-        assert!(text.contains("name another place"), "{text}");
-    }
 }

@@ -125,8 +125,7 @@ mod tests {
 
     #[test]
     fn a_case_of_a_pattern_is_one_flow_of_all() {
-        let mut mesh = Mesh::of(4);
-        mesh.noise = 0.0;
+        let mesh = Mesh::quiet(4);
         let results = [
             loaded(mesh.incast(&[1, 3])),
             loaded(mesh.pairs()),
@@ -147,9 +146,7 @@ mod tests {
 
     #[test]
     fn the_worst_of_the_verdicts_is_that_of_all() {
-        let mut mesh = Mesh::of(3);
-        mesh.flags.push(("rate", "50%"));
-        let mut file = mesh.all_to_all();
+        let mut file = Mesh::of(3).flag("rate", "50%").all_to_all();
         let flows = &mut file.cases[0].runs[0].flows;
         let loads = flows.iter().filter_map(|it| it.load.as_ref());
         let offered: f64 = loads.map(|it| it.offered_per_second).sum();

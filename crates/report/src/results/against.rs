@@ -188,12 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn without_a_comparison_there_is_no_table() {
-        assert_eq!(table(&sample::mixed()), "");
-    }
-
-    #[test]
     fn a_row_a_case_and_each_note_once() {
+        assert_eq!(table(&sample::mixed()), "");
         let mut result = sample::result();
         result.cases.push(result.cases[0].clone());
         result.cases[0].perftest = Some(comparison("equal", None));

@@ -58,6 +58,8 @@ mod tests {
         let unknown = fault(|result| set(result, "colour", "red"));
         let place = "cases[0].config.flows[1]";
         assert_eq!(unknown, format!("{place}: there is no setting `colour`"));
+        let op = fault(|result| set(result, "op", "fly"));
+        sample::has(op, [place, "fly"]);
         let rate = fault(|result| set(result, "rate", "110%"));
         sample::has(rate, ["`110%` is more than the closed loop's maximum"]);
         let twice = fault(|result| result.cases[0].config.flows[2].name = "small".to_owned());

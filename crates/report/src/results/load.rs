@@ -105,11 +105,4 @@ mod tests {
         assert_eq!(found.refused.len(), 1);
         assert!(found.refused[0].to_string().contains("c.json:1: "));
     }
-
-    #[test]
-    fn a_path_that_is_not_there_is_refused() {
-        let found = load(&["/nowhere/r.json"]);
-        assert!(found.results.is_empty());
-        assert!(found.refused[0].to_string().contains("/nowhere/r.json"));
-    }
 }

@@ -31,14 +31,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_decimal() {
-        let totals = Totals::in_window(3_000_000, 2_500_000_000, 1, 2.0);
-        let rates = (totals.gbit_per_s, totals.mmsg_per_s);
-        assert_eq!(rates, (Some(10.0), Some(1.5)));
-        assert_eq!((totals.messages, totals.errors), (3_000_000, 1));
-    }
-
-    #[test]
     fn a_window_without_length_has_no_rate() {
         let totals = Totals::in_window(0, 0, 0, 0.0);
         assert_eq!((totals.gbit_per_s, totals.mmsg_per_s), (None, None));

@@ -103,7 +103,7 @@ fn flow(name: &str, messages: &[u64]) -> FlowResult {
     flow_of(name, 65_536, messages)
 }
 
-fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
+pub(crate) fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
     let latency = |factor: u64| {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).ok()?;
         (1..=1000u64).for_each(|i| histogram.saturating_record(i * factor));

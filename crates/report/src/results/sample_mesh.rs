@@ -34,7 +34,7 @@ pub struct Mesh {
     pub slow: Vec<Slow>,
     /// Flows that failed in every run, by indices of their nodes.
     pub failed: Vec<(usize, usize)>,
-    /// Flags of all flows besides those of the pattern.
+    /// Flags of all flows.
     pub flags: Vec<(&'static str, &'static str)>,
     /// Speed of each node's link; without one the devices are software.
     pub link_gbit_per_s: Option<f64>,
@@ -68,6 +68,34 @@ impl Mesh {
     /// With something slow.
     pub fn with(mut self, slow: Slow) -> Mesh {
         self.slow.push(slow);
+        self
+    }
+
+    /// So many nodes without noise.
+    pub fn quiet(nodes: usize) -> Mesh {
+        Mesh::of(nodes).noise(0.0)
+    }
+
+    /// With this noise.
+    pub fn noise(self, noise: f64) -> Mesh {
+        Mesh { noise, ..self }
+    }
+
+    /// With so many runs a case.
+    pub fn runs(self, runs: u32) -> Mesh {
+        Mesh { runs, ..self }
+    }
+
+    /// With flows that fail.
+    pub fn failing(self, failed: impl IntoIterator<Item = (usize, usize)>) -> Mesh {
+        let failed = failed.into_iter().collect();
+        Mesh { failed, ..self }
+    }
+
+    /// With another flag.
+    pub fn flag(mut self, flag: &'static str, value: &'static str) -> Mesh {
+        self.flags.retain(|(known, _)| *known != flag);
+        self.flags.push((flag, value));
         self
     }
 
@@ -380,15 +408,4 @@ fn each_pair_meets_once_each_way_and_no_node_twice_in_a_round() {
         }
         assert_eq!(met.len(), nodes * (nodes - 1));
     }
-    let result = Mesh::of(4).with(Slow::Pair(0, 1, 0.5)).pairs();
-    assert_eq!((result.cases.len(), result.nodes.len()), (6, 4));
-    let settings = |index: usize| &result.cases[index].config.settings;
-    assert!((1..6).all(|index| settings(index) == settings(0)));
-    let flows = || result.cases.iter().flat_map(|case| &case.runs[0].flows);
-    let slow = |flow: &&FlowResult| flow.totals.gbit_per_s < Some(6.0);
-    let slow: Vec<&str> = flows()
-        .filter(slow)
-        .map(|flow| flow.name.as_str())
-        .collect();
-    assert_eq!(slow, ["node1>node2"]);
 }

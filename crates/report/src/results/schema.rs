@@ -157,10 +157,8 @@ mod tests {
             "cases/4/config/rate=50",
             "cases/4/runs/0/flows/0/load/verdict=good",
         ] {
-            assert!(
-                !validator.is_valid(&sample::with(&valid, damage)),
-                "{damage}"
-            );
+            let damaged = sample::with(&valid, damage);
+            assert!(!validator.is_valid(&damaged), "{damage}");
         }
         let mut less = valid;
         let flow = less["cases"][0]["config"]["flows"][0].as_object_mut();

@@ -24,21 +24,12 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
                 ..Window::default()
             },
             totals: Totals::in_window(messages, messages * SIZE, 0, 1.0),
-            fairness: Some(Fairness {
-                jain: 1.0,
-                min_share: 1.0,
-                max_share: 1.0,
-            }),
+            fairness: Fairness::of(&[1.0]),
             ..FlowResult::of(&config.flows[0])
         }],
         ..Run::default()
     };
-    let started_at = format!(
-        "2026-11-20T{:02}:{:02}:{:02}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    );
+    let started_at = format!("2026-11-20T12:{:02}:{:02}Z", second / 60, second % 60);
     Loaded {
         path: PathBuf::from(format!("{second}.json")),
         result: ResultFile {

@@ -19,9 +19,7 @@ fn side(name: &str, second: u32, factor: f64) -> Found {
             let noise = 1.0 + 0.001 * f64::from((launch * 7 + second) % 10);
             let is_large = flow.name == "large";
             flow.window.seconds *= noise * if is_large { factor } else { 1.0 };
-            let Totals {
-                messages, bytes, ..
-            } = flow.totals;
+            let (messages, bytes) = (flow.totals.messages, flow.totals.bytes);
             flow.totals = Totals::in_window(messages, bytes, 0, flow.window.seconds);
             flow.qps.iter_mut().for_each(|qp| qp.gbit_per_s = None);
         }
@@ -37,27 +35,22 @@ fn a_slower_flow_is_found_and_named() {
     assert_eq!(case.not_comparable, [""; 0]);
     let bandwidth = case.metrics.iter();
     let bandwidth = bandwidth.filter(|it| it.metric == Metric::GbitPerS);
-    let verdicts: Vec<_> = bandwidth.map(|it| (&*it.flow, it.verdict)).collect();
+    let verdicts = bandwidth.map(|it| (&*it.flow, it.verdict));
     let (equal, worse) = (Verdict::Equal, Verdict::Regressed);
-    assert_eq!(
-        verdicts,
-        [("small", equal), ("large", worse), ("back", equal)]
-    );
+    assert!(verdicts.eq([("small", equal), ("large", worse), ("back", equal)]));
     let table = text(|out| table::write(&comparison, out));
-    has(
-        &table,
-        ["\n  small", "\n  large", "\n  back", "over all 3 flows"],
-    );
+    let words = ["\n  small", "\n  large", "\n  back", "over all 3 flows"];
+    has(&table, words);
     let markdown = text(|out| markdown::write(&comparison, out));
     has(&markdown, ["| `mixed` | bandwidth of large |"]);
     let junit = text(|out| junit::write(&comparison, out));
     has(&junit, ["name=\"large/gbit_per_s\""]);
     let action = text(|out| action::write(&comparison, true, out));
     has(&action, ["\"mixed/large/gbit_per_s\""]);
-    let bmf: serde_json::Value =
-        serde_json::from_str(&text(|out| bmf::write(&comparison, out))).unwrap();
-    let subjects: Vec<&String> = bmf.as_object().unwrap().keys().collect();
-    assert_eq!(subjects, ["mixed/small", "mixed/large", "mixed/back"]);
+    let bmf = text(|out| bmf::write(&comparison, out));
+    let bmf: serde_json::Value = serde_json::from_str(&bmf).unwrap();
+    let subjects = bmf.as_object().unwrap().keys();
+    assert!(subjects.eq(["mixed/small", "mixed/large", "mixed/back"]));
     let otava = text(|out| otava::write(&comparison, sides.each_ref(), out));
     has(otava.lines().next().unwrap(), [",mixed/large.gbit_per_s,"]);
 }
@@ -71,8 +64,6 @@ fn a_flow_that_was_asked_for_differently_makes_the_case_not_comparable() {
         flow.settings.insert("qps".to_owned(), 7.into());
     }
     let comparison = compared(&base, &new);
-    assert_eq!(
-        comparison.cases[0].not_comparable,
-        ["flow large: qps: 2 in the base, 7 in the new results [settings]"]
-    );
+    let told = "flow large: qps: 2 in the base, 7 in the new results [settings]";
+    assert_eq!(comparison.cases[0].not_comparable, [told]);
 }

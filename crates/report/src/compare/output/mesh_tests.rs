@@ -5,8 +5,8 @@ use super::sample::{compared, text};
 use super::table;
 use crate::results::load::Found;
 use crate::results::model::ResultFile;
-use crate::results::sample::fairness;
 use crate::results::sample::mesh::{Mesh, Slow};
+use crate::results::sample::{fairness, has};
 
 /// Six launches, in turns with those of the other side.
 fn side(name: &str, second: u32, file: impl Fn(Mesh) -> ResultFile) -> Found {
@@ -41,12 +41,8 @@ fn rounds_without_a_change_are_told_together() {
     let (comparison, table) = table_of(&base, &new);
     assert_eq!(comparison.cases.len(), 18);
     assert!(table.lines().count() < 60, "{table}");
-    assert!(table.contains("\n  node3>node4\n! bandwidth"), "{table}");
     let together = "\nwrite-pairs-round01, write-pairs-round02, ";
-    assert!(
-        table.contains(together) && table.contains(" equal"),
-        "{table}"
-    );
+    has(table, ["\n  node3>node4\n! bandwidth", together, " equal"]);
 }
 
 #[test]
@@ -57,6 +53,8 @@ fn of_many_flows_those_that_changed_are_told() {
     });
     let (_, table) = table_of(&base, &new);
     assert!(table.lines().count() < 40, "{table}");
-    assert!(table.contains("\n  node3>node4\n! bandwidth"), "{table}");
-    assert!(table.contains("  89 more of 90 flows: "), "{table}");
+    has(
+        table,
+        ["\n  node3>node4\n! bandwidth", "  89 more of 90 flows: "],
+    );
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use settings::Settings;
 
-use super::super::model::{Comparison, Verdict};
+use super::super::model::Comparison;
 use super::super::options::Options;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::{
@@ -134,24 +134,4 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
         config,
         ..sample::case(vec![run])
     }
-}
-
-#[test]
-fn the_sample_has_every_verdict() {
-    let comparison = comparison();
-    let verdicts: Vec<_> = comparison.cases.iter().map(|case| case.verdict()).collect();
-    assert_eq!(
-        verdicts,
-        [
-            Verdict::Equal,
-            Verdict::Regressed,
-            Verdict::Improved,
-            Verdict::Unclear,
-            Verdict::NotComparable
-        ]
-    );
-    assert_eq!(
-        (comparison.only_in_base, comparison.only_in_new),
-        (vec!["gone".to_owned()], vec!["added".to_owned()])
-    );
 }

@@ -16,10 +16,7 @@ const BANDWIDTH: Quantity = Quantity::Bandwidth;
 fn nodes_that_are_alike_are_not_told() {
     for nodes in [2, 3, 4, 8, 9] {
         for noise in [0.0, 0.01, 0.03] {
-            let mesh = Mesh {
-                noise,
-                ..Mesh::of(nodes)
-            };
+            let mesh = Mesh::of(nodes).noise(noise);
             for file in [mesh.pairs(), mesh.all_to_all(), mesh.ring()] {
                 assert_eq!(told(&file), [], "{nodes} nodes, {noise}");
             }
@@ -83,22 +80,16 @@ fn a_ring_tells_a_node_by_its_two_flows_and_else_a_path() {
 
 #[test]
 fn an_open_loop_is_told_by_its_latency() {
-    let mesh = Mesh {
-        flags: vec![("op", "write"), ("rate", "20%")],
-        ..Mesh::of(8).with(Slow::Receives(2, 0.5))
-    };
+    let mesh = Mesh::of(8).with(Slow::Receives(2, 0.5)).flag("rate", "20%");
     let place = (Quantity::P50, Place::To(2));
     assert_eq!(told(&mesh.pairs()), [place]);
 }
 
 #[test]
 fn one_percent_is_never_an_outlier_and_a_flow_that_stands_still_is_one() {
-    let mut mesh = Mesh {
-        noise: 0.0,
-        ..Mesh::of(8).with(Slow::Receives(2, 0.96))
-    };
+    let mesh = Mesh::quiet(8).with(Slow::Receives(2, 0.96));
     assert_eq!(told(&mesh.pairs()), []);
-    mesh.slow = vec![Slow::Pair(0, 1, 0.0)];
+    let mesh = Mesh::quiet(8).with(Slow::Pair(0, 1, 0.0));
     assert_eq!(told(&mesh.pairs()), [(BANDWIDTH, Place::Path(0, 1))]);
 }
 
@@ -106,20 +97,14 @@ fn one_percent_is_never_an_outlier_and_a_flow_that_stands_still_is_one() {
 fn flows_without_a_figure_are_nobodys_fault() {
     let of_one_node = (1..8).flat_map(|node| [(0, node), (node, 0)]);
     for failed in [vec![(0, 1), (4, 5)], of_one_node.collect()] {
-        let mesh = Mesh {
-            failed,
-            ..Mesh::of(8)
-        };
+        let mesh = Mesh::of(8).failing(failed);
         assert_eq!(told(&mesh.pairs()), []);
     }
 }
 
 #[test]
 fn figures_of_an_outlier_are_medians() {
-    let mesh = Mesh {
-        noise: 0.0,
-        ..Mesh::of(16).with(Slow::Receives(6, 0.59))
-    };
+    let mesh = Mesh::quiet(16).with(Slow::Receives(6, 0.59));
     let found = Matrix::all(&mesh.pairs())[0].outliers();
     assert_eq!((found[0].slow, found[0].flows), (15, 15));
     assert!((found[0].usual - 9.41).abs() < 0.01 && (found[0].ratio() - 0.59).abs() < 1e-3);
@@ -128,11 +113,7 @@ fn figures_of_an_outlier_are_medians() {
 #[test]
 fn the_p99_of_one_run_makes_no_slow_path() {
     for (runs, places) in [(1, vec![]), (3, vec![(Quantity::P99, Place::Path(1, 2))])] {
-        let mut file = Mesh {
-            runs,
-            ..Mesh::of(6)
-        }
-        .pairs();
+        let mut file = Mesh::of(6).runs(runs).pairs();
         let all = file.cases.iter_mut().flat_map(|case| &mut case.runs);
         for flow in all.flat_map(|run| &mut run.flows) {
             if (&*flow.from, &*flow.to) == ("node2", "node3") {

@@ -20,19 +20,10 @@ fn snapshot(name: &str, file: &ResultFile) {
 /// Two nodes; a slow one of four and two flows lost; a slow pair; both; many flows; a ring; fan-ins; loads.
 #[test]
 fn meshes_of_every_kind() {
-    let four = Mesh {
-        failed: vec![(0, 1)],
-        ..Mesh::of(4).with(Slow::Receives(2, 0.5))
-    };
+    let four = Mesh::of(4).with(Slow::Receives(2, 0.5)).failing([(0, 1)]);
     let sixteen = Mesh::of(16).with(Slow::Receives(6, 0.59));
-    let sixty_four = Mesh {
-        runs: 1,
-        ..Mesh::of(64).with(Slow::Sends(40, 0.7))
-    };
-    let loads = Mesh {
-        flags: vec![("op", "write"), ("rate", "20%")],
-        ..Mesh::of(4)
-    };
+    let sixty_four = Mesh::of(64).with(Slow::Sends(40, 0.7)).runs(1);
+    let loads = Mesh::of(4).flag("rate", "20%");
     let fan = Mesh::of(9).with(Slow::Sends(3, 0.6));
     snapshot("2", &Mesh::of(2).pairs());
     snapshot("4", &four.pairs());
@@ -46,10 +37,7 @@ fn meshes_of_every_kind() {
 
 #[test]
 fn hundreds_of_nodes() {
-    let mesh = Mesh {
-        runs: 1,
-        ..Mesh::of(100).with(Slow::Sends(40, 0.7))
-    };
+    let mesh = Mesh::of(100).with(Slow::Sends(40, 0.7)).runs(1);
     let text = text(&mesh.ring());
     assert!(text.lines().count() < 40, "{text}");
 }

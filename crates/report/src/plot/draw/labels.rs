@@ -125,25 +125,3 @@ fn overlap(one: &Rect, other: &Rect) -> bool {
         && one.y < other.bottom()
         && other.y < one.bottom()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_find_room_or_are_left_out() {
-        let mut canvas = Canvas::default();
-        let mut labels = Labels::within(Rect {
-            x: 0.0,
-            y: 0.0,
-            width: 200.0,
-            height: 60.0,
-        });
-        let mut beside = |at| labels.beside(&mut canvas, at, "-t 16", Style::default());
-        // Right, left and below.
-        let written = [(); 8].map(|()| beside((100.0, 30.0)));
-        assert_eq!(written.iter().filter(|written| **written).count(), 3);
-        assert_eq!((written[0], written[7]), (true, false));
-        assert!(!beside((500.0, 30.0)));
-    }
-}

@@ -123,16 +123,8 @@ mod tests {
 
     fn case(runs: &[&[u64]], histograms: bool) -> CaseResult {
         let run = |values: &&[u64]| {
-            let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, 3).unwrap();
-            values
-                .iter()
-                .for_each(|&value| histogram.saturating_record(value));
-            let mut latency = Latency::from_histogram(&histogram, 0);
-            if let (Some(latency), false) = (&mut latency, histograms) {
-                latency.histogram = None;
-            }
             sample::run(vec![FlowResult {
-                latency_ns: latency,
+                latency_ns: sample::latency(values, 3, histograms),
                 ..FlowResult::default()
             }])
         };
@@ -149,11 +141,8 @@ mod tests {
         let all = distribution(&case(&[&short, &long], true)).unwrap();
         assert_eq!((all.samples, all.runs, all.note), (1000, 2, None));
         let at = |quantile: f64| {
-            let mut points = all.points.iter();
-            points
-                .find(|(at, _)| (at - quantile).abs() < 1e-9)
-                .unwrap()
-                .1
+            let is_at = |point: &&(f64, f64)| (point.0 - quantile).abs() < 1e-9;
+            all.points.iter().find(is_at).unwrap().1
         };
         assert_eq!((at(0.0), at(0.5), at(0.999)), (100.0, 100.0, 1000.0));
         assert!(all.points.last().unwrap().0 <= 0.999 + 1e-9);

@@ -1,13 +1,12 @@
 //! Every figure of results of every kind: well-formed, with all text in the frame and apart, and nothing made up.
 
 use ::settings::{CqMode, Op, Settings};
-use hdrhistogram::Histogram;
 use proptest::prelude::*;
 
 use super::*;
 use crate::compare::{Aspect, Options, compare};
 use crate::plot::draw::check::faults;
-use crate::plot::figure::{Cell, Figure};
+use crate::plot::figure::{Cell, Figure, Table};
 use crate::plot::sides::Sides;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::*;
@@ -70,14 +69,7 @@ struct Made {
 }
 
 fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
-    let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, 2).unwrap();
-    made.latencies
-        .iter()
-        .for_each(|&ns| histogram.saturating_record(ns));
-    let mut latency = Latency::from_histogram(&histogram, 0);
-    if let (Some(latency), false) = (&mut latency, made.histogram) {
-        latency.histogram = None;
-    }
+    let latency = sample::latency(&made.latencies, 2, made.histogram);
     let at = (1..=made.timeline.len()).map(|index| index as f64 * 0.01);
     let is_timed = !made.timeline.is_empty();
     let qps = sample::qp_timeline(0.01, qps_of(&made.timeline));
@@ -103,11 +95,14 @@ fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
         limits: made.limit.and_then(|link| limits(link, 0.9, None)),
         ..FlowResult::default()
     };
-    let flows = flows.iter().map(|config| FlowResult {
-        name: config.name.clone(),
-        from: config.from.clone(),
-        to: config.to.clone(),
-        ..flow.clone()
+    let flows = flows.iter().map(|config| {
+        let FlowResult { name, from, to, .. } = FlowResult::of(config);
+        FlowResult {
+            name,
+            from,
+            to,
+            ..flow.clone()
+        }
     });
     Run {
         run: number,
@@ -249,28 +244,41 @@ fn a_case() -> impl Strategy<Value = CaseResult> {
     })
 }
 
-/// Every figure of every kind has its own name, no text that overlaps or leaves the frame, and a whole table.
+/// What keeps a figure from being seen: text that overlaps or leaves the frame, and what is not whole.
+fn unfit(figure: &Figure) -> Vec<String> {
+    let mut found = [&figure.svg, &figure.narrow_svg]
+        .map(|svg| faults(svg))
+        .concat();
+    let is_whole = |table: &Table| {
+        table
+            .rows
+            .iter()
+            .all(|row| row.len() == table.columns.len())
+    };
+    let is_told = !figure.description.is_empty() && !figure.tables[0].rows.is_empty();
+    if !is_told || !figure.tables.iter().all(is_whole) {
+        found.push(format!("not whole: {:?}", figure.tables));
+    }
+    found
+}
+
+/// Every figure of every kind has its own name and is fit to be seen.
 fn check(results: &[Loaded]) -> Result<(), TestCaseError> {
     for (prefix, figures) in KINDS {
         let mut ids = std::collections::BTreeSet::new();
         for figure in figures(results) {
             prop_assert!(figure.id.starts_with(prefix), "{}", figure.id);
             prop_assert!(ids.insert(figure.id.clone()), "{} comes twice", figure.id);
-            for svg in [&figure.svg, &figure.narrow_svg] {
-                prop_assert_eq!(faults(svg), Vec::<String>::new(), "{}", figure.id);
-            }
-            prop_assert!(!figure.description.is_empty() && !figure.tables[0].rows.is_empty());
-            for table in &figure.tables {
-                prop_assert!(
-                    table
-                        .rows
-                        .iter()
-                        .all(|row| row.len() == table.columns.len())
-                );
-            }
+            prop_assert_eq!(unfit(&figure), Vec::<String>::new(), "{}", figure.id);
         }
     }
     Ok(())
+}
+
+/// The only one.
+fn only(figures: Vec<Figure>) -> Figure {
+    let [figure] = figures.try_into().unwrap();
+    figure
 }
 
 proptest! {
@@ -318,15 +326,13 @@ fn a_run_that_is_not_complete_is_no_figure() {
         of_size(1024, &[broken]),
         of_size(4096, &[plain(3.0)]),
     ]);
-    let figures = bandwidth_by_size::figures(&results);
-    assert_eq!(figures.len(), 1);
+    let figure = only(bandwidth_by_size::figures(&results));
     let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(3.0, 3)];
-    assert_eq!(cells(&figures[0], 0, 3), numbers);
-    has(&figures[0].subtitle, ["2 not complete and left out"]);
-    assert!(!figures[0].svg.contains(">protocol limit<"));
-    let timelines = timeline::figures(&results);
-    assert_eq!(timelines.len(), 1);
-    assert_eq!(timelines[0].tables[0].rows.len(), 2);
+    assert_eq!(cells(&figure, 0, 3), numbers);
+    has(&figure.subtitle, ["2 not complete and left out"]);
+    assert!(!figure.svg.contains(">protocol limit<"));
+    let timeline = only(timeline::figures(&results));
+    assert_eq!(timeline.tables[0].rows.len(), 2);
 }
 
 #[test]
@@ -355,9 +361,8 @@ fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
         ("busy", "cm", [">tcp<", ">cm<"]),
     ] {
         let both = |qps| [with(qps, "busy", "tcp"), with(qps, poll, connect)];
-        let figures = rate_by_qps::figures(&one_file([1, 2].map(both).concat()));
-        assert_eq!(figures.len(), 1);
-        has(&figures[0].svg, names);
+        let results = one_file([1, 2].map(both).concat());
+        has(&only(rate_by_qps::figures(&results)).svg, names);
     }
 }
 
@@ -372,10 +377,7 @@ fn too_many_lines_become_several_charts_that_say_what_they_have() {
             }
         }
     }
-    let figures = bandwidth_by_size::figures(&one_file(cases));
-    let [figure] = figures.as_slice() else {
-        panic!("{figures:?}");
-    };
+    let figure = only(bandwidth_by_size::figures(&one_file(cases)));
     for heading in ["send", "write", "read"] {
         let heading = format!("font-weight=\"bold\">{heading}<");
         assert_eq!(figure.svg.matches(&heading).count(), 1, "{heading}");

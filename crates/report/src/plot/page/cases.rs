@@ -231,13 +231,11 @@ pub(super) mod tests {
     use super::*;
     use crate::results::sample;
 
-    pub(in crate::plot::page) fn case(
-        op: &str,
-        qps: u32,
-        gbit_per_s: f64,
-        complete: bool,
-    ) -> CaseResult {
-        let settings = Settings::from([("op", op), ("qps", qps.to_string().as_str())]);
+    pub(crate) fn case(op: &str, qps: u32, gbit_per_s: f64, complete: bool) -> CaseResult {
+        let settings = Settings {
+            qps,
+            ..Settings::from([("op", op)])
+        };
         let mut case = sample::moved(settings, Some(gbit_per_s));
         case.id = format!("{op}-{qps}");
         case.runs[0].complete = complete;
@@ -261,12 +259,8 @@ pub(super) mod tests {
         assert_eq!(value(&table, 1, "Gb/s"), Cell::Missing);
         let remarks = Cell::Text("1 incomplete".to_owned());
         assert_eq!(value(&table, 1, "remarks"), remarks);
-        assert!(
-            table
-                .rows
-                .iter()
-                .all(|row| row.len() == table.columns.len())
-        );
+        let mut rows = table.rows.iter();
+        assert!(rows.all(|row| row.len() == table.columns.len()));
     }
 
     #[test]
@@ -279,10 +273,8 @@ pub(super) mod tests {
             ("back", "send", 1),
         ];
         for (row, (name, op, qps)) in flows.into_iter().enumerate() {
-            assert_eq!(value(&table, row, "case"), text("mixed"));
-            assert_eq!(value(&table, row, "flow"), text(name));
-            assert_eq!(value(&table, row, "op"), text(op));
-            assert_eq!(value(&table, row, "QPs"), number(qps));
+            let cells = ["case", "flow", "op", "QPs"].map(|it| value(&table, row, it));
+            assert_eq!(cells, [text("mixed"), text(name), text(op), number(qps)]);
         }
     }
 }

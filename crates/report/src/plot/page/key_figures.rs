@@ -200,6 +200,10 @@ mod tests {
         Cell::Text(text.to_owned())
     }
 
+    fn row(op: &str, of: &str, figure: Cell, with: &str) -> [Cell; 4] {
+        [text(op), text(of), figure, text(with)]
+    }
+
     #[test]
     fn key_figures_are_the_best_case_of_each_operation() {
         let table = key_figures(&[file(vec![
@@ -209,13 +213,12 @@ mod tests {
             case("send", 8, 99.0, false),
         ])]);
         assert_eq!(table.rows.len(), 10);
-        let best = "4 QPs, 64 KiB, shared CQ";
-        let best = [
-            text("send"),
-            text("highest Gb/s"),
+        let best = row(
+            "send",
+            "highest Gb/s",
             Cell::Number(2.0, 3),
-            text(best),
-        ];
+            "4 QPs, 64 KiB, shared CQ",
+        );
         assert_eq!(table.rows[0], best);
         assert_eq!(table.rows[2][2..], [Cell::Missing, Cell::Missing]);
         assert_eq!(table.rows[5][0], text("write"));
@@ -237,12 +240,9 @@ mod tests {
             open("3M", 2.5, LoadVerdict::Overloaded),
             open("4M", 4.0, LoadVerdict::NotKept),
         ];
-        let wanted = [
-            text("send"),
-            text("highest load kept (Mmsg/s)"),
-            Cell::Number(2.0, 4),
-            text("1 QP, 64 KiB, shared CQ, load 2M"),
-        ];
+        let highest = "highest load kept (Mmsg/s)";
+        let with = "1 QP, 64 KiB, shared CQ, load 2M";
+        let wanted = row("send", highest, Cell::Number(2.0, 4), with);
         let table = key_figures(&[file(all.clone())]);
         assert_eq!(table.rows, std::slice::from_ref(&wanted));
         let mut closed = case("send", 1, 1.0, true);

@@ -367,10 +367,8 @@ mod tests {
         assert_eq!(title(&results), words);
         assert_eq!(software_devices(&results), ["soft0"]);
         let html = subject(&results[..1]).into_string();
-        has(
-            &html,
-            ["software: not a network adapter", "2026-11-20 12:00 UTC"],
-        );
+        let words = ["software: not a network adapter", "2026-11-20 12:00 UTC"];
+        has(html, words);
     }
 
     #[test]
@@ -380,18 +378,14 @@ mod tests {
         let results = [sample::loaded(result)];
         assert_eq!(title(&results), "1 case on mlx5_0, 16 nodes");
         let html = subject(&results).into_string();
-        let alike = ["15 nodes", "node1 to node16: 16 cores"];
-        has(&html, alike);
+        has(&html, ["15 nodes", "node1 to node16: 16 cores"]);
         has(&html, ["1 node", "node5: 16 cores", "firmware 1.2"]);
     }
 
     #[test]
     fn another_address_of_the_embedded_device_is_no_other_set_up() {
-        let results = [
-            loaded("soft0", true, "::1"),
-            loaded("soft0", true, "::2"),
-            loaded("soft1", true, "::2"),
-        ];
+        let results = [("soft0", "::1"), ("soft0", "::2"), ("soft1", "::2")];
+        let results = results.map(|(device, gid)| loaded(device, true, gid));
         let setups = setups(&results);
         assert!(setups.iter().map(|setup| setup.results.len()).eq([2, 1]));
     }

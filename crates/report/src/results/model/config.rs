@@ -135,36 +135,15 @@ mod tests {
         other.duration_seconds = "3s".parse().ok();
         let flows = [&case, &other].map(|flow| FlowConfig::of("f", CLIENT, SERVER, &case, flow));
         assert!(flows[0].settings.is_empty());
-        let names: Vec<_> = flows[1].settings.keys().collect();
-        let differing = [
-            "op",
-            "size_bytes",
-            "qps",
-            "signal_every",
-            "duration_seconds",
-        ];
-        assert_eq!(names, differing);
+        let names = flows[1].settings.keys();
+        let differing = "op size_bytes qps signal_every duration_seconds";
+        assert!(names.eq(differing.split(' ')));
         assert!(flows.iter().all(|flow| flow.fault(&case).is_none()));
         let config = CaseConfig {
             settings: case.clone(),
             flows: flows.to_vec(),
         };
-        assert_eq!(
-            [0, 1, 2].map(|index| config.flow(index)),
-            [case.clone(), other, case]
-        );
-    }
-
-    #[test]
-    fn wrong_settings_of_a_flow_are_faults() {
-        let case = Settings::default();
-        let fault = |field: &str, value: Value| {
-            let mut flow = FlowConfig::of("f", CLIENT, SERVER, &case, &case);
-            flow.settings.insert(field.to_owned(), value);
-            flow.fault(&case).unwrap()
-        };
-        assert_eq!(fault("colour", 1.into()), "there is no setting `colour`");
-        assert!(fault("qps", "four".into()).contains("invalid type: string"));
-        assert!(fault("op", "fly".into()).contains("fly"));
+        let all = [0, 1, 2].map(|index| config.flow(index));
+        assert_eq!(all, [case.clone(), other, case]);
     }
 }

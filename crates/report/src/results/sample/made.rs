@@ -1,5 +1,6 @@
 //! Small parts of results with their fields in one line, results with some values changed, and what texts have, for tests.
 
+use hdrhistogram::Histogram;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -91,6 +92,20 @@ pub(crate) fn qp_timeline(interval_seconds: f64, messages: Vec<Vec<u64>>) -> Opt
         interval_seconds,
         at_seconds: ends.collect(),
         messages,
+    })
+}
+
+/// Of these times, to so many digits; with its distribution or without.
+pub(crate) fn latency(times_ns: &[u64], digits: u8, is_whole: bool) -> Option<Latency> {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, digits).unwrap();
+    times_ns
+        .iter()
+        .for_each(|&ns| histogram.saturating_record(ns));
+    let latency = Latency::from_histogram(&histogram, 0)?;
+    let histogram = latency.histogram.filter(|_| is_whole);
+    Some(Latency {
+        histogram,
+        ..latency
     })
 }
 

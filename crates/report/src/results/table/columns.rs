@@ -236,16 +236,4 @@ mod tests {
             assert_eq!([&all[0], &all[1]].map(cell), cells);
         }
     }
-
-    #[test]
-    fn what_is_alike_is_told_once() {
-        let with =
-            |depth| Settings::from([("op", "write"), ("tx-depth", depth), ("duration", "1")]);
-        let mut config = CaseConfig::from(with("16"));
-        config.flows[0].path_mtu = Some(4096);
-        let columns = Columns::of(&[with("16"), with("64")], (&config, &Run::default()), 80);
-        let same = "write · CQ shared · 64 KiB · 1 QP · 1 worker · windows of 1s · MTU 4096";
-        assert_eq!(columns.same, same);
-        assert_eq!(columns.all[0].head, "tx");
-    }
 }

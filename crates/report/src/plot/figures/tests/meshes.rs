@@ -4,7 +4,6 @@
 use super::*;
 use crate::plot::figures::nodes::{self, Nodes, Racks};
 use crate::plot::page::Page;
-use crate::plot::section::Section;
 use crate::plot::{sections, sums};
 use crate::results::sample::loaded;
 use crate::results::sample::mesh::{Mesh, Slow};
@@ -29,11 +28,6 @@ fn ids(figures: &[Figure]) -> Vec<&str> {
     figures.iter().map(|figure| figure.id.as_str()).collect()
 }
 
-fn all_sections(results: &[Loaded]) -> Vec<Section> {
-    let sums = sums::of_patterns(results);
-    sections::sections(results, (&*sums).into(), None, &Racks::default())
-}
-
 #[test]
 fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
     let slow = |nodes| {
@@ -44,17 +38,14 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
     let long = |mut result: ResultFile| {
         let long = |name: &mut String| name.push_str(".a-cluster-with-a-long-name.example.com");
         for case in &mut result.cases {
-            for flow in &mut case.config.flows {
-                [&mut flow.from, &mut flow.to].into_iter().for_each(long);
-            }
-            for flow in case.runs.iter_mut().flat_map(|run| &mut run.flows) {
-                [&mut flow.from, &mut flow.to].into_iter().for_each(long);
-            }
+            let flows = case.runs.iter_mut().flat_map(|run| &mut run.flows);
+            let ends = flows.flat_map(|flow| [&mut flow.from, &mut flow.to]);
+            let configs = case.config.flows.iter_mut();
+            let ends = ends.chain(configs.flat_map(|flow| [&mut flow.from, &mut flow.to]));
+            ends.for_each(long);
         }
-        result
-            .nodes
-            .iter_mut()
-            .for_each(|node| long(&mut node.name));
+        let nodes = result.nodes.iter_mut();
+        nodes.for_each(|node| long(&mut node.name));
         result
     };
     // Few nodes without racks and in racks of three, many in racks of sixteen.
@@ -63,10 +54,7 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
     for (nodes, all_racks) in few.into_iter().chain(many) {
         let mut whole = slow(nodes);
         whole.runs = 1;
-        let mesh = Mesh {
-            failed: vec![(0, 1), (nodes - 1, 0)],
-            ..whole.clone()
-        };
+        let mesh = whole.clone().failing([(0, 1), (nodes - 1, 0)]);
         let all = [whole.ring(), whole.all_to_all(), long(whole.pairs())];
         for result in all.into_iter().chain([mesh.pairs()]) {
             let pattern = result.cases[0].config.pattern.clone();
@@ -75,16 +63,7 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
                 let Nodes { figures, .. } = of(&results, racks);
                 assert!(!figures.is_empty() || nodes == 2, "{nodes} {pattern:?}");
                 for figure in figures {
-                    for svg in [&figure.svg, &figure.narrow_svg] {
-                        assert_eq!(faults(svg), [""; 0], "{nodes} {pattern:?} {}", figure.id);
-                    }
-                    let table = &figure.tables[0];
-                    assert!(
-                        table
-                            .rows
-                            .iter()
-                            .all(|row| row.len() == table.columns.len())
-                    );
+                    assert_eq!(unfit(&figure), [""; 0], "{nodes} {pattern:?} {}", figure.id);
                 }
             }
         }
@@ -99,9 +78,7 @@ fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
     mesh.failed.push((0, 1));
     let figures = drawn(mesh.pairs());
     assert_eq!(ids(&figures), ["nodes-map-1", "nodes-strip-1"]);
-    let [map, strip] = &figures[..] else {
-        unreachable!()
-    };
+    let (map, strip) = (&figures[0], &figures[1]);
     let bold = |figure: &Figure, name: &str| {
         let name = format!("font-weight=\"bold\">{name}<");
         figure.svg.matches(&name).count()
@@ -111,10 +88,8 @@ fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
     has(&map.svg, ["no run that counts"]);
     // All of that round, which failed.
     has(&map.description, ["8 cells are hatched", "node3 to node9"]);
-    assert_eq!(
-        ["to node7", "to node9"].map(|name| bold(strip, name)),
-        [1, 0]
-    );
+    let ends = ["to node7", "to node9"];
+    assert_eq!(ends.map(|name| bold(strip, name)), [1, 0]);
     assert_eq!(map.tables[0].rows.len(), 16);
     assert_eq!(map.tables[0].rows[0][1..3], [Cell::Missing, Cell::Missing]);
     for figure in drawn(Mesh::of(16).pairs()) {
@@ -125,9 +100,7 @@ fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
 
 #[test]
 fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
-    let mut mesh = Mesh::of(8);
-    mesh.flags.push(("rate", "50%"));
-    let figures = drawn(mesh.all_to_all());
+    let figures = drawn(Mesh::of(8).flag("rate", "50%").all_to_all());
     assert!(figures.iter().all(|figure| figure.title.starts_with("p99")));
     let mut file = Mesh::of(8).all_to_all();
     for run in &mut file.cases[0].runs {
@@ -144,9 +117,8 @@ fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
 #[test]
 fn racks_part_the_map() {
     let results = [loaded(Mesh::of(12).pairs())];
-    let racks: Racks = (1..=12)
-        .map(|node| (format!("node{node}"), format!("r{}", 3 - node % 3)))
-        .collect();
+    let rack = |node| (format!("node{node}"), format!("r{}", 3 - node % 3));
+    let racks: Racks = (1..=12).map(rack).collect();
     let figures = of(&results, &racks).figures;
     let columns = figures[0].tables[0].columns[1..].iter();
     let order: Vec<&str> = columns.map(|it| &*it.name).collect();
@@ -158,8 +130,7 @@ fn racks_part_the_map() {
 #[test]
 fn a_fan_is_a_curve_with_a_line_for_each_way_of_sharing_queues() {
     let of = |cq| {
-        let mut mesh = Mesh::of(9).with(Slow::Sends(3, 0.5));
-        mesh.flags.push(("cq", cq));
+        let mesh = Mesh::of(9).with(Slow::Sends(3, 0.5)).flag("cq", cq);
         mesh.incast(&[1, 2, 4, 8])
     };
     let mut both = of("shared");
@@ -167,8 +138,8 @@ fn a_fan_is_a_curve_with_a_line_for_each_way_of_sharing_queues() {
     let figures = drawn(both);
     assert_eq!(ids(&figures), ["nodes-strip-1", "nodes-strip-2", "fan-in"]);
     let fan = &figures[2];
-    assert_eq!(faults(&fan.svg), [""; 0]);
-    assert!(fan.svg.contains(">CQ per-qp<") && fan.svg.contains("Jain"));
+    assert_eq!(unfit(fan), [""; 0]);
+    has(&fan.svg, [">CQ per-qp<", "Jain"]);
     assert_eq!(fan.tables[0].rows.len(), 8);
     let columns: Vec<&str> = fan.tables[0].columns.iter().map(|it| &*it.name).collect();
     let wanted = ["nodes that send", "Runs", "Gb/s", "p99 (µs)", "Jain"];
@@ -179,22 +150,21 @@ fn a_fan_is_a_curve_with_a_line_for_each_way_of_sharing_queues() {
 
 #[test]
 fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
-    let mut mesh = Mesh::of(24).with(Slow::Sends(3, 0.5));
-    mesh.runs = 1;
+    let mut mesh = Mesh::of(24).with(Slow::Sends(3, 0.5)).runs(1);
     mesh.histograms = true;
     let results = [loaded(mesh.pairs()), loaded(mesh.all_to_all())];
     let sums = sums::of_patterns(&results);
-    let sections = all_sections(&results);
+    let sections = sections::sections(&results, (&*sums).into(), None, &Racks::default());
     let figures: usize = sections.iter().map(|section| section.figures.len()).sum();
     assert!(figures <= 10, "{figures}");
     for figure in sections.iter().flat_map(|section| &section.figures) {
-        assert_eq!(faults(&figure.svg), [""; 0], "{}", figure.id);
+        assert_eq!(unfit(figure), [""; 0], "{}", figure.id);
         let lines = figure.svg.matches("node3&gt;").count();
         assert_eq!(lines, 0, "{} has lines of single flows", figure.id);
     }
     let told = sections::left_out(&results, None).join("\n");
     has(
-        &told,
+        told,
         [
             "552 flows of 46 rounds of pairs",
             "552 flows of 1 case of patterns",

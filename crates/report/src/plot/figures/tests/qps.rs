@@ -21,9 +21,8 @@ fn of_qps(qps: u32) -> CaseConfig {
 
 fn figures_of(cases: Vec<CaseResult>) -> Vec<Figure> {
     let figures = qp_time::figures(&one_file(cases));
-    for svg in figures.iter().flat_map(|it| [&it.svg, &it.narrow_svg]) {
-        assert_eq!(faults(svg), Vec::<String>::new());
-    }
+    let unfit: Vec<String> = figures.iter().flat_map(unfit).collect();
+    assert_eq!(unfit, [""; 0]);
     figures
 }
 
@@ -31,10 +30,7 @@ fn figures_of(cases: Vec<CaseResult>) -> Vec<Figure> {
 fn a_qp_that_stands_still_has_its_place_in_the_map_and_the_first_row_of_the_table() {
     let stalled = with(of_qps(4), |qps| qps[2][30..33].fill(0));
     let even = with(of_qps(8), |_| ());
-    let figures = figures_of(vec![even, stalled]);
-    let [figure] = &figures[..] else {
-        panic!("{figures:?}");
-    };
+    let figure = &only(figures_of(vec![even, stalled]));
     let words = "QP 2 had no message for 120\u{a0}ms from 1.20 s on, and 95 % of its share in all";
     has(&figure.description, [words]);
     let rows = &figure.tables[0].rows;
@@ -44,9 +40,7 @@ fn a_qp_that_stands_still_has_its_place_in_the_map_and_the_first_row_of_the_tabl
     // Besides its sample in the legend, "no message" has one tile: three of fifty intervals of the third of four rows.
     let is_ink = |line: &&str| line.contains("crispEdges") && line.contains("#222222");
     let tiles: Vec<&str> = figure.svg.lines().filter(is_ink).collect();
-    let [tile] = tiles[..] else {
-        panic!("{tiles:?}");
-    };
+    let [tile] = tiles.try_into().unwrap();
     assert_eq!(tile.matches('M').count(), 1, "{tile}");
     let mut numbers = tile.split("d=\"M").nth(1).unwrap().split(['h', 'v', ' ']);
     let height: f64 = numbers.nth(3).unwrap().parse().unwrap();
@@ -77,10 +71,8 @@ fn of_many_qps_those_are_drawn_that_deviate_most() {
     });
     let figure = &figures_of(vec![uneven])[0];
     assert_eq!(figure.svg.matches("<title>QP ").count(), 64);
-    has(
-        &figure.svg,
-        ["<title>QP 20 had no message", "Maps have 64 QPs at most"],
-    );
+    let words = ["<title>QP 20 had no message", "Maps have 64 QPs at most"];
+    has(&figure.svg, words);
     // It is nearest to its share.
     assert!(!figure.svg.contains("<title>QP 99 "));
 }
@@ -95,12 +87,7 @@ fn the_least_even_runs_are_drawn_and_the_others_are_in_the_table() {
     });
     let figure = &figures_of(cases.collect())[0];
     assert_eq!(figure.svg.matches(">time in the window<").count(), 4);
-    has(
-        &figure.svg,
-        ["The figure has 4 of 6 uneven runs, the table 6."],
-    );
-    let Cell::Text(first) = &figure.tables[0].rows[0][0] else {
-        panic!("{figure:?}");
-    };
-    assert!(first.contains("q2"), "{first}");
+    let words = "The figure has 4 of 6 uneven runs, the table 6.";
+    has(&figure.svg, [words]);
+    has(&texts(figure, 0, 0)[0], ["q2"]);
 }

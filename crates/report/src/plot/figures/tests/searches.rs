@@ -82,40 +82,43 @@ fn a_band_is_where_the_highest_load_must_be() {
         let widths = bands_of.map(|it| it.attribute("width").unwrap().parse().unwrap());
         let widths: Vec<f64> = widths.collect();
         assert_eq!(widths.len(), bands, "{end}");
-        assert!(
-            widths.iter().all(|width| (least..=most).contains(width)),
-            "{end}: {widths:?}"
-        );
+        let are_wide = widths.iter().all(|width| (least..=most).contains(width));
+        assert!(are_wide, "{end}: {widths:?}");
     }
 }
 
 #[test]
 fn what_a_search_came_to_is_said_in_words() {
     let unit = LoadUnit::of(64.0, 1e6);
-    let of = |end, lower_per_second: Option<f64>, upper_per_second: Option<f64>| {
+    let (low, high) = (Some(0.5e6), Some(0.75e6));
+    for (end, lower_per_second, upper_per_second, wanted) in [
+        (SearchEnd::Found, low, high, "0.500 to 0.750 Mmsg/s"),
+        (SearchEnd::NoneKeeps, None, low, "no load keeps it"),
+        (
+            SearchEnd::AllKeep,
+            high,
+            None,
+            "all loads keep it, up to 0.750 Mmsg/s",
+        ),
+        (
+            SearchEnd::ScheduleNotKept,
+            low,
+            high,
+            "0.500 Mmsg/s or more; beyond, the schedule was not kept",
+        ),
+        (
+            SearchEnd::Stopped,
+            low,
+            None,
+            "0.500 Mmsg/s or more; the search was stopped",
+        ),
+    ] {
         let search = LoadSearch {
             end,
             lower_per_second,
             upper_per_second,
             ..search()
         };
-        outcome_words(&search, unit).replace('\u{a0}', " ")
-    };
-    let (low, high) = (Some(0.5e6), Some(0.75e6));
-    let beyond = "0.500 Mmsg/s or more; beyond, the schedule was not kept";
-    for (told, wanted) in [
-        (of(SearchEnd::Found, low, high), "0.500 to 0.750 Mmsg/s"),
-        (of(SearchEnd::NoneKeeps, None, low), "no load keeps it"),
-        (
-            of(SearchEnd::AllKeep, high, None),
-            "all loads keep it, up to 0.750 Mmsg/s",
-        ),
-        (of(SearchEnd::ScheduleNotKept, low, high), beyond),
-        (
-            of(SearchEnd::Stopped, low, None),
-            "0.500 Mmsg/s or more; the search was stopped",
-        ),
-    ] {
-        assert_eq!(told, wanted);
+        assert_eq!(outcome_words(&search, unit).replace('\u{a0}', " "), wanted);
     }
 }
