@@ -39,6 +39,8 @@ pub mod short;
 pub mod synthetic_results;
 #[cfg(feature = "program")]
 pub mod traffic;
+#[cfg(feature = "verbs-user")]
+pub mod verbs_user;
 pub mod wait;
 #[cfg(feature = "program")]
 pub mod wire;

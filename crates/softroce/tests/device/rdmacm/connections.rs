@@ -7,8 +7,8 @@ use rdma_sys::rdma_cm_event_type::*;
 use rdma_sys::*;
 use softroce::{rdmacm, verbs};
 
-use super::testbed::{Channel, Device, Id, blank, completion, errno, ok, parameters};
-use crate::support::raw::readable;
+use super::testbed::{Channel, Device, Id, parameters};
+use crate::support::raw::*;
 
 /// Both ends, connected with QPs; the channel gets the events of all.
 pub fn connected(channel: &Channel, devices: [&Device; 2]) -> (Id, Id, Id) {
@@ -45,31 +45,22 @@ pub fn exchange(from: &Id, to: &Id) {
     bytes[..64].fill(0x5a);
     // SAFETY: ids with QPs in RTS, and memory that outlives its regions.
     unsafe {
-        let regions = [from, to].map(|id| {
-            let access = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0 as i32;
-            let mr = verbs::reg_mr((*id.0).pd, bytes.as_mut_ptr().cast(), bytes.len(), access);
-            assert!(!mr.is_null());
-            mr
-        });
-        let sge = |half: usize, mr: *mut ibv_mr| ibv_sge {
-            addr: bytes.as_ptr() as u64 + 64 * half as u64,
-            length: 64,
-            lkey: (*mr).lkey,
+        let mut part = |id: &Id, half: usize| {
+            let start = bytes[64 * half..].as_mut_ptr();
+            let mr = verbs::reg_mr((*id.0).pd, start.cast(), 64, 1);
+            let mr = Owned::new(mr, verbs::dereg_mr);
+            let (addr, lkey) = (start as u64, mr.lkey);
+            let length = 64;
+            (mr, ibv_sge { addr, length, lkey })
         };
-        let mut into = sge(1, regions[1]);
-        let mut recv: ibv_recv_wr = blank();
-        (recv.sg_list, recv.num_sge) = (&raw mut into, 1);
-        ok(ibv_post_recv((*to.0).qp, &raw mut recv, &mut null_mut()));
-        let mut out_of = sge(0, regions[0]);
-        let mut send: ibv_send_wr = blank();
-        (send.sg_list, send.num_sge) = (&raw mut out_of, 1);
-        send.opcode = ibv_wr_opcode::IBV_WR_SEND;
+        let (_here, mut out_of) = part(from, 0);
+        let (_there, mut into) = part(to, 1);
+        let mut receive = receive_wr(1, &mut into);
+        ok(ibv_post_recv((*to.0).qp, &raw mut receive, &mut null_mut()));
+        let mut send = send_wr(SEND, &mut out_of);
         ok(ibv_post_send((*from.0).qp, &raw mut send, &mut null_mut()));
         for cq in [(*from.0).send_cq, (*to.0).recv_cq] {
-            assert_eq!(completion(cq).status, ibv_wc_status::IBV_WC_SUCCESS);
-        }
-        for mr in regions {
-            verbs::dereg_mr(mr);
+            assert_eq!(completion(cq).status, SUCCESS);
         }
     }
     assert_eq!(bytes[64..], [0x5a; 64]);
@@ -111,12 +102,18 @@ fn an_id_without_a_qp_is_told_the_transitions() {
     let channel = Channel::new();
     let (_listener, to) = channel.listener(&devices[1]);
     let active = channel.resolved(&devices[0], to);
-    let mut attr: ibv_qp_attr = blank();
-    let mut mask = 0;
-    attr.qp_state = ibv_qp_state::IBV_QPS_RTR;
-    // SAFETY: a live id and two places.
-    let code = unsafe { rdmacm::init_qp_attr(active.0, &raw mut attr, &raw mut mask) };
-    assert_eq!((code, errno()), (-1, libc::EINVAL), "too early");
+    let told = |id: &Id, state| {
+        let (mut attr, mut mask): (ibv_qp_attr, _) = (blank(), 0);
+        attr.qp_state = state;
+        // SAFETY: a live id and two places.
+        match unsafe { rdmacm::init_qp_attr(id.0, &raw mut attr, &raw mut mask) } {
+            0 => Ok(attr),
+            code => Err((code, errno())),
+        }
+    };
+    let (rtr, rts) = (ibv_qp_state::IBV_QPS_RTR, ibv_qp_state::IBV_QPS_RTS);
+    let too_early = Some((-1, libc::EINVAL));
+    assert_eq!(told(&active, rtr).err(), too_early);
     let mut wanted = parameters(b"");
     wanted.qp_num = 0x0012_3456;
     // SAFETY: a live id.
@@ -129,16 +126,7 @@ fn an_id_without_a_qp_is_told_the_transitions() {
     ok(unsafe { rdmacm::accept(passive.0, &raw mut wanted) });
     let replied = channel.expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
     assert_eq!(replied.parameters.qp_num, 0x0065_4321);
-    let told = |id: &Id, state| {
-        let mut attr: ibv_qp_attr = blank();
-        let mut mask = 0;
-        attr.qp_state = state;
-        // SAFETY: a live id and two places.
-        ok(unsafe { rdmacm::init_qp_attr(id.0, &raw mut attr, &raw mut mask) });
-        attr
-    };
-    let rtr = ibv_qp_state::IBV_QPS_RTR;
-    let rts = ibv_qp_state::IBV_QPS_RTS;
+    let told = |id, state| told(id, state).unwrap();
     assert_eq!(told(&active, rtr).dest_qp_num, 0x0065_4321);
     assert_eq!(told(&passive, rtr).dest_qp_num, 0x0012_3456);
     assert_eq!(told(&active, rtr).rq_psn, told(&passive, rts).sq_psn);

@@ -8,7 +8,8 @@ use rdma_sys::*;
 use softroce::rdmacm;
 
 use super::connections::exchange;
-use super::testbed::{Device, Id, blank, errno, ok, raw_address};
+use super::testbed::{Device, Id, qp_attributes, raw_address};
+use crate::support::raw::{blank, errno, ok};
 
 /// The addresses of an endpoint at a device, which connects to itself.
 fn addresses(device: &Device, port: u16, flags: i32) -> *mut rdma_addrinfo {
@@ -36,13 +37,6 @@ fn addresses(device: &Device, port: u16, flags: i32) -> *mut rdma_addrinfo {
 }
 
 fn endpoint(addresses: *mut rdma_addrinfo) -> Id {
-    let mut init: ibv_qp_init_attr = blank();
-    init.cap.max_send_wr = 1;
-    init.cap.max_recv_wr = 1;
-    init.cap.max_send_sge = 1;
-    init.cap.max_recv_sge = 1;
-    init.sq_sig_all = 1;
-    init.qp_type = ibv_qp_type::IBV_QPT_RC;
     let mut id = null_mut();
     // SAFETY: addresses, attributes, and a place for the pointer; the addresses are not used again.
     unsafe {
@@ -50,7 +44,7 @@ fn endpoint(addresses: *mut rdma_addrinfo) -> Id {
             &raw mut id,
             addresses,
             null_mut(),
-            &raw mut init,
+            &mut qp_attributes(1),
         ));
         rdmacm::freeaddrinfo(addresses);
     }

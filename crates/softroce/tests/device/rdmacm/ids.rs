@@ -9,7 +9,8 @@ use rdma_sys::rdma_cm_event_type::*;
 use rdma_sys::*;
 use softroce::rdmacm;
 
-use super::testbed::{Channel, Device, Id, errno, ok, parameters, raw_address};
+use super::testbed::{Channel, Device, Id, parameters, raw_address};
+use crate::support::raw::{errno, ok};
 
 #[test]
 fn ports_are_given_once() {

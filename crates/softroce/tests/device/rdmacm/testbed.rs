@@ -8,8 +8,7 @@ use rdma_sys::*;
 use softroce::{rdmacm, verbs};
 
 use crate::support::look::SOON;
-pub use crate::support::raw::{blank, completion, errno, ok};
-use crate::support::raw::{gid, never_block, open};
+use crate::support::raw::*;
 use testing::wait::wait_for;
 
 /// The address as C has it.
@@ -26,29 +25,25 @@ pub fn raw_address(address: SocketAddr) -> sockaddr_in {
 
 /// An open device on loopback, which ids at its address share.
 pub struct Device {
-    context: *mut ibv_context,
+    _context: Owned<ibv_context>,
     pub address: IpAddr,
 }
 
 impl Device {
     pub fn open(faults: &str) -> Device {
         let context = open(faults);
+        let mut gid: ibv_gid = blank();
+        // SAFETY: an open context.
+        ok(unsafe { verbs::query_gid(context.raw, 1, 0, &raw mut gid) });
         Device {
-            context,
-            address: gid(context).1,
+            _context: context,
+            address: address(gid),
         }
     }
 
     /// Two without faults.
     pub fn two() -> [Device; 2] {
         [Device::open(""), Device::open("")]
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        // SAFETY: nothing was made in it.
-        unsafe { verbs::close_device(self.context) };
     }
 }
 
@@ -170,6 +165,16 @@ pub fn parameters(private_data: &[u8]) -> rdma_conn_param {
     parameters
 }
 
+/// Of an RC QP that holds so many requests of either kind.
+pub fn qp_attributes(wrs: u32) -> ibv_qp_init_attr {
+    let mut init: ibv_qp_init_attr = blank();
+    init.qp_type = RC;
+    init.sq_sig_all = 1;
+    (init.cap.max_send_wr, init.cap.max_recv_wr) = (wrs, wrs);
+    (init.cap.max_send_sge, init.cap.max_recv_sge) = (1, 1);
+    init
+}
+
 impl Id {
     pub fn bind(&self, address: IpAddr, port: u16) -> i32 {
         let mut raw = raw_address((address, port).into());
@@ -210,15 +215,8 @@ impl Id {
 
     /// Makes its QP, with CQs of its own.
     pub fn make_qp(&self) {
-        let mut init: ibv_qp_init_attr = blank();
-        init.qp_type = ibv_qp_type::IBV_QPT_RC;
-        init.sq_sig_all = 1;
-        init.cap.max_send_wr = 4;
-        init.cap.max_recv_wr = 4;
-        init.cap.max_send_sge = 1;
-        init.cap.max_recv_sge = 1;
         // SAFETY: a live id with a device.
-        ok(unsafe { rdmacm::create_qp(self.0, null_mut(), &raw mut init) });
+        ok(unsafe { rdmacm::create_qp(self.0, null_mut(), &mut qp_attributes(4)) });
     }
 
     pub fn qp_state(&self) -> u32 {
