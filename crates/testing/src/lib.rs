@@ -25,6 +25,7 @@ pub mod netem;
 pub mod null_library;
 #[cfg(feature = "null-node")]
 pub mod null_node;
+pub mod pcap;
 #[cfg(feature = "program")]
 pub mod perftest;
 #[cfg(feature = "program")]

@@ -244,7 +244,6 @@ impl End {
         Owned::new(cq, self.library.destroy_cq)
     }
 
-    /// Another region over a part of the buffer.
     pub fn region(&self, offset: usize, bytes: usize, access: i32) -> Owned<ibv_mr> {
         let start = self.buffer[offset..offset + bytes]
             .as_ptr()
@@ -298,7 +297,6 @@ impl End {
         }
     }
 
-    /// An element of the buffer.
     pub fn sge(&self, offset: usize, length: u32) -> ibv_sge {
         ibv_sge {
             addr: self.address() + offset as u64,
@@ -319,7 +317,6 @@ impl End {
         }
     }
 
-    /// Waits for one completion.
     #[track_caller]
     pub fn completion(&self) -> ibv_wc {
         completion(self.cq.raw)
@@ -377,7 +374,6 @@ pub fn statuses(all: &[ibv_wc]) -> Vec<(u64, u32)> {
     all.iter().map(|wc| (wc.wr_id, wc.status)).collect()
 }
 
-/// A QP.
 pub struct Qp {
     object: Owned<ibv_qp>,
     library: &'static Library,
@@ -429,7 +425,6 @@ impl Qp {
         }
     }
 
-    /// Posts a list of WRs; why the one at `bad` was refused.
     pub fn post_list(&self, list: *mut ibv_send_wr) -> (c_int, *mut ibv_send_wr) {
         let mut bad = null_mut();
         // SAFETY: a live QP and a list.
@@ -442,14 +437,12 @@ impl Qp {
         self.post_list(wr).0
     }
 
-    /// Posts a SEND of this element.
     pub fn send(&self, wr_id: u64, flags: u32, mut sge: ibv_sge) -> c_int {
         let mut wr = send_wr(SEND, &mut sge);
         (wr.wr_id, wr.send_flags) = (wr_id, flags);
         self.post(&mut wr)
     }
 
-    /// Posts a signalled WRITE or READ.
     pub fn fetch(&self, (wr_id, opcode): (u64, u32), mut sge: ibv_sge, remote: rdma_t) -> c_int {
         let mut wr = send_wr(opcode, &mut sge);
         wr.wr_id = wr_id;
@@ -457,7 +450,6 @@ impl Qp {
         self.post(&mut wr)
     }
 
-    /// Posts a receive.
     pub fn receive(&self, wr_id: u64, mut sge: ibv_sge) -> c_int {
         let mut bad = null_mut();
         // SAFETY: a live QP and a list of one.
@@ -476,7 +468,6 @@ pub fn send_wr(opcode: u32, sge: &mut ibv_sge) -> ibv_send_wr {
     wr
 }
 
-/// A receive WR with one element.
 pub fn receive_wr(wr_id: u64, sge: &mut ibv_sge) -> ibv_recv_wr {
     ibv_recv_wr {
         wr_id,
@@ -515,13 +506,11 @@ pub fn masks(qp_type: u32) -> [u32; 3] {
     }
 }
 
-/// Connects two QPs of two ends to each other.
 pub fn join(one: &End, qp: &Qp, other: &End, peer: &Qp) {
     qp.connect(attributes(one, other.gid(), peer.qp_num));
     peer.connect(attributes(other, one.gid(), qp.qp_num));
 }
 
-/// Two QPs of two ends, connected to each other.
 pub fn pair(one: &End, other: &End, qp_type: u32) -> (Qp, Qp) {
     let (a, b) = (one.qp(qp_type), other.qp(qp_type));
     join(one, &a, other, &b);

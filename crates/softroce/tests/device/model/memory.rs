@@ -9,7 +9,6 @@ const GUARD_BYTES: usize = 4096;
 /// Bytes at the start of the region that are never assigned: one atomic counter for each QP.
 pub const COUNTER_BYTES: usize = 64;
 
-/// Pseudo-random bytes.
 pub struct Numbers(fastrand::Rng);
 
 impl Numbers {
@@ -17,7 +16,6 @@ impl Numbers {
         Numbers(fastrand::Rng::with_seed(seed))
     }
 
-    /// This many bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.0.fill(&mut bytes);
@@ -25,12 +23,10 @@ impl Numbers {
     }
 }
 
-/// A range of a region.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// Offset from the region's start.
     pub offset: usize,
-    /// Length.
     pub bytes: usize,
 }
 
@@ -63,27 +59,22 @@ impl Memory {
         }
     }
 
-    /// Bytes of the region.
     pub fn region_bytes(&self) -> usize {
         self.expected.len() - 2 * GUARD_BYTES
     }
 
-    /// The region's address in this process.
     pub fn region_address(&self) -> u64 {
         self.start as u64 + GUARD_BYTES as u64
     }
 
-    /// A part's address in this process.
     pub fn address(&self, part: Part) -> u64 {
         self.region_address() + part.offset as u64
     }
 
-    /// Bytes not yet assigned.
     pub fn room(&self) -> usize {
         self.region_bytes() - self.dealt
     }
 
-    /// Frees all parts.
     pub fn collect(&mut self) {
         self.dealt = COUNTER_BYTES;
     }
@@ -109,7 +100,6 @@ impl Memory {
         start..start + part.bytes
     }
 
-    /// The part's contents in the model.
     pub fn expected(&self, part: Part) -> &[u8] {
         &self.expected[Memory::range(part)]
     }

@@ -4,9 +4,6 @@ mod admission;
 mod congestion;
 mod datagrams;
 mod failures;
-mod fetches;
-mod requests;
-mod strangers;
 
 use softroce::transport::{Deliveries, Kind, Operation};
 use softroce::wire::{Opcode, Packet};

@@ -51,36 +51,25 @@ fn endpoint(addresses: *mut rdma_addrinfo) -> Id {
     Id(id)
 }
 
-/// An id that goes to another thread.
-struct Sent(Id);
-
-// SAFETY: ids may be used from any thread.
-unsafe impl Send for Sent {}
-
 #[test]
 fn a_server_and_a_client_of_a_few_calls() {
     let device = Device::open("");
     let listener = endpoint(addresses(&device, 0, 1));
-    // SAFETY: a live id.
-    ok(unsafe { rdmacm::listen(listener.0, 0) });
+    ok(listener.listen_as_bound());
     let port = listener.local_port();
-    let server = thread::spawn({
-        let listener = Sent(listener);
-        move || {
-            let listener = listener;
-            let mut id = null_mut();
-            // SAFETY: a live id and a place for the pointer; then a live id with a QP.
-            unsafe {
-                ok(rdmacm::get_request(listener.0.0, &raw mut id));
-                ok(rdmacm::accept(id, null_mut()));
-            }
-            Sent(Id(id))
+    let server = thread::spawn(move || {
+        let listener = listener;
+        let mut id = null_mut();
+        // SAFETY: a live id and a place for the pointer; then a live id with a QP.
+        unsafe {
+            ok(rdmacm::get_request(listener.0, &raw mut id));
+            ok(rdmacm::accept(id, null_mut()));
         }
+        Id(id)
     });
     let client = endpoint(addresses(&device, port, 0));
-    // SAFETY: a live id with a QP.
-    ok(unsafe { rdmacm::connect(client.0, null_mut()) });
-    let server = server.join().unwrap().0;
+    ok(client.connect_with(null_mut()));
+    let server = server.join().unwrap();
     exchange(&client, &server);
     client.disconnect();
     server.disconnect();
@@ -90,7 +79,6 @@ fn a_server_and_a_client_of_a_few_calls() {
 fn a_refusal_is_the_calls_error() {
     let device = Device::open("");
     let client = endpoint(addresses(&device, 9, 0));
-    // SAFETY: a live id with a QP.
-    let code = unsafe { rdmacm::connect(client.0, null_mut()) };
+    let code = client.connect_with(null_mut());
     assert_eq!((code, errno()), (-1, libc::ECONNREFUSED));
 }

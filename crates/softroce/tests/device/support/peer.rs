@@ -12,7 +12,6 @@ use softroce::wire::{
 use super::look::SOON;
 use testing::wait::wait_for;
 
-/// Its QP number.
 pub const QPN: u32 = 0x0077_1234;
 /// "Don't fragment", as Linux sets it for UDP sockets.
 const DONT_FRAGMENT: u16 = 0x4000;
@@ -46,7 +45,6 @@ impl Peer {
         }
     }
 
-    /// The socket on which answers come.
     pub fn inbox(&self) -> &UdpSocket {
         &self.inbox
     }
@@ -67,7 +65,6 @@ impl Peer {
         Some(bytes[..length - 4].to_vec())
     }
 
-    /// Waits for so many answers.
     #[track_caller]
     pub fn answers(&self, count: usize) -> Vec<Vec<u8>> {
         let next = |number| {
@@ -77,7 +74,6 @@ impl Peer {
         (1..=count).map(next).collect()
     }
 
-    /// Waits for one answer.
     #[track_caller]
     pub fn one_answer(&self) -> Vec<u8> {
         self.answers(1).remove(0)
@@ -124,7 +120,6 @@ pub fn acknowledgement(destination_qpn: u32, psn: u32) -> Packet<'static> {
     }
 }
 
-/// Sets an option of an IPv4 socket.
 pub fn set_ip_option(socket: &UdpSocket, option: i32, value: i32) {
     let length = size_of::<i32>() as libc::socklen_t;
     // SAFETY: the pointer is to an int.
@@ -135,7 +130,6 @@ pub fn set_ip_option(socket: &UdpSocket, option: i32, value: i32) {
     assert_eq!(outcome, 0);
 }
 
-/// A packet's bytes without its CRC.
 pub fn wire(packet: &Packet<'_>) -> Vec<u8> {
     let mut headers = [0; Packet::HEADER_ROOM];
     let length = packet.headers(&mut headers);

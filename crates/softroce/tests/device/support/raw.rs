@@ -30,7 +30,6 @@ static LIBRARY: Library = Library {
     destroy_ah: verbs::destroy_ah,
 };
 
-/// Opens a device with these faults.
 pub fn open(faults: &str) -> Owned<ibv_context> {
     let options = verbs::OpenOptions {
         faults: faults.parse().unwrap(),
@@ -55,7 +54,6 @@ pub fn two_ends() -> (End, End) {
     (one_end(), one_end())
 }
 
-/// The address of a GID.
 pub fn address(gid: ibv_gid) -> IpAddr {
     // SAFETY: both members of the union are the same bytes.
     Ipv6Addr::from(unsafe { gid.raw }).to_canonical()
@@ -68,7 +66,6 @@ pub fn extended<'a>(context: *mut ibv_context) -> &'a verbs_context {
     unsafe { &*context.byte_sub(around).cast() }
 }
 
-/// Waits until a descriptor can be read.
 #[track_caller]
 pub fn readable(fd: i32, what: &str) {
     wait_until(what, SOON, || is_readable(fd));

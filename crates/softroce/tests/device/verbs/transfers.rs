@@ -102,6 +102,37 @@ fn the_request_that_failed_is_named() {
 }
 
 #[test]
+fn the_receive_that_failed_is_named() {
+    let (one, other) = two_ends();
+    let (qp, _peer) = pair(&one, &other, RC);
+    let mut sge = one.sge(0, 8);
+    let mut list: Vec<_> = (0..40).map(|id| receive_wr(id, &mut sge)).collect();
+    let start = list.as_mut_ptr();
+    let post = |first: usize| {
+        let mut bad = null_mut();
+        // SAFETY: a live QP, and a list within the vector.
+        let code = unsafe { ibv_post_recv(qp.raw, start.add(first), &raw mut bad) };
+        // SAFETY: as above.
+        (code, unsafe { bad.offset_from(start) })
+    };
+    for index in 0..39 {
+        // SAFETY: within the vector.
+        unsafe { (*start.add(index)).next = start.add(index + 1) };
+    }
+    // SAFETY: within the vector.
+    unsafe { (*start.add(2)).num_sge = -1 };
+    assert_eq!(post(0), (libc::EINVAL, 2));
+    // Two are posted; the queue holds sixteen.
+    assert_eq!(post(3), (libc::ENOMEM, 17));
+    assert_eq!(qp.move_to(ibv_qp_state::IBV_QPS_ERR), 0);
+    let ended = one.statuses(16).into_iter().map(|(wr_id, _)| wr_id);
+    assert_eq!(
+        ended.collect::<Vec<_>>(),
+        [&[0, 1][..], &Vec::from_iter(3..17)].concat()
+    );
+}
+
+#[test]
 fn datagrams_are_answered_by_their_completions() {
     const GRH: usize = 40;
     let (mut one, other) = two_ends();
