@@ -1,7 +1,6 @@
 //! The memory of one side: the bytes that the device reads and writes, and those that the model expects there.
 //! It knows nothing of QPs; parts of it are dealt out so that no two requests on their way share a byte.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Range;
 
 /// Bytes before and after the registered region that nobody may touch.
@@ -33,7 +32,8 @@ pub struct Part {
 /// A region between two guards, and the expected contents of all three.
 pub struct Memory {
     start: *mut u8,
-    layout: Layout,
+    // Aligned as atomics need it. Only `start` leads there.
+    _words: Vec<u64>,
     expected: Vec<u8>,
     dealt: usize,
 }
@@ -42,18 +42,14 @@ impl Memory {
     /// A region of this size, filled from `numbers`.
     pub fn new(region_bytes: usize, numbers: &mut Numbers) -> Memory {
         let bytes = region_bytes + 2 * GUARD_BYTES;
-        let layout = Layout::from_size_align(bytes, 4096).unwrap();
-        // SAFETY: the layout is not empty.
-        let start = unsafe { alloc(layout) };
-        if start.is_null() {
-            handle_alloc_error(layout);
-        }
+        let mut words = vec![0; bytes / 8];
+        let start: *mut u8 = words.as_mut_ptr().cast();
         let expected = numbers.bytes(bytes);
         // SAFETY: `start` has room for `bytes` bytes, and nobody else knows it yet.
         unsafe { start.copy_from_nonoverlapping(expected.as_ptr(), bytes) };
         Memory {
             start,
-            layout,
+            _words: words,
             expected,
             dealt: COUNTER_BYTES,
         }
@@ -152,12 +148,5 @@ impl Memory {
         // SAFETY: as for `difference`.
         let real = unsafe { std::slice::from_raw_parts(self.start, self.expected.len()) };
         self.expected[range.clone()].copy_from_slice(&real[range]);
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout; the regions in it were deregistered before.
-        unsafe { dealloc(self.start, self.layout) };
     }
 }

@@ -5,9 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use softroce::wire::{
-    Aeth, Extended, IcrcAddresses, Opcode, Packet, Psn, Service, Syndrome, UDP_PORT, icrc,
-};
+use softroce::wire::{IcrcAddresses, Opcode, Packet, Syndrome, UDP_PORT, icrc};
 
 use super::look::SOON;
 use testing::wait::wait_for;
@@ -86,37 +84,6 @@ impl Peer {
         let packet = Packet::parse_body(&answer).unwrap();
         assert_eq!(packet.opcode, Opcode::Acknowledge);
         (packet.psn.value(), packet.extended.aeth.unwrap().syndrome)
-    }
-}
-
-/// A packet to this QP.
-pub fn packet<'a>(destination_qpn: u32, opcode: Opcode, psn: u32) -> Packet<'a> {
-    Packet {
-        service: Service::Rc,
-        opcode,
-        solicited: false,
-        pkey: 0xffff,
-        destination_qpn,
-        ack_request: true,
-        psn: Psn::new(psn),
-        extended: Extended::default(),
-        payload: &[],
-    }
-}
-
-/// The acknowledgement of a QP's first message, with this PSN.
-pub fn acknowledgement(destination_qpn: u32, psn: u32) -> Packet<'static> {
-    let aeth = Aeth {
-        syndrome: Syndrome::Ack { credits: 31 },
-        msn: 1,
-    };
-    Packet {
-        ack_request: false,
-        extended: Extended {
-            aeth: Some(aeth),
-            ..Extended::default()
-        },
-        ..packet(destination_qpn, Opcode::Acknowledge, psn)
     }
 }
 
