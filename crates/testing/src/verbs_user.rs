@@ -425,16 +425,21 @@ impl Qp {
         }
     }
 
-    pub fn post_list(&self, list: *mut ibv_send_wr) -> (c_int, *mut ibv_send_wr) {
+    /// Posts a list of WRs; why the one at `bad` was refused.
+    ///
+    /// # Safety
+    /// They are live, and so is what they point to.
+    pub unsafe fn post_list(&self, list: *mut ibv_send_wr) -> (c_int, *mut ibv_send_wr) {
         let mut bad = null_mut();
-        // SAFETY: a live QP and a list.
+        // SAFETY: a live QP, and the caller's list.
         let code = unsafe { ibv_post_send(self.raw, list, &raw mut bad) };
         assert_eq!(code != 0, !bad.is_null());
         (code, bad)
     }
 
     pub fn post(&self, wr: &mut ibv_send_wr) -> c_int {
-        self.post_list(wr).0
+        // SAFETY: a list of one.
+        unsafe { self.post_list(wr) }.0
     }
 
     pub fn send(&self, wr_id: u64, flags: u32, mut sge: ibv_sge) -> c_int {

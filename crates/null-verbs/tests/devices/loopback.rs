@@ -32,7 +32,7 @@ fn a_send_fills_the_peers_receives_in_order() {
     assert_eq!(a.post(&mut wr), 0);
     let wcs = device.cq.completions(4);
     assert!(wcs.iter().all(|wc| wc.status == IBV_WC_SUCCESS));
-    let received = wcs.iter().filter(|wc| wc.opcode == IBV_WC_RECV);
+    let mut received = wcs.iter().filter(|wc| wc.opcode == IBV_WC_RECV);
     let told = received
         .clone()
         .map(|wc| (wc.wr_id, wc.byte_len, wc.qp_num, wc.wc_flags));
@@ -44,7 +44,7 @@ fn a_send_fills_the_peers_receives_in_order() {
     // SAFETY: the flags say that it is immediate data.
     let imm = unsafe {
         received
-            .last()
+            .next_back()
             .unwrap()
             .imm_data_invalidated_rkey_union
             .imm_data
@@ -247,10 +247,8 @@ fn a_peer_that_is_gone_or_not_ready_ends_the_wait() {
     assert_eq!(a.send(1, 0, memory), 0);
     assert_eq!(device.statuses(1), [(1, IBV_WC_RNR_RETRY_EXC_ERR)]);
     // SAFETY: a live CQ.
-    assert_eq!(
-        unsafe { null_verbs::destroy_cq(device.cq.raw) },
-        libc::EBUSY
-    );
+    let busy = unsafe { null_verbs::destroy_cq(device.cq.raw) };
+    assert_eq!(busy, libc::EBUSY);
     assert_eq!([a.destroy(), b.destroy()], [0; 2]);
     let [a, b] = device.pair();
     drop(b);

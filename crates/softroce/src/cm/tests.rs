@@ -303,7 +303,8 @@ fn a_listener_may_come_a_little_later() {
 
 #[test]
 fn rejections_tell_their_reason() {
-    let cases: [(fn(&mut Req), RejReason); 3] = [
+    type Change = fn(&mut Req);
+    let cases: [(Change, RejReason); 3] = [
         (|req| req.service += 1, RejReason::INVALID_SERVICE),
         (|req| req.mtu = 6, RejReason::INVALID_MTU),
         (

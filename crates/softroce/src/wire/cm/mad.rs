@@ -74,44 +74,44 @@ impl CmMad {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
-
     use proptest::prelude::*;
 
     use super::super::req::{Req, Transport};
     use super::*;
 
-    /// Which bits of a message carry something (specification, tables 106 to 113): whole bytes, and bits of others.
+    /// Which bits of a message carry something (specification, tables 106 to 113): bytes from one place
+    /// to before another, and bits of single ones.
     fn carries(attribute: u16, has_guid: bool) -> [u8; MAD_BYTES] {
-        let (bytes, bits): (&[Range<usize>], &[(usize, u8)]) = match (attribute, has_guid) {
+        type Places<T> = &'static [(usize, T)];
+        let (bytes, bits): (Places<usize>, Places<u8>) = match (attribute, has_guid) {
             (0x10, _) => (
                 &[
-                    0..4,
-                    8..24,
-                    32..36,
-                    39..40,
-                    43..50,
-                    56..90,
-                    92..94,
-                    140..232,
+                    (0, 4),
+                    (8, 24),
+                    (32, 36),
+                    (39, 40),
+                    (43, 50),
+                    (56, 90),
+                    (92, 94),
+                    (140, 232),
                 ],
                 &[(50, 0xf7), (51, 0xf8), (90, 0xf0), (95, 0xf8)],
             ),
-            (0x11, _) => (&[0..8], &[(8, 0xc0), (9, 0xf8)]),
-            (0x12, false) => (&[0..8, 10..12, 84..232], &[(8, 0xc0)]),
-            (0x12, true) => (&[0..8, 10..20, 84..232], &[(8, 0xc0), (9, 0xfe)]),
+            (0x11, _) => (&[(0, 8)], &[(8, 0xc0), (9, 0xf8)]),
+            (0x12, false) => (&[(0, 8), (10, 12), (84, 232)], &[(8, 0xc0)]),
+            (0x12, true) => (&[(0, 8), (10, 20), (84, 232)], &[(8, 0xc0), (9, 0xfe)]),
             (0x13, _) => (
-                &[0..8, 12..15, 20..23, 24..26, 28..232],
+                &[(0, 8), (12, 15), (20, 23), (24, 26), (28, 232)],
                 &[(26, 0xf9), (27, 0xf0)],
             ),
-            (0x15, _) => (&[0..11], &[]),
-            _ => (&[0..8], &[]),
+            (0x15, _) => (&[(0, 11)], &[]),
+            _ => (&[(0, 8)], &[]),
         };
         let mut mask = [0; MAD_BYTES];
         mask[..18].fill(0xff);
         mask[4..8].fill(0);
-        for range in bytes {
-            mask[24 + range.start..24 + range.end].fill(0xff);
+        for (start, end) in bytes {
+            mask[24 + start..24 + end].fill(0xff);
         }
         bits.iter().for_each(|(at, bits)| mask[24 + at] = *bits);
         mask
