@@ -87,12 +87,12 @@ impl<T> EventQueue<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::verbs_user::{is_readable, never_block};
 
     #[test]
     fn the_descriptor_is_readable_while_events_wait() {
         let queue = EventQueue::new().unwrap();
-        // SAFETY: a descriptor that is open.
-        unsafe { libc::fcntl(queue.fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        never_block(queue.fd());
         let empty = queue.next().err().unwrap();
         assert_eq!(empty.raw_os_error(), Some(libc::EAGAIN));
         let gone = Source::Cq(std::ptr::without_provenance_mut(0x10));
@@ -101,13 +101,7 @@ mod tests {
             let kind = ibv_event_type::IBV_EVENT_CQ_ERR;
             queue.raise(Event { kind, source });
         }
-        let mut poll = libc::pollfd {
-            fd: queue.fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one pollfd.
-        assert_eq!(unsafe { libc::poll(&raw mut poll, 1, 0) }, 1);
+        assert!(is_readable(queue.fd()));
         queue.forget(|event| event.source == gone);
         assert_eq!(queue.next().unwrap().source, live);
         assert!(queue.next().is_err());

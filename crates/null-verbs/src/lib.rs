@@ -20,8 +20,6 @@ mod events;
 pub mod loopback;
 pub mod null;
 mod qp_attributes;
-#[cfg(test)]
-mod testbed;
 mod verbs;
 
 pub use channel::{ack_cq_events, destroy_comp_channel, get_cq_event};

@@ -9,8 +9,6 @@
 //! ERR, unless [`set_receives_complete`] makes them complete at once.
 
 mod objects;
-#[cfg(test)]
-mod tests;
 
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

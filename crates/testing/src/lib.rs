@@ -22,6 +22,7 @@ pub mod netem;
 pub mod null_library;
 #[cfg(feature = "null-node")]
 pub mod null_node;
+pub mod pcap;
 #[cfg(feature = "program")]
 pub mod perftest;
 pub mod preload;
@@ -35,6 +36,8 @@ pub mod server;
 pub mod synthetic_results;
 #[cfg(feature = "program")]
 pub mod traffic;
+#[cfg(feature = "verbs-user")]
+pub mod verbs_user;
 pub mod wait;
 #[cfg(feature = "program")]
 pub mod wire;

@@ -1,6 +1,10 @@
 //! Waiting for an event: the one place of all tests that knows real time. What comes late on a busy machine is waited
 //! for; only what never comes fails.
 
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How many times the expected duration a wait lasts before it is a hang.
@@ -45,7 +49,7 @@ pub fn wait_or_tell<T>(
         looks += 1;
         if looks > LOOKS_AT_ONCE {
             pause = MOST_PAUSE.min(pause + PAUSE_GROWS);
-            std::thread::sleep(pause);
+            thread::sleep(pause);
         }
     }
 }
@@ -57,4 +61,19 @@ pub fn wait_or_tell<T>(
 #[track_caller]
 pub fn wait_until(what: &str, expected: Duration, mut is_so: impl FnMut() -> bool) {
     wait_for(what, expected, || is_so().then_some(()));
+}
+
+/// A thread that does this, once it waits in it or has ended.
+pub fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let (tell, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        tell.send(fs::read_link("/proc/thread-self").unwrap())
+            .unwrap();
+        body()
+    });
+    let stat = Path::new("/proc").join(told.recv().unwrap()).join("stat");
+    // The state stands after the name, which is in brackets.
+    let sleeps = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") S "));
+    wait_until("a thread to wait", Duration::from_secs(10), sleeps);
+    thread
 }

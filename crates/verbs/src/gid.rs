@@ -163,46 +163,26 @@ mod tests {
     }
 
     #[test]
-    fn the_control_connections_own_address_wins() {
-        for (address, index) in [
-            ("10.1.0.5", 5),
-            ("10.0.0.5", 3),
-            ("::ffff:10.1.0.5", 5),
-            ("2001:db8::5", 4),
+    fn the_own_address_wins_then_its_family_and_link_local_is_the_last_resort() {
+        use GidReason::{NotLinkLocal, OnlyLinkLocal, OwnAddress, SameFamily};
+        for (entries, local, chosen) in [
+            (6, Some("10.1.0.5"), Some((5, OwnAddress))),
+            (6, Some("10.0.0.5"), Some((3, OwnAddress))),
+            (6, Some("::ffff:10.1.0.5"), Some((5, OwnAddress))),
+            (6, Some("2001:db8::5"), Some((4, OwnAddress))),
+            (6, Some("127.0.0.1"), Some((3, SameFamily))),
+            (6, Some("::1"), Some((4, SameFamily))),
+            (6, None, Some((3, NotLinkLocal))),
+            (2, Some("127.0.0.1"), Some((1, OnlyLinkLocal))),
+            (2, None, Some((1, OnlyLinkLocal))),
+            // Never RoCE v1.
+            (1, None, None),
         ] {
-            let chosen = choose_gid(&table(), Some(address.parse().unwrap())).unwrap();
-            assert_eq!(chosen.index, index, "{address}");
+            let address = local.map(|text| text.parse().unwrap());
+            let found = choose_gid_because(&table()[..entries], address);
+            let found = found.map(|(entry, reason)| (entry.index, reason));
+            assert_eq!(found, chosen, "{local:?} of {entries}");
         }
-    }
-
-    #[test]
-    fn another_address_keeps_to_its_family() {
-        let v4 = choose_gid(&table(), Some("127.0.0.1".parse().unwrap())).unwrap();
-        assert_eq!(v4.index, 3);
-        let v6 = choose_gid(&table(), Some("::1".parse().unwrap())).unwrap();
-        assert_eq!(v6.index, 4);
-    }
-
-    #[test]
-    fn link_local_is_the_last_resort_and_v1_none() {
-        assert_eq!(choose_gid(&table()[..2], None).unwrap().index, 1);
-        assert_eq!(choose_gid(&table()[..1], None), None);
-    }
-
-    #[test]
-    fn the_reason_is_the_best_that_holds() {
-        let reason = |table: &[GidEntry], local: Option<&str>| {
-            choose_gid_because(table, local.map(|text| text.parse().unwrap()))
-                .unwrap()
-                .1
-        };
-        assert_eq!(reason(&table(), Some("10.1.0.5")), GidReason::OwnAddress);
-        assert_eq!(reason(&table(), Some("127.0.0.1")), GidReason::SameFamily);
-        assert_eq!(reason(&table(), None), GidReason::NotLinkLocal);
-        assert_eq!(
-            reason(&table()[..2], Some("127.0.0.1")),
-            GidReason::OnlyLinkLocal
-        );
     }
 
     #[test]

@@ -22,8 +22,6 @@ mod numbers;
 mod objects;
 mod service;
 mod srq;
-#[cfg(test)]
-mod tests;
 mod time;
 
 use std::time::Duration;

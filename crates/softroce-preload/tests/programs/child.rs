@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::env;
+use std::fmt;
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,7 +30,6 @@ pub struct Running {
     stderr: Option<JoinHandle<String>>,
 }
 
-/// How a program ended.
 #[derive(Debug)]
 pub struct Ended {
     pub command: String,
@@ -42,16 +42,12 @@ impl Ended {
     pub fn succeeded(&self) -> bool {
         self.status.success()
     }
+}
 
-    /// Its output, for a failed test.
-    pub fn report(&self) -> String {
-        let Ended {
-            command,
-            status,
-            stdout,
-            stderr,
-        } = self;
-        format!("--- {command}: {status}\n{stdout}{stderr}")
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "--- {}: {}", self.command, self.status)?;
+        write!(f, "{}{}", self.stdout, self.stderr)
     }
 }
 
@@ -96,7 +92,6 @@ pub fn start(program: &str, arguments: &str) -> Running {
     }
 }
 
-/// Runs a program that needs no other.
 pub fn run_alone(program: &str, arguments: &str) -> Ended {
     let _machine = machine();
     start(program, arguments).end()
@@ -105,11 +100,10 @@ pub fn run_alone(program: &str, arguments: &str) -> Ended {
 /// The same of one that has to succeed.
 pub fn succeed_alone(program: &str, arguments: &str) -> Ended {
     let ended = run_alone(program, arguments);
-    assert!(ended.succeeded(), "{}", ended.report());
+    assert!(ended.succeeded(), "{ended}");
     ended
 }
 
-/// Debian's package of a program.
 fn package(program: &str) -> &'static str {
     match program.split('_').next() {
         Some("ibv") => "ibverbs-utils",
@@ -132,17 +126,14 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
 }
 
 impl Running {
-    /// Its process number.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it still runs.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits for its end.
     #[track_caller]
     pub fn end(mut self) -> Ended {
         let running = RefCell::new(&mut self);
@@ -153,13 +144,12 @@ impl Running {
                 let running = &mut *running.borrow_mut();
                 running.child.kill().unwrap();
                 let status = running.child.wait().unwrap();
-                format!("the end of {}", running.ended(status).report())
+                format!("the end of {}", running.ended(status))
             },
         );
         self.ended(status)
     }
 
-    /// Sends SIGKILL.
     pub fn kill(mut self) -> Ended {
         self.child.kill().unwrap();
         let status = self.child.wait().unwrap();

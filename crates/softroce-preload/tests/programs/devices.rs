@@ -4,7 +4,7 @@ use crate::child::succeed_alone;
 
 fn output(program: &str, arguments: &str) -> String {
     let ended = succeed_alone(program, arguments);
-    assert_eq!(ended.stderr, "", "{}", ended.report());
+    assert_eq!(ended.stderr, "", "{ended}");
     ended.stdout
 }
 

@@ -18,7 +18,7 @@ fn whole_rows(stdout: &str, messages: u32) -> usize {
 fn fi_info_finds_datagrams_and_what_is_built_on_them() {
     let ended = succeed_alone("fi_info", "-p verbs -d soft0-dgram");
     for wanted in ["FI_PROTO_IB_UD", "FI_PROTO_RXD"] {
-        assert!(ended.stdout.contains(wanted), "{}", ended.report());
+        assert!(ended.stdout.contains(wanted), "{ended}");
     }
 }
 
@@ -28,7 +28,7 @@ fn fi_pingpong_over_connections() {
     let arguments = format!("--user --map-root-user --net sh {script}");
     let ended = succeed_alone("unshare", &arguments);
     // 64 B to 1 MiB, at both ends.
-    assert_eq!(whole_rows(&ended.stdout, 100), 12, "{}", ended.report());
+    assert_eq!(whole_rows(&ended.stdout, 100), 12, "{ended}");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn fi_pingpong_over_datagrams() {
         let pair = succeed_told("fi_pingpong", arguments, PORT);
         for end in [&pair.server, &pair.client] {
             let rows = whole_rows(&end.stdout, messages);
-            assert_eq!(rows, sizes, "{}", pair.report());
+            assert_eq!(rows, sizes, "{pair}");
         }
     }
 }

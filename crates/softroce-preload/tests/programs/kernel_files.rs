@@ -8,10 +8,10 @@ const ATTRIBUTES: &str = "/sys/class/infiniband/soft0/ports/1/gid_attrs";
 fn texts_are_read() {
     let files = format!("{ATTRIBUTES}/types/0 {ATTRIBUTES}/ndevs/0 /proc/self/comm");
     let ended = run("cat", &files);
-    assert!(ended.succeeded(), "{}", ended.report());
+    assert!(ended.succeeded(), "{ended}");
     assert_eq!(ended.stdout, "RoCE v2\nlo\ncat\n");
     let absent = run("cat", &format!("{ATTRIBUTES}/types/1"));
-    assert!(!absent.succeeded(), "{}", absent.report());
+    assert!(!absent.succeeded(), "{absent}");
 }
 
 #[test]
@@ -39,7 +39,6 @@ fn a_device_is_not_opened_as_a_file() {
     let ended = run("cat", "/dev/infiniband/soft0");
     assert!(
         ended.stderr.contains("No such device or address"),
-        "{}",
-        ended.report()
+        "{ended}"
     );
 }

@@ -17,14 +17,13 @@ fn ring(environment: &str) {
     );
     let ended = succeed_alone(&program, &arguments);
     let figure = format!("({RANKS} processes, 20000 bytes)");
-    assert!(ended.stdout.contains(&figure), "{}", ended.report());
+    assert!(ended.stdout.contains(&figure), "{ended}");
     for rank in 0..RANKS {
         let tag = format!("[1,{rank}]");
         let mut own = ended.stdout.lines().filter(|line| line.starts_with(&tag));
         assert!(
             own.any(|line| line.contains("tag(rc_verbs/soft0:1)")),
-            "rank {rank}: {}",
-            ended.report()
+            "rank {rank}: {ended}"
         );
     }
 }

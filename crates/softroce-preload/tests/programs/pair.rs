@@ -1,5 +1,6 @@
 //! A server and its client: the same program twice; the client starts once the server listens.
 
+use std::fmt;
 use std::fs;
 use std::iter::repeat_with;
 use std::net::TcpListener;
@@ -9,16 +10,14 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::child::{Ended, Running, SOON, machine, start};
 use testing::wait::wait_until;
 
-/// Both ends of a run.
 pub struct Pair {
     pub server: Ended,
     pub client: Ended,
 }
 
-impl Pair {
-    /// The output of both, for a failed test.
-    pub fn report(&self) -> String {
-        format!("{}{}", self.server.report(), self.client.report())
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.server, self.client)
     }
 }
 
@@ -42,7 +41,6 @@ type PortOptions = [&'static str; 2];
 /// Those of perftest, ibverbs-utils and UCX.
 const SAME_PORT: PortOptions = ["-p", "-p"];
 
-/// Starts both ends.
 pub fn start_pair(program: &str, arguments: &str) -> (Running, Running) {
     start_pair_told(program, arguments, SAME_PORT)
 }
@@ -82,37 +80,25 @@ fn listens(server: &Running, port: u16) -> bool {
     })
 }
 
-/// Runs both ends until they end.
 pub fn run(program: &str, arguments: &str) -> Pair {
     let _machine = machine();
     let (server, client) = start_pair(program, arguments);
-    finish(server, client)
-}
-
-/// Waits until both ends have ended.
-pub fn finish(server: Running, client: Running) -> Pair {
     let client = client.end();
-    Pair {
-        server: server.end(),
-        client,
-    }
+    let server = server.end();
+    Pair { server, client }
 }
 
-/// The same where both have to succeed.
+/// Waits for the end of a server whose client has ended. Both have to succeed.
 #[track_caller]
-pub fn finish_well(server: Running, client: Running) -> Pair {
-    let client = client.end();
+pub fn finish_well(server: Running, client: Ended) -> Pair {
     // If the client failed, its server may wait for ever.
     let server = match client.succeeded() {
         true => server.end(),
         false => server.kill(),
     };
     let pair = Pair { server, client };
-    assert!(
-        pair.server.succeeded() && pair.client.succeeded(),
-        "{}",
-        pair.report()
-    );
+    let succeeded = [&pair.server, &pair.client].map(Ended::succeeded);
+    assert_eq!(succeeded, [true; 2], "{pair}");
     pair
 }
 
@@ -125,5 +111,5 @@ pub fn succeed(program: &str, arguments: &str) -> Pair {
 pub fn succeed_told(program: &str, arguments: &str, options: PortOptions) -> Pair {
     let _machine = machine();
     let (server, client) = start_pair_told(program, arguments, options);
-    finish_well(server, client)
+    finish_well(server, client.end())
 }

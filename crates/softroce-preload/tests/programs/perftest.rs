@@ -2,7 +2,6 @@
 
 use crate::pair::{Pair, succeed};
 
-/// The rows of numbers in the output.
 pub fn rows(text: &str) -> Vec<Vec<f64>> {
     text.lines()
         .skip_while(|line| !line.starts_with(" #bytes"))
@@ -16,7 +15,7 @@ fn figures(program: &str, arguments: &str) -> (Pair, Vec<Vec<f64>>) {
     // -F: a changing CPU frequency is no error.
     let pair = succeed(program, &format!("-F {arguments}"));
     let rows = rows(&pair.client.stdout);
-    assert!(!rows.is_empty(), "no figures\n{}", pair.report());
+    assert!(!rows.is_empty(), "no figures\n{pair}");
     (pair, rows)
 }
 
@@ -28,11 +27,11 @@ fn measure(program: &str, cases: &[Case]) {
     for (options, bytes, messages) in cases {
         let (pair, rows) = figures(program, options);
         let [row] = &rows[..] else {
-            panic!("{rows:?}\n{}", pair.report());
+            panic!("{rows:?}\n{pair}");
         };
-        assert_eq!(row[0], f64::from(*bytes), "{}", pair.report());
+        assert_eq!(row[0], f64::from(*bytes), "{pair}");
         if let Some(messages) = messages {
-            assert_eq!(row[1], f64::from(*messages), "{}", pair.report());
+            assert_eq!(row[1], f64::from(*messages), "{pair}");
         }
     }
 }

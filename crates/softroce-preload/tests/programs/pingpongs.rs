@@ -2,7 +2,6 @@
 
 use crate::pair::succeed;
 
-/// Runs ping-pongs, and checks that each moved all bytes both ways.
 fn play(program: &str, cases: &[(&str, u64, u64)]) {
     for (options, size, messages) in cases {
         // -c: they compare the bytes.
@@ -14,7 +13,7 @@ fn play(program: &str, cases: &[(&str, u64, u64)]) {
         ];
         for end in [&pair.server, &pair.client] {
             let is_told = wanted.iter().all(|words| end.stdout.contains(words));
-            assert!(is_told, "{}", pair.report());
+            assert!(is_told, "{pair}");
         }
     }
 }

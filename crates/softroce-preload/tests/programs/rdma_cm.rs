@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::child::{Ended, SOON, machine, start};
-use crate::pair::{Pair, free_port};
+use crate::pair::{finish_well, free_port};
 use crate::perftest::rows;
 use testing::wait::wait_for;
 
@@ -24,7 +24,7 @@ fn address() -> IpAddr {
 
 /// Whether a client was too early.
 fn was_rejected(client: &Ended) -> bool {
-    let text = client.report();
+    let text = client.to_string();
     let words = [
         "REJECTED",
         "Connection refused",
@@ -50,14 +50,7 @@ fn succeed(server: (&str, &str), client: (&str, &str), faults: &str) -> [Ended; 
         let ended = begin(client, &here).end();
         (!was_rejected(&ended) || !server.runs()).then_some(ended)
     });
-    // If the client failed, its server may wait for ever.
-    let server = match client.succeeded() {
-        true => server.end(),
-        false => server.kill(),
-    };
-    let pair = Pair { server, client };
-    let whole = pair.server.succeeded() && pair.client.succeeded();
-    assert!(whole, "{}", pair.report());
+    let pair = finish_well(server, client);
     [pair.server, pair.client]
 }
 
@@ -74,7 +67,7 @@ fn rping() {
         );
         for end in ends {
             let pings = end.stdout.matches("ping data: ").count();
-            assert_eq!(pings, times, "{}", end.report());
+            assert_eq!(pings, times, "{end}");
         }
     }
 }
@@ -93,11 +86,7 @@ fn ucmatose() {
             ),
             "",
         );
-        assert!(
-            client.stdout.contains("return status 0"),
-            "{}",
-            client.report()
-        );
+        assert!(client.stdout.contains("return status 0"), "{client}");
     }
 }
 
@@ -108,7 +97,7 @@ fn rdma_server_and_client() {
         ("rdma_client", "-s SERVER -p PORT"),
     );
     for end in succeed(server, client, "") {
-        assert!(end.stdout.contains("end 0"), "{}", end.report());
+        assert!(end.stdout.contains("end 0"), "{end}");
     }
 }
 
@@ -125,6 +114,6 @@ fn perftest_by_rdma_cm() {
             (program, &format!("-F -R -p PORT {words} SERVER")),
             "",
         );
-        assert!(!rows(&client.stdout).is_empty(), "{}", client.report());
+        assert!(!rows(&client.stdout).is_empty(), "{client}");
     }
 }

@@ -5,7 +5,7 @@ use crate::pair::{free_port, run};
 
 /// Checks that the program failed and printed this line exactly once.
 fn was_told(ended: &Ended, line: &str) {
-    let report = ended.report();
+    let report = ended.to_string();
     let failed = ended.status.code().is_some_and(|code| code != 0);
     assert!(failed, "{report}");
     let lines = ended.stderr.lines();

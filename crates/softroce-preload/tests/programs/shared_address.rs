@@ -31,5 +31,5 @@ fn the_death_of_one_does_not_concern_the_others() {
     wait_until("messages of both ends", SOON, || captures.moves(2));
     assert!(first.runs());
     first.kill();
-    finish_well(server, client);
+    finish_well(server, client.end());
 }

@@ -25,14 +25,9 @@ fn perftest(environment: &str, arguments: &str, own: &[&str]) {
         let mut lines = pair.client.stdout.lines();
         let last = lines.find(|line| line.starts_with("Final:"));
         let messages = last.and_then(|line| line.split_whitespace().nth(1));
-        assert_eq!(
-            messages,
-            Some(MESSAGES.to_string().as_str()),
-            "{}",
-            pair.report()
-        );
+        assert_eq!(messages, Some(MESSAGES.to_string().as_str()), "{pair}");
         for end in [&pair.server, &pair.client] {
-            assert!(complaints(&end.stdout).is_empty(), "{}", pair.report());
+            assert!(complaints(&end.stdout).is_empty(), "{pair}");
         }
     }
 }
@@ -42,7 +37,7 @@ fn ucx_info_finds_both_transports() {
     // The only device.
     let program = format!("SOFTROCE_ADDRESS=127.97.0.3 {TRANSPORTS} ucx_info");
     let ended = succeed_alone(&program, "-d");
-    assert!(complaints(&ended.stdout).is_empty(), "{}", ended.report());
+    assert!(complaints(&ended.stdout).is_empty(), "{ended}");
     let mut found: Vec<&str> = Vec::new();
     let mut lines = ended.stdout.lines().filter(|line| line.starts_with('#'));
     while let Some(line) = lines.next() {
@@ -52,9 +47,9 @@ fn ucx_info_finds_both_transports() {
             found.push(transport);
         }
     }
-    assert_eq!(found, ["rc_verbs", "ud_verbs"], "{}", ended.report());
+    assert_eq!(found, ["rc_verbs", "ud_verbs"], "{ended}");
     let atomics = ended.stdout.matches("atomic_cswap: 64 bit").count();
-    assert_eq!(atomics, 1, "{}", ended.report());
+    assert_eq!(atomics, 1, "{ended}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn the_end_that_survives_sees_the_other_go() {
         };
         victim.kill();
         let survivor = survivor.end();
-        let report = survivor.report();
+        let report = survivor.to_string();
         assert!(!survivor.succeeded(), "{report}");
         // IBV_WC_RETRY_EXC_ERR, or where perftest looks at its receives first, that of their flush.
         let statuses = ["Failed status 12", "Failed status 5"];

@@ -11,7 +11,9 @@ use super::output::{Datagram, Output};
 use super::timing::{
     LISTENER_PATIENCE_NS, MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS,
 };
-use crate::wire::cm::{CmMad, Message, RejReason, Rep, Req, TCP_PORT_SPACE, Transport};
+use crate::wire::cm::{
+    CmMad, Comms, Dreq, Message, RejReason, Rep, Req, TCP_PORT_SPACE, Transport,
+};
 use crate::wire::time_of_code_ns;
 
 const SERVICE: u64 = TCP_PORT_SPACE | 7471;
@@ -72,7 +74,12 @@ impl Pair {
     }
 
     fn connect(&mut self) -> u32 {
-        let req = Box::new(Req {
+        self.ask(|_| {})
+    }
+
+    /// Asks for a connection; the request is the usual one but for this.
+    fn ask(&mut self, change: impl FnOnce(&mut Req)) -> u32 {
+        let mut req = Box::new(Req {
             service: SERVICE,
             qpn: 0x11,
             starting_psn: 77,
@@ -80,6 +87,7 @@ impl Pair {
             private_data: [3; 92],
             ..Req::default()
         });
+        change(&mut req);
         self.at(0, |manager, now, out| {
             manager.connect(now, address(1), req, out)
         })
@@ -91,6 +99,15 @@ impl Pair {
             ..Rep::default()
         });
         self.at(1, |manager, now, out| manager.accept(now, comm, rep, out))
+    }
+
+    fn establish(&mut self, active: u32) {
+        self.at(0, |manager, _, out| manager.establish(active, out))
+            .unwrap();
+    }
+
+    fn let_go(&mut self, end: usize, comm: u32) {
+        self.at(end, |manager, now, out| manager.let_go(now, comm, out));
     }
 
     /// Lets time pass until the next timer; false if there is none.
@@ -118,17 +135,34 @@ impl Pair {
         self.event(end).happening
     }
 
+    /// The number of the connection that the passive end is asked for next.
+    fn asked(&mut self) -> u32 {
+        let asked = self.event(1);
+        assert!(matches!(asked.happening, Happening::Requested { .. }));
+        asked.comm
+    }
+
+    /// The reason of the rejection that an end hears next.
+    fn rejected(&mut self, end: usize) -> RejReason {
+        match self.happening(end) {
+            Happening::Rejected(reason, _) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Connects; returns both numbers.
     fn connected(&mut self) -> (u32, u32) {
         let active = self.connect();
-        let asked = self.event(1);
-        assert!(matches!(asked.happening, Happening::Requested { .. }));
-        self.accept(asked.comm).unwrap();
+        let passive = self.asked();
+        self.accept(passive).unwrap();
         assert!(matches!(self.happening(0), Happening::Replied(_)));
-        self.at(0, |manager, _, out| manager.establish(active, out))
-            .unwrap();
+        self.establish(active);
         assert_eq!(self.happening(1), Happening::Established);
-        (active, asked.comm)
+        (active, passive)
+    }
+
+    fn connections(&self) -> [usize; 2] {
+        self.ends.each_ref().map(Manager::connections)
     }
 
     fn count(&self, end: usize, is: impl Fn(&Message) -> bool) -> usize {
@@ -158,8 +192,7 @@ fn a_connection_comes_and_goes() {
     let replied = pair.event(0);
     assert_eq!(replied.comm, active);
     assert!(matches!(replied.happening, Happening::Replied(rep) if rep.qpn == 0x22));
-    pair.at(0, |manager, _, out| manager.establish(active, out))
-        .unwrap();
+    pair.establish(active);
     assert_eq!(pair.happening(1), Happening::Established);
 
     let ended = pair.at(1, |manager, now, out| {
@@ -172,7 +205,7 @@ fn a_connection_comes_and_goes() {
     assert_eq!(pair.happening(0), Happening::TimeWaitOver);
     assert_eq!(pair.happening(1), Happening::TimeWaitOver);
     assert_eq!(pair.now, before + TIME_WAIT_NS);
-    assert_eq!(pair.ends.each_ref().map(Manager::connections), [0, 0]);
+    assert_eq!(pair.connections(), [0, 0]);
     assert!(!pair.pass(), "no timer stays");
 }
 
@@ -194,16 +227,13 @@ fn a_silent_address_is_given_up() {
 fn a_repeated_request_is_one_and_gets_the_same_reply() {
     let mut pair = Pair::new(Box::new(|| 2));
     pair.connect();
-    let asked = pair.event(1);
-    assert!(
-        pair.events[1].is_empty(),
-        "a duplicate is no second request"
-    );
+    let asked = pair.asked();
+    assert!(pair.events[1].is_empty(), "a duplicate is no second one");
     let mras = pair.count(1, |message| matches!(message, Message::Mra(_)));
     assert!(mras > 0, "while the program thinks, it is told to wait");
     // The reply gets lost: the request, once its patience is over, brings another.
     pair.fate = Box::new(|| 0);
-    pair.accept(asked.comm).unwrap();
+    pair.accept(asked).unwrap();
     pair.fate = Box::new(|| 1);
     assert!(matches!(pair.happening(0), Happening::Replied(_)));
     let replies: Vec<&CmMad> = pair.sent[1]
@@ -217,15 +247,13 @@ fn a_repeated_request_is_one_and_gets_the_same_reply() {
 fn a_program_that_takes_its_time_is_waited_for() {
     let mut pair = Pair::safe();
     pair.connect();
-    let asked = pair.event(1);
+    let asked = pair.asked();
     for _ in 0..3 {
         assert!(pair.pass());
     }
-    assert!(
-        pair.now > time_of_code_ns(SERVICE_TIMEOUT),
-        "it was asked for time"
-    );
-    pair.accept(asked.comm).unwrap();
+    let asked_for_ns = time_of_code_ns(SERVICE_TIMEOUT);
+    assert!(pair.now > asked_for_ns);
+    pair.accept(asked).unwrap();
     assert!(matches!(pair.happening(0), Happening::Replied(_)));
 }
 
@@ -233,12 +261,11 @@ fn a_program_that_takes_its_time_is_waited_for() {
 fn lost_confirmations_come_again() {
     let mut pair = Pair::safe();
     let active = pair.connect();
-    let asked = pair.event(1);
-    pair.accept(asked.comm).unwrap();
+    let asked = pair.asked();
+    pair.accept(asked).unwrap();
     pair.happening(0);
     pair.fate = Box::new(|| 0);
-    pair.at(0, |manager, _, out| manager.establish(active, out))
-        .unwrap();
+    pair.establish(active);
     pair.fate = Box::new(|| 1);
     assert_eq!(pair.happening(1), Happening::Established);
     assert_eq!(pair.now, 1 + INTERVAL_NS);
@@ -248,10 +275,10 @@ fn lost_confirmations_come_again() {
 fn data_stands_for_a_lost_confirmation() {
     let mut pair = Pair::safe();
     pair.connect();
-    let asked = pair.event(1);
-    pair.accept(asked.comm).unwrap();
+    let asked = pair.asked();
+    pair.accept(asked).unwrap();
     for _ in 0..2 {
-        pair.at(1, |manager, _, out| manager.notice_data(asked.comm, out))
+        pair.at(1, |manager, _, out| manager.notice_data(asked, out))
             .unwrap();
     }
     assert_eq!(pair.happening(1), Happening::Established);
@@ -269,48 +296,42 @@ fn a_listener_may_come_a_little_later() {
         manager.listen(now, SERVICE, LISTENER, 4, out)
     })
     .unwrap();
-    assert!(matches!(pair.happening(1), Happening::Requested { .. }));
+    pair.asked();
     assert!(pair.events[1].is_empty(), "once");
     assert!(pair.now < LISTENER_PATIENCE_NS);
 }
 
 #[test]
 fn rejections_tell_their_reason() {
-    let refused = |change: fn(&mut Req), reason| {
+    type Change = fn(&mut Req);
+    let cases: [(Change, RejReason); 3] = [
+        (|req| req.service += 1, RejReason::INVALID_SERVICE),
+        (|req| req.mtu = 6, RejReason::INVALID_MTU),
+        (
+            |req| req.transport = Transport::Other(3),
+            RejReason::INVALID_TRANSPORT,
+        ),
+    ];
+    for (change, reason) in cases {
         let mut pair = Pair::safe();
-        let mut req = Box::new(Req {
-            service: SERVICE,
-            qpn: 0x11,
-            mtu: 5,
-            ..Req::default()
-        });
-        change(&mut req);
-        pair.at(0, |manager, now, out| {
-            manager.connect(now, address(1), req, out)
-        });
-        assert!(matches!(pair.happening(0), Happening::Rejected(found, _) if found == reason));
+        pair.ask(change);
+        assert_eq!(pair.rejected(0), reason);
         assert!(pair.events[1].is_empty());
-        assert_eq!(pair.ends.each_ref().map(Manager::connections), [0, 0]);
-    };
-    refused(|req| req.service += 1, RejReason::INVALID_SERVICE);
-    refused(|req| req.mtu = 6, RejReason::INVALID_MTU);
-    refused(
-        |req| req.transport = Transport::Other(3),
-        RejReason::INVALID_TRANSPORT,
-    );
+        assert_eq!(pair.connections(), [0, 0]);
+    }
 
     let mut pair = Pair::safe();
     pair.connect();
-    let asked = pair.event(1);
+    let asked = pair.asked();
     let rejected = pair.at(1, |manager, _, out| {
-        manager.reject(asked.comm, RejReason::CONSUMER, b"no", out)
+        manager.reject(asked, RejReason::CONSUMER, b"no", out)
     });
     assert_eq!(rejected, Ok(()));
     let Happening::Rejected(reason, data) = pair.happening(0) else {
         panic!("not rejected");
     };
     assert_eq!((reason, &data[..3]), (RejReason::CONSUMER, &b"no\0"[..]));
-    assert_eq!(pair.accept(asked.comm), Err(CmError::Ended));
+    assert_eq!(pair.accept(asked), Err(CmError::Ended));
 }
 
 #[test]
@@ -320,35 +341,22 @@ fn a_qp_that_is_in_a_connection_is_stale_and_the_former_ends() {
     // Its process has died; the next one has a QP of the same number.
     pair.ends[0] = Manager::new(1, 5, 3, 5000);
     pair.connect();
-    assert!(matches!(
-        pair.happening(0),
-        Happening::Rejected(RejReason::STALE, _)
-    ));
+    assert_eq!(pair.rejected(0), RejReason::STALE);
     assert_eq!(pair.happening(1), Happening::Disconnected);
     assert_eq!(pair.happening(1), Happening::TimeWaitOver);
     pair.connect();
-    assert!(matches!(pair.happening(1), Happening::Requested { .. }));
+    pair.asked();
 }
 
 #[test]
 fn requests_beyond_the_backlog_come_again() {
     let mut pair = Pair::safe();
-    let asks = |pair: &mut Pair, qpn| {
-        let req = Box::new(Req {
-            service: SERVICE,
-            qpn,
-            ..Req::default()
-        });
-        pair.at(0, |manager, now, out| {
-            manager.connect(now, address(1), req, out)
-        });
-    };
     for qpn in 1..=5 {
-        asks(&mut pair, qpn);
+        pair.ask(|req| req.qpn = qpn);
     }
     assert_eq!(pair.events[1].len(), 4);
-    let first = pair.event(1);
-    pair.accept(first.comm).unwrap();
+    let first = pair.asked();
+    pair.accept(first).unwrap();
     pair.events[1].clear();
     assert!(matches!(pair.happening(1), Happening::Requested { req, .. } if req.qpn == 5));
 }
@@ -357,33 +365,27 @@ fn requests_beyond_the_backlog_come_again() {
 fn a_program_that_lets_go_leaves_nothing() {
     let ends = |pair: &mut Pair| {
         while pair.pass() {}
-        assert_eq!(pair.ends.each_ref().map(Manager::connections), [0, 0]);
+        assert_eq!(pair.connections(), [0, 0]);
     };
     let mut pair = Pair::safe();
     let (active, _) = pair.connected();
-    pair.at(0, |manager, now, out| manager.let_go(now, active, out));
+    pair.let_go(0, active);
     assert_eq!(pair.happening(1), Happening::Disconnected);
     assert!(pair.events[0].is_empty());
     ends(&mut pair);
 
     let mut pair = Pair::safe();
     let active = pair.connect();
-    pair.at(0, |manager, now, out| manager.let_go(now, active, out));
-    assert!(matches!(pair.happening(1), Happening::Requested { .. }));
-    assert!(matches!(
-        pair.happening(1),
-        Happening::Rejected(RejReason::TIMEOUT, _)
-    ));
+    pair.let_go(0, active);
+    pair.asked();
+    assert_eq!(pair.rejected(1), RejReason::TIMEOUT);
     ends(&mut pair);
 
     let mut pair = Pair::safe();
     pair.connect();
-    let asked = pair.event(1);
-    pair.at(1, |manager, now, out| manager.let_go(now, asked.comm, out));
-    assert!(matches!(
-        pair.happening(0),
-        Happening::Rejected(RejReason::CONSUMER, _)
-    ));
+    let asked = pair.asked();
+    pair.let_go(1, asked);
+    assert_eq!(pair.rejected(0), RejReason::CONSUMER);
     ends(&mut pair);
 }
 
@@ -391,28 +393,25 @@ fn a_program_that_lets_go_leaves_nothing() {
 fn messages_of_strangers_are_not_taken() {
     let mut pair = Pair::safe();
     let (active, passive) = pair.connected();
-    let mut out = Output::default();
-    let dreq = CmMad {
-        transaction: 1,
-        message: Message::Dreq(crate::wire::cm::Dreq {
-            comms: crate::wire::cm::Comms {
-                local: active,
-                remote: passive,
-            },
-            remote_qpn: 0x22,
-        }),
+    let comms = |local| Comms {
+        local,
+        remote: passive,
     };
-    pair.ends[1].take(9, IpAddr::from([10, 9, 9, 9]), &dreq.to_bytes(), &mut out);
-    assert!(out.events.is_empty(), "from another address");
-    let wrong = CmMad {
-        message: Message::Drep(crate::wire::cm::Comms {
-            local: active + 1,
-            remote: passive,
-        }),
-        ..dreq
-    };
-    pair.ends[1].take(9, address(0), &wrong.to_bytes(), &mut out);
-    assert!(out.events.is_empty(), "with another number");
+    let dreq = Message::Dreq(Dreq {
+        comms: comms(active),
+        remote_qpn: 0x22,
+    });
+    let foreign = IpAddr::from([10, 9, 9, 9]);
+    let of_other_number = Message::Drep(comms(active + 1));
+    for (from, message) in [(foreign, dreq), (address(0), of_other_number)] {
+        let mut out = Output::default();
+        let mad = CmMad {
+            transaction: 1,
+            message,
+        };
+        pair.ends[1].take(9, from, &mad.to_bytes(), &mut out);
+        assert!(out.events.is_empty(), "{mad:?}");
+    }
 }
 
 proptest! {
@@ -443,7 +442,7 @@ proptest! {
             prop_assert!(pair.events[end].is_empty());
         }
         while pair.pass() {}
-        prop_assert_eq!(pair.ends.each_ref().map(Manager::connections), [0, 0]);
+        prop_assert_eq!(pair.connections(), [0, 0]);
     }
 
     /// Whatever comes from outside, nothing breaks, and no connection is made without a listener.

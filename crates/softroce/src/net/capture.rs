@@ -243,15 +243,23 @@ mod tests {
 
     use super::*;
 
-    const ROUTE: fn() -> Route = || {
+    fn add(capture: &Capture, packet: &[u8]) {
         let address = |last| SocketAddr::from(([127, 0, 0, last], 4791));
-        Route {
+        let route = Route {
             source: address(1),
             destination: address(2),
             traffic_class: 0,
             hop_limit: 64,
-        }
-    };
+        };
+        capture.add(&route, std::iter::once((0, packet)));
+    }
+
+    /// A capture into a pipe.
+    fn into_pipe() -> (io::PipeReader, Capture) {
+        let (reader, writer) = io::pipe().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(writer));
+        (reader, Capture::to(file, "a pipe".into()).unwrap())
+    }
 
     #[test]
     fn each_device_has_a_file() {
@@ -275,13 +283,10 @@ mod tests {
 
     #[test]
     fn a_broken_file_ends_the_capture_and_nothing_else() {
-        let (reader, writer) = io::pipe().unwrap();
-        let file = File::from(std::os::fd::OwnedFd::from(writer));
-        let capture = Capture::to(file, "a pipe".into()).unwrap();
+        let (reader, capture) = into_pipe();
         drop(reader);
-        let packet = [0; 100];
         while capture.shared.on.load(Ordering::Relaxed) {
-            capture.add(&ROUTE(), std::iter::once((0, &packet[..])));
+            add(&capture, &[0; 100]);
         }
         let shared = Arc::clone(&capture.shared);
         drop(capture);
@@ -295,7 +300,7 @@ mod tests {
     fn what_a_process_captured_before_it_exits_is_in_the_file() {
         if let Some(path) = std::env::var_os(EXITS) {
             let capture = Capture::create(path.into()).unwrap();
-            capture.add(&ROUTE(), std::iter::once((0, &[7; 100][..])));
+            add(&capture, &[7; 100]);
             mem::forget(capture);
             process::exit(0);
         }
@@ -317,15 +322,11 @@ mod tests {
 
     #[test]
     fn a_file_that_takes_nothing_costs_no_more_than_the_buffer() {
-        // A pipe that nobody empties.
-        let (reader, writer) = io::pipe().unwrap();
-        let file = File::from(std::os::fd::OwnedFd::from(writer));
-        let capture = Capture::to(file, "a full pipe".into()).unwrap();
+        // Nobody empties it.
+        let (reader, capture) = into_pipe();
         let packet = [0; 4096];
         let packets = 3 * MOST_BYTES / packet.len();
-        for _ in 0..packets {
-            capture.add(&ROUTE(), std::iter::once((0, &packet[..])));
-        }
+        (0..packets).for_each(|_| add(&capture, &packet));
         let buffer = capture.shared.buffer();
         assert!(buffer.bytes.len() <= MOST_BYTES, "{}", buffer.bytes.len());
         assert!(buffer.missing as usize > packets / 4, "{}", buffer.missing);

@@ -31,7 +31,7 @@ mod transmitter;
 mod wakeup;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io;
 use std::net::IpAddr;

@@ -19,7 +19,6 @@ use testing::wait::{wait_for, wait_until};
 /// More than any wait here takes on an idle machine.
 pub const SOON: Duration = Duration::from_secs(10);
 
-/// Receives so many packets.
 #[track_caller]
 pub fn collect(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
@@ -28,7 +27,6 @@ pub fn collect(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// Receives packets until it is enough.
 #[track_caller]
 fn collect_until(
     port: &mut Port,
@@ -241,18 +239,6 @@ fn a_train_ends_with_a_shorter_packet() {
 }
 
 #[test]
-fn traffic_class_and_hop_limit_leave_the_packets_right() {
-    let _turn = turn_on_ipv6_loopback();
-    for address in [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))] {
-        let mut port = open(address, &Faults::default(), None).unwrap();
-        let flow = port.transmitter.flow(port.address, 1, 0x68, 9);
-        let packets = [0, 1].map(|salt| addressed(&port, parts(12, &[64], salt)));
-        send(&port.transmitter, &flow, &packets);
-        assert_eq!(collect(&mut port, 2), packets.each_ref().map(whole));
-    }
-}
-
-#[test]
 fn free_addresses_differ_and_a_taken_one_says_so() {
     let (one, other) = (loopback_port(), loopback_port());
     assert_ne!(one.address, other.address);
@@ -297,12 +283,14 @@ fn a_destination_of_another_family_is_a_loss_and_no_more() {
 
 /// Sends a packet as another implementation does: one datagram, with a CRC for this identification.
 fn foreign(from: &UdpSocket, to: &Port, identification: u16, packet: &[u8], damage: u8) {
-    let IpAddr::V4(destination) = to.address else {
-        unreachable!()
-    };
+    send_packet(from, to.address, identification, packet, damage);
+}
+
+/// The same to an address.
+pub fn send_packet(from: &UdpSocket, to: IpAddr, identification: u16, packet: &[u8], damage: u8) {
     let source = from.local_addr().unwrap();
-    let IpAddr::V4(source_ip) = source.ip() else {
-        unreachable!()
+    let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to) else {
+        panic!("IPv4 only");
     };
     let addresses = IcrcAddresses::V4 {
         source: source_ip,
@@ -334,11 +322,9 @@ fn foreign_identifications_are_taken_and_damage_is_not() {
     foreign(&other, &port, 0, &packet(0), 0);
     foreign(&other, &port, 0, &packet(1), 0x10);
     // Refused at first because this sender is `Indexed`, then accepted once it is recognised as a `Counter`.
-    foreign(&other, &port, 5000, &packet(2), 0);
-    foreign(&other, &port, 3, &packet(3), 0);
-    foreign(&other, &port, 5001, &packet(4), 0);
-    foreign(&other, &port, 5003, &packet(5), 0);
-    foreign(&other, &port, 40_000, &packet(6), 0);
+    for (at, identification) in [(2, 5000), (3, 3), (4, 5001), (5, 5003), (6, 40_000)] {
+        foreign(&other, &port, identification, &packet(at), 0);
+    }
     other.send_to(&[0; 15], (port.address, UDP_PORT)).unwrap();
     foreign(&other, &port, 40_001, &packet(7), 0);
     let expected: Vec<_> = [0, 3, 5, 6, 7].map(packet).into();

@@ -160,17 +160,19 @@ mod tests {
         let mut memories = Memories::default();
         let key = memories.insert(REGION).unwrap();
         let read = Access::REMOTE_READ;
-        assert_eq!(found(&memories, key, 0x8_0010, 0xf0, read), Some(0x1010));
-        assert_eq!(found(&memories, key, 0x8_0100, 0, read), Some(0x1100));
-        assert_eq!(found(&memories, key, 0x8_0010, 0xf1, read), None);
-        assert_eq!(found(&memories, key, 0x7_ffff, 1, read), None);
-        assert_eq!(found(&memories, key, 0x8_0010, u64::MAX, read), None);
-        assert_eq!(
-            found(&memories, key, 0x8_0000, 1, Access::REMOTE_WRITE),
-            None
-        );
-        assert_eq!(found(&memories, key ^ 1, 0x8_0000, 1, read), None);
-        assert_eq!(found(&memories, 0, 0x8_0000, 1, read), None);
+        for (key, iova, length, need, expected) in [
+            (key, 0x8_0010, 0xf0, read, Some(0x1010)),
+            (key, 0x8_0100, 0, read, Some(0x1100)),
+            (key, 0x8_0010, 0xf1, read, None),
+            (key, 0x7_ffff, 1, read, None),
+            (key, 0x8_0010, u64::MAX, read, None),
+            (key, 0x8_0000, 1, Access::REMOTE_WRITE, None),
+            (key ^ 1, 0x8_0000, 1, read, None),
+            (0, 0x8_0000, 1, read, None),
+        ] {
+            let at = found(&memories, key, iova, length, need);
+            assert_eq!(at, expected, "{iova:#x} {length:#x}");
+        }
         assert!(memories.resolve(key, PdId(2), 0x8_0000, 1, read).is_none());
     }
 

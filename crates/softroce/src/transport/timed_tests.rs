@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::arrivals::Arrived;
 use super::core::Inbound;
@@ -11,10 +12,11 @@ use super::outbox::Outbox;
 use super::requester::Requester;
 use super::work::QpWork;
 use super::*;
-use crate::wire::{
-    Aeth, Extended, IcrcAddresses, Opcode, Packet, Psn, Reth, Service, Syndrome, UDP_PORT, icrc,
-    time_of_code_ns,
-};
+use testing::verbs_user::is_readable;
+use testing::wait::wait_until;
+
+use crate::net::tests::send_packet;
+use crate::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Service, Syndrome, time_of_code_ns};
 
 /// Far from the clock's time, so that nothing is due by that.
 const START_NS: u64 = 1 << 60;
@@ -285,13 +287,8 @@ fn an_answer_that_waits_in_the_socket_is_in_time() {
             still.post(0, START_NS, 64);
             if comes {
                 send(still, &still.acknowledgement(0, 0, ACK));
-                let mut poll = libc::pollfd {
-                    fd: inbound.receiver.fd(),
-                    events: libc::POLLIN,
-                    revents: 0,
-                };
-                // SAFETY: one pollfd. It waits for ten seconds.
-                assert_eq!(unsafe { libc::poll(&raw mut poll, 1, 10_000) }, 1);
+                let arrived = || is_readable(inbound.receiver.fd());
+                wait_until("the answer", Duration::from_secs(1), arrived);
             }
             let core = still.nic.core();
             let late_ns = START_NS + 3 * time_of_code_ns(TIMEOUT) / 2;
@@ -306,24 +303,11 @@ fn an_answer_that_waits_in_the_socket_is_in_time() {
     }
 }
 
-/// Sends a packet to the device from the peer's address.
 fn send(still: &Still, packet: &Packet<'_>) {
-    let IpAddr::V4(destination) = still.nic.address() else {
-        unreachable!();
-    };
     let socket = UdpSocket::bind((PEER, 0)).unwrap();
     let mut headers = [0; Packet::HEADER_ROOM];
     let length = packet.headers(&mut headers);
-    let mut bytes = headers[..length].to_vec();
-    let addresses = IcrcAddresses::V4 {
-        source: PEER,
-        destination,
-        identification: 0,
-        flags: 0x4000,
-    };
-    let port = socket.local_addr().unwrap().port();
-    bytes.extend(icrc(addresses, port, &bytes[..12], &bytes[12..]));
-    socket.send_to(&bytes, (destination, UDP_PORT)).unwrap();
+    send_packet(&socket, still.nic.address(), 0, &headers[..length], 0);
 }
 
 #[test]

@@ -180,43 +180,18 @@ impl<T> Queue<T> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::mpsc;
-    use std::thread::{self, JoinHandle};
-    use std::time::Duration;
 
     use super::*;
-    use testing::wait::wait_until;
-
-    /// A thread that does this, once it waits in it or has ended.
-    fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-        let (tell, told) = mpsc::channel();
-        let thread = thread::spawn(move || {
-            // SAFETY: it has no preconditions.
-            tell.send(unsafe { libc::gettid() }).unwrap();
-            body()
-        });
-        let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
-        // The state stands after the name, which is in brackets.
-        let sleeps = || std::fs::read_to_string(&stat).map_or(true, |it| it.contains(") S "));
-        wait_until("the thread to wait", Duration::from_secs(10), sleeps);
-        thread
-    }
+    use testing::verbs_user::{is_readable, never_block};
 
     fn readable<T>(queue: &Queue<T>) -> bool {
-        let mut poll = libc::pollfd {
-            fd: queue.fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one pollfd.
-        unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
+        is_readable(queue.fd())
     }
 
     #[test]
     fn the_descriptor_is_readable_exactly_while_events_wait() {
         let queue = Queue::new().unwrap();
-        // SAFETY: a descriptor that is open.
-        unsafe { libc::fcntl(queue.fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        never_block(queue.fd());
         let empty = queue.next().unwrap_err();
         assert_eq!(empty.raw_os_error(), Some(libc::EAGAIN));
         for event in [1, 2, 1] {
@@ -247,34 +222,5 @@ mod tests {
             assert_eq!(queue.next().unwrap(), event);
         }
         assert!(!readable(&queue));
-    }
-
-    #[test]
-    fn a_blocking_reader_wakes() {
-        let queue = Arc::new(Queue::new().unwrap());
-        let reader = waiting({
-            let queue = queue.clone();
-            move || queue.next().unwrap()
-        });
-        assert!(!reader.is_finished());
-        queue.raise(7, None);
-        assert_eq!(reader.join().unwrap(), 7);
-    }
-
-    #[test]
-    fn waiting_ends_with_the_last_acknowledgement() {
-        let queue = Queue::new().unwrap();
-        let acks = Arc::new(Acks::default());
-        acks.wait();
-        queue.raise((), Some(acks.clone()));
-        acks.wait();
-        queue.next().unwrap();
-        let waiter = waiting({
-            let acks = acks.clone();
-            move || acks.wait()
-        });
-        assert!(!waiter.is_finished());
-        acks.acknowledge(1);
-        waiter.join().unwrap();
     }
 }

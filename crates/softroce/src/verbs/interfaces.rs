@@ -144,6 +144,8 @@ pub(super) fn guid(address: Option<IpAddr>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn interface(address: &str, index: u32, mtu_bytes: u32) -> Interface {
@@ -168,16 +170,18 @@ mod tests {
     #[test]
     fn loopback_comes_first_and_the_others_in_their_interfaces_order() {
         let places = places(&machine(), None);
-        let addresses: Vec<Option<IpAddr>> = places.iter().map(|place| place.address).collect();
-        let expected = ["192.0.2.2", "fd00::2", "fe80::1", "192.0.2.9"];
-        assert_eq!(addresses[0], None);
-        assert_eq!(places[0].interface_mtu_bytes, 65536);
-        for (address, expected) in addresses[1..].iter().zip(expected) {
-            assert_eq!(*address, Some(expected.parse().unwrap()));
-        }
-        assert_eq!(addresses.len(), 5);
-        assert_eq!(places[4].interface_mtu_bytes, 9000);
-        assert_eq!(places[4].interface_index, 7);
+        let told = places
+            .iter()
+            .map(|it| (it.address, it.interface_index, it.interface_mtu_bytes));
+        let of = |text: &str| Some(text.parse().unwrap());
+        let expected = [
+            (None, 1, 65536),
+            (of("192.0.2.2"), 4, 1500),
+            (of("fd00::2"), 4, 1500),
+            (of("fe80::1"), 4, 1500),
+            (of("192.0.2.9"), 7, 9000),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -210,14 +214,9 @@ mod tests {
     #[test]
     fn guids_differ_and_are_local() {
         let addresses = ["127.0.0.2", "192.0.2.2", "fd00::2", "fe80::1"];
-        let mut guids: Vec<u64> = addresses
-            .iter()
-            .map(|address| guid(Some(address.parse().unwrap())))
-            .collect();
-        guids.push(guid(None));
+        let of_address = addresses.map(|address| guid(Some(address.parse().unwrap())));
+        let guids = BTreeSet::from_iter(of_address.into_iter().chain([guid(None)]));
         assert!(guids.iter().all(|guid| guid & 0x0200_0000_0000_0000 != 0));
-        guids.sort_unstable();
-        guids.dedup();
         assert_eq!(guids.len(), 5);
     }
 }

@@ -60,24 +60,6 @@ fn interface_name(index: u32) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn text(path: &str) -> Option<String> {
-        match kernel_file(path.as_bytes())? {
-            KernelFile::Text(text) => Some(text),
-            KernelFile::Device => None,
-        }
-    }
-
-    #[test]
-    fn the_first_device_has_its_files() {
-        let device = kernel_file(b"/dev/infiniband/soft0");
-        assert_eq!(device, Some(KernelFile::Device));
-        let attributes = "/sys/class/infiniband/soft0/ports/1/gid_attrs";
-        let kind = text(&format!("{attributes}/types/0"));
-        assert_eq!(kind.as_deref(), Some("RoCE v2\n"));
-        let interface = text(&format!("{attributes}/ndevs/0"));
-        assert_eq!(interface.as_deref(), Some("lo\n"));
-    }
-
     #[test]
     fn other_files_are_not_its() {
         for path in [

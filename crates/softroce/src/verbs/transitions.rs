@@ -140,17 +140,10 @@ mod tests {
 
     #[test]
     fn what_each_service_needs() {
-        let rtr = |kind| attributes(kind, State::Init, State::Rtr).unwrap().0;
-        assert_eq!(rtr(Kind::Ud), 0);
-        assert_eq!(rtr(Kind::Uc), 0x101180);
-        assert_eq!(rtr(Kind::Rc), 0x129180);
-        let rts = |kind| attributes(kind, State::Rtr, State::Rts).unwrap().0;
-        assert_eq!(rts(Kind::Ud), 0x10000);
-        assert_eq!(rts(Kind::Uc), 0x10000);
-        assert_eq!(rts(Kind::Rc), 0x12e00);
-        let init = |kind| attributes(kind, State::Reset, State::Init).unwrap().0;
-        assert_eq!(init(Kind::Ud), 0x70);
-        assert_eq!(init(Kind::Uc), 0x38);
-        assert_eq!(init(Kind::Rc), 0x38);
+        let needs = |from, to| KINDS.map(|kind| attributes(kind, from, to).unwrap().0);
+        // Of RC, UC and UD.
+        assert_eq!(needs(State::Reset, State::Init), [0x38, 0x38, 0x70]);
+        assert_eq!(needs(State::Init, State::Rtr), [0x129180, 0x101180, 0]);
+        assert_eq!(needs(State::Rtr, State::Rts), [0x12e00, 0x10000, 0x10000]);
     }
 }

@@ -50,51 +50,47 @@ fn a_peer_is_an_address_in_its_shortest_form() {
 }
 
 #[test]
-fn errors_name_the_part() {
-    for (text, part, remedy) in [
-        ("drop=5%,dorp=1%", "`dorp=1%`", "drop, duplicate"),
-        ("zx.drop=1%", "`zx.drop=1%`", "tx.drop"),
-        ("tx.seed=1", "`tx.seed=1`", "all but seed"),
-        ("rx.peer=::1", "`rx.peer=::1`", "peer and down"),
-        ("tx.down=1s+1s", "`tx.down=1s+1s`", "peer and down"),
-        ("down=1s", "`down=1s`", "2s+500ms"),
-        ("blackhole=1s+soon", "`blackhole=1s+soon`", "2s+500ms"),
-        ("drop=1%/0", "`drop=1%/0`", "drop=1%/8"),
-        ("drop=90%/8", "`drop=90%/8`", "8 of 9"),
-        ("drop=100%/8", "`drop=100%/8`", "8 of 9"),
-        ("drop=5/8", "`drop=5/8`", "0% to 100%"),
-        ("mark=101%", "`mark=101%`", "mark=1%"),
-        ("rx.mark=1%/8", "`rx.mark=1%/8`", "mark=100us"),
-        ("delay=1us~2us", "`delay=1us~2us`", "delay=10us~5us"),
-        ("delay=1us~", "`delay=1us~`", "unit"),
-        ("lose=ack", "`lose=ack`", "lose=ack#3"),
-        ("lose=ack#0", "`lose=ack#0`", "from 1"),
-        ("lose=nak#1", "`lose=nak#1`", "read-response"),
+fn errors_name_the_part_which_is_the_last_here() {
+    for (text, remedy) in [
+        ("drop=5%,dorp=1%", "drop, duplicate"),
+        ("zx.drop=1%", "tx.drop"),
+        ("tx.seed=1", "all but seed"),
+        ("rx.peer=::1", "peer and down"),
+        ("tx.down=1s+1s", "peer and down"),
+        ("down=1s", "2s+500ms"),
+        ("blackhole=1s+soon", "2s+500ms"),
+        ("drop=1%/0", "drop=1%/8"),
+        ("drop=90%/8", "8 of 9"),
+        ("drop=100%/8", "8 of 9"),
+        ("drop=5/8", "0% to 100%"),
+        ("mark=101%", "mark=1%"),
+        ("rx.mark=1%/8", "mark=100us"),
+        ("delay=1us~2us", "delay=10us~5us"),
+        ("delay=1us~", "unit"),
+        ("lose=ack", "lose=ack#3"),
+        ("lose=ack#0", "from 1"),
+        ("lose=nak#1", "read-response"),
         (
             "lose=ack#1,lose=ack#2,lose=ack#3,lose=ack#4,tx.lose=ack#5",
-            "`tx.lose=ack#5`",
             "up to four",
         ),
-        ("peer=node7", "`peer=node7`", "peer=10.0.0.7"),
-        (
-            "peer=10.0.0.7:4791",
-            "`peer=10.0.0.7:4791`",
-            "peer=10.0.0.7",
-        ),
-        ("drop", "`drop`", "drop=5%"),
-        ("drop=101%", "`drop=101%`", "0% to 100%"),
-        ("drop=-1%", "`drop=-1%`", "0% to 100%"),
-        ("drop=NaN", "`drop=NaN`", "0% to 100%"),
-        ("delay=5", "`delay=5`", "delay=10us"),
-        ("delay=-5us", "`delay=-5us`", "delay=10us"),
-        ("delay=99999999999999s", "`delay=99999999999999s`", "unit"),
-        ("rate=0", "`rate=0`", "above 0"),
-        ("rate=fast", "`rate=fast`", "rate=10G"),
-        ("seed=1.5", "`seed=1.5`", "whole number"),
-        ("drop=1%,", "``", "drop=5%"),
+        ("peer=node7", "peer=10.0.0.7"),
+        ("peer=10.0.0.7:4791", "peer=10.0.0.7"),
+        ("drop", "drop=5%"),
+        ("drop=101%", "0% to 100%"),
+        ("drop=-1%", "0% to 100%"),
+        ("drop=NaN", "0% to 100%"),
+        ("delay=5", "delay=10us"),
+        ("delay=-5us", "delay=10us"),
+        ("delay=99999999999999s", "unit"),
+        ("rate=0", "above 0"),
+        ("rate=fast", "rate=10G"),
+        ("seed=1.5", "whole number"),
+        ("drop=1%,", "drop=5%"),
     ] {
+        let part = format!("`{}`", text.rsplit(',').next().unwrap());
         let message = text.parse::<Faults>().unwrap_err().to_string();
-        assert!(message.contains(part), "{text}: {message}");
+        assert!(message.contains(&part), "{text}: {message}");
         assert!(message.contains(remedy), "{text}: {message}");
     }
 }

@@ -67,28 +67,3 @@ impl Fields {
 fn mask(width: u32) -> u8 {
     ((1_u32 << width) - 1) as u8
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bits_are_counted_from_the_highest() {
-        let mut fields = Fields([0; MAD_BYTES]);
-        fields.put_bits(3, 0, 5, 20);
-        fields.put_bits(3, 5, 2, 1);
-        fields.put_bits(3, 7, 1, 1);
-        assert_eq!(fields.byte(3), 0b1010_0011);
-        fields.put_bits(3, 5, 2, 0);
-        assert_eq!((fields.bits(3, 0, 5), fields.bits(3, 5, 2)), (20, 0));
-        assert_eq!(fields.bits(3, 7, 1), 1);
-    }
-
-    #[test]
-    fn three_bytes_leave_the_fourth() {
-        let mut fields = Fields([0xee; MAD_BYTES]);
-        fields.put_three(8, 0x0012_3456);
-        assert_eq!((fields.three(8), fields.byte(11)), (0x0012_3456, 0xee));
-        assert_eq!(fields.word(MAD_BYTES - 1), 0, "outside");
-    }
-}

@@ -32,7 +32,6 @@ fn reads_of_an_object_that_is_being_updated_all_complete() {
     assert_eq!(client.counter("bad_icrc"), 0);
 }
 
-/// Sets the flag when dropped.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {

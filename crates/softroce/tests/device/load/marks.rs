@@ -5,7 +5,6 @@ use crate::support::end::{End, Plan};
 
 const MESSAGES: usize = 64;
 const BYTES: usize = 64 << 10;
-/// In flight at once.
 const DEPTH: usize = 8;
 
 fn end(faults: &str) -> End {

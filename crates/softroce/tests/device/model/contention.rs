@@ -31,7 +31,7 @@ fn no_fetch_add_of_several_qps_is_lost_or_done_twice() {
                 .testbed
                 .until("room", |testbed| testbed.endpoints[end].room() > 0);
             let result = script.fresh(0, 8);
-            let element = script.element(0, result);
+            let element = script.testbed.sides[0].element(result);
             let add = 1;
             let operation = Operation::FetchAdd { address, rkey, add };
             script.post(end, operation, None, &[element], Status::Success);

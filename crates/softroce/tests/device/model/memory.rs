@@ -1,7 +1,6 @@
 //! The memory of one side: the bytes that the device reads and writes, and those that the model expects there.
 //! It knows nothing of QPs; parts of it are dealt out so that no two requests on their way share a byte.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Range;
 
 /// Bytes before and after the registered region that nobody may touch.
@@ -9,7 +8,6 @@ const GUARD_BYTES: usize = 4096;
 /// Bytes at the start of the region that are never assigned: one atomic counter for each QP.
 pub const COUNTER_BYTES: usize = 64;
 
-/// Pseudo-random bytes.
 pub struct Numbers(fastrand::Rng);
 
 impl Numbers {
@@ -17,7 +15,6 @@ impl Numbers {
         Numbers(fastrand::Rng::with_seed(seed))
     }
 
-    /// This many bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.0.fill(&mut bytes);
@@ -25,19 +22,18 @@ impl Numbers {
     }
 }
 
-/// A range of a region.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     /// Offset from the region's start.
     pub offset: usize,
-    /// Length.
     pub bytes: usize,
 }
 
 /// A region between two guards, and the expected contents of all three.
 pub struct Memory {
     start: *mut u8,
-    layout: Layout,
+    // Aligned as atomics need it. Only `start` leads there.
+    _words: Vec<u64>,
     expected: Vec<u8>,
     dealt: usize,
 }
@@ -46,44 +42,35 @@ impl Memory {
     /// A region of this size, filled from `numbers`.
     pub fn new(region_bytes: usize, numbers: &mut Numbers) -> Memory {
         let bytes = region_bytes + 2 * GUARD_BYTES;
-        let layout = Layout::from_size_align(bytes, 4096).unwrap();
-        // SAFETY: the layout is not empty.
-        let start = unsafe { alloc(layout) };
-        if start.is_null() {
-            handle_alloc_error(layout);
-        }
+        let mut words = vec![0; bytes / 8];
+        let start: *mut u8 = words.as_mut_ptr().cast();
         let expected = numbers.bytes(bytes);
         // SAFETY: `start` has room for `bytes` bytes, and nobody else knows it yet.
         unsafe { start.copy_from_nonoverlapping(expected.as_ptr(), bytes) };
         Memory {
             start,
-            layout,
+            _words: words,
             expected,
             dealt: COUNTER_BYTES,
         }
     }
 
-    /// Bytes of the region.
     pub fn region_bytes(&self) -> usize {
         self.expected.len() - 2 * GUARD_BYTES
     }
 
-    /// The region's address in this process.
     pub fn region_address(&self) -> u64 {
         self.start as u64 + GUARD_BYTES as u64
     }
 
-    /// A part's address in this process.
     pub fn address(&self, part: Part) -> u64 {
         self.region_address() + part.offset as u64
     }
 
-    /// Bytes not yet assigned.
     pub fn room(&self) -> usize {
         self.region_bytes() - self.dealt
     }
 
-    /// Frees all parts.
     pub fn collect(&mut self) {
         self.dealt = COUNTER_BYTES;
     }
@@ -109,7 +96,6 @@ impl Memory {
         start..start + part.bytes
     }
 
-    /// The part's contents in the model.
     pub fn expected(&self, part: Part) -> &[u8] {
         &self.expected[Memory::range(part)]
     }
@@ -162,12 +148,5 @@ impl Memory {
         // SAFETY: as for `difference`.
         let real = unsafe { std::slice::from_raw_parts(self.start, self.expected.len()) };
         self.expected[range.clone()].copy_from_slice(&real[range]);
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout; the regions in it were deregistered before.
-        unsafe { dealloc(self.start, self.layout) };
     }
 }

@@ -8,6 +8,7 @@ use softroce::transport::{CompletionKind, Operation, Payload, SendRequest, Sge, 
 use super::memory::{Numbers, Part};
 use super::scenario::{Batch, LONGEST_BYTES, Request, Setup, Step};
 use super::testbed::{Expected, Testbed};
+use crate::support::end::request;
 
 /// Memory that a later request may use again.
 #[derive(Clone, Default)]
@@ -18,7 +19,6 @@ struct Chain {
     read: Vec<Part>,
 }
 
-/// A request with its memory.
 struct Placed {
     wr_id: u64,
     operation: Operation,
@@ -29,18 +29,15 @@ struct Placed {
     sges: Vec<Sge>,
     /// The bytes of inline elements.
     inline_bytes: Vec<u8>,
-    /// The kind of its completion.
     kind: CompletionKind,
     length_bytes: Option<u32>,
 }
 
-/// A receive with its memory.
 struct PlacedReceive {
     expected: Expected,
     sges: Vec<Sge>,
 }
 
-/// A running scenario.
 pub struct Player<'a> {
     testbed: Testbed,
     setup: &'a Setup,
@@ -101,27 +98,14 @@ impl Player<'_> {
         let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
         let peer = &self.testbed.sides[1 - endpoint.side];
-        endpoint.sends.push_back(Expected {
-            wr_id,
-            status: Status::Success,
-            kind: CompletionKind::RdmaWrite,
-            length_bytes: None,
-            immediate: None,
-        });
+        let expected = Expected::of(wr_id, Status::Success, CompletionKind::RdmaWrite);
+        endpoint.sends.push_back(expected);
         self.unsignaled[end] = 0;
-        endpoint.post(&[SendRequest {
-            wr_id,
-            operation: Operation::Write {
-                address: peer.memory.region_address(),
-                rkey: peer.key,
-            },
-            immediate: None,
-            signaled: true,
-            solicited: false,
-            fence: false,
-            payload: Payload::Registered(&[]),
-            datagram: None,
-        }]);
+        let operation = Operation::Write {
+            address: peer.memory.region_address(),
+            rkey: peer.key,
+        };
+        endpoint.post(&[request(wr_id, operation, &[])]);
     }
 
     fn post(&mut self, batch: &Batch) {
@@ -162,7 +146,6 @@ impl Player<'_> {
         }
     }
 
-    /// Waits until the queue and the memory have room for the requests.
     fn make_room(&mut self, end: usize, requests: &[Request]) {
         let needed: usize = requests
             .iter()
@@ -175,12 +158,8 @@ impl Player<'_> {
                 bytes + request.receive_spare + 4 * (request.gap + 8)
             })
             .sum();
-        if self
-            .testbed
-            .sides
-            .iter()
-            .any(|side| side.memory.room() < needed)
-        {
+        let mut sides = self.testbed.sides.iter();
+        if sides.any(|side| side.memory.room() < needed) {
             self.quiesce();
         }
         let unsignaled = self.unsignaled[end] as usize;
@@ -192,7 +171,6 @@ impl Player<'_> {
             .until(&format!("room for sends of endpoint {end}"), room);
     }
 
-    /// Posts them in one call.
     fn hand_over(&mut self, end: usize, mut sends: Vec<Placed>) {
         let endpoint = &mut self.testbed.endpoints[end];
         for send in &mut sends {
@@ -201,11 +179,8 @@ impl Player<'_> {
             if send.signaled {
                 self.unsignaled[end] = 0;
                 endpoint.sends.push_back(Expected {
-                    wr_id: send.wr_id,
-                    status: Status::Success,
-                    kind: send.kind,
                     length_bytes: send.length_bytes,
-                    immediate: None,
+                    ..Expected::of(send.wr_id, Status::Success, send.kind)
                 });
             } else {
                 self.unsignaled[end] += 1;
@@ -214,18 +189,15 @@ impl Player<'_> {
         let requests: Vec<SendRequest<'_>> = sends
             .iter()
             .map(|send| SendRequest {
-                wr_id: send.wr_id,
-                operation: send.operation,
                 immediate: send.immediate,
                 signaled: send.signaled,
-                solicited: false,
                 fence: send.fence,
                 payload: if send.inline {
                     Payload::Inline(&send.sges)
                 } else {
                     Payload::Registered(&send.sges)
                 },
-                datagram: None,
+                ..request(send.wr_id, send.operation, &send.sges)
             })
             .collect();
         endpoint.post(&requests);

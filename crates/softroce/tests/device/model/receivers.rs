@@ -12,7 +12,6 @@ use crate::support::look::counter;
 /// The code of 1.28 ms.
 const RNR_TIMER: u8 = 14;
 
-/// Tests a receive that is too small by `missing` bytes.
 fn too_small(mtu_bytes: u32, bytes: usize, missing: usize) {
     let mut script = Script::new(&Setup {
         mtu_bytes,
@@ -59,7 +58,7 @@ fn a_write_with_immediate_needs_no_room_in_the_receive() {
     let source = script.fresh(0, 3000);
     let target = script.fresh(1, 3000);
     let data = script.testbed.sides[0].memory.expected(source).to_vec();
-    let element = script.element(0, source);
+    let element = script.testbed.sides[0].element(source);
     script.receive(1, 1, Some(3000), Status::Success);
     let receive = script.testbed.endpoints[1].receives.back_mut().unwrap();
     receive.kind = CompletionKind::ReceiveRdmaWithImmediate;

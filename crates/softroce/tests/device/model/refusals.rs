@@ -27,13 +27,10 @@ enum Fault {
     OtherDomain,
     /// The range starts 8 bytes before the region.
     Before,
-    /// The range ends after the region.
     Beyond,
     /// The range exceeds the address space.
     Wraps,
-    /// The region does not allow the access.
     RegionAccess,
-    /// The QP does not allow the access.
     QpAccess,
 }
 
@@ -56,7 +53,6 @@ const FAULTS: [Fault; 8] = [
 ];
 
 impl Verb {
-    /// All access except what this needs.
     fn access_without(self) -> Access {
         let needed = match self {
             Verb::Write | Verb::WriteImmediate => Access::REMOTE_WRITE,

@@ -13,52 +13,41 @@ pub const ALL_ACCESS: Access = Access(
 );
 /// The most pairs of a case; each end has a counter of 8 bytes.
 pub const MOST_PAIRS: usize = 3;
-/// The longest request.
 pub const LONGEST_BYTES: usize = 70_000;
 
 /// Half a second, doubled up to four times: an end that waits for a core is not taken for dead. Most losses are noticed
 /// long before.
 const TIMEOUT: u8 = 17;
 
-/// The set-up of devices and QPs.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Whether both sides use one device.
     pub same_nic: bool,
     /// Whether a side uses one CQ for sends and receives.
     pub one_cq: bool,
-    /// Path MTU.
     pub mtu_bytes: u32,
     /// Pairs of QPs, each with its end on side 0 and on side 1.
     pub pairs: Vec<[End; 2]>,
     /// The faults in the option's syntax; empty for none.
     pub faults: String,
-    /// Code of the time-out of an acknowledgement.
     pub timeout: u8,
-    /// Retries after a time-out.
     pub retry_count: u8,
-    /// Retries when the receiver is not ready.
     pub rnr_retry: u8,
     /// Code of the receiver's RNR pause.
     pub min_rnr_timer: u8,
     /// The peer's access through the QPs.
     pub qp_access: Access,
-    /// The access rights of the regions.
     pub region_access: Access,
-    /// Bytes of a side's region.
     pub region_bytes: usize,
 }
 
-/// One QP.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// The first PSN that it sends.
     pub sq_psn: u32,
     /// The most READs and atomics that it has in flight.
     pub max_rd_atomic: u8,
     /// How many more the peer accepts.
     pub spare_rd_atomic: u8,
-    /// Its queue sizes.
     pub capacities: Capacities,
 }
 
@@ -94,25 +83,25 @@ impl Setup {
     }
 }
 
-/// A step of a case.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Posts requests in one call, and the receives that they need.
     Post(Batch),
-    /// Polls the CQs of a side.
-    Poll { side: usize, most: usize },
-    /// Sleeps until an event of this side.
-    Sleep { side: usize },
+    Poll {
+        side: usize,
+        most: usize,
+    },
+    Sleep {
+        side: usize,
+    },
     /// Waits for all completions, and compares memory.
     Quiesce,
 }
 
-/// Requests of one QP.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// Index of the QP, modulo their number.
     pub end: usize,
-    /// The requests.
     pub requests: Vec<Request>,
     /// How many of the receives are posted after the requests.
     pub late: usize,
@@ -120,7 +109,6 @@ pub struct Batch {
     pub polls_before_late: usize,
 }
 
-/// One request.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub verb: Verb,
@@ -142,7 +130,6 @@ pub struct Request {
     pub receive_spare: usize,
 }
 
-/// The operation.
 #[derive(Clone, Debug)]
 pub enum Verb {
     Send,
@@ -152,17 +139,17 @@ pub enum Verb {
     CompareSwap { hits: bool, swap: u64 },
 }
 
-/// The length of a request.
 #[derive(Clone, Debug)]
 pub enum Length {
-    /// Bytes.
     Bytes(u32),
     /// This many packets, and a few bytes more or less.
-    Packets { count: u32, more: i32 },
+    Packets {
+        count: u32,
+        more: i32,
+    },
 }
 
 impl Length {
-    /// In bytes.
     pub fn bytes(&self, mtu_bytes: u32) -> usize {
         match *self {
             Length::Bytes(bytes) => bytes as usize,

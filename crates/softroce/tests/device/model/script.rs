@@ -1,10 +1,11 @@
 //! For hand-written cases: single requests with their bytes, their memory and their expected status.
 
-use softroce::transport::{CompletionKind, Operation, Payload, SendRequest, Sge, State, Status};
+use softroce::transport::{CompletionKind, Operation, SendRequest, Sge, State, Status};
 
 use super::memory::{Numbers, Part};
 use super::scenario::Setup;
 use super::testbed::{Expected, RECEIVE, Testbed};
+use crate::support::end::request;
 
 /// A testbed and a source of bytes.
 pub struct Script {
@@ -13,7 +14,6 @@ pub struct Script {
 }
 
 impl Script {
-    /// A new, connected testbed.
     pub fn new(setup: &Setup) -> Script {
         Script {
             testbed: Testbed::new(setup),
@@ -21,7 +21,6 @@ impl Script {
         }
     }
 
-    /// A part of a side with new bytes.
     pub fn fresh(&mut self, side: usize, bytes: usize) -> Part {
         let memory = &mut self.testbed.sides[side].memory;
         let part = memory.deal(bytes, 3, bytes == 8);
@@ -30,20 +29,9 @@ impl Script {
         part
     }
 
-    /// The part as one element.
-    pub fn element(&self, side: usize, part: Part) -> Sge {
-        let side = &self.testbed.sides[side];
-        Sge {
-            address: side.memory.address(part),
-            length_bytes: part.bytes as u32,
-            lkey: side.key,
-        }
-    }
-
-    /// A new part as an element.
     pub fn fresh_element(&mut self, side: usize, bytes: usize) -> Sge {
         let part = self.fresh(side, bytes);
-        self.element(side, part)
+        self.testbed.sides[side].element(part)
     }
 
     /// Posts a signalled request that must end with `status`; does not change the model.
@@ -64,23 +52,12 @@ impl Script {
         };
         let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
-        endpoint.sends.push_back(Expected {
-            wr_id,
-            status,
-            kind,
-            length_bytes: None,
-            immediate: None,
-        });
+        endpoint.sends.push_back(Expected::of(wr_id, status, kind));
         endpoint.post(&[SendRequest {
-            wr_id,
-            operation,
             immediate,
             // A flush also completes unsignalled requests.
             signaled: status != Status::FlushError,
-            solicited: false,
-            fence: false,
-            payload: Payload::Registered(sges),
-            datagram: None,
+            ..request(wr_id, operation, sges)
         }]);
     }
 
@@ -89,7 +66,7 @@ impl Script {
         let own = self.testbed.endpoints[end].side;
         let source = self.fresh(own, bytes);
         let target = self.fresh(1 - own, bytes);
-        let element = self.element(own, source);
+        let element = self.testbed.sides[own].element(source);
         let data = self.testbed.sides[own].memory.expected(source).to_vec();
         let peer = &mut self.testbed.sides[1 - own];
         if status == Status::Success {
@@ -107,7 +84,7 @@ impl Script {
         let own = self.testbed.endpoints[end].side;
         let target = self.fresh(own, bytes);
         let source = self.fresh(1 - own, bytes);
-        let element = self.element(own, target);
+        let element = self.testbed.sides[own].element(target);
         let peer = &self.testbed.sides[1 - own];
         let operation = Operation::Read {
             address: peer.memory.address(source),
@@ -124,7 +101,7 @@ impl Script {
     pub fn send(&mut self, end: usize, bytes: usize, status: Status) -> Vec<u8> {
         let own = self.testbed.endpoints[end].side;
         let source = self.fresh(own, bytes);
-        let element = self.element(own, source);
+        let element = self.testbed.sides[own].element(source);
         self.post(end, Operation::Send, None, &[element], status);
         self.testbed.sides[own].memory.expected(source).to_vec()
     }
@@ -139,12 +116,11 @@ impl Script {
     ) -> Part {
         let side = self.testbed.endpoints[end].side;
         let part = self.fresh(side, bytes);
-        let element = self.element(side, part);
+        let element = self.testbed.sides[side].element(part);
         self.receive_into(end, element, length_bytes, status);
         part
     }
 
-    /// A receive into this element.
     pub fn receive_into(
         &mut self,
         end: usize,
@@ -153,12 +129,10 @@ impl Script {
         status: Status,
     ) {
         let endpoint = &mut self.testbed.endpoints[end];
+        let wr_id = endpoint.wr_id() | RECEIVE;
         let expected = Expected {
-            wr_id: endpoint.wr_id() | RECEIVE,
-            status,
-            kind: CompletionKind::Receive,
             length_bytes,
-            immediate: None,
+            ..Expected::of(wr_id, status, CompletionKind::Receive)
         };
         endpoint.post_recv(expected, &[element]);
     }

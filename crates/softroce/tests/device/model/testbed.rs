@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 
 use softroce::net::Faults;
 use softroce::transport::{
-    Access, Capacities, Completion, CompletionKind, Connection, Cq, Deliveries, Kind, Nic,
-    NicOptions, PdId, Qp, QpEvent, QpOptions, ReceiveSource, Region, SendRequest, Sge, State,
-    Status,
+    Access, Capacities, Completion, CompletionKind, Cq, Deliveries, Kind, Nic, NicOptions, PdId,
+    Qp, QpEvent, Region, SendRequest, Sge, State, Status,
 };
 
-use super::memory::{Memory, Numbers};
+use super::memory::{Memory, Numbers, Part};
 use super::scenario::{ALL_ACCESS, Setup};
+use crate::support::end::{connection, qp_options};
 use crate::support::look::SOON;
 use testing::wait::wait_or_tell;
 
@@ -23,16 +23,27 @@ pub const RECEIVE: u64 = 1 << 63;
 /// The protection domain of all objects.
 pub const PD: PdId = PdId(1);
 
-/// An expected completion.
 #[derive(Clone, Debug)]
 pub struct Expected {
     pub wr_id: u64,
     pub status: Status,
     pub kind: CompletionKind,
-    /// Checked if set.
     pub length_bytes: Option<u32>,
     /// Checked for receives.
     pub immediate: Option<u32>,
+}
+
+impl Expected {
+    /// Of a send, or of a receive that may have any length.
+    pub fn of(wr_id: u64, status: Status, kind: CompletionKind) -> Expected {
+        Expected {
+            wr_id,
+            status,
+            kind,
+            length_bytes: None,
+            immediate: None,
+        }
+    }
 }
 
 /// One QP and its expected completions.
@@ -50,11 +61,9 @@ pub struct Endpoint {
     next_wr_id: u64,
 }
 
-/// One side.
 pub struct Side {
     pub nic: Arc<Nic>,
     pub memory: Memory,
-    /// Key of its region.
     pub key: u32,
     cqs: Cqs,
 }
@@ -89,7 +98,6 @@ impl Endpoint {
         self.capacities.send_wrs as usize - self.queued.len()
     }
 
-    /// Posts sends in one call.
     pub fn post(&mut self, requests: &[SendRequest<'_>]) {
         self.queued
             .extend(requests.iter().map(|request| request.wr_id));
@@ -99,7 +107,6 @@ impl Endpoint {
         assert_eq!(posted, Ok(()), "post_send of {requests:?}");
     }
 
-    /// Posts a receive.
     pub fn post_recv(&mut self, expected: Expected, sges: &[Sge]) {
         let posted = self.qp.post_recv(expected.wr_id, sges);
         self.receives.push_back(expected);
@@ -111,6 +118,14 @@ impl Side {
     /// Registers as much of its region, for a protection domain and with access of its own; returns the key.
     pub fn register(&self, pd: PdId, length_bytes: usize, access: Access) -> u32 {
         register(&self.nic, &self.memory, pd, length_bytes, access)
+    }
+
+    pub fn element(&self, part: Part) -> Sge {
+        Sge {
+            address: self.memory.address(part),
+            length_bytes: part.bytes as u32,
+            lkey: self.key,
+        }
     }
 }
 
@@ -203,14 +218,9 @@ impl Testbed {
                     setup.qp_access
                 };
                 qp.initialize(access, 0);
-                let connection = Connection {
-                    address: self.sides[1 - side].nic.address(),
-                    qpn: self.endpoints[at + 1 - side].qp.number(),
-                    flow_label: 0,
-                    traffic_class: 0,
-                    hop_limit: 64,
-                    mtu_bytes: setup.mtu_bytes,
-                };
+                let address = self.sides[1 - side].nic.address();
+                let qpn = self.endpoints[at + 1 - side].qp.number();
+                let connection = connection(address, qpn, setup.mtu_bytes);
                 let takes = peer.max_rd_atomic + peer.spare_rd_atomic;
                 qp.ready_to_receive(Some(connection), peer.sq_psn, takes, setup.min_rnr_timer);
                 let deliveries = Deliveries {
@@ -227,18 +237,9 @@ impl Testbed {
 
     fn create(&mut self, side: usize, capacities: Capacities) {
         let cqs = &self.sides[side].cqs.all;
-        let events = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&events);
-        let options = QpOptions {
-            kind: Kind::Rc,
-            pd: PD,
-            send_cq: cqs[0].clone(),
-            recv_cq: cqs[cqs.len() - 1].clone(),
-            receives: ReceiveSource::Own,
-            capacities,
-            signal_all: false,
-            on_event: Box::new(move |event| heard.lock().unwrap().push(event)),
-        };
+        let events = Arc::default();
+        let ends = [&cqs[0], &cqs[cqs.len() - 1]];
+        let options = qp_options(Kind::Rc, ends, capacities, &events);
         let qp = Qp::new(&self.sides[side].nic, options).unwrap();
         let key = (self.nic_index(side), qp.number());
         let before = self.by_number.insert(key, self.endpoints.len());

@@ -1,10 +1,11 @@
-//! Packets that are not for a QP: of another service or partition, or of an operation that does not exist.
+//! Requests on the wire, and packets that are not taken: of another service, partition or operation, from another port of
+//! the peer's address, for QPs that do not exist, and more READs than agreed on.
 
 use softroce::transport::{Kind, QpEvent, State, Status};
 use softroce::wire::{NakCode, Opcode, Packet, Service, Syndrome};
 
-use super::{PSN, connected, device, plan};
-use crate::support::end::End;
+use super::{MTU, PSN, connected, device, plan};
+use crate::support::end::{End, Plan};
 use crate::support::peer::{Peer, send_on, wire};
 
 #[test]
@@ -63,4 +64,99 @@ fn an_unreliable_qp_drops_operations_that_do_not_exist() {
     send_on(&peer.sender, device.nic.address(), &bytes, true);
     device.counts("unparsed", 1);
     assert_eq!(device.qps[0].state(), State::Rts);
+}
+
+#[test]
+fn more_reads_at_once_than_agreed_are_an_invalid_request() {
+    const BYTES: u32 = 16 << 20;
+    let peer = Peer::new();
+    let plan = Plan {
+        memory_bytes: BYTES as usize,
+        ..plan(Kind::Rc)
+    };
+    let device = device(&peer, &plan);
+    for number in 0..64 {
+        let psn = PSN.wrapping_add(number * (BYTES / MTU));
+        let read = Packet {
+            extended: device.reth(BYTES),
+            ..device.packet(Opcode::ReadRequest, psn)
+        };
+        peer.send(device.nic.address(), &read);
+    }
+    // The event comes after the state.
+    assert_eq!(device.heard(1), [QpEvent::RequestError]);
+    assert_eq!(device.qps[0].state(), State::Err);
+}
+
+#[test]
+fn a_long_send_has_a_first_and_a_last_packet_and_asks_for_acknowledgements() {
+    const PACKETS: u32 = 40;
+    let (peer, mut device) = connected();
+    let length = PACKETS * MTU - 5;
+    device.fill();
+    device.post_send(length);
+    let sent = peer.answers(PACKETS as usize);
+    let pieces = device.memory[..length as usize].chunks(MTU as usize);
+    for ((number, bytes), piece) in (0..).zip(&sent).zip(pieces) {
+        let packet = Packet::parse_body(bytes).unwrap();
+        let opcode = match number {
+            0 => Opcode::SendFirst,
+            39 => Opcode::SendLast,
+            _ => Opcode::SendMiddle,
+        };
+        let psn = PSN.wrapping_add(number) & 0x00ff_ffff;
+        assert_eq!((packet.opcode, packet.psn.value()), (opcode, psn));
+        // PSN 0x00ff_ffff is the second packet's; then each sixteenth, so that the peer's window moves; and the last.
+        let asks = matches!(number, 1 | 17 | 33 | 39);
+        assert_eq!(packet.ack_request, asks, "packet {number}");
+        assert_eq!(packet.payload, piece, "packet {number}");
+    }
+}
+
+#[test]
+fn a_request_from_another_port_of_the_peers_address_is_dropped() {
+    let (peer, device) = connected();
+    let to = device.nic.address();
+    peer.send(to, &device.write(PSN, &[1; 8]));
+    peer.one_answer();
+    let strange = wire(&device.write(PSN + 1, &[2; 8]));
+    send_on(&peer.other_port(), to, &strange, true);
+    device.counts("wrong_source", 1);
+    assert_eq!(device.memory[..8], [1; 8]);
+    // It is the first with this PSN: a repetition would change nothing.
+    peer.send(to, &device.write(PSN + 1, &[3; 8]));
+    peer.one_answer();
+    assert_eq!(device.memory[..8], [3; 8]);
+}
+
+#[test]
+fn an_answer_from_another_port_of_the_peers_address_is_dropped() {
+    let (peer, device) = connected();
+    let to = device.nic.address();
+    for number in 0..2 {
+        device.post_send(8);
+        peer.one_answer();
+        let answer = device.acknowledgement(PSN + number);
+        // The peer's port is known once it has answered.
+        if number > 0 {
+            send_on(&peer.other_port(), to, &wire(&answer), true);
+            device.counts("wrong_source", 1);
+            assert_eq!(device.cq.poll(1, |_| ()), Ok(0));
+        }
+        peer.send(to, &answer);
+        device.succeeds(1);
+    }
+}
+
+#[test]
+fn a_packet_to_no_qp_costs_no_crc() {
+    let (peer, device) = connected();
+    let to = device.nic.address();
+    let mut packet = device.write(PSN, &[1; 8]);
+    send_on(&peer.sender, to, &wire(&packet), false);
+    device.counts("bad_icrc", 1);
+    packet.destination_qpn ^= 1 << 20;
+    send_on(&peer.sender, to, &wire(&packet), false);
+    device.counts("unknown_qp", 1);
+    assert_eq!(device.counter("bad_icrc"), 1);
 }

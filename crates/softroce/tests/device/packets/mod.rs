@@ -4,12 +4,9 @@ mod admission;
 mod congestion;
 mod datagrams;
 mod failures;
-mod fetches;
-mod requests;
-mod strangers;
 
 use softroce::transport::{Deliveries, Kind, Operation};
-use softroce::wire::{Opcode, Packet};
+use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
 use crate::support::end::{End, Plan};
 use crate::support::peer::{Peer, QPN};
@@ -59,7 +56,17 @@ impl End {
 
     /// A packet to its QP.
     fn packet<'a>(&self, opcode: Opcode, psn: u32) -> Packet<'a> {
-        crate::support::peer::packet(self.qps[0].number(), opcode, psn)
+        Packet {
+            service: Service::Rc,
+            opcode,
+            solicited: false,
+            pkey: 0xffff,
+            destination_qpn: self.qps[0].number(),
+            ack_request: true,
+            psn: Psn::new(psn),
+            extended: Extended::default(),
+            payload: &[],
+        }
     }
 
     /// A WRITE of this payload to the start of its memory.
@@ -73,17 +80,28 @@ impl End {
 
     /// The acknowledgement of its first message, with this PSN.
     fn acknowledgement(&self, psn: u32) -> Packet<'static> {
-        crate::support::peer::acknowledgement(self.qps[0].number(), psn)
+        let aeth = Aeth {
+            syndrome: Syndrome::Ack { credits: 31 },
+            msn: 1,
+        };
+        Packet {
+            ack_request: false,
+            extended: Extended {
+                aeth: Some(aeth),
+                ..Extended::default()
+            },
+            ..self.packet(Opcode::Acknowledge, psn)
+        }
     }
 
-    fn reth(&self, length_bytes: u32) -> softroce::wire::Extended {
-        softroce::wire::Extended {
-            reth: Some(softroce::wire::Reth {
+    fn reth(&self, length_bytes: u32) -> Extended {
+        Extended {
+            reth: Some(Reth {
                 address: self.address(0),
                 rkey: self.key,
                 length_bytes,
             }),
-            ..Default::default()
+            ..Extended::default()
         }
     }
 }

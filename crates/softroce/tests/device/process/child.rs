@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 
-/// Set in a child.
 const PART: &str = "SOFTROCE_TEST_PART";
 /// Begins the lines that a child tells its parent; the harness prints others.
 const MARK: &str = "told: ";
@@ -26,13 +25,11 @@ pub fn is_child() -> bool {
     is_child
 }
 
-/// Tells the parent something.
 pub fn tell(what: &str) {
     println!("\n{MARK}{what}");
     std::io::stdout().flush().unwrap();
 }
 
-/// A running child.
 pub struct Part {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -59,12 +56,10 @@ impl Part {
         told.expect("the child ended before it told that")
     }
 
-    /// A line for the child's input.
     pub fn write(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Waits for the child's end.
     pub fn end(mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }

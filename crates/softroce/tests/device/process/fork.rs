@@ -1,18 +1,22 @@
 //! A child of a fork has its parent's devices in name only.
 
 use std::io::{Read, Write, pipe};
-use std::ptr::null_mut;
 
-use rdma_sys::{ibv_poll_cq, ibv_qp_attr, ibv_qp_init_attr, ibv_qp_rate_limit_attr, ibv_wc};
+use rdma_sys::*;
 use softroce::transport::{Nic, NicOptions, PostError, Status};
 use softroce::verbs;
 
 use super::child::{Part, end_if_it_hangs, is_child};
 use crate::support::end::{self, End, Plan};
-use crate::support::raw::extended;
+use crate::support::raw::{RC, blank, extended, one_end};
 
 /// Forks; the child does this and exits. Returns how it exited; `None` if a signal ended it, as one that hangs.
 fn fork(body: impl FnOnce() -> i32) -> Option<i32> {
+    ends(start(body))
+}
+
+/// The number of a child that does this and exits.
+fn start(body: impl FnOnce() -> i32) -> libc::pid_t {
     // SAFETY: the child uses what a fork leaves usable, which is what is tested.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
@@ -22,6 +26,10 @@ fn fork(body: impl FnOnce() -> i32) -> Option<i32> {
         // SAFETY: ends the child without the parent's functions of atexit(3).
         unsafe { libc::_exit(code) };
     }
+    child
+}
+
+fn ends(child: libc::pid_t) -> Option<i32> {
     let mut status = 0;
     // SAFETY: a child of this process, and a writable int.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
@@ -79,26 +87,21 @@ fn the_child_does_not_keep_the_address() {
             let nic = opened.unwrap();
             let (mut told, mut tell) = pipe().unwrap();
             let (mut stay, go) = pipe().unwrap();
-            // SAFETY: as in `fork`.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                end_if_it_hangs();
-                drop(go);
+            let mut go = Some(go);
+            let child = start(|| {
+                drop(go.take());
                 // It lets go of the sockets when its `fork` returns, which may be after the parent's.
                 tell.write_all(b"1").unwrap();
                 // Until the parent lets it go.
                 let _ = stay.read(&mut [0]);
-                // SAFETY: ends the child.
-                unsafe { libc::_exit(0) };
-            }
+                0
+            });
             drop(tell);
             drop(nic);
             told.read_exact(&mut [0]).unwrap();
             opened = Nic::open(&options);
             drop(go);
-            let mut status = 0;
-            // SAFETY: a child of this process, and a writable int.
-            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            ends(child);
         }
         assert_eq!(opened.err().map(|error| error.to_string()), None);
     });
@@ -120,40 +123,28 @@ fn a_device_that_is_dropped_in_the_child_does_not_hang() {
 #[test]
 fn verbs_fail_in_the_child_instead_of_waiting() {
     alone(|| {
+        let end = one_end();
+        let (qp, mr) = (end.qp(RC), end.region(0, 64, 1));
+        let limit_rate = extended(end.context.raw).modify_qp_rate_limit.unwrap();
+        let (mut rate, mut wc): (ibv_qp_rate_limit_attr, ibv_wc) = (blank(), blank());
+        let (mut attr, mut init): (ibv_qp_attr, ibv_qp_init_attr) = (blank(), blank());
+        attr.qp_state = ibv_qp_state::IBV_QPS_ERR;
         // SAFETY: live objects throughout, and structs of plain data.
-        let in_child = unsafe {
-            let list = verbs::get_device_list(null_mut());
-            let context = verbs::open_device(*list);
-            let pd = verbs::alloc_pd(context);
-            let cq = verbs::create_cq(context, 16, null_mut(), null_mut(), 0);
-            let mut init: ibv_qp_init_attr = std::mem::zeroed();
-            (init.send_cq, init.recv_cq) = (cq, cq);
-            init.qp_type = rdma_sys::ibv_qp_type::IBV_QPT_RC;
-            let qp = verbs::create_qp(pd, &raw mut init);
-            let mut memory = [0_u8; 64];
-            let mr = verbs::reg_mr(pd, memory.as_mut_ptr().cast(), memory.len(), 1);
-            assert!(!qp.is_null() && !mr.is_null());
-            let limit_rate = extended(context).modify_qp_rate_limit.unwrap();
-            let mut rate: ibv_qp_rate_limit_attr = std::mem::zeroed();
-            fork(|| {
-                let mut attr: ibv_qp_attr = std::mem::zeroed();
-                let mut wc: ibv_wc = std::mem::zeroed();
-                attr.qp_state = rdma_sys::ibv_qp_state::IBV_QPS_ERR;
-                let outcomes = [
-                    verbs::modify_qp(qp, &raw mut attr, 1),
-                    verbs::query_qp(qp, &raw mut attr, 0, &raw mut init),
-                    limit_rate(qp, &raw mut rate),
-                    verbs::dereg_mr(mr),
-                    verbs::destroy_qp(qp),
-                    verbs::destroy_cq(cq),
-                    verbs::close_device(context),
-                ];
-                let failed = outcomes.iter().filter(|outcome| **outcome == libc::EIO);
-                let polled = ibv_poll_cq(cq, 1, &raw mut wc);
-                let made = verbs::reg_mr(pd, memory.as_mut_ptr().cast(), memory.len(), 1);
-                failed.count() as i32 + i32::from(polled < 0) + i32::from(made.is_null())
-            })
-        };
+        let in_child = fork(|| unsafe {
+            let outcomes = [
+                verbs::modify_qp(qp.raw, &raw mut attr, 1),
+                verbs::query_qp(qp.raw, &raw mut attr, 0, &raw mut init),
+                limit_rate(qp.raw, &raw mut rate),
+                verbs::dereg_mr(mr.raw),
+                verbs::destroy_qp(qp.raw),
+                verbs::destroy_cq(end.cq.raw),
+                verbs::close_device(end.context.raw),
+            ];
+            let failed = outcomes.iter().filter(|outcome| **outcome == libc::EIO);
+            let polled = ibv_poll_cq(end.cq.raw, 1, &raw mut wc);
+            let made = verbs::reg_mr(end.pd.raw, mr.addr, 64, 1);
+            failed.count() as i32 + i32::from(polled < 0) + i32::from(made.is_null())
+        });
         assert_eq!(in_child, Some(9));
     });
 }

@@ -8,7 +8,8 @@ use rdma_sys::*;
 use softroce::rdmacm;
 
 use super::connections::exchange;
-use super::testbed::{Device, Id, blank, errno, ok, raw_address};
+use super::testbed::{Device, Id, qp_attributes, raw_address};
+use crate::support::raw::{blank, errno, ok};
 
 /// The addresses of an endpoint at a device, which connects to itself.
 fn addresses(device: &Device, port: u16, flags: i32) -> *mut rdma_addrinfo {
@@ -36,13 +37,6 @@ fn addresses(device: &Device, port: u16, flags: i32) -> *mut rdma_addrinfo {
 }
 
 fn endpoint(addresses: *mut rdma_addrinfo) -> Id {
-    let mut init: ibv_qp_init_attr = blank();
-    init.cap.max_send_wr = 1;
-    init.cap.max_recv_wr = 1;
-    init.cap.max_send_sge = 1;
-    init.cap.max_recv_sge = 1;
-    init.sq_sig_all = 1;
-    init.qp_type = ibv_qp_type::IBV_QPT_RC;
     let mut id = null_mut();
     // SAFETY: addresses, attributes, and a place for the pointer; the addresses are not used again.
     unsafe {
@@ -50,43 +44,32 @@ fn endpoint(addresses: *mut rdma_addrinfo) -> Id {
             &raw mut id,
             addresses,
             null_mut(),
-            &raw mut init,
+            &mut qp_attributes(1),
         ));
         rdmacm::freeaddrinfo(addresses);
     }
     Id(id)
 }
 
-/// An id that goes to another thread.
-struct Sent(Id);
-
-// SAFETY: ids may be used from any thread.
-unsafe impl Send for Sent {}
-
 #[test]
 fn a_server_and_a_client_of_a_few_calls() {
     let device = Device::open("");
     let listener = endpoint(addresses(&device, 0, 1));
-    // SAFETY: a live id.
-    ok(unsafe { rdmacm::listen(listener.0, 0) });
+    ok(listener.listen_as_bound());
     let port = listener.local_port();
-    let server = thread::spawn({
-        let listener = Sent(listener);
-        move || {
-            let listener = listener;
-            let mut id = null_mut();
-            // SAFETY: a live id and a place for the pointer; then a live id with a QP.
-            unsafe {
-                ok(rdmacm::get_request(listener.0.0, &raw mut id));
-                ok(rdmacm::accept(id, null_mut()));
-            }
-            Sent(Id(id))
+    let server = thread::spawn(move || {
+        let listener = listener;
+        let mut id = null_mut();
+        // SAFETY: a live id and a place for the pointer; then a live id with a QP.
+        unsafe {
+            ok(rdmacm::get_request(listener.0, &raw mut id));
+            ok(rdmacm::accept(id, null_mut()));
         }
+        Id(id)
     });
     let client = endpoint(addresses(&device, port, 0));
-    // SAFETY: a live id with a QP.
-    ok(unsafe { rdmacm::connect(client.0, null_mut()) });
-    let server = server.join().unwrap().0;
+    ok(client.connect_with(null_mut()));
+    let server = server.join().unwrap();
     exchange(&client, &server);
     client.disconnect();
     server.disconnect();
@@ -96,7 +79,6 @@ fn a_server_and_a_client_of_a_few_calls() {
 fn a_refusal_is_the_calls_error() {
     let device = Device::open("");
     let client = endpoint(addresses(&device, 9, 0));
-    // SAFETY: a live id with a QP.
-    let code = unsafe { rdmacm::connect(client.0, null_mut()) };
+    let code = client.connect_with(null_mut());
     assert_eq!((code, errno()), (-1, libc::ECONNREFUSED));
 }

@@ -1,5 +1,6 @@
 //! Ids: addresses, ports, channels, and what is refused.
 
+use std::ffi::CStr;
 use std::net::{IpAddr, SocketAddr};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net;
@@ -9,7 +10,8 @@ use rdma_sys::rdma_cm_event_type::*;
 use rdma_sys::*;
 use softroce::rdmacm;
 
-use super::testbed::{Channel, Device, Id, errno, ok, parameters, raw_address};
+use super::testbed::{Channel, Device, Id, parameters, raw_address};
+use crate::support::raw::{errno, ok};
 
 #[test]
 fn ports_are_given_once() {
@@ -46,32 +48,19 @@ fn the_device_of_a_bound_id_is_told() {
     let channel = Channel::new();
     let id = channel.id();
     ok(id.bind(device.address, 0));
-    // SAFETY: a live id; its device is open.
-    unsafe {
-        let context = (*id.0).verbs.as_ref().unwrap();
-        let name = &(*context.device).name;
-        assert_eq!(
-            name[..6].iter().map(|byte| *byte as u8).collect::<Vec<_>>(),
-            b"soft0\0"
-        );
-        assert_eq!((*id.0).port_num, 1);
-        assert!(!(*id.0).pd.is_null());
-    }
+    // SAFETY: its device is open, and has a name.
+    let name = unsafe { CStr::from_ptr((*(*id.verbs).device).name.as_ptr()) };
+    assert_eq!((name, id.port_num), (c"soft0", 1));
+    assert!(!id.pd.is_null());
 }
 
 #[test]
 fn other_port_spaces_are_refused() {
     let channel = Channel::new();
     let mut id = null_mut();
+    let space = rdma_port_space::RDMA_PS_UDP;
     // SAFETY: a live channel and a place for the pointer.
-    let code = unsafe {
-        rdmacm::create_id(
-            channel.0,
-            &raw mut id,
-            null_mut(),
-            rdma_port_space::RDMA_PS_UDP,
-        )
-    };
+    let code = unsafe { rdmacm::create_id(channel.0, &raw mut id, null_mut(), space) };
     assert_eq!((code, errno()), (-1, libc::EOPNOTSUPP));
 }
 
@@ -83,8 +72,7 @@ fn too_much_private_data_and_too_many_reads_are_refused() {
     let mut greedy = parameters(b"");
     greedy.initiator_depth = 200;
     for mut refused in [parameters(&[0; 57]), greedy] {
-        // SAFETY: a live id.
-        let code = unsafe { rdmacm::connect(id.0, &raw mut refused) };
+        let code = id.connect_with(&raw mut refused);
         assert_eq!((code, errno()), (-1, libc::EINVAL));
     }
 }
@@ -104,8 +92,8 @@ fn events_move_with_their_id() {
             1000,
         ));
         ok(rdmacm::migrate_id(id.0, new.0));
-        assert_eq!((*id.0).channel, new.0);
     }
+    assert_eq!(id.channel, new.0);
     assert!(old.waiting().is_none());
     let event = new.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
     assert_eq!(event.id, id.0);
@@ -125,8 +113,7 @@ fn an_id_on_every_address_is_reached_by_each_device() {
     let devices = Device::two();
     let channel = Channel::new();
     let listener = channel.id();
-    // SAFETY: a live id.
-    ok(unsafe { rdmacm::listen(listener.0, 0) });
+    ok(listener.listen_as_bound());
     let port = listener.local_port();
     for (from, to) in [(0, 1), (1, 0), (0, 0)] {
         let to = SocketAddr::new(devices[to].address, port);
@@ -152,7 +139,6 @@ fn a_process_whose_address_another_had_before_is_told_that_it_cannot_listen() {
     let channel = Channel::new();
     let id = channel.id();
     ok(id.bind(address, 0));
-    // SAFETY: a live id.
-    let code = unsafe { rdmacm::listen(id.0, 0) };
+    let code = id.listen_as_bound();
     assert_eq!((code, errno()), (-1, libc::EADDRINUSE));
 }

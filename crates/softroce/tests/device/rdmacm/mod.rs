@@ -3,5 +3,4 @@
 mod connections;
 mod endpoints;
 mod ids;
-mod loss;
 mod testbed;

@@ -1,6 +1,7 @@
 //! Devices, channels and ids, and waiting for their events.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
 use std::ptr::null_mut;
 
 use libc::{sockaddr, sockaddr_in};
@@ -8,11 +9,9 @@ use rdma_sys::*;
 use softroce::{rdmacm, verbs};
 
 use crate::support::look::SOON;
-pub use crate::support::raw::{blank, completion, errno, ok};
-use crate::support::raw::{gid, never_block, open};
+use crate::support::raw::*;
 use testing::wait::wait_for;
 
-/// The address as C has it.
 pub fn raw_address(address: SocketAddr) -> sockaddr_in {
     let SocketAddr::V4(v4) = address else {
         panic!("IPv4 only");
@@ -26,36 +25,30 @@ pub fn raw_address(address: SocketAddr) -> sockaddr_in {
 
 /// An open device on loopback, which ids at its address share.
 pub struct Device {
-    context: *mut ibv_context,
+    _context: Owned<ibv_context>,
     pub address: IpAddr,
 }
 
 impl Device {
     pub fn open(faults: &str) -> Device {
         let context = open(faults);
+        let mut gid: ibv_gid = blank();
+        // SAFETY: an open context.
+        ok(unsafe { verbs::query_gid(context.raw, 1, 0, &raw mut gid) });
         Device {
-            context,
-            address: gid(context).1,
+            _context: context,
+            address: address(gid),
         }
     }
 
-    /// Two without faults.
     pub fn two() -> [Device; 2] {
         [Device::open(""), Device::open("")]
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        // SAFETY: nothing was made in it.
-        unsafe { verbs::close_device(self.context) };
     }
 }
 
 /// A channel with non-blocking events.
 pub struct Channel(pub *mut rdma_event_channel);
 
-/// An event's kind, status, id and private data.
 pub struct Event {
     pub kind: u32,
     pub status: i32,
@@ -75,7 +68,6 @@ impl Channel {
         Channel(channel)
     }
 
-    /// The next event, acknowledged.
     #[track_caller]
     pub fn next(&self) -> Event {
         wait_for("an event", SOON, || self.waiting())
@@ -158,7 +150,6 @@ impl Drop for Channel {
 /// An id, destroyed when dropped, with its QP if it has one.
 pub struct Id(pub *mut rdma_cm_id);
 
-/// Parameters with private data.
 pub fn parameters(private_data: &[u8]) -> rdma_conn_param {
     let mut parameters: rdma_conn_param = blank();
     parameters.private_data = private_data.as_ptr().cast();
@@ -168,6 +159,16 @@ pub fn parameters(private_data: &[u8]) -> rdma_conn_param {
     parameters.retry_count = 7;
     parameters.rnr_retry_count = 7;
     parameters
+}
+
+/// Of an RC QP that holds so many requests of either kind.
+pub fn qp_attributes(wrs: u32) -> ibv_qp_init_attr {
+    let mut init: ibv_qp_init_attr = blank();
+    init.qp_type = RC;
+    init.sq_sig_all = 1;
+    (init.cap.max_send_wr, init.cap.max_recv_wr) = (wrs, wrs);
+    (init.cap.max_send_sge, init.cap.max_recv_sge) = (1, 1);
+    init
 }
 
 impl Id {
@@ -182,15 +183,12 @@ impl Id {
         u16::from_be(unsafe { rdmacm::get_src_port(self.0) })
     }
 
-    /// Listens; returns the port.
     pub fn listen(&self, address: IpAddr) -> u16 {
         ok(self.bind(address, 0));
-        // SAFETY: a live id.
-        ok(unsafe { rdmacm::listen(self.0, 8) });
+        ok(self.listen_as_bound());
         self.local_port()
     }
 
-    /// Resolves address and route.
     pub fn resolve(&self, from: IpAddr, to: SocketAddr, channel: &Channel) {
         let mut source = raw_address((from, 0).into());
         let mut target = raw_address(to);
@@ -210,15 +208,8 @@ impl Id {
 
     /// Makes its QP, with CQs of its own.
     pub fn make_qp(&self) {
-        let mut init: ibv_qp_init_attr = blank();
-        init.qp_type = ibv_qp_type::IBV_QPT_RC;
-        init.sq_sig_all = 1;
-        init.cap.max_send_wr = 4;
-        init.cap.max_recv_wr = 4;
-        init.cap.max_send_sge = 1;
-        init.cap.max_recv_sge = 1;
         // SAFETY: a live id with a device.
-        ok(unsafe { rdmacm::create_qp(self.0, null_mut(), &raw mut init) });
+        ok(unsafe { rdmacm::create_qp(self.0, null_mut(), &mut qp_attributes(4)) });
     }
 
     pub fn qp_state(&self) -> u32 {
@@ -235,9 +226,18 @@ impl Id {
         attr.qp_state
     }
 
+    pub fn listen_as_bound(&self) -> i32 {
+        // SAFETY: a live id.
+        unsafe { rdmacm::listen(self.0, 8) }
+    }
+
     pub fn connect(&self, private_data: &[u8]) {
-        // SAFETY: a live id; the private data live long enough.
-        ok(unsafe { rdmacm::connect(self.0, &mut parameters(private_data)) });
+        ok(self.connect_with(&mut parameters(private_data)));
+    }
+
+    pub fn connect_with(&self, parameters: *mut rdma_conn_param) -> i32 {
+        // SAFETY: a live id; parameters whose private data live long enough, or none.
+        unsafe { rdmacm::connect(self.0, parameters) }
     }
 
     pub fn accept(&self, private_data: &[u8]) {
@@ -251,11 +251,23 @@ impl Id {
     }
 }
 
+impl Deref for Id {
+    type Target = rdma_cm_id;
+
+    fn deref(&self) -> &rdma_cm_id {
+        // SAFETY: live until it is dropped.
+        unsafe { &*self.0 }
+    }
+}
+
+// SAFETY: ids may be used from any thread.
+unsafe impl Send for Id {}
+
 impl Drop for Id {
     fn drop(&mut self) {
         // SAFETY: a live id, of which every event was acknowledged.
         unsafe {
-            if !(*self.0).qp.is_null() {
+            if !self.qp.is_null() {
                 rdmacm::destroy_qp(self.0);
             }
             ok(rdmacm::destroy_id(self.0));

@@ -9,7 +9,6 @@ use softroce::transport::{
     PdId, Qp, QpEvent, QpOptions, ReceiveSource, RecvQueue, Region, SendRequest, Sge,
 };
 
-/// How the QPs are created and connected.
 #[derive(Clone)]
 pub struct Plan {
     pub kind: Kind,
@@ -24,11 +23,9 @@ pub struct Plan {
     pub receive_buffer_bytes: Option<u32>,
     /// How many completions a CQ for receives alone holds; without it one CQ is for both.
     pub receive_completions: Option<usize>,
-    /// A queue of receives that the QPs share.
     pub shared: Option<Arc<RecvQueue>>,
 }
 
-/// The queue key of UD QPs.
 pub const QKEY: u32 = 7;
 
 impl Default for Plan {
@@ -83,9 +80,21 @@ impl End {
         let cq = new_cq(entries);
         let recv_cq = plan.receive_completions.map_or_else(|| cq.clone(), new_cq);
         let events = Arc::default();
-        let qps = (0..plan.qps)
-            .map(|_| Qp::new(&nic, options_of(plan, &cq, &recv_cq, &events)).unwrap())
-            .collect();
+        let capacities = Capacities {
+            send_wrs: plan.send_wrs,
+            recv_wrs: plan.recv_wrs,
+            send_sges: 2,
+            recv_sges: 2,
+            inline_bytes: 64,
+        };
+        let new_qp = |_| {
+            let mut options = qp_options(plan.kind, [&cq, &recv_cq], capacities, &events);
+            if let Some(shared) = &plan.shared {
+                options.receives = ReceiveSource::Shared(Arc::clone(shared));
+            }
+            Qp::new(&nic, options).unwrap()
+        };
+        let qps = (0..plan.qps).map(new_qp).collect();
         let memory = vec![0; plan.memory_bytes];
         let region = Region {
             pd: PdId(1),
@@ -114,7 +123,6 @@ impl End {
         }
     }
 
-    /// Connects one of its QPs to one of another end.
     pub fn connect_qps(&self, qp: &Qp, to: &End, peer: &Qp) {
         self.connect_to(qp, to.nic.address(), peer.number(), 0);
     }
@@ -122,12 +130,8 @@ impl End {
     /// Connects one of its QPs to the QP with this number, which may be another process'. A UD one only becomes ready.
     pub fn connect_to(&self, qp: &Qp, address: IpAddr, qpn: u32, flow_label: u32) {
         let connection = Connection {
-            address,
-            qpn,
             flow_label,
-            traffic_class: 0,
-            hop_limit: 0,
-            mtu_bytes: self.plan.mtu_bytes,
+            ..connection(address, qpn, self.plan.mtu_bytes)
         };
         let (kind, reads) = (self.plan.kind, self.plan.deliveries.max_rd_atomic);
         let connection = (kind != Kind::Ud).then_some(connection);
@@ -180,28 +184,38 @@ pub fn request(wr_id: u64, operation: Operation, sges: &[Sge]) -> SendRequest<'_
     }
 }
 
-fn options_of(plan: &Plan, cq: &Cq, recv_cq: &Cq, events: &Arc<Mutex<Vec<QpEvent>>>) -> QpOptions {
+/// Of a QP with these CQs for sends and receives, whose events come there.
+pub fn qp_options(
+    kind: Kind,
+    [send_cq, recv_cq]: [&Cq; 2],
+    capacities: Capacities,
+    events: &Arc<Mutex<Vec<QpEvent>>>,
+) -> QpOptions {
     let heard = Arc::clone(events);
-    let shared = plan.shared.clone();
     QpOptions {
-        kind: plan.kind,
+        kind,
         pd: PdId(1),
-        send_cq: cq.clone(),
+        send_cq: send_cq.clone(),
         recv_cq: recv_cq.clone(),
-        receives: shared.map_or(ReceiveSource::Own, ReceiveSource::Shared),
-        capacities: Capacities {
-            send_wrs: plan.send_wrs,
-            recv_wrs: plan.recv_wrs,
-            send_sges: 2,
-            recv_sges: 2,
-            inline_bytes: 64,
-        },
+        receives: ReceiveSource::Own,
+        capacities,
         signal_all: false,
         on_event: Box::new(move |event| heard.lock().unwrap().push(event)),
     }
 }
 
-/// Two ends, connected.
+/// To the QP with this number, of the usual class.
+pub fn connection(address: IpAddr, qpn: u32, mtu_bytes: u32) -> Connection {
+    Connection {
+        address,
+        qpn,
+        flow_label: 0,
+        traffic_class: 0,
+        hop_limit: 0,
+        mtu_bytes,
+    }
+}
+
 pub fn pair(plan: &Plan) -> (End, End) {
     let (a, b) = (End::new(plan), End::new(plan));
     a.connect(&b);

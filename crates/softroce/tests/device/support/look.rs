@@ -12,7 +12,6 @@ use testing::wait::wait_or_tell;
 /// More than anything takes on an idle machine that a test waits for.
 pub const SOON: Duration = Duration::from_secs(10);
 
-/// The counter of this name.
 #[track_caller]
 pub fn counter(nic: &Nic, name: &str) -> u64 {
     let all = nic.counters();
@@ -49,7 +48,6 @@ impl End {
         self.completions(&self.cq, 1)[0]
     }
 
-    /// Takes so many completions, in their order.
     #[track_caller]
     pub fn completions(&self, cq: &Cq, count: usize) -> Vec<Completion> {
         let mut all = Vec::new();
@@ -93,7 +91,6 @@ impl End {
         self.succeeds(at_once.min(count));
     }
 
-    /// A WRITE to this offset of its memory, for a peer.
     pub fn write_to(&self, offset: usize) -> Operation {
         Operation::Write {
             address: self.address(offset),
@@ -101,7 +98,6 @@ impl End {
         }
     }
 
-    /// A READ from this offset of its memory, for a peer.
     pub fn read_from(&self, offset: usize) -> Operation {
         Operation::Read {
             address: self.address(offset),

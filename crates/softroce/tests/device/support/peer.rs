@@ -5,14 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use softroce::wire::{
-    Aeth, Extended, IcrcAddresses, Opcode, Packet, Psn, Service, Syndrome, UDP_PORT, icrc,
-};
+use softroce::wire::{IcrcAddresses, Opcode, Packet, Syndrome, UDP_PORT, icrc};
 
 use super::look::SOON;
 use testing::wait::wait_for;
 
-/// Its QP number.
 pub const QPN: u32 = 0x0077_1234;
 /// "Don't fragment", as Linux sets it for UDP sockets.
 const DONT_FRAGMENT: u16 = 0x4000;
@@ -46,7 +43,6 @@ impl Peer {
         }
     }
 
-    /// The socket on which answers come.
     pub fn inbox(&self) -> &UdpSocket {
         &self.inbox
     }
@@ -67,7 +63,6 @@ impl Peer {
         Some(bytes[..length - 4].to_vec())
     }
 
-    /// Waits for so many answers.
     #[track_caller]
     pub fn answers(&self, count: usize) -> Vec<Vec<u8>> {
         let next = |number| {
@@ -77,7 +72,6 @@ impl Peer {
         (1..=count).map(next).collect()
     }
 
-    /// Waits for one answer.
     #[track_caller]
     pub fn one_answer(&self) -> Vec<u8> {
         self.answers(1).remove(0)
@@ -93,38 +87,6 @@ impl Peer {
     }
 }
 
-/// A packet to this QP.
-pub fn packet<'a>(destination_qpn: u32, opcode: Opcode, psn: u32) -> Packet<'a> {
-    Packet {
-        service: Service::Rc,
-        opcode,
-        solicited: false,
-        pkey: 0xffff,
-        destination_qpn,
-        ack_request: true,
-        psn: Psn::new(psn),
-        extended: Extended::default(),
-        payload: &[],
-    }
-}
-
-/// The acknowledgement of a QP's first message, with this PSN.
-pub fn acknowledgement(destination_qpn: u32, psn: u32) -> Packet<'static> {
-    let aeth = Aeth {
-        syndrome: Syndrome::Ack { credits: 31 },
-        msn: 1,
-    };
-    Packet {
-        ack_request: false,
-        extended: Extended {
-            aeth: Some(aeth),
-            ..Extended::default()
-        },
-        ..packet(destination_qpn, Opcode::Acknowledge, psn)
-    }
-}
-
-/// Sets an option of an IPv4 socket.
 pub fn set_ip_option(socket: &UdpSocket, option: i32, value: i32) {
     let length = size_of::<i32>() as libc::socklen_t;
     // SAFETY: the pointer is to an int.
@@ -135,7 +97,6 @@ pub fn set_ip_option(socket: &UdpSocket, option: i32, value: i32) {
     assert_eq!(outcome, 0);
 }
 
-/// A packet's bytes without its CRC.
 pub fn wire(packet: &Packet<'_>) -> Vec<u8> {
     let mut headers = [0; Packet::HEADER_ROOM];
     let length = packet.headers(&mut headers);

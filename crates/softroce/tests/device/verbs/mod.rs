@@ -4,6 +4,15 @@ mod events;
 mod extended;
 mod objects;
 mod states;
-mod testbed;
 mod threads;
 mod transfers;
+
+use crate::support::raw::{Qp, STATE, blank};
+
+/// Moves a QP to SQD, which is told once it has no sends left.
+fn drain(qp: &Qp) {
+    let mut attr: rdma_sys::ibv_qp_attr = blank();
+    attr.qp_state = rdma_sys::ibv_qp_state::IBV_QPS_SQD;
+    attr.en_sqd_async_notify = 1;
+    assert_eq!(qp.modify(&mut attr, STATE | 4), 0);
+}

@@ -9,116 +9,108 @@ use std::ptr::{null, null_mut};
 use rdma_sys::*;
 use softroce::verbs;
 
-use super::testbed::*;
+use crate::support::raw::*;
 
 #[test]
 fn the_first_device_is_soft0_and_says_the_same_everywhere() {
     let mut count = 0;
-    let end = End::new();
+    let end = one_end();
     // SAFETY: the list is freed last.
     unsafe {
         let list = verbs::get_device_list(&raw mut count);
         assert!(count >= 1);
         assert!((*list.add(count as usize)).is_null());
-        assert_eq!((*end.context).device, *list);
+        assert_eq!(end.context.device, *list);
         assert_eq!(CStr::from_ptr(verbs::get_device_name(*list)), c"soft0");
         assert_eq!(verbs::get_device_index(*list), 0);
         let mut attr: ibv_device_attr = blank();
-        assert_eq!(verbs::query_device(end.context, &raw mut attr), 0);
+        ok(verbs::query_device(end.context.raw, &raw mut attr));
         assert_eq!(attr.node_guid, verbs::get_device_guid(*list));
         assert_eq!(attr.vendor_id, 0);
         assert_eq!(attr.atomic_cap, ibv_atomic_cap::IBV_ATOMIC_HCA);
         let version = CStr::from_ptr(attr.fw_ver.as_ptr());
         assert_eq!(version.to_str(), Ok(env!("CARGO_PKG_VERSION")));
         verbs::free_device_list(list);
-        assert!(verbs::open_device(null_mut()).is_null());
-        assert_eq!(errno(), libc::ENODEV);
+        refused(verbs::open_device(null_mut()), libc::ENODEV);
     }
 }
 
 #[test]
 fn each_opening_of_soft0_has_an_address_of_its_own() {
-    let (one, other) = (End::new(), End::new());
-    let mut gids = Vec::new();
-    for end in [&one, &other] {
-        let mut entry: ibv_gid_entry = blank();
-        // SAFETY: an open context.
+    let (one, other) = two_ends();
+    let gids = [&one, &other].map(|end| {
+        let entry = end.gid_entry(1, 0).unwrap();
+        assert_eq!(end.gid_entry(1, 1).err(), Some(libc::ENODATA));
+        assert_eq!(end.gid_entry(2, 0).err(), Some(libc::EINVAL));
+        assert_eq!((entry.gid_type, entry.ndev_ifindex), (2, 1));
+        let mut gid: ibv_gid = blank();
+        // SAFETY: an open context; both members of the union are the same bytes.
         unsafe {
-            assert_eq!(verbs::query_gid_ex(end.context, 1, 0, &raw mut entry, 0), 0);
-            let beyond = verbs::query_gid_ex(end.context, 1, 1, &raw mut entry, 0);
-            assert_eq!(beyond, libc::ENODATA);
-            let other_port = verbs::query_gid_ex(end.context, 2, 0, &raw mut entry, 0);
-            assert_eq!(other_port, libc::EINVAL);
-            assert_eq!(entry.gid_type, 2);
-            assert_eq!(entry.ndev_ifindex, 1);
-            assert_eq!(entry.gid.raw, end.gid().raw);
-            gids.push(entry.gid.raw);
+            ok(verbs::query_gid(end.context.raw, 1, 0, &raw mut gid));
+            assert_eq!(entry.gid.raw, gid.raw);
+            assert_eq!(gid.raw[..13], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 127]);
+            gid.raw
         }
-    }
-    for gid in &gids {
-        assert_eq!(gid[..13], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 127]);
-    }
+    });
     assert_ne!(gids[0], gids[1]);
 }
 
 #[test]
 fn the_port_is_an_active_ethernet_port() {
-    let end = End::new();
+    let end = one_end();
     let mut attr: ibv_port_attr = blank();
-    // SAFETY: an open context.
-    unsafe {
-        assert_eq!(verbs::query_port(end.context, 1, &raw mut attr), 0);
-        assert_eq!(
-            verbs::query_port(end.context, 0, &raw mut attr),
-            libc::EINVAL
-        );
-    }
-    assert_eq!(verbs_port(&attr), (4, 5, 5, 2));
+    let mut query = |port| {
+        // SAFETY: an open context and a writable struct.
+        let code = unsafe { verbs::query_port(end.context.raw, port, &raw mut attr) };
+        let told = (attr.state, attr.max_mtu, attr.active_mtu, attr.link_layer);
+        (code, told)
+    };
+    assert_eq!(query(0).0, libc::EINVAL);
+    assert_eq!(query(1), (0, (4, 5, 5, 2)));
 
     // A program that knows only the old struct gets no byte more.
-    let old = offset_of!(ibv_port_attr, port_cap_flags2);
+    assert_eq!(offset_of!(ibv_port_attr, port_cap_flags2), 48);
     attr.port_cap_flags2 = 0xaaaa;
     // SAFETY: an open context.
-    unsafe { verbs::query_port_compat(end.context, 1, &raw mut attr) };
-    assert_eq!(old, 48);
+    ok(unsafe { verbs::query_port_compat(end.context.raw, 1, &raw mut attr) });
     assert_eq!(attr.port_cap_flags2, 0xaaaa);
-}
-
-fn verbs_port(attr: &ibv_port_attr) -> (u32, u32, u32, u8) {
-    (attr.state, attr.max_mtu, attr.active_mtu, attr.link_layer)
 }
 
 #[test]
 fn the_context_is_an_extended_one() {
-    let end = End::new();
-    // SAFETY: an open context, around which the extended one lies.
+    let end = one_end();
+    let context = end.context.raw;
+    assert_eq!(end.context.abi_compat.addr(), usize::MAX);
+    let extended = extended(context);
+    assert_eq!(extended.sz, size_of::<verbs_context>());
+    let query = extended.query_device_ex.unwrap();
+    let mut attr: ibv_device_attr_ex = blank();
+    let whole = size_of::<ibv_device_attr_ex>();
+    // SAFETY: an open context, and structs of these sizes.
     unsafe {
-        assert_eq!((*end.context).abi_compat.addr(), usize::MAX);
-        let extended = extended(end.context);
-        assert_eq!(extended.sz, size_of::<verbs_context>());
-        let query = extended.query_device_ex.unwrap();
-        let mut attr: ibv_device_attr_ex = blank();
-        let whole = size_of::<ibv_device_attr_ex>();
-        assert_eq!(query(end.context, null(), &raw mut attr, whole), 0);
+        ok(query(context, null(), &raw mut attr, whole));
         assert_eq!(attr.phys_port_cnt_ex, 1);
         assert!(attr.orig_attr.max_qp > 60000);
-        assert_eq!(query(end.context, null(), &raw mut attr, 8), libc::EINVAL);
         let input = ibv_query_device_ex_input { comp_mask: 1 };
-        let asked = query(end.context, &raw const input, &raw mut attr, whole);
-        assert_eq!(asked, libc::EINVAL);
+        let codes = [
+            query(context, null(), &raw mut attr, 8),
+            query(context, &raw const input, &raw mut attr, whole),
+        ];
+        assert_eq!(codes, [libc::EINVAL; 2]);
         let mut init: ibv_xrcd_init_attr = blank();
-        assert!(extended.open_xrcd.unwrap()(end.context, &raw mut init).is_null());
-        assert_eq!(errno(), libc::EOPNOTSUPP);
+        let xrcd = extended.open_xrcd.unwrap()(context, &raw mut init);
+        refused(xrcd, libc::EOPNOTSUPP);
     }
 }
 
 #[test]
 fn memory_is_checked_and_keeps_its_domain_busy() {
-    let end = End::new();
-    let start = end.buffer.as_ptr().cast_mut().cast();
+    let end = one_end();
+    let (pd, start) = (end.pd.raw, end.buffer.as_ptr().cast_mut().cast());
+    let read_only = verbs::get_device_name as *mut c_void;
     // SAFETY: live objects, and memory that is there or refused.
     unsafe {
-        assert_eq!(verbs::dealloc_pd(end.pd), libc::EBUSY);
+        assert_eq!(verbs::dealloc_pd(pd), libc::EBUSY);
         for (address, length, access, expected) in [
             (start, BUFFER_BYTES, 2, libc::EINVAL),
             (start, BUFFER_BYTES, 8, libc::EINVAL),
@@ -126,71 +118,62 @@ fn memory_is_checked_and_keeps_its_domain_busy() {
             (start, usize::MAX, 1, libc::EINVAL),
             (start, 64, 0x40, libc::EOPNOTSUPP),
             (null_mut(), 4096, 1, libc::EFAULT),
+            // Writing would end the program.
+            (read_only, 64, 1, libc::EFAULT),
         ] {
-            assert!(verbs::reg_mr(end.pd, address, length, access).is_null());
-            assert_eq!(errno(), expected, "{length} {access:#x}");
+            eprintln!("{length} {access:#x}");
+            refused(verbs::reg_mr(pd, address, length, access), expected);
         }
-        let read_only = verbs::get_device_name as *mut c_void;
-        assert!(verbs::reg_mr(end.pd, read_only, 64, 1).is_null());
-        assert_eq!(errno(), libc::EFAULT, "writing would end the program");
-        let readable = verbs::reg_mr(end.pd, read_only, 64, 4);
-        assert!(!readable.is_null());
-        assert_eq!(verbs::dereg_mr(readable), 0);
-        let optional = verbs::reg_mr_iova2(end.pd, start, 64, start.addr() as u64, 1 << 20);
-        assert!(!optional.is_null());
-        assert_eq!((*optional).addr, start);
-        assert_eq!((*optional).length, 64);
-        assert_eq!(verbs::dereg_mr(optional), 0);
+        let readable = Owned::new(verbs::reg_mr(pd, read_only, 64, 4), verbs::dereg_mr);
+        assert_eq!(readable.length, 64);
+        let optional = verbs::reg_mr_iova2(pd, start, 64, start.addr() as u64, 1 << 20);
+        let optional = Owned::new(optional, verbs::dereg_mr);
+        assert_eq!((optional.addr, optional.length), (start, 64));
     }
 }
 
 #[test]
 fn cqs_have_limits_and_are_busy_under_qps() {
-    let end = End::new();
-    // SAFETY: live objects.
+    let end = one_end();
+    let vectors = end.context.num_comp_vectors;
+    // SAFETY: an open context.
+    let create = |entries, vector| unsafe {
+        verbs::create_cq(end.context.raw, entries, null_mut(), null_mut(), vector)
+    };
+    drop(Owned::new(create(16, vectors - 1), verbs::destroy_cq));
+    for (entries, vector) in [(0, 0), (-1, 0), (4_194_304, 0), (16, vectors), (16, -1)] {
+        refused(create(entries, vector), libc::EINVAL);
+    }
+    assert!(end.cq.cqe >= 256);
+    let qp = end.qp(RC);
+    // SAFETY: a live CQ.
     unsafe {
-        let vectors = (*end.context).num_comp_vectors;
-        let cq = verbs::create_cq(end.context, 16, null_mut(), null_mut(), vectors - 1);
-        assert!(!cq.is_null());
-        assert_eq!(verbs::destroy_cq(cq), 0);
-        for (entries, vector) in [(0, 0), (-1, 0), (4_194_304, 0), (16, vectors), (16, -1)] {
-            let cq = verbs::create_cq(end.context, entries, null_mut(), null_mut(), vector);
-            assert!(cq.is_null());
-            assert_eq!(errno(), libc::EINVAL);
-        }
-        assert!((*end.cq).cqe >= 256);
-        let qp = end.qp(RC);
-        assert_eq!(verbs::destroy_cq(end.cq), libc::EBUSY);
-        destroy(&[qp]);
-        assert_eq!(verbs::resize_cq(end.cq, 1000), 0);
-        assert!((*end.cq).cqe >= 1000);
-        assert_eq!(verbs::resize_cq(end.cq, 0), libc::EINVAL);
+        assert_eq!(verbs::destroy_cq(end.cq.raw), libc::EBUSY);
+        drop(qp);
+        ok(verbs::resize_cq(end.cq.raw, 1000));
+        assert!(end.cq.cqe >= 1000);
+        assert_eq!(verbs::resize_cq(end.cq.raw, 0), libc::EINVAL);
     }
 }
 
 #[test]
 fn address_handles_lead_to_where_packets_can_go() {
-    let end = End::new();
-    let mut attr = attributes(end.gid(), 1).ah_attr;
-    // SAFETY: live objects.
-    unsafe {
-        let ah = verbs::create_ah(end.pd, &raw mut attr);
-        assert!(!ah.is_null());
-        assert_eq!(verbs::destroy_ah(ah), 0);
+    let end = one_end();
+    let mut attr = attributes(&end, end.gid(), 1).ah_attr;
+    assert!(end.ah(&mut attr).is_ok());
+    for (first_byte, expected) in [(0, libc::EINVAL), (0xfd, libc::ETIMEDOUT)] {
         attr.grh.dgid.raw = [0; 16];
-        assert!(verbs::create_ah(end.pd, &raw mut attr).is_null());
-        assert_eq!(errno(), libc::EINVAL);
-        attr.grh.dgid.raw[0] = 0xfd;
-        assert!(verbs::create_ah(end.pd, &raw mut attr).is_null());
-        assert_eq!(errno(), libc::ETIMEDOUT);
+        // SAFETY: both members of the union are the same bytes.
+        unsafe { attr.grh.dgid.raw[0] = first_byte };
+        assert_eq!(end.ah(&mut attr).err(), Some(expected));
     }
 }
 
 #[test]
 fn qps_are_made_within_the_limits_and_of_three_services() {
-    let end = End::new();
+    let (end, other) = two_ends();
     type Change = fn(&mut ibv_qp_init_attr);
-    let refused: [(Change, i32); 4] = [
+    let cases: [(Change, i32); 4] = [
         (|init| init.cap.max_send_wr = 16385, libc::EINVAL),
         (|init| init.send_cq = null_mut(), libc::EINVAL),
         (|init| init.recv_cq = null_mut(), libc::EINVAL),
@@ -199,45 +182,26 @@ fn qps_are_made_within_the_limits_and_of_three_services() {
             libc::EOPNOTSUPP,
         ),
     ];
-    for (number, (change, expected)) in refused.into_iter().enumerate() {
+    // SAFETY: live objects, or refused.
+    let create = |init: &mut ibv_qp_init_attr| unsafe { verbs::create_qp(end.pd.raw, init) };
+    for (number, (change, expected)) in cases.into_iter().enumerate() {
+        eprintln!("case {number}");
         let mut init = end.init_attr(RC);
         change(&mut init);
-        // SAFETY: live objects, or refused.
-        let qp = unsafe { verbs::create_qp(end.pd, &raw mut init) };
-        assert!(qp.is_null(), "case {number}");
-        assert_eq!(errno(), expected, "case {number}");
+        refused(create(&mut init), expected);
     }
-    let other = End::new();
     let mut init = end.init_attr(RC);
-    init.recv_cq = other.cq;
-    // SAFETY: live objects.
-    assert!(unsafe { verbs::create_qp(end.pd, &raw mut init) }.is_null());
+    init.recv_cq = other.cq.raw;
+    assert!(create(&mut init).is_null());
 }
 
+/// The same of keys: `transport::memory`.
 #[test]
-fn numbers_of_qps_and_keys_are_not_told_by_earlier_ones() {
-    let end = End::new();
-    let start = end.buffer.as_ptr().cast_mut().cast();
-    let (mut qps, mut mrs) = (Vec::new(), Vec::new());
-    for _ in 0..100 {
-        qps.push(end.qp(RC));
-        // SAFETY: a live domain and memory that is there.
-        mrs.push(unsafe { verbs::reg_mr(end.pd, start, 64, 1) });
-    }
-    // SAFETY: live objects.
-    let numbers: Vec<u32> = qps.iter().map(|qp| unsafe { (**qp).qp_num }).collect();
-    // SAFETY: as above.
-    let keys: Vec<u32> = mrs.iter().map(|mr| unsafe { (**mr).rkey }).collect();
-    for (all, mask) in [(numbers, 0xffff), (keys, u32::MAX >> 8 << 8)] {
-        let steps: BTreeSet<u32> = all
-            .windows(2)
-            .map(|pair| pair[1].wrapping_sub(pair[0]) & mask)
-            .collect();
-        assert!(steps.len() > 90, "{steps:x?}");
-    }
-    destroy(&qps);
-    for mr in mrs {
-        // SAFETY: a live region, not used again.
-        assert_eq!(unsafe { verbs::dereg_mr(mr) }, 0);
-    }
+fn numbers_of_qps_are_not_told_by_earlier_ones() {
+    let end = one_end();
+    let qps: Vec<Qp> = (0..100).map(|_| end.qp(RC)).collect();
+    let steps = qps.windows(2);
+    let steps = steps.map(|pair| pair[1].qp_num.wrapping_sub(pair[0].qp_num) & 0xffff);
+    let steps: BTreeSet<u32> = steps.collect();
+    assert!(steps.len() > 90, "{steps:x?}");
 }

@@ -174,11 +174,9 @@ impl Player<'_> {
         self.scatter(side, &parts, data.unwrap_or_default());
         PlacedReceive {
             expected: Expected {
-                wr_id,
-                status: Status::Success,
-                kind: CompletionKind::Receive,
                 length_bytes: Some(data.map_or(0, <[u8]>::len) as u32),
                 immediate: request.immediate,
+                ..Expected::of(wr_id, Status::Success, CompletionKind::Receive)
             },
             sges: self.elements(side, &parts),
         }
@@ -222,12 +220,7 @@ impl Player<'_> {
 
     fn elements(&self, side: usize, parts: &[Part]) -> Vec<Sge> {
         let side = &self.testbed.sides[side];
-        let element = |part: &Part| Sge {
-            address: side.memory.address(*part),
-            length_bytes: part.bytes as u32,
-            lkey: side.key,
-        };
-        parts.iter().map(element).collect()
+        parts.iter().map(|part| side.element(*part)).collect()
     }
 
     fn gather(&self, side: usize, parts: &[Part]) -> Vec<u8> {
