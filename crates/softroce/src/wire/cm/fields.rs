@@ -67,3 +67,16 @@ impl Fields {
 fn mask(width: u32) -> u8 {
     ((1_u32 << width) - 1) as u8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_bytes_leave_the_fourth() {
+        let mut fields = Fields([0xee; MAD_BYTES]);
+        fields.put_three(8, 0x0012_3456);
+        assert_eq!((fields.three(8), fields.byte(11)), (0x0012_3456, 0xee));
+        assert_eq!(fields.word(MAD_BYTES - 1), 0, "outside");
+    }
+}
