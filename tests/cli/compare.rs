@@ -214,7 +214,7 @@ fn a_metric_that_some_runs_lack_is_not_equal() {
     let damages: [(&str, Damage); 2] = [
         ("p99", |run| run["flows"][0]["latency_ns"] = Value::Null),
         ("cpu", |run| {
-            run["nodes"][0]["workers"] = Value::Array(Vec::new())
+            run["nodes"][0]["workers"] = Value::Array(Vec::new());
         }),
     ];
     for (name, damage) in damages {

@@ -105,7 +105,7 @@ fn threads_share_a_locked_cq() {
         scope.spawn(|| write_all(1));
     });
     let left: u64 = cq.poll(16).iter().map(|wc| wc.wr_id).sum();
-    assert_eq!(sum.into_inner() + left, (0..2 * EACH).sum());
+    assert_eq!(sum.into_inner() + left, (0..2 * EACH).sum::<u64>());
     assert_eq!(device.event_type(), None);
 }
 
