@@ -17,11 +17,11 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rocebench");
 pub const EXPECTED: Duration = Duration::from_secs(10);
 
 /// Few messages between any two nodes; workers sleep, as there are more of them than cores.
-pub const SHORT: &str = "--iters 200 --warmup 0s --size 4K --tx-depth 4 --poll event";
+pub const SHORT: &str = "--iters 200 --warmup 0s --size 4K --tx-depth 4 --poll event --timeout 18";
 
 /// Runs that go on until they are ended.
 pub const LONG: &str =
-    "--pattern ring --iters 2000 --runs 1000 --warmup 0s --size 4K --tx-depth 4 --poll event";
+    "--pattern ring --iters 2000 --runs 1000 --warmup 0s --size 4K --tx-depth 4 --poll event --timeout 18";
 
 /// One test's jobs at a time: ranks that starve each other for seconds take each other for dead, as they should.
 pub fn one_at_a_time() -> MutexGuard<'static, ()> {
