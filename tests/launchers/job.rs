@@ -20,8 +20,7 @@ pub const EXPECTED: Duration = Duration::from_secs(10);
 pub const SHORT: &str = "--iters 200 --warmup 0s --size 4K --tx-depth 4 --poll event --timeout 18";
 
 /// Runs that go on until they are ended.
-pub const LONG: &str =
-    "--pattern ring --iters 2000 --runs 1000 --warmup 0s --size 4K --tx-depth 4 --poll event --timeout 18";
+pub const LONG: &str = "--pattern ring --iters 2000 --runs 1000 --warmup 0s --size 4K --tx-depth 4 --poll event --timeout 18";
 
 /// One test's jobs at a time: ranks that starve each other for seconds take each other for dead, as they should.
 pub fn one_at_a_time() -> MutexGuard<'static, ()> {
