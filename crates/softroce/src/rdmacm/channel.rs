@@ -1,6 +1,11 @@
 //! Event channels: a queue of events with a descriptor that programs poll.
+//!
+//! The queue is found by the channel's address, not in its memory: programs whose threads end one after the other (rping)
+//! ask a channel for events that another thread has just destroyed, and get EBADF as of librdmacm.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::os::raw::c_int;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rdma_sys::rdma_event_channel;
 
@@ -9,27 +14,30 @@ use super::service;
 use crate::verbs::errno::{code, pointer_or_errno};
 use crate::verbs::events::Queue;
 
-/// A channel; the struct that programs hold comes first, so a pointer to one is a pointer to the other.
-#[repr(C)]
-struct Object {
-    verbs: rdma_event_channel,
-    queue: Arc<Queue<Notice>>,
+/// Queues of all live channels, by the channels' addresses.
+fn queues() -> MutexGuard<'static, HashMap<usize, Arc<Queue<Notice>>>> {
+    static QUEUES: LazyLock<Mutex<HashMap<usize, Arc<Queue<Notice>>>>> =
+        LazyLock::new(Mutex::default);
+    QUEUES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The queue of a channel.
 ///
-/// # Safety
-/// `channel` is live.
-pub(super) unsafe fn queue(channel: *mut rdma_event_channel) -> Arc<Queue<Notice>> {
-    // SAFETY: made by `create`; the queue is never replaced.
-    Arc::clone(unsafe { &(*channel.cast::<Object>()).queue })
+/// # Errors
+/// EBADF: there is no such channel any more.
+pub(super) fn queue(channel: *mut rdma_event_channel) -> Result<Arc<Queue<Notice>>, c_int> {
+    queues()
+        .get(&channel.addr())
+        .map(Arc::clone)
+        .ok_or(libc::EBADF)
 }
 
-fn create() -> Result<*mut rdma_event_channel, i32> {
+fn create() -> Result<*mut rdma_event_channel, c_int> {
     service::start()?;
     let queue = Arc::new(Queue::new().map_err(|error| code(&error))?);
-    let verbs = rdma_event_channel { fd: queue.fd() };
-    Ok(Box::into_raw(Box::new(Object { verbs, queue })).cast())
+    let channel = Box::into_raw(Box::new(rdma_event_channel { fd: queue.fd() }));
+    queues().insert(channel.addr(), queue);
+    Ok(channel)
 }
 
 /// `rdma_create_event_channel(3)`.
@@ -45,6 +53,9 @@ pub unsafe extern "C" fn create_event_channel() -> *mut rdma_event_channel {
 /// # Safety
 /// As for librdmacm: all its ids were destroyed.
 pub unsafe extern "C" fn destroy_event_channel(channel: *mut rdma_event_channel) {
-    // SAFETY: made by `create` from such a box.
-    drop(unsafe { Box::from_raw(channel.cast::<Object>()) });
+    let queue = queues().remove(&channel.addr());
+    if queue.is_some() {
+        // SAFETY: a live channel is such a box of `create`.
+        drop(unsafe { Box::from_raw(channel) });
+    }
 }

@@ -77,10 +77,9 @@ unsafe fn hand_over(notice: &Notice) -> Result<(), c_int> {
 }
 
 /// # Safety
-/// `channel` is live.
+/// Ids whose events are in the channel are live.
 unsafe fn take(channel: *mut rdma_event_channel) -> Result<*mut rdma_cm_event, c_int> {
-    // SAFETY: the caller's.
-    let queue = unsafe { queue(channel) };
+    let queue = queue(channel)?;
     let notice = queue.next().map_err(|error| code(&error))?;
     // SAFETY: an id with an event that is taken and not acknowledged is alive; of a request it is the listener that
     // is, and nobody but this thread knows the new one.
@@ -107,7 +106,7 @@ pub unsafe extern "C" fn get_cm_event(
     if event.is_null() {
         return minus_one_or_zero(Err(libc::EINVAL));
     }
-    // SAFETY: a live channel and a place for the pointer.
+    // SAFETY: the program destroys no id whose event nobody took; there is a place for the pointer.
     minus_one_or_zero(unsafe { take(channel).map(|taken| event.write(taken)) })
 }
 

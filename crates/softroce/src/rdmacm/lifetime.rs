@@ -40,8 +40,7 @@ unsafe fn create(
     }
     let sync = channel.is_null();
     let channel = channel_or_own(channel)?;
-    // SAFETY: a live channel.
-    let queue = unsafe { channel::queue(channel) };
+    let queue = channel::queue(channel)?;
     let (_, id) = service::with(|state, _| state.create(channel, queue));
     // SAFETY: just made, and nobody else has it.
     unsafe {
@@ -119,8 +118,7 @@ pub(super) unsafe fn migrate(
         return Err(libc::EINVAL);
     }
     let channel = channel_or_own(channel)?;
-    // SAFETY: a live channel.
-    let queue = unsafe { channel::queue(channel) };
+    let queue = channel::queue(channel)?;
     // SAFETY: as above; an event that was taken by a call on this id.
     let old = unsafe {
         if was_sync && !(*id).event.is_null() {

@@ -99,6 +99,18 @@ fn events_move_with_their_id() {
     assert_eq!(event.id, id.0);
 }
 
+/// rping's client ends by one thread while another one asks for the next event.
+#[test]
+fn a_channel_that_is_gone_is_no_channel() {
+    let channel = Channel::new();
+    let gone = channel.0;
+    drop(channel);
+    let mut event = null_mut();
+    // SAFETY: the channel's address is looked for before anything is read there, and this thread has made no other.
+    let returned = unsafe { rdmacm::get_cm_event(gone, &raw mut event) };
+    assert_eq!((returned, errno()), (-1, libc::EBADF));
+}
+
 #[test]
 fn the_structs_are_those_of_the_header() {
     // <rdma/rdma_cma.h> of rdma-core 44 on a 64-bit machine.
