@@ -2,24 +2,10 @@
 #![allow(clippy::print_stdout)]
 
 use super::*;
-use queueing::Queue;
+use queueing::{Md1, Queue};
 
 /// Messages a second that the simulated queue serves, and the search's maximum.
 const CAPACITY: u64 = 1_000_000;
-
-/// The utilisation at which a share `allowed` of messages takes more than `limit` services.
-fn true_limit(limit: f64, allowed: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..50 {
-        let mid = f64::midpoint(low, high);
-        let queue = queueing::Md1::new(mid).unwrap();
-        match 1.0 - queue.wait_at_most(limit - 1.0) < allowed {
-            true => low = mid,
-            false => high = mid,
-        }
-    }
-    low
-}
 
 /// Searches by a response, which tells the excess at a load; `None` of one whose schedule is not kept.
 fn search(lowest: u64, mut response: impl FnMut(u64, bool) -> Option<f64>) -> (SearchEnd, Bounds) {
@@ -53,7 +39,8 @@ struct Tried {
 
 /// `services` is how many messages the server could serve in a trial.
 fn try_often(searches: u32, limit: f64, allowed: f64, services: u32) -> Tried {
-    let truth = true_limit(limit, allowed) * CAPACITY as f64;
+    // A share of `allowed` takes more than `limit` services there.
+    let truth = Md1::highest_load(1.0 - allowed, limit - 1.0) * CAPACITY as f64;
     let mut tried = Tried {
         hold_the_truth: 0,
         trials: 0,
