@@ -12,8 +12,7 @@ use crate::session::whole;
 fn one_percent_of_loss_corrupts_nothing() {
     let server = Server::start();
     let loss = Loss::of_both("1%");
-    let line =
-        "--op send,write,read -q 2 -s 16K -t 8 -r 16 -n 150 --verify --warmup 0 --timeout 12";
+    let line = "--op send,write,read -q 2 -s 16K -t 4 -r 8 -n 150 --verify --warmup 0 --timeout 17";
     let result = whole(&server, line, 3);
     drop(loss);
     let runs = result.cases.iter().flat_map(|case| &case.runs);

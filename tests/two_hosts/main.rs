@@ -134,7 +134,7 @@ fn connected_by_rdma_cm() {
 #[test]
 fn one_percent_of_loss() {
     let (here, there) = (Loss::of_all("eth0", "1%"), PeerLoss::of_all("1%"));
-    let how = "-q 2 -s 16K -t 8 -r 16 -n 100 --verify --warmup 0 --timeout 12";
+    let how = "-q 2 -s 16K -t 4 -r 8 -n 100 --verify --warmup 0 --timeout 17";
     whole(&format!("{SERVER} --op send,write,read {how}"), 3);
     assert!(
         here.dropped() > 0,
