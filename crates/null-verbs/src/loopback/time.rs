@@ -22,4 +22,9 @@ impl Time {
             Time::Given(now_ns) => now_ns(),
         }
     }
+
+    /// Whether it is the system's.
+    pub(super) fn passes_by_itself(&self) -> bool {
+        matches!(self, Time::System)
+    }
 }
