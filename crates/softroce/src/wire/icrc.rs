@@ -225,7 +225,7 @@ mod tests {
         for &byte in bytes {
             crc ^= u32::from(byte);
             for _ in 0..8 {
-                crc = crc >> 1 ^ (crc & 1) * 0xedb8_8320;
+                crc = (crc >> 1) ^ ((crc & 1) * 0xedb8_8320);
             }
         }
         (!crc).to_le_bytes()

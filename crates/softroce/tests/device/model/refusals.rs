@@ -96,11 +96,12 @@ fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) {
         _ => {}
     }
     // The requests around it must be of a kind that is allowed.
-    let (allowed, bytes): (fn(&mut Script, usize, usize, Status), usize) = match access {
-        Access::REMOTE_READ => (Script::write, bytes),
-        Access::REMOTE_WRITE => (Script::read, bytes),
-        _ => (Script::read, 8),
+    let allowed = match access {
+        Access::REMOTE_READ => Script::write,
+        _ => Script::read,
     };
+    let is_atomic = access == Access::REMOTE_ATOMIC;
+    let bytes = if is_atomic { 8 } else { bytes };
     let mut script = Script::new(&setup);
     for _ in 0..2 {
         script.receive(0, 64, None, Status::FlushError);
