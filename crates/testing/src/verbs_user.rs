@@ -3,12 +3,13 @@
 
 use std::mem::zeroed;
 use std::ops::Deref;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::c_int;
 use std::ptr::null_mut;
 use std::time::Duration;
 use std::{io, thread};
 
 use rdma_sys::*;
+pub use verbs::VerbsLibrary;
 
 use crate::wait::wait_for;
 
@@ -30,34 +31,6 @@ pub const ALL_ACCESS: i32 = 0xf;
 pub const PSN: u32 = 0x00ff_fff0;
 /// The bit of `modify_qp` that names the state.
 pub const STATE: u32 = 1;
-
-/// Functions of libibverbs, as this library has them.
-pub struct Library {
-    pub close_device: Destroy<ibv_context>,
-    pub query_gid_ex:
-        unsafe extern "C" fn(*mut ibv_context, u32, u32, *mut ibv_gid_entry, u32) -> c_int,
-    pub get_async_event: unsafe extern "C" fn(*mut ibv_context, *mut ibv_async_event) -> c_int,
-    pub ack_async_event: unsafe extern "C" fn(*mut ibv_async_event),
-    pub alloc_pd: unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_pd,
-    pub dealloc_pd: Destroy<ibv_pd>,
-    pub reg_mr: unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr,
-    pub dereg_mr: Destroy<ibv_mr>,
-    pub create_cq: unsafe extern "C" fn(
-        *mut ibv_context,
-        c_int,
-        *mut c_void,
-        *mut ibv_comp_channel,
-        c_int,
-    ) -> *mut ibv_cq,
-    pub destroy_cq: Destroy<ibv_cq>,
-    pub create_qp: unsafe extern "C" fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *mut ibv_qp,
-    pub query_qp:
-        unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int, *mut ibv_qp_init_attr) -> c_int,
-    pub modify_qp: unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int,
-    pub destroy_qp: Destroy<ibv_qp>,
-    pub create_ah: unsafe extern "C" fn(*mut ibv_pd, *mut ibv_ah_attr) -> *mut ibv_ah,
-    pub destroy_ah: Destroy<ibv_ah>,
-}
 
 type Destroy<T> = unsafe extern "C" fn(*mut T) -> c_int;
 
@@ -109,12 +82,10 @@ impl<T> Drop for Owned<T> {
 }
 
 impl Owned<ibv_cq> {
-    /// Up to so many completions.
     pub fn poll(&self, most: usize) -> Vec<ibv_wc> {
         poll(self.raw, most)
     }
 
-    /// Waits for so many.
     #[track_caller]
     pub fn completions(&self, count: usize) -> Vec<ibv_wc> {
         completions(self.raw, count)
@@ -126,7 +97,6 @@ pub fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap()
 }
 
-/// A C struct of zeros.
 pub fn blank<T>() -> T {
     // SAFETY: used for structs of plain data, pointers and optional function pointers.
     unsafe { zeroed() }
@@ -144,13 +114,11 @@ pub fn refused<T>(made: *mut T, error: i32) {
     assert_eq!(errno(), error);
 }
 
-/// Makes reading from a descriptor return at once.
 pub fn never_block(fd: i32) {
     // SAFETY: an open descriptor.
     unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
 }
 
-/// Whether a descriptor can be read.
 pub fn is_readable(fd: i32) -> bool {
     let mut poll = libc::pollfd {
         fd,
@@ -161,7 +129,6 @@ pub fn is_readable(fd: i32) -> bool {
     unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
 }
 
-/// Up to `most` completions of a CQ.
 fn poll(cq: *mut ibv_cq, most: usize) -> Vec<ibv_wc> {
     let mut all: Vec<ibv_wc> = (0..most).map(|_| blank()).collect();
     // SAFETY: a live CQ and room for so many.
@@ -170,20 +137,13 @@ fn poll(cq: *mut ibv_cq, most: usize) -> Vec<ibv_wc> {
     all
 }
 
-/// Waits for so many completions.
 #[track_caller]
-fn completions(cq: *mut ibv_cq, count: usize) -> Vec<ibv_wc> {
+pub fn completions(cq: *mut ibv_cq, count: usize) -> Vec<ibv_wc> {
     let next = |number| {
         let what = format!("completion {number} of {count}");
         wait_for(&what, SOON, || poll(cq, 1).pop())
     };
     (1..=count).map(next).collect()
-}
-
-/// Waits for the next one.
-#[track_caller]
-pub fn completion(cq: *mut ibv_cq) -> ibv_wc {
-    completions(cq, 1).remove(0)
 }
 
 /// One end: an open device with a PD, a CQ and a buffer.
@@ -194,12 +154,11 @@ pub struct End {
     pub pd: Owned<ibv_pd>,
     pub context: Owned<ibv_context>,
     pub gid_index: u8,
-    library: &'static Library,
+    library: &'static VerbsLibrary,
 }
 
 impl End {
-    /// Takes over an open device.
-    pub fn of(library: &'static Library, context: *mut ibv_context, gid_index: u8) -> End {
+    pub fn of(library: &'static VerbsLibrary, context: *mut ibv_context, gid_index: u8) -> End {
         let context = Owned::new(context, library.close_device);
         // SAFETY: live objects, and memory that outlives its region.
         unsafe {
@@ -245,12 +204,10 @@ impl End {
     }
 
     pub fn region(&self, offset: usize, bytes: usize, access: i32) -> Owned<ibv_mr> {
-        let start = self.buffer[offset..offset + bytes]
-            .as_ptr()
-            .cast_mut()
-            .cast();
+        let start = self.buffer[offset..offset + bytes].as_ptr();
         // SAFETY: a live PD, and memory that is there.
-        let mr = unsafe { (self.library.reg_mr)(self.pd.raw, start, bytes, access) };
+        let mr =
+            unsafe { (self.library.reg_mr)(self.pd.raw, start.cast_mut().cast(), bytes, access) };
         Owned::new(mr, self.library.dereg_mr)
     }
 
@@ -263,7 +220,6 @@ impl End {
         }
     }
 
-    /// Of a QP that uses its CQ for both.
     pub fn init_attr(&self, qp_type: u32) -> ibv_qp_init_attr {
         let mut init: ibv_qp_init_attr = blank();
         (init.send_cq, init.recv_cq) = (self.cq.raw, self.cq.raw);
@@ -288,7 +244,6 @@ impl End {
         self.owned(unsafe { (self.library.create_qp)(self.pd.raw, init) })
     }
 
-    /// Takes over a QP that was just made.
     #[track_caller]
     pub fn owned(&self, qp: *mut ibv_qp) -> Qp {
         Qp {
@@ -319,7 +274,7 @@ impl End {
 
     #[track_caller]
     pub fn completion(&self) -> ibv_wc {
-        completion(self.cq.raw)
+        self.cq.completions(1).remove(0)
     }
 
     /// Waits for one completion, which is a success.
@@ -330,7 +285,6 @@ impl End {
         wc
     }
 
-    /// The (wr_id, status) of the next completions.
     #[track_caller]
     pub fn statuses(&self, count: usize) -> Vec<(u64, u32)> {
         statuses(&self.cq.completions(count))
@@ -376,7 +330,7 @@ pub fn statuses(all: &[ibv_wc]) -> Vec<(u64, u32)> {
 
 pub struct Qp {
     object: Owned<ibv_qp>,
-    library: &'static Library,
+    library: &'static VerbsLibrary,
 }
 
 impl Deref for Qp {
@@ -397,14 +351,12 @@ impl Qp {
         unsafe { (self.library.modify_qp)(self.raw, attr, mask.cast_signed()) }
     }
 
-    /// Only its state.
     pub fn move_to(&self, state: u32) -> c_int {
         let mut attr: ibv_qp_attr = blank();
         attr.qp_state = state;
         self.modify(&mut attr, STATE)
     }
 
-    /// The attributes that `ibv_query_qp` returns.
     pub fn query(&self) -> (ibv_qp_attr, ibv_qp_init_attr) {
         let (mut attr, mut init) = (blank(), blank());
         // SAFETY: a live QP.
@@ -412,12 +364,10 @@ impl Qp {
         (attr, init)
     }
 
-    /// The state that it tells.
     pub fn state_now(&self) -> u32 {
         self.query().0.qp_state
     }
 
-    /// Moves it to RTS, with these attributes.
     pub fn connect(&self, mut attr: ibv_qp_attr) {
         for (state, mask) in (1..).zip(masks(self.qp_type)) {
             attr.qp_state = state;
@@ -462,7 +412,6 @@ impl Qp {
     }
 }
 
-/// A signalled send WR with one element.
 pub fn send_wr(opcode: u32, sge: &mut ibv_sge) -> ibv_send_wr {
     let mut wr: ibv_send_wr = blank();
     wr.wr_id = 77;

@@ -394,21 +394,20 @@ mod tests {
     #[test]
     fn roce_goes_by_gid_and_never_by_lid() {
         let ah = address_vector(&path(LinkLayer::Ethernet, Some(3)), &remote());
-        assert_eq!((ah.is_global, ah.dlid, ah.grh.sgid_index), (1, 0, 3));
-        assert_eq!(
-            (ah.sl, ah.grh.traffic_class, ah.grh.hop_limit),
-            (3, 106, 64)
-        );
+        assert_eq!((ah.is_global, ah.dlid, ah.sl), (1, 0, 3));
+        let grh = ah.grh;
+        let told = [grh.sgid_index, grh.traffic_class, grh.hop_limit];
+        assert_eq!(told, [3, 106, 64]);
         // SAFETY: every bit pattern is a valid GID.
         assert_eq!(Gid(unsafe { ah.grh.dgid.raw }), remote().gid);
     }
 
     #[test]
     fn infiniband_goes_by_lid_with_a_grh_only_where_asked() {
-        let ah = address_vector(&path(LinkLayer::Infiniband, None), &remote());
-        assert_eq!((ah.is_global, ah.dlid), (0, 0x2a));
-        let ah = address_vector(&path(LinkLayer::Infiniband, Some(0)), &remote());
-        assert_eq!((ah.is_global, ah.dlid), (1, 0x2a));
+        for (gid_index, is_global) in [(None, 0), (Some(0), 1)] {
+            let ah = address_vector(&path(LinkLayer::Infiniband, gid_index), &remote());
+            assert_eq!((ah.is_global, ah.dlid), (is_global, 0x2a));
+        }
     }
 
     #[test]

@@ -221,12 +221,7 @@ mod tests {
             uses.map(move |(position, uses)| walk.offset(position, uses) as i64)
                 .collect::<Vec<_>>()
         };
-        let near = |offsets: &[i64]| {
-            let pairs = offsets.windows(2);
-            pairs
-                .filter(|pair| (pair[1] - pair[0]).abs() < 4096)
-                .count()
-        };
+        let is_near = |pair: &&[i64]| (pair[1] - pair[0]).abs() < 4096;
         let sequential = all(walk(None));
         assert!(sequential.windows(2).all(|pair| pair[1] == pair[0] + 1));
         for keys in [
@@ -234,7 +229,7 @@ mod tests {
             [0x94d0_49bb_1331_11eb, 0x1234_5678_9abc_def0],
         ] {
             // One of 128 would be by chance.
-            let near = near(&all(walk(Some(keys))));
+            let near = all(walk(Some(keys))).windows(2).filter(is_near).count();
             assert!(near < sequential.len() / 32, "{keys:x?}: {near}");
         }
         let one = all(walk(Some([0x1234_5678_9abc_def0, 3])));

@@ -185,10 +185,8 @@ mod tests {
     #[test]
     fn a_full_queue_drops_until_a_wr_has_left() {
         let mut service = servers(ServiceTimes::List(vec![1, 2]), false, Some(2));
-        assert_eq!(
-            [0; 3].map(|at_ns| service.arrive(7, at_ns, 0)),
-            [Some(1), Some(3), None]
-        );
+        let told = [0; 3].map(|at_ns| service.arrive(7, at_ns, 0));
+        assert_eq!(told, [Some(1), Some(3), None]);
         service.left(7);
         assert_eq!(service.arrive(7, 1, 0), Some(4));
     }

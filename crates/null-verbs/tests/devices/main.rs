@@ -3,31 +3,12 @@
 
 mod loopback;
 mod null;
-mod ordering;
 
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use testing::verbs_user::{End, Library, Qp, RC, attributes, never_block};
-
-static LIBRARY: Library = Library {
-    close_device: null_verbs::close_device,
-    query_gid_ex: null_verbs::query_gid_ex,
-    get_async_event: null_verbs::get_async_event,
-    ack_async_event: null_verbs::ack_async_event,
-    alloc_pd: null_verbs::alloc_pd,
-    dealloc_pd: null_verbs::dealloc_pd,
-    reg_mr: null_verbs::reg_mr,
-    dereg_mr: null_verbs::dereg_mr,
-    create_cq: null_verbs::create_cq,
-    destroy_cq: null_verbs::destroy_cq,
-    create_qp: null_verbs::create_qp,
-    query_qp: null_verbs::query_qp,
-    modify_qp: null_verbs::modify_qp,
-    destroy_qp: null_verbs::destroy_qp,
-    create_ah: null_verbs::create_ah,
-    destroy_ah: null_verbs::destroy_ah,
-};
+use testing::null_library::null_library;
+use testing::verbs_user::{End, Qp, RC, attributes, never_block};
 
 /// A device used by one test at a time, since hooks and switches belong to the process.
 struct Device {
@@ -61,7 +42,7 @@ impl Device {
         };
         assert_eq!(count, 2);
         // Its second GID is one of RoCEv2.
-        let end = End::of(&LIBRARY, context, 1);
+        let end = End::of(null_library(), context, 1);
         never_block(end.context.async_fd);
         Device { end, _alone: alone }
     }
@@ -88,7 +69,6 @@ impl Device {
         pair
     }
 
-    /// The type of the next asynchronous event, if there is one.
     fn event_type(&self) -> Option<u32> {
         self.waiting_event().map(|event| event.event_type as u32)
     }

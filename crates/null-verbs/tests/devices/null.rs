@@ -47,10 +47,8 @@ fn a_full_cq_loses_completions_and_says_so_once() {
     let qp = device.qp_with(&mut init);
     qp.connect(attributes(&device, device.gid(), 1));
     for wr_id in 0..6 {
-        assert_eq!(
-            qp.fetch((wr_id, WRITE), device.sge(0, 8), device.remote(0)),
-            0
-        );
+        let write = (wr_id, WRITE);
+        assert_eq!(qp.fetch(write, device.sge(0, 8), device.remote(0)), 0);
     }
     let kept = statuses(&small.poll(16));
     assert_eq!(kept, [(0, 0), (1, 0), (2, 0), (3, 0)]);
@@ -127,9 +125,7 @@ fn limits_and_ports_are_told_and_kept() {
     assert_eq!(device.gid_entry(1, 2).err(), Some(libc::ENODATA));
     let entry = device.gid_entry(1, 1).unwrap();
     // SAFETY: both members of the union are the same bytes.
-    let raw = unsafe { entry.gid.raw };
-    assert_eq!(
-        (entry.gid_type, &raw[10..]),
-        (2, &[255, 255, 127, 0, 0, 1][..])
-    );
+    let address = unsafe { entry.gid.raw }[10..].to_vec();
+    let expected = (2, vec![255, 255, 127, 0, 0, 1]);
+    assert_eq!((entry.gid_type, address), expected);
 }

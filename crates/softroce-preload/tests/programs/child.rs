@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::env;
 use std::fmt;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -22,12 +22,11 @@ pub fn machine() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A running program, killed when dropped.
 pub struct Running {
     command: String,
     child: Child,
-    stdout: Option<JoinHandle<String>>,
-    stderr: Option<JoinHandle<String>>,
+    /// Of stdout and stderr.
+    readers: Vec<JoinHandle<String>>,
 }
 
 #[derive(Debug)]
@@ -72,23 +71,17 @@ pub fn start(program: &str, arguments: &str) -> Running {
         let (name, value) = variable.split_once('=').unwrap();
         command.env(name, value);
     }
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let package = package(program);
-            panic!(
-                "{program} is not installed: install the package {package}, or run scripts/setup --tests"
-            )
-        }
-        Err(error) => panic!("cannot start {program}: {error}"),
-    };
-    let stdout = child.stdout.take().map(collect);
-    let stderr = child.stderr.take().map(collect);
+    let started = command.spawn();
+    let mut child = started.unwrap_or_else(|error| {
+        let package = package(program);
+        panic!("{program}: {error}; it is in the package {package}, which scripts/setup --tests installs")
+    });
+    let stdout = collect(child.stdout.take().unwrap());
+    let stderr = collect(child.stderr.take().unwrap());
     Running {
         command: format!("{program} {arguments}"),
         child,
-        stdout,
-        stderr,
+        readers: vec![stdout, stderr],
     }
 }
 
@@ -97,7 +90,6 @@ pub fn run_alone(program: &str, arguments: &str) -> Ended {
     start(program, arguments).end()
 }
 
-/// The same of one that has to succeed.
 pub fn succeed_alone(program: &str, arguments: &str) -> Ended {
     let ended = run_alone(program, arguments);
     assert!(ended.succeeded(), "{ended}");
@@ -137,32 +129,30 @@ impl Running {
     #[track_caller]
     pub fn end(mut self) -> Ended {
         let running = RefCell::new(&mut self);
-        let status = wait_or_tell(
-            SOON,
-            || running.borrow_mut().child.try_wait().unwrap(),
-            || {
-                let running = &mut *running.borrow_mut();
-                running.child.kill().unwrap();
-                let status = running.child.wait().unwrap();
-                format!("the end of {}", running.ended(status))
-            },
-        );
+        let look = || running.borrow_mut().child.try_wait().unwrap();
+        let told = || format!("the end of {}", running.borrow_mut().kill_it());
+        let status = wait_or_tell(SOON, look, told);
         self.ended(status)
     }
 
     pub fn kill(mut self) -> Ended {
+        self.kill_it()
+    }
+
+    fn kill_it(&mut self) -> Ended {
         self.child.kill().unwrap();
         let status = self.child.wait().unwrap();
         self.ended(status)
     }
 
     fn ended(&mut self, status: ExitStatus) -> Ended {
-        let text = |reader: Option<JoinHandle<String>>| reader.unwrap().join().unwrap();
+        let texts = self.readers.drain(..).map(|it| it.join().unwrap());
+        let [stdout, stderr] = texts.collect::<Vec<_>>().try_into().unwrap();
         Ended {
             command: self.command.clone(),
             status,
-            stdout: text(self.stdout.take()),
-            stderr: text(self.stderr.take()),
+            stdout,
+            stderr,
         }
     }
 }

@@ -1,6 +1,7 @@
-//! The output of the programs that list devices.
+//! The output of the programs that list devices, and files of the kernel that programs look for: the device has some, and
+//! the others are as ever.
 
-use crate::child::succeed_alone;
+use crate::child::{run_alone as run, succeed_alone};
 
 fn output(program: &str, arguments: &str) -> String {
     let ended = succeed_alone(program, arguments);
@@ -11,21 +12,16 @@ fn output(program: &str, arguments: &str) -> String {
 #[test]
 fn ibv_devices_lists_soft0_with_its_guid() {
     let text = output("ibv_devices", "");
-    let device = text
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>())
-        .find(|fields| fields.first() == Some(&"soft0"));
-    let guid = device.and_then(|fields| u64::from_str_radix(fields[1], 16).ok());
-    assert!(guid.is_some_and(|guid| guid != 0), "{text}");
+    let mut words = text.split_whitespace().skip_while(|it| *it != "soft0");
+    let guid = words.nth(1).map(|guid| u64::from_str_radix(guid, 16));
+    assert!(matches!(guid, Some(Ok(1..))), "{text}");
 }
 
 #[test]
 fn ibv_devinfo_describes_an_active_ethernet_port_with_a_roce_v2_gid() {
     let text = output("ibv_devinfo", "-v -d soft0");
-    let squeezed: Vec<_> = text
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-        .collect();
+    let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let squeezed: Vec<String> = text.lines().map(squeeze).collect();
     for wanted in [
         "hca_id: soft0",
         "state: PORT_ACTIVE (4)",
@@ -35,14 +31,43 @@ fn ibv_devinfo_describes_an_active_ethernet_port_with_a_roce_v2_gid() {
         "atomic_cap: ATOMIC_HCA (1)",
         "max_qp_rd_atom: 128",
     ] {
-        assert!(
-            squeezed.iter().any(|line| line == wanted),
-            "no {wanted}:\n{text}"
-        );
+        let has = squeezed.iter().any(|line| line == wanted);
+        assert!(has, "no {wanted}:\n{text}");
     }
     let gid = squeezed.iter().find(|line| line.starts_with("GID[ 0]:"));
-    assert!(
-        gid.is_some_and(|gid| gid.contains("::ffff:127.0.0.") && gid.ends_with("RoCE v2")),
-        "{text}"
-    );
+    let is_right = |gid: &String| gid.contains("::ffff:127.0.0.") && gid.ends_with("RoCE v2");
+    assert!(gid.is_some_and(is_right), "{text}");
+}
+
+const ATTRIBUTES: &str = "/sys/class/infiniband/soft0/ports/1/gid_attrs";
+
+#[test]
+fn texts_are_read() {
+    let files = format!("{ATTRIBUTES}/types/0 {ATTRIBUTES}/ndevs/0 /proc/self/comm");
+    assert_eq!(output("cat", &files), "RoCE v2\nlo\ncat\n");
+    let absent = run("cat", &format!("{ATTRIBUTES}/types/1"));
+    assert!(!absent.succeeded(), "{absent}");
+}
+
+#[test]
+fn files_are_of_their_kind() {
+    for (test, code) in [
+        ("-c /dev/infiniband/soft0", 0),
+        ("-c /dev/null", 0),
+        ("-d /proc", 0),
+        (&format!("-f {ATTRIBUTES}/types/0"), 0),
+        ("-c /dev/infiniband/soft", 1),
+        ("-f /dev/infiniband/soft0", 1),
+        ("-c /proc", 1),
+    ] {
+        let ended = run("test", test);
+        assert_eq!(ended.status.code(), Some(code), "{test}");
+    }
+}
+
+#[test]
+fn a_device_is_not_opened_as_a_file() {
+    let ended = run("cat", "/dev/infiniband/soft0");
+    let is_told = ended.stderr.contains("No such device or address");
+    assert!(is_told, "{ended}");
 }

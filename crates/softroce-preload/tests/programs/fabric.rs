@@ -1,10 +1,7 @@
 //! libfabric's provider `verbs`: connections by rdma_cm, datagrams, and what is built on them.
 
 use crate::child::succeed_alone;
-use crate::pair::succeed_told;
-
-/// How `fi_pingpong` takes its port as a server and as a client.
-const PORT: [&str; 2] = ["-B", "-P"];
+use crate::pair::succeed;
 
 /// The rows of `fi_pingpong`'s tables, one for each size; as many messages have to be acknowledged as were sent.
 fn whole_rows(stdout: &str, messages: u32) -> usize {
@@ -39,10 +36,9 @@ fn fi_pingpong_over_datagrams() {
         // 64 B to 1 MiB.
         ("-p verbs;ofi_rxd -e rdm -d soft0-dgram -I 100 -c", 100, 6),
     ] {
-        let pair = succeed_told("fi_pingpong", arguments, PORT);
+        let pair = succeed("fi_pingpong", arguments);
         for end in [&pair.server, &pair.client] {
-            let rows = whole_rows(&end.stdout, messages);
-            assert_eq!(rows, sizes, "{pair}");
+            assert_eq!(whole_rows(&end.stdout, messages), sizes, "{pair}");
         }
     }
 }

@@ -3,17 +3,13 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-mod captures;
 mod child;
 mod devices;
 mod fabric;
-mod kernel_files;
-mod mpi;
 mod pair;
 mod perftest;
 mod pingpongs;
+mod processes;
 mod rdma_cm;
 mod refused;
-mod shared_address;
 mod ucx;
-mod vanished;

@@ -24,7 +24,6 @@ impl fmt::Display for Pair {
 /// Ports that the system gives to nobody who asks for any (ip_local_port_range begins at 32768).
 const PORTS: Range<u32> = 10_000..32_768;
 
-/// An unused TCP port, another one each time.
 pub fn free_port() -> u16 {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let any = || {
@@ -37,34 +36,28 @@ pub fn free_port() -> u16 {
 }
 
 /// The options that tell the port to a server, and to its client.
-type PortOptions = [&'static str; 2];
-/// Those of perftest, ibverbs-utils and UCX.
-const SAME_PORT: PortOptions = ["-p", "-p"];
-
-pub fn start_pair(program: &str, arguments: &str) -> (Running, Running) {
-    start_pair_told(program, arguments, SAME_PORT)
+fn port_options(program: &str) -> [&'static str; 2] {
+    match program {
+        "fi_pingpong" => ["-B", "-P"],
+        // perftest, ibverbs-utils and UCX.
+        _ => ["-p", "-p"],
+    }
 }
 
 /// Starts a server; returns when it listens on the port that comes with it, or has ended.
-pub fn start_server(program: &str, arguments: &str, port_option: &str) -> (Running, u16) {
-    let port = free_port();
-    let mut server = start(program, &format!("{arguments} {port_option} {port}"));
+pub fn start_server(program: &str, arguments: &str) -> (Running, u16) {
+    let (port, option) = (free_port(), port_options(program)[0]);
+    let mut server = start(program, &format!("{arguments} {option} {port}"));
     let what = format!("{program} to listen");
     wait_until(&what, SOON, || !server.runs() || listens(&server, port));
     (server, port)
 }
 
-fn start_pair_told(
-    program: &str,
-    arguments: &str,
-    [at_server, at_client]: PortOptions,
-) -> (Running, Running) {
-    let (server, port) = start_server(program, arguments, at_server);
-    let client = start(
-        program,
-        &format!("{arguments} {at_client} {port} 127.0.0.1"),
-    );
-    (server, client)
+pub fn start_pair(program: &str, arguments: &str) -> (Running, Running) {
+    let (server, port) = start_server(program, arguments);
+    let option = port_options(program)[1];
+    let arguments = format!("{arguments} {option} {port} 127.0.0.1");
+    (server, start(program, &arguments))
 }
 
 /// Whether a process listens on a port. Asks the system, since the server would take a connection for its client.
@@ -104,12 +97,7 @@ pub fn finish_well(server: Running, client: Ended) -> Pair {
 
 /// Runs both ends and checks that they succeed.
 pub fn succeed(program: &str, arguments: &str) -> Pair {
-    succeed_told(program, arguments, SAME_PORT)
-}
-
-/// As [`succeed`], for programs with other options for the port.
-pub fn succeed_told(program: &str, arguments: &str, options: PortOptions) -> Pair {
     let _machine = machine();
-    let (server, client) = start_pair_told(program, arguments, options);
+    let (server, client) = start_pair(program, arguments);
     finish_well(server, client.end())
 }

@@ -2,50 +2,36 @@
 
 use crate::pair::succeed;
 
-fn play(program: &str, cases: &[(&str, u64, u64)]) {
-    for (options, size, messages) in cases {
+#[test]
+fn each_has_all_messages() {
+    for (program, options, size, messages) in [
+        ("ibv_rc_pingpong", "", 4096, 1000),
+        ("ibv_rc_pingpong", "-e", 4096, 1000),
+        // The extended interface, and stamps of completions.
+        ("ibv_rc_pingpong", "-N", 4096, 500),
+        ("ibv_rc_pingpong", "-N -e", 1, 500),
+        ("ibv_rc_pingpong", "-t", 4096, 500),
+        ("ibv_rc_pingpong", "-t -N", 1, 500),
+        ("ibv_rc_pingpong", "-m 1024", 1, 100),
+        ("ibv_rc_pingpong", "-m 1024", 1025, 100),
+        ("ibv_rc_pingpong", "-m 256", 100_000, 100),
+        ("ibv_rc_pingpong", "-m 4096", 1 << 20, 100),
+        ("ibv_srq_pingpong", "", 4096, 1000),
+        ("ibv_srq_pingpong", "-q 1", 65_536, 100),
+        ("ibv_srq_pingpong", "-e", 4096, 1000),
+        ("ibv_uc_pingpong", "", 4096, 1000),
+        ("ibv_uc_pingpong", "-e", 4096, 1000),
+        ("ibv_ud_pingpong", "", 2048, 1000),
+        ("ibv_ud_pingpong", "-e", 2048, 1000),
+    ] {
         // -c: they compare the bytes.
         let arguments = format!("-d soft0 -g 0 -c -s {size} -n {messages} {options}");
         let pair = succeed(program, &arguments);
-        let wanted = [
-            format!("{} bytes in ", size * messages * 2),
-            format!("{messages} iters in "),
-        ];
+        let bytes = format!("{} bytes in ", size * messages * 2);
+        let times = format!("{messages} iters in ");
         for end in [&pair.server, &pair.client] {
-            let is_told = wanted.iter().all(|words| end.stdout.contains(words));
+            let is_told = [&bytes, &times].iter().all(|it| end.stdout.contains(*it));
             assert!(is_told, "{pair}");
         }
     }
-}
-
-#[test]
-fn rc() {
-    play(
-        "ibv_rc_pingpong",
-        &[
-            ("", 4096, 1000),
-            ("-e", 4096, 1000),
-            // The extended interface, and stamps of completions.
-            ("-N", 4096, 500),
-            ("-N -e", 1, 500),
-            ("-t", 4096, 500),
-            ("-t -N", 1, 500),
-            ("-m 1024", 1, 100),
-            ("-m 1024", 1025, 100),
-            ("-m 256", 100_000, 100),
-            ("-m 4096", 1 << 20, 100),
-        ],
-    );
-}
-
-#[test]
-fn srq() {
-    let cases = [("", 4096, 1000), ("-q 1", 65_536, 100), ("-e", 4096, 1000)];
-    play("ibv_srq_pingpong", &cases);
-}
-
-#[test]
-fn unreliable_services() {
-    play("ibv_uc_pingpong", &[("", 4096, 1000), ("-e", 4096, 1000)]);
-    play("ibv_ud_pingpong", &[("", 2048, 1000), ("-e", 2048, 1000)]);
 }

@@ -1,4 +1,4 @@
-//! UCX: what `ucx_info` finds, and `ucx_perftest` on its transports rc_verbs and ud_verbs.
+//! UCX: what `ucx_info` finds, `ucx_perftest` on its transports rc_verbs and ud_verbs, and Open MPI over it.
 
 use crate::child::succeed_alone;
 use crate::pair::succeed;
@@ -8,7 +8,6 @@ const TRANSPORTS: &str =
     "UCX_TLS=rc_verbs,ud_verbs UCX_NET_DEVICES=soft0:1 UCX_WARN_UNUSED_ENV_VARS=n";
 const MESSAGES: u32 = 1000;
 
-/// Lines of UCX that complain.
 fn complaints(text: &str) -> Vec<&str> {
     let complains = |line: &&str| [" WARN ", " ERROR "].iter().any(|word| line.contains(word));
     text.lines().filter(complains).collect()
@@ -85,4 +84,34 @@ fn the_protocol_layer() {
         "ucp_get -s 100000",
     ];
     perftest("", "", &TESTS);
+}
+
+const RANKS: usize = 4;
+
+/// Runs a benchmark of mpi4py on Open MPI, whose ranks pass a message on in a ring and check it.
+fn ring(environment: &str) {
+    // mpirun refuses root otherwise.
+    let any_user = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
+    // UCX tells which transports it took.
+    let ucx = "UCX_TLS=rc_verbs,ud_verbs,self UCX_NET_DEVICES=soft0:1 UCX_LOG_LEVEL=info";
+    let program = format!("{environment} {any_user} {ucx} mpirun.openmpi");
+    let arguments = format!(
+        "--oversubscribe --tag-output -n {RANKS} --mca pml ucx --mca btl self \
+         /usr/bin/python3 -m mpi4py.bench ringtest -n 20000 -l 50"
+    );
+    let ended = succeed_alone(&program, &arguments);
+    let figure = format!("({RANKS} processes, 20000 bytes)");
+    assert!(ended.stdout.contains(&figure), "{ended}");
+    for rank in 0..RANKS {
+        let tag = format!("[1,{rank}]");
+        let mut own = ended.stdout.lines().filter(|line| line.starts_with(&tag));
+        let has_it = own.any(|line| line.contains("tag(rc_verbs/soft0:1)"));
+        assert!(has_it, "rank {rank}: {ended}");
+    }
+}
+
+#[test]
+fn ranks_of_mpi_at_addresses_of_their_own_and_at_one() {
+    ring("");
+    ring("SOFTROCE_ADDRESS=127.97.0.1");
 }

@@ -77,6 +77,11 @@ impl Pair {
         self.ask(|_| {})
     }
 
+    /// Connects, and the passive end is asked; returns both numbers.
+    fn connecting(&mut self) -> (u32, u32) {
+        (self.connect(), self.asked())
+    }
+
     /// Asks for a connection; the request is the usual one but for this.
     fn ask(&mut self, change: impl FnOnce(&mut Req)) -> u32 {
         let mut req = Box::new(Req {
@@ -106,6 +111,19 @@ impl Pair {
             .unwrap();
     }
 
+    fn disconnect(&mut self, end: usize, comm: u32) {
+        self.at(end, |manager, now, out| manager.disconnect(now, comm, out))
+            .unwrap();
+        let told = [0, 1].map(|end| self.happening(end));
+        assert_eq!(told, [(); 2].map(|()| Happening::Disconnected));
+    }
+
+    /// Waits until both have forgotten a connection.
+    fn is_over(&mut self) {
+        let told = [0, 1].map(|end| self.happening(end));
+        assert_eq!(told, [(); 2].map(|()| Happening::TimeWaitOver));
+    }
+
     fn let_go(&mut self, end: usize, comm: u32) {
         self.at(end, |manager, now, out| manager.let_go(now, comm, out));
     }
@@ -123,7 +141,6 @@ impl Pair {
         true
     }
 
-    /// Until an end has something to tell.
     fn event(&mut self, end: usize) -> Event {
         while self.events[end].is_empty() {
             assert!(self.pass(), "nothing more happens");
@@ -135,14 +152,12 @@ impl Pair {
         self.event(end).happening
     }
 
-    /// The number of the connection that the passive end is asked for next.
     fn asked(&mut self) -> u32 {
         let asked = self.event(1);
         assert!(matches!(asked.happening, Happening::Requested { .. }));
         asked.comm
     }
 
-    /// The reason of the rejection that an end hears next.
     fn rejected(&mut self, end: usize) -> RejReason {
         match self.happening(end) {
             Happening::Rejected(reason, _) => reason,
@@ -152,8 +167,7 @@ impl Pair {
 
     /// Connects; returns both numbers.
     fn connected(&mut self) -> (u32, u32) {
-        let active = self.connect();
-        let passive = self.asked();
+        let (active, passive) = self.connecting();
         self.accept(passive).unwrap();
         assert!(matches!(self.happening(0), Happening::Replied(_)));
         self.establish(active);
@@ -185,8 +199,8 @@ fn a_connection_comes_and_goes() {
         panic!("{asked:?}");
     };
     assert_eq!((listener, peer), (LISTENER, address(0)));
-    assert_eq!((req.qpn, req.starting_psn), (0x11, 77));
-    assert_eq!(req.private_data, [3; 92]);
+    let said = (req.qpn, req.starting_psn, req.private_data);
+    assert_eq!(said, (0x11, 77, [3; 92]));
     pair.accept(asked.comm).unwrap();
     assert_eq!(pair.accept(asked.comm), Err(CmError::State), "once");
     let replied = pair.event(0);
@@ -195,15 +209,9 @@ fn a_connection_comes_and_goes() {
     pair.establish(active);
     assert_eq!(pair.happening(1), Happening::Established);
 
-    let ended = pair.at(1, |manager, now, out| {
-        manager.disconnect(now, asked.comm, out)
-    });
-    assert_eq!(ended, Ok(()));
-    assert_eq!(pair.happening(0), Happening::Disconnected);
-    assert_eq!(pair.happening(1), Happening::Disconnected);
+    pair.disconnect(1, asked.comm);
     let before = pair.now;
-    assert_eq!(pair.happening(0), Happening::TimeWaitOver);
-    assert_eq!(pair.happening(1), Happening::TimeWaitOver);
+    pair.is_over();
     assert_eq!(pair.now, before + TIME_WAIT_NS);
     assert_eq!(pair.connections(), [0, 0]);
     assert!(!pair.pass(), "no timer stays");
@@ -214,7 +222,7 @@ fn a_silent_address_is_given_up() {
     let mut pair = Pair::new(Box::new(|| 0));
     pair.connect();
     assert_eq!(pair.happening(0), Happening::Unreachable);
-    let requests = pair.count(0, |message| matches!(message, Message::Req(_)));
+    let requests = pair.count(0, |it| matches!(it, Message::Req(_)));
     assert_eq!(requests, usize::from(MAX_RETRIES) + 1);
     assert_eq!(pair.now, 1 + INTERVAL_NS * requests as u64);
     assert_eq!(pair.ends[0].connections(), 0);
@@ -226,8 +234,7 @@ fn a_silent_address_is_given_up() {
 #[test]
 fn a_repeated_request_is_one_and_gets_the_same_reply() {
     let mut pair = Pair::new(Box::new(|| 2));
-    pair.connect();
-    let asked = pair.asked();
+    let (_, asked) = pair.connecting();
     assert!(pair.events[1].is_empty(), "a duplicate is no second one");
     let mras = pair.count(1, |message| matches!(message, Message::Mra(_)));
     assert!(mras > 0, "while the program thinks, it is told to wait");
@@ -236,18 +243,16 @@ fn a_repeated_request_is_one_and_gets_the_same_reply() {
     pair.accept(asked).unwrap();
     pair.fate = Box::new(|| 1);
     assert!(matches!(pair.happening(0), Happening::Replied(_)));
-    let replies: Vec<&CmMad> = pair.sent[1]
-        .iter()
-        .filter(|mad| matches!(mad.message, Message::Rep(_)))
-        .collect();
+    let sent = pair.sent[1].iter();
+    let replies = sent.filter(|mad| matches!(mad.message, Message::Rep(_)));
+    let replies: Vec<&CmMad> = replies.collect();
     assert!(replies.len() > 1 && replies.iter().all(|mad| *mad == replies[0]));
 }
 
 #[test]
 fn a_program_that_takes_its_time_is_waited_for() {
     let mut pair = Pair::safe();
-    pair.connect();
-    let asked = pair.asked();
+    let (_, asked) = pair.connecting();
     for _ in 0..3 {
         assert!(pair.pass());
     }
@@ -260,8 +265,7 @@ fn a_program_that_takes_its_time_is_waited_for() {
 #[test]
 fn lost_confirmations_come_again() {
     let mut pair = Pair::safe();
-    let active = pair.connect();
-    let asked = pair.asked();
+    let (active, asked) = pair.connecting();
     pair.accept(asked).unwrap();
     pair.happening(0);
     pair.fate = Box::new(|| 0);
@@ -274,8 +278,7 @@ fn lost_confirmations_come_again() {
 #[test]
 fn data_stands_for_a_lost_confirmation() {
     let mut pair = Pair::safe();
-    pair.connect();
-    let asked = pair.asked();
+    let (_, asked) = pair.connecting();
     pair.accept(asked).unwrap();
     for _ in 0..2 {
         pair.at(1, |manager, _, out| manager.notice_data(asked, out))
@@ -304,13 +307,11 @@ fn a_listener_may_come_a_little_later() {
 #[test]
 fn rejections_tell_their_reason() {
     type Change = fn(&mut Req);
+    const OTHER: Transport = Transport::Other(3);
     let cases: [(Change, RejReason); 3] = [
         (|req| req.service += 1, RejReason::INVALID_SERVICE),
         (|req| req.mtu = 6, RejReason::INVALID_MTU),
-        (
-            |req| req.transport = Transport::Other(3),
-            RejReason::INVALID_TRANSPORT,
-        ),
+        (|req| req.transport = OTHER, RejReason::INVALID_TRANSPORT),
     ];
     for (change, reason) in cases {
         let mut pair = Pair::safe();
@@ -321,8 +322,7 @@ fn rejections_tell_their_reason() {
     }
 
     let mut pair = Pair::safe();
-    pair.connect();
-    let asked = pair.asked();
+    let (_, asked) = pair.connecting();
     let rejected = pair.at(1, |manager, _, out| {
         manager.reject(asked, RejReason::CONSUMER, b"no", out)
     });
@@ -374,19 +374,13 @@ fn a_program_that_lets_go_leaves_nothing() {
     assert!(pair.events[0].is_empty());
     ends(&mut pair);
 
-    let mut pair = Pair::safe();
-    let active = pair.connect();
-    pair.let_go(0, active);
-    pair.asked();
-    assert_eq!(pair.rejected(1), RejReason::TIMEOUT);
-    ends(&mut pair);
-
-    let mut pair = Pair::safe();
-    pair.connect();
-    let asked = pair.asked();
-    pair.let_go(1, asked);
-    assert_eq!(pair.rejected(0), RejReason::CONSUMER);
-    ends(&mut pair);
+    for (end, reason) in [(0, RejReason::TIMEOUT), (1, RejReason::CONSUMER)] {
+        let mut pair = Pair::safe();
+        let (active, asked) = pair.connecting();
+        pair.let_go(end, [active, asked][end]);
+        assert_eq!(pair.rejected(1 - end), reason);
+        ends(&mut pair);
+    }
 }
 
 #[test]
@@ -404,9 +398,9 @@ fn messages_of_strangers_are_not_taken() {
     let foreign = IpAddr::from([10, 9, 9, 9]);
     let of_other_number = Message::Drep(comms(active + 1));
     for (from, message) in [(foreign, dreq), (address(0), of_other_number)] {
-        let mut out = Output::default();
+        let (transaction, mut out) = (1, Output::default());
         let mad = CmMad {
-            transaction: 1,
+            transaction,
             message,
         };
         pair.ends[1].take(9, from, &mad.to_bytes(), &mut out);
@@ -433,14 +427,9 @@ proptest! {
         let (active, passive) = pair.connected();
         prop_assert!(pair.events.iter().all(VecDeque::is_empty));
         let (end, comm) = if seed % 2 == 0 { (0, active) } else { (1, passive) };
-        pair.at(end, |manager, now, out| manager.disconnect(now, comm, out)).unwrap();
-        for end in [0, 1] {
-            prop_assert_eq!(pair.happening(end), Happening::Disconnected);
-        }
-        for end in [0, 1] {
-            prop_assert_eq!(pair.happening(end), Happening::TimeWaitOver);
-            prop_assert!(pair.events[end].is_empty());
-        }
+        pair.disconnect(end, comm);
+        pair.is_over();
+        prop_assert!(pair.events.iter().all(VecDeque::is_empty));
         while pair.pass() {}
         prop_assert_eq!(pair.connections(), [0, 0]);
     }

@@ -305,12 +305,9 @@ mod tests {
             process::exit(0);
         }
         let path = std::env::temp_dir().join(format!("softroce-exits-{}", process::id()));
-        let own = std::env::current_exe().unwrap();
-        let status = process::Command::new(own)
-            .args([
-                "--exact",
-                "net::capture::tests::what_a_process_captured_before_it_exits_is_in_the_file",
-            ])
+        let thread = thread::current();
+        let status = process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", thread.name().unwrap()])
             .env(EXITS, &path)
             .status();
         assert!(status.unwrap().success());

@@ -26,16 +26,3 @@ pub fn mark(traffic_class: u8) -> u8 {
 pub fn is_marked(traffic_class: u8) -> bool {
     traffic_class & MASK == CE
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_capable_is_marked() {
-        let classes = [0x68, 0x69, 0x6a, 0x6b];
-        assert_eq!(classes.map(mark), [0x68, 0x6b, 0x6b, 0x6b]);
-        assert_eq!(classes.map(is_marked), [false, false, false, true]);
-        assert_eq!(classes.map(ecn_capable), [0x6a; 4]);
-    }
-}

@@ -183,18 +183,13 @@ mod tests {
 
     #[test]
     fn what_is_taken_depends_on_the_sender() {
-        assert_eq!(taken(&[4711, 9, 60_000]), [true; 3]);
-        assert_eq!(
-            taken(&[0, 127, 128, 127, 129]),
-            [true, true, false, true, false]
-        );
-        assert_eq!(
-            taken(&[0, 900, 901, 902, 5]),
-            [true, false, true, true, true]
-        );
-        assert_eq!(taken(&[0, 900, 1157, 1413]), [true, false, false, true]);
-        assert_eq!(taken(&[0, 900, 899]), [true, false, false]);
-        assert_eq!(taken(&[0, 65_500, 200]), [true, false, true]);
+        let (yes, no) = (true, false);
+        assert_eq!(taken(&[4711, 9, 60_000]), [yes; 3]);
+        assert_eq!(taken(&[0, 127, 128, 127, 129]), [yes, yes, no, yes, no]);
+        assert_eq!(taken(&[0, 900, 901, 902, 5]), [yes, no, yes, yes, yes]);
+        assert_eq!(taken(&[0, 900, 1157, 1413]), [yes, no, no, yes]);
+        assert_eq!(taken(&[0, 900, 899]), [yes, no, no]);
+        assert_eq!(taken(&[0, 65_500, 200]), [yes, no, yes]);
     }
 
     proptest! {

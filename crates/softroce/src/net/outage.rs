@@ -43,12 +43,9 @@ mod tests {
             lasts_ns: 5,
         };
         let outage = Outage::new(period, 100);
-        let seen =
-            [99, 119, 120, 124, 125, 900].map(|ns| (outage.is_down(ns), outage.next_change_ns(ns)));
-        let (up, down) = ((false, 120), (true, 125));
-        assert_eq!(
-            seen,
-            [up, up, down, down, (false, u64::MAX), (false, u64::MAX)]
-        );
+        let look = |ns| (outage.is_down(ns), outage.next_change_ns(ns));
+        assert_eq!([99, 119].map(look), [(false, 120); 2]);
+        assert_eq!([120, 124].map(look), [(true, 125); 2]);
+        assert_eq!([125, 900].map(look), [(false, u64::MAX); 2]);
     }
 }

@@ -59,13 +59,10 @@ pub fn turn_on_ipv6_loopback() -> UnixListener {
 /// A packet's headers and its payload in pieces.
 pub type Parts = (Vec<u8>, Vec<Vec<u8>>);
 
-/// Bytes that differ from position to position.
 pub fn parts(header_bytes: usize, pieces: &[usize], salt: usize) -> Parts {
     let fill = |bytes: usize, salt: usize| (0..bytes).map(|at| (at * 7 + salt) as u8).collect();
-    let pieces = pieces
-        .iter()
-        .zip(1..)
-        .map(|(bytes, at)| fill(*bytes, salt + at));
+    let pieces = pieces.iter().zip(salt + 1..);
+    let pieces = pieces.map(|(bytes, salt)| fill(*bytes, salt));
     (fill(header_bytes, salt), pieces.collect())
 }
 
@@ -108,8 +105,8 @@ pub fn send(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) -> usize 
             assert!(gso_batch.packets() > 0);
             transmitter.send(&mut gso_batch);
             gso_batches += 1;
+            assert!(gso_batch.takes(headers.len(), bytes));
         }
-        assert!(gso_batch.takes(headers.len(), bytes));
         let before = gso_batch.packets();
         // SAFETY: the packets outlive the GSO batch.
         unsafe { push(&mut gso_batch, headers, pieces) };
@@ -119,7 +116,6 @@ pub fn send(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) -> usize 
     gso_batches + 1
 }
 
-/// A copy of one GSO batch of them.
 pub fn copied(flow: &Flow, packets: &[Parts]) -> CopiedBatch {
     let mut gso_batch = GsoBatch::new();
     gso_batch.begin(flow);
@@ -142,13 +138,11 @@ fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
     port.tap.open();
     send(&port.transmitter, &flow, &packets);
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    stranger
-        .send_to(&[0; 20], (port.address, UDP_PORT))
-        .unwrap();
+    let to = (port.address, UDP_PORT);
+    stranger.send_to(&[0; 20], to).unwrap();
     let mut arrived = Vec::new();
-    collect_until(&mut port, &mut arrived, |counters, _| {
-        counters.bad_icrc.get() == 1
-    });
+    let is_there = |counters: &Counters, _: &[_]| counters.bad_icrc.get() == 1;
+    collect_until(&mut port, &mut arrived, is_there);
     assert_eq!(arrived.len(), 3);
     let passed = port.tap.close();
     let of = |outwards, icrc_ok| -> Vec<&[u8]> {
@@ -169,44 +163,28 @@ fn gso_batches_of_all_shapes_arrive_whole() {
     for address in [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))] {
         let mut port = open(address, &Faults::default(), None).unwrap();
         let flow = port.transmitter.flow(port.address, 7, 0, 0);
-        for shape in [
-            &[][..],
-            &[1],
-            &[3, 2],
-            &[64],
-            &[256],
-            &[300, 300],
-            &[513],
-            &[1000, 0, 24],
-            &[4096],
-            &[4095],
-            &[100; 12],
-            &[100; 13],
-            &[1; 40],
-        ] {
+        let of_one: [&[usize]; 6] = [&[1], &[64], &[256], &[513], &[4096], &[4095]];
+        let of_few: [&[usize]; 4] = [&[], &[3, 2], &[300, 300], &[1000, 0, 24]];
+        let of_many: [&[usize]; 3] = [&[100; 12], &[100; 13], &[1; 40]];
+        for shape in of_one.into_iter().chain(of_few).chain(of_many) {
             let bytes: usize = shape.iter().sum();
             for (header_bytes, count) in [(12, 1), (28, 2), (12, 15), (40, 128)] {
-                let mut packets: Vec<Parts> = (0..count)
-                    .map(|at| addressed(&port, parts(header_bytes, shape, at)))
-                    .collect();
-                packets.push(addressed(&port, parts(header_bytes, &[bytes / 2], 99)));
+                let whole_ones = (0..count).map(|at| parts(header_bytes, shape, at));
+                let all = whole_ones.chain([parts(header_bytes, &[bytes / 2], 99)]);
+                let packets: Vec<Parts> = all.map(|it| addressed(&port, it)).collect();
                 let gso_batches = send(&port.transmitter, &flow, &packets);
                 let fit = MAX_GSO_BATCH_BYTES / (header_bytes + bytes.next_multiple_of(4) + 4);
                 let fit = fit.min(flow.max_packets);
                 assert!(gso_batches <= packets.len().div_ceil(fit) + 1);
                 let expected: Vec<Vec<u8>> = packets.iter().map(whole).collect();
-                assert!(
-                    collect(&mut port, packets.len()) == expected,
-                    "{shape:?} × {count}"
-                );
+                let arrived = collect(&mut port, packets.len());
+                assert!(arrived == expected, "{shape:?} × {count}");
             }
         }
-        assert_eq!(port.counters.bad_icrc.get(), 0);
-        assert_eq!(port.counters.send_errors.get(), 0);
-        assert_eq!(
-            port.transmitter.max_gso_batch_packets(&flow),
-            flow.max_packets
-        );
+        let wrong = [&port.counters.bad_icrc, &port.counters.send_errors];
+        assert_eq!(wrong.map(Count::get), [0; 2]);
+        let most = port.transmitter.max_gso_batch_packets(&flow);
+        assert_eq!(most, flow.max_packets);
     }
 }
 
@@ -218,51 +196,36 @@ fn a_train_ends_with_a_shorter_packet() {
     assert!(!gso_batch.takes(12, 0));
     gso_batch.begin(&flow);
     let bytes = [5_u8; 128];
-    // SAFETY: the bytes outlive the GSO batch.
-    let mut push = |count| unsafe {
-        gso_batch.push(
-            &[0; 12],
-            count,
-            std::iter::once((bytes.as_ptr(), count)),
-            false,
-        );
-        (
-            gso_batch.takes(12, 64),
-            gso_batch.takes(12, 65),
-            gso_batch.packets(),
-        )
+    let mut added = |count| {
+        let piece = std::iter::once((bytes.as_ptr(), count));
+        // SAFETY: the bytes outlive the GSO batch.
+        unsafe { gso_batch.push(&[0; 12], count, piece, false) };
+        let takes = [64, 65].map(|bytes| gso_batch.takes(12, bytes));
+        (takes, gso_batch.packets())
     };
-    assert_eq!(push(64), (true, false, 1));
-    assert_eq!(push(63), (true, false, 2));
-    assert_eq!(push(32), (false, false, 3));
-    assert_eq!(push(32), (false, false, 3));
+    assert_eq!(added(64), ([true, false], 1));
+    assert_eq!(added(63), ([true, false], 2));
+    assert_eq!([added(32), added(32)], [([false; 2], 3); 2]);
 }
 
 #[test]
 fn free_addresses_differ_and_a_taken_one_says_so() {
     let (one, other) = (loopback_port(), loopback_port());
     assert_ne!(one.address, other.address);
-    let error = open(Some(one.address), &Faults::default(), None)
-        .err()
-        .unwrap();
+    let error = open(Some(one.address), &Faults::default(), None);
+    let error = error.err().unwrap();
     assert_eq!(os_error(&error), Some(libc::EADDRINUSE));
-    assert!(
-        error.to_string().contains(&one.address.to_string()),
-        "{error}"
-    );
+    let text = error.to_string();
+    assert!(text.contains(&one.address.to_string()), "{text}");
     assert!(one.receive_buffer_bytes > 100_000);
 }
 
 #[test]
 fn flows_spread_over_the_source_ports() {
     let port = loopback_port();
-    let ports: std::collections::HashSet<u16> = (0..64)
-        .map(|entropy| {
-            port.transmitter
-                .flow(port.address, entropy, 0, 0)
-                .source_port
-        })
-        .collect();
+    let flow = |entropy| port.transmitter.flow(port.address, entropy, 0, 0);
+    let ports = (0..64).map(|entropy| flow(entropy).source_port);
+    let ports: std::collections::HashSet<u16> = ports.collect();
     assert!(ports.len() > 8, "{ports:?}");
     assert!(ports.iter().all(|it| *it >= 0xc000));
 }
@@ -271,22 +234,16 @@ fn flows_spread_over_the_source_ports() {
 fn a_destination_of_another_family_is_a_loss_and_no_more() {
     let port = loopback_port();
     let flow = port.transmitter.flow(Ipv6Addr::LOCALHOST.into(), 1, 0, 0);
-    send(&port.transmitter, &flow, &[parts(12, &[8], 0)]);
-    send(&port.transmitter, &flow, &[parts(12, &[800], 0)]);
-    assert_eq!(port.counters.sent.packets.get(), 0);
-    assert_eq!(port.counters.send_errors.get(), 2);
-    assert_eq!(
-        port.transmitter.max_gso_batch_packets(&flow),
-        flow.max_packets
-    );
+    for bytes in [8, 800] {
+        send(&port.transmitter, &flow, &[parts(12, &[bytes], 0)]);
+    }
+    let told = [&port.counters.sent.packets, &port.counters.send_errors];
+    assert_eq!(told.map(Count::get), [0, 2]);
+    let most = port.transmitter.max_gso_batch_packets(&flow);
+    assert_eq!(most, flow.max_packets);
 }
 
 /// Sends a packet as another implementation does: one datagram, with a CRC for this identification.
-fn foreign(from: &UdpSocket, to: &Port, identification: u16, packet: &[u8], damage: u8) {
-    send_packet(from, to.address, identification, packet, damage);
-}
-
-/// The same to an address.
 pub fn send_packet(from: &UdpSocket, to: IpAddr, identification: u16, packet: &[u8], damage: u8) {
     let source = from.local_addr().unwrap();
     let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to) else {
@@ -307,28 +264,25 @@ pub fn send_packet(from: &UdpSocket, to: IpAddr, identification: u16, packet: &[
 #[test]
 fn foreign_identifications_are_taken_and_damage_is_not() {
     let mut port = loopback_port();
+    let to = port.address;
     let from = UdpSocket::bind((Ipv4Addr::new(127, 77, 0, 1), 0)).unwrap();
     let packet = |at: u8| vec![at; 40];
     for (at, identification) in [(0, 4711), (1, 4712), (2, 4800), (3, 2), (4, u16::MAX)] {
-        foreign(&from, &port, identification, &packet(at), 0);
+        send_packet(&from, to, identification, &packet(at), 0);
     }
-    assert_eq!(
-        collect(&mut port, 5),
-        (0..5).map(packet).collect::<Vec<_>>()
-    );
+    assert_eq!(collect(&mut port, 5), [0, 1, 2, 3, 4].map(packet));
     assert_eq!(port.counters.bad_icrc.get(), 0);
 
     let other = UdpSocket::bind((Ipv4Addr::new(127, 77, 0, 2), 0)).unwrap();
-    foreign(&other, &port, 0, &packet(0), 0);
-    foreign(&other, &port, 0, &packet(1), 0x10);
+    send_packet(&other, to, 0, &packet(0), 0);
+    send_packet(&other, to, 0, &packet(1), 0x10);
     // Refused at first because this sender is `Indexed`, then accepted once it is recognised as a `Counter`.
     for (at, identification) in [(2, 5000), (3, 3), (4, 5001), (5, 5003), (6, 40_000)] {
-        foreign(&other, &port, identification, &packet(at), 0);
+        send_packet(&other, to, identification, &packet(at), 0);
     }
-    other.send_to(&[0; 15], (port.address, UDP_PORT)).unwrap();
-    foreign(&other, &port, 40_001, &packet(7), 0);
-    let expected: Vec<_> = [0, 3, 5, 6, 7].map(packet).into();
-    assert_eq!(collect(&mut port, 5), expected);
+    other.send_to(&[0; 15], (to, UDP_PORT)).unwrap();
+    send_packet(&other, to, 40_001, &packet(7), 0);
+    assert_eq!(collect(&mut port, 5), [0, 3, 5, 6, 7].map(packet));
     assert_eq!(port.counters.bad_icrc.get(), 3);
     assert_eq!(port.counters.short.get(), 1);
 }

@@ -122,10 +122,8 @@ mod tests {
         assert!(corked.add(8, true, 1, 5));
         corked.begin();
         assert!(corked.is_empty());
-        assert_eq!(
-            [corked.next(), corked.next(), corked.next()],
-            [Some(7), Some(8), None]
-        );
+        let next = [(); 3].map(|()| corked.next());
+        assert_eq!(next, [Some(7), Some(8), None]);
     }
 
     #[test]

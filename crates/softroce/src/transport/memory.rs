@@ -150,9 +150,8 @@ mod tests {
     };
 
     fn found(memories: &Memories, key: u32, iova: u64, length: u64, need: Access) -> Option<usize> {
-        memories
-            .resolve(key, PdId(1), iova, length, need)
-            .map(|pointer| pointer.addr())
+        let found = memories.resolve(key, PdId(1), iova, length, need);
+        found.map(|pointer| pointer.addr())
     }
 
     #[test]
@@ -191,16 +190,13 @@ mod tests {
     #[test]
     fn keys_tell_nothing_of_each_other() {
         let mut memories = Memories::default();
-        let keys: Vec<u32> = (0..1000)
-            .map(|_| memories.insert(REGION).unwrap())
-            .collect();
+        let keys = (0..1000).map(|_| memories.insert(REGION).unwrap());
+        let keys: Vec<u32> = keys.collect();
         // Of differences between two numbers that were drawn, half have a given bit, give or take 16 (one standard
         // deviation); of those between numbers that count, the high bits have none.
         for bit in 0..32 {
-            let differ = keys
-                .windows(2)
-                .filter(|pair| (pair[0] ^ pair[1]) >> bit & 1 == 1);
-            let count = differ.count();
+            let differ = |pair: &&[u32]| (pair[0] ^ pair[1]) >> bit & 1 == 1;
+            let count = keys.windows(2).filter(differ).count();
             assert!((380..=620).contains(&count), "bit {bit}: {count}");
         }
     }

@@ -188,9 +188,10 @@ mod tests {
         for limit in [FLOOR / 10.0, 0.025, FULL] {
             let mut rate = SendingRate::limited(0, limit);
             let mut sent = 0.0;
-            let until_ns = match limit == FULL {
-                true => 1_000_000_000,
-                false => 10_000_000_000,
+            let until_ns = if limit == FULL {
+                1_000_000_000
+            } else {
+                10_000_000_000
             };
             let mut now_ns = 0;
             while now_ns < until_ns {
@@ -201,10 +202,8 @@ mod tests {
                 now_ns = rate.next_ns().max(now_ns + 500);
             }
             let asked = limit * until_ns as f64;
-            assert!(
-                (asked * 0.99..asked * 1.01).contains(&sent),
-                "{limit}: {sent}"
-            );
+            let near = asked * 0.99..asked * 1.01;
+            assert!(near.contains(&sent), "{limit}: {sent}");
             rate.cut(now_ns);
             assert!(rate.current <= limit && rate.current > 0.0);
             rate.recover(now_ns + 200_000_000);

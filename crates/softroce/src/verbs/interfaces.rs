@@ -170,9 +170,8 @@ mod tests {
     #[test]
     fn loopback_comes_first_and_the_others_in_their_interfaces_order() {
         let places = places(&machine(), None);
-        let told = places
-            .iter()
-            .map(|it| (it.address, it.interface_index, it.interface_mtu_bytes));
+        let told = places.iter();
+        let told = told.map(|it| (it.address, it.interface_index, it.interface_mtu_bytes));
         let of = |text: &str| Some(text.parse().unwrap());
         let expected = [
             (None, 1, 65536),
@@ -190,25 +189,14 @@ mod tests {
             let wanted = wanted.parse().unwrap();
             let places = places(&machine(), Some(wanted));
             assert_eq!(places.len(), 1);
-            assert_eq!(places[0].address, Some(wanted));
-            assert_eq!(places[0].interface_index, index);
+            let told = (places[0].address, places[0].interface_index);
+            assert_eq!(told, (Some(wanted), index));
         }
     }
 
     #[test]
     fn without_interfaces_there_is_still_loopback() {
         assert_eq!(places(&[], None).len(), 1);
-    }
-
-    #[test]
-    fn this_machine_has_loopback() {
-        let interfaces = present().unwrap();
-        let loopback = interfaces
-            .iter()
-            .find(|interface| interface.address == IpAddr::from(Ipv4Addr::LOCALHOST))
-            .unwrap();
-        assert!(loopback.mtu_bytes >= 1500, "{loopback:?}");
-        assert_eq!(loopback.index, LOOPBACK_INDEX);
     }
 
     #[test]

@@ -76,22 +76,3 @@ pub unsafe fn close_tap(context: NonNull<ibv_context>) -> Vec<RecordedPacket> {
     // SAFETY: the caller's.
     unsafe { Context::of(context.as_ptr()) }.nic().tap().close()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_device_is_on_loopback() {
-        let devices = devices().unwrap();
-        assert_eq!(devices[0].name, "soft0");
-        assert_eq!(devices[0].address, None);
-        assert!(devices[1..].iter().all(|device| device.address.is_some()));
-    }
-
-    #[test]
-    fn a_name_that_is_not_there_is_no_device() {
-        let error = open_with("soft", OpenOptions::default()).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
-    }
-}

@@ -276,11 +276,4 @@ mod tests {
             assert_eq!(room(&cap, false).err(), Some(libc::EINVAL));
         }
     }
-
-    #[test]
-    fn other_services_are_not_supported() {
-        assert_eq!(kind(ibv_qp_type::IBV_QPT_RC), Ok(Kind::Rc));
-        assert_eq!(kind(ibv_qp_type::IBV_QPT_XRC_SEND), Err(libc::EOPNOTSUPP));
-        assert_eq!(kind(ibv_qp_type::IBV_QPT_RAW_PACKET), Err(libc::EOPNOTSUPP));
-    }
 }

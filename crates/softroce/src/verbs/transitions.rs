@@ -101,11 +101,8 @@ mod tests {
             for to in State::ALL {
                 for kind in KINDS {
                     let exists = attributes(kind, from, to).is_some();
-                    assert_eq!(
-                        exists,
-                        followers.contains(&to),
-                        "{kind:?} {from:?} -> {to:?}"
-                    );
+                    let expected = followers.contains(&to);
+                    assert_eq!(exists, expected, "{kind:?} {from:?} -> {to:?}");
                 }
             }
         }

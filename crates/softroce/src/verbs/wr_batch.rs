@@ -145,52 +145,6 @@ pub(super) struct Builder {
 mod tests {
     use super::*;
 
-    const SIGNALED: u32 = ibv_send_flags::IBV_SEND_SIGNALED.0;
-
-    #[test]
-    fn inline_data_is_copied_when_it_is_given() {
-        let mut batch = Batch::default();
-        let mut data = *b"ab";
-        batch.begin(5, SIGNALED, Operation::Send, None);
-        batch.set_inline([&data[..1], &data[1..]].into_iter());
-        data = *b"xy";
-        batch.begin(5, SIGNALED, Operation::Send, None);
-        batch.set_inline([&data[..]].into_iter());
-        batch.settle();
-        let text = |index| {
-            let Some(Payload::Inline([sge])) = batch.request(index).map(|r| r.payload) else {
-                panic!("one inline element");
-            };
-            let start = sge.address - batch.bytes.as_ptr().addr() as u64;
-            &batch.bytes[start as usize..][..sge.length_bytes as usize]
-        };
-        assert_eq!(text(0), b"ab");
-        assert_eq!(text(1), b"xy");
-        assert!(batch.request(2).is_none());
-    }
-
-    #[test]
-    fn elements_belong_to_the_request_before_them() {
-        let sge = |address| Sge {
-            address,
-            length_bytes: 1,
-            lkey: 2,
-        };
-        let mut batch = Batch::default();
-        batch.begin(5, SIGNALED, Operation::Send, None);
-        batch.set_elements(&[sge(10), sge(20)]);
-        batch.begin(5, SIGNALED, Operation::Send, None);
-        batch.set_elements(&[sge(30)]);
-        batch.settle();
-        let elements = |index| match batch.request(index).unwrap().payload {
-            Payload::Registered(elements) => elements,
-            Payload::Inline(_) => panic!("registered memory"),
-        };
-        assert_eq!(elements(1), [sge(30)]);
-        assert_eq!(elements(0), [sge(10), sge(20)]);
-        assert!(batch.request(0).unwrap().signaled);
-    }
-
     #[test]
     fn a_setter_without_a_request_is_an_error() {
         let mut batch = Batch::default();

@@ -160,20 +160,4 @@ mod tests {
         }
         assert_eq!(known, 21 + 12 + 2);
     }
-
-    #[test]
-    fn numbers_are_those_of_the_table() {
-        for (opcode, service, byte) in [
-            (Opcode::SendOnly, Service::Rc, 0x04),
-            (Opcode::WriteFirst, Service::Rc, 0x06),
-            (Opcode::ReadRequest, Service::Rc, 0x0c),
-            (Opcode::Acknowledge, Service::Rc, 0x11),
-            (Opcode::FetchAdd, Service::Rc, 0x14),
-            (Opcode::WriteOnly, Service::Uc, 0x2a),
-            (Opcode::SendOnly, Service::Ud, 0x64),
-            (Opcode::SendOnlyImmediate, Service::Ud, 0x65),
-        ] {
-            assert_eq!(opcode.byte(service), byte);
-        }
-    }
 }

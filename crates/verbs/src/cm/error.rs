@@ -303,10 +303,8 @@ mod tests {
             said: said.map(str::to_owned),
         };
         let error = rejected(RejectReason::NO_LISTENER, None);
-        assert_eq!(
-            error.to_string(),
-            "QP 0 was rejected: reason 8 (no program listens on that port)"
-        );
+        let text = "QP 0 was rejected: reason 8 (no program listens on that port)";
+        assert_eq!(error.to_string(), text);
         assert!(error.hint().contains("server"));
         let stale = rejected(RejectReason::STALE, None);
         assert!(stale.to_string().contains("stale") && stale.hint().contains("again"));

@@ -7,10 +7,8 @@ use super::*;
 
 #[test]
 fn a_name_alone_is_both_directions_but_for_the_link() {
-    let faults: Faults =
-        "seed=7, drop=5%,duplicate=0.01,tx.reorder=1%,rx.corrupt=0.1%,delay=1.5us,rate=10G"
-            .parse()
-            .unwrap();
+    let text = "seed=7, drop=5%,duplicate=0.01,tx.reorder=1%,rx.corrupt=0.1%,delay=1.5us,rate=10G";
+    let faults: Faults = text.parse().unwrap();
     let both = Direction {
         drop: 0.05,
         duplicate: 0.01,
@@ -29,10 +27,8 @@ fn a_name_alone_is_both_directions_but_for_the_link() {
     assert_eq!((faults.seed, faults.transmit), (7, transmit));
     assert_eq!(faults.receive, receive);
     assert_eq!("".parse(), Ok(Faults::default()));
-    assert_eq!(
-        faults.to_string(),
-        "seed=7,drop=0.05,duplicate=0.01,tx.reorder=0.01,tx.delay=1500ns,tx.rate=10G,rx.corrupt=0.001"
-    );
+    let text = "seed=7,drop=0.05,duplicate=0.01,tx.reorder=0.01,tx.delay=1500ns,tx.rate=10G,rx.corrupt=0.001";
+    assert_eq!(faults.to_string(), text);
 }
 
 #[test]
@@ -48,6 +44,8 @@ fn a_peer_is_an_address_in_its_shortest_form() {
     }
     assert_eq!("drop=1%".parse::<Faults>().unwrap().peer, None);
 }
+
+const FIVE_LOSSES: &str = "lose=ack#1,lose=ack#2,lose=ack#3,lose=ack#4,tx.lose=ack#5";
 
 #[test]
 fn errors_name_the_part_which_is_the_last_here() {
@@ -70,10 +68,7 @@ fn errors_name_the_part_which_is_the_last_here() {
         ("lose=ack", "lose=ack#3"),
         ("lose=ack#0", "from 1"),
         ("lose=nak#1", "read-response"),
-        (
-            "lose=ack#1,lose=ack#2,lose=ack#3,lose=ack#4,tx.lose=ack#5",
-            "up to four",
-        ),
+        (FIVE_LOSSES, "up to four"),
         ("peer=node7", "peer=10.0.0.7"),
         ("peer=10.0.0.7:4791", "peer=10.0.0.7"),
         ("drop", "drop=5%"),
@@ -100,27 +95,20 @@ fn what_happens_to_named_packets_and_for_a_time() {
     let text = "drop=1%/8,delay=10us~5us,lose=ack#3,tx.lose=read-response#1,rx.blackhole=2s+500ms,down=1.5s+20ms";
     let faults: Faults = text.parse().unwrap();
     let nth = |kind, number| Some(NthPacket { kind, number });
-    assert_eq!((faults.receive.drop, faults.receive.drop_burst), (0.01, 8));
-    assert_eq!(
-        (faults.transmit.delay_ns, faults.transmit.jitter_ns),
-        (10_000, 5_000)
-    );
-    assert_eq!(faults.receive.lose[..2], [nth(PacketKind::Ack, 3), None]);
-    let second = nth(PacketKind::ReadResponse, 1);
-    assert_eq!(
-        faults.transmit.lose[..3],
-        [nth(PacketKind::Ack, 3), second, None]
-    );
-    assert_eq!(faults.transmit.blackhole, None);
-    let hole = faults.receive.blackhole.unwrap();
+    let (tx, rx) = (faults.transmit, faults.receive);
+    assert_eq!((rx.drop, rx.drop_burst), (0.01, 8));
+    assert_eq!((tx.delay_ns, tx.jitter_ns), (10_000, 5_000));
+    let (ack, read) = (nth(PacketKind::Ack, 3), nth(PacketKind::ReadResponse, 1));
+    assert_eq!(rx.lose[..2], [ack, None]);
+    assert_eq!(tx.lose[..3], [ack, read, None]);
+    assert_eq!(tx.blackhole, None);
+    let hole = rx.blackhole.unwrap();
     let (begin, end) = (2_000_000_000, 2_500_000_000);
     let inside = [begin - 1, begin, end - 1, end].map(|ns| hole.has(ns));
     assert_eq!(inside, [false, true, true, false]);
-    assert_eq!(
-        faults.to_string(),
-        "seed=0,drop=0.01/8,tx.delay=10us~5us,tx.lose=ack#3,tx.lose=read-response#1,rx.lose=ack#3,\
-         rx.blackhole=2s+500ms,down=1500ms+20ms"
-    );
+    let text = "seed=0,drop=0.01/8,tx.delay=10us~5us,tx.lose=ack#3,tx.lose=read-response#1,rx.lose=ack#3,\
+                rx.blackhole=2s+500ms,down=1500ms+20ms";
+    assert_eq!(faults.to_string(), text);
 }
 
 #[test]
@@ -150,46 +138,34 @@ fn directions() -> impl Strategy<Value = Direction> {
         (1..u64::MAX).prop_map(|it| Some(it as f64 / 1000.0)),
         (1..1000_u64).prop_map(|it| Some(it as f64 * 1e6)),
     ];
-    let delays = prop_oneof![
-        Just(0),
-        any::<u64>(),
-        (0..1000_u64).prop_map(|it| it * 1000)
-    ];
+    let us = (0..1000_u64).prop_map(|us| us * 1000);
+    let delays = (prop_oneof![Just(0), any::<u64>(), us], 0.0..=1.0);
     let kinds = prop::sample::select(PacketKind::ALL.to_vec());
     let named = (kinds, 1..u64::MAX).prop_map(|((_, kind), number)| NthPacket { kind, number });
     let lose = prop::collection::vec(named, 0..=MOST_NAMED);
     let probabilities = (losses, often_none(), often_none(), often_none());
     let marks = (often_none(), prop::option::of(any::<u64>()));
-    (
-        probabilities,
-        marks,
-        delays,
-        0.0..=1.0,
-        rates,
-        lose,
-        periods(),
-    )
-        .prop_map(
-            |(probabilities, marks, delay_ns, jitter, rate_bits_per_s, lose, blackhole)| {
-                let ((drop, drop_burst), duplicate, reorder, corrupt) = probabilities;
-                let (mark, mark_after_ns) = marks;
-                let mut named = lose.into_iter();
-                Direction {
-                    drop,
-                    drop_burst,
-                    duplicate,
-                    reorder,
-                    corrupt,
-                    mark,
-                    mark_after_ns,
-                    delay_ns,
-                    jitter_ns: ((delay_ns as f64 * jitter) as u64).min(delay_ns),
-                    rate_bits_per_s,
-                    lose: std::array::from_fn(|_| named.next()),
-                    blackhole,
-                }
-            },
-        )
+    let all = (probabilities, marks, delays, rates, lose, periods());
+    all.prop_map(|(probabilities, marks, delays, rate, lose, blackhole)| {
+        let ((drop, drop_burst), duplicate, reorder, corrupt) = probabilities;
+        let (mark, mark_after_ns) = marks;
+        let (delay_ns, jitter) = delays;
+        let mut named = lose.into_iter();
+        Direction {
+            drop,
+            drop_burst,
+            duplicate,
+            reorder,
+            corrupt,
+            mark,
+            mark_after_ns,
+            delay_ns,
+            jitter_ns: ((delay_ns as f64 * jitter) as u64).min(delay_ns),
+            rate_bits_per_s: rate,
+            lose: std::array::from_fn(|_| named.next()),
+            blackhole,
+        }
+    })
 }
 
 proptest! {

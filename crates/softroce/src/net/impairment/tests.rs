@@ -1,6 +1,6 @@
 //! What befalls packets on a link, and when they leave it.
 
-use super::super::ecn::{ECT_0, is_marked};
+use super::super::ecn::{ECT_0, ecn_capable, is_marked};
 use super::*;
 
 fn link(text: &str) -> Impairment<()> {
@@ -50,10 +50,8 @@ fn pass(text: &str, packets: u32) -> (Vec<Transit<()>>, FaultCounts) {
 fn close(count: &super::super::Count, expected: f64) {
     let count = count.get() as f64;
     // Five standard deviations of a binomial distribution; the seed is fixed.
-    assert!(
-        (count - expected).abs() < 5.0 * expected.sqrt(),
-        "{count} {expected}"
-    );
+    let most = 5.0 * expected.sqrt();
+    assert!((count - expected).abs() < most, "{count} {expected}");
 }
 
 #[test]
@@ -78,11 +76,8 @@ fn reordered_packets_come_behind_a_few_others() {
     sorted.sort_unstable();
     assert_eq!(sorted, (0..10_000).collect::<Vec<_>>());
     let early = numbers.iter().zip(0..).filter(|(it, at)| **it > *at);
-    let most = numbers
-        .iter()
-        .zip(0..)
-        .map(|(it, at)| it.abs_diff(at))
-        .max();
+    let moved = numbers.iter().zip(0..).map(|(it, at)| it.abs_diff(at));
+    let most = moved.max();
     assert!(early.count() as u64 > counts.reordered.get());
     assert!((1..=12).contains(&most.unwrap()), "{most:?}");
 }
@@ -101,11 +96,8 @@ fn one_bit_is_flipped_where_the_crc_covers_it() {
     let (out, _) = pass("seed=1,corrupt=100%", 2000);
     for (got, at) in out.iter().zip(0..) {
         let sent = packet(at);
-        let differ = sent
-            .bytes
-            .iter()
-            .zip(&got.bytes)
-            .map(|(a, b)| (a ^ b).count_ones());
+        let bytes = sent.bytes.iter().zip(&got.bytes);
+        let differ = bytes.map(|(a, b)| (a ^ b).count_ones());
         assert_eq!(differ.sum::<u32>(), 1);
         assert_eq!(sent.bytes[CONGESTION_BYTE], got.bytes[CONGESTION_BYTE]);
     }
@@ -145,30 +137,23 @@ fn only_what_nothing_befalls_passes_an_empty_link() {
 
 #[test]
 fn bursts_lose_the_same_share_in_fewer_pieces() {
-    let lengths = |text: &str| {
+    for (text, share, mean) in [
+        ("seed=5,drop=2%/8", 0.02, 8.0),
+        ("drop=1%/1", 0.01, 1.0),
+        ("drop=1%", 0.01, 1.0 / 0.99),
+    ] {
         let (out, counts) = pass(text, 200_000);
         let mut arrived = [false; 200_000];
-        out.iter()
-            .for_each(|it| arrived[number(it) as usize] = true);
+        for it in &out {
+            arrived[number(it) as usize] = true;
+        }
         let bursts = arrived.chunk_by(|a, b| a == b).filter(|it| !it[0]);
-        (counts.dropped.get() as f64, bursts.count() as f64)
-    };
-    for (text, mean) in [
-        ("seed=5,drop=2%/8", 8.0),
-        ("drop=1%/1", 1.0),
-        ("drop=1%", 1.0 / 0.99),
-    ] {
-        let (lost, bursts) = lengths(text);
-        let share: f64 = if mean > 2.0 { 0.02 } else { 0.01 };
+        let (lost, bursts) = (counts.dropped.get() as f64, bursts.count() as f64);
         // The number of bursts varies by its root, and each burst's length by about its mean.
-        assert!(
-            (lost / 200_000.0 - share).abs() < 6.0 * share / bursts.sqrt(),
-            "{text}: {lost}"
-        );
-        assert!(
-            (lost / bursts - mean).abs() < 5.0 * mean / bursts.sqrt(),
-            "{text}: {bursts}"
-        );
+        let near =
+            |value: f64, of: f64, times: f64| (value - of).abs() < times * of / bursts.sqrt();
+        assert!(near(lost / 200_000.0, share, 6.0), "{text}: {lost}");
+        assert!(near(lost / bursts, mean, 5.0), "{text}: {bursts}");
     }
 }
 
@@ -195,36 +180,17 @@ fn jitter_is_even_and_keeps_the_order() {
 
 #[test]
 fn named_packets_are_lost_and_only_these() {
-    let of_kind = |opcode: u8| {
-        let mut bytes = vec![opcode];
-        bytes.resize(64, 0);
-        of_class(ECT_0, bytes)
-    };
-    const ACK: u8 = 0x11;
-    const SEND_ONLY: u8 = 0x04;
-    const UD_SEND_ONLY: u8 = 0x64;
     let mut link = link("lose=ack#3,lose=send#2,lose=packet#9");
     let counts = FaultCounts::default();
-    let mut arrived = Vec::new();
-    let opcodes = [
-        ACK,
-        SEND_ONLY,
-        ACK,
-        UD_SEND_ONLY,
-        SEND_ONLY,
-        ACK,
-        ACK,
-        0x0c,
-        0x0d,
-        ACK,
-    ];
-    for (at, opcode) in opcodes.into_iter().enumerate() {
-        enter(&mut link, 0, of_kind(opcode), &counts);
-        if link.leave(0).is_some() {
-            arrived.push(at);
-        }
-    }
-    assert_eq!(arrived, [0, 1, 2, 4, 6, 7, 9]);
+    // ACKs, SENDs of RC and one of UD, and a READ with its response.
+    let opcodes = [17, 4, 17, 100, 4, 17, 17, 12, 13, 17];
+    let arrived = opcodes.map(|opcode| {
+        let bytes = [&[opcode][..], &[0; 63]].concat();
+        enter(&mut link, 0, of_class(ECT_0, bytes), &counts);
+        link.leave(0).is_some()
+    });
+    let lost = (0..10).filter(|at| !arrived[*at]);
+    assert_eq!(lost.collect::<Vec<_>>(), [3, 5, 8]);
     assert_eq!(counts.dropped.get(), 3);
 }
 
@@ -253,6 +219,10 @@ fn a_share_of_what_may_be_marked_is_marked() {
         let packet = of_class(class, vec![0; 16]);
         enter(&mut link, 0, packet, &FaultCounts::default());
         assert_eq!(link.leave(0).unwrap().traffic_class, after);
+        assert_eq!(
+            (is_marked(class), ecn_capable(class)),
+            (class == 0x6b, 0x6a)
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::capture::file_of;
 use super::super::{Port, open};
-use super::{Parts, SOON, addressed, collect, foreign, parts, send, turn_on_ipv6_loopback};
+use super::{Parts, SOON, addressed, collect, parts, send, send_packet, turn_on_ipv6_loopback};
 use crate::wire::{IcrcAddresses, UDP_PORT, icrc};
 use testing::pcap::packets;
 use testing::wait::wait_until;
@@ -88,7 +88,7 @@ fn a_capture_has_the_headers_that_were_on_the_wire() {
         collect(port, (60 - lost - damaged) as usize);
         if port.address.is_ipv4() {
             let from = UdpSocket::bind((Ipv4Addr::new(127, 77, 0, 3), 0)).unwrap();
-            foreign(&from, port, 4711, &[9; 40], 0);
+            send_packet(&from, port.address, 4711, &[9; 40], 0);
             collect(port, 1);
         }
         (lost, damaged)
@@ -97,8 +97,8 @@ fn a_capture_has_the_headers_that_were_on_the_wire() {
         let (sent, received): (Vec<_>, Vec<_>) = all.iter().partition(|it| hop_limit(it) == 9);
         assert_eq!(sent.len(), 60 - lost as usize);
         let wrong = |(ip, udp, body): &&&Captured| crc_of(ip, udp, body) != body[body.len() - 4..];
-        assert_eq!(sent.iter().filter(wrong).count() as u64, damaged);
-        assert_eq!(received.iter().filter(wrong).count() as u64, damaged);
+        let wrong_ones = [&sent, &received].map(|it| it.iter().filter(wrong).count() as u64);
+        assert_eq!(wrong_ones, [damaged; 2]);
         let bodies = |all: &[&Captured]| -> Vec<Vec<u8>> {
             all.iter().map(|(.., body)| body.clone()).collect()
         };
@@ -117,11 +117,11 @@ fn a_capture_has_the_headers_that_were_on_the_wire() {
     }
 }
 
-/// The type of service or traffic class in an IP header.
-fn traffic_class(ip: &[u8]) -> u8 {
-    match ip.len() {
-        20 => ip[1],
-        _ => ip[0] << 4 | ip[1] >> 4,
+fn traffic_class((ip, ..): &Captured) -> u8 {
+    if ip.len() == 20 {
+        ip[1]
+    } else {
+        ip[0] << 4 | ip[1] >> 4
     }
 }
 
@@ -146,8 +146,8 @@ fn marks_of_the_link_are_in_the_capture_and_seen() {
     });
     for (_, tx, all) in captures {
         let classes_with = |limit: u8| -> Vec<u8> {
-            let headers = all.iter().filter(|it| hop_limit(it) == limit);
-            headers.map(|(ip, ..)| traffic_class(ip)).collect()
+            let packets = all.iter().filter(|it| hop_limit(it) == limit);
+            packets.map(traffic_class).collect()
         };
         let sent = classes_with(9);
         let of_class = |class| sent.iter().filter(|it| **it == class).count() as u64;

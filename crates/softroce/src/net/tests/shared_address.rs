@@ -23,10 +23,8 @@ fn slot(port: &Port) -> u8 {
 
 /// Sends each of them packets of its own, and checks that nobody gets another's.
 fn each_gets_its_own(members: &mut [Port]) {
-    let packets: Vec<_> = members
-        .iter()
-        .map(|port| [1, 2].map(|salt| addressed(port, parts(12, &[256], salt))))
-        .collect();
+    let two = |port: &Port| [1, 2].map(|salt| addressed(port, parts(12, &[256], salt)));
+    let packets: Vec<_> = members.iter().map(two).collect();
     each_gets(members, &packets);
 }
 
@@ -40,11 +38,8 @@ fn each_gets(members: &mut [Port], packets: &[[Parts; 2]]) {
     for (port, packets) in members.iter_mut().zip(packets) {
         let expected = packets.each_ref().map(whole);
         assert_eq!(collect(port, packets.len()), expected);
-        assert_eq!(
-            port.receiver.receive(|_| true, |_| ()),
-            0,
-            "another's packet"
-        );
+        let others = port.receiver.receive(|_| true, |_| ());
+        assert_eq!(others, 0, "another's packet");
     }
 }
 
@@ -90,9 +85,8 @@ fn there_are_so_many_slots_and_no_more() {
         .map(|name| SocketAddr::from_abstract_name(name).unwrap())
         .map(|name| UnixListener::bind_addr(&name).unwrap())
         .collect();
-    let error = open(Some(first.address), &Faults::default(), None)
-        .err()
-        .unwrap();
+    let error = open(Some(first.address), &Faults::default(), None);
+    let error = error.err().unwrap();
     assert_eq!(os_error(&error), Some(libc::EADDRINUSE));
     drop(others);
     assert_ne!(slot(&member(address(3))), slot(&first));
@@ -100,11 +94,8 @@ fn there_are_so_many_slots_and_no_more() {
 
 #[test]
 fn many_may_join_at_once() {
-    let joining: Vec<_> = (0..6)
-        .map(|_| std::thread::spawn(|| member(address(4))))
-        .collect();
-    let mut members: Vec<Port> = joining.into_iter().map(|it| it.join().unwrap()).collect();
-    each_gets_its_own(&mut members);
+    let joining = [(); 6].map(|()| std::thread::spawn(|| member(address(4))));
+    each_gets_its_own(&mut joining.map(|it| it.join().unwrap()));
 }
 
 #[test]

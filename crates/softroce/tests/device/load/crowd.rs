@@ -13,7 +13,6 @@ fn receive(end: &End, qp: usize) {
     end.qps[qp].post_recv(qp as u64, &[sge]).unwrap();
 }
 
-/// Posts a list of SENDs, of which the last is signalled.
 fn post(client: &End, qp: usize) {
     let sge = [client.sge(qp * BYTES, BYTES)];
     let mut left = LIST;

@@ -1,9 +1,8 @@
-//! Transfers between ends without a model: lengths, many QPs, many senders, marks, and links that are slow.
+//! Transfers between ends without a model: many QPs, many senders, marks, and links that are slow.
 
 mod corks;
 mod crowd;
 mod hot_memory;
-mod lengths;
 mod marks;
 mod senders;
 mod slow_link;

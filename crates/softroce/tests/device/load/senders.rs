@@ -1,10 +1,8 @@
 //! Several senders to one receiver: all of them come to their end. How even their shares are is a matter of benchmarks.
 
-use softroce::transport::Status;
+use std::thread;
 
 use crate::support::end::{End, Plan};
-use crate::support::look::SOON;
-use testing::wait::wait_or_tell;
 
 const SENDERS: usize = 8;
 const MESSAGES: usize = 32;
@@ -13,7 +11,6 @@ const DEPTH: usize = 4;
 /// What Linux gives by default (`net.core.rmem_max`).
 const RECEIVE_BUFFER_BYTES: u32 = 212_992;
 
-/// Has all senders write at once, and returns them and the target.
 fn write_all(faults: &str) -> (Vec<End>, End) {
     let plan = Plan {
         receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
@@ -29,30 +26,12 @@ fn write_all(faults: &str) -> (Vec<End>, End) {
         sender.connect_qps(&sender.qps[0], &target, qp);
         target.connect_qps(qp, sender, &sender.qps[0]);
     }
-    let mut left = [MESSAGES; SENDERS];
-    let mut in_flight = [0; SENDERS];
-    while left != [0; SENDERS] {
-        // One look at each of them.
-        let look = || {
-            let before = left;
-            for (number, sender) in senders.iter().enumerate() {
-                while in_flight[number] < DEPTH.min(left[number]) {
-                    let offset = number * MESSAGE_BYTES;
-                    sender.post(0, target.write_to(offset), &[sender.sge(0, MESSAGE_BYTES)]);
-                    in_flight[number] += 1;
-                }
-                let each = |completion: &softroce::transport::Completion| {
-                    assert_eq!(completion.status, Status::Success);
-                    in_flight[number] -= 1;
-                    left[number] -= 1;
-                };
-                sender.cq.poll(DEPTH, each).unwrap();
-            }
-            target.cq.poll(1, |_| {}).unwrap();
-            (left != before).then_some(left)
-        };
-        wait_or_tell(SOON, look, || "a message of any sender".into());
-    }
+    thread::scope(|scope| {
+        for (number, sender) in senders.iter().enumerate() {
+            let to = target.write_to(number * MESSAGE_BYTES);
+            scope.spawn(move || sender.run(MESSAGES, DEPTH, MESSAGE_BYTES, |_| (to, 0)));
+        }
+    });
     (senders, target)
 }
 

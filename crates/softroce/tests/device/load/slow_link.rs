@@ -19,24 +19,21 @@ fn a_full_socket_loses_and_delays_nothing_else() {
     if std::env::var_os(ON_SLOW_LINK).is_some() {
         return transfers();
     }
+    let own = "load::slow_link::a_full_socket_loses_and_delays_nothing_else";
     let ended = Command::new("unshare")
         .args(["--user", "--map-root-user", "--net"])
         .args(["sh", "-c", SLOW_LINK, "sh"])
         .arg(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "load::slow_link::a_full_socket_loses_and_delays_nothing_else",
-        ])
+        .args(["--exact", own])
         .env(ON_SLOW_LINK, "")
         .output()
         .expect("unshare, of the package util-linux");
+    let said = [ended.stdout, ended.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
     // A test that is not found succeeds too.
-    let is_done = String::from_utf8_lossy(&ended.stdout).contains("1 passed");
     assert!(
-        ended.status.success() && is_done,
-        "needs iproute2, and a kernel that gives users network namespaces and has sch_tbf:\n{}{}",
-        String::from_utf8_lossy(&ended.stdout),
-        String::from_utf8_lossy(&ended.stderr),
+        ended.status.success() && said.contains("1 passed"),
+        "needs iproute2, and a kernel that gives users network namespaces and has sch_tbf:\n{said}"
     );
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use softroce::transport::{Operation, State, Status};
+use softroce::transport::{State, Status};
 
+use super::refusals::FETCH_ADD;
 use super::scenario::Setup;
 use super::script::Script;
 
@@ -19,21 +20,17 @@ fn no_fetch_add_of_several_qps_is_lost_or_done_twice() {
             ..plain
         });
         let counter = script.fresh(1, 8);
-        let (address, rkey) = {
-            let side = &mut script.testbed.sides[1];
-            side.memory.put(counter, &0u64.to_ne_bytes());
-            (side.memory.address(counter), side.key)
-        };
+        let side = &mut script.testbed.sides[1];
+        side.memory.put(counter, &0u64.to_ne_bytes());
+        let (address, rkey) = side.remote(counter);
         let mut results = Vec::new();
         for round in 0..3 * EACH {
             let end = 2 * (round % 3);
-            script
-                .testbed
-                .until("room", |testbed| testbed.endpoints[end].room() > 0);
+            let testbed = &mut script.testbed;
+            testbed.until("room", |testbed| testbed.endpoints[end].room() > 0);
             let result = script.fresh(0, 8);
             let element = script.testbed.sides[0].element(result);
-            let add = 1;
-            let operation = Operation::FetchAdd { address, rkey, add };
+            let operation = FETCH_ADD(address, rkey);
             script.post(end, operation, None, &[element], Status::Success);
             results.push(result);
         }
@@ -46,10 +43,8 @@ fn no_fetch_add_of_several_qps_is_lost_or_done_twice() {
             seen.insert(u64::from_ne_bytes(bytes));
         }
         assert_eq!(seen, (0..3 * EACH as u64).collect(), "with {faults:?}");
-        let total = 3 * EACH as u64;
-        script.testbed.sides[1]
-            .memory
-            .expect(counter, &total.to_ne_bytes());
+        let total = (3 * EACH as u64).to_ne_bytes();
+        script.testbed.sides[1].memory.expect(counter, &total);
         script.ends([State::Rts, State::Rts]);
     }
 }

@@ -3,30 +3,29 @@
 
 use std::ops::Range;
 
+use fastrand::Rng;
+
 /// Bytes before and after the registered region that nobody may touch.
 const GUARD_BYTES: usize = 4096;
 /// Bytes at the start of the region that are never assigned: one atomic counter for each QP.
 pub const COUNTER_BYTES: usize = 64;
 
-pub struct Numbers(fastrand::Rng);
-
-impl Numbers {
-    pub fn new(seed: u64) -> Numbers {
-        Numbers(fastrand::Rng::with_seed(seed))
-    }
-
-    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
-        let mut bytes = vec![0; count];
-        self.0.fill(&mut bytes);
-        bytes
-    }
+pub fn random(numbers: &mut Rng, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    numbers.fill(&mut bytes);
+    bytes
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Offset from the region's start.
     pub offset: usize,
     pub bytes: usize,
+}
+
+impl Part {
+    pub fn of(offset: usize, bytes: usize) -> Part {
+        Part { offset, bytes }
+    }
 }
 
 /// A region between two guards, and the expected contents of all three.
@@ -39,12 +38,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A region of this size, filled from `numbers`.
-    pub fn new(region_bytes: usize, numbers: &mut Numbers) -> Memory {
+    pub fn new(region_bytes: usize, numbers: &mut Rng) -> Memory {
         let bytes = region_bytes + 2 * GUARD_BYTES;
         let mut words = vec![0; bytes / 8];
         let start: *mut u8 = words.as_mut_ptr().cast();
-        let expected = numbers.bytes(bytes);
+        let expected = random(numbers, bytes);
         // SAFETY: `start` has room for `bytes` bytes, and nobody else knows it yet.
         unsafe { start.copy_from_nonoverlapping(expected.as_ptr(), bytes) };
         Memory {
@@ -77,17 +75,10 @@ impl Memory {
 
     /// A part that no other request has, `gap` bytes after the last one; `aligned` to a multiple of 8.
     pub fn deal(&mut self, bytes: usize, gap: usize, aligned: bool) -> Part {
-        let offset = self.dealt + gap;
-        let offset = if aligned {
-            offset.next_multiple_of(8)
-        } else {
-            offset
-        };
+        let multiple = if aligned { 8 } else { 1 };
+        let offset = (self.dealt + gap).next_multiple_of(multiple);
         self.dealt = offset + bytes;
-        assert!(
-            self.dealt <= self.region_bytes(),
-            "the test dealt out too much"
-        );
+        assert!(self.dealt <= self.region_bytes(), "dealt out too much");
         Part { offset, bytes }
     }
 
@@ -108,45 +99,42 @@ impl Memory {
         }
     }
 
-    /// Writes `bytes` to the part in memory and in the model.
     pub fn put(&mut self, part: Part, bytes: &[u8]) {
         assert_eq!(part.bytes, bytes.len());
         self.expect(part, bytes);
         // SAFETY: the part lies in the region (`range` was just used on as many bytes); requests that are on
         // their way have other parts.
         unsafe {
-            self.start
-                .add(Memory::range(part).start)
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            let to = self.start.add(Memory::range(part).start);
+            to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
+    }
+
+    fn real(&self) -> &[u8] {
+        // SAFETY: the allocation has this length and was initialised; no request is on its way.
+        unsafe { std::slice::from_raw_parts(self.start, self.expected.len()) }
     }
 
     /// The first difference between memory and model, in words. Call it only while no request is in flight.
     pub fn difference(&self) -> Option<String> {
-        // SAFETY: the allocation has this length and was initialised; no request is on its way.
-        let real = unsafe { std::slice::from_raw_parts(self.start, self.expected.len()) };
+        let real = self.real();
         if real == self.expected {
             return None;
         }
         let differs = |index: &usize| real[*index] != self.expected[*index];
         let all: Vec<usize> = (0..real.len()).filter(differs).collect();
-        let first = *all.first()?;
+        let (count, first, last) = (all.len(), *all.first()?, *all.last()?);
+        let (is, should_be) = (real[first], self.expected[first]);
         Some(format!(
-            "{} bytes differ, the first at {} of a region of {} (the last at {}): {:#04x}, the model has {:#04x}",
-            all.len(),
-            first as i64 - GUARD_BYTES as i64,
-            self.region_bytes(),
-            all[all.len() - 1] as i64 - GUARD_BYTES as i64,
-            real[first],
-            self.expected[first],
+            "{count} bytes differ, from {first} to {last} after a start of {GUARD_BYTES} bytes that nobody may touch: \
+             {is:#04x}, the model has {should_be:#04x}"
         ))
     }
 
     /// Copies a part from memory to the model, after a request that may have left anything there.
     pub fn accept(&mut self, part: Part) {
         let range = Memory::range(part);
-        // SAFETY: as for `difference`.
-        let real = unsafe { std::slice::from_raw_parts(self.start, self.expected.len()) };
-        self.expected[range.clone()].copy_from_slice(&real[range]);
+        let real = self.real()[range.clone()].to_vec();
+        self.expected[range].copy_from_slice(&real);
     }
 }

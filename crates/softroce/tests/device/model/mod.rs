@@ -44,7 +44,6 @@ proptest! {
     fn one_device_does_with_itself_what_the_model_does((setup, steps) in scenarios(true, 30)) {
         play(&setup, &steps);
     }
-
 }
 
 proptest! {

@@ -3,14 +3,14 @@
 
 mod place;
 
+use fastrand::Rng;
 use softroce::transport::{CompletionKind, Operation, Payload, SendRequest, Sge, State, Status};
 
-use super::memory::{Numbers, Part};
+use super::memory::Part;
 use super::scenario::{Batch, LONGEST_BYTES, Request, Setup, Step};
 use super::testbed::{Expected, Testbed};
 use crate::support::end::request;
 
-/// Memory that a later request may use again.
 #[derive(Clone, Default)]
 struct Chain {
     /// Target of the last WRITE.
@@ -27,7 +27,6 @@ struct Placed {
     fence: bool,
     inline: bool,
     sges: Vec<Sge>,
-    /// The bytes of inline elements.
     inline_bytes: Vec<u8>,
     kind: CompletionKind,
     length_bytes: Option<u32>,
@@ -44,10 +43,9 @@ pub struct Player<'a> {
     chains: Vec<Chain>,
     /// Sends of each endpoint after its last signalled one.
     unsignaled: Vec<u32>,
-    numbers: Numbers,
+    numbers: Rng,
 }
 
-/// Runs all steps, and waits until all is done.
 pub fn play(setup: &Setup, steps: &[Step]) {
     let testbed = Testbed::new(setup);
     let mut player = Player {
@@ -55,15 +53,15 @@ pub fn play(setup: &Setup, steps: &[Step]) {
         unsignaled: vec![0; testbed.endpoints.len()],
         testbed,
         setup,
-        numbers: Numbers::new(steps.len() as u64),
+        numbers: Rng::with_seed(steps.len() as u64),
     };
     for step in steps {
         match step {
             Step::Post(batch) => player.post(batch),
-            Step::Poll { side, most } => {
+            Step::Poll(side, most) => {
                 player.testbed.poll(*side, *most);
             }
-            Step::Sleep { side } => player.testbed.sleep(*side),
+            Step::Sleep(side) => player.testbed.sleep(*side),
             Step::Quiesce => player.quiesce(),
         }
     }
@@ -71,7 +69,6 @@ pub fn play(setup: &Setup, steps: &[Step]) {
 }
 
 impl Player<'_> {
-    /// Waits until all is done, compares, and frees the memory.
     fn quiesce(&mut self) {
         for end in 0..self.testbed.endpoints.len() {
             if self.unsignaled[end] > 0 {
@@ -101,10 +98,8 @@ impl Player<'_> {
         let expected = Expected::of(wr_id, Status::Success, CompletionKind::RdmaWrite);
         endpoint.sends.push_back(expected);
         self.unsignaled[end] = 0;
-        let operation = Operation::Write {
-            address: peer.memory.region_address(),
-            rkey: peer.key,
-        };
+        let (address, rkey) = (peer.memory.region_address(), peer.key);
+        let operation = Operation::Write { address, rkey };
         endpoint.post(&[request(wr_id, operation, &[])]);
     }
 
@@ -147,17 +142,14 @@ impl Player<'_> {
     }
 
     fn make_room(&mut self, end: usize, requests: &[Request]) {
-        let needed: usize = requests
-            .iter()
-            .map(|request| {
-                let bytes = if request.chained {
-                    LONGEST_BYTES
-                } else {
-                    request.length.bytes(self.setup.mtu_bytes)
-                };
-                bytes + request.receive_spare + 4 * (request.gap + 8)
-            })
-            .sum();
+        let needed = requests.iter().map(|request| {
+            let bytes = match request.chained {
+                true => LONGEST_BYTES,
+                false => request.length.bytes(self.setup.mtu_bytes),
+            };
+            bytes + request.receive_spare + 4 * (request.gap + 8)
+        });
+        let needed: usize = needed.sum();
         let mut sides = self.testbed.sides.iter();
         if sides.any(|side| side.memory.room() < needed) {
             self.quiesce();
@@ -186,21 +178,17 @@ impl Player<'_> {
                 self.unsignaled[end] += 1;
             }
         }
-        let requests: Vec<SendRequest<'_>> = sends
-            .iter()
-            .map(|send| SendRequest {
-                immediate: send.immediate,
-                signaled: send.signaled,
-                fence: send.fence,
-                payload: if send.inline {
-                    Payload::Inline(&send.sges)
-                } else {
-                    Payload::Registered(&send.sges)
-                },
-                ..request(send.wr_id, send.operation, &send.sges)
-            })
-            .collect();
-        endpoint.post(&requests);
+        let requests = sends.iter().map(|send| SendRequest {
+            immediate: send.immediate,
+            signaled: send.signaled,
+            fence: send.fence,
+            payload: match send.inline {
+                true => Payload::Inline(&send.sges),
+                false => Payload::Registered(&send.sges),
+            },
+            ..request(send.wr_id, send.operation, &send.sges)
+        });
+        endpoint.post(&requests.collect::<Vec<_>>());
         for send in &mut sends {
             // The caller may change inline bytes after the call.
             send.inline_bytes.fill(0xee);

@@ -1,10 +1,11 @@
 //! Receivers that are not ready, receives that are too small, and invalid memory keys at either end.
 
 use proptest::prelude::*;
-use softroce::transport::{Access, CompletionKind, Operation, PdId, QpEvent, Sge, State, Status};
+use softroce::transport::{Access, CompletionKind, Operation, QpEvent, Sge, State, Status};
 
 use super::memory::Part;
-use super::scenario::{ALL_ACCESS, Setup};
+use super::refusals::{FAULTS, Fault, faulty};
+use super::scenario::Setup;
 use super::script::Script;
 use super::testbed::PD;
 use crate::support::look::counter;
@@ -53,6 +54,23 @@ proptest! {
 }
 
 #[test]
+fn messages_of_every_length_arrive_whole() {
+    for bytes in [0, 1, 64, 4096, 4097, 65536, 1 << 20] {
+        let mut script = Script::new(&Setup {
+            mtu_bytes: 4096,
+            region_bytes: 8 << 20,
+            ..Setup::plain()
+        });
+        script.write(0, bytes, Status::Success);
+        script.read(0, bytes, Status::Success);
+        let part = script.receive(1, 1 << 20, Some(bytes as u32), Status::Success);
+        let data = script.send(0, bytes, Status::Success);
+        script.testbed.sides[1].memory.expect(part, &data);
+        script.ends([State::Rts, State::Rts]);
+    }
+}
+
+#[test]
 fn a_write_with_immediate_needs_no_room_in_the_receive() {
     let mut script = Script::new(&Setup::plain());
     let source = script.fresh(0, 3000);
@@ -65,7 +83,7 @@ fn a_write_with_immediate_needs_no_room_in_the_receive() {
     receive.immediate = Some(0x0102_0304);
     let side = &mut script.testbed.sides[1];
     side.memory.expect(target, &data);
-    let (address, rkey) = (side.memory.address(target), side.key);
+    let (address, rkey) = side.remote(target);
     let operation = Operation::Write { address, rkey };
     let immediate = Some(0x0102_0304);
     script.post(0, operation, immediate, &[element], Status::Success);
@@ -110,45 +128,31 @@ fn a_send_without_a_receive_fails_when_its_repetitions_are_used_up() {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum BadElement {
-    UnknownKey,
-    Beyond,
-    Before,
-    OtherDomain,
-    NotWritable,
+/// An element of `bytes` on a side with an error.
+fn bad_element(script: &Script, side: usize, fault: Fault, bytes: usize) -> Sge {
+    let side = &script.testbed.sides[side];
+    let (address, mut lkey) = faulty(side, fault, bytes);
+    if fault == Fault::RegionAccess {
+        lkey = side.register(PD, side.memory.region_bytes(), Access::REMOTE_READ);
+    }
+    Sge {
+        address,
+        length_bytes: bytes as u32,
+        lkey,
+    }
 }
 
-const BAD_ELEMENTS: [BadElement; 5] = [
-    BadElement::UnknownKey,
-    BadElement::Beyond,
-    BadElement::Before,
-    BadElement::OtherDomain,
-    BadElement::NotWritable,
-];
-
-/// An element of `bytes` on a side with an error.
-fn bad_element(script: &mut Script, side: usize, bad: BadElement, bytes: usize) -> Sge {
-    let mut element = script.fresh_element(side, bytes);
-    let side = &script.testbed.sides[side];
-    let whole = side.memory.region_bytes();
-    let start = side.memory.region_address();
-    match bad {
-        BadElement::UnknownKey => element.lkey ^= 0x0055_0055,
-        BadElement::Beyond => element.address = start + (whole - bytes) as u64 + 1,
-        BadElement::Before => element.address = start - 1,
-        BadElement::OtherDomain => element.lkey = side.register(PdId(2), whole, ALL_ACCESS),
-        BadElement::NotWritable => element.lkey = side.register(PD, whole, Access::REMOTE_READ),
-    }
-    element
+/// Those of a local element.
+fn local_faults() -> impl Iterator<Item = Fault> {
+    FAULTS.into_iter().filter(|it| *it != Fault::QpAccess)
 }
 
 #[test]
 fn a_bad_local_key_fails_the_request_before_anything_is_touched() {
-    for bad in BAD_ELEMENTS {
+    for bad in local_faults() {
         for verb in ["send", "write", "read", "second element"] {
             // Only operations that write to it fail.
-            if bad == BadElement::NotWritable && verb != "read" {
+            if bad == Fault::RegionAccess && verb != "read" {
                 continue;
             }
             eprintln!("{verb} {bad:?}");
@@ -157,11 +161,10 @@ fn a_bad_local_key_fails_the_request_before_anything_is_touched() {
             script.read(0, 2000, Status::Success);
             script.testbed.drained();
             script.receive(0, 10, None, Status::FlushError);
-            let element = bad_element(&mut script, 0, bad, 3000);
+            let element = bad_element(&script, 0, bad, 3000);
             let target = script.fresh(1, 6000);
             let good = script.fresh_element(0, 100);
-            let side = &script.testbed.sides[1];
-            let (address, rkey) = (side.memory.address(target), side.key);
+            let (address, rkey) = script.testbed.sides[1].remote(target);
             let (operation, elements) = match verb {
                 "send" => (Operation::Send, vec![element]),
                 "read" => (Operation::Read { address, rkey }, vec![element]),
@@ -184,21 +187,19 @@ fn a_bad_local_key_fails_the_request_before_anything_is_touched() {
 
 #[test]
 fn a_bad_key_in_a_receive_is_an_error_at_both_ends() {
-    for bad in BAD_ELEMENTS {
+    for bad in local_faults() {
         eprintln!("{bad:?}");
         let mut script = Script::new(&Setup::plain());
-        let element = bad_element(&mut script, 1, bad, 3000);
+        let element = bad_element(&script, 1, bad, 3000);
         script.receive_into(1, element, None, Status::LocalProtectionError);
         script.receive(1, 3000, None, Status::FlushError);
         script.send(0, 3000, Status::RemoteOperationError);
         script.write(0, 700, Status::FlushError);
         script.testbed.drained();
-        if bad == BadElement::Beyond {
+        if bad == Fault::Beyond {
             // The region may contain the start of the message.
             let memory = &mut script.testbed.sides[1].memory;
-            let (bytes, end) = (2999, memory.region_bytes());
-            let offset = end - bytes;
-            memory.accept(Part { offset, bytes });
+            memory.accept(Part::of(memory.region_bytes() - 2999, 2999));
         }
         script.ends([State::Err, State::Err]);
         let heard = script.testbed.heard(1, 1);

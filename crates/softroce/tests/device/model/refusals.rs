@@ -6,42 +6,54 @@ use softroce::transport::{Access, Operation, PdId, QpEvent, State, Status};
 
 use super::scenario::{ALL_ACCESS, Setup};
 use super::script::Script;
-use super::testbed::PD;
+use super::testbed::{PD, Side};
 
-#[derive(Clone, Copy, Debug)]
-enum Verb {
-    Write,
-    WriteImmediate,
-    Read,
-    FetchAdd,
-    CompareSwap,
-}
+/// An operation at an address with a key.
+type At = fn(u64, u32) -> Operation;
+/// That, its immediate data, and the access that it needs.
+type Verb = (At, Option<u32>, Access);
+
+const WRITE: At = |address, rkey| Operation::Write { address, rkey };
+const READ: At = |address, rkey| Operation::Read { address, rkey };
+pub const FETCH_ADD: At = |address, rkey| Operation::FetchAdd {
+    address,
+    rkey,
+    add: 1,
+};
+const COMPARE_SWAP: At = |address, rkey| Operation::CompareSwap {
+    address,
+    rkey,
+    compare: 0,
+    swap: 1,
+};
+
+const VERBS: [Verb; 5] = [
+    (WRITE, None, Access::REMOTE_WRITE),
+    (WRITE, Some(9), Access::REMOTE_WRITE),
+    (READ, None, Access::REMOTE_READ),
+    (FETCH_ADD, None, Access::REMOTE_ATOMIC),
+    (COMPARE_SWAP, None, Access::REMOTE_ATOMIC),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
+pub enum Fault {
     /// A key that was never returned.
     UnknownKey,
     /// The key of a region that was deregistered.
     OldKey,
     /// The key of a region in another protection domain.
     OtherDomain,
-    /// The range starts 8 bytes before the region.
+    /// The range starts before the region.
     Before,
     Beyond,
     /// The range exceeds the address space.
     Wraps,
+    /// The region does not allow it; a local one is read-only.
     RegionAccess,
     QpAccess,
 }
 
-const VERBS: [Verb; 5] = [
-    Verb::Write,
-    Verb::WriteImmediate,
-    Verb::Read,
-    Verb::FetchAdd,
-    Verb::CompareSwap,
-];
-const FAULTS: [Fault; 8] = [
+pub const FAULTS: [Fault; 8] = [
     Fault::UnknownKey,
     Fault::OldKey,
     Fault::OtherDomain,
@@ -52,47 +64,13 @@ const FAULTS: [Fault; 8] = [
     Fault::QpAccess,
 ];
 
-impl Verb {
-    fn access_without(self) -> Access {
-        let needed = match self {
-            Verb::Write | Verb::WriteImmediate => Access::REMOTE_WRITE,
-            Verb::Read => Access::REMOTE_READ,
-            Verb::FetchAdd | Verb::CompareSwap => Access::REMOTE_ATOMIC,
-        };
-        Access(ALL_ACCESS.0 & !needed.0)
-    }
-
-    fn is_atomic(self) -> bool {
-        matches!(self, Verb::FetchAdd | Verb::CompareSwap)
-    }
-
-    fn at(self, address: u64, rkey: u32) -> (Operation, Option<u32>) {
-        let operation = match self {
-            Verb::Write | Verb::WriteImmediate => Operation::Write { address, rkey },
-            Verb::Read => Operation::Read { address, rkey },
-            Verb::FetchAdd => Operation::FetchAdd {
-                address,
-                rkey,
-                add: 1,
-            },
-            Verb::CompareSwap => Operation::CompareSwap {
-                address,
-                rkey,
-                compare: 0,
-                swap: 1,
-            },
-        };
-        let immediate = matches!(self, Verb::WriteImmediate).then_some(9);
-        (operation, immediate)
-    }
-}
-
-/// The faulty address and key of a valid target.
-fn target(script: &Script, fault: Fault, bytes: usize) -> (u64, u32) {
-    let side = &script.testbed.sides[1];
+/// The faulty address and key of so many bytes of a side.
+pub fn faulty(side: &Side, fault: Fault, bytes: usize) -> (u64, u32) {
     let whole = side.memory.region_bytes();
     let start = side.memory.region_address();
     let inside = start + 4096;
+    // Atomics are aligned.
+    let step = if bytes == 8 { 8 } else { 1 };
     match fault {
         Fault::UnknownKey => (inside, side.key ^ 0x0055_0055),
         Fault::OldKey => {
@@ -101,26 +79,29 @@ fn target(script: &Script, fault: Fault, bytes: usize) -> (u64, u32) {
             (inside, key)
         }
         Fault::OtherDomain => (inside, side.register(PdId(2), whole, ALL_ACCESS)),
-        Fault::Before => (start - 8, side.key),
-        Fault::Beyond => ((start + (whole - bytes) as u64 + 8) & !7, side.key),
+        Fault::Before => (start - step, side.key),
+        Fault::Beyond => (start + (whole - bytes) as u64 + step, side.key),
         Fault::Wraps => (u64::MAX - 7, side.key),
         Fault::RegionAccess | Fault::QpAccess => (inside, side.key),
     }
 }
 
 fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) {
+    let (operation, immediate, access) = verb;
     let mut setup = Setup::plain();
+    let without = Access(ALL_ACCESS.0 & !access.0);
     match fault {
-        Fault::RegionAccess => setup.region_access = verb.access_without(),
-        Fault::QpAccess => setup.qp_access = verb.access_without(),
+        Fault::RegionAccess => setup.region_access = without,
+        Fault::QpAccess => setup.qp_access = without,
         _ => {}
     }
     // The requests around it must be of a kind that is allowed.
-    let allowed = match verb {
-        Verb::Read => Script::write,
+    let allowed = match access {
+        Access::REMOTE_READ => Script::write,
         _ => Script::read,
     };
-    let bytes = if verb.is_atomic() { 8 } else { bytes };
+    let is_atomic = access == Access::REMOTE_ATOMIC;
+    let bytes = if is_atomic { 8 } else { bytes };
     let mut script = Script::new(&setup);
     for _ in 0..2 {
         script.receive(0, 64, None, Status::FlushError);
@@ -128,14 +109,13 @@ fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) {
     }
     (0..before).for_each(|_| allowed(&mut script, 0, 1500, Status::Success));
     let element = script.fresh_element(0, bytes);
-    let (address, rkey) = target(&script, fault, bytes);
+    let (address, rkey) = faulty(&script.testbed.sides[1], fault, bytes);
     // By the specification and libibverbs' manual, an operation that the QP does not allow is an invalid request.
     let (status, event) = match fault {
         Fault::QpAccess => (Status::RemoteInvalidRequestError, QpEvent::RequestError),
         _ => (Status::RemoteAccessError, QpEvent::AccessError),
     };
-    let (operation, immediate) = verb.at(address, rkey);
-    script.post(0, operation, immediate, &[element], status);
+    script.post(0, operation(address, rkey), immediate, &[element], status);
     (0..after).for_each(|_| allowed(&mut script, 0, 700, Status::FlushError));
     script.ends([State::Err, State::Err]);
     assert_eq!(script.testbed.heard(1, 1), [event]);
@@ -147,7 +127,7 @@ fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) {
 fn every_fault_of_every_verb_is_refused() {
     for verb in VERBS {
         for fault in FAULTS {
-            eprintln!("{verb:?} {fault:?}");
+            eprintln!("{:?} {:?} {fault:?}", verb.0(0, 0), verb.1);
             refuse(verb, fault, 2500, 2, 2);
         }
     }
@@ -170,11 +150,11 @@ proptest! {
 
 #[test]
 fn an_atomic_that_is_not_aligned_is_refused() {
-    for verb in [Verb::FetchAdd, Verb::CompareSwap] {
+    for operation in [FETCH_ADD, COMPARE_SWAP] {
         let mut script = Script::new(&Setup::plain());
         let element = script.fresh_element(0, 8);
-        let address = script.testbed.sides[1].memory.region_address() + 4;
-        let (operation, _) = verb.at(address, script.testbed.sides[1].key);
+        let side = &script.testbed.sides[1];
+        let operation = operation(side.memory.region_address() + 4, side.key);
         let status = Status::RemoteInvalidRequestError;
         script.post(0, operation, None, &[element], status);
         script.ends([State::Err, State::Err]);
@@ -190,8 +170,7 @@ fn the_keys_of_two_regions_are_not_mixed_up() {
     assert_ne!(rkey, side.key);
     let address = side.memory.region_address() + 4096 - 99;
     let element = script.fresh_element(0, 100);
-    let operation = Operation::Write { address, rkey };
     let status = Status::RemoteAccessError;
-    script.post(0, operation, None, &[element], status);
+    script.post(0, WRITE(address, rkey), None, &[element], status);
     script.ends([State::Err, State::Err]);
 }

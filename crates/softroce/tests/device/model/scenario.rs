@@ -4,7 +4,6 @@
 use proptest::prelude::*;
 use softroce::transport::{Access, Capacities};
 
-/// All access of a peer.
 pub const ALL_ACCESS: Access = Access(
     Access::LOCAL_WRITE.0
         | Access::REMOTE_WRITE.0
@@ -21,7 +20,6 @@ const TIMEOUT: u8 = 17;
 
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Whether both sides use one device.
     pub same_nic: bool,
     /// Whether a side uses one CQ for sends and receives.
     pub one_cq: bool,
@@ -87,14 +85,9 @@ impl Setup {
 pub enum Step {
     /// Posts requests in one call, and the receives that they need.
     Post(Batch),
-    Poll {
-        side: usize,
-        most: usize,
-    },
-    Sleep {
-        side: usize,
-    },
-    /// Waits for all completions, and compares memory.
+    /// Of a side, at most so many.
+    Poll(usize, usize),
+    Sleep(usize),
     Quiesce,
 }
 
@@ -124,7 +117,6 @@ pub struct Request {
     /// Reuses memory of an earlier request of the QP: a WRITE or READ the target of its last WRITE, a SEND or WRITE
     /// the result of its last READ (with a fence).
     pub chained: bool,
-    /// Splits of its receive.
     pub receive_cuts: Vec<u16>,
     /// Bytes by which its receive is too long.
     pub receive_spare: usize,
@@ -139,24 +131,13 @@ pub enum Verb {
     CompareSwap { hits: bool, swap: u64 },
 }
 
+/// This many packets, and some bytes more or less.
 #[derive(Clone, Debug)]
-pub enum Length {
-    Bytes(u32),
-    /// This many packets, and a few bytes more or less.
-    Packets {
-        count: u32,
-        more: i32,
-    },
-}
+pub struct Length(u32, i32);
 
 impl Length {
     pub fn bytes(&self, mtu_bytes: u32) -> usize {
-        match *self {
-            Length::Bytes(bytes) => bytes as usize,
-            Length::Packets { count, more } => {
-                (count * mtu_bytes).saturating_add_signed(more) as usize
-            }
-        }
+        (self.0 * mtu_bytes).saturating_add_signed(self.1) as usize
     }
 }
 
@@ -170,50 +151,44 @@ fn psns() -> impl Strategy<Value = u32> {
 
 fn ends() -> impl Strategy<Value = End> {
     let capacities = (1..=24u32, 1..=24u32, 1..=4u32, 1..=4u32, 0..=256u32);
-    (psns(), 1..=16u8, 0..=3u8, capacities).prop_map(
-        |(
-            sq_psn,
-            max_rd_atomic,
-            spare_rd_atomic,
-            (send_wrs, recv_wrs, send_sges, recv_sges, inline_bytes),
-        )| End {
-            sq_psn,
-            max_rd_atomic,
-            spare_rd_atomic: spare_rd_atomic.min(16 - max_rd_atomic),
-            capacities: Capacities {
-                send_wrs,
-                recv_wrs,
-                send_sges,
-                recv_sges,
-                inline_bytes,
-            },
+    let end = (psns(), 1..=16u8, 0..=3u8, capacities);
+    end.prop_map(|(sq_psn, max_rd_atomic, spare, most)| End {
+        sq_psn,
+        max_rd_atomic,
+        spare_rd_atomic: spare.min(16 - max_rd_atomic),
+        capacities: Capacities {
+            send_wrs: most.0,
+            recv_wrs: most.1,
+            send_sges: most.2,
+            recv_sges: most.3,
+            inline_bytes: most.4,
         },
-    )
+    })
 }
 
 fn setups(same_nic: bool) -> impl Strategy<Value = Setup> {
     let pairs = prop::collection::vec([ends(), ends()], 1..=MOST_PAIRS);
     let mtu = prop::sample::select(vec![256, 512, 1024, 2048, 4096u32]);
-    (any::<bool>(), mtu, pairs, 1..=6u8).prop_map(
-        move |(one_cq, mtu_bytes, pairs, min_rnr_timer)| Setup {
-            same_nic,
-            one_cq,
-            mtu_bytes,
-            pairs,
-            min_rnr_timer,
-            region_bytes: 1 << 20,
-            ..Setup::plain()
-        },
-    )
+    let setup = (any::<bool>(), mtu, pairs, 1..=6u8);
+    setup.prop_map(move |(one_cq, mtu_bytes, pairs, min_rnr_timer)| Setup {
+        same_nic,
+        one_cq,
+        mtu_bytes,
+        pairs,
+        min_rnr_timer,
+        region_bytes: 1 << 20,
+        ..Setup::plain()
+    })
 }
 
 fn lengths() -> impl Strategy<Value = Length> {
-    prop_oneof![
-        2 => (0..=9u32).prop_map(Length::Bytes),
-        4 => (1..=300u32).prop_map(Length::Bytes),
-        8 => (1..=5u32, -3..=3i32).prop_map(|(count, more)| Length::Packets { count, more }),
-        1 => (65_530..=LONGEST_BYTES as u32).prop_map(Length::Bytes),
-    ]
+    let lengths = prop_oneof![
+        2 => (Just(0), 0..=9i32),
+        4 => (Just(0), 1..=300i32),
+        8 => (1..=5u32, -3..=3i32),
+        1 => (Just(0), 65_530..=LONGEST_BYTES as i32),
+    ];
+    lengths.prop_map(|(packets, more)| Length(packets, more))
 }
 
 fn verbs() -> impl Strategy<Value = Verb> {
@@ -228,59 +203,44 @@ fn verbs() -> impl Strategy<Value = Verb> {
 
 fn requests() -> impl Strategy<Value = Request> {
     let cuts = || prop::collection::vec(any::<u16>(), 0..=3);
-    let flags = (
-        prop::bool::weighted(0.7),
-        any::<bool>(),
-        prop::bool::weighted(0.2),
-        prop::bool::weighted(0.2),
-    );
+    let what = (verbs(), lengths(), cuts(), 0..=9usize);
+    let often = prop::bool::weighted;
+    let flags = (often(0.7), any::<bool>(), often(0.2), often(0.2));
     let immediate = prop::option::weighted(0.3, any::<u32>());
     let receive = (cuts(), prop_oneof![Just(0usize), 1..5usize, Just(257usize)]);
-    (
-        verbs(),
-        lengths(),
-        cuts(),
-        0..=9usize,
-        flags,
+    let request = (what, flags, immediate, receive);
+    request.prop_map(|(what, flags, immediate, receive)| Request {
+        verb: what.0,
+        length: what.1,
+        cuts: what.2,
+        gap: what.3,
+        signaled: flags.0,
+        inline: flags.1,
+        fence: flags.2,
+        chained: flags.3,
         immediate,
-        receive,
-    )
-        .prop_map(
-            |(verb, length, cuts, gap, flags, immediate, receive)| Request {
-                verb,
-                length,
-                cuts,
-                gap,
-                signaled: flags.0,
-                inline: flags.1,
-                fence: flags.2,
-                chained: flags.3,
-                immediate,
-                receive_cuts: receive.0,
-                receive_spare: receive.1,
-            },
-        )
+        receive_cuts: receive.0,
+        receive_spare: receive.1,
+    })
 }
 
 fn batches() -> impl Strategy<Value = Batch> {
     let requests = prop::collection::vec(requests(), 1..=4);
     let late = prop_oneof![4 => Just(0usize), 1 => 1..=4usize];
-    (0..2 * MOST_PAIRS, requests, late, 0..40usize).prop_map(
-        |(end, requests, late, polls_before_late)| Batch {
-            end,
-            requests,
-            late,
-            polls_before_late,
-        },
-    )
+    let batch = (0..2 * MOST_PAIRS, requests, late, 0..40usize);
+    batch.prop_map(|(end, requests, late, polls_before_late)| Batch {
+        end,
+        requests,
+        late,
+        polls_before_late,
+    })
 }
 
-/// A set-up and up to `most` steps.
 pub fn scenarios(same_nic: bool, most: usize) -> impl Strategy<Value = (Setup, Vec<Step>)> {
     let step = prop_oneof![
         20 => batches().prop_map(Step::Post),
-        10 => (0..2usize, 1..=32usize).prop_map(|(side, most)| Step::Poll { side, most }),
-        1 => (0..2usize).prop_map(|side| Step::Sleep { side }),
+        10 => (0..2usize, 1..=32usize).prop_map(|(side, most)| Step::Poll(side, most)),
+        1 => (0..2usize).prop_map(Step::Sleep),
         2 => Just(Step::Quiesce),
     ];
     (setups(same_nic), prop::collection::vec(step, 1..=most))

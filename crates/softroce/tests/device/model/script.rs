@@ -1,30 +1,30 @@
 //! For hand-written cases: single requests with their bytes, their memory and their expected status.
 
+use fastrand::Rng;
 use softroce::transport::{CompletionKind, Operation, SendRequest, Sge, State, Status};
 
-use super::memory::{Numbers, Part};
+use super::memory::{Part, random};
 use super::scenario::Setup;
 use super::testbed::{Expected, RECEIVE, Testbed};
 use crate::support::end::request;
 
-/// A testbed and a source of bytes.
 pub struct Script {
     pub testbed: Testbed,
-    numbers: Numbers,
+    numbers: Rng,
 }
 
 impl Script {
     pub fn new(setup: &Setup) -> Script {
         Script {
             testbed: Testbed::new(setup),
-            numbers: Numbers::new(1),
+            numbers: Rng::with_seed(1),
         }
     }
 
     pub fn fresh(&mut self, side: usize, bytes: usize) -> Part {
         let memory = &mut self.testbed.sides[side].memory;
         let part = memory.deal(bytes, 3, bytes == 8);
-        let fresh = self.numbers.bytes(bytes);
+        let fresh = random(&mut self.numbers, bytes);
         memory.put(part, &fresh);
         part
     }
@@ -61,38 +61,28 @@ impl Script {
         }]);
     }
 
-    /// A valid WRITE; applied to the model if it is to succeed.
     pub fn write(&mut self, end: usize, bytes: usize, status: Status) {
-        let own = self.testbed.endpoints[end].side;
-        let source = self.fresh(own, bytes);
-        let target = self.fresh(1 - own, bytes);
-        let element = self.testbed.sides[own].element(source);
-        let data = self.testbed.sides[own].memory.expected(source).to_vec();
-        let peer = &mut self.testbed.sides[1 - own];
-        if status == Status::Success {
-            peer.memory.expect(target, &data);
-        }
-        let operation = Operation::Write {
-            address: peer.memory.address(target),
-            rkey: peer.key,
-        };
-        self.post(end, operation, None, &[element], status);
+        self.transfer(end, bytes, status, false);
     }
 
-    /// A valid READ; applied to the model if it is to succeed.
     pub fn read(&mut self, end: usize, bytes: usize, status: Status) {
+        self.transfer(end, bytes, status, true);
+    }
+
+    /// A valid WRITE or READ; applied to the model if it is to succeed.
+    fn transfer(&mut self, end: usize, bytes: usize, status: Status, reads: bool) {
         let own = self.testbed.endpoints[end].side;
-        let target = self.fresh(own, bytes);
-        let source = self.fresh(1 - own, bytes);
-        let element = self.testbed.sides[own].element(target);
-        let peer = &self.testbed.sides[1 - own];
-        let operation = Operation::Read {
-            address: peer.memory.address(source),
-            rkey: peer.key,
+        let (here, there) = (self.fresh(own, bytes), self.fresh(1 - own, bytes));
+        let element = self.testbed.sides[own].element(here);
+        let (address, rkey) = self.testbed.sides[1 - own].remote(there);
+        let (here, there) = ((own, here), (1 - own, there));
+        let (operation, from, to) = match reads {
+            true => (Operation::Read { address, rkey }, there, here),
+            false => (Operation::Write { address, rkey }, here, there),
         };
         if status == Status::Success {
-            let data = peer.memory.expected(source).to_vec();
-            self.testbed.sides[own].memory.expect(target, &data);
+            let data = self.testbed.sides[from.0].memory.expected(from.1).to_vec();
+            self.testbed.sides[to.0].memory.expect(to.1, &data);
         }
         self.post(end, operation, None, &[element], status);
     }
@@ -146,7 +136,6 @@ impl Script {
         assert_eq!(states_now, states);
     }
 
-    /// Checks that a QP in ERR flushes new requests.
     #[track_caller]
     pub fn flushes_what_is_posted_now(&mut self, end: usize) {
         self.write(end, 8, Status::FlushError);

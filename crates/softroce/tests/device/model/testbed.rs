@@ -6,13 +6,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use softroce::net::Faults;
+use fastrand::Rng;
 use softroce::transport::{
     Access, Capacities, Completion, CompletionKind, Cq, Deliveries, Kind, Nic, NicOptions, PdId,
     Qp, QpEvent, Region, SendRequest, Sge, State, Status,
 };
 
-use super::memory::{Memory, Numbers, Part};
+use super::memory::{Memory, Part};
 use super::scenario::{ALL_ACCESS, Setup};
 use crate::support::end::{connection, qp_options};
 use crate::support::look::SOON;
@@ -20,7 +20,6 @@ use testing::wait::wait_or_tell;
 
 /// A flag in the `wr_id` of receives.
 pub const RECEIVE: u64 = 1 << 63;
-/// The protection domain of all objects.
 pub const PD: PdId = PdId(1);
 
 #[derive(Clone, Debug)]
@@ -29,7 +28,6 @@ pub struct Expected {
     pub status: Status,
     pub kind: CompletionKind,
     pub length_bytes: Option<u32>,
-    /// Checked for receives.
     pub immediate: Option<u32>,
 }
 
@@ -46,7 +44,6 @@ impl Expected {
     }
 }
 
-/// One QP and its expected completions.
 pub struct Endpoint {
     pub qp: Qp,
     pub side: usize,
@@ -115,9 +112,34 @@ impl Endpoint {
 }
 
 impl Side {
+    fn new(nic: Arc<Nic>, setup: &Setup, cqs: Cqs, access: Access, numbers: &mut Rng) -> Side {
+        let memory = Memory::new(setup.region_bytes, numbers);
+        let mut side = Side {
+            nic,
+            memory,
+            key: 0,
+            cqs,
+        };
+        side.key = side.register(PD, setup.region_bytes, access);
+        side
+    }
+
     /// Registers as much of its region, for a protection domain and with access of its own; returns the key.
     pub fn register(&self, pd: PdId, length_bytes: usize, access: Access) -> u32 {
-        register(&self.nic, &self.memory, pd, length_bytes, access)
+        let region = Region {
+            pd,
+            address: self.memory.region_address(),
+            length_bytes: length_bytes as u64,
+            iova: self.memory.region_address(),
+            access,
+        };
+        // SAFETY: the memory lives until `Testbed` is dropped, which destroys the QPs first.
+        unsafe { self.nic.register(region) }.unwrap()
+    }
+
+    /// Where a peer finds it.
+    pub fn remote(&self, part: Part) -> (u64, u32) {
+        (self.memory.address(part), self.key)
     }
 
     pub fn element(&self, part: Part) -> Sge {
@@ -129,35 +151,11 @@ impl Side {
     }
 }
 
-fn register(nic: &Nic, memory: &Memory, pd: PdId, length_bytes: usize, access: Access) -> u32 {
-    let region = Region {
-        pd,
-        address: memory.region_address(),
-        length_bytes: length_bytes as u64,
-        iova: memory.region_address(),
-        access,
-    };
-    // SAFETY: the memory lives until `Testbed` is dropped, which destroys the QPs first.
-    unsafe { nic.register(region) }.unwrap()
-}
-
-fn side(nic: Arc<Nic>, setup: &Setup, cqs: Cqs, access: Access, numbers: &mut Numbers) -> Side {
-    let memory = Memory::new(setup.region_bytes, numbers);
-    let key = register(&nic, &memory, PD, memory.region_bytes(), access);
-    Side {
-        nic,
-        memory,
-        key,
-        cqs,
-    }
-}
-
 impl Testbed {
     /// Connects everything. The access flags of `setup` apply to side 1; side 0 has all access.
     pub fn new(setup: &Setup) -> Testbed {
-        let faults: Faults = setup.faults.parse().unwrap();
         let options = NicOptions {
-            faults,
+            faults: setup.faults.parse().unwrap(),
             ..NicOptions::default()
         };
         let first = Nic::open(&options).unwrap();
@@ -179,7 +177,7 @@ impl Testbed {
             let all = (0..if setup.one_cq { 1 } else { 2 }).map(cq).collect();
             Cqs { all, told }
         };
-        let mut numbers = Numbers::new(u64::from(setup.pairs[0][0].sq_psn));
+        let mut numbers = Rng::with_seed(setup.pairs[0][0].sq_psn.into());
         let first_cqs = cqs(&first);
         // With one device and one CQ per side, both sides share the CQ.
         let second_cqs = if setup.same_nic && setup.one_cq {
@@ -188,8 +186,8 @@ impl Testbed {
             cqs(&second)
         };
         let sides = [
-            side(first, setup, first_cqs, ALL_ACCESS, &mut numbers),
-            side(second, setup, second_cqs, setup.region_access, &mut numbers),
+            Side::new(first, setup, first_cqs, ALL_ACCESS, &mut numbers),
+            Side::new(second, setup, second_cqs, setup.region_access, &mut numbers),
         ];
         let mut testbed = Testbed {
             endpoints: Vec::new(),
@@ -212,12 +210,7 @@ impl Testbed {
             for side in 0..2 {
                 let (own, peer) = (&pair[side], &pair[1 - side]);
                 let qp = &self.endpoints[at + side].qp;
-                let access = if side == 0 {
-                    ALL_ACCESS
-                } else {
-                    setup.qp_access
-                };
-                qp.initialize(access, 0);
+                qp.initialize([ALL_ACCESS, setup.qp_access][side], 0);
                 let address = self.sides[1 - side].nic.address();
                 let qpn = self.endpoints[at + 1 - side].qp.number();
                 let connection = connection(address, qpn, setup.mtu_bytes);
@@ -279,7 +272,6 @@ impl Testbed {
         count
     }
 
-    /// Checks that the completion is the next one expected.
     fn account(&mut self, side: usize, got: &Completion) {
         let key = (self.nic_index(side), got.qpn);
         let Some(&index) = self.by_number.get(&key) else {
@@ -303,14 +295,10 @@ impl Testbed {
                 && length.is_none_or(|length| got.length_bytes == length)
                 && (!is_receive || got.immediate == expected.immediate);
         }
-        assert!(
-            fits,
-            "endpoint {index}: expected {expected:?}, but {got:?} came{}",
-            self.tell()
-        );
+        let told = || format!("expected {expected:?}, but {got:?} came{}", self.tell());
+        assert!(fits, "endpoint {index}: {}", told());
     }
 
-    /// Polls both sides until `done`.
     #[track_caller]
     pub fn until(&mut self, what: &str, done: impl Fn(&Testbed) -> bool) {
         let state = RefCell::new(self);
@@ -357,7 +345,6 @@ impl Testbed {
         }
     }
 
-    /// Checks that the memory of both sides equals the model.
     #[track_caller]
     pub fn memory_fits(&self) {
         for (index, side) in self.sides.iter().enumerate() {
@@ -375,26 +362,14 @@ impl Testbed {
         heard()
     }
 
-    /// The state of all objects, for debugging.
     fn tell(&self) -> String {
-        let mut text = String::new();
-        for (index, one) in self.endpoints.iter().enumerate() {
-            text += &format!(
-                "\n  endpoint {index}: qpn {:#x} {:?}, PSNs {:06x?}, {} sends to come (first {:?}), {} receives (first {:?})",
-                one.qp.number(),
-                one.qp.state(),
-                one.qp.psns(),
-                one.sends.len(),
-                one.sends.front(),
-                one.receives.len(),
-                one.receives.front(),
-            );
-        }
-        for (index, side) in self.sides.iter().enumerate() {
-            let counters = side.nic.counters();
-            text += &format!("\n  side {index}: {counters:?}");
-        }
-        text
+        let endpoints = self.endpoints.iter().map(|one| {
+            let qp = (one.qp.number(), one.qp.state(), one.qp.psns());
+            let (sends, receives) = (&one.sends, &one.receives);
+            format!("\n  QP {qp:x?}, sends to come: {sends:?}, receives: {receives:?}")
+        });
+        let counters = self.sides.each_ref().map(|side| side.nic.counters());
+        endpoints.collect::<String>() + &format!("\n  counters: {counters:?}")
     }
 }
 

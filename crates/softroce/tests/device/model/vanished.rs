@@ -67,14 +67,11 @@ fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
     let ended: Vec<Status> = ended.iter().map(|it| it.status).collect();
     let succeeded = ended.iter().take_while(|it| **it == Status::Success);
     let rest = &ended[succeeded.count()..];
-    let (state, expected) = match rest {
-        [] => (State::Rts, vec![]),
-        _ => {
-            let mut expected = vec![Status::FlushError; rest.len()];
-            expected[0] = Status::RetryExceededError;
-            (State::Err, expected)
-        }
-    };
+    let mut expected = vec![Status::FlushError; rest.len()];
+    let mut state = State::Rts;
+    if let Some(first) = expected.first_mut() {
+        (*first, state) = (Status::RetryExceededError, State::Err);
+    }
     assert_eq!(rest, expected);
     assert_eq!(from.qps[0].state(), state);
 }
@@ -97,8 +94,6 @@ fn qps_that_wait_for_ever_leave_the_window_to_others() {
     }
     a.post(2, b.write_to(0), &[a.sge(0, 64)]);
     let done = a.completion();
-    assert_eq!(
-        (done.qpn, done.status),
-        (a.qps[2].number(), Status::Success)
-    );
+    let expected = (a.qps[2].number(), Status::Success);
+    assert_eq!((done.qpn, done.status), expected);
 }

@@ -4,33 +4,32 @@
 use softroce::transport::{Kind, QpEvent, State, Status};
 use softroce::wire::{NakCode, Opcode, Packet, Service, Syndrome};
 
-use super::{MTU, PSN, connected, device, plan};
+use super::{MTU, PSN, connected, connected_by, plan};
 use crate::support::end::{End, Plan};
 use crate::support::peer::{Peer, send_on, wire};
 
 #[test]
 fn a_packet_of_another_service_or_partition_is_dropped() {
     let (peer, device) = connected();
-    let to = device.nic.address();
     let foreign = device.write(PSN, &[1; 8]);
     let service = Service::Uc;
-    peer.send(to, &Packet { service, ..foreign });
+    peer.send(&device, &Packet { service, ..foreign });
     device.counts("wrong_service", 1);
     let of_partition = |pkey| Packet { pkey, ..foreign };
-    peer.send(to, &of_partition(0x8001));
+    peer.send(&device, &of_partition(0x8001));
     device.counts("pkey_violations", 1);
     assert_eq!(device.memory[..8], [0; 8]);
     // A limited member of the partition may talk to a full one.
-    peer.send(to, &of_partition(0x7fff));
+    peer.send(&device, &of_partition(0x7fff));
     assert_eq!(peer.acknowledged(), (PSN, Syndrome::Ack { credits: 31 }));
     assert_eq!(device.memory[..8], [1; 8]);
 }
 
-/// A packet with an operation that there is not.
-fn unknown(device: &End, psn: u32, opcode: u8) -> Vec<u8> {
+/// Sends a packet with an operation that there is not.
+fn send_unknown(peer: &Peer, device: &End, psn: u32, opcode: u8) {
     let mut bytes = wire(&device.packet(Opcode::Acknowledge, psn));
     bytes[0] = opcode;
-    bytes
+    peer.send_bytes(device, &bytes);
 }
 
 #[test]
@@ -38,16 +37,11 @@ fn an_operation_that_does_not_exist_is_an_invalid_request() {
     const SEND_ONLY_WITH_INVALIDATE: u8 = 0x17;
     let (peer, device) = connected();
     device.qps[0].post_recv(5, &[device.sge(0, 8)]).unwrap();
-    let to = device.nic.address();
-    let send = |psn| {
-        let bytes = unknown(&device, psn, SEND_ONLY_WITH_INVALIDATE);
-        send_on(&peer.sender, to, &bytes, true);
-    };
     // Not its turn.
-    send(PSN - 1);
+    send_unknown(&peer, &device, PSN - 1, SEND_ONLY_WITH_INVALIDATE);
     device.counts("duplicate_requests", 1);
     assert_eq!(device.qps[0].state(), State::Rts);
-    send(PSN);
+    send_unknown(&peer, &device, PSN, SEND_ONLY_WITH_INVALIDATE);
     let refused = (PSN, Syndrome::Nak(NakCode::InvalidRequest));
     assert_eq!(peer.acknowledged(), refused);
     let flushed = device.completions(&device.recv_cq, 1)[0];
@@ -58,10 +52,8 @@ fn an_operation_that_does_not_exist_is_an_invalid_request() {
 
 #[test]
 fn an_unreliable_qp_drops_operations_that_do_not_exist() {
-    let peer = Peer::new();
-    let device = device(&peer, &plan(Kind::Uc));
-    let bytes = unknown(&device, PSN, 0x37);
-    send_on(&peer.sender, device.nic.address(), &bytes, true);
+    let (peer, device) = connected_by(&plan(Kind::Uc));
+    send_unknown(&peer, &device, PSN, 0x37);
     device.counts("unparsed", 1);
     assert_eq!(device.qps[0].state(), State::Rts);
 }
@@ -69,19 +61,17 @@ fn an_unreliable_qp_drops_operations_that_do_not_exist() {
 #[test]
 fn more_reads_at_once_than_agreed_are_an_invalid_request() {
     const BYTES: u32 = 16 << 20;
-    let peer = Peer::new();
-    let plan = Plan {
+    let (peer, device) = connected_by(&Plan {
         memory_bytes: BYTES as usize,
         ..plan(Kind::Rc)
-    };
-    let device = device(&peer, &plan);
+    });
     for number in 0..64 {
         let psn = PSN.wrapping_add(number * (BYTES / MTU));
         let read = Packet {
             extended: device.reth(BYTES),
             ..device.packet(Opcode::ReadRequest, psn)
         };
-        peer.send(device.nic.address(), &read);
+        peer.send(&device, &read);
     }
     // The event comes after the state.
     assert_eq!(device.heard(1), [QpEvent::RequestError]);
@@ -116,15 +106,14 @@ fn a_long_send_has_a_first_and_a_last_packet_and_asks_for_acknowledgements() {
 #[test]
 fn a_request_from_another_port_of_the_peers_address_is_dropped() {
     let (peer, device) = connected();
-    let to = device.nic.address();
-    peer.send(to, &device.write(PSN, &[1; 8]));
+    peer.send(&device, &device.write(PSN, &[1; 8]));
     peer.one_answer();
     let strange = wire(&device.write(PSN + 1, &[2; 8]));
-    send_on(&peer.other_port(), to, &strange, true);
+    send_on(&peer.other_port(), &device, &strange, true);
     device.counts("wrong_source", 1);
     assert_eq!(device.memory[..8], [1; 8]);
     // It is the first with this PSN: a repetition would change nothing.
-    peer.send(to, &device.write(PSN + 1, &[3; 8]));
+    peer.send(&device, &device.write(PSN + 1, &[3; 8]));
     peer.one_answer();
     assert_eq!(device.memory[..8], [3; 8]);
 }
@@ -132,18 +121,17 @@ fn a_request_from_another_port_of_the_peers_address_is_dropped() {
 #[test]
 fn an_answer_from_another_port_of_the_peers_address_is_dropped() {
     let (peer, device) = connected();
-    let to = device.nic.address();
     for number in 0..2 {
         device.post_send(8);
         peer.one_answer();
         let answer = device.acknowledgement(PSN + number);
         // The peer's port is known once it has answered.
         if number > 0 {
-            send_on(&peer.other_port(), to, &wire(&answer), true);
+            send_on(&peer.other_port(), &device, &wire(&answer), true);
             device.counts("wrong_source", 1);
             assert_eq!(device.cq.poll(1, |_| ()), Ok(0));
         }
-        peer.send(to, &answer);
+        peer.send(&device, &answer);
         device.succeeds(1);
     }
 }
@@ -151,12 +139,11 @@ fn an_answer_from_another_port_of_the_peers_address_is_dropped() {
 #[test]
 fn a_packet_to_no_qp_costs_no_crc() {
     let (peer, device) = connected();
-    let to = device.nic.address();
     let mut packet = device.write(PSN, &[1; 8]);
-    send_on(&peer.sender, to, &wire(&packet), false);
+    send_on(&peer.sender, &device, &wire(&packet), false);
     device.counts("bad_icrc", 1);
     packet.destination_qpn ^= 1 << 20;
-    send_on(&peer.sender, to, &wire(&packet), false);
+    send_on(&peer.sender, &device, &wire(&packet), false);
     device.counts("unknown_qp", 1);
     assert_eq!(device.counter("bad_icrc"), 1);
 }

@@ -4,15 +4,14 @@
 use softroce::transport::Kind;
 use softroce::wire::{Cnp, Packet};
 
-use super::{MTU, PSN, connected, device, plan};
+use super::{MTU, PSN, connected, connected_by, plan};
 use crate::support::end::End;
-use crate::support::peer::{Peer, QPN, send_on, set_ip_option};
+use crate::support::peer::{QPN, send_on, set_ip_option};
 
 /// The types of service of packets that may be marked, and of marked ones.
 const ECT_0: i32 = 2;
 const CE: i32 = 3;
 
-/// A CNP for the device's QP.
 fn cnp(device: &End) -> [u8; Cnp::BYTES] {
     let cnp = Cnp {
         destination_qpn: device.qps[0].number(),
@@ -24,15 +23,14 @@ fn cnp(device: &End) -> [u8; Cnp::BYTES] {
 #[test]
 fn a_marked_packet_is_answered_by_a_cnp_and_others_are_not() {
     let (peer, device) = connected();
-    let to = device.nic.address();
     for class in [0, 1, ECT_0] {
         set_ip_option(&peer.sender, libc::IP_TOS, class);
         let psn = (PSN + class as u32) & 0xff_ffff;
-        peer.send(to, &device.write(psn, &[1; 8]));
+        peer.send(&device, &device.write(psn, &[1; 8]));
         assert_eq!(peer.acknowledged().0, psn);
     }
     set_ip_option(&peer.sender, libc::IP_TOS, CE);
-    peer.send(to, &device.write((PSN + 3) & 0xff_ffff, &[2; 8]));
+    peer.send(&device, &device.write((PSN + 3) & 0xff_ffff, &[2; 8]));
     let answers = peer.answers(2);
     let mut expected = [0; 28];
     expected[..5].copy_from_slice(&[0x81, 0, 0xff, 0xff, 0x40]);
@@ -46,12 +44,11 @@ fn a_marked_packet_is_answered_by_a_cnp_and_others_are_not() {
 #[test]
 fn a_cnp_is_answered_by_nothing() {
     let (peer, device) = connected();
-    let to = device.nic.address();
     set_ip_option(&peer.sender, libc::IP_TOS, CE);
-    send_on(&peer.sender, to, &cnp(&device), true);
+    peer.send_bytes(&device, &cnp(&device));
     device.counts("rp_cnp_handled", 1);
     set_ip_option(&peer.sender, libc::IP_TOS, 0);
-    peer.send(to, &device.write(PSN, &[1; 8]));
+    peer.send(&device, &device.write(PSN, &[1; 8]));
     assert_eq!(peer.acknowledged().0, PSN, "the first answer");
     assert_eq!(device.counter("np_cnp_sent"), 0);
 }
@@ -59,13 +56,12 @@ fn a_cnp_is_answered_by_nothing() {
 #[test]
 fn cnps_of_others_and_for_others_change_nothing() {
     let (peer, device) = connected();
-    let to = device.nic.address();
     // The peer's port is known from here on.
-    peer.send(to, &device.write(PSN, &[1; 8]));
+    peer.send(&device, &device.write(PSN, &[1; 8]));
     peer.one_answer();
     device.post_send(8);
     peer.one_answer();
-    peer.send(to, &device.acknowledgement(PSN));
+    peer.send(&device, &device.acknowledgement(PSN));
     device.succeeds(1);
 
     let right = cnp(&device);
@@ -74,7 +70,7 @@ fn cnps_of_others_and_for_others_change_nothing() {
         bytes[at] ^= byte;
         bytes
     };
-    send_on(&peer.other_port(), to, &right, true);
+    send_on(&peer.other_port(), &device, &right, true);
     device.counts("wrong_source", 1);
     for (bytes, crc_is_right, counter) in [
         (&changed(5, 1)[..], true, "unknown_qp"),
@@ -82,20 +78,19 @@ fn cnps_of_others_and_for_others_change_nothing() {
         (&right[..24], true, "unparsed"),
         (&right, false, "bad_icrc"),
     ] {
-        send_on(&peer.sender, to, bytes, crc_is_right);
+        send_on(&peer.sender, &device, bytes, crc_is_right);
         device.counts(counter, 1);
     }
     device.qps[0].fail();
-    send_on(&peer.sender, to, &right, true);
+    peer.send_bytes(&device, &right);
     device.counts("rp_cnp_ignored", 1);
     assert_eq!(device.counter("rp_cnp_handled"), 0);
 }
 
 #[test]
 fn a_cnp_for_an_unreliable_qp_is_dropped() {
-    let peer = Peer::new();
-    let device = device(&peer, &plan(Kind::Uc));
-    send_on(&peer.sender, device.nic.address(), &cnp(&device), true);
+    let (peer, device) = connected_by(&plan(Kind::Uc));
+    peer.send_bytes(&device, &cnp(&device));
     device.counts("wrong_service", 1);
 }
 
@@ -103,8 +98,7 @@ fn a_cnp_for_an_unreliable_qp_is_dropped() {
 fn a_qp_with_a_rate_waits_for_it_and_sends_all_in_order() {
     const PACKETS: u32 = 32;
     let (peer, device) = connected();
-    let to = device.nic.address();
-    send_on(&peer.sender, to, &cnp(&device), true);
+    peer.send_bytes(&device, &cnp(&device));
     device.counts("rp_cnp_handled", 1);
     // 1 MB/s: what it saves, at most that of 10 ms, is less than what it is to send.
     device.qps[0].limit_rate(Some(0.001));
@@ -114,15 +108,18 @@ fn a_qp_with_a_rate_waits_for_it_and_sends_all_in_order() {
         assert_eq!(Packet::parse_body(packet).unwrap().psn.value(), psn);
     }
     assert!(device.counter("rate_waits") > 0);
-    peer.send(to, &device.acknowledgement((PSN + PACKETS - 1) & 0xff_ffff));
+    peer.send(
+        &device,
+        &device.acknowledgement((PSN + PACKETS - 1) & 0xff_ffff),
+    );
     device.succeeds(1);
 }
 
 #[test]
 fn packets_of_a_reliable_connection_may_be_marked() {
     let (peer, device) = connected();
-    set_ip_option(peer.inbox(), libc::IP_RECVTOS, 1);
+    set_ip_option(&peer.inbox, libc::IP_RECVTOS, 1);
     device.post_send(8);
-    let header = super::datagrams::header(peer.inbox());
+    let header = super::datagrams::header(&peer.inbox);
     assert_eq!(header.traffic_class, ECT_0 as u8);
 }

@@ -7,19 +7,17 @@ use std::os::fd::AsRawFd;
 
 use softroce::transport::{Datagram, Kind, Operation, SendRequest};
 
-use super::{device, plan};
+use super::{connected_by, plan};
 use crate::support::end::{QKEY, request};
-use crate::support::peer::{Peer, QPN, set_ip_option};
+use crate::support::peer::{QPN, set_ip_option};
 
-/// Sender's port, type of service and time to live.
-#[derive(Debug, PartialEq)]
+#[derive(Default)]
 pub struct Seen {
     port: u16,
     pub traffic_class: u8,
     hop_limit: i32,
 }
 
-/// The network header of the next packet.
 pub fn header(socket: &UdpSocket) -> Seen {
     let (mut bytes, mut control) = ([0_u8; 2048], [0_u64; 16]);
     let mut piece = libc::iovec {
@@ -40,8 +38,7 @@ pub fn header(socket: &UdpSocket) -> Seen {
     assert!(received > 0, "{}", io::Error::last_os_error());
     let mut seen = Seen {
         port: u16::from_be(name.sin_port),
-        traffic_class: 0,
-        hop_limit: 0,
+        ..Seen::default()
     };
     // SAFETY: the kernel has filled in the control messages.
     unsafe {
@@ -61,10 +58,9 @@ pub fn header(socket: &UdpSocket) -> Seen {
 
 #[test]
 fn a_datagram_has_the_flow_label_traffic_class_and_hop_limit_of_its_address_handle() {
-    let peer = Peer::new();
-    let device = device(&peer, &plan(Kind::Ud));
-    set_ip_option(peer.inbox(), libc::IP_RECVTOS, 1);
-    set_ip_option(peer.inbox(), libc::IP_RECVTTL, 1);
+    let (peer, device) = connected_by(&plan(Kind::Ud));
+    set_ip_option(&peer.inbox, libc::IP_RECVTOS, 1);
+    set_ip_option(&peer.inbox, libc::IP_RECVTTL, 1);
     let seen = |flow_label, traffic_class, hop_limit| {
         let sges = [device.sge(0, 8)];
         let mut request = Some(SendRequest {
@@ -80,7 +76,7 @@ fn a_datagram_has_the_flow_label_traffic_class_and_hop_limit_of_its_address_hand
         });
         // SAFETY: nothing is inline.
         unsafe { device.qps[0].post_send(|| request.take()) }.unwrap();
-        header(peer.inbox())
+        header(&peer.inbox)
     };
     let marked = seen(0, 0x68, 9);
     assert_eq!((marked.traffic_class, marked.hop_limit), (0x68, 9));

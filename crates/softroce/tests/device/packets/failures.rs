@@ -5,11 +5,10 @@ use std::sync::Arc;
 use softroce::transport::{Access, Kind, QpEvent, RecvQueue, Sge, State, Status};
 use softroce::wire::{Deth, Extended, Opcode, Packet, Service};
 
-use super::{PSN, connected, device, plan};
+use super::{PSN, connected, connected_by, plan};
 use crate::support::end::{End, Plan, QKEY};
-use crate::support::peer::{Peer, QPN};
+use crate::support::peer::QPN;
 
-/// A SEND of eight bytes.
 fn message(device: &End, number: u32) -> Packet<'static> {
     Packet {
         payload: &[7; 8],
@@ -19,16 +18,14 @@ fn message(device: &End, number: u32) -> Packet<'static> {
 
 #[test]
 fn sends_are_flushed_when_the_cq_of_receives_overruns() {
-    let peer = Peer::new();
-    let plan = Plan {
+    let (peer, device) = connected_by(&Plan {
         receive_completions: Some(1),
         ..plan(Kind::Rc)
-    };
-    let device = device(&peer, &plan);
+    });
     device.post_send(8);
     for number in 0..2 {
         device.qps[0].post_recv(1, &[device.sge(0, 8)]).unwrap();
-        peer.send(device.nic.address(), &message(&device, number));
+        peer.send(&device, &message(&device, number));
     }
     assert_eq!(device.completion().status, Status::FlushError);
     assert_eq!(device.qps[0].state(), State::Err);
@@ -37,12 +34,10 @@ fn sends_are_flushed_when_the_cq_of_receives_overruns() {
 
 #[test]
 fn the_last_receive_of_a_shared_queue_is_told_once() {
-    let peer = Peer::new();
-    let plan = Plan {
+    let (_peer, device) = connected_by(&Plan {
         shared: Some(Arc::new(RecvQueue::new(4, 1, None))),
         ..plan(Kind::Rc)
-    };
-    let device = device(&peer, &plan);
+    });
     for times in 1..=2 {
         device.qps[0].fail();
         device.qps[0].fail();
@@ -54,19 +49,16 @@ fn the_last_receive_of_a_shared_queue_is_told_once() {
 
 #[test]
 fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
-    let peer = Peer::new();
     for (kind, service) in [(Kind::Uc, Service::Uc), (Kind::Ud, Service::Ud)] {
-        let device = device(&peer, &plan(kind));
+        let (peer, device) = connected_by(&plan(kind));
         let wrong = Sge {
             lkey: !device.key,
             ..device.sge(0, 100)
         };
         device.qps[0].post_recv(1, &[wrong]).unwrap();
         device.qps[0].post_recv(2, &[device.sge(0, 100)]).unwrap();
-        let deth = Deth {
-            qkey: QKEY,
-            source_qpn: QPN,
-        };
+        let (qkey, source_qpn) = (QKEY, QPN);
+        let deth = Deth { qkey, source_qpn };
         let packet = Packet {
             service,
             ack_request: false,
@@ -76,7 +68,7 @@ fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
             },
             ..message(&device, 0)
         };
-        peer.send(device.nic.address(), &packet);
+        peer.send(&device, &packet);
         let ended = device.completions(&device.recv_cq, 2);
         let ended: Vec<_> = ended.iter().map(|it| (it.wr_id, it.status)).collect();
         let expected = [(1, Status::LocalProtectionError), (2, Status::FlushError)];
@@ -94,7 +86,7 @@ fn what_has_completed_is_acknowledged_before_its_qp_is_given_up() {
     for give_up in give_up {
         let (peer, device) = connected();
         device.qps[0].post_recv(1, &[device.sge(0, 8)]).unwrap();
-        peer.send(device.nic.address(), &message(&device, 0));
+        peer.send(&device, &message(&device, 0));
         device.completions(&device.recv_cq, 1);
         give_up(&device);
         let answer = peer.one_answer();

@@ -11,7 +11,6 @@ use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Service, Syndrom
 use crate::support::end::{End, Plan};
 use crate::support::peer::{Peer, QPN};
 
-/// The first PSN of both directions.
 const PSN: u32 = 0x00ff_fffe;
 const MTU: u32 = 1024;
 
@@ -34,27 +33,22 @@ fn plan(kind: Kind) -> Plan {
     }
 }
 
-/// A device whose QP is connected to the peer.
-fn device(peer: &Peer, plan: &Plan) -> End {
-    let device = End::new(plan);
+/// A peer, and a device whose QP is connected to it.
+fn connected_by(plan: &Plan) -> (Peer, End) {
+    let (peer, device) = (Peer::new(), End::new(plan));
     device.connect_to(&device.qps[0], peer.address.into(), QPN, 0);
-    device
-}
-
-/// The usual ones: a peer, and a device with an RC QP.
-fn connected() -> (Peer, End) {
-    let peer = Peer::new();
-    let device = device(&peer, &plan(Kind::Rc));
     (peer, device)
 }
 
+fn connected() -> (Peer, End) {
+    connected_by(&plan(Kind::Rc))
+}
+
 impl End {
-    /// Posts a SEND of the start of its memory.
     fn post_send(&self, length: u32) {
         self.post(0, Operation::Send, &[self.sge(0, length as usize)]);
     }
 
-    /// A packet to its QP.
     fn packet<'a>(&self, opcode: Opcode, psn: u32) -> Packet<'a> {
         Packet {
             service: Service::Rc,

@@ -16,7 +16,6 @@ pub fn end_if_it_hangs() {
     unsafe { libc::alarm(SECONDS) };
 }
 
-/// Whether this process plays the child's part of the test.
 pub fn is_child() -> bool {
     let is_child = env::var_os(PART).is_some();
     if is_child {
@@ -49,7 +48,6 @@ impl Part {
         Part { child, lines }
     }
 
-    /// The next thing that the child tells.
     pub fn told(&mut self) -> String {
         let mut lines = self.lines.by_ref().map(|line| line.unwrap());
         let told = lines.find_map(|line| line.strip_prefix(MARK).map(str::to_owned));

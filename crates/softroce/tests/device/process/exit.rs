@@ -40,19 +40,16 @@ fn a_function_of_atexit_posts_and_polls() {
     assert_eq!(Part::start().end().code(), Some(WROTE));
 }
 
-/// The address and number of an end's QP, as text.
 fn name(end: &End) -> String {
     format!("{} {}", end.nic.address(), end.qps[0].number())
 }
 
-/// Connects an end to the QP of this name.
 fn connect(end: &End, name: &str) {
     let (address, qpn) = name.trim().split_once(' ').unwrap();
     let address: IpAddr = address.parse().unwrap();
     end.connect_to(&end.qps[0], address, qpn.parse().unwrap(), 0);
 }
 
-/// Receives one message and exits at once.
 fn receive_and_exit() -> ! {
     let one = End::new(&Plan::default());
     tell(&name(&one));

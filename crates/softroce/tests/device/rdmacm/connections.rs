@@ -11,19 +11,18 @@ use super::testbed::{Channel, Device, Id, parameters};
 use crate::support::raw::*;
 
 /// Both ends, connected with QPs; the channel gets the events of all.
-pub fn connected(channel: &Channel, devices: [&Device; 2]) -> (Id, Id, Id) {
+fn connected(channel: &Channel, devices: [&Device; 2]) -> (Id, Id, Id) {
     let (listener, to) = channel.listener(devices[1]);
     let active = channel.asking(devices[0], to, b"from the client");
     let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
     assert_eq!(asked.listener, listener.0);
     assert_eq!(asked.private_data.len(), 56);
     assert!(asked.private_data.starts_with(b"from the client\0"));
+    let told = asked.parameters;
     // What one end serves the other asks for.
-    assert_eq!(asked.parameters.responder_resources, 3);
-    assert_eq!(asked.parameters.initiator_depth, 2);
+    assert_eq!((told.responder_resources, told.initiator_depth), (3, 2));
     // SAFETY: a live QP.
-    let qpn = unsafe { (*active.qp).qp_num };
-    assert_eq!(asked.parameters.qp_num, qpn);
+    assert_eq!(told.qp_num, unsafe { (*active.qp).qp_num });
     let passive = Id(asked.id);
     passive.make_qp();
     passive.accept(b"from the server");
@@ -39,7 +38,7 @@ pub fn connected(channel: &Channel, devices: [&Device; 2]) -> (Id, Id, Id) {
     (listener, active, passive)
 }
 
-pub fn exchange(from: &Id, to: &Id) {
+fn exchange(from: &Id, to: &Id) {
     let mut bytes = [0_u8; 128];
     bytes[..64].fill(0x5a);
     // SAFETY: ids with QPs in RTS, and memory that outlives its regions.
@@ -59,7 +58,7 @@ pub fn exchange(from: &Id, to: &Id) {
         let mut send = send_wr(SEND, &mut out_of);
         ok(ibv_post_send(from.qp, &raw mut send, &mut null_mut()));
         for cq in [from.send_cq, to.recv_cq] {
-            assert_eq!(completion(cq).status, SUCCESS);
+            assert_eq!(completions(cq, 1)[0].status, SUCCESS);
         }
     }
     assert_eq!(bytes[64..], [0x5a; 64]);
@@ -160,10 +159,8 @@ fn refusals_reach_the_one_who_asked() {
     // A request that is taken and dropped, and one that is never taken.
     let _active = asks(to);
     drop(Id(channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id));
-    assert_eq!(
-        channel.expect(RDMA_CM_EVENT_REJECTED).status,
-        by_the_program
-    );
+    let refused = channel.expect(RDMA_CM_EVENT_REJECTED);
+    assert_eq!(refused.status, by_the_program);
 }
 
 #[test]
@@ -182,9 +179,8 @@ fn requests_of_a_listener_that_goes_are_refused() {
 #[test]
 fn an_address_that_does_not_answer_is_unreachable() {
     let device = Device::open("");
-    let silent = (2..255)
-        .find_map(|last| UdpSocket::bind((Ipv4Addr::new(127, 3, 141, last), 4791)).ok())
-        .unwrap();
+    let at = |last| UdpSocket::bind((Ipv4Addr::new(127, 3, 141, last), 4791));
+    let silent = (2..255).find_map(|last| at(last).ok()).unwrap();
     let channel = Channel::new();
     let to = SocketAddr::new(silent.local_addr().unwrap().ip(), 7471);
     let _active = channel.asking(&device, to, b"");
@@ -216,9 +212,8 @@ fn many_connections_over_a_bad_link() {
     let devices = [Device::open("drop=10%,seed=5"), Device::open("")];
     let channel = Channel::new();
     let (_listener, to) = channel.listener(&devices[1]);
-    let active: Vec<Id> = (0..CONNECTIONS)
-        .map(|_| channel.resolved(&devices[0], to))
-        .collect();
+    let resolved = |_| channel.resolved(&devices[0], to);
+    let active: Vec<Id> = (0..CONNECTIONS).map(resolved).collect();
     active.iter().for_each(Id::make_qp);
     // More than the listener's backlog ask at once.
     active.iter().for_each(|id| id.connect(b""));

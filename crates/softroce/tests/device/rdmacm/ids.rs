@@ -1,6 +1,6 @@
 //! Ids: addresses, ports, channels, and what is refused.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::net::{IpAddr, SocketAddr};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net;
@@ -10,8 +10,8 @@ use rdma_sys::rdma_cm_event_type::*;
 use rdma_sys::*;
 use softroce::rdmacm;
 
-use super::testbed::{Channel, Device, Id, parameters, raw_address};
-use crate::support::raw::{errno, ok};
+use super::testbed::{Channel, Device, Id, parameters, qp_attributes, raw_address};
+use crate::support::raw::{blank, errno, ok};
 
 #[test]
 fn ports_are_given_once() {
@@ -21,25 +21,11 @@ fn ports_are_given_once() {
     let port = first.listen(device.address);
     assert!(port >= 32768);
     let second = channel.id();
-    assert_eq!(
-        (second.bind(device.address, port), errno()),
-        (-1, libc::EADDRINUSE)
-    );
-    assert_eq!(
-        (first.bind(device.address, 0), errno()),
-        (-1, libc::EINVAL),
-        "bound"
-    );
+    let bind = |id: &Id, port| (id.bind(device.address, port), errno());
+    assert_eq!(bind(&second, port), (-1, libc::EADDRINUSE));
+    assert_eq!(bind(&first, 0), (-1, libc::EINVAL), "bound");
     drop(first);
     ok(second.bind(device.address, port));
-}
-
-#[test]
-fn an_address_without_a_device_is_none() {
-    let channel = Channel::new();
-    let id = channel.id();
-    let foreign = IpAddr::from([192, 0, 2, 77]);
-    assert_eq!((id.bind(foreign, 0), errno()), (-1, libc::ENODEV));
 }
 
 #[test]
@@ -47,6 +33,8 @@ fn the_device_of_a_bound_id_is_told() {
     let device = Device::open("");
     let channel = Channel::new();
     let id = channel.id();
+    let foreign = IpAddr::from([192, 0, 2, 77]);
+    assert_eq!((id.bind(foreign, 0), errno()), (-1, libc::ENODEV));
     ok(id.bind(device.address, 0));
     // SAFETY: its device is open, and has a name.
     let name = unsafe { CStr::from_ptr((*(*id.verbs).device).name.as_ptr()) };
@@ -78,21 +66,34 @@ fn too_much_private_data_and_too_many_reads_are_refused() {
 }
 
 #[test]
+fn a_refusal_is_the_error_of_a_call_that_waits() {
+    let device = Device::open("");
+    let node = CString::new(device.address.to_string()).unwrap();
+    let mut source = raw_address((device.address, 0).into());
+    let mut hints: rdma_addrinfo = blank();
+    hints.ai_src_addr = (&raw mut source).cast();
+    hints.ai_src_len = size_of_val(&source) as u32;
+    hints.ai_port_space = rdma_port_space::RDMA_PS_TCP as i32;
+    let (mut found, mut id) = (null_mut(), null_mut());
+    let (node, port, mut init) = (node.as_ptr(), c"9".as_ptr(), qp_attributes());
+    // SAFETY: strings, hints, attributes and places for the pointers; the addresses are not used again.
+    unsafe {
+        ok(rdmacm::getaddrinfo(node, port, &hints, &mut found));
+        ok(rdmacm::create_ep(&mut id, found, null_mut(), &mut init));
+        rdmacm::freeaddrinfo(found);
+    }
+    let code = Id(id).connect_with(null_mut());
+    assert_eq!((code, errno()), (-1, libc::ECONNREFUSED));
+}
+
+#[test]
 fn events_move_with_their_id() {
     let device = Device::open("");
     let (old, new) = (Channel::new(), Channel::new());
     let id = old.id();
-    let mut to = raw_address(SocketAddr::new(device.address, 1));
-    // SAFETY: a live id, an address, a live channel.
-    unsafe {
-        ok(rdmacm::resolve_addr(
-            id.0,
-            null_mut(),
-            (&raw mut to).cast(),
-            1000,
-        ));
-        ok(rdmacm::migrate_id(id.0, new.0));
-    }
+    id.resolve_addr(None, SocketAddr::new(device.address, 1));
+    // SAFETY: a live id and a live channel.
+    ok(unsafe { rdmacm::migrate_id(id.0, new.0) });
     assert_eq!(id.channel, new.0);
     assert!(old.waiting().is_none());
     let event = new.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -114,10 +115,9 @@ fn a_channel_that_is_gone_is_no_channel() {
 #[test]
 fn the_structs_are_those_of_the_header() {
     // <rdma/rdma_cma.h> of rdma-core 44 on a 64-bit machine.
-    assert_eq!(size_of::<rdma_cm_id>(), 416);
-    assert_eq!(size_of::<rdma_cm_event>(), 80);
-    assert_eq!(size_of::<rdma_conn_param>(), 24);
-    assert_eq!(size_of::<rdma_addrinfo>(), 96);
+    let of_ids = [size_of::<rdma_cm_id>(), size_of::<rdma_cm_event>()];
+    let of_calls = [size_of::<rdma_conn_param>(), size_of::<rdma_addrinfo>()];
+    assert_eq!((of_ids, of_calls), ([416, 80], [24, 96]));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! The device as librdmacm: two devices of this process connect by messages of their connection managers.
 
 mod connections;
-mod endpoints;
 mod ids;
 mod testbed;

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
-use std::ptr::null_mut;
+use std::ptr::{self, null_mut};
 
-use libc::{sockaddr, sockaddr_in};
+use libc::sockaddr_in;
 use rdma_sys::*;
 use softroce::{rdmacm, verbs};
 
@@ -46,7 +46,6 @@ impl Device {
     }
 }
 
-/// A channel with non-blocking events.
 pub struct Channel(pub *mut rdma_event_channel);
 
 pub struct Event {
@@ -73,7 +72,6 @@ impl Channel {
         wait_for("an event", SOON, || self.waiting())
     }
 
-    /// The event that waits, if there is one.
     pub fn waiting(&self) -> Option<Event> {
         let mut raw = null_mut();
         // SAFETY: a live channel; the event is acknowledged after it was read.
@@ -117,7 +115,6 @@ impl Channel {
         Id(id)
     }
 
-    /// An id that listens at an address, and its whole address.
     pub fn listener(&self, at: &Device) -> (Id, SocketAddr) {
         let id = self.id();
         let port = id.listen(at.address);
@@ -127,11 +124,14 @@ impl Channel {
     /// An id at a device that knows the way to an address.
     pub fn resolved(&self, from: &Device, to: SocketAddr) -> Id {
         let id = self.id();
-        id.resolve(from.address, to, self);
+        id.resolve_addr(Some(from.address), to);
+        self.expect(rdma_cm_event_type::RDMA_CM_EVENT_ADDR_RESOLVED);
+        // SAFETY: a live id.
+        ok(unsafe { rdmacm::resolve_route(id.0, 1000) });
+        self.expect(rdma_cm_event_type::RDMA_CM_EVENT_ROUTE_RESOLVED);
         id
     }
 
-    /// An id with a QP that has asked for a connection.
     pub fn asking(&self, from: &Device, to: SocketAddr, private_data: &[u8]) -> Id {
         let id = self.resolved(from, to);
         id.make_qp();
@@ -161,12 +161,12 @@ pub fn parameters(private_data: &[u8]) -> rdma_conn_param {
     parameters
 }
 
-/// Of an RC QP that holds so many requests of either kind.
-pub fn qp_attributes(wrs: u32) -> ibv_qp_init_attr {
+/// Of an RC QP that holds four requests of either kind.
+pub fn qp_attributes() -> ibv_qp_init_attr {
     let mut init: ibv_qp_init_attr = blank();
     init.qp_type = RC;
     init.sq_sig_all = 1;
-    (init.cap.max_send_wr, init.cap.max_recv_wr) = (wrs, wrs);
+    (init.cap.max_send_wr, init.cap.max_recv_wr) = (4, 4);
     (init.cap.max_send_sge, init.cap.max_recv_sge) = (1, 1);
     init
 }
@@ -189,40 +189,23 @@ impl Id {
         self.local_port()
     }
 
-    pub fn resolve(&self, from: IpAddr, to: SocketAddr, channel: &Channel) {
-        let mut source = raw_address((from, 0).into());
-        let mut target = raw_address(to);
-        // SAFETY: a live id and two addresses.
-        unsafe {
-            ok(rdmacm::resolve_addr(
-                self.0,
-                (&raw mut source).cast::<sockaddr>(),
-                (&raw mut target).cast::<sockaddr>(),
-                1000,
-            ));
-            channel.expect(rdma_cm_event_type::RDMA_CM_EVENT_ADDR_RESOLVED);
-            ok(rdmacm::resolve_route(self.0, 1000));
-        }
-        channel.expect(rdma_cm_event_type::RDMA_CM_EVENT_ROUTE_RESOLVED);
+    pub fn resolve_addr(&self, from: Option<IpAddr>, to: SocketAddr) {
+        let mut from = from.map(|from| raw_address((from, 0).into()));
+        let from = from.as_mut().map_or(null_mut(), ptr::from_mut);
+        let mut to = raw_address(to);
+        // SAFETY: a live id and addresses.
+        ok(unsafe { rdmacm::resolve_addr(self.0, from.cast(), (&raw mut to).cast(), 1000) });
     }
 
-    /// Makes its QP, with CQs of its own.
     pub fn make_qp(&self) {
         // SAFETY: a live id with a device.
-        ok(unsafe { rdmacm::create_qp(self.0, null_mut(), &mut qp_attributes(4)) });
+        ok(unsafe { rdmacm::create_qp(self.0, null_mut(), &mut qp_attributes()) });
     }
 
     pub fn qp_state(&self) -> u32 {
         let (mut attr, mut init): (ibv_qp_attr, ibv_qp_init_attr) = (blank(), blank());
         // SAFETY: a live QP.
-        unsafe {
-            ok(verbs::query_qp(
-                (*self.0).qp,
-                &raw mut attr,
-                1,
-                &raw mut init,
-            ));
-        }
+        ok(unsafe { verbs::query_qp(self.qp, &mut attr, 1, &mut init) });
         attr.qp_state
     }
 

@@ -153,7 +153,6 @@ impl End {
         }
     }
 
-    /// Posts one signalled request.
     pub fn post(&self, qp: usize, operation: Operation, sges: &[Sge]) {
         let mut request = Some(request(7, operation, sges));
         // SAFETY: nothing is inline.

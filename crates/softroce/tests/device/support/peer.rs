@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use softroce::wire::{IcrcAddresses, Opcode, Packet, Syndrome, UDP_PORT, icrc};
 
+use super::end::End;
 use super::look::SOON;
 use testing::wait::wait_for;
 
@@ -14,11 +15,10 @@ pub const QPN: u32 = 0x0077_1234;
 /// "Don't fragment", as Linux sets it for UDP sockets.
 const DONT_FRAGMENT: u16 = 0x4000;
 
-/// The peer, at an address of its own.
 pub struct Peer {
     pub address: Ipv4Addr,
     pub sender: UdpSocket,
-    inbox: UdpSocket,
+    pub inbox: UdpSocket,
 }
 
 impl Peer {
@@ -43,17 +43,17 @@ impl Peer {
         }
     }
 
-    pub fn inbox(&self) -> &UdpSocket {
-        &self.inbox
-    }
-
     /// Another port at its address, as another program there can take.
     pub fn other_port(&self) -> UdpSocket {
         UdpSocket::bind((self.address, 0)).unwrap()
     }
 
-    pub fn send(&self, to: IpAddr, packet: &Packet<'_>) {
-        send_on(&self.sender, to, &wire(packet), true);
+    pub fn send(&self, to: &End, packet: &Packet<'_>) {
+        self.send_bytes(to, &wire(packet));
+    }
+
+    pub fn send_bytes(&self, to: &End, bytes: &[u8]) {
+        send_on(&self.sender, to, bytes, true);
     }
 
     /// The next answer, without its CRC.
@@ -107,9 +107,9 @@ pub fn wire(packet: &Packet<'_>) -> Vec<u8> {
 }
 
 /// Sends these bytes and their CRC, a right or a wrong one.
-pub fn send_on(from: &UdpSocket, to: IpAddr, bytes: &[u8], right: bool) {
+pub fn send_on(from: &UdpSocket, to: &End, bytes: &[u8], right: bool) {
     let source = from.local_addr().unwrap();
-    let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to) else {
+    let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to.nic.address()) else {
         panic!("IPv4 only");
     };
     let addresses = IcrcAddresses::V4 {
@@ -121,5 +121,5 @@ pub fn send_on(from: &UdpSocket, to: IpAddr, bytes: &[u8], right: bool) {
     let crc = icrc(addresses, source.port(), &bytes[..12], &bytes[12..]);
     let mut whole = bytes.to_vec();
     whole.extend(crc.map(|byte| if right { byte } else { !byte }));
-    from.send_to(&whole, (to, UDP_PORT)).unwrap();
+    from.send_to(&whole, (destination, UDP_PORT)).unwrap();
 }

@@ -11,25 +11,6 @@ pub use testing::verbs_user::*;
 use super::look::SOON;
 use testing::wait::wait_until;
 
-static LIBRARY: Library = Library {
-    close_device: verbs::close_device,
-    query_gid_ex: verbs::query_gid_ex,
-    get_async_event: verbs::get_async_event,
-    ack_async_event: verbs::ack_async_event,
-    alloc_pd: verbs::alloc_pd,
-    dealloc_pd: verbs::dealloc_pd,
-    reg_mr: verbs::reg_mr,
-    dereg_mr: verbs::dereg_mr,
-    create_cq: verbs::create_cq,
-    destroy_cq: verbs::destroy_cq,
-    create_qp: verbs::create_qp,
-    query_qp: verbs::query_qp,
-    modify_qp: verbs::modify_qp,
-    destroy_qp: verbs::destroy_qp,
-    create_ah: verbs::create_ah,
-    destroy_ah: verbs::destroy_ah,
-};
-
 pub fn open(faults: &str) -> Owned<ibv_context> {
     let options = verbs::OpenOptions {
         faults: faults.parse().unwrap(),
@@ -39,14 +20,13 @@ pub fn open(faults: &str) -> Owned<ibv_context> {
     Owned::new(context, verbs::close_device)
 }
 
-/// An end that is the first device.
 pub fn one_end() -> End {
     // SAFETY: the list is freed after the opening.
     unsafe {
         let list = verbs::get_device_list(null_mut());
         let context = verbs::open_device(*list);
         verbs::free_device_list(list);
-        End::of(&LIBRARY, context, 0)
+        End::of(VerbsLibrary::embedded(), context, 0)
     }
 }
 

@@ -13,7 +13,6 @@ use crate::support::look::SOON;
 use crate::support::raw::*;
 use testing::wait::{wait_until, waiting};
 
-/// A channel, and a CQ whose events go there.
 struct Channel {
     cq: Owned<ibv_cq>,
     channel: Owned<ibv_comp_channel>,
@@ -24,10 +23,8 @@ impl Channel {
         let context = end.context.raw;
         // SAFETY: an open context.
         unsafe {
-            let channel = Owned::new(
-                verbs::create_comp_channel(context),
-                verbs::destroy_comp_channel,
-            );
+            let channel = verbs::create_comp_channel(context);
+            let channel = Owned::new(channel, verbs::destroy_comp_channel);
             let cq = verbs::create_cq(context, 256, mark, channel.raw, 0);
             let cq = Owned::new(cq, verbs::destroy_cq);
             assert_eq!(cq.channel, channel.raw);
@@ -44,13 +41,9 @@ impl Channel {
     fn take_event(&self) -> Option<(*mut ibv_cq, *mut c_void)> {
         let (mut cq, mut mark) = (null_mut(), null_mut());
         // SAFETY: a live channel and places for the pointers.
-        match unsafe { verbs::get_cq_event(self.channel.raw, &raw mut cq, &raw mut mark) } {
-            0 => Some((cq, mark)),
-            code => {
-                assert_eq!((code, errno()), (-1, libc::EAGAIN));
-                None
-            }
-        }
+        let code = unsafe { verbs::get_cq_event(self.channel.raw, &mut cq, &mut mark) };
+        assert!(code == 0 || (code, errno()) == (-1, libc::EAGAIN));
+        (code == 0).then_some((cq, mark))
     }
 
     fn acknowledge(&self) {
@@ -104,7 +97,6 @@ impl Told {
         is_readable(self.channel.channel.fd)
     }
 
-    /// How many completions it holds, up to four.
     fn poll(&self) -> usize {
         self.channel.cq.poll(4).len()
     }
@@ -123,21 +115,14 @@ fn an_armed_cq_tells_of_a_completion_and_is_not_destroyed_before_the_acknowledge
     told.arrive(0);
     assert_eq!(told.channel.take_event(), Some((cq.raw, mark)));
 
-    let Told {
-        qp,
-        peer,
-        channel: Channel { cq, channel },
-        one: _one,
-        other: _other,
-    } = told;
-    drop((qp, peer));
+    drop((told.qp, told.peer));
+    let Channel { cq, .. } = told.channel;
     let raw = cq.raw;
     let destroyer = waiting(move || cq.destroy());
     assert!(!destroyer.is_finished());
     // SAFETY: live until its event is acknowledged.
     unsafe { verbs::ack_cq_events(raw, 1) };
     assert_eq!(destroyer.join().unwrap(), 0);
-    drop(channel);
 }
 
 #[test]
@@ -245,10 +230,8 @@ fn a_port_that_is_down_says_so() {
     let mut attr: ibv_port_attr = blank();
     // SAFETY: an open context.
     ok(unsafe { verbs::query_port(context.raw, 1, &raw mut attr) });
-    assert_eq!(
-        (attr.state, attr.phys_state),
-        (ibv_port_state::IBV_PORT_DOWN, 3)
-    );
+    let down = (ibv_port_state::IBV_PORT_DOWN, 3);
+    assert_eq!((attr.state, attr.phys_state), down);
 }
 
 fn of_number(qps: &[Qp], number: u32) -> &Qp {

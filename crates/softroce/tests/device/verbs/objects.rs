@@ -33,6 +33,8 @@ fn the_first_device_is_soft0_and_says_the_same_everywhere() {
         verbs::free_device_list(list);
         refused(verbs::open_device(null_mut()), libc::ENODEV);
     }
+    let absent = verbs::open_with("soft", verbs::OpenOptions::default());
+    assert_eq!(absent.unwrap_err().raw_os_error(), Some(libc::ENODEV));
 }
 
 #[test]
@@ -172,15 +174,15 @@ fn address_handles_lead_to_where_packets_can_go() {
 #[test]
 fn qps_are_made_within_the_limits_and_of_three_services() {
     let (end, other) = two_ends();
+    const XRC: u32 = ibv_qp_type::IBV_QPT_XRC_SEND;
+    const RAW_PACKET: u32 = ibv_qp_type::IBV_QPT_RAW_PACKET;
     type Change = fn(&mut ibv_qp_init_attr);
-    let cases: [(Change, i32); 4] = [
+    let cases: [(Change, i32); 5] = [
         (|init| init.cap.max_send_wr = 16385, libc::EINVAL),
         (|init| init.send_cq = null_mut(), libc::EINVAL),
         (|init| init.recv_cq = null_mut(), libc::EINVAL),
-        (
-            |init| init.qp_type = ibv_qp_type::IBV_QPT_XRC_SEND,
-            libc::EOPNOTSUPP,
-        ),
+        (|init| init.qp_type = XRC, libc::EOPNOTSUPP),
+        (|init| init.qp_type = RAW_PACKET, libc::EOPNOTSUPP),
     ];
     // SAFETY: live objects, or refused.
     let create = |init: &mut ibv_qp_init_attr| unsafe { verbs::create_qp(end.pd.raw, init) };

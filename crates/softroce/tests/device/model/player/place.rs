@@ -1,9 +1,11 @@
 //! Assigns memory to each request and applies it to the model at once. That is right because a QP's requests take
 //! effect in order, and requests of different QPs use different bytes.
 
+use std::mem;
+
 use softroce::transport::{CompletionKind, Operation, Sge, Status};
 
-use super::super::memory::{COUNTER_BYTES, Part};
+use super::super::memory::{COUNTER_BYTES, Part, random};
 use super::super::scenario::{MOST_PAIRS, Request, Verb};
 use super::super::testbed::{Expected, RECEIVE};
 use super::{Placed, PlacedReceive, Player};
@@ -11,7 +13,6 @@ use super::{Placed, PlacedReceive, Player};
 const _: () = assert!(2 * MOST_PAIRS * 8 <= COUNTER_BYTES);
 
 impl Player<'_> {
-    /// Assigns memory to the request, and applies it to the model.
     pub(super) fn place(
         &mut self,
         end: usize,
@@ -26,7 +27,7 @@ impl Player<'_> {
         let mut fence = request.fence;
         let sends = matches!(request.verb, Verb::Send | Verb::Write);
         if sends && request.chained && !self.chains[end].read.is_empty() {
-            let read = std::mem::take(&mut self.chains[end].read);
+            let read = mem::take(&mut self.chains[end].read);
             bytes = read.iter().map(|part| part.bytes).sum();
             parts = Some(read);
             fence = true;
@@ -40,50 +41,34 @@ impl Player<'_> {
             bytes = bytes.min(written.bytes);
             remote = Some(Part { bytes, ..written });
         }
-        let is_atomic = matches!(
-            request.verb,
-            Verb::FetchAdd { .. } | Verb::CompareSwap { .. }
-        );
+        let is_atomic = !sends && !matches!(request.verb, Verb::Read);
         if is_atomic {
             bytes = 8;
         }
         let chained_source = parts.is_some();
         let parts = parts.unwrap_or_else(|| {
             let cuts = if is_atomic { &[][..] } else { &request.cuts };
-            self.deal(
-                own,
-                bytes,
-                cuts,
-                capacities.send_sges,
-                request.gap,
-                is_atomic,
-            )
+            let most = capacities.send_sges;
+            self.deal(own, bytes, cuts, most, request.gap, is_atomic)
         });
         if sends && !chained_source {
             for part in &parts {
-                let fresh = self.numbers.bytes(part.bytes);
+                let fresh = random(&mut self.numbers, part.bytes);
                 self.testbed.sides[own].memory.put(*part, &fresh);
             }
         }
         let inline =
             sends && !chained_source && request.inline && bytes <= capacities.inline_bytes as usize;
 
-        let rkey = self.testbed.sides[peer].key;
         let remote = match request.verb {
-            Verb::Send => Part {
-                offset: 0,
-                bytes: 0,
-            },
-            Verb::FetchAdd { .. } | Verb::CompareSwap { .. } => Part {
-                offset: 8 * end,
-                bytes: 8,
-            },
+            Verb::Send => Part::of(0, 0),
+            Verb::FetchAdd { .. } | Verb::CompareSwap { .. } => Part::of(8 * end, 8),
             Verb::Write | Verb::Read => remote.unwrap_or_else(|| {
                 let memory = &mut self.testbed.sides[peer].memory;
                 memory.deal(bytes, request.gap, false)
             }),
         };
-        let address = self.testbed.sides[peer].memory.address(remote);
+        let (address, rkey) = self.testbed.sides[peer].remote(remote);
         let before = self.testbed.sides[peer].memory.expected(remote).to_vec();
         let mut receive = None;
         let (operation, kind) = match request.verb {
@@ -99,10 +84,8 @@ impl Player<'_> {
                 if request.immediate.is_some() {
                     receive = Some(self.receive(end, request, None));
                 }
-                (
-                    Operation::Write { address, rkey },
-                    CompletionKind::RdmaWrite,
-                )
+                let operation = Operation::Write { address, rkey };
+                (operation, CompletionKind::RdmaWrite)
             }
             Verb::Read => {
                 self.scatter(own, &parts, &before);
@@ -201,21 +184,13 @@ impl Player<'_> {
             return Vec::new();
         }
         let cuts = &cuts[..cuts.len().min(most as usize - 1)];
-        let mut ends: Vec<usize> = cuts
-            .iter()
-            .map(|cut| (bytes * usize::from(*cut)) >> 16)
-            .collect();
-        ends.push(bytes);
+        let ends = cuts.iter().map(|cut| (bytes * usize::from(*cut)) >> 16);
+        let mut ends: Vec<usize> = ends.chain([bytes]).collect();
         ends.sort_unstable();
         let mut start = 0;
         let memory = &mut self.testbed.sides[side].memory;
-        ends.into_iter()
-            .map(|end| {
-                let part = memory.deal(end - start, gap, aligned);
-                start = end;
-                part
-            })
-            .collect()
+        let part = |end: usize| memory.deal(end - mem::replace(&mut start, end), gap, aligned);
+        ends.into_iter().map(part).collect()
     }
 
     fn elements(&self, side: usize, parts: &[Part]) -> Vec<Sge> {
@@ -225,10 +200,8 @@ impl Player<'_> {
 
     fn gather(&self, side: usize, parts: &[Part]) -> Vec<u8> {
         let memory = &self.testbed.sides[side].memory;
-        parts
-            .iter()
-            .flat_map(|part| memory.expected(*part).iter().copied())
-            .collect()
+        let bytes = parts.iter().map(|part| memory.expected(*part));
+        bytes.collect::<Vec<_>>().concat()
     }
 
     fn scatter(&mut self, side: usize, parts: &[Part], mut data: &[u8]) {
