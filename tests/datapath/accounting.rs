@@ -8,7 +8,7 @@ use rocebench::plan::Case;
 use settings::{CqMode, MrMode, Op, PollMode, RecvQueue, Settings, Spread, TouchOrder};
 
 use crate::bench::{Bench, SetUp, US};
-use crate::loopback_node::{Choices, Device, Pair, Rest, Steer, case_of, small};
+use crate::loopback_node::{Choices, Device, Flows, Pair, Rest, Steer, case_of, port, small};
 
 const DELAYS: [Duration; 3] = [
     Duration::ZERO,
@@ -18,10 +18,11 @@ const DELAYS: [Duration; 3] = [
 
 /// Runs a case of `messages` a QP with threads and checks every sum.
 fn counted(case: &Case, messages: u64, warm_up: Option<u64>) {
-    let pair = Pair::new(case);
+    let mut flows = Flows::alone(&port(), case);
+    let pair = &mut flows.pairs[0];
     let outcome = pair.run_counted(messages, warm_up);
-    let (counts, of_qps) = (pair.counts(), completed_of_qps(&pair));
-    let rest = pair.finish();
+    let (counts, of_qps) = (pair.counts(), completed_of_qps(pair));
+    let rest = flows.finish().remove(0);
     rest.assert_clean();
     outcome.unwrap();
     check_sampled(&rest, &of_qps);
@@ -121,7 +122,12 @@ fn posted_bytes(shared: &Shared) -> Vec<u64> {
 }
 
 /// A random mix of all that the accounting may depend on, and how many messages and how long a warm-up.
-fn mix(choices: &mut Choices, poll: PollMode, cq: CqMode) -> (Case, u64, Option<u64>) {
+pub fn mix(
+    choices: &mut Choices,
+    poll: PollMode,
+    cq: CqMode,
+    workers: u32,
+) -> (Case, u64, Option<u64>) {
     let signal_every = choices.one(&[1, 1, 4, 32, 7, 40]);
     // A longer list has to be a multiple of it.
     let post_list = match choices.upto(3) {
@@ -129,7 +135,7 @@ fn mix(choices: &mut Choices, poll: PollMode, cq: CqMode) -> (Case, u64, Option<
         _ => choices.upto(signal_every.into()) as u32,
     };
     let unit = signal_every.max(post_list);
-    let (op, workers) = (choices.one(Op::ALL), choices.upto(4) as u32);
+    let op = choices.one(Op::ALL);
     let mut settings = Settings {
         poll,
         cq,
@@ -188,14 +194,13 @@ fn mix(choices: &mut Choices, poll: PollMode, cq: CqMode) -> (Case, u64, Option<
     (case, messages, choices.one(&[None, None, Some(20)]))
 }
 
-const CQS: [CqMode; 3] = [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp];
-
 #[test]
 fn random_mixes_account_for_every_message() {
     let mut choices = Choices(2);
     for seed in 0..200 {
-        let cq = choices.one(&CQS);
-        let (case, messages, warm_up) = mix(&mut choices, PollMode::Busy, cq);
+        let cq = choices.one(CqMode::ALL);
+        let workers = choices.upto(4) as u32;
+        let (case, messages, warm_up) = mix(&mut choices, PollMode::Busy, cq, workers);
         counted_on_bench(case, seed, messages, warm_up);
     }
 }
@@ -208,8 +213,8 @@ fn a_shared_cq_loses_nothing_and_counts_nothing_twice() {
     for seed in 0..80 {
         null_verbs::loopback::set_seed(seed);
         null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
-        let (mut case, messages, warm_up) = mix(&mut choices, PollMode::Busy, CqMode::Shared);
-        case.workers = case.workers.max(2);
+        let workers = choices.upto(3) as u32 + 1;
+        let (case, messages, warm_up) = mix(&mut choices, PollMode::Busy, CqMode::Shared, workers);
         counted(&case, messages, warm_up);
     }
 }
@@ -224,8 +229,9 @@ fn sleeping_workers_miss_nothing() {
         null_verbs::loopback::set_seed(seed);
         null_verbs::loopback::set_max_delay(choices.one(&DELAYS));
         let poll = choices.one(&[PollMode::Event, PollMode::Adaptive]);
-        let cq = choices.one(&CQS);
-        let (case, messages, warm_up) = mix(&mut choices, poll, cq);
+        let cq = choices.one(CqMode::ALL);
+        let workers = choices.upto(4) as u32;
+        let (case, messages, warm_up) = mix(&mut choices, poll, cq, workers);
         counted(&case, messages, warm_up);
     }
 }

@@ -203,14 +203,9 @@ impl Bench<'_> {
         self.set_phase(Phase::Exit);
         let mut reports = [Vec::new(), Vec::new()];
         for stepped in self.threads {
+            let of_flows = stepped.thread.into_reports().into_iter();
             let of_end = &mut reports[usize::from(!stepped.is_client)];
-            of_end.extend(
-                stepped
-                    .thread
-                    .into_reports()
-                    .into_iter()
-                    .map(|(_, report)| report),
-            );
+            of_end.extend(of_flows.map(|(_, report)| report));
         }
         (reports, self.history)
     }
@@ -421,12 +416,10 @@ impl Steer for Bench<'_> {
     }
 
     fn wait(&mut self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
-        let has_failed =
-            |pair: &Pair| pair.client.shared.has_failed() || pair.server.shared.has_failed();
         let mut failed = false;
         self.run_until(what, 3_600 * SECOND, |bench| {
             let is_done = done(bench.pair);
-            failed = has_failed(bench.pair);
+            failed = bench.pair.has_failed();
             is_done || failed
         });
         if failed { Err(WorkerError) } else { Ok(()) }

@@ -2,8 +2,7 @@
 
 use datapath::Geometry;
 use null_verbs::loopback::corrupt_next_message;
-use rocebench::plan::Case;
-use settings::{Op, RecvQueue, Settings, SizeMix};
+use settings::{Op, RecvQueue, Settings};
 use verbs::AsyncEvent;
 
 use crate::bench::{Bench, SetUp, whole};
@@ -11,11 +10,10 @@ use crate::loopback_node::{Pair, Steer, case_of, small};
 
 #[test]
 fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
-    let mix: SizeMix = "64:1,4096:1".parse().unwrap();
     let case = case_of(Settings {
         qps: 3,
         recv_queue: RecvQueue::Shared,
-        size_mix: Some(mix),
+        size_mix: "64:1,4096:1".parse().ok(),
         rx_depth: 20,
         ..small(Op::Send)
     });
@@ -77,27 +75,17 @@ fn a_wrong_payload_in_an_srq_names_the_qp() {
     assert!(failure.message.contains(place), "{failure}");
 }
 
-/// With messages of several sizes, the largest last.
-fn mixed(settings: Settings, mix: &str) -> Case {
-    let mut settings = Settings {
-        size_mix: Some(mix.parse().unwrap()),
-        ..settings
-    };
-    settings.fit();
-    case_of(settings)
-}
-
 /// Without `--verify`, a slot that one call posts is posted as fast as with one size, and its bytes are counted.
 #[test]
 fn shares_of_sizes_are_right() {
     for signal_every in [1, 8] {
-        let settings = Settings {
+        let case = case_of(Settings {
             qps: 5,
             signal_every,
             post_list: signal_every,
+            size_mix: "64:9,4K:1".parse().ok(),
             ..small(Op::Write)
-        };
-        let case = mixed(settings, "64:9,4K:1");
+        });
         assert_eq!(Geometry::of(&case).ring() * case.qps % 10, 0);
         let sums = whole(&case, 1, 160, None).client_sums();
         // Each QP posts each of its positions ten times.
@@ -108,11 +96,11 @@ fn shares_of_sizes_are_right() {
 
 #[test]
 fn a_message_of_the_wrong_size_is_found() {
-    let settings = Settings {
+    let case = case_of(Settings {
         verify: true,
+        size_mix: "64:3,128:1".parse().ok(),
         ..small(Op::Send)
-    };
-    let case = mixed(settings, "64:3,128:1");
+    });
     let mut server_case = case.clone();
     server_case.size_mix = "64:1,128:3".parse().ok();
     let set_up = SetUp {

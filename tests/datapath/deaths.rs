@@ -1,15 +1,16 @@
 //! Deaths in each phase of a run: a WR that fails, a QP that goes to ERR at either end, a peer whose QPs all do. The worker
 //! says which QP and which status, posts nothing more, and keeps what was measured; all queues come to rest.
 
-use datapath::{Phase, WorkerReport};
+use datapath::Phase;
 use null_verbs::loopback::{self, Served};
 use rocebench::plan::Case;
 use settings::{CqMode, Op, Settings};
 use verbs::WcStatus;
 
-use crate::bench::{Bench, MS, SECOND, SetUp, US};
+use crate::bench::{Bench, MS, Over, SECOND, US};
 use crate::exact::{exponential, timed};
 use crate::loopback_node::{Choices, Steer, case_of, small};
+use crate::planned::for_seeds;
 
 const WINDOW_NS: u64 = 20 * MS;
 
@@ -39,14 +40,6 @@ enum When {
     InTheWindow,
     Drain,
 }
-
-const WHEN: [When; 5] = [
-    When::Idle,
-    When::Warmup,
-    When::BeforeTheWindow,
-    When::InTheWindow,
-    When::Drain,
-];
 
 impl Death {
     fn happens(self, bench: &Bench<'_>) {
@@ -117,11 +110,11 @@ fn run(bench: &mut Bench<'_>, death: Death, when: When, choices: &mut Choices) -
 
 #[test]
 fn a_death_in_any_phase_is_told_and_ends_in_rest() {
-    for seed in 0..260 {
-        let choices = &mut Choices(seed);
+    for_seeds(260, |seed| {
+        let choices = &mut seed.choices;
         let case = case_of(timed(
             Settings {
-                cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
+                cq: choices.one(CqMode::ALL),
                 workers: choices.upto(2) as u32,
                 qps: choices.upto(4) as u32,
                 tx_depth: choices.upto(8) as u32,
@@ -133,24 +126,23 @@ fn a_death_in_any_phase_is_told_and_ends_in_rest() {
         ));
         let qp = choices.upto(case.qps.into()) as usize - 1;
         let death = choices.one(&[Death::Wr, Death::OwnQp(qp), Death::PeersQp(qp), Death::Peer]);
-        let when = choices.one(&WHEN);
-        let what = format!("seed {seed}: {death:?} {when:?} {case:?}");
-        let set_up = SetUp::new(
-            case,
-            seed,
-            exponential(20 * US, choices.one(&[true, false])),
-        );
+        let when = choices.one(&[
+            When::Idle,
+            When::Warmup,
+            When::BeforeTheWindow,
+            When::InTheWindow,
+            When::Drain,
+        ]);
+        let what = format!("{death:?} {when:?}");
+        let serving = exponential(20 * US, choices.one(&[true, false]));
+        let set_up = seed.bench(&case, serving);
+        let choices = &mut seed.choices;
         let (told, over) = set_up.run(|bench| run(bench, death, when, choices));
         check(&over, death, told, &what);
-    }
+    });
 }
 
-fn check(
-    over: &crate::bench::Over,
-    death: Death,
-    (died_ns, posted, has_opened): (u64, u64, bool),
-    what: &str,
-) {
+fn check(over: &Over, death: Death, (died_ns, posted, has_opened): (u64, u64, bool), what: &str) {
     let case: &Case = &over.rest.case;
     let (_, shared, reports) = &over.rest.client;
     let qpn = |qp: usize| shared.qp_contexts()[qp].qp.qpn();
@@ -170,19 +162,13 @@ fn check(
     let expected = status.map_or(Vec::new(), |_| dead.clone());
     assert_eq!(failed_qps, expected, "{what}");
     for it in &failed {
-        assert_eq!(
-            (it.qpn, Some(it.status)),
-            (qpn(it.qp), status.map(WcStatus)),
-            "{what}"
-        );
+        let expected = (qpn(it.qp), status.map(WcStatus));
+        assert_eq!((it.qpn, Some(it.status)), expected, "{what}");
     }
     if status.is_none() {
         let first = troubles().find_map(|it| it.first_flush.as_ref()).unwrap();
-        assert_eq!(
-            (first.qp, first.status.is_flush()),
-            (dead[0], true),
-            "{what}"
-        );
+        let told = (first.qp, first.status.is_flush());
+        assert_eq!(told, (dead[0], true), "{what}");
     }
     assert!(troubles().all(|it| it.refused.is_none()), "{what}");
     assert!(over.rest.client_failure().is_some(), "{what}");
@@ -195,15 +181,20 @@ fn check(
     let served = over.served.len() as u64;
     assert_eq!(in_all, served + flushed, "{what}");
     // What was measured until then is kept.
+    // What failed is the last that the device executed of its QP.
+    let is_last = |served: &Served| {
+        let mut of_qp = over.served.iter().rev();
+        of_qp.find(|it| it.qp_num == served.qp_num) == Some(served)
+    };
     let succeeded =
-        |served: &&Served| !(failed > 0 && dead.contains(&qp_of(served)) && is_last(over, served));
+        |served: &&Served| !(failed > 0 && dead.contains(&qp_of(served)) && is_last(served));
     for report in reports {
         let window = report.window_raw;
         assert_eq!(window.is_some(), has_opened, "{what}");
         let (start_ns, end_ns) = window.unwrap_or((u64::MAX, 0));
         let is_in = |it: &&Served| it.done_ns > start_ns && it.done_ns <= end_ns;
         if case.cq != CqMode::Shared || reports.len() == 1 {
-            let counts = completed(report);
+            let counts: Vec<u64> = report.qps.iter().map(|qp| qp.completed).collect();
             let own = |qp: &usize| case.cq == CqMode::Shared || qp % reports.len() == report.index;
             let expected = (0..case.qps as usize).map(|qp| {
                 let of_qp = over.served.iter();
@@ -213,14 +204,4 @@ fn check(
             assert_eq!(counts, expected.collect::<Vec<_>>(), "{what}");
         }
     }
-}
-
-/// Whether this is the last WR of its QP that the device executed.
-fn is_last(over: &crate::bench::Over, served: &Served) -> bool {
-    let mut of_qp = over.served.iter().rev();
-    of_qp.find(|it| it.qp_num == served.qp_num) == Some(served)
-}
-
-fn completed(report: &WorkerReport) -> Vec<u64> {
-    report.qps.iter().map(|qp| qp.completed).collect()
 }

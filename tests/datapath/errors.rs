@@ -12,7 +12,9 @@ use verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
 
 use crate::bench::{Bench, MS, SECOND, SetUp, US};
 use crate::exact::constant;
-use crate::loopback_node::{Device, Pair, Steer, all_asleep, case, case_of, null_port, small};
+use crate::loopback_node::{
+    Device, Flows, Pair, Steer, all_asleep, case, case_of, null_port, port, small,
+};
 
 /// Status codes of `enum ibv_wc_status` that a send can fail with.
 const CAUSES: [u32; 14] = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 19, 21];
@@ -83,7 +85,8 @@ fn workers_that_sleep_wake_for_every_phase() {
                 duration_seconds: TimeSpan::from_ns(1),
                 ..small(Op::Write)
             });
-            let pair = Pair::new(&case);
+            let mut flows = Flows::alone(&port(), &case);
+            let pair = &mut flows.pairs[0];
             null_verbs::loopback::set_max_delay(NEVER);
             for phase in [Phase::Warmup, Phase::Measure, Phase::Abort] {
                 all_asleep();
@@ -96,7 +99,7 @@ fn workers_that_sleep_wake_for_every_phase() {
                 assert!(outcome.is_ok() || phase == Phase::Abort);
             }
             all_asleep();
-            let rest = pair.finish();
+            let rest = flows.finish().remove(0);
             let troubles = rest.client.2.iter().map(|worker| &worker.trouble);
             let flushed: u64 = troubles.map(|it| it.flushed_count).sum();
             assert_eq!(flushed, 3 * u64::from(case.tx_depth), "{case:?}");

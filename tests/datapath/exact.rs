@@ -14,6 +14,7 @@ use settings::{CqMode, Settings, TimeSpan};
 use verbs::POLL_BATCH;
 
 use crate::bench::{Look, Over};
+use crate::loopback_node::Choices;
 
 /// A look is late after this part of the window, and a window that is not open after that part opens regardless.
 const LATE_PARTS: u64 = 400;
@@ -59,7 +60,8 @@ enum Entry {
 }
 
 impl Truth {
-    /// Of a run whose windows had these edges, and whose passes began with the warm-up.
+    /// Of a run whose windows had these edges, and whose passes began with the warm-up. Fails unless the reports of both
+    /// ends are these.
     pub fn of(over: &Over, edges: WindowEdges) -> Truth {
         let case = &over.rest.case;
         let ends = [&over.rest.client, &over.rest.server];
@@ -111,6 +113,7 @@ impl Truth {
             }
             truth.look(case, end, index, (number, *look), &batches);
         }
+        truth.check(over);
         truth
     }
 
@@ -156,12 +159,11 @@ impl Truth {
         }
     }
 
-    /// Fails unless the reports of both ends are these.
-    pub fn check(&self, over: &Over, what: &str) {
+    fn check(&self, over: &Over) {
         let reports = [&over.rest.client.2, &over.rest.server.2];
         for (workers, reports) in self.ends.iter().zip(reports) {
             for (truth, report) in workers.iter().zip(reports) {
-                truth.check(report, &format!("{what}, worker {}", report.index));
+                truth.check(report);
             }
         }
         let [sums, _] = [over.rest.client_sums(), over.rest.server_sums()];
@@ -170,7 +172,7 @@ impl Truth {
             let of_qp = |served: &&Served| served.qp_num == it.qp.qpn();
             over.served.iter().filter(of_qp).count() as u64
         });
-        assert_eq!(sums.posted_in_all, served.collect::<Vec<_>>(), "{what}");
+        assert_eq!(sums.posted_in_all, served.collect::<Vec<_>>());
     }
 
     /// The latencies of all of the client's messages that its histograms hold, sorted.
@@ -179,6 +181,21 @@ impl Truth {
         let mut all: Vec<u64> = qps.flat_map(|qp| qp.latencies_ns.clone()).collect();
         all.sort_unstable();
         all
+    }
+
+    /// What the device did for each QP of the client in the window of its worker, whatever the rules of the window are.
+    pub fn done_in_windows(&self, over: &Over) -> Vec<u64> {
+        let workers = &self.ends[0];
+        let contexts = over.rest.client.1.qp_contexts().iter().enumerate();
+        let of_qp = contexts.map(|(qp, context)| {
+            let (start_ns, end_ns) = workers[qp % workers.len()].window_ns();
+            let is_in = |it: &&Served| {
+                let of_qp = it.qp_num == context.qp.qpn();
+                of_qp && it.done_ns > start_ns && it.done_ns <= end_ns
+            };
+            over.served.iter().filter(is_in).count() as u64
+        });
+        of_qp.collect()
     }
 
     /// The client's messages in its workers' windows, by QP.
@@ -208,7 +225,7 @@ impl Truth {
     }
 
     /// Fails unless the time lines of the flow and of its QPs hold what was seen until each sample.
-    pub fn check_timelines(&self, over: Over, edges: WindowEdges, what: &str) -> FlowResult {
+    pub fn check_timelines(&self, over: Over, edges: WindowEdges) -> FlowResult {
         let qps = over.rest.case.qps as usize;
         let mut flow = Timeline::default();
         let mut of_qps = QpTimeline::new(qps, MOST_COUNTS, None);
@@ -240,20 +257,16 @@ impl Truth {
         let samples = flow.samples().iter();
         let ends: Vec<f64> = samples.clone().map(|it| seconds(it.at_ns)).collect();
         let messages: Vec<u64> = samples.map(|it| it.messages).collect();
-        assert_eq!(
-            (&told.at_seconds, &told.messages),
-            (&ends, &messages),
-            "{what}"
-        );
+        assert_eq!((&told.at_seconds, &told.messages), (&ends, &messages));
         let stall = flow.longest_stall_ns() as f64 / 1e9;
-        assert_eq!(told.longest_stall_seconds, Some(stall), "{what}");
+        assert_eq!(told.longest_stall_seconds, Some(stall));
         let told = sent.qp_timeline.as_ref();
         let told = told.map(|it| (it.at_seconds.clone(), it.messages.clone()));
         let expected = of_qps.map(|it| {
             let ends = it.ends_ns.into_iter().map(seconds);
             (ends.collect(), it.messages)
         });
-        assert_eq!(told, expected, "{what}");
+        assert_eq!(told, expected);
         sent
     }
 }
@@ -272,17 +285,22 @@ impl WorkerTruth {
         !self.window.gave_up
     }
 
-    fn check(&self, report: &WorkerReport, what: &str) {
+    fn check(&self, report: &WorkerReport) {
+        let worker = report.index;
         let window = (report.window_raw, report.unattended_raw);
         let expected = (Some(self.window_ns()), self.unattended_ns());
-        assert_eq!(window, expected, "{what}");
+        assert_eq!(window, expected, "worker {worker}");
         for (truth, told) in self.qps.iter().zip(&report.qps) {
             let counts = [told.completed_before, told.completed, told.received];
             let expected = [truth.completed_before, truth.completed, truth.received];
-            assert_eq!(counts, expected, "{what}");
+            assert_eq!(counts, expected, "worker {worker}");
             if let Some(recorder) = &told.latency {
                 let expected = recorder_of(&truth.latencies_ns);
-                assert_eq!(recorder.histogram(), expected.histogram(), "{what}");
+                assert_eq!(
+                    recorder.histogram(),
+                    expected.histogram(),
+                    "worker {worker}"
+                );
             }
         }
     }
@@ -297,7 +315,8 @@ pub fn timed(settings: Settings, window_ns: u64) -> Settings {
     }
 }
 
-fn servers(times: ServiceTimes, is_of_qp: bool) -> Serving {
+/// Servers that take these times: one for each QP, or one for all.
+pub fn servers(times: ServiceTimes, is_of_qp: bool) -> Serving {
     Serving::Servers {
         times,
         is_of_qp,
@@ -305,7 +324,7 @@ fn servers(times: ServiceTimes, is_of_qp: bool) -> Serving {
     }
 }
 
-/// Servers that take the same time for each message: one for each QP, or one for all.
+/// Servers that take the same time for each message.
 pub fn constant(ns: u64, is_of_qp: bool) -> Serving {
     servers(ServiceTimes::Constant(ns), is_of_qp)
 }
@@ -318,6 +337,22 @@ pub fn exponential(mean_ns: u64, is_of_qp: bool) -> Serving {
 /// Servers that take these times in turn.
 pub fn list(times_ns: Vec<u64>, is_of_qp: bool) -> Serving {
     servers(ServiceTimes::List(times_ns), is_of_qp)
+}
+
+/// Service times of some kind with about this mean.
+pub fn any_times(choices: &mut Choices, mean_ns: u64) -> ServiceTimes {
+    let list = (0..7).map(|_| choices.upto(2 * mean_ns)).collect();
+    match choices.upto(3) {
+        1 => ServiceTimes::Constant(mean_ns),
+        2 => ServiceTimes::Exponential(mean_ns as f64),
+        _ => ServiceTimes::List(list),
+    }
+}
+
+/// Servers of some kind.
+pub fn any_servers(choices: &mut Choices, mean_ns: u64) -> Serving {
+    let times = any_times(choices, mean_ns);
+    servers(times, choices.one(&[true, false]))
 }
 
 /// A recorder as the workers', with these samples.

@@ -1,6 +1,6 @@
 //! Shares of QPs of which one is served worse than the others.
 
-use null_verbs::loopback::{self, Served, ServiceTimes};
+use null_verbs::loopback::{self, ServiceTimes};
 use report::results::model::FlowResult;
 use settings::{Op, Settings};
 
@@ -33,18 +33,7 @@ pub fn starved(qps: u32, times_as_long: u64, seed: u64) -> (Vec<u64>, usize, Flo
         loopback::serve_qp(qpn, ServiceTimes::Constant(mean_ns * times_as_long));
         bench.measure(2 * MS, WINDOW_NS)
     });
-    let what = format!("seed {seed}");
-    let truth = Truth::of(&over, edges);
-    truth.check(&over, &what);
-    let (start_ns, end_ns) = truth.ends[0][0].window_ns();
-    let contexts = over.rest.client.1.qp_contexts().iter();
-    let counts = contexts.map(|it| {
-        let is_in = |served: &&Served| {
-            served.qp_num == it.qp.qpn() && served.done_ns > start_ns && served.done_ns <= end_ns
-        };
-        over.served.iter().filter(is_in).count() as u64
-    });
-    let counts: Vec<u64> = counts.collect();
+    let counts = Truth::of(&over, edges).done_in_windows(&over);
     (counts, starved, over.report().sent.unwrap())
 }
 

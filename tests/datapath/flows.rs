@@ -7,8 +7,10 @@ use datapath::{Counts, Phase, WindowEdges, WorkerPoolError};
 use rocebench::plan::Case;
 use settings::{CqMode, Op, PollMode, Settings, Stop};
 
-use crate::accounting::check_counted;
-use crate::loopback_node::{Choices, Device, Flows, Pair, Rest, all_asleep, case_of, small};
+use crate::accounting::{check_counted, mix};
+use crate::loopback_node::{
+    Choices, Device, Flows, Pair, Rest, Steer as _, all_asleep, case_of, port, small,
+};
 
 const NONE_YET: [Counts; 2] = [Counts {
     posted: 0,
@@ -16,30 +18,8 @@ const NONE_YET: [Counts; 2] = [Counts {
     received: 0,
 }; 2];
 
-/// Cases of `count` flows that differ in all that flows may differ in.
-fn mixed(choices: &mut Choices, count: usize, threads: usize, poll: PollMode) -> Vec<Case> {
-    let mut of_flow = |_| {
-        let signal_every = choices.one(&[1, 1, 4, 10]);
-        case_of(Settings {
-            poll,
-            workers: threads as u32,
-            cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
-            qps: choices.one(&[1, 2, 5]),
-            size_bytes: choices.one(&[1, 64, 5000]),
-            signal_every,
-            tx_depth: signal_every + choices.upto(40) as u32,
-            rx_depth: choices.one(&[1, 7, 64]),
-            bidirectional: choices.one(&[true, false]),
-            verify: choices.one(&[true, false]),
-            no_latency: choices.one(&[true, false]),
-            ..small(choices.one(Op::ALL))
-        })
-    };
-    (0..count).map(&mut of_flow).collect()
-}
-
 /// Waits for messages that complete from now on.
-fn traffic(pair: &Pair) {
+fn traffic(pair: &mut Pair) {
     let completed = |pair: &Pair| pair.client.shared.counts().completed;
     let before = completed(pair);
     pair.wait("traffic", |pair| completed(pair) > before + 500)
@@ -49,8 +29,7 @@ fn traffic(pair: &Pair) {
 /// Three flows of `poll` on two threads: one per kind of CQ, so that a sleeping thread has CQs of its own and CQs that
 /// it shares.
 fn one_of_each_cq(poll: PollMode) -> Vec<Case> {
-    let cqs = [CqMode::Shared, CqMode::PerWorker, CqMode::PerQp];
-    let case = |(op, cq): (&Op, CqMode)| {
+    let case = |(op, &cq): (&Op, &CqMode)| {
         case_of(Settings {
             poll,
             cq,
@@ -59,7 +38,7 @@ fn one_of_each_cq(poll: PollMode) -> Vec<Case> {
             ..small(*op)
         })
     };
-    Op::ALL.iter().zip(cqs).map(case).collect()
+    Op::ALL.iter().zip(CqMode::ALL).map(case).collect()
 }
 
 #[test]
@@ -70,15 +49,20 @@ fn every_message_of_every_flow_is_accounted_for() {
         let threads = choices.one(&[1, 2]);
         let flows = choices.one(&[2, 3]);
         let poll = PollMode::ALL[seed as usize % 3];
-        let cases = mixed(&mut choices, flows, threads, poll);
+        let one = |_| {
+            let cq = choices.one(CqMode::ALL);
+            let (case, messages, _) = mix(&mut choices, poll, cq, threads as u32);
+            (case, messages)
+        };
+        let (cases, messages): (Vec<Case>, Vec<u64>) = (0..flows).map(one).unzip();
         null_verbs::loopback::set_seed(seed);
         null_verbs::loopback::set_max_delay(Duration::from_micros(choices.one(&[0, 5, 100])));
-        let messages: Vec<u64> = cases.iter().map(|_| choices.upto(200)).collect();
-        let flows = Flows::new(&cases, threads);
+        let mut flows = Flows::new(&cases, threads);
         for (pair, &messages) in flows.pairs.iter().zip(&messages) {
             pair.start_counted(messages);
         }
-        let measured = flows.pairs.iter().zip(&messages).map(|(pair, &messages)| {
+        let pairs = flows.pairs.iter_mut().zip(&messages);
+        let measured = pairs.map(|(pair, &messages)| {
             let outcome = pair.complete(messages, NONE_YET);
             (outcome, pair.counts())
         });
@@ -113,12 +97,12 @@ fn each_flow_has_a_window_of_its_own() {
         for case in &mut cases {
             case.set_stop(Stop::DurationNs(100_000_000));
         }
-        let flows = Flows::new(&cases, 2);
+        let mut flows = Flows::new(&cases, 2);
         let clock = flows.pairs[0].client.shared.clock().clone();
         for pair in &flows.pairs {
             pair.set_phase(Phase::Warmup);
         }
-        for pair in &flows.pairs {
+        for pair in &mut flows.pairs {
             pair.wait("warm-up", |pair| pair.entered(Phase::Warmup))
                 .unwrap();
         }
@@ -135,13 +119,13 @@ fn each_flow_has_a_window_of_its_own() {
             }
             pair.set_phase(Phase::Measure);
         }
-        for pair in &flows.pairs {
+        for pair in &mut flows.pairs {
             pair.wait("end of the window", |pair| {
                 pair.client.shared.window().is_closed
             })
             .unwrap();
         }
-        for pair in &flows.pairs {
+        for pair in &mut flows.pairs {
             pair.drain().unwrap();
         }
         for (rest, edges) in flows.finish().iter().zip(windows) {
@@ -162,9 +146,9 @@ fn each_flow_has_a_window_of_its_own() {
 fn a_flow_goes_through_its_phases_alone() {
     let _device = Device::get();
     for poll in PollMode::ALL {
-        let flows = Flows::new(&one_of_each_cq(*poll), 2);
-        let [first, second, third] = &flows.pairs[..] else {
-            panic!("{} flows", flows.pairs.len());
+        let mut flows = Flows::new(&one_of_each_cq(*poll), 2);
+        let [first, second, third] = &mut flows.pairs[..] else {
+            panic!("three flows");
         };
         first.set_phase(Phase::Warmup);
         traffic(first);
@@ -195,18 +179,15 @@ fn a_flow_that_fails_stops_no_other() {
     let _device = Device::get();
     for poll in PollMode::ALL {
         for failing in 0..3 {
-            let flows = Flows::new(&one_of_each_cq(*poll), 2);
+            let mut flows = Flows::new(&one_of_each_cq(*poll), 2);
             for pair in &flows.pairs {
                 pair.set_phase(Phase::Warmup);
             }
             flows.pairs[failing].server.objects.flush();
             let waits = |_: &Pair| false;
             flows.pairs[failing].wait("failure", waits).unwrap_err();
-            let others = || {
-                let pairs = flows.pairs.iter().enumerate();
-                pairs.filter(|(index, _)| *index != failing).map(|it| it.1)
-            };
-            for pair in others() {
+            let pairs = flows.pairs.iter_mut().enumerate();
+            for (_, pair) in pairs.filter(|(index, _)| *index != failing) {
                 traffic(pair);
                 pair.drain().unwrap();
                 pair.run_counted(200, None).unwrap();
@@ -234,9 +215,9 @@ fn a_flow_that_fails_stops_no_other() {
 fn a_thread_sleeps_while_all_of_its_flows_are_idle() {
     let _device = Device::get();
     for poll in [PollMode::Event, PollMode::Adaptive] {
-        let flows = Flows::new(&one_of_each_cq(poll), 2);
+        let mut flows = Flows::new(&one_of_each_cq(poll), 2);
         for messages in [10, 20] {
-            for pair in &flows.pairs {
+            for pair in &mut flows.pairs {
                 pair.run_counted(messages, None).unwrap();
             }
             all_asleep();
@@ -254,8 +235,8 @@ fn small_flows_are_spread_over_the_threads() {
         ..small(Op::Write)
     });
     let cases = vec![case; 4];
-    let flows = Flows::new(&cases, 3);
-    for pair in &flows.pairs {
+    let mut flows = Flows::new(&cases, 3);
+    for pair in &mut flows.pairs {
         pair.run_counted(10, None).unwrap();
     }
     // Two flows are initiated at each node, and only the initiator of a WRITE has a worker.
@@ -269,7 +250,7 @@ fn a_core_that_cannot_be_used_is_an_error() {
     let _device = Device::get();
     for flows in [1, 2] {
         let cases = vec![case_of(small(Op::Write)); flows];
-        let error = Flows::on_cores(&cases, 1, &[Some(1_000_000)]).err();
+        let error = Flows::on_cores(&port(), &cases, 1, &[Some(1_000_000)]).err();
         assert!(matches!(error, Some(WorkerPoolError::Core(_))), "{error:?}");
     }
 }

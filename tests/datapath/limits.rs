@@ -4,16 +4,19 @@
 use rocebench::node::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
 use rocebench::node::node_threads::NodeThreads;
 use rocebench::node::verbs_objects::VerbsObjects;
-use rocebench::plan::Case;
 use rocebench::plan::Side;
 use rocebench::protocol::failure::RunFailure;
 use settings::{CallStyle, CqMode, Domains, Op, Settings, Timestamps};
 
 use crate::loopback_node::{Device, case_of, port, small};
 
-fn refused(case: &Case) -> RunFailure {
+/// Sets what the device cannot do, perhaps this much of it.
+type Change = fn(&mut Settings, u32);
+
+fn refused(settings: Settings) -> RunFailure {
+    let case = case_of(settings);
     let mut threads = NodeThreads::new(1, case.poll);
-    VerbsObjects::create(&port(), case, Side::Target, None, &mut threads, || Ok(()))
+    VerbsObjects::create(&port(), &case, Side::Target, None, &mut threads, || Ok(()))
         .err()
         .unwrap()
 }
@@ -22,51 +25,31 @@ fn refused(case: &Case) -> RunFailure {
 fn each_limit_is_named_with_its_flag() {
     let _device = Device::get();
     let limits = port().limits;
-    let usual = case_of(Settings {
-        cq: CqMode::PerQp,
-        ..small(Op::Send)
-    });
-    let many = |limit: u64| u32::try_from(limit).unwrap() + 1;
-    for (what, limit, flag, case) in [
-        (
-            "QPs",
-            limits.max_qp,
-            "--qps",
-            case_of(Settings {
-                qps: many(limits.max_qp),
-                ..usual.settings.clone()
-            }),
-        ),
+    let rows: [(&str, u64, &str, Change); 4] = [
+        ("QPs", limits.max_qp, "--qps", |it, most| it.qps = most),
         (
             "send WRs on one QP",
             limits.max_qp_wr,
             "--tx-depth",
-            case_of(Settings {
-                bidirectional: true,
-                tx_depth: many(limits.max_qp_wr),
-                ..usual.settings.clone()
-            }),
+            |it, most| (it.bidirectional, it.tx_depth) = (true, most),
         ),
         (
             "receive WRs on one QP",
             limits.max_qp_wr,
             "--rx-depth",
-            case_of(Settings {
-                rx_depth: many(limits.max_qp_wr),
-                ..usual.settings.clone()
-            }),
+            |it, most| it.rx_depth = most,
         ),
-        (
-            "entries in one CQ",
-            limits.max_cqe,
-            "--qps",
-            case_of(Settings {
-                cq_depth: Some(many(limits.max_cqe)),
-                ..usual.settings
-            }),
-        ),
-    ] {
-        let failure = refused(&case);
+        ("entries in one CQ", limits.max_cqe, "--qps", |it, most| {
+            it.cq_depth = Some(most);
+        }),
+    ];
+    for (what, limit, flag, change) in rows {
+        let mut settings = Settings {
+            cq: CqMode::PerQp,
+            ..small(Op::Send)
+        };
+        change(&mut settings, u32::try_from(limit).unwrap() + 1);
+        let failure = refused(settings);
         let start = format!("loop0 can do at most {limit} {what}, and the case needs ");
         assert!(failure.message.starts_with(&start), "{failure}");
         assert!(failure.bad_input, "{failure}");
@@ -99,44 +82,34 @@ fn buffers_beyond_the_memory_are_refused() {
 #[test]
 fn calls_that_the_device_lacks_are_named_with_what_it_has() {
     let _device = Device::get();
-    let usual = small(Op::Write);
-    for (settings, says, hint) in [
+    let rows: [(Change, &str, &str); 4] = [
         (
-            Settings {
-                post: CallStyle::Extended,
-                ..usual.clone()
-            },
-            "loop0 has no extended posting (ibv_wr_start)",
-            "use --post legacy",
+            |it, _| it.post = CallStyle::Extended,
+            "extended posting (ibv_wr_start)",
+            "--post legacy",
         ),
         (
-            Settings {
-                poll_api: CallStyle::Extended,
-                ..usual.clone()
-            },
-            "loop0 has no extended polling (ibv_start_poll)",
-            "use --poll-api legacy",
+            |it, _| it.poll_api = CallStyle::Extended,
+            "extended polling (ibv_start_poll)",
+            "--poll-api legacy",
         ),
         (
-            Settings {
-                domains: Domains::Thread,
-                ..usual.clone()
-            },
-            "loop0 has no single-threaded CQs and thread domains",
-            "use --domains usual",
+            |it, _| it.domains = Domains::Thread,
+            "single-threaded CQs and thread domains",
+            "--domains usual",
         ),
         (
-            Settings {
-                timestamps: Timestamps::Device,
-                ..usual
-            },
-            "loop0 has no time stamps of completions with a clock that can be read",
-            "use --timestamps cpu",
+            |it, _| it.timestamps = Timestamps::Device,
+            "time stamps of completions with a clock that can be read",
+            "--timestamps cpu",
         ),
-    ] {
-        let failure = refused(&case_of(settings));
-        assert!(failure.bad_input, "{says}");
-        assert_eq!(failure.message, says);
-        assert_eq!(failure.hint.as_deref(), Some(hint));
+    ];
+    for (change, lacks, instead) in rows {
+        let mut settings = small(Op::Write);
+        change(&mut settings, 0);
+        let failure = refused(settings);
+        assert!(failure.bad_input, "{lacks}");
+        assert_eq!(failure.message, format!("loop0 has no {lacks}"));
+        assert_eq!(failure.hint, Some(format!("use {instead}")));
     }
 }

@@ -91,7 +91,6 @@ pub struct End {
     pub objects: VerbsObjects,
     pub shared: Arc<Shared>,
     pub events: AsyncEvents,
-    pool: Option<WorkerPool>,
 }
 
 /// Both ends, connected, their workers idle.
@@ -129,32 +128,6 @@ pub struct QpSums {
 }
 
 impl Pair {
-    /// Brings both ends up.
-    pub fn new(case: &Case) -> Pair {
-        Pair::build(&port(), case)
-    }
-
-    /// Both ends on `null0`, where all that is sent is lost.
-    pub fn on_null(case: &Case) -> Pair {
-        Pair::build(&null_port(), case)
-    }
-
-    fn build(port: &Port, case: &Case) -> Pair {
-        let mut nodes = [(); 2].map(|()| NodeThreads::new(effective_workers(case), case.poll));
-        let [client_node, server_node] = &mut nodes;
-        let nodes_of = [client_node, server_node];
-        let mut pair = Pair::connected(port, &clock(), [case, case], nodes_of, |_| {});
-        for (end, threads) in [&mut pair.client, &mut pair.server].into_iter().zip(&nodes) {
-            let specs = threads
-                .specs(&[], vec![end.objects.worker_specs()])
-                .unwrap();
-            if end.objects.workers() > 0 {
-                end.pool = Some(WorkerPool::start(&[Arc::clone(&end.shared)], specs).unwrap());
-            }
-        }
-        pair
-    }
-
     /// Both ends, connected, without threads yet.
     pub fn connected(
         port: &Port,
@@ -181,7 +154,6 @@ impl Pair {
                 events: AsyncEvents::new(&objects.port().context).unwrap(),
                 objects,
                 shared: Arc::new(shared),
-                pool: None,
             }
         };
         Pair {
@@ -213,61 +185,19 @@ impl Pair {
         }
     }
 
-    /// Waits until `done`.
-    ///
-    /// # Errors
-    /// A worker met an error. A wait beyond the watchdog's time panics.
-    pub fn wait(&self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
-        let look = || {
-            let is_done = done(self);
-            // After the counts: a worker says that it failed before it counts what failed.
-            let failed = self.client.shared.has_failed() || self.server.shared.has_failed();
-            match (failed, is_done) {
-                (true, _) => Some(Err(WorkerError)),
-                (false, true) => Some(Ok(())),
-                (false, false) => None,
-            }
-        };
-        wait_or_tell(EXPECTED, look, || format!("{what}: {}", self.describe()))
-    }
-
-    /// See [`Steer::drain`].
-    pub fn drain(&self) -> Result<(), WorkerError> {
-        Steer::drain(&mut { self })
-    }
-
-    /// See [`Steer::run_counted`].
-    pub fn run_counted(&self, messages: u64, warm_up: Option<u64>) -> Result<(), WorkerError> {
-        Steer::run_counted(&mut { self }, messages, warm_up)
-    }
-
     /// Starts a measurement of `messages` on each QP.
     pub fn start_counted(&self, messages: u64) {
         self.set_budgets(messages);
         self.set_phase(Phase::Measure);
     }
 
-    /// See [`Steer::complete`].
-    pub fn complete(&self, messages: u64, before: [Counts; 2]) -> Result<(), WorkerError> {
-        Steer::complete(&mut { self }, messages, before)
+    /// Whether a worker of either end has.
+    pub fn has_failed(&self) -> bool {
+        self.client.shared.has_failed() || self.server.shared.has_failed()
     }
 
     pub fn counts(&self) -> [Counts; 2] {
         [&self.client, &self.server].map(|end| end.shared.counts())
-    }
-
-    /// Ends the workers.
-    pub fn finish(mut self) -> Rest {
-        let mut finish = |end: fn(&mut Pair) -> &mut End| {
-            let pool = end(&mut self).pool.take();
-            let flows = pool.map_or_else(Vec::new, |pool| pool.finish().unwrap());
-            flows.into_iter().flatten().collect()
-        };
-        let workers = [
-            finish(|pair| &mut pair.client),
-            finish(|pair| &mut pair.server),
-        ];
-        self.into_rest(workers)
     }
 
     pub fn into_rest(self, [client, server]: [Vec<WorkerReport>; 2]) -> Rest {
@@ -345,7 +275,7 @@ pub trait Steer {
     }
 }
 
-impl Steer for &Pair {
+impl Steer for Pair {
     fn pair(&self) -> &Pair {
         self
     }
@@ -354,19 +284,36 @@ impl Steer for &Pair {
         Pair::set_phase(self, phase);
     }
 
-    fn wait(&mut self, what: &str, done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
-        Pair::wait(self, what, done)
+    /// A wait beyond the watchdog's time panics.
+    fn wait(&mut self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
+        let look = || {
+            let is_done = done(self);
+            // After the counts: a worker says that it failed before it counts what failed.
+            match (self.has_failed(), is_done) {
+                (true, _) => Some(Err(WorkerError)),
+                (false, true) => Some(Ok(())),
+                (false, false) => None,
+            }
+        };
+        wait_or_tell(EXPECTED, look, || format!("{what}: {}", self.describe()))
     }
 }
 
 impl Flows {
     /// Brings up a flow for each case, connected, with `threads` idle threads at each node.
     pub fn new(cases: &[Case], threads: usize) -> Flows {
-        Flows::on_cores(cases, threads, &[]).unwrap()
+        Flows::on_cores(&port(), cases, threads, &[]).unwrap()
     }
 
-    /// The same with thread `index` of each node on `cores[index]`.
+    /// A single one, with the threads that its case has.
+    pub fn alone(port: &Port, case: &Case) -> Flows {
+        let threads = effective_workers(case);
+        Flows::on_cores(port, std::slice::from_ref(case), threads, &[]).unwrap()
+    }
+
+    /// Some with thread `index` of each node on `cores[index]`.
     pub fn on_cores(
+        port: &Port,
         cases: &[Case],
         threads: usize,
         cores: &[Option<usize>],
@@ -382,7 +329,7 @@ impl Flows {
             } else {
                 [first, second]
             };
-            Pair::connected(&port(), &clock(), [case, case], ends, |_| {})
+            Pair::connected(port, &clock(), [case, case], ends, |_| {})
         });
         let pairs: Vec<Pair> = flows.collect();
         let start = |node: usize| {
@@ -395,7 +342,11 @@ impl Flows {
                 }
             });
             let parts = ends.clone().map(|end| end.objects.worker_specs());
-            let specs = nodes[node].specs(cores, parts.collect()).unwrap();
+            let mut specs = nodes[node].specs(cores, parts.collect()).unwrap();
+            // An end that only offers memory has no workers.
+            if ends.clone().all(|end| end.objects.workers() == 0) {
+                specs.clear();
+            }
             let flows: Vec<_> = ends.map(|end| Arc::clone(&end.shared)).collect();
             WorkerPool::start(&flows, specs)
         };

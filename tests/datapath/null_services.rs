@@ -4,7 +4,7 @@
 use rocebench::plan::Case;
 use settings::{Service, Settings};
 
-use crate::loopback_node::{Device, Pair, Steer, case_of, small};
+use crate::loopback_node::{Device, Flows, Pair, Steer, case_of, null_port, small};
 
 const MESSAGES: u64 = 100;
 
@@ -31,15 +31,16 @@ fn every_operation_of_uc_and_ud_completes_both_ways() {
 /// Each end that sends completes all of its messages, and none comes to the other.
 fn sends_all(case: &Case) {
     let directions = 1 + usize::from(case.bidirectional);
-    let pair = Pair::on_null(case);
+    let mut flows = Flows::alone(&null_port(), case);
+    let pair = &mut flows.pairs[0];
     pair.start_counted(MESSAGES);
     let all = MESSAGES * u64::from(case.qps);
     let ends = |pair: &Pair| [&pair.client, &pair.server].map(|end| end.shared.counts());
     let done = |pair: &Pair| ends(pair).iter().filter(|it| it.completed == all).count();
     pair.wait("all messages", |pair| done(pair) == directions)
         .unwrap();
-    Steer::come_to_rest(&mut &pair).unwrap();
-    let rest = pair.finish();
+    pair.come_to_rest().unwrap();
+    let rest = flows.finish().remove(0);
     rest.assert_clean();
     let received = rest.client_sums().received_in_all.into_iter();
     let received = received.chain(rest.server_sums().received_in_all);

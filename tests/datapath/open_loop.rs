@@ -4,32 +4,22 @@
 use std::collections::HashSet;
 
 use datapath::WindowEdges;
-use null_verbs::loopback::ServiceTimes;
 use report::results::model::LoadVerdict;
-use settings::{Arrivals, Op, PollMode, Settings};
+use settings::{Arrivals, CqMode, Op, PollMode, Settings};
 use statistics::gaps_p_value;
 
 use crate::bench::{LEAD_NS, MS, SECOND, US};
+use crate::exact::{any_times, constant, servers};
 use crate::loopback_node::case_of;
 use crate::planned::{
-    Expected, NEVER, Ran, START_NS, Seed, any_cq, at_rate, done_ns, for_seeds, planned_times,
-    served_by_qp, servers,
+    Expected, NEVER, Ran, START_NS, Seed, at_rate, done_ns, for_seeds, planned_times, posted_by_qp,
+    served_by_qp,
 };
 
 const SEEDS: u64 = 200;
 
 fn any_arrivals(seed: &mut Seed) -> Arrivals {
     seed.choices.one(&[Arrivals::Poisson, Arrivals::Fixed])
-}
-
-/// Service times of some kind with this mean.
-fn any_times(seed: &mut Seed, mean_ns: u64) -> ServiceTimes {
-    let list = (0..7).map(|_| seed.within(1..2 * mean_ns)).collect();
-    match seed.choices.upto(3) {
-        1 => ServiceTimes::Constant(mean_ns),
-        2 => ServiceTimes::Exponential(mean_ns as f64),
-        _ => ServiceTimes::List(list),
-    }
 }
 
 #[test]
@@ -44,7 +34,7 @@ fn every_planned_message_is_counted_once_with_its_times() {
         let case = case_of(Settings {
             op: op.into(),
             arrivals: any_arrivals(seed),
-            cq: any_cq(seed),
+            cq: seed.choices.one(CqMode::ALL),
             poll: (seed.choices).one(&[PollMode::Busy, PollMode::Event, PollMode::Adaptive]),
             workers: seed.choices.upto(3) as u32,
             qps: seed.choices.upto(5) as u32,
@@ -58,7 +48,7 @@ fn every_planned_message_is_counted_once_with_its_times() {
         let is_of_qp = seed.choices.one(&[true, false]);
         let servers_at_work = if is_of_qp { case.settings.qps } else { 1 };
         let service_ns = SECOND * u64::from(servers_at_work) / rate * seed.within(5..125) / 100;
-        let times = any_times(seed, service_ns);
+        let times = any_times(&mut seed.choices, service_ns);
         let set_up = seed.bench(&case, servers(times, is_of_qp));
         let until_ns = START_NS + WARM_UP_NS + LEAD_NS + WINDOW_NS;
         let planned = planned_times(seed, &case, until_ns);
@@ -87,13 +77,13 @@ fn a_worker_that_was_away_is_late_by_the_time_until_it_came_back() {
         let rate = seed.within(1_000..3_000);
         let case = case_of(Settings {
             arrivals: any_arrivals(seed),
-            cq: any_cq(seed),
+            cq: seed.choices.one(CqMode::ALL),
             qps: seed.choices.upto(4) as u32,
             tx_depth: seed.choices.one(&[1, 4, 64]),
             ..at_rate(seed, rate, WINDOW_NS)
         });
         let service_ns = SECOND / rate * seed.within(2..30) / 100;
-        let set_up = seed.bench(&case, servers(ServiceTimes::Constant(service_ns), false));
+        let set_up = seed.bench(&case, constant(service_ns, false));
         // From the warm-up on, until after the window; and where it matters little.
         let from_ns = START_NS + seed.within(0..120 * MS);
         let length_ns = seed.choices.one(&[1, 50 * US, MS, 30 * MS]);
@@ -132,7 +122,7 @@ fn an_overloaded_server_has_the_latencies_of_its_growing_backlog() {
             tx_depth: depth,
             ..at_rate(seed, rate, WINDOW_NS)
         });
-        let set_up = seed.bench(&case, servers(ServiceTimes::Constant(service_ns), true));
+        let set_up = seed.bench(&case, constant(service_ns, true));
         let ran = Ran::of(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
         let WindowEdges {
             opens_raw,
@@ -182,11 +172,9 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
             tx_depth: 64,
             ..at_rate(seed, RATE, 50 * MS)
         });
-        let set_up = seed.bench(&case, servers(ServiceTimes::Constant(1), true));
+        let set_up = seed.bench(&case, constant(1, true));
         let ran = Ran::of(&set_up, 0, 50 * MS, NEVER);
-        let planned: Vec<Vec<u64>> = (served_by_qp(&ran.over).iter())
-            .map(|served| served.iter().map(|it| it.posted_ns).collect())
-            .collect();
+        let planned = posted_by_qp(&ran.over);
         let mean_gap_ns = 1e9 / RATE as f64;
         for planned in &planned {
             qps_in_all += 1;

@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use datapath::{Phase, WindowEdges, WorkerLoad};
 use metrics::histogram::{Digits, Recorder};
-use null_verbs::loopback::{Served, ServiceTimes, Serving};
+use null_verbs::loopback::{Served, Serving};
 use report::results::model::{FlowResult, Load, LoadVerdict};
 use rocebench::plan::Case;
-use settings::{Arrivals, CqMode, Op, Rate, Settings, TimeSpan};
+use settings::{Arrivals, Op, Rate, Settings, TimeSpan};
 
 use crate::bench::{Bench, Over, SECOND, SetUp};
+use crate::exact::constant;
 use crate::loopback_node::{Choices, case_of, small};
 
 /// When virtual time begins, and with it a warm-up.
@@ -66,15 +67,6 @@ pub fn at_rate(seed: &Seed, messages_per_second: u64, window_ns: u64) -> Setting
     }
 }
 
-/// Servers that take these times.
-pub fn servers(times: ServiceTimes, is_of_qp: bool) -> Serving {
-    Serving::Servers {
-        times,
-        is_of_qp,
-        queue_limit: None,
-    }
-}
-
 /// The planned times of each QP until an instant. Fixed ones are computed; those by chance are when messages are posted
 /// where nothing is in their way, which is a run of its own.
 pub fn planned_times(seed: &Seed, case: &Case, until_ns: u64) -> Vec<Vec<u64>> {
@@ -89,14 +81,12 @@ pub fn planned_times(seed: &Seed, case: &Case, until_ns: u64) -> Vec<Vec<u64>> {
             tx_depth: 64,
             ..at_rate(seed, per_second, SECOND)
         });
-        let serving = servers(ServiceTimes::Constant(1), true);
-        let set_up = SetUp::new(free, seed.number, serving);
+        let set_up = SetUp::new(free, seed.number, constant(1, true));
         let ((), over) = set_up.run(|bench| {
             bench.set_phase(Phase::Warmup);
             bench.run_until_ns(until_ns);
         });
-        let times = |served: Vec<Served>| served.into_iter().map(|it| it.posted_ns).collect();
-        return served_by_qp(&over).into_iter().map(times).collect();
+        return posted_by_qp(&over);
     }
     let gap_ns = 1e9 / per_second as f64 * f64::from(qps);
     let of_qp = |qp: u32| {
@@ -117,6 +107,12 @@ pub fn served_by_qp(over: &Over) -> Vec<Vec<Served>> {
     contexts
         .map(|context| of_qp(context.qp.qpn()).copied().collect())
         .collect()
+}
+
+/// When each message was posted, by QP of the client.
+pub fn posted_by_qp(over: &Over) -> Vec<Vec<u64>> {
+    let times = |served: Vec<Served>| served.into_iter().map(|it| it.posted_ns).collect();
+    served_by_qp(over).into_iter().map(times).collect()
 }
 
 /// When each of these messages is done by one server that takes them in this order, from when they come; it stands still
@@ -328,10 +324,4 @@ impl Expected {
             false => LoadVerdict::Kept,
         }
     }
-}
-
-/// CQs of one kind or another.
-pub fn any_cq(seed: &mut Seed) -> CqMode {
-    seed.choices
-        .one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp])
 }

@@ -3,15 +3,15 @@
 
 use std::ops::Range;
 
-use null_verbs::loopback::{self, ServiceTimes};
+use null_verbs::loopback;
 use queueing::Md1;
 use settings::{Arrivals, Settings};
 
 use crate::bench::{MS, SECOND};
+use crate::exact::{constant, list};
 use crate::loopback_node::case_of;
 use crate::planned::{
-    Expected, NEVER, Ran, START_NS, Seed, at_rate, done_ns, for_seeds, planned_times, served_by_qp,
-    servers,
+    Expected, NEVER, Ran, START_NS, Seed, at_rate, done_ns, for_seeds, planned_times, posted_by_qp,
 };
 
 /// What sums over messages were off their expectation, in runs that know nothing of each other.
@@ -77,12 +77,10 @@ fn arrivals_by_chance_wait_as_lindley_says_and_as_the_formulas_of_their_queue() 
             false => vec![SERVICE_NS],
         };
         let service_ns = |index: usize| times[index % times.len()];
-        let set_up = seed.bench(&case, servers(ServiceTimes::List(times.clone()), false));
+        let set_up = seed.bench(&case, list(times.clone(), false));
         let ran = Ran::of(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
         // Queues have room, so that messages are posted when they are planned.
-        let planned: Vec<Vec<u64>> = (served_by_qp(&ran.over).iter())
-            .map(|served| served.iter().map(|it| it.posted_ns).collect())
-            .collect();
+        let planned = posted_by_qp(&ran.over);
         let expected = Expected::of(&planned, &ran);
         assert_eq!(expected.queue_full_messages, 0);
         let mut come: Vec<u64> = planned.concat();
@@ -141,7 +139,7 @@ fn an_open_loop_holds_what_was_planned_while_its_server_stood_still() {
             tx_depth: 64,
             ..at_rate(seed, rate, WINDOW_NS)
         });
-        let set_up = seed.bench(&case, servers(ServiceTimes::Constant(service_ns), false));
+        let set_up = seed.bench(&case, constant(service_ns, false));
         let stop = still.clone();
         let ran = Ran::with(&set_up, 100 * MS, WINDOW_NS, NEVER, |_| {
             loopback::stand_still(stop.start, STOP_NS);

@@ -8,9 +8,10 @@ use null_verbs::loopback::Served;
 use rocebench::plan::Case;
 use settings::{CqMode, Op, Settings, Spread};
 
-use crate::bench::{SetUp, US};
+use crate::bench::US;
 use crate::exact::list;
-use crate::loopback_node::{Choices, Steer, case_of, small};
+use crate::loopback_node::{Steer, case_of, small};
+use crate::planned::for_seeds;
 
 /// The queue of a QP, in slots.
 #[derive(Clone, Copy, Default)]
@@ -150,8 +151,8 @@ fn mix(number: u64) -> u64 {
 #[test]
 fn each_message_is_where_and_when_the_policy_says() {
     let mut blocked_by: HashMap<&str, u64> = HashMap::new();
-    for seed in 0..250 {
-        let choices = &mut Choices(seed);
+    for_seeds(250, |seed| {
+        let choices = &mut seed.choices;
         let signal_every = choices.one(&[1, 1, 4]);
         let post_list = choices.one(&[1, signal_every, 2 * signal_every]);
         let unit = signal_every.max(post_list);
@@ -180,14 +181,14 @@ fn each_message_is_where_and_when_the_policy_says() {
         });
         let times = (0..7).map(|_| choices.upto(20 * US)).collect();
         let messages = u64::from(unit) * choices.upto(30);
-        let set_up = SetUp::new(case, seed, list(times, choices.one(&[true, false])));
+        let serving = list(times, choices.one(&[true, false]));
+        let set_up = seed.bench(&case, serving);
         let (started_ns, over) = set_up.run(|bench| {
             let started_ns = bench.now_ns();
             bench.run_counted(messages, None).unwrap();
             started_ns
         });
         let case = &set_up.case;
-        let what = format!("seed {seed}: {case:?} {:?}", set_up.serving);
         over.rest.assert_clean();
         let (_, shared, reports) = &over.rest.client;
         let qpns = shared.qp_contexts().iter().map(|it| it.qp.qpn());
@@ -218,12 +219,12 @@ fn each_message_is_where_and_when_the_policy_says() {
             .iter_mut()
             .flat_map(|it| std::mem::take(&mut it.posts_ns))
             .collect();
-        assert_eq!(posted_ns, expected, "{what}");
+        assert_eq!(posted_ns, expected);
         let told: Vec<u64> = reports.iter().map(|report| report.blocked).collect();
         let blocked: Vec<u64> = sources.iter().map(|it| it.blocked).collect();
-        assert_eq!(told, blocked, "{what}");
+        assert_eq!(told, blocked);
         *blocked_by.entry(spread.name()).or_default() += blocked.iter().sum::<u64>();
-    }
+    });
     // Who looks is never held up; who does not look is.
     assert_eq!(blocked_by[Spread::LeastLoaded.name()], 0);
     assert!(blocked_by[Spread::Hash.name()] > 0 && blocked_by[Spread::RoundRobin.name()] > 0);

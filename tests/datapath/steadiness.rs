@@ -8,11 +8,12 @@ use metrics::timeline::Sample;
 use null_verbs::loopback::{ServiceTimes, Serving};
 use report::results::model::{DoubtKind, FlowResult};
 use rocebench::plan::Case;
-use settings::{Op, Settings, TimeSpan};
+use settings::{Op, Settings};
 
 use crate::bench::{MS, SECOND};
+use crate::exact::{list, servers, timed};
 use crate::loopback_node::{case_of, small};
-use crate::planned::{Seed, for_seeds, servers};
+use crate::planned::{Seed, for_seeds};
 
 const SEEDS: u64 = 200;
 const WINDOW_NS: u64 = 640 * MS;
@@ -20,12 +21,11 @@ const WINDOW_NS: u64 = 640 * MS;
 const BEFORE_NS: u64 = 25 * MS;
 
 fn closed_loop(depth: u64) -> Case {
-    case_of(Settings {
+    let settings = Settings {
         tx_depth: depth as u32,
-        iterations_per_qp: None,
-        duration_seconds: TimeSpan::from_ns(WINDOW_NS),
         ..small(Op::Write)
-    })
+    };
+    case_of(timed(settings, WINDOW_NS))
 }
 
 /// A window with samples every 10 ms, in which the server takes these times, and its drift.
@@ -158,7 +158,7 @@ fn a_warm_up_is_steady_eight_intervals_after_its_last_step() {
         let service_ns = EVEN_NS[place];
         times.extend(vec![service_ns; (2 * SECOND / service_ns) as usize]);
         let depth = seed.choices.upto(8);
-        let serving = servers(ServiceTimes::List(times), false);
+        let serving = list(times, false);
         let steady_ns = steady_ns(seed, depth, serving, 3 * SECOND).unwrap();
         // The interval with the step may be so little off that it is one of the eight.
         let of_step_ns = last_step_ns / (50 * MS) * 50 * MS;

@@ -1,14 +1,14 @@
 //! Which window each worker reports, and which doubts a flow has, when workers were away over edges or close to them.
 
 use datapath::WindowEdges;
-use null_verbs::loopback::Served;
 use report::results::model::DoubtKind;
 use rocebench::node::needs::effective_workers;
 use settings::{CqMode, Op, Settings};
 
-use crate::bench::{MS, SetUp, US};
+use crate::bench::{MS, US};
 use crate::exact::{Truth, list, timed};
 use crate::loopback_node::{Choices, case_of, small};
+use crate::planned::for_seeds;
 
 const WINDOW_NS: u64 = 40 * MS;
 
@@ -46,11 +46,11 @@ fn absences(choices: &mut Choices, edges: WindowEdges) -> Vec<(u64, u64)> {
 #[test]
 fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
     let (mut doubtful, mut sound) = ([0; 2], 0);
-    for seed in 0..300 {
-        let choices = &mut Choices(seed);
+    for_seeds(300, |seed| {
+        let choices = &mut seed.choices;
         let case = case_of(timed(
             Settings {
-                cq: choices.one(&[CqMode::Shared, CqMode::PerWorker, CqMode::PerQp]),
+                cq: choices.one(CqMode::ALL),
                 workers: choices.upto(3) as u32,
                 qps: choices.upto(4) as u32,
                 tx_depth: choices.one(&[1, 4, 16, 80]),
@@ -62,32 +62,31 @@ fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
             WINDOW_NS,
         ));
         let times = (0..5).map(|_| choices.upto(50 * US) + 5 * US).collect();
-        let set_up = SetUp::new(case, seed, list(times, choices.one(&[true, false])));
-        let mut away = Vec::new();
+        let serving = list(times, choices.one(&[true, false]));
+        let set_up = seed.bench(&case, serving);
         let (edges, over) = set_up.run(|bench| {
             let edges = bench.open_window(6 * MS, WINDOW_NS);
             for worker in 0..effective_workers(&bench.pair.case) {
-                for (from_ns, until_ns) in absences(choices, edges) {
-                    away.push((
-                        worker,
-                        from_ns as i64 - edges.opens_raw as i64,
-                        until_ns - from_ns,
-                    ));
+                for (from_ns, until_ns) in absences(&mut seed.choices, edges) {
                     bench.away(worker, from_ns, until_ns - from_ns);
                 }
             }
             bench.close_window();
             edges
         });
-        let what = format!("seed {seed}: {:?} away {away:?}", set_up.case);
         let truth = Truth::of(&over, edges);
-        truth.check(&over, &what);
         if set_up.case.cq != CqMode::Shared {
-            counts_are_the_devices(&truth, &over, &what);
+            let workers = &truth.ends[0];
+            for (qp, count) in truth.done_in_windows(&over).into_iter().enumerate() {
+                let worker = &workers[qp % workers.len()];
+                if worker.has_caught_up() {
+                    assert_eq!(worker.qps[qp].completed, count);
+                }
+            }
         }
         let told = over.report().sent.unwrap();
         let told: Vec<DoubtKind> = told.window.doubts.iter().map(|doubt| doubt.kind).collect();
-        assert_eq!(told, doubts(&truth), "{what}");
+        assert_eq!(told, doubts(&truth));
         sound += u32::from(told.is_empty());
         for (kind, count) in [DoubtKind::WindowLength, DoubtKind::EdgeMissed]
             .iter()
@@ -95,31 +94,12 @@ fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
         {
             *count += u32::from(told.contains(kind));
         }
-    }
+    });
     // Each is tried.
     assert!(
         sound > 50 && doubtful.iter().all(|&count| count > 50),
         "{sound} {doubtful:?}"
     );
-}
-
-/// Without the rules of the window: what each worker counted is what the device did for its QPs in the worker's window.
-fn counts_are_the_devices(truth: &Truth, over: &crate::bench::Over, what: &str) {
-    let contexts = over.rest.client.1.qp_contexts();
-    let workers = &truth.ends[0];
-    for (qp, context) in contexts.iter().enumerate() {
-        let worker = &workers[qp % workers.len()];
-        let (start_ns, end_ns) = worker.window_ns();
-        let is_in = |served: &&Served| {
-            served.qp_num == context.qp.qpn()
-                && served.done_ns > start_ns
-                && served.done_ns <= end_ns
-        };
-        let count = over.served.iter().filter(is_in).count() as u64;
-        if worker.has_caught_up() {
-            assert_eq!(worker.qps[qp].completed, count, "{what}");
-        }
-    }
 }
 
 /// The doubts that the windows of the client's workers raise.

@@ -2,17 +2,16 @@
 
 use testing::check;
 use testing::perftest::LOST_ITS_CLOCK;
-use testing::program::words;
 use testing::server::Server;
 
 /// Of perftest's runs only those may not count in which it says that it does not know its clock's rate.
 #[test]
 fn perftest_beside_rocebench_on_soft_roce() {
-    let server = Server::with(&["--allow-perftest"]);
-    let ended = server.sweep(&words(
+    let server = Server::with("--allow-perftest");
+    let ended = server.call(
         "--op write -s 4K -q 2 -t 16 -n 50 --against perftest --pairs 2 --max-pairs 2 --perftest-limit 5m -m 1024 \
          --warmup 0 --timeout 18",
-    ));
+    ).run();
     let result = check::complete(&ended);
     let comparison = result.cases[0].perftest.as_ref().unwrap();
     assert_eq!(comparison.pairs.len(), 2);

@@ -1,6 +1,5 @@
 //! Extended calls as far as Soft-RoCE and its library have them, and one sentence for what they lack.
 
-use testing::program::words;
 use testing::server::Server;
 
 use crate::session::whole;
@@ -54,9 +53,8 @@ fn what_the_device_lacks_is_refused_before_the_run() {
             "--pace worker",
         ),
     ] {
-        let line = format!("{line} -s 64 -n 21 --warmup 0");
-        let ended = server.sweep(&words(&line)).exits(2);
-        ended.says(&[lacks, instead, "hint:"]);
+        let call = server.call(&format!("{line} -s 64 -n 21 --warmup 0"));
+        call.is_refused(&[lacks, instead, "hint:"]);
     }
     server.end();
 }

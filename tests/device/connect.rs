@@ -2,9 +2,9 @@
 //! and an end may die or be stopped between two QPs.
 
 use report::results::model::{CaseResult, FlowResult};
-use settings::ConnectMode;
 
-use testing::program::{Program, Signal, send_signal, words};
+use testing::check::connects;
+use testing::program::{Signal, send_signal, sweep};
 use testing::proxy::{From, Proxy, Step};
 use testing::server::Server;
 
@@ -21,7 +21,7 @@ fn connections_are_counted_beside_traffic_and_alone() {
         ("-q 128 --traffic-qps 0", 2),
     ] {
         let line = format!("--op connect --connect tcp,cm -n 3 --warmup 100ms {line}");
-        let ended = server.sweep(&words(&line)).exits(0);
+        let ended = server.call(&line).passes();
         testing::check::schema(ended.json());
         let result = ended.result();
         assert_eq!(result.cases.len(), cases);
@@ -31,36 +31,9 @@ fn connections_are_counted_beside_traffic_and_alone() {
 }
 
 fn check_case(case: &CaseResult) {
-    let (config, run) = (&case.config, &case.runs[0]);
-    assert!(run.complete, "{}: {:?}", case.id, run.failure);
-    let connect = run.connect.as_ref().unwrap();
-    let connections = 3 * u64::from(config.qps);
-    assert_eq!((connect.rounds, connect.connections), (3, connections));
-    let is_by_cm = config.connect == ConnectMode::Cm;
-    assert_eq!(connect.stale_rejections.is_some(), is_by_cm, "{}", case.id);
-    let alike = "create init exchange rtr rts destroy";
-    let client = "create resolve route connect init rtr rts destroy";
-    let server = "create init rtr rts destroy";
-    for (steps, by_cm) in [(&connect.steps, client), (&connect.peer_steps, server)] {
-        let names: Vec<&str> = steps.iter().map(|step| step.step.as_str()).collect();
-        let wanted = if is_by_cm { by_cm } else { alike };
-        assert_eq!(names.join(" "), wanted, "{}", case.id);
-        for step in steps {
-            let count = match step.per.as_str() {
-                "round" => 3,
-                _ => connections,
-            };
-            assert_eq!(step.time_ns.count, count, "{}: {}", case.id, step.step);
-        }
-    }
-    // The traffic beside set-up is a flow that moves something; without traffic there is none.
-    let traffic = config.traffic_qps;
-    let qps: Vec<usize> = run.flows.iter().map(|flow| flow.qps.len()).collect();
-    let wanted = (traffic > 0).then_some(traffic as usize);
-    assert_eq!(qps, Vec::from_iter(wanted), "{}", case.id);
+    connects(case, 3);
     let is_idle = |flow: &FlowResult| flow.totals.messages == 0;
-    assert!(!run.flows.iter().any(is_idle), "{}", case.id);
-    assert_eq!(connect.traffic_alone_gbit_per_s.is_some(), traffic > 0);
+    assert!(!case.runs[0].flows.iter().any(is_idle), "{}", case.id);
 }
 
 /// At the third message of its kind, in the midst of the window.
@@ -81,7 +54,7 @@ fn a_servers_death_at_a_step_of_a_round_is_noticed() {
             send_signal(pid, Signal::Kill);
         });
         let line = format!("{} -d rxe0 -q 64 {ENDLESS} --connect {way}", proxy.address);
-        let client = Program::sweep(&words(&line));
+        let client = sweep(&line).start();
         let ended = client.wait().exits(1).says(&["closed the connection"]);
         proxy.await_deed();
         let run = ended.runs().remove(0);

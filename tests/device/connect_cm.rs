@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use rocebench::protocol::token::from_hex;
 use serde_json::json;
 use settings::ConnectMode;
 use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};
 use verbs::{Gid, GidEntry, GidType, VerbsLibrary};
 
-use testing::check;
-use testing::program::{Signal, sweep, words};
+use testing::program::{Signal, sweep};
 use testing::proxy::{From, Step};
 use testing::server::{SERVER_ADDRESS, Server};
 use testing::wire::{Wire, case};
@@ -43,14 +43,13 @@ fn every_operation_with_all_that_a_case_asks_for() {
 
 #[test]
 fn both_ends_in_one_process() {
-    let ended = sweep(&words("--connect cm -q 5 -n 20 --verify --warmup 0"));
-    check::complete(&ended.exits(0));
+    sweep("--connect cm -q 5 -n 20 --verify --warmup 0").is_whole(1);
 }
 
 /// Others need two hosts: a kernel that owns both addresses finds no way back from one to the other.
 #[test]
 fn ipv6_addresses_of_one_link() {
-    let server = Server::with(&["-x", "0"]);
+    let server = Server::with("-x 0");
     let short = "--connect cm -x 0 -q 3 -n 20 --verify --warmup 0";
     let result = whole(&server, short, 1);
     let gid = result.nodes[0].devices[0].gid.clone().unwrap();
@@ -61,8 +60,8 @@ fn ipv6_addresses_of_one_link() {
 #[test]
 fn addresses_of_two_families_do_not_meet() {
     let server = Server::start();
-    let ended = server.sweep(&words("--connect cm -x 2 -n 1")).exits(2);
-    ended.says(&["2001:db8::1", SERVER_ADDRESS, "--gid-index"]);
+    let call = server.call("--connect cm -x 2 -n 1");
+    call.is_refused(&["2001:db8::1", SERVER_ADDRESS, "--gid-index"]);
     server.serves_the_next();
     server.end();
 }
@@ -72,7 +71,7 @@ fn addresses_of_two_families_do_not_meet() {
 fn without_the_device_node_it_says_which_module() {
     let (node, away) = ("/dev/infiniband/rdma_cm", "/dev/infiniband/rdma_cm.away");
     std::fs::rename(node, away).unwrap();
-    let ended = sweep(&words("--connect cm -n 1"));
+    let ended = sweep("--connect cm -n 1").run();
     std::fs::rename(away, node).unwrap();
     ended
         .exits(2)
@@ -130,9 +129,7 @@ fn strangers_are_rejected_and_told_why() {
     let listening = &created["arrays"][0]["listening"];
     let port = listening["port"].as_u64().unwrap() as u16;
     let nonce = listening["nonce"].as_str().unwrap();
-    let nonce: Vec<u8> = (0..16)
-        .map(|at| u8::from_str_radix(&nonce[2 * at..2 * at + 2], 16).unwrap())
-        .collect();
+    let nonce: [u8; 16] = from_hex(nonce).unwrap();
     let request = |index: u32, qpn: u32, nonce: &[u8]| {
         [
             b"rocb\x01\x01\0\0",

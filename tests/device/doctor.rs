@@ -1,24 +1,7 @@
 //! `rocebench devices`, `rocebench doctor` and `scripts/setup-rxe` on the kernel's Soft-RoCE.
 
-use std::process::Command;
-
-use serde_json::Value;
-
-use testing::program::{Ended, Program, words};
+use testing::program::{bare, run};
 use testing::server::Server;
-
-fn document(ended: &Ended) -> Value {
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
-}
-
-fn run(line: &str) -> String {
-    let (program, arguments) = line.split_once(' ').unwrap();
-    let output = Command::new(program).args(words(arguments)).output();
-    let output = output.unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{line}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// A wire of its own with Soft-RoCE on it, which the script makes and removes.
 struct Wire;
@@ -50,7 +33,7 @@ impl Drop for Wire {
 #[test]
 fn soft_roce_is_listed_and_examined() {
     let wire = Wire::new();
-    let listed = document(&Program::bare(&["devices", "--json"]).wait().exits(0));
+    let listed = bare("devices --json").passes().document();
     let device = |name: &str| {
         let devices = listed["devices"].as_array().unwrap();
         devices.iter().find(|it| it["name"] == name).unwrap()
@@ -71,7 +54,7 @@ fn soft_roce_is_listed_and_examined() {
     let choice = &listed["choice"];
     assert_eq!(choice["device"], "rxe0");
     assert_eq!(choice["gid_index"], 1);
-    let examined = Program::bare(&["doctor", "-d", "rxe9"]).wait().exits(0);
+    let examined = bare("doctor -d rxe9").passes();
     examined.shows(&[
         "ok       port rxe9:1",
         "warning  MTU rxe9:1           RDMA 1024 of at most 4096; dx0 1500",
@@ -84,9 +67,8 @@ fn soft_roce_is_listed_and_examined() {
 #[test]
 fn the_way_to_another_end_is_examined() {
     let server = Server::start();
-    let name = server.name.clone();
-    let ended = Program::bare(&["doctor", &name, "-d", "rxe0", "--json"]).wait();
-    let report = document(&ended.exits(0));
+    let examine = format!("doctor {} -d rxe0", server.name);
+    let report = bare(&format!("{examine} --json")).passes().document();
     let states: Vec<(&str, &str)> = report["findings"]
         .as_array()
         .unwrap()
@@ -108,8 +90,5 @@ fn the_way_to_another_end_is_examined() {
     assert_eq!(states, expected.map(|check| (check, "ok")));
     server.serves_the_next();
     server.end();
-    let gone = Program::bare(&["doctor", &name, "-d", "rxe0"])
-        .wait()
-        .exits(1);
-    assert!(gone.stdout.contains("broken   reach"), "{}", gone.stdout);
+    bare(&examine).fails(&[]).shows(&["broken   reach"]);
 }

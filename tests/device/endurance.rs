@@ -1,6 +1,5 @@
 //! A server that has served many clients is as it was: no object of the kernel's, no thread and no file is left over.
 
-use testing::program::words;
 use testing::server::Server;
 use testing::wire::{Wire, case};
 
@@ -9,13 +8,13 @@ use crate::session::{await_freed, both_hold};
 #[test]
 fn many_sessions_leave_nothing() {
     let server = Server::start();
-    let whole = || server.sweep(&words("-n 20 --warmup 0 -q 4 -s 4K --op send,read"));
-    whole().exits(0);
+    let whole = || server.call("-n 20 --warmup 0 -q 4 -s 4K --op send,read");
+    whole().passes();
     let before = both_hold();
     let figures = || ["fd", "task"].map(|folder| server.program.count(folder));
     let figures_before = figures();
     for _ in 0..4 {
-        whole().exits(0);
+        whole().passes();
         for _ in 0..3 {
             // One that dies with the server's objects made.
             let lines = server.program.lines().len();

@@ -1,13 +1,11 @@
 //! `rocebench explain` on the kernel's Soft-RoCE: calls, states and errors are real there too, and its packets are
 //! not this program's to see.
 
-use testing::program::{Ended, Program};
+use testing::program::{Ended, bare};
 use testing::server::Server;
 
 fn lesson(server: &Server, words: &str) -> Ended {
-    let mut arguments = vec!["explain", &server.name, "-d", "rxe0"];
-    arguments.extend(words.split(' '));
-    Program::bare(&arguments).wait().exits(0)
+    bare(&format!("explain {} -d rxe0 {words}", server.name)).passes()
 }
 
 #[test]

@@ -1,27 +1,9 @@
 //! Several flows at once over several devices: of two nodes, and in a ring of three.
 
-use std::io::Write as _;
-
 use report::results::model::FlowConfig;
 
-use testing::check;
-use testing::program::{Program, words};
+use testing::program::sweep;
 use testing::server::{SERVER_ADDRESS, Server};
-
-/// A sweep's file, which is there until this is dropped.
-struct Config(tempfile::NamedTempFile);
-
-impl Config {
-    fn of(text: &str) -> Config {
-        let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        Config(file)
-    }
-
-    fn path(&self) -> &str {
-        self.0.path().to_str().unwrap()
-    }
-}
 
 fn devices(flow: &FlowConfig) -> [&str; 2] {
     [&flow.from_device, &flow.to_device].map(|device| device.as_deref().unwrap())
@@ -30,14 +12,12 @@ fn devices(flow: &FlowConfig) -> [&str; 2] {
 #[test]
 fn two_devices_at_each_node() {
     let server = Server::start();
-    let config = Config::of(
-        "iters = 50\nwarmup = '0s'\nqps = 2\nsize = '8K'\ntx-depth = 8\n\
+    let config = "iters = 50\nwarmup = '0s'\nqps = 2\nsize = '8K'\ntx-depth = 8\n\
          [[flow]]\nname = 'own'\nop = 'write'\n\
          [[flow]]\nname = 'others'\nop = 'read'\nfrom-device = 'rxe1'\nto-device = 'rxe0'\n\
-         [[flow]]\nname = 'back'\nop = 'send'\nfrom = 'server'\nto = 'client'\nto-device = 'rxe0'\n",
-    );
-    let how = ["--config", config.path(), "--verify", "--workers", "2"];
-    let result = check::complete(&server.sweep(&how).exits(0));
+         [[flow]]\nname = 'back'\nop = 'send'\nfrom = 'server'\nto = 'client'\nto-device = 'rxe0'\n";
+    let call = server.call("--config flows.toml --verify --workers 2");
+    let result = call.with_file("flows.toml", config).is_whole(1).result();
     let flows = result.cases[0].config.flows.iter().map(devices);
     let wanted = [["rxe0", "rxe1"], ["rxe1", "rxe0"], ["rxe1", "rxe0"]];
     assert_eq!(flows.collect::<Vec<_>>(), wanted);
@@ -54,22 +34,18 @@ fn two_devices_at_each_node() {
 fn three_servers_in_a_ring() {
     let servers = [
         Server::start(),
-        Server::on("192.0.2.1", "rxe0", &[]),
-        Server::on(SERVER_ADDRESS, "rxe1", &[]),
+        Server::on("192.0.2.1", "rxe0", ""),
+        Server::on(SERVER_ADDRESS, "rxe1", ""),
     ];
     let names = servers.each_ref().map(|server| server.name.clone());
     let flow = |from: usize| {
         let (from, to) = (&names[from], &names[(from + 1) % 3]);
         format!("[[flow]]\nfrom = '{from}'\nto = '{to}'\n")
     };
-    let config = Config::of(&[0, 1, 2].map(flow).concat());
-    let nodes = names.join(",");
-    let mut all = vec!["--nodes", &nodes, "--config", config.path(), "--verify"];
-    all.extend(words(
-        "--connect tcp,cm --op send -n 40 --warmup 0 -q 3 -s 4K -t 8",
-    ));
-    let result = check::complete(&Program::sweep(&all).wait().exits(0));
-    assert_eq!(result.cases.len(), 2);
+    let how = "--verify --connect tcp,cm --op send -n 40 --warmup 0 -q 3 -s 4K -t 8";
+    let line = format!("--nodes {} --config flows.toml {how}", names.join(","));
+    let call = sweep(&line).with_file("flows.toml", &[0, 1, 2].map(flow).concat());
+    let result = call.is_whole(2).result();
     let of_result: Vec<&str> = result.nodes.iter().map(|node| &*node.name).collect();
     assert_eq!(of_result, names);
     for case in &result.cases {

@@ -1,9 +1,8 @@
 //! rocebench between the kernel's Soft-RoCE and the embedded device, either as the client, every byte checked:
 //! each is the other's proof of the wire format.
 
-use testing::check;
 use testing::namespace::{End, RXE, SOFT, Wire};
-use testing::program::{Program, Signal, program, words};
+use testing::program::{Call, patient, program};
 use testing::server::Server;
 
 /// Sweeps from `client`, with these options; all cases must be complete and right.
@@ -11,16 +10,13 @@ fn sweep(client: End, port: u16, cases: usize, options: &str) {
     let server = Server::at(client.other(), port);
     let usual = "--op send,write,read --verify --warmup 0 -t 8 -r 16";
     let line = format!("{} -d {} {usual} {options}", server.name, client.device);
-    let ended = Program::sweep_of(client.command(program()), &words(&line)).wait();
-    let result = check::complete(&ended.exits(0));
-    assert_eq!(result.cases.len(), cases);
-    for case in &result.cases {
+    let call = Call::of(client.command(program()), &patient(&line));
+    for case in call.is_whole(cases).result().cases {
         let flow = &case.config.flows[0];
         let ends = [&flow.from_device, &flow.to_device].map(|it| it.as_deref());
         assert_eq!(ends, [client, client.other()].map(|it| Some(it.device)));
     }
-    server.program.signal(Signal::Interrupt);
-    server.program.wait().exits(0);
+    server.end();
 }
 
 /// Sizes whose last packets need padding; and each connection manager is the other's proof too.
@@ -54,6 +50,6 @@ fn a_client_without_loopback_is_told() {
     let wire = Wire::lay();
     wire.take_loopback();
     let line = format!("-d {} -n 1", SOFT.device);
-    let ended = Program::sweep_of(SOFT.command(program()), &words(&line)).wait();
-    ended.exits(1).says(&["ip link set lo up"]);
+    let call = Call::of(SOFT.command(program()), &line);
+    call.fails(&["ip link set lo up"]);
 }

@@ -1,8 +1,6 @@
 //! What a device or a machine cannot do comes back as a sentence with the limit, and exit code 2.
 
-use std::process::Command;
-
-use testing::program::{Program, sweep, words};
+use testing::program::{bare, run, sweep};
 use testing::server::Server;
 
 #[test]
@@ -29,9 +27,8 @@ fn more_than_the_devices_have() {
             &["rxe1", "40000", "--rx-depth", of_cqs[0], of_cqs[1]],
         ),
     ] {
-        let line = format!("{line} -n 1 --warmup 0");
-        let ended = server.sweep(&words(&line)).exits(2);
-        ended.says(told).says(&["hint:"]);
+        let call = server.call(&format!("{line} -n 1 --warmup 0"));
+        call.is_refused(told).says(&["hint:"]);
     }
     server.serves_the_next();
 }
@@ -40,15 +37,13 @@ fn more_than_the_devices_have() {
 fn a_larger_mtu_than_the_ports() {
     let lower = |mtu: &str| {
         for interface in ["v0", "v1"] {
-            let command = ["link", "set", interface, "mtu", mtu];
-            let status = Command::new("ip").args(command).status();
-            assert!(status.unwrap().success());
+            run(&format!("ip link set {interface} mtu {mtu}"));
         }
     };
     let server = Server::start();
     lower("1500");
-    let ended = server.sweep(&words("-n 1 --warmup 0 -m 4096"));
-    let smaller = server.sweep(&words("-n 9 --warmup 0 --verify"));
+    let ended = server.call("-n 1 --warmup 0 -m 4096").run();
+    let smaller = server.call("-n 9 --warmup 0 --verify").run();
     lower("4200");
     ended.exits(2).says(&["4096", "1024", "--mtu"]);
     let config = &smaller.exits(0).result().cases[0].config;
@@ -62,19 +57,17 @@ fn no_such_device_port_or_gid() {
         ("-d rxe0 -i 7", ["7", "hint:"]),
         ("-d rxe0 -x 99", ["99", "--gid-index"]),
     ] {
-        let line = format!("{line} -n 1 --warmup 0");
-        sweep(&words(&line)).exits(2).says(&told);
+        sweep(&format!("{line} -n 1 --warmup 0")).is_refused(&told);
     }
-    let served = Program::bare(&["serve", "-d", "mlx5_9"]).wait();
-    served.exits(2).says(&["mlx5_9"]);
+    bare("serve -d mlx5_9").is_refused(&["mlx5_9"]);
 }
 
 /// How much can be sent inline is known only once a QP is made; what the device tells is checked before the first run.
 #[test]
 fn a_sweep_goes_on_after_a_case_that_cannot_be() {
     let server = Server::start();
-    let ended = server.sweep(&words("-n 5 --warmup 0 -I 64K,0 --op write -s 64"));
-    let runs = ended.exits(2).runs();
+    let call = server.call("-n 5 --warmup 0 -I 64K,0 --op write -s 64");
+    let runs = call.is_refused(&[]).runs();
     let complete: Vec<bool> = runs.iter().map(|run| run.complete).collect();
     assert_eq!(complete, [false, true]);
     assert_eq!(runs[1].flows[0].totals.messages, 5);

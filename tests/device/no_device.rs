@@ -2,13 +2,7 @@
 
 use std::process::Command;
 
-use testing::program::{Program, program, sweep, words};
-
-fn run(line: &str) {
-    let (program, arguments) = line.split_once(' ').unwrap();
-    let status = Command::new(program).args(words(arguments)).status();
-    assert!(status.unwrap().success(), "{line}");
-}
+use testing::program::{Call, patient, program, run, sweep};
 
 struct WithoutDevices;
 
@@ -39,27 +33,27 @@ fn apart() -> Command {
 
 #[test]
 fn the_embedded_one_is_taken_and_says_so() {
-    let short = words("-n 5 --warmup 0");
+    let short = "-n 5 --warmup 0";
     let without = WithoutDevices::new();
-    let alone = Program::sweep_of(apart(), &short).wait();
+    let alone = Call::of(apart(), &patient(short)).run();
     drop(without);
     let says = "no RDMA device on this machine: taking soft0";
     alone.exits(0).says(&[says]);
-    let ended = sweep(&short).exits(0);
+    let ended = sweep(short).passes();
     assert!(!ended.stderr().contains("soft0"), "{}", ended.stderr());
 }
 
 #[test]
 fn faults_are_refused_for_a_device_of_the_system() {
-    let ended = sweep(&words("-n 1 --faults drop=1%")).exits(2);
-    ended.says(&["--faults is for the embedded software device, and rxe"]);
+    let call = sweep("-n 1 --faults drop=1%");
+    call.is_refused(&["--faults is for the embedded software device, and rxe"]);
 }
 
 #[test]
 fn a_port_that_is_down() {
     run("ip link add idle0 type veth peer name idle1");
     run("rdma link add rxe2 type rxe netdev idle0");
-    let ended = sweep(&words("-n 1 -d rxe2"));
+    let ended = sweep("-n 1 -d rxe2").run();
     run("rdma link delete rxe2");
     run("ip link delete idle0");
     ended.exits(2).says(&["rxe2", "hint:"]);

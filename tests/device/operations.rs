@@ -3,8 +3,7 @@
 use report::results::model::CaseResult;
 
 use testing::cells;
-use testing::check;
-use testing::program::{sweep, words};
+use testing::program::sweep;
 use testing::server::Server;
 
 use crate::session::whole;
@@ -101,7 +100,6 @@ fn by_time_and_at_a_rate() {
 #[test]
 fn both_ends_in_one_process() {
     let all = "--op send,write --cq per-qp -q 4 -s 64K -n 21 -t 8 -r 16 --verify --warmup 0";
-    let result = check::complete(&sweep(&words(all)).exits(0));
-    assert_eq!(result.cases.len(), 2);
+    let result = sweep(all).is_whole(2).result();
     assert_eq!(result.nodes[0].host, result.nodes[1].host);
 }

@@ -73,7 +73,7 @@ fn gids() {
         ("192.0.2.2", "-i 1 -x 1", "::ffff:192.0.2.1"),
         ("2001:db8::2", "--op send,read", "2001:db8::1"),
     ] {
-        let server = Server::on(address, "rxe1", &[]);
+        let server = Server::on(address, "rxe1", "");
         let cases = line.split(',').count();
         let result = whole(&server, &format!("{line} -s 64 {SHORT}"), cases);
         let used = result.nodes[0].devices[0].gid.as_deref();

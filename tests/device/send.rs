@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use testing::netem::Loss;
-use testing::program::{Program, Signal, words};
+use testing::program::{Program, Signal, bare};
 use testing::server::Server;
 use testing::traffic::Traffic;
 
@@ -22,13 +22,12 @@ const SIZE_VARIABLE: &str = "ROCEBENCH_SEND_MIB";
 const USUAL_MIB: usize = 4;
 
 fn server(folder: &Path) -> Server {
-    Server::with(&["--receive", folder.to_str().unwrap()])
+    Server::with(&format!("--receive {}", folder.display()))
 }
 
 fn send(file: &Path, server: &Server) -> Program {
-    let mut all = vec!["send", file.to_str().unwrap(), &server.name, "-d", "rxe0"];
-    all.extend(words("-q 16 --chunk 4K --window 64 --timeout 16"));
-    Program::bare(&all)
+    let how = "-d rxe0 -q 16 --chunk 4K --window 64 --timeout 16";
+    bare(&format!("send {} {} {how}", file.display(), server.name)).start()
 }
 
 /// A file of reproducible bytes.

@@ -6,8 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use report::results::model::ResultFile;
-use testing::check;
-use testing::program::words;
+use testing::program::run;
 use testing::server::Server;
 use testing::traffic::Way;
 use testing::wait::{wait_or_tell, wait_until};
@@ -26,17 +25,12 @@ pub fn way(server: &Server) -> Way<'static> {
 /// The result of a sweep against the server, of which all cases are complete and right.
 #[track_caller]
 pub fn whole(server: &Server, line: &str, cases: usize) -> ResultFile {
-    let result = check::complete(&server.sweep(&words(line)).exits(0));
-    assert_eq!(result.cases.len(), cases, "{line}");
-    result
+    server.call(line).is_whole(cases).result()
 }
 
 /// What the kernel holds on a device, by kind: `pd`, `cq`, `qp`, `cm_id`, `mr`, `ctx`, `srq`.
 pub fn held(device: &str) -> BTreeMap<String, u64> {
-    let shown = Command::new("rdma")
-        .args(["resource", "show", device])
-        .output();
-    let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+    let shown = run(&format!("rdma resource show {device}"));
     // Before the pairs are the device's number and name.
     let words: Vec<&str> = shown.split_whitespace().skip(2).collect();
     let pairs = words.chunks_exact(2);
@@ -71,11 +65,8 @@ impl Disk {
     /// With these options of a tmpfs.
     pub fn with(options: &str) -> Disk {
         let folder = tempfile::tempdir().unwrap();
-        let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(folder.path())
-            .status();
-        assert!(mount.unwrap().success());
+        let place = folder.path().display();
+        run(&format!("mount -t tmpfs -o {options} tmpfs {place}"));
         Disk(folder)
     }
 

@@ -1,7 +1,7 @@
 //! Ctrl-C at either end, while the kernel has work for its QPs.
 
 use testing::check;
-use testing::program::{Program, Signal, words};
+use testing::program::{Signal, sweep};
 use testing::server::Server;
 use testing::traffic::{LONG, Traffic};
 
@@ -53,7 +53,7 @@ fn a_server_says_that_it_was_stopped() {
 #[test]
 fn both_ends_in_one_process_stop_together() {
     let traffic = Traffic::of("rxe0");
-    let client = Program::sweep(&words(LONG));
+    let client = sweep(LONG).start();
     traffic.await_packets(1);
     client.signal(Signal::Interrupt);
     let ended = client.wait().exits(1).says(&["interrupted"]);

@@ -1,18 +1,15 @@
 //! Transport errors on a real device: each is told with QP, operation, status, meaning and remedy.
 
 use testing::netem::Loss;
-use testing::program::{Program, sweep, words};
+use testing::program::sweep;
 use testing::proxy::{From, Proxy, Step};
 use testing::server::Server;
 use testing::traffic::Traffic;
 
 #[test]
 fn a_cq_that_overflows_is_an_error_and_no_hang() {
-    let ended = sweep(&words(
-        "--op write --cq-depth 4 -Q 1 -t 64 -D 10m --warmup 0 -s 64 -q 2",
-    ));
-    let ended = ended.exits(1);
-    let ended = ended.says(&["CQ", "overflowed", "--cq-depth", "hint:"]);
+    let call = sweep("--op write --cq-depth 4 -Q 1 -t 64 -D 10m --warmup 0 -s 64 -q 2");
+    let ended = call.fails(&["CQ", "overflowed", "--cq-depth", "hint:"]);
     assert!(!ended.runs()[0].complete);
 }
 
@@ -26,10 +23,7 @@ fn packets_are_lost_for_good() {
         let measures = Step::first(From::Server, "measured");
         let proxy = Proxy::start("127.0.0.1", server.name.parse().unwrap(), measures, || {});
         let how = "--timeout 12 --retry-cnt 2 -t 8 -Q 1 -s 4K -D 10m --warmup 0 -q 2";
-        let client = Program::sweep(&words(&format!(
-            "{} -d rxe0 -x 1 --op {op} {how}",
-            proxy.address
-        )));
+        let client = sweep(&format!("{} -d rxe0 -x 1 --op {op} {how}", proxy.address)).start();
         proxy.await_deed();
         Traffic::of("rxe0").await_packets(1_000);
         let loss = Loss::of_all("v0", "100%");

@@ -1,49 +1,33 @@
 //! `--against perftest` with the real perftest, over the preload library.
 
-use serde_json::Value;
-
+use report::results::model::PerftestComparison;
 use testing::preload::place_beside_the_program;
 use testing::program::{Call, Ended};
 use testing::server::{Server, call};
 
-/// The comparison of each case, whose pairs must all count.
-pub fn comparisons(ended: &Ended, pairs: usize) -> Vec<&Value> {
-    let all: Vec<_> = ended.cases().iter().map(|it| &it["perftest"]).collect();
-    for comparison in &all {
-        let told = comparison["pairs"].as_array().unwrap();
-        assert_eq!(told.len(), pairs, "{comparison}");
-        for pair in told {
-            assert_eq!(pair["failure"], Value::Null, "{pair}");
-            for side in ["rocebench", "perftest"] {
-                assert!(pair[side].as_f64().unwrap() > 0.0, "{pair}");
-            }
-        }
-        let ratio = comparison["ratio"].as_f64().unwrap();
-        let figure = |pair: &Value, side: &str| pair[side].as_f64().unwrap();
-        let ratios = told.iter();
-        let ratios = ratios.map(|pair| figure(pair, "rocebench") / figure(pair, "perftest"));
-        let mut ratios: Vec<f64> = ratios.collect();
-        ratios.sort_by(f64::total_cmp);
-        let bounds = ratios[0] - 1e-9..=ratios[pairs - 1] + 1e-9;
-        assert!(bounds.contains(&ratio), "{comparison}");
-        // Two pairs have no interval.
-        for end in ["ratio_low", "ratio_high"] {
-            assert_eq!(comparison[end].is_null(), pairs == 2, "{comparison}");
-        }
-    }
-    all
+/// The comparison of the first case, whose two pairs must count.
+fn comparison(ended: &Ended) -> PerftestComparison {
+    let told = ended.result().cases.remove(0).perftest.unwrap();
+    let ratios = told.pairs.iter().map(|pair| {
+        assert_eq!(pair.failure, None);
+        let [own, other] = [pair.rocebench, pair.perftest].map(Option::unwrap);
+        assert!(own > 0.0 && other > 0.0, "{pair:?}");
+        own / other
+    });
+    let mut ratios: Vec<f64> = ratios.collect();
+    ratios.sort_by(f64::total_cmp);
+    let bounds = ratios[0] - 1e-9..=ratios[1] + 1e-9;
+    assert!(bounds.contains(&told.ratio.unwrap()), "{told:?}");
+    // Two pairs have no interval.
+    assert_eq!((told.ratio_low, told.ratio_high), (None, None));
+    assert_eq!(ratios.len(), 2);
+    told
 }
 
 /// A comparison of two pairs with each case.
 fn sweep(call: impl Fn(&str) -> Call, words: &str) -> Ended {
     let how = "--warmup 0 --timeout 18 --against perftest --pairs 2 --max-pairs 2";
     call(&format!("{how} {words}")).passes()
-}
-
-fn arguments(comparison: &Value) -> String {
-    let words = comparison["arguments"].as_array().unwrap();
-    let words: Vec<_> = words.iter().map(|word| word.as_str().unwrap()).collect();
-    words.join(" ")
 }
 
 #[test]
@@ -59,13 +43,13 @@ fn every_operation_beside_its_program() {
             call,
             &format!("-d soft0 --op {op} -s 4K -t 32 -r 64 -q 2 {stop}"),
         );
-        let comparison = comparisons(&ended, 2)[0];
-        assert_eq!(comparison["program"], program);
-        assert_eq!(comparison["metric"], "mmsg_per_s");
-        assert_eq!(comparison["verdict"], "unclear", "two pairs tell nothing");
-        let version = comparison["version"].as_str().unwrap();
+        let told = comparison(&ended);
+        // Two pairs tell nothing.
+        let words = [&told.program, &told.metric, &told.verdict];
+        assert_eq!(words, [program, "mmsg_per_s", "unclear"]);
+        let version = told.version.unwrap();
         assert!(version.starts_with(|c: char| c.is_ascii_digit()));
-        let line = arguments(comparison);
+        let line = told.arguments.join(" ");
         for word in ["-s 4096", "-q 2", "-t 32", "-Q ", its_stop, "-u 18"] {
             assert!(line.contains(word), "no {word} in {line}");
         }
@@ -80,20 +64,20 @@ fn two_processes_both_directions_and_a_latency_sweep() {
     let server = Server::embedded("-d soft0 --allow-perftest");
     let sweep = |words: &str| sweep(|all| server.call(all), words);
     let both = sweep("--op write -s 20000 -b -q 3 -l 4 -Q 2 -n 400");
-    let both = comparisons(&both, 2)[0];
-    assert_eq!(both["metric"], "gbit_per_s");
-    assert_eq!(both["pairs"][0]["first"], "rocebench");
-    assert_eq!(both["pairs"][1]["first"], "perftest");
-    let line = arguments(both);
+    let both = comparison(&both);
+    assert_eq!(both.metric, "gbit_per_s");
+    let first = [0, 1].map(|pair| &*both.pairs[pair].first);
+    assert_eq!(first, ["rocebench", "perftest"]);
+    let line = both.arguments.join(" ");
     assert!(
         line.contains("-l 4 -n 400") && line.contains(" -b "),
         "{line}"
     );
     // That of READ alone: `ib_write_lat` spins on its memory, and takes for ever where cores are short.
     let latency = sweep("--op read -s 64 -t 1 -Q 1 -n 500");
-    let latency = comparisons(&latency, 2)[0];
-    assert_eq!(latency["program"], "ib_read_lat");
-    assert_eq!(latency["metric"], "latency_ns");
+    let latency = comparison(&latency);
+    let told = [&*latency.program, &*latency.metric];
+    assert_eq!(told, ["ib_read_lat", "latency_ns"]);
     server.is_idle();
     let said = server.end();
     assert!(

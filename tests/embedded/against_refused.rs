@@ -14,28 +14,6 @@ use testing::wire::Wire;
 const ASKS: &str = "-d soft0 -n 10 --warmup 0 --against perftest";
 
 #[test]
-fn what_perftest_cannot_do_is_bad_input() {
-    for (words, says) in [
-        ("--against iperf", "iperf"),
-        ("--pairs 8", "--against"),
-        ("--against perftest --pairs 5", "give --pairs 6"),
-        ("--against perftest --verify", "leave --verify out"),
-        ("--against perftest -l 4 -Q 8", "give -Q a divisor of -l"),
-        ("--against perftest -n 3", "5 to 100000000 messages"),
-        (
-            "--against perftest --connect cm",
-            "compare with --connect tcp",
-        ),
-        (
-            "--against perftest --pairs 6 --max-pairs 4",
-            "--max-pairs 4",
-        ),
-    ] {
-        call(words).is_refused(&[says]);
-    }
-}
-
-#[test]
 fn a_dry_run_tells_the_programs_and_the_time() {
     let ended = call("--dry-run --against perftest --op write,read -D 2s --warmup 1s").passes();
     ended.shows(&["8 to 24 pairs with perftest (ib_write_bw, ib_read_bw)"]);

@@ -1,26 +1,27 @@
 //! Shared receive queues, scatter/gather lists and the memory of messages: all arrives whole, and the result tells what it
 //! took.
 
-use serde_json::Value;
+use report::results::model::{CaseResult, ReceiveQueues};
+use settings::RecvQueue;
 
-use crate::{CHECKED, number, whole};
+use crate::whole;
 use testing::server::call;
 
-/// The only flow of the first run of a case.
-fn flow(case: &Value) -> &Value {
-    &case["runs"][0]["flows"][0]
+/// What the receives of the only flow of a case took.
+fn queues(case: &CaseResult) -> Option<&ReceiveQueues> {
+    case.runs[0].flows[0].receive_queues.as_ref()
 }
 
 #[test]
 fn an_srq_feeds_all_qps_whatever_the_cqs_and_the_polling() {
     let words = "--op send,send-imm,write-imm --recv-queue shared --cq shared,per-worker,per-qp \
                  --poll busy,event,adaptive -q 16 --workers 2 -s 1000 -n 20 -t 8 -r 24";
-    for case in whole(words, 27).cases() {
-        let queues = &flow(case)["receive_queues"];
-        let told = ["queues", "receives", "buffer_bytes"].map(|it| number(&queues[it]));
-        let is_write = case["config"]["op"] == "write-imm";
+    for case in whole(words, 27).result().cases {
+        let told = queues(&case).unwrap();
+        let told = (told.queues, told.receives, told.buffer_bytes);
+        let is_write = case.config.op.name() == "write-imm";
         let holds = if is_write { 0 } else { 24_000 };
-        assert_eq!(told, [1, 24, holds], "{}", case["id"]);
+        assert_eq!(told, (1, 24, holds), "{}", case.id);
     }
 }
 
@@ -30,24 +31,24 @@ fn receives_that_are_shared_take_less_memory_and_the_result_tells() {
     let words =
         "--op send,write --recv-queue per-qp,shared --cq shared,per-worker -q 256 --workers 2";
     let ended = whole(&format!("{words} -s 64 -n 8 -t 4"), 6);
-    let cases = || ended.cases().iter();
-    let of = |kind: &str| {
-        let case = cases().find(|case| case["config"]["recv_queue"] == kind);
-        &flow(case.unwrap())["receive_queues"]
+    let cases = ended.result().cases;
+    let of = |kind: RecvQueue| {
+        let mut cases = cases.iter();
+        queues(cases.find(|case| case.config.recv_queue == kind).unwrap()).unwrap()
     };
-    let (own, shared) = (of("per-qp"), of("shared"));
-    let each = |name: &str| [number(&own[name]), number(&shared[name])];
-    assert_eq!(each("queues"), [256, 1]);
-    assert_eq!(each("receives"), [256 * 512, 256 * 4]);
-    let [of_own, of_shared] = each("buffer_bytes");
-    assert_eq!(of_own, 128 * of_shared);
-    for kind in ["allocated_bytes", "queue_bytes"] {
-        let [own, shared] = each(kind);
-        assert!(own > 100 * shared && shared > 0, "{kind}: {own}, {shared}");
+    let (own, shared) = (of(RecvQueue::PerQp), of(RecvQueue::Shared));
+    assert_eq!([own.queues, shared.queues], [256, 1]);
+    assert_eq!([own.receives, shared.receives], [256 * 512, 256 * 4]);
+    assert_eq!(own.buffer_bytes, 128 * shared.buffer_bytes);
+    for (own, shared) in [
+        (own.allocated_bytes, shared.allocated_bytes),
+        (own.queue_bytes, shared.queue_bytes),
+    ] {
+        assert!(own > 100 * shared && shared > 0, "{own}, {shared}");
     }
-    assert_eq!(own["limit_events"], Value::Null);
-    let mut writes = cases().filter(|case| case["config"]["op"] == "write");
-    assert!(writes.all(|case| flow(case)["receive_queues"].is_null()));
+    assert_eq!(own.limit_events, None);
+    let mut writes = cases.iter().filter(|case| case.config.op.name() == "write");
+    assert!(writes.all(|case| queues(case).is_none()));
 }
 
 #[test]
@@ -56,10 +57,10 @@ fn an_srq_that_runs_low_is_counted() {
         "--op send -b --recv-queue shared -q 8 -s 64 -t 64 -r 16 -n 400",
         1,
     );
-    let flows = ended.first_run()["flows"].as_array().unwrap();
+    let flows = ended.runs().remove(0).flows;
     assert_eq!(flows.len(), 2);
     for flow in flows {
-        let events = number(&flow["receive_queues"]["limit_events"]);
+        let events = flow.receive_queues.unwrap().limit_events.unwrap();
         assert!((1..1000).contains(&events), "{events}");
     }
 }
@@ -103,42 +104,4 @@ fn a_working_set_holds_whole_messages_in_either_order() {
     }
     let datagrams = "-d soft0 --warmup 0 --verify --quiet --op send --service ud --memory 300K -q 2 -s 1000 -n 100 -t 8 -r 200";
     call(datagrams).is_whole(1);
-}
-
-#[test]
-fn what_does_not_fit_is_one_sentence_with_what_would() {
-    for (words, says) in [
-        ("--size-mix 64:9", &["2 to 16 entries"][..]),
-        (
-            "--op write --recv-queue shared",
-            &["--recv-queue has no effect", "send, send-imm or write-imm"],
-        ),
-        (
-            "--op fetch-add --sges 2",
-            &["--sges has no effect", "one piece"],
-        ),
-        (
-            "--op fetch-add --offset 4",
-            &["--offset", "8 bytes at a multiple of 8, and 4 is not one"],
-        ),
-        (
-            "--op send --sges 17",
-            &["soft0 can do at most 16 SGEs in one WR", "lower --sges"],
-        ),
-        (
-            "--op send --recv-queue shared -r 20000",
-            &["at most 16384 receives on one SRQ", "lower --rx-depth"],
-        ),
-        (
-            "--op write --memory 1024G",
-            &["of memory", "leaves", "lower --memory"],
-        ),
-        (
-            // More than any machine that tests run on has reserved.
-            "--op write -q 64 -s 1G --pages huge",
-            &["huge pages of 2 MiB", "/proc/sys/vm/nr_hugepages"],
-        ),
-    ] {
-        call(&format!("{CHECKED} -n 5 {words}")).is_refused(says);
-    }
 }

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use testing::check::connects;
 use testing::server::{Server, call};
 
 #[test]
@@ -26,17 +27,10 @@ fn with_a_server_of_another_process() {
 fn set_up_is_measured_by_its_steps() {
     let words = "-d soft0 --op connect --connect cm -q 32 -n 3 --traffic-qps 0";
     let ended = call(words).passes();
-    let run = &ended.first_run();
-    assert_eq!(run["complete"], true, "{run}");
-    let connect = &run["connect"];
-    assert_eq!(connect["connections"], 96);
-    assert_eq!(connect["stale_rejections"], 0, "{connect}");
-    let steps = connect["steps"].as_array().unwrap();
-    let names = steps.iter();
-    let names: Vec<_> = names.map(|it| it["step"].as_str().unwrap()).collect();
-    for step in ["resolve", "route", "connect"] {
-        assert!(names.contains(&step), "{names:?}");
-    }
+    let cases = ended.result().cases;
+    connects(&cases[0], 3);
+    let connect = cases[0].runs[0].connect.as_ref().unwrap();
+    assert_eq!(connect.stale_rejections, Some(0));
 }
 
 #[test]

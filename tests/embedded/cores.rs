@@ -5,7 +5,6 @@ use std::path::Path;
 use machine::core_locks::CoreLocks;
 use machine::cpu::allowed_cores;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use serde_json::Value;
 
 use testing::program::{Call, Ended, Signal};
 use testing::server::{Server, call};
@@ -52,21 +51,13 @@ impl Host {
 }
 
 /// Core of each worker of the client and of the server, with how many have it too.
-fn workers(ended: &Ended) -> [Vec<(u64, u64)>; 2] {
-    let run = &ended.first_run();
-    let of = |workers: &Value| {
-        let workers = workers.as_array().unwrap().iter();
-        workers
-            .map(|worker| {
-                let number = |name: &str| worker[name].as_u64().unwrap();
-                (number("core"), number("core_shared_with"))
-            })
-            .collect()
-    };
-    [
-        of(&run["nodes"][0]["workers"]),
-        of(&run["nodes"][1]["workers"]),
-    ]
+fn workers(ended: &Ended) -> [Vec<(usize, u32)>; 2] {
+    let run = ended.runs().remove(0);
+    [0, 1].map(|node| {
+        let workers = run.nodes[node].workers.iter();
+        let told = workers.map(|it| (it.core.unwrap() as usize, it.core_shared_with.unwrap()));
+        told.collect()
+    })
 }
 
 #[test]
@@ -74,9 +65,10 @@ fn a_server_and_a_client_in_two_terminals_have_cores_of_their_own() {
     let host = host();
     let server = host.server("");
     let ended = host.client(&server, "--op send").passes();
-    let [client, receiver] = workers(&ended);
-    assert_eq!(client, [(host.cores[0] as u64, 0)]);
-    assert_eq!(receiver, [(host.cores[1] as u64, 0)]);
+    assert_eq!(
+        workers(&ended),
+        [0, 1].map(|end| vec![(host.cores[end], 0)])
+    );
     assert!(!ended.stderr().contains(SHARED), "{}", ended.stderr());
     assert!(!server.end().contains(SHARED));
     // Both gave theirs back.
@@ -93,9 +85,7 @@ fn cores_that_a_third_process_has_are_left_to_it() {
     let third = host.locks().take(&host.cores[..1], &[]).unwrap();
     let server = host.server("");
     let ended = host.client(&server, "--op write").passes();
-    let client = &ended.first_run()["nodes"][0]["workers"];
-    assert_eq!(client[0]["core"], host.cores[1]);
-    assert_eq!(client[0]["core_shared_with"], 0);
+    assert_eq!(workers(&ended)[0], [(host.cores[1], 0)]);
     assert!(!ended.stderr().contains(SHARED), "{}", ended.stderr());
     // A WRITE's target has no worker, and takes no core.
     assert_eq!(
@@ -129,11 +119,7 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
         assert_eq!(said.matches(SHARED).count(), 1, "{said}");
         assert!(said.contains("--poll event"), "{said}");
     }
-    let here = core as u64;
-    assert_eq!(
-        workers(&ended),
-        [[(here, 3), (here, 3)], [(here, 3), (here, 3)]]
-    );
+    assert_eq!(workers(&ended), [[(core, 3); 2]; 2]);
 }
 
 #[test]
@@ -144,9 +130,7 @@ fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
     let server = host.server("");
     let words = format!("--op write --cores {core}");
     let ended = host.client(&server, &words).passes();
-    let worker = &ended.first_run()["nodes"][0]["workers"][0];
-    assert_eq!(worker["core"], core);
-    assert_eq!(worker["core_shared_with"], 1);
+    assert_eq!(workers(&ended)[0], [(core, 1)]);
     ended.says(&[&format!("note: 2 {SHARED} core {core}: ")]);
     drop(third);
 }
@@ -172,22 +156,10 @@ fn a_killed_process_leaves_its_cores_to_others() {
 #[test]
 fn without_a_folder_for_locks_it_is_said_and_the_run_is_whole() {
     let none = "/proc/there/is/none";
-    let ended = call("-d soft0 --op write -n 10 --warmup 0")
-        .env(VARIABLE, none)
-        .passes()
-        .says(&[
-            "note: cores may be shared with other processes",
-            none,
-            VARIABLE,
-        ]);
-    assert_eq!(
-        ended
-            .stderr()
-            .matches("may be shared with other processes")
-            .count(),
-        1,
-        "{}",
-        ended.stderr()
-    );
+    let says = "note: cores may be shared with other processes";
+    let call = call("-d soft0 --op write -n 10 --warmup 0").env(VARIABLE, none);
+    let ended = call.passes().says(&[says, none, VARIABLE]);
+    let said = ended.stderr();
+    assert_eq!(said.matches(says).count(), 1, "{said}");
     assert!(!Path::new(none).exists());
 }

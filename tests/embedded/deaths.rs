@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use testing::program::{Ended, Program, Signal, send_signal};
 use testing::proxy::{From, Proxy, Step};
-use testing::server::{Server, on_this_machine};
+use testing::server::{Server, call};
 
 /// When an end dies.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ const TWO_CASES: [&str; 6] = ["-q", "2,3", "-n", "200", "--warmup", "10ms"];
 const WARMS_UP: [&str; 6] = ["-q", "3", "-D", "60s", "--warmup", "60s"];
 const MEASURES: [&str; 6] = ["-q", "3", "-D", "60s", "--warmup", "0"];
 
-const TRAFFIC_OF_BOTH: [&str; 6] = ["-t", "8", "--op", "send", "-s", "4K"];
+const TRAFFIC_OF_BOTH: [&str; 8] = ["-t", "8", "--op", "send", "-s", "4K", "--timeout", "18"];
 
 /// At a frame of the second case.
 const fn at(from: From, kind: &'static str) -> Death {
@@ -97,7 +97,7 @@ fn client_until(
     let usual = case.chunks(2).chain(TRAFFIC_OF_BOTH.chunks(2));
     all.extend(usual.filter(|pair| !more.contains(&pair[0])).flatten());
     all.extend(more);
-    let client = Program::sweep_of(on_this_machine(), &all);
+    let client = call(&all.join(" ")).start();
     let pid = victim(&client);
     match (death, proxy) {
         (Death::In(phase), _) => {
@@ -127,7 +127,7 @@ fn kept(ended: &Ended, death: Death) {
             let kind = |death: &Death| matches!(death, Death::At(it) if it.kind == step.kind);
             DRAIN.iter().any(kind)
         }
-        Death::In(phase) => phase == "measure",
+        Death::In(phase) => phase != "warm-up",
     };
     if has_measured {
         let flow = &last.flows[0];
@@ -140,6 +140,7 @@ fn kept(ended: &Ended, death: Death) {
 fn words_of(signal: Signal) -> &'static str {
     match signal {
         Signal::Stop => "silent",
+        Signal::Interrupt => "session ends",
         _ => "closed the connection",
     }
 }
@@ -153,12 +154,13 @@ fn servers_get(signal: Signal, deaths: &[Death], more: &[&str]) {
         let client = client_until(death, (&server, more), (signal, victim));
         let ended = client.wait().exits(1).says(&[words_of(signal)]);
         if !matches!(death, Death::At(step) if step.nth == 1) {
-            kept(&ended, death);
+            kept(&ended.says(&["hint:"]), death);
         }
     }
 }
 
-/// The client gets `signal` at each of these times; one server sees them all, and serves on.
+/// The client gets `signal` at each of these times; one server sees them all, and serves on. Who is interrupted keeps what
+/// was measured.
 #[track_caller]
 fn clients_get(signal: Signal, deaths: &[Death], more: &[&str]) {
     let server = Server::embedded("-d soft0");
@@ -166,45 +168,51 @@ fn clients_get(signal: Signal, deaths: &[Death], more: &[&str]) {
         let lines = server.program.lines().len();
         let client = client_until(death, (&server, more), (signal, Program::pid));
         server.says(lines, words_of(signal));
-        client.signal(Signal::Kill);
-        assert_eq!(client.wait().signal, Some(9), "{death:?}");
+        if signal == Signal::Interrupt {
+            let run = client
+                .wait()
+                .exits(1)
+                .says(&["interrupted"])
+                .runs()
+                .remove(0);
+            assert!(run.interrupted, "{death:?} {more:?}");
+            assert!(run.flows[0].totals.messages > 0, "{death:?} {more:?}");
+        } else {
+            client.signal(Signal::Kill);
+            assert_eq!(client.wait().signal, Some(9), "{death:?}");
+        }
         server.serves_the_next();
     }
     server.end();
 }
 
-fn killed_servers(deaths: &[Death], more: &[&str]) {
-    servers_get(Signal::Kill, deaths, more);
-}
-
-fn killed_clients(deaths: &[Death], more: &[&str]) {
-    clients_get(Signal::Kill, deaths, more);
-}
-
 #[test]
-fn server_killed_in_handshake() {
-    killed_servers(&HANDSHAKE, &[]);
+fn server_killed_at_each_step() {
+    servers_get(
+        Signal::Kill,
+        &[&HANDSHAKE[..], &CONNECT, &TRAFFIC, &DRAIN].concat(),
+        &[],
+    );
 }
 
-#[test]
-fn server_killed_in_connect() {
-    killed_servers(&CONNECT, &[]);
-}
-
-#[test]
-fn server_killed_in_warm_up_or_measurement() {
-    killed_servers(&TRAFFIC, &[]);
-}
-
-#[test]
-fn server_killed_in_drain() {
-    killed_servers(&DRAIN, &[]);
-}
+/// Workers that sleep, which a death wakes; and a death between two queue pairs that are set up.
+const OTHER_TRAFFIC: [(Death, &[&str]); 4] = [
+    (IN_THE_WINDOW, &["-q", "4"]),
+    (IN_THE_WINDOW, &["--op", "read", "-q", "4"]),
+    (
+        IN_THE_WINDOW,
+        &["--poll", "event", "-q", "4", "--workers", "2"],
+    ),
+    (Death::In("set up"), &["--op", "connect", "-q", "300"]),
+];
 
 #[test]
 fn server_killed_under_every_operation() {
     for op in ["write", "read"] {
-        killed_servers(&[IN_THE_WINDOW], &["--op", op, "-b"]);
+        servers_get(Signal::Kill, &[IN_THE_WINDOW], &["--op", op, "-b"]);
+    }
+    for (death, more) in OTHER_TRAFFIC {
+        servers_get(Signal::Kill, &[death], more);
     }
 }
 
@@ -215,35 +223,30 @@ fn server_falls_silent() {
 }
 
 #[test]
-fn client_killed_in_handshake() {
-    killed_clients(&HANDSHAKE, &[]);
-}
-
-#[test]
-fn client_killed_in_connect() {
-    killed_clients(&CONNECT, &[]);
-}
-
-#[test]
-fn client_killed_in_warm_up_or_measurement() {
-    killed_clients(&TRAFFIC, &[]);
-}
-
-#[test]
-fn client_killed_in_drain_or_report() {
+fn client_killed_at_each_step() {
     // After the last run's `run_done` a client may say goodbye before it is gone.
     let report = [
         at(From::Client, "finish"),
         at(From::Server, "report"),
         first(From::Client, "run_done"),
     ];
-    killed_clients(&[&DRAIN[..], &report].concat(), &[]);
+    let all = [&HANDSHAKE[..], &CONNECT, &TRAFFIC, &DRAIN, &report];
+    clients_get(Signal::Kill, &all.concat(), &[]);
 }
 
 #[test]
 fn client_killed_in_both_directions() {
     for op in ["send", "write", "read"] {
-        killed_clients(&[IN_THE_WINDOW], &["--op", op, "-b"]);
+        clients_get(Signal::Kill, &[IN_THE_WINDOW], &["--op", op, "-b"]);
+    }
+}
+
+#[test]
+fn client_killed_or_interrupted_under_every_operation() {
+    for (death, more) in OTHER_TRAFFIC {
+        for how in [Signal::Interrupt, Signal::Kill] {
+            clients_get(how, &[death], more);
+        }
     }
 }
 
@@ -251,4 +254,22 @@ fn client_killed_in_both_directions() {
 fn client_falls_silent() {
     let deaths = [at(From::Client, "prepare"), Death::In("warm-up"), DRAIN[1]];
     clients_get(Signal::Stop, &deaths, &[]);
+}
+
+#[test]
+fn a_server_of_one_session_says_whether_it_ended_well() {
+    let server = Server::embedded("-d soft0 --once");
+    let client = server.call("-n 50 --timeout 18 --warmup 0 --quiet");
+    client.passes();
+    server.program.wait().exits(0);
+
+    let server = Server::embedded("-d soft0 --once");
+    let client = server.call("-D 60 --timeout 18 --warmup 0").start();
+    client.has_moved(0, "measure", 0);
+    client.signal(Signal::Kill);
+    client.wait();
+    server.program.wait().exits(1).says(&[
+        "session ended early: ",
+        "rocebench: error: the session of --once ended early",
+    ]);
 }

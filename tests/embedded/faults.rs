@@ -1,24 +1,7 @@
 //! Packets that are lost, doubled, damaged or late, and networks that lose all: nothing is lost over it, or it is said.
 
-use serde_json::Value;
+use report::results::model::{NodeResult, PathEventKind};
 use testing::server::{Server, call};
-
-#[test]
-fn faults_that_are_none_are_bad_input() {
-    for (words, says) in [
-        ("--faults drop=5", "from 0% to 100%"),
-        (
-            "--faults dorp=5%",
-            "`dorp=5%` is not a fault: faults are seed, peer, down, drop",
-        ),
-        ("serve --faults delay=5", "`delay=5` is not a time"),
-    ] {
-        call(words).is_refused(&["--faults", says]);
-    }
-    call("-n 1")
-        .env("SOFTROCE_FAULTS", "drop=x")
-        .is_refused(&["SOFTROCE_FAULTS", "`drop=x` is not a probability"]);
-}
 
 #[test]
 fn a_network_that_swallows_all_ends_the_run() {
@@ -42,30 +25,33 @@ fn a_cq_that_overflows_is_told_as_such() {
         ]);
 }
 
+/// What a node's device has counted.
+fn counted(node: &NodeResult, name: &str) -> u64 {
+    node.counters.as_ref().unwrap()[name].unwrap()
+}
+
 /// What the device is to survive.
 const FAULTS: &str = "drop=5%,duplicate=1%,reorder=1%,corrupt=0.1%";
 
 #[test]
 fn faults_lose_and_spoil_nothing() {
     // Both ends may have one address.
-    let environments = [("SOFTROCE_ADDRESS", "127.77.1.1"), ("UNUSED", "")];
-    for (seed, (name, value)) in environments.iter().enumerate() {
+    for (seed, variable) in ["SOFTROCE_ADDRESS", "UNUSED"].into_iter().enumerate() {
         let words = format!(
             "-d soft0 --faults {FAULTS},seed={seed} --op send,write,read -q 3 -s 100,20000 -n 40 -t 16 --timeout 14 \
              --warmup 0 --verify --quiet"
         );
-        let ended = call(&words).env(name, value).is_whole(6);
-        let cases = ended.cases().iter();
-        let counters = cases.map(|case| &case["runs"][0]["nodes"][0]["counters"]);
-        let dropped: u64 = counters
-            .filter_map(|it| it["fault_tx_dropped"].as_u64())
-            .sum();
-        assert!(dropped > 10, "{dropped} dropped");
-        let device = &ended.json()["nodes"][0]["devices"][0];
-        let recorded = device["faults"].as_str().unwrap();
+        let ended = call(&words).env(variable, "127.77.1.1").is_whole(6);
+        let runs = ended.runs().into_iter();
+        let dropped = runs.map(|run| counted(&run.nodes[0], "fault_tx_dropped"));
+        assert!(dropped.sum::<u64>() > 10);
+        let result = ended.result();
+        let device = &result.nodes[0].devices[0];
+        let recorded = device.faults.as_ref().unwrap();
         let start = format!("seed={seed},drop=0.05");
         assert!(recorded.starts_with(&start), "{recorded}");
-        assert_eq!(device["gid"] == "::ffff:127.77.1.1", seed == 0);
+        let gid = device.gid.as_deref();
+        assert_eq!(gid == Some("::ffff:127.77.1.1"), seed == 0);
     }
 }
 
@@ -75,10 +61,10 @@ fn a_server_has_faults_of_its_own() {
     let words =
         "-b --op send,write,read -q 2 -n 60 -s 5000 --timeout 14 --warmup 0 --verify --quiet";
     let ended = server.call(words).is_whole(3);
-    let faults = |node: usize| &ended.json()["nodes"][node]["devices"][0]["faults"];
-    assert_eq!(faults(0), &Value::Null);
-    let recorded = faults(1).as_str().unwrap();
-    assert!(recorded.starts_with("seed=9,"), "{recorded}");
+    let nodes = ended.result().nodes;
+    let [own, peer] = [0, 1].map(|node| nodes[node].devices[0].faults.as_deref());
+    assert_eq!(own, None);
+    assert!(peer.unwrap().starts_with("seed=9,"), "{peer:?}");
 }
 
 /// Packets are lost, so the device's timers must wake them.
@@ -96,29 +82,31 @@ fn both_ends_tell_what_their_devices_counted() {
     let words =
         "--faults tx.drop=3%,seed=3 --op send -s 20000 -n 400 -t 32 --timeout 14 --warmup 0";
     let ended = server.call(words).is_whole(1);
-    let run = ended.first_run();
-    let [own, peer] = [0, 1].map(|node| &run["nodes"][node]["counters"]);
-    assert!(own["fault_tx_dropped"].as_u64() > Some(10), "{own}");
-    assert_eq!(peer["fault_tx_dropped"], 0, "{peer}");
-    let count = |node: &str, kind: &str| -> u64 {
-        let events = run["path_events"].as_array().unwrap().iter();
-        let events = events.filter(|event| event["node"] == node && event["kind"] == kind);
-        events.filter_map(|event| event["count"].as_u64()).sum()
+    let run = ended.runs().remove(0);
+    let [own, peer] = &run.nodes[..] else {
+        panic!("{:?}", run.nodes)
     };
-    let gaps = peer["out_of_sequence"].as_u64().unwrap();
-    assert!(gaps > 0, "{peer}");
-    assert_eq!(count("server", "sequence_gap"), gaps);
-    assert!(count("client", "resent") > 0, "{}", run["path_events"]);
-    assert!(peer["packets_received"].as_u64() > Some(0), "{peer}");
+    assert!(counted(own, "fault_tx_dropped") > 10);
+    assert_eq!(counted(peer, "fault_tx_dropped"), 0);
+    assert!(counted(peer, "packets_received") > 0);
+    let count = |node: &str, kind: PathEventKind| -> u64 {
+        let events = run.path_events.iter();
+        let events = events.filter(|event| event.node == node && event.kind == kind);
+        events.map(|event| event.count).sum()
+    };
+    let gaps = counted(peer, "out_of_sequence");
+    assert!(gaps > 0);
+    assert_eq!(count("server", PathEventKind::SequenceGap), gaps);
+    assert!(count("client", PathEventKind::Resent) > 0);
     ended.shows(&["sequence gap", "resent"]);
 }
 
 #[test]
 fn one_device_of_both_ends_is_told_once() {
     let words = "-d soft0 --op write -n 10 --warmup 0 --quiet";
-    let ended = call(words).env("SOFTROCE_ADDRESS", "127.77.1.2").run();
-    let ended = ended.exits(0);
-    let nodes = &ended.first_run()["nodes"];
-    assert!(nodes[0]["counters"].is_object(), "{nodes}");
-    assert!(nodes[1]["counters"].is_null(), "{nodes}");
+    let ended = call(words).env("SOFTROCE_ADDRESS", "127.77.1.2").passes();
+    let run = ended.runs().remove(0);
+    let nodes = &run.nodes;
+    let tell = [0, 1].map(|node| nodes[node].counters.is_some());
+    assert_eq!(tell, [true, false]);
 }

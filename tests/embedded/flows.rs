@@ -1,8 +1,6 @@
 //! Cases of several flows from a configuration file: different operations, sizes and directions side by side, each
 //! checked byte by byte and told for itself.
 
-use serde_json::Value;
-
 use testing::program::Ended;
 use testing::server::call;
 
@@ -10,18 +8,18 @@ use testing::server::call;
 fn run(text: &str, words: &str) -> Ended {
     let words = format!("-d soft0 --timeout 18 --config flows.toml --verify --warmup 0 {words}");
     let call = call(&words).with_file("flows.toml", text);
-    call.passes()
+    call.is_whole(1)
 }
 
-fn messages(flow: &Value) -> u64 {
-    flow["totals"]["messages"].as_u64().unwrap()
-}
-
-/// The flows of the only run, which is complete.
-fn flows(ended: &Ended) -> &[Value] {
-    let run = &ended.first_run();
-    assert_eq!(run["complete"], true, "{}", ended.stderr());
-    run["flows"].as_array().unwrap()
+/// Ends, QPs, messages and bytes of each flow of the only run.
+fn moved(ended: &Ended) -> Vec<(String, usize, u64, u64)> {
+    let run = ended.runs().remove(0);
+    let flows = run.flows.iter().map(|flow| {
+        let way = format!("{} {}", flow.from, flow.to);
+        let totals = &flow.totals;
+        (way, flow.qps.len(), totals.messages, totals.bytes)
+    });
+    flows.collect()
 }
 
 #[test]
@@ -43,18 +41,14 @@ fn small_writes_go_beside_large_reads() {
         "#,
         "-n 40",
     );
-    let [small, bulk] = flows(&ended) else {
-        panic!("{}", ended.json())
-    };
-    assert_eq!((messages(small), messages(bulk)), (12 * 40, 4 * 40));
-    assert_eq!(bulk["totals"]["bytes"], (4 * 40) << 20);
-    assert_eq!(small["qps"].as_array().unwrap().len(), 12);
+    let there = || "client server".to_owned();
+    let expected = [
+        (there(), 12, 12 * 40, 12 * 40 * 64),
+        (there(), 4, 4 * 40, (4 * 40) << 20),
+    ];
+    assert_eq!(moved(&ended), expected);
     let config = &ended.cases()[0]["config"]["flows"];
     assert_eq!(config[1]["settings"]["size_bytes"], 1 << 20);
-    assert_eq!(
-        (&config[0]["from"], &config[0]["to"]),
-        (&"client".into(), &"server".into())
-    );
     ended.shows(&["small", "bulk", "1 MiB", "verify ok"]);
 }
 
@@ -80,15 +74,12 @@ fn both_directions_have_settings_of_their_own() {
         "#,
         "-n 100",
     );
-    let [there, back] = flows(&ended) else {
-        panic!("{}", ended.json())
-    };
-    assert_eq!((messages(there), messages(back)), (300, 200));
-    assert_eq!(there["received"]["messages"], 300);
-    assert_eq!(
-        (&back["from"], &back["to"]),
-        (&"server".into(), &"client".into())
-    );
+    let expected = [
+        ("client server".to_owned(), 3, 300, 300 * 4096),
+        ("server client".to_owned(), 2, 200, 200 * 100),
+    ];
+    assert_eq!(moved(&ended), expected);
+    assert_eq!(ended.first_flow()["received"]["messages"], 300);
 }
 
 /// `soft1` is this machine's first address besides those of loopback.
@@ -108,19 +99,16 @@ fn a_node_has_two_devices() {
         "#,
         "-n 50 -s 4096",
     );
-    assert_eq!(flows(&ended).len(), 2);
-    let config = &ended.cases()[0]["config"]["flows"];
-    assert_eq!(config[0]["from_device"], "soft0");
-    assert_eq!(config[1]["from_device"], "soft1");
-    let devices = ended.json()["nodes"][0]["devices"].as_array().unwrap();
-    let names: Vec<&Value> = devices.iter().map(|device| &device["name"]).collect();
+    let result = ended.result();
+    let flows = result.cases[0].config.flows.iter();
+    let used: Vec<_> = flows.map(|flow| flow.from_device.as_deref()).collect();
+    assert_eq!(used, [Some("soft0"), Some("soft1")]);
+    let devices = result.nodes[0].devices.iter();
+    let names: Vec<_> = devices.map(|device| &*device.name).collect();
     assert_eq!(names, ["soft0", "soft1"]);
-    let counters = &ended.first_run()["nodes"][0]["counters"];
-    let of_other = |name: &String| name.starts_with("soft1:");
-    assert!(
-        counters.as_object().unwrap().keys().any(of_other),
-        "{counters}"
-    );
+    let counters = ended.runs()[0].nodes[0].counters.clone().unwrap();
+    let mut names = counters.keys();
+    assert!(names.any(|name| name.starts_with("soft1:")), "{counters:?}");
 }
 
 /// It does not survive the loss of its twentieth message, a second after the start: the device asks after such packets 8 ms
@@ -143,9 +131,11 @@ fn one_flow_fails_and_the_others_figures_are_kept() {
         "#;
     let words = "-d soft0 --config flows.toml -D 60s --warmup 0 --faults tx.lose=write#20";
     let ended = call(words).with_file("flows.toml", text).run().exits(1);
-    let run = ended.first_run();
-    assert_eq!(run["complete"], false);
-    let failure = run["failure"]["message"].as_str().unwrap();
-    assert!(failure.contains("RETRY_EXC_ERR"), "{failure}");
-    assert!(messages(&run["flows"][0]) > 0, "{run}");
+    let run = ended.runs().remove(0);
+    let failure = run.failure.unwrap().message;
+    assert!(
+        !run.complete && failure.contains("RETRY_EXC_ERR"),
+        "{failure}"
+    );
+    assert!(run.flows[0].totals.messages > 0);
 }

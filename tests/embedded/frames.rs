@@ -1,5 +1,6 @@
 //! Broken control frames end their own session, and nothing else.
 
+use rocebench::plan::Case;
 use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::json;
 
@@ -12,6 +13,7 @@ fn breaks(server: &Server, words: &str, broken: impl FnOnce(&mut Wire)) {
     let lines = server.program.lines().len();
     let mut wire = Wire::session(&server.name);
     broken(&mut wire);
+    server.says(lines, "session ended early");
     server.says(lines, words);
     // It may say why, but then it hangs up.
     wire.is_closed();
@@ -26,26 +28,45 @@ fn ends_well(server: Server) {
 #[test]
 fn messages_out_of_turn() {
     let server = Server::embedded("-d soft0");
-    breaks(&server, "`measure` where", |wire| {
-        wire.send(&json!({"type": "measure"}));
-    });
-    breaks(&server, "`hello` where", Wire::hello);
-    breaks(&server, "`ready` where", |wire| {
-        wire.prepare(&case([("qps", "2")]));
-        wire.send(&json!({"type": "ready"}));
-    });
-    breaks(&server, "1 QPs where the case has 2", |wire| {
-        wire.create(&case([("qps", "2")]));
-        wire.connect_to(&[17]);
-    });
-    breaks(&server, "0 arrays came for 1 ends of flows", |wire| {
-        wire.create(&case([]));
-        wire.send(&json!({"type": "connect", "body": []}));
-    });
-    breaks(&server, "`settle` where", |wire| {
-        wire.create(&case([]));
-        wire.send(&json!({"type": "settle", "body": []}));
-    });
+    type Break = fn(&mut Wire, &Case);
+    let rows: [(&str, &str, Break); 6] = [
+        ("1", "`measure` where", |wire, _| {
+            wire.send(&json!({"type": "measure"}));
+        }),
+        ("1", "`hello` where", |wire, _| wire.hello()),
+        ("2", "`ready` where", |wire, case| {
+            wire.prepare(case);
+            wire.send(&json!({"type": "ready"}));
+        }),
+        ("2", "1 QPs where the case has 2", |wire, case| {
+            wire.create(case);
+            wire.connect_to(&[17]);
+        }),
+        ("1", "0 arrays came for 1 ends of flows", |wire, case| {
+            wire.create(case);
+            wire.send(&json!({"type": "connect", "body": []}));
+        }),
+        ("1", "`settle` where", |wire, case| {
+            wire.create(case);
+            wire.send(&json!({"type": "settle", "body": []}));
+        }),
+    ];
+    for (qps, words, broken) in rows {
+        breaks(&server, words, |wire| broken(wire, &case([("qps", qps)])));
+    }
+    for (frame, says) in [
+        (
+            &b"\x13\0\0\0{\"type\":\"run_done\"}"[..],
+            "sent `run_done` where `prepare or goodbye` was due",
+        ),
+        (b"\x03\0\0\0abc", "is not JSON"),
+    ] {
+        breaks(&server, says, |wire| {
+            wire.raw(frame);
+            let reason = wire.abort();
+            assert!(reason.contains(says), "{reason}");
+        });
+    }
     ends_well(server);
 }
 
@@ -53,23 +74,21 @@ fn messages_out_of_turn() {
 #[test]
 fn cases_that_no_command_line_makes() {
     let server = Server::embedded("-d soft0");
-    let mut no_qps = case([]);
-    no_qps.flows[0].qps = 0;
-    breaks(&server, "refuses the case", |wire| wire.prepare(&no_qps));
-    let mut endless = case([]);
-    endless.flows[0].tx_depth = u32::MAX;
-    breaks(&server, "session ended early", |wire| {
-        wire.prepare(&endless);
-    });
-    let mut batch = case([]);
-    batch.flows[0].signal_every = batch.tx_depth + 1;
-    breaks(&server, "refuses the case", |wire| wire.prepare(&batch));
-    let mut elsewhere = case([]);
-    elsewhere.flows[0].to = 0;
-    breaks(&server, "refuses the case", |wire| wire.prepare(&elsewhere));
-    let mut nowhere = case([]);
-    nowhere.flows[0].to = u32::MAX;
-    breaks(&server, "refuses the case", |wire| wire.prepare(&nowhere));
+    type Damage = fn(&mut Case);
+    let rows: [(&str, Damage); 5] = [
+        ("refuses the case", |it| it.flows[0].qps = 0),
+        ("session ended early", |it| it.flows[0].tx_depth = u32::MAX),
+        ("refuses the case", |it| {
+            it.flows[0].signal_every = it.tx_depth + 1;
+        }),
+        ("refuses the case", |it| it.flows[0].to = 0),
+        ("refuses the case", |it| it.flows[0].to = u32::MAX),
+    ];
+    for (words, damage) in rows {
+        let mut broken = case([]);
+        damage(&mut broken);
+        breaks(&server, words, |wire| wire.prepare(&broken));
+    }
     ends_well(server);
 }
 

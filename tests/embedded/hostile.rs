@@ -7,13 +7,23 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::against_refused::job;
-use testing::program::STEP;
+use testing::program::{Ended, STEP};
 use testing::server::{Server, call};
 use testing::wait::wait_until;
 use testing::wire::Wire;
 
 const HOSTILE: &str = "\u{1b}[2J\n127.0.0.1:1: session begins\r\u{9b}31m\u{202e}";
 const SHOWN: &str = "\\u{1b}[2J\\n127.0.0.1:1: session begins\\r\\u{9b}31m\\u{202e}";
+
+/// What a client shows of what is hostile, with this word of it so many times at least.
+#[track_caller]
+fn shows_tamely(words: &str, word: &str, times: usize) -> Ended {
+    let ended = call(words).run();
+    let text = format!("{}{}", ended.stdout, ended.stderr());
+    is_tame(&text);
+    assert!(text.matches(word).count() >= times, "{words}: {text}");
+    ended
+}
 
 fn is_tame(text: &str) {
     let wild = |char: &char| char.is_control() && *char != '\n' || *char == '\u{202e}';
@@ -93,11 +103,9 @@ fn doctor_shows_a_hostile_hosts_facts_tamely() {
         "hostname": HOSTILE, "kernel": HOSTILE, "os": HOSTILE, "rdma_core": HOSTILE, "cores": 2
     });
     let (port, serves) = server(vec![challenge(HOSTILE, 1), welcome(&facts)]);
-    let ended = call(&format!("doctor -d soft0 -v 127.0.0.1:{port}")).run();
-    let text = format!("{}{}", ended.stdout, ended.stderr());
-    is_tame(&text);
     // Version, host name, kernel, rdma-core and system; a long line is wrapped.
-    assert!(text.matches("\\u{9b}31m").count() >= 5, "{text}");
+    let words = format!("doctor -d soft0 -v 127.0.0.1:{port}");
+    shows_tamely(&words, "\\u{9b}31m", 5);
     is_over(serves);
 }
 
@@ -131,18 +139,11 @@ fn doctor_shows_what_hostile_nodes_say_tamely() {
         examined(),
     ]);
     let (strange, strangely) = server(vec![challenge("0.1.0", 1), welcome(&json!({})), abort()]);
-    let words = format!(
-        "doctor --nodes 127.0.0.1:{port},127.0.0.1:{strange},127.0.0.1:{},127.0.0.1:{}",
-        honest[0].port, honest[1].port
-    );
-    let ended = call(&words).run().exits(1);
-    let text = format!("{}{}", ended.stdout, ended.stderr());
-    is_tame(&text);
-    assert!(text.contains("\\u{1b}[2J"), "{text}");
-    ended.shows(&[
-        "4 nodes, 3 examined",
-        &format!("kernel of 127.0.0.1:{port} is"),
-    ]);
+    let honest = honest.each_ref().map(|server| &*server.name).join(",");
+    let words = format!("doctor --nodes 127.0.0.1:{port},127.0.0.1:{strange},{honest}");
+    let ended = shows_tamely(&words, "\\u{1b}[2J", 1).exits(1);
+    let kernel = format!("kernel of 127.0.0.1:{port} is");
+    ended.shows(&["4 nodes, 3 examined", &kernel]);
     is_over(serves);
     is_over(strangely);
 }
@@ -165,13 +166,11 @@ fn a_clients_errors_quote_a_hostile_server_tamely() {
         vec![json!({"type": HOSTILE})],
         vec![json!(HOSTILE)],
     ] {
-        let words = format!("{answers:?}");
+        let what = format!("{answers:?}");
         let (port, serves) = server(answers);
-        let ended = call(&format!("-d soft0 -n 1 --warmup 0 127.0.0.1:{port}")).run();
-        assert_ne!(ended.code, Some(0), "{words}");
-        let text = format!("{}{}", ended.stdout, ended.stderr());
-        is_tame(&text);
-        assert!(text.contains("u{1b}[2J"), "{words}: {text}");
+        let words = format!("-d soft0 -n 1 --warmup 0 127.0.0.1:{port}");
+        let ended = shows_tamely(&words, "u{1b}[2J", 1);
+        assert_ne!(ended.code, Some(0), "{what}");
         is_over(serves);
     }
 }

@@ -56,27 +56,6 @@ fn a_server_that_got_no_threads_for_a_while_serves_on() {
 }
 
 #[test]
-fn who_breaks_the_protocol_is_told() {
-    let server = Server::embedded("-d soft0");
-    for (frame, says) in [
-        (
-            &b"\x13\0\0\0{\"type\":\"run_done\"}"[..],
-            "sent `run_done` where `prepare or goodbye` was due",
-        ),
-        (b"\x03\0\0\0abc", "is not JSON"),
-    ] {
-        let lines = server.program.lines().len();
-        let mut wire = Wire::session(&server.name);
-        wire.raw(frame);
-        let reason = wire.abort();
-        assert!(reason.contains(says), "{reason}");
-        server.says(lines, "session ended early");
-        server.says(lines, says);
-    }
-    server.serves_the_next();
-}
-
-#[test]
 fn a_frame_of_many_small_things_takes_no_memory() {
     let server = Server::embedded("-d soft0");
     for piece in [r#"{"":0},"#, "0,", "[],"] {

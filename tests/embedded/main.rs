@@ -15,7 +15,6 @@ mod clients;
 mod connect;
 mod connect_cm;
 mod cores;
-mod death;
 mod deaths;
 mod distributions;
 mod doctor;
@@ -38,6 +37,7 @@ mod outputs;
 mod pace;
 mod patterns;
 mod polling;
+mod refused;
 mod send;
 mod send_refused;
 mod services;
@@ -45,7 +45,6 @@ mod spreading;
 mod stage;
 mod transfers;
 
-use serde_json::Value;
 use testing::program::Ended;
 use testing::server::call;
 
@@ -56,10 +55,4 @@ const CHECKED: &str = "-d soft0 --timeout 18 --warmup 0 --verify --quiet";
 #[track_caller]
 fn whole(words: &str, cases: usize) -> Ended {
     call(&format!("{CHECKED} {words}")).is_whole(cases)
-}
-
-/// A count of a result.
-#[track_caller]
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap()
 }

@@ -73,16 +73,6 @@ fn what_is_told_is_what_is_taken() {
 }
 
 #[test]
-fn recorders_that_no_machine_has_room_for_are_refused() {
-    call("-d soft0 --op write -s 64 -q 16384 --workers 1024 -n 10 --warmup 0").is_refused(&[
-        "at both ends takes 4",
-        "latencies 4",
-        "GiB",
-        "--no-latency",
-    ]);
-}
-
-#[test]
 fn a_server_takes_no_more_than_it_is_allowed() {
     let server = Server::embedded("-d soft0 --memory 24M");
     let client = |words: &str| {
@@ -106,21 +96,4 @@ fn a_server_takes_no_more_than_it_is_allowed() {
     client("-n 100").exits(0).all_whole(1);
     let grown = memory_bytes(server.program.pid(), "VmHWM:").unwrap() - before;
     assert!(grown < 64 << 20, "{grown} bytes");
-}
-
-#[test]
-fn memory_limits_that_are_none_are_bad_input() {
-    for (limit, says) in [
-        ("0", "not an amount of memory"),
-        ("8GB", "ambiguous"),
-        ("x", "not a size"),
-    ] {
-        call(&format!("serve --memory {limit}")).is_refused(&[says]);
-    }
-}
-
-#[test]
-fn a_verified_case_whose_ends_could_not_tell_each_other_is_refused_before_it_runs() {
-    call("-d soft0 --verify --cq per-qp -q 1,4096 -t 1024 -s 64 -n 10 --warmup 0")
-        .is_refused(&["4096 QPs of 1", "lower --qps or --tx-depth"]);
 }

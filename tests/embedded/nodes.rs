@@ -1,7 +1,6 @@
 //! More nodes than two: in one process, and as servers; one of them dies or falls silent.
 
-use serde_json::Value;
-
+use report::results::model::Run;
 use testing::program::{Call, Ended, Signal};
 use testing::server::{Server, call};
 
@@ -43,25 +42,23 @@ fn ring(names: [&str; 3], words: &str) -> Call {
     .with_file("ring.toml", &text)
 }
 
-fn messages(flow: &Value) -> u64 {
-    flow["totals"]["messages"].as_u64().unwrap()
+fn messages(run: &Run) -> Vec<u64> {
+    run.flows.iter().map(|flow| flow.totals.messages).collect()
 }
 
-fn whole_ring(ended: &Ended) {
-    let run = ended.first_run();
-    assert_eq!(run["complete"], true);
-    let flows = run["flows"].as_array().unwrap();
-    assert_eq!(flows.iter().map(messages).collect::<Vec<_>>(), [200; 3]);
-    assert_eq!(ended.json()["nodes"].as_array().unwrap().len(), 3);
-    for node in run["nodes"].as_array().unwrap() {
-        assert_eq!(node["workers"].as_array().unwrap().len(), 1, "{node}");
-    }
+#[track_caller]
+fn whole_ring(call: Call) -> Ended {
+    let ended = call.is_whole(1);
+    let run = ended.runs().remove(0);
+    assert_eq!(messages(&run), [200; 3]);
+    let workers: Vec<usize> = run.nodes.iter().map(|node| node.workers.len()).collect();
+    assert_eq!(workers, [1; 3]);
+    ended
 }
 
 #[test]
 fn three_nodes_of_this_process_send_in_a_ring() {
-    let ended = ring(["node0", "node1", "node2"], "-n 100 --verify").passes();
-    whole_ring(&ended);
+    let ended = whole_ring(ring(["node0", "node1", "node2"], "-n 100 --verify"));
     ended.shows(&["node0 → node1", "node2 → node0"]);
 }
 
@@ -90,10 +87,10 @@ fn any_node_may_die_or_fall_silent_and_the_others_figures_are_kept() {
         (0..3).for_each(|node| client.has_moved(0, "measure", node));
         servers[victim].program.signal(deed);
         let ended = client.wait().exits(1).says(&[words]);
-        let run = ended.first_run();
-        assert_eq!(run["complete"], false);
-        for (index, flow) in run["flows"].as_array().unwrap().iter().enumerate() {
-            assert_eq!(messages(flow) > 0, index != victim, "{flow}");
+        let run = ended.runs().remove(0);
+        assert!(!run.complete);
+        for (index, messages) in messages(&run).into_iter().enumerate() {
+            assert_eq!(messages > 0, index != victim, "{index}, {victim}");
         }
     }
 }
@@ -106,23 +103,12 @@ fn ctrl_c_keeps_the_figures_of_all_nodes() {
     let client = ring(names, "-D 60s").start();
     (0..3).for_each(|node| client.has_moved(0, "measure", node));
     client.signal(Signal::Interrupt);
-    let ended = client.wait().exits(1);
-    let run = ended.first_run();
-    assert_eq!(run["interrupted"], true);
-    for flow in run["flows"].as_array().unwrap() {
-        assert!(messages(flow) > 0, "{flow}");
-    }
+    let run = client.wait().exits(1).runs().remove(0);
+    assert!(run.interrupted);
+    let messages = messages(&run);
+    assert!(messages.iter().all(|it| *it > 0), "{messages:?}");
     for _ in 0..2 {
-        let ended = ring(names, "-n 100 --verify").passes();
-        whole_ring(&ended);
+        let ended = whole_ring(ring(names, "-n 100 --verify"));
         assert_eq!(ended.json()["nodes"][2]["name"], names[2]);
-    }
-}
-
-#[test]
-fn a_process_without_a_node_has_no_device() {
-    for words in ["-d soft0", "--faults drop=1%", "--cores 0"] {
-        call(&format!("--nodes 127.0.0.1:1,127.0.0.1:2 {words}"))
-            .is_refused(&["none of the nodes", "rocebench serve"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Patterns: which flows they make of nodes, in which runs, and whether those of a run were measured at the same time.
+//! Patterns: which nodes have a part in which runs, and whether those of a run were measured at the same time.
 
 use std::collections::BTreeSet;
 
@@ -7,61 +7,26 @@ use serde_json::Value;
 use testing::program::Ended;
 use testing::server::{Server, call};
 
-/// Each case's id, and the ways of its flows.
-fn ways(ended: &Ended) -> Vec<(String, Vec<(String, String)>)> {
-    let cases = ended.json()["cases"].as_array().unwrap();
-    let way = |flow: &Value| {
-        let name = |end: &str| flow[end].as_str().unwrap().to_owned();
-        (name("from"), name("to"))
-    };
-    let of_case = |case: &Value| {
-        let flows = case["config"]["flows"].as_array().unwrap();
-        let id = case["id"].as_str().unwrap().to_owned();
-        (id, flows.iter().map(way).collect())
-    };
-    cases.iter().map(of_case).collect()
-}
-
 fn runs(ended: &Ended) -> impl Iterator<Item = &Value> {
-    let cases = ended.json()["cases"].as_array().unwrap().iter();
+    let cases = ended.cases().iter();
     cases.flat_map(|case| case["runs"].as_array().unwrap())
 }
 
-fn named(node: &Value) -> &str {
-    node["name"].as_str().unwrap()
-}
-
+/// Which flows a pattern makes, its own tests state.
 #[test]
 fn every_pattern_moves_its_flows() {
     let patterns = "pairs,ring,incast:node1,outcast,all-to-all,loop";
     let ended = call(&format!(
         "-d soft0 --timeout 18 --nodes local:3 --pattern {patterns} -n 50 -s 1000 --verify --warmup 0"
-    )).passes();
-    let ways = ways(&ended);
-    let flows_of = |word: &str| -> Vec<Vec<(String, String)>> {
-        let cases = ways.iter().filter(|(id, _)| id.contains(word));
-        cases.map(|(_, flows)| flows.clone()).collect()
-    };
-    let rounds = flows_of("-pairs-round");
-    assert!(rounds.len() == 6 && rounds.iter().all(|flows| flows.len() == 1));
-    let all: BTreeSet<_> = rounds.iter().flatten().collect();
-    assert_eq!(all.len(), 6);
-    let counts = ["ring", "incast:node1", "outcast", "all-to-all", "loop"]
-        .map(|word| flows_of(word)[0].len());
-    assert_eq!(counts, [3, 2, 2, 6, 3]);
-    assert!(flows_of("incast")[0].iter().all(|(_, to)| to == "node1"));
-    assert!(flows_of("loop")[0].iter().all(|(from, to)| from == to));
-    for run in runs(&ended) {
-        assert_eq!(run["complete"], true, "{}", run["failure"]);
-        let flows = run["flows"].as_array().unwrap();
-        for flow in flows {
-            assert_eq!(flow["totals"]["messages"], 50);
-        }
+    )).is_whole(11);
+    let runs = ended.runs();
+    let flows: Vec<usize> = runs.iter().map(|run| run.flows.len()).collect();
+    assert_eq!(flows, [1, 1, 1, 1, 1, 1, 3, 2, 2, 6, 3]);
+    for run in &runs {
         // Nodes without a flow have no part in the run.
-        let ends = flows.iter().flat_map(|flow| [&flow["from"], &flow["to"]]);
-        let ends: BTreeSet<&str> = ends.map(|name| name.as_str().unwrap()).collect();
-        let nodes = run["nodes"].as_array().unwrap();
-        assert_eq!(nodes.iter().map(named).collect::<BTreeSet<_>>(), ends);
+        let ends = run.flows.iter().flat_map(|flow| [&flow.from, &flow.to]);
+        let nodes = run.nodes.iter().map(|node| &node.name);
+        assert_eq!(nodes.collect::<BTreeSet<_>>(), ends.collect());
     }
 }
 
@@ -102,21 +67,4 @@ fn windows_that_were_not_open_together_are_told() {
         );
     }
     ended.shows(&["not together"]);
-}
-
-#[test]
-fn what_patterns_do_not_go_with_is_bad_input() {
-    for (words, told) in [
-        ("--nodes local:3", "no --pattern or [[flow]] between them"),
-        (
-            "--pattern pairs --slo p99<20us",
-            "--pattern does not go together with --slo",
-        ),
-        (
-            "--pattern pairs --op connect",
-            "--pattern has no effect on --op connect",
-        ),
-    ] {
-        call(words).is_refused(&[told]);
-    }
 }

@@ -1,13 +1,14 @@
 //! Workers that sleep on a completion channel lose no completion.
 
+use crate::whole;
 use testing::server::{Server, call};
 
 #[test]
 fn sleeping_workers_lose_no_completion_under_load() {
-    call(
-        "-d soft0 --op send,write,read,send-imm,write-imm,fetch-add,compare-swap --cq shared,per-worker,per-qp \
-         --poll event,adaptive -q 24 --workers 3 -s 300 -n 60 -t 16 --timeout 18 --warmup 0 --verify --quiet",
-    ).is_whole(42);
+    let ops = "send,write,read,send-imm,write-imm,fetch-add,compare-swap";
+    let modes = "--cq shared,per-worker,per-qp --poll event,adaptive";
+    let words = format!("--op {ops} {modes} -q 24 --workers 3 -s 300 -n 60 -t 16");
+    whole(&words, 42);
 }
 
 #[test]

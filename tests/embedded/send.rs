@@ -24,7 +24,7 @@ fn files_of_all_sizes_arrive() {
         stage.has(file);
     }
     assert_eq!(stage.received().len(), sizes.len());
-    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let document = ended.document();
     let told = document["files"].as_array().unwrap();
     assert_eq!(told.len(), sizes.len());
     assert_eq!(told[6]["bytes"], 3_000_001);

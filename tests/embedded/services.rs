@@ -1,33 +1,34 @@
 //! Unreliable services: what comes is checked byte by byte, what does not is counted, and neither fails a run.
 
-use serde_json::Value;
-
-use crate::number;
+use report::results::model::FlowResult;
 use testing::cells;
 use testing::program::Ended;
 use testing::server::{Server, call};
 
-/// Each flow of each case, with the case's settings.
-fn flows(ended: &Ended) -> impl Iterator<Item = (&Value, &Value)> {
-    ended.cases().iter().flat_map(|case| {
-        let flows = case["runs"][0]["flows"].as_array().unwrap();
-        flows.iter().map(move |flow| (&case["config"], flow))
-    })
+/// All flows of all cases.
+fn flows(ended: &Ended) -> Vec<FlowResult> {
+    let runs = ended.runs().into_iter();
+    runs.flat_map(|run| run.flows).collect()
+}
+
+/// Of each flow whose messages are counted some are lost.
+#[track_caller]
+fn some_are_lost(ended: &Ended) {
+    for flow in flows(ended) {
+        let is_lossy = flow.delivery.as_ref().is_none_or(|it| it.lost > 0);
+        assert!(is_lossy, "{flow:?}");
+    }
 }
 
 #[test]
 fn every_cell_of_services_operations_cq_modes_and_poll_modes_is_verified() {
     for (words, cases) in cells::of_services() {
-        let size = if words.contains("--service ud") {
-            "3000"
-        } else {
-            "9000"
+        let size = match words.contains("--service ud") {
+            true => 3000,
+            false => 9000,
         };
-        let ended = call(&format!(
-            "-d soft0 {words} -q 3 --workers 2 -s {size} -n 40 -t 16 --warmup 0 --verify --quiet"
-        ))
-        .run();
-        ended.exits(0).all_whole(cases);
+        let how = "-q 3 --workers 2 -n 40 -t 16 --warmup 0 --verify --quiet";
+        call(&format!("-d soft0 {words} -s {size} {how}")).is_whole(cases);
     }
 }
 
@@ -37,8 +38,8 @@ fn both_directions_sizes_by_weight_and_inline() {
         "-d soft0 -b --service uc,ud --op send,send-imm --cq shared,per-qp --size-mix 64:3,2K:1 -I 64 -l 4 -Q 2 -q 3 -t 16 \
          -n 80 --warmup 0 --verify --quiet",
     )
-    .run();
-    assert_eq!(flows(&ended.exits(0).all_whole(8)).count(), 16);
+    .is_whole(8);
+    assert_eq!(flows(&ended).len(), 16);
 }
 
 #[test]
@@ -50,13 +51,8 @@ fn lost_packets_are_counted_and_fail_nothing() {
         let ended = call(&format!(
             "-d soft0 --faults drop=5%,seed=7 {words} -q 2 -t 16 -n 500 --warmup 0 --verify"
         ))
-        .run();
-        let ended = ended.exits(0).all_whole(cases);
-        for (config, flow) in flows(&ended) {
-            let is_counted = config["op"] != "write";
-            let lost = &flow["delivery"]["lost"];
-            assert!(!is_counted || number(lost) > 0, "{flow}");
-        }
+        .is_whole(cases);
+        some_are_lost(&ended);
         ended.shows(&["lost ", ", sent "]);
         let writes = words.contains("write");
         assert_eq!(ended.stdout.contains("losses not known"), writes);
@@ -68,10 +64,8 @@ fn a_receiver_without_receives_loses_and_the_run_ends_on_quiet() {
     let ended = call(
         "-d soft0 --service uc,ud --op send -s 64 -r 1 -q 4 -t 64 -n 1000 --warmup 0 --verify --quiet",
     )
-    .run();
-    for (config, flow) in flows(&ended.exits(0).all_whole(2)) {
-        assert!(number(&flow["delivery"]["lost"]) > 0, "{config}: {flow}");
-    }
+    .is_whole(2);
+    some_are_lost(&ended);
 }
 
 #[test]
@@ -97,6 +91,6 @@ fn a_ud_qp_sends_to_all_qps_of_the_peer() {
         "-d soft0 -b --service ud --ud-fan-out --op send,send-imm --cq shared,per-qp -q 1,5 --workers 2 -s 500 -t 16 -n 64 \
          --warmup 0 --verify --quiet",
     )
-    .run();
-    assert_eq!(flows(&ended.exits(0).all_whole(8)).count(), 16);
+    .is_whole(8);
+    assert_eq!(flows(&ended).len(), 16);
 }

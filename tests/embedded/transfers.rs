@@ -1,36 +1,35 @@
 //! What is sent arrives whole: operations, CQ modes, directions, one process and two.
 
-use testing::server::{Server, call};
+use crate::whole;
+use testing::server::Server;
 
 #[test]
 fn every_operation_and_cq_mode_arrives_whole() {
-    call(
-        "-d soft0 --op send,write,read,send-imm,write-imm --cq shared,per-worker,per-qp -q 1,5 --workers 2 -s 1,10000 -n 60 -t 16 \
-         --timeout 18 --warmup 0 --verify --quiet",
-    ).is_whole(60);
+    let ops = "--op send,write,read,send-imm,write-imm --cq shared,per-worker,per-qp";
+    whole(
+        &format!("{ops} -q 1,5 --workers 2 -s 1,10000 -n 60 -t 16"),
+        60,
+    );
 }
 
 #[test]
 fn both_directions_lists_and_inline() {
-    let ended = call(
-        "-d soft0 -b --op send,write,read,send-imm,write-imm --cq shared,per-qp -q 3 -s 64,9000 -l 4 -Q 2 -I 64 -t 32 -n 200 \
-         --mtu 1024 --timeout 18 --warmup 0 --verify --quiet",
-    ).is_whole(20);
-    assert!(
-        ended
-            .cases()
-            .iter()
-            .all(|case| case["config"]["flows"][1]["path_mtu"] == 1024)
+    let ops = "-b --op send,write,read,send-imm,write-imm --cq shared,per-qp -q 3 -s 64,9000";
+    let ended = whole(
+        &format!("{ops} -l 4 -Q 2 -I 64 -t 32 -n 200 --mtu 1024"),
+        20,
     );
+    for case in ended.cases() {
+        assert_eq!(case["config"]["flows"][1]["path_mtu"], 1024);
+    }
 }
 
 /// The sums at the target are checked; a lock that all QPs want is not always free.
 #[test]
 fn atomic_operations_on_every_target() {
-    let ended = call(
-        "-d soft0 --op fetch-add,compare-swap --atomic-target shared,per-qp,spread --cq shared,per-worker,per-qp -q 1,5 \
-         --workers 2 -n 60 -t 1,16 --timeout 18 --warmup 0 --verify --quiet",
-    ).is_whole(72);
+    let targets = "--atomic-target shared,per-qp,spread --cq shared,per-worker,per-qp -q 1,5";
+    let words = format!("--op fetch-add,compare-swap {targets} --workers 2 -n 60 -t 1,16");
+    let ended = whole(&words, 72);
     for case in ended.cases() {
         let (config, flow) = (&case["config"], &case["runs"][0]["flows"][0]);
         let [messages, bytes] =
@@ -55,28 +54,15 @@ fn two_processes_take_an_address_each() {
     let server = Server::embedded("-d soft0");
     // Over an address of the network both ends are still on this machine.
     let own = softroce::verbs::devices().unwrap();
-    let own = own
-        .iter()
-        .filter_map(|device| device.address.filter(|it| it.is_ipv4()));
-    for host in ["127.0.0.1".to_owned()]
-        .into_iter()
-        .chain(own.map(|it| it.to_string()))
-    {
-        let ended = call(&format!(
-            "{host}:{} -d soft0 --op send,write,read -q 2 -n 50 --timeout 18 --warmup 0 --verify --quiet",
-            server.port
-        )).is_whole(3);
-        let gid = |node: usize| {
-            ended.json()["nodes"][node]["devices"][0]["gid"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        };
-        assert_eq!(
-            ended.json()["nodes"][1]["devices"][0]["library"],
-            "embedded"
-        );
-        assert_ne!(gid(0), gid(1));
+    let own = own.iter().filter_map(|device| device.address);
+    let own = own.filter(|it| it.is_ipv4()).map(|it| it.to_string());
+    for host in ["127.0.0.1".to_owned()].into_iter().chain(own) {
+        let port = server.port;
+        let ended = whole(&format!("{host}:{port} --op send,write,read -q 2 -n 50"), 3);
+        let nodes = ended.result().nodes;
+        let [client, server] = [0, 1].map(|node| &nodes[node].devices[0]);
+        assert_eq!(server.library, "embedded");
+        assert!(client.gid.is_some() && client.gid != server.gid);
         // Both are soft0 on this machine, which is said once.
         let marks = ended
             .stdout

@@ -6,8 +6,6 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
-
 use testing::program::{Call, Ended, Program, Signal, send_signal};
 use testing::wait::wait_or_tell;
 
@@ -158,14 +156,13 @@ impl Drop for Ranks {
 /// Rank 0 left a result with whole runs and the one that was ended, which is marked; the error names `node`.
 #[track_caller]
 pub fn kept_what_was_measured(ended: &Ended, node: Option<&str>) {
-    let runs = ended.cases()[0]["runs"].as_array().unwrap();
+    let mut runs = ended.runs();
     assert!((2..1000).contains(&runs.len()), "{runs:?}");
-    assert!(runs.iter().any(|run| run["complete"] == true), "{runs:?}");
-    let last = &runs[runs.len() - 1];
+    assert!(runs.iter().any(|run| run.complete), "{runs:?}");
+    let last = runs.remove(runs.len() - 1);
     if let Some(node) = node {
-        assert_eq!(last["complete"], false, "{last}");
-        let message = last["failure"]["message"].as_str().unwrap();
-        assert!(message.contains(node), "{message}");
+        let message = last.failure.unwrap().message;
+        assert!(!last.complete && message.contains(node), "{message}");
     }
 }
 
@@ -189,29 +186,21 @@ pub fn kept_its_journal(ended: &Ended) {
 #[track_caller]
 pub fn is_a_matrix_of_four(ended: Ended) -> Ended {
     let ended = ended.exits(0);
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let nodes = ended.json()["nodes"].as_array().unwrap().iter();
-    let names: BTreeSet<String> = nodes.clone().map(|it| text(&it["name"])).collect();
-    let gids = nodes.map(|node| text(&node["devices"][0]["gid"]));
-    let gids: BTreeSet<String> = gids.collect();
+    let nodes = ended.result().nodes;
+    let names: BTreeSet<String> = nodes.iter().map(|it| it.name.clone()).collect();
+    let gids: BTreeSet<_> = nodes.iter().map(|it| &it.devices[0].gid).collect();
     assert_eq!((names.len(), gids.len()), (4, 4), "{names:?} {gids:?}");
     let mut measured = BTreeSet::new();
-    let runs = ended
-        .cases()
-        .iter()
-        .map(|it| it["runs"].as_array().unwrap());
-    for run in runs.flatten() {
-        assert_eq!(run["complete"], true, "{}", run["failure"]);
-        for flow in run["flows"].as_array().unwrap() {
-            assert!(flow["totals"]["messages"].as_u64().unwrap() > 0, "{flow}");
-            measured.insert((text(&flow["from"]), text(&flow["to"])));
+    for run in ended.runs() {
+        assert!(run.complete, "{:?}", run.failure);
+        for flow in run.flows {
+            assert!(flow.totals.messages > 0, "{flow:?}");
+            measured.insert((flow.from, flow.to));
         }
     }
-    let pairs = names
-        .iter()
-        .flat_map(|from| names.iter().map(move |to| (from, to)));
-    let pairs = pairs.filter(|(from, to)| from != to);
-    let pairs: BTreeSet<_> = pairs.map(|(from, to)| (from.clone(), to.clone())).collect();
-    assert_eq!(measured, pairs);
+    let from = |from: &String| names.iter().map(|to| (from.clone(), to.clone())).collect();
+    let pairs: Vec<Vec<_>> = names.iter().map(from).collect();
+    let pairs = pairs.into_iter().flatten().filter(|(from, to)| from != to);
+    assert_eq!(measured, pairs.collect());
     ended
 }

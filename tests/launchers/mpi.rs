@@ -92,9 +92,16 @@ fn ends_by_ctrl_c(launcher: Command) {
     kept_result_or_journal(&job.ended(), None);
 }
 
+/// A job of four ends well, one by Ctrl-C, and one with a rank that is killed, which is returned; wrong ones say what is
+/// wrong.
 #[track_caller]
-fn ends_when_a_rank_is_killed(launcher: Command) -> Ended {
-    let job = Job::measuring(launcher);
+fn runs_and_ends(launcher: fn(&str) -> Command, name: &str, of_rank_0: &[&str]) -> Ended {
+    let ended = Job::mesh(launcher("4"), SHORT).ended();
+    only_rank_0_speaks(&is_a_matrix_of_four(ended), of_rank_0);
+    ends_by_ctrl_c(launcher("4"));
+    other_options_are_told(launcher("3"));
+    one_rank_is_none(launcher("1"), name);
+    let job = Job::measuring(launcher("4"));
     job.kill_rank(2);
     job.failed()
 }
@@ -102,41 +109,24 @@ fn ends_when_a_rank_is_killed(launcher: Command) -> Ended {
 #[test]
 fn open_mpi_4_runs_and_ends() {
     let _jobs = one_at_a_time();
-    let ended = Job::mesh(open_mpi_4("4"), SHORT).ended();
-    let ended = is_a_matrix_of_four(ended);
-    only_rank_0_speaks(&ended, &["[1,0]<stdout>"]);
-    ends_by_ctrl_c(open_mpi_4("4"));
-    let killed = ends_when_a_rank_is_killed(open_mpi_4("4"));
+    let killed = runs_and_ends(open_mpi_4, "mpirun", &["[1,0]<stdout>"]);
     kept_result_or_journal(&killed, Some(".2: "));
-    other_options_are_told(open_mpi_4("3"));
-    one_rank_is_none(open_mpi_4("1"), "mpirun");
 }
 
 #[test]
 fn open_mpi_5_runs_and_ends() {
     let _jobs = one_at_a_time();
-    let ended = Job::mesh(open_mpi_5("4"), SHORT).ended();
-    let ended = is_a_matrix_of_four(ended);
-    only_rank_0_speaks(&ended, &["[1,0]<stdout>", "[prterun", "[0]", "[1,0]"]);
-    ends_by_ctrl_c(open_mpi_5("4"));
-    let killed = ends_when_a_rank_is_killed(open_mpi_5("4"));
+    let lines = ["[1,0]<stdout>", "[prterun", "[0]", "[1,0]"];
+    let killed = runs_and_ends(open_mpi_5, "mpirun", &lines);
     kept_result_or_journal(&killed, Some(".2: "));
-    other_options_are_told(open_mpi_5("3"));
-    one_rank_is_none(open_mpi_5("1"), "mpirun");
 }
 
 #[test]
 fn mpich_runs_and_ends() {
     let _jobs = one_at_a_time();
-    let ended = Job::mesh(mpich("4"), SHORT).ended();
-    let ended = is_a_matrix_of_four(ended);
-    only_rank_0_speaks(&ended, &["[0]"]);
-    ends_by_ctrl_c(mpich("4"));
     // Its mpiexec kills the others at once.
-    kept_its_journal(&ends_when_a_rank_is_killed(mpich("4")));
-    other_options_are_told(mpich("3"));
+    kept_its_journal(&runs_and_ends(mpich, "mpiexec", &["[0]"]));
     a_rank_without_its_device_is_named(mpich("2"));
-    one_rank_is_none(mpich("1"), "mpiexec");
 }
 
 /// Two jobs on a host do not meet.

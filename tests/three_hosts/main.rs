@@ -7,9 +7,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use report::results::model::ResultFile;
-use testing::check;
 use testing::netem::Loss;
-use testing::program::{Program, sweep, words};
+use testing::program::{Program, bare, sweep};
 use testing::wait::wait_until;
 
 const NODES: [&str; 3] = ["client", "server", "server2"];
@@ -17,7 +16,7 @@ const NODES: [&str; 3] = ["client", "server", "server2"];
 /// With a server in this guest too, which is then a node like the others; it ends with the guest.
 fn nodes() -> String {
     static OWN: OnceLock<Program> = OnceLock::new();
-    OWN.get_or_init(|| Program::bare(&["serve", "--quiet"]));
+    OWN.get_or_init(|| bare("serve --quiet").start());
     for node in NODES {
         let listens = || TcpStream::connect((node, 18515)).is_ok();
         wait_until(node, Duration::from_secs(5), listens);
@@ -27,9 +26,7 @@ fn nodes() -> String {
 
 fn whole(line: &str, cases: usize) -> ResultFile {
     let line = format!("--nodes {} {line}", nodes());
-    let result = check::complete(&sweep(&words(&line)).exits(0));
-    assert_eq!(result.cases.len(), cases);
-    result
+    sweep(&line).is_whole(cases).result()
 }
 
 #[test]
@@ -45,8 +42,8 @@ fn an_incast_of_two_loses_nothing() {
 
 #[test]
 fn doctor_compares_three_hosts() {
-    let ended = Program::bare(&["doctor", "--json", "--nodes", &nodes()]).wait();
-    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let ended = bare(&format!("doctor --json --nodes {}", nodes())).run();
+    let report = ended.document();
     assert_eq!(report["common"]["driver"], "rdma_rxe", "{}", ended.stderr());
     let findings = report["findings"].as_array().unwrap().iter();
     // An emulated clock may be anywhere.

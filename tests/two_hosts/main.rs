@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use report::results::model::ResultFile;
 use settings::ConnectMode;
-use testing::check;
 use testing::netem::Loss;
-use testing::program::{Signal, rocebench, sweep, words};
+use testing::program::{Signal, rocebench, run, sweep};
 use testing::traffic::{LONG, Way};
 use testing::wait::{wait_or_tell, wait_until};
 
@@ -20,12 +19,6 @@ const SERVER: &str = "server";
 
 /// What another guest takes to start a program or to notice what happened.
 const SOON: Duration = Duration::from_secs(10);
-
-fn run(line: &str) {
-    let (program, arguments) = line.split_once(' ').unwrap();
-    let status = Command::new(program).args(arguments.split(' ')).status();
-    assert!(status.unwrap().success(), "{line}");
-}
 
 /// Packets lost on the other guest's way out, until dropped. Its commands do not go over the wire.
 struct PeerLoss;
@@ -55,9 +48,7 @@ fn await_listener(port: u16) {
 /// The result of a sweep of which all is complete and right.
 fn whole(line: &str, cases: usize) -> ResultFile {
     await_listener(18515);
-    let result = check::complete(&sweep(&words(line)).exits(0));
-    assert_eq!(result.cases.len(), cases, "{line}");
-    result
+    sweep(line).is_whole(cases).result()
 }
 
 fn serves_on() {
@@ -152,9 +143,7 @@ fn a_wire_that_is_cut() {
         let client = way.client_in_the_window(&format!("{LONG} --timeout 20"));
         if server_hears {
             let loss = PeerLoss::of_all("100%");
-            let silent = || client.lines().iter().any(|line| line.contains("silent"));
-            let told = || format!("\"silent\" of the client, which said {:#?}", client.lines());
-            wait_or_tell(SOON, || silent().then_some(()), told);
+            client.await_line(0, "silent", SOON);
             drop(loss);
         } else {
             let loss = Loss::of_all("eth0", "100%");

@@ -113,29 +113,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn perftests_default_keeps_its_depth() {
-        let cut = Geometry::new(128, 100, 1, false);
-        assert_eq!(
-            (cut.slots, cut.head, cut.depth(), cut.ring()),
-            (2, 28, 128, 200)
-        );
-    }
-
-    #[test]
-    fn several_workers_on_one_cq_get_whole_slots() {
-        let cut = Geometry::new(128, 100, 1, true);
-        assert_eq!((cut.slots, cut.head, cut.depth()), (1, 100, 100));
-        let cut = Geometry::new(128, 32, 1, true);
-        assert_eq!((cut.slots, cut.head, cut.depth()), (4, 32, 128));
-    }
-
-    #[test]
-    fn a_long_post_list_has_several_completions_in_a_slot() {
-        let cut = Geometry::new(128, 4, 32, false);
-        assert_eq!(
-            (cut.unit, cut.slots, cut.completions_per_slot()),
-            (32, 4, 8)
-        );
+    fn a_queue_is_cut_into_slots() {
+        for (depth, signal, list, whole, expected) in [
+            // perftest's default.
+            (128, 100, 1, false, [2, 28, 128, 200, 1]),
+            // Several workers on one CQ get whole slots.
+            (128, 100, 1, true, [1, 100, 100, 100, 1]),
+            (128, 32, 1, true, [4, 32, 128, 128, 1]),
+            // A long list has several completions in a slot.
+            (128, 4, 32, false, [4, 32, 128, 128, 8]),
+        ] {
+            let cut = Geometry::new(depth, signal, list, whole);
+            let of_ring = [cut.slots, cut.head, cut.depth(), cut.ring()];
+            let found = [&of_ring[..], &[cut.completions_per_slot()]].concat();
+            assert_eq!(found, expected, "-t {depth} -Q {signal} -l {list}");
+        }
     }
 
     proptest! {

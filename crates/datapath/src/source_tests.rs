@@ -1,5 +1,3 @@
-use proptest::prelude::*;
-
 use super::*;
 
 fn flow(spread: Spread, qps: u32, depth: u32) -> Settings {
@@ -64,51 +62,4 @@ fn the_last_slot_is_the_tail() {
     let told = posted.iter();
     let told: Vec<(usize, u32, bool)> = told.map(|it| (it.qp, it.slot, it.is_tail)).collect();
     assert_eq!(told, [(0, 0, false), (1, 0, false), (0, 1, true)]);
-}
-
-proptest! {
-    /// Whatever completes when: no queue and no number of credits is exceeded, slots come in their order, the QP with
-    /// the fewest outstanding is chosen, and equal turns differ by one at most.
-    #[test]
-    fn no_limit_is_exceeded(
-        spread in proptest::sample::select(vec![Spread::RoundRobin, Spread::LeastLoaded, Spread::Hash]),
-        qps in 1u32..9,
-        depth in 1u32..6,
-        outstanding in 1u32..50,
-        completions in proptest::collection::vec(0usize..1000, 1..200),
-    ) {
-        let mut flow = flow(spread, qps, depth);
-        flow.outstanding = Some(outstanding.min(qps * depth));
-        let most = flow.outstanding.unwrap() as usize;
-        let mut source = source(&flow);
-        let mut queues = vec![std::collections::VecDeque::new(); qps as usize];
-        let mut posted = vec![0u32; qps as usize];
-        for pick in completions {
-            let loads: Vec<usize> = queues.iter().map(|queue| queue.len()).collect();
-            let mut loads = loads;
-            while let Some(next) = source.next_slot() {
-                if spread == Spread::LeastLoaded {
-                    prop_assert_eq!(loads[next.qp], *loads.iter().min().unwrap());
-                }
-                loads[next.qp] += 1;
-                prop_assert!(loads[next.qp] <= depth as usize);
-                prop_assert_eq!(next.slot, posted[next.qp] % depth);
-                posted[next.qp] += 1;
-                queues[next.qp].push_back(next.slot);
-            }
-            let in_flight: usize = loads.iter().sum();
-            prop_assert!(in_flight <= most);
-            prop_assert!(in_flight == most || source.chosen.is_some());
-            if spread == Spread::LeastLoaded {
-                prop_assert_eq!((in_flight, source.blocked()), (most, 0));
-            }
-            if spread == Spread::RoundRobin {
-                prop_assert!(posted.iter().max().unwrap() - posted.iter().min().unwrap() <= 1);
-            }
-            let busy: Vec<usize> = (0..qps as usize).filter(|qp| loads[*qp] > 0).collect();
-            let qp = busy[pick % busy.len()];
-            queues[qp].pop_front();
-            source.completed(qp);
-        }
-    }
 }

@@ -118,11 +118,11 @@ impl Mount {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A machine with these files.
-    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+    pub(crate) fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, content) in files {
             let path = root.path().join(path);
@@ -132,59 +132,61 @@ mod tests {
         root
     }
 
+    /// What is left where these are the groups of this process, and the mounts.
+    fn left(groups: &str, mounts: &str, files: &[(&str, &str)]) -> Option<(String, u64)> {
+        let own = [
+            ("proc/self/cgroup", groups),
+            ("proc/self/mountinfo", mounts),
+        ];
+        memory_left(machine(&[&own, files].concat()).path())
+    }
+
     const V2_MOUNT: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
     const V1_MOUNTS: &str = "31 23 0:27 / /sys/fs/cgroup/cpu rw shared:9 - cgroup cgroup rw,cpu\n\
                              32 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
 
     #[test]
     fn the_ancestor_with_the_least_left_counts() {
-        let root = machine(&[
-            ("proc/self/cgroup", "0::/a/b/c\n"),
-            ("proc/self/mountinfo", V2_MOUNT),
+        let files = [
             ("sys/fs/cgroup/a/memory.max", "1000\n"),
             ("sys/fs/cgroup/a/memory.current", "900\n"),
             ("sys/fs/cgroup/a/b/memory.max", "5000\n"),
             ("sys/fs/cgroup/a/b/memory.current", "800\n"),
             ("sys/fs/cgroup/a/b/c/memory.max", "max\n"),
             ("sys/fs/cgroup/a/b/c/memory.current", "700\n"),
-        ]);
-        assert_eq!(memory_left(root.path()), Some(("/a".into(), 100)));
+        ];
+        let left = left("0::/a/b/c\n", V2_MOUNT, &files);
+        assert_eq!(left, Some(("/a".into(), 100)));
     }
 
     #[test]
     fn file_pages_can_be_had_back() {
-        let root = machine(&[
-            ("proc/self/cgroup", "3:cpu:/x\n5:memory:/job\n0::/\n"),
-            ("proc/self/mountinfo", V1_MOUNTS),
+        let files = [
             ("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1000\n"),
             ("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "900\n"),
             (
                 "sys/fs/cgroup/memory/job/memory.stat",
                 "cache 1\nactive_file 1\ntotal_active_file 100\ntotal_inactive_file 300\n",
             ),
-        ]);
-        assert_eq!(memory_left(root.path()), Some(("/job".into(), 500)));
+        ];
+        let left = left("3:cpu:/x\n5:memory:/job\n0::/\n", V1_MOUNTS, &files);
+        assert_eq!(left, Some(("/job".into(), 500)));
     }
 
     #[test]
     fn a_container_sees_its_own_group_at_the_mount() {
         let mount = "32 23 0:28 /docker/7 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
-        let root = machine(&[
-            ("proc/self/cgroup", "5:memory:/docker/7\n"),
-            ("proc/self/mountinfo", mount),
+        let files = [
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n"),
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "10\n"),
-        ]);
-        assert_eq!(memory_left(root.path()), Some(("/docker/7".into(), 990)));
+        ];
+        let left = left("5:memory:/docker/7\n", mount, &files);
+        assert_eq!(left, Some(("/docker/7".into(), 990)));
     }
 
     #[test]
     fn without_limits_or_groups_nothing_is_limited() {
-        let root = machine(&[
-            ("proc/self/cgroup", "0::/\n"),
-            ("proc/self/mountinfo", V2_MOUNT),
-        ]);
-        assert_eq!(memory_left(root.path()), None);
+        assert_eq!(left("0::/\n", V2_MOUNT, &[]), None);
         assert_eq!(memory_left(machine(&[]).path()), None);
     }
 }

@@ -127,6 +127,7 @@ pub fn cores_of_node(sysfs: &Path, node: u32) -> Result<Vec<usize>, CoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgroup::tests::machine;
 
     #[test]
     fn cpu_time_is_that_of_the_calling_thread() {
@@ -163,25 +164,17 @@ mod tests {
 
     #[test]
     fn nodes_are_read_from_sysfs() {
-        let root = tempfile::tempdir().unwrap();
-        for (node, list) in [(0, "0-1,4\n"), (1, "\n"), (2, "x\n")] {
-            let directory = root.path().join(format!("devices/system/node/node{node}"));
-            std::fs::create_dir_all(&directory).unwrap();
-            std::fs::write(directory.join("cpulist"), list).unwrap();
+        let root = machine(&[
+            ("devices/system/node/node0/cpulist", "0-1,4\n"),
+            ("devices/system/node/node1/cpulist", "\n"),
+            ("devices/system/node/node2/cpulist", "x\n"),
+        ]);
+        let cores = |node| cores_of_node(root.path(), node);
+        assert_eq!(cores(0).unwrap(), [0, 1, 4]);
+        assert_eq!(cores(1).unwrap(), [0usize; 0]);
+        for (node, says) in [(2, "`x` is not a core"), (3, "node3/cpulist")] {
+            let error = cores(node).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
         }
-        assert_eq!(cores_of_node(root.path(), 0).unwrap(), [0, 1, 4]);
-        assert_eq!(cores_of_node(root.path(), 1).unwrap(), [0usize; 0]);
-        assert!(
-            cores_of_node(root.path(), 2)
-                .unwrap_err()
-                .to_string()
-                .contains("`x` is not a core")
-        );
-        assert!(
-            cores_of_node(root.path(), 3)
-                .unwrap_err()
-                .to_string()
-                .contains("node3/cpulist")
-        );
     }
 }

@@ -128,47 +128,36 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-
-    fn write(root: &Path, path: &str, text: &str) {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    use crate::cgroup::tests::machine;
 
     #[test]
     fn a_card_tells_its_link_gid_and_slot() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path();
         let pci = "devices/pci0000:3a/0000:3b:00.0";
-        for (file, text) in [
-            ("numa_node", "1"),
-            ("current_link_speed", "16.0 GT/s PCIe"),
-            ("current_link_width", "16"),
-        ] {
-            write(root, &format!("{pci}/{file}"), text);
-        }
-        symlink(
-            "/sys/bus/pci/drivers/mlx5_core",
-            root.join(pci).join("driver"),
-        )
-        .unwrap();
         let device = "class/infiniband/mlx5_0";
-        for (file, text) in [
-            ("fw_ver", "22.31.1014\n"),
-            ("ports/1/link_layer", "Ethernet\n"),
-            ("ports/1/state", "4: ACTIVE\n"),
-            ("ports/1/rate", "100 Gb/sec (4X EDR)\n"),
-            ("ports/1/lid", "0x0\n"),
+        let files = [
+            (pci, "numa_node", "1"),
+            (pci, "current_link_speed", "16.0 GT/s PCIe"),
+            (pci, "current_link_width", "16"),
+            (device, "fw_ver", "22.31.1014\n"),
+            (device, "ports/1/link_layer", "Ethernet\n"),
+            (device, "ports/1/state", "4: ACTIVE\n"),
+            (device, "ports/1/rate", "100 Gb/sec (4X EDR)\n"),
+            (device, "ports/1/lid", "0x0\n"),
             (
+                device,
                 "ports/1/gids/3",
                 "0000:0000:0000:0000:0000:ffff:c0a8:0102\n",
             ),
-            ("ports/1/gid_attrs/types/3", "RoCE v2\n"),
-            ("ports/1/gid_attrs/ndevs/3", "eth2\n"),
-        ] {
-            write(root, &format!("{device}/{file}"), text);
-        }
-        write(root, "class/net/eth2/mtu", "4200\n");
+            (device, "ports/1/gid_attrs/types/3", "RoCE v2\n"),
+            (device, "ports/1/gid_attrs/ndevs/3", "eth2\n"),
+            ("class/net/eth2", "mtu", "4200\n"),
+        ];
+        let files = files.map(|(folder, file, text)| (format!("{folder}/{file}"), text));
+        let files = files.each_ref().map(|(path, text)| (&**path, *text));
+        let root = machine(&files);
+        let root = root.path();
+        let driver = "/sys/bus/pci/drivers/mlx5_core";
+        symlink(driver, root.join(pci).join("driver")).unwrap();
         symlink(root.join(pci), root.join(device).join("device")).unwrap();
 
         let text = |text: &str| Some(text.to_owned());
@@ -198,9 +187,10 @@ mod tests {
 
     #[test]
     fn soft_roce_is_software() {
-        let root = tempfile::tempdir().unwrap();
-        write(root.path(), "class/infiniband/rxe0/parent", "v0\n");
-        write(root.path(), "class/infiniband/rxe0/fw_ver", "\n");
+        let root = machine(&[
+            ("class/infiniband/rxe0/parent", "v0\n"),
+            ("class/infiniband/rxe0/fw_ver", "\n"),
+        ]);
         let device = read_below(root.path(), "rxe0", 1, None);
         assert_eq!(device.driver.as_deref(), Some("rdma_rxe"));
         assert!(device.software);
@@ -212,19 +202,17 @@ mod tests {
 
     #[test]
     fn infiniband_has_a_lid() {
-        let root = tempfile::tempdir().unwrap();
-        write(
-            root.path(),
-            "class/infiniband/ib0/ports/2/link_layer",
-            "InfiniBand\n",
-        );
-        write(root.path(), "class/infiniband/ib0/ports/2/lid", "0x1c\n");
+        let port = "class/infiniband/ib0/ports/2";
+        let root = machine(&[
+            (&format!("{port}/link_layer"), "InfiniBand\n"),
+            (&format!("{port}/lid"), "0x1c\n"),
+        ]);
         assert_eq!(read_below(root.path(), "ib0", 2, None).lid, Some(28));
     }
 
     #[test]
     fn a_device_the_kernel_does_not_know_has_its_name_alone() {
-        let root = tempfile::tempdir().unwrap();
+        let root = machine(&[]);
         let expected = Device {
             name: "soft0".to_owned(),
             port: 1,

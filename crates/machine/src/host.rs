@@ -94,6 +94,7 @@ fn rdma_core(maps: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgroup::tests::machine;
 
     #[test]
     fn this_machine_has_a_kernel_and_a_core() {
@@ -104,8 +105,7 @@ mod tests {
 
     #[test]
     fn files_are_read_below_the_root() {
-        let root = tempfile::tempdir().unwrap();
-        for (path, text) in [
+        let root = machine(&[
             (
                 "etc/os-release",
                 "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
@@ -125,11 +125,7 @@ mod tests {
             ("sys/devices/system/node/node0/cpulist", "0\n"),
             ("sys/devices/system/node/node1/cpulist", "1\n"),
             ("sys/devices/system/node/online", "0-1\n"),
-        ] {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
+        ]);
         let host = read_below(root.path());
         assert_eq!(host.os.as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
         assert_eq!(host.cpu_model.as_deref(), Some("EPYC"));
@@ -140,8 +136,7 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_left_out() {
-        let root = tempfile::tempdir().unwrap();
-        let host = read_below(root.path());
+        let host = read_below(machine(&[]).path());
         assert_eq!(
             (host.os, host.cpu_model, host.numa_nodes),
             (None, None, None)

@@ -57,9 +57,8 @@ pub fn text(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::cgroup::tests::machine;
 
     #[test]
     fn the_kernels_estimate_is_read() {
@@ -72,26 +71,25 @@ mod tests {
 
     #[test]
     fn the_smaller_of_machine_and_group_counts() {
-        let root = tempfile::tempdir().unwrap();
-        let write = |path: &str, content: &str| {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
+        let meminfo = ("proc/meminfo", "MemAvailable: 2048 kB\n");
+        let group = |most| {
+            machine(&[
+                meminfo,
+                ("proc/self/cgroup", "0::/job\n"),
+                (
+                    "proc/self/mountinfo",
+                    "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
+                ),
+                ("sys/fs/cgroup/job/memory.max", most),
+                ("sys/fs/cgroup/job/memory.current", "48576\n"),
+            ])
         };
-        write("proc/meminfo", "MemAvailable: 2048 kB\n");
-        assert_eq!(below(root.path()).unwrap().by, "this machine");
-        write("proc/self/cgroup", "0::/job\n");
-        write(
-            "proc/self/mountinfo",
-            "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
-        );
-        write("sys/fs/cgroup/job/memory.max", "1048576\n");
-        write("sys/fs/cgroup/job/memory.current", "48576\n");
-        let left = below(root.path()).unwrap();
+        let below = |root: tempfile::TempDir| below(root.path()).unwrap();
+        assert_eq!(below(machine(&[meminfo])).by, "this machine");
+        let left = below(group("1048576\n"));
         assert_eq!(left.bytes, 1_000_000);
         assert_eq!(left.by, "the control group /job");
-        write("sys/fs/cgroup/job/memory.max", "1000000000\n");
-        assert_eq!(below(root.path()).unwrap().bytes, 2 << 20);
+        assert_eq!(below(group("1000000000\n")).bytes, 2 << 20);
     }
 
     #[test]

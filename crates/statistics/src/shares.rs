@@ -61,14 +61,6 @@ mod tests {
         assert_eq!(shares(&[0.0, 9.0, 0.0, 0.0]), Some(alone));
     }
 
-    #[test]
-    fn a_known_mixture() {
-        // (1+2+3)² / (3·(1+4+9)) = 36/42
-        let mixed = shares(&[1.0, 2.0, 3.0]).unwrap();
-        assert!((mixed.jain - 36.0 / 42.0).abs() < 1e-12);
-        assert_eq!((mixed.min_share, mixed.max_share), (0.5, 1.5));
-    }
-
     proptest! {
         #[test]
         fn stays_within_its_bounds(amounts in proptest::collection::vec(any::<u64>(), 1..100)) {

@@ -1,16 +1,14 @@
-//! What every result must satisfy, whatever was measured: sums, orders, counts, schema, and that the CSV says
-//! the same as the JSON.
+//! What every result must satisfy, whatever was measured: sums, orders, counts and schema.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use report::results::model::{
-    CaseConfig, FORWARD, FlowConfig, FlowResult, Latency, Load, NodeResult, REVERSE, ResultFile,
-    Run,
+    CaseConfig, CaseResult, ConnectStep, FORWARD, FlowConfig, FlowResult, Latency, Load,
+    NodeResult, REVERSE, ResultFile, Run,
 };
 use serde::Deserialize as _;
 use serde_json::Value;
-use settings::{Settings, Spread};
+use settings::{ConnectMode, Settings, Spread, Warmup};
 
 use crate::program::Ended;
 
@@ -37,7 +35,10 @@ pub fn complete(ended: &Ended) -> ResultFile {
             check_run(&place, &case.config, run);
         }
     }
-    csv_agrees(&ended.file(".csv"), &ended.file("-qps.csv"), &result);
+    // Their cells, the tests of report compare with the JSON.
+    for table in [".csv", "-qps.csv"] {
+        assert!(ended.file(table).lines().count() > 1, "{table}");
+    }
     result
 }
 
@@ -202,57 +203,76 @@ fn check_workers(place: &str, run: &Run, node: &NodeResult) {
 }
 
 fn check_latency(place: &str, latency: &Latency) {
-    assert!(latency.count > 0, "{place}");
-    let mut orders = vec![latency.min, latency.p50];
-    orders.extend(
-        [latency.p90, latency.p99, latency.p99_9, latency.p99_99]
-            .iter()
-            .flatten(),
-    );
-    orders.push(latency.max);
-    assert!(orders.is_sorted(), "{place}: {orders:?}");
-    let (min, max) = (latency.min as f64, latency.max as f64);
-    assert!(
-        (min * 0.98..=max * 1.02).contains(&latency.mean),
-        "{place}: {latency:?}"
-    );
+    check_times(place, latency);
     assert!(latency.histogram.is_some(), "{place}");
 }
 
-/// The cases' file has the JSON's totals, and the QPs' file adds up to them.
-#[track_caller]
-fn csv_agrees(cases: &str, qps: &str, result: &ResultFile) {
-    let mut totals = Vec::new();
-    let mut expected_qps = 0;
-    for case in &result.cases {
-        for run in &case.runs {
-            for flow in &run.flows {
-                let place = format!("{} {} {}", case.id, run.run, flow.name);
-                totals.push((place, flow.totals.messages));
-                expected_qps += flow.qps.len();
-            }
-        }
-    }
-    assert_eq!(counts(cases, "totals_messages"), totals);
-    let of_qps = counts(qps, "messages");
-    assert_eq!(of_qps.len(), expected_qps);
-    let mut sums: Vec<(String, u64)> = Vec::new();
-    for (place, count) in of_qps {
-        match sums.last_mut().filter(|(last, _)| *last == place) {
-            Some((_, sum)) => *sum += count,
-            None => sums.push((place, count)),
-        }
-    }
-    assert_eq!(sums, totals);
+fn check_times(place: &str, times: &Latency) {
+    assert!(times.count > 0, "{place}");
+    let tail = [times.p90, times.p99, times.p99_9, times.p99_99];
+    let tail = tail.into_iter().flatten();
+    let orders: Vec<u64> = [times.min, times.p50].into_iter().chain(tail).collect();
+    assert!(
+        [&orders[..], &[times.max]].concat().is_sorted(),
+        "{place}: {times:?}"
+    );
+    let (min, max) = (times.min as f64, times.max as f64);
+    assert!(
+        (min * 0.98..=max * 1.02).contains(&times.mean),
+        "{place}: {times:?}"
+    );
 }
 
-/// Case, run and flow of each row, and its count in a column.
-fn counts(text: &str, column: &str) -> Vec<(String, u64)> {
-    let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let rows = reader.deserialize().map(|row| {
-        let row: HashMap<String, String> = row.unwrap();
-        let place = format!("{} {} {}", row["id"], row["run"], row["flow"]);
-        (place, row[column].parse().unwrap())
-    });
-    rows.collect()
+/// Checks a run of set-up: each connection is counted at each step at both ends, and so is traffic beside it.
+#[track_caller]
+pub fn connects(case: &CaseResult, rounds: u64) {
+    let (config, run, place) = (&case.config, &case.runs[0], &case.id);
+    assert!(run.complete, "{place}: {:?}", run.failure);
+    let connect = run.connect.as_ref().unwrap();
+    let connections = rounds * u64::from(config.qps);
+    let set_up = connect.setup_ns.as_ref().map(|it| it.count);
+    let told = (connect.rounds, connect.connections, set_up);
+    assert_eq!(told, (rounds, connections, Some(rounds)), "{place}");
+    let rate = connect.connections_per_second.unwrap();
+    let of_window = rate * connect.seconds / connections as f64;
+    assert!((of_window - 1.0).abs() < 1e-9, "{place}");
+    let is_by_cm = config.connect == ConnectMode::Cm;
+    assert_eq!(connect.stale_rejections.is_some(), is_by_cm, "{place}");
+    let [client, server] = match is_by_cm {
+        true => [
+            "create resolve route connect init rtr rts destroy",
+            "create init rtr rts destroy",
+        ],
+        false => ["create init exchange rtr rts destroy"; 2],
+    };
+    for (steps, wanted) in [(&connect.steps, client), (&connect.peer_steps, server)] {
+        let names: Vec<&str> = steps.iter().map(|step| &*step.step).collect();
+        assert_eq!(names.join(" "), wanted, "{place}");
+        for ConnectStep { step, per, time_ns } in steps {
+            let once = if per == "round" { rounds } else { connections };
+            assert_eq!(time_ns.count, once, "{place}: {step}");
+            assert_eq!(time_ns.p99.is_some(), once >= 100, "{place}: {step}");
+            assert!(time_ns.min > 0, "{place}: {step}");
+            check_times(&format!("{place}: {step}"), time_ns);
+        }
+    }
+    // All steps of a round are within its time, and all rounds within the window.
+    let times = connect.steps.iter().map(|it| &it.time_ns);
+    let all_s = times
+        .map(|it| it.mean * it.count as f64 * 1e-9)
+        .sum::<f64>();
+    assert!(
+        is_by_cm || all_s <= connect.seconds * 1.01,
+        "{place}: {all_s}"
+    );
+    // The traffic beside set-up is a flow.
+    let qps: Vec<usize> = run.flows.iter().map(|flow| flow.qps.len()).collect();
+    let has_traffic = config.traffic_qps > 0;
+    let wanted = has_traffic.then_some(config.traffic_qps as usize);
+    assert_eq!(qps, Vec::from_iter(wanted), "{place}");
+    let rates = run.flows.iter().map(|flow| flow.totals.gbit_per_s);
+    assert!(rates.into_iter().all(|rate| rate.is_some()), "{place}");
+    let wants_alone = has_traffic && config.warmup != Warmup::FixedNs(0);
+    let alone = connect.traffic_alone_gbit_per_s;
+    assert_eq!(alone > Some(0.0), wants_alone, "{place}: {alone:?}");
 }

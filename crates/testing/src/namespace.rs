@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::preload::library;
-use crate::program::copied;
+use crate::program::{copied, run};
 
 /// The kernel's end.
 pub const RXE: End = End {
@@ -70,78 +70,55 @@ pub fn preload() -> &'static PathBuf {
     COPY.get_or_init(|| copied(library()))
 }
 
-fn run(program: &str, arguments: &str) {
-    let status = Command::new(program)
-        .args(arguments.split_whitespace())
-        .status()
-        .unwrap();
-    assert!(status.success(), "{program} {arguments}");
-}
-
-fn inside(program: &str, arguments: &str) {
-    run("ip", &format!("netns exec {NAME} {program} {arguments}"));
-}
-
 /// The wire, until dropped.
 pub struct Wire(());
 
 impl Wire {
     /// Lays it, with an MTU that an RDMA MTU of 4096 fits in.
     pub fn lay() -> Wire {
-        run("ip", &format!("netns add {NAME}"));
+        run(&format!("ip netns add {NAME}"));
         let wire = Wire(());
-        run("ip", &format!("-n {NAME} link set lo up"));
+        run(&format!("ip -n {NAME} link set lo up"));
         let (here, there) = (RXE.interface, SOFT.interface);
-        run(
-            "ip",
-            &format!("link add {here} mtu 4200 type veth peer name {there} mtu 4200 netns {NAME}"),
-        );
-        for end in [RXE, SOFT] {
-            let namespace = if end == RXE {
-                String::new()
-            } else {
-                format!("-n {NAME} ")
-            };
-            for (bits, address) in [("24", end.v4), ("64 nodad", end.v6)] {
-                let (bits, nodad) = bits.split_once(' ').unwrap_or((bits, ""));
-                let device = end.interface;
-                run(
-                    "ip",
-                    &format!("{namespace}address add {address}/{bits} dev {device} {nodad}"),
-                );
-            }
-            run("ip", &format!("{namespace}link set {} up", end.interface));
+        let pair = format!("{here} mtu 4200 type veth peer name {there} mtu 4200");
+        run(&format!("ip link add {pair} netns {NAME}"));
+        for (end, ip) in [(RXE, "ip".to_owned()), (SOFT, format!("ip -n {NAME}"))] {
+            let device = end.interface;
+            let (v4, v6) = (end.v4, end.v6);
+            run(&format!("{ip} address add {v4}/24 dev {device}"));
+            run(&format!("{ip} address add {v6}/64 dev {device} nodad"));
+            run(&format!("{ip} link set {device} up"));
         }
-        run(
-            "rdma",
-            &format!("link add {} type rxe netdev {here}", RXE.device),
-        );
+        run(&format!(
+            "rdma link add {} type rxe netdev {here}",
+            RXE.device
+        ));
         wire
     }
 
     /// From now on the embedded device's end has no loopback address, as before its interface is brought up.
     pub fn take_loopback(&self) {
-        run("ip", &format!("-n {NAME} address flush dev lo"));
+        run(&format!("ip -n {NAME} address flush dev lo"));
     }
 
     /// From now on each end loses this share of what it sends.
     pub fn lose(&self, percent: u32) {
-        let netem = |end: End| {
+        for (end, tc) in [
+            (RXE, "tc".to_owned()),
+            (SOFT, format!("ip netns exec {NAME} tc")),
+        ] {
             let interface = end.interface;
-            format!("qdisc replace dev {interface} root netem limit 100000 loss {percent}%")
-        };
-        run("tc", &netem(RXE));
-        inside("tc", &netem(SOFT));
+            run(&format!(
+                "{tc} qdisc replace dev {interface} root netem limit 100000 loss {percent}%"
+            ));
+        }
     }
 
     /// From now on the embedded device's trains are cut into packets before they are on the wire, where
     /// otherwise only the receiving end cuts them.
     pub fn cut_trains(&self) {
         let interface = SOFT.interface;
-        run(
-            "ip",
-            &format!("-n {NAME} link set {interface} gso_max_segs 1"),
-        );
+        run(&format!("ip -n {NAME} link set {interface} gso_max_segs 1"));
     }
 
     /// How often rxe had something to repair: packets that came a second time, and gaps that either end found.

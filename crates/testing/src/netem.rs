@@ -2,20 +2,16 @@
 
 use std::process::Command;
 
+use crate::program::run;
+
 /// Loss on an interface's way out, until dropped.
 pub struct Loss(&'static str);
-
-fn tc(line: &str) -> String {
-    let output = Command::new("tc").args(line.split(' ')).output().unwrap();
-    assert!(output.status.success(), "tc {line}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 impl Loss {
     /// This share of all packets.
     pub fn of_all(interface: &'static str, percent: &str) -> Loss {
-        tc(&format!(
-            "qdisc replace dev {interface} root netem limit 100000 loss {percent}"
+        run(&format!(
+            "tc qdisc replace dev {interface} root netem limit 100000 loss {percent}"
         ));
         Loss(interface)
     }
@@ -36,14 +32,14 @@ impl Loss {
                 "filter add dev {{}} parent 1: protocol ip u32 match ip dst {address}/32 match ip protocol 17 0xff flowid 1:2"
             ),
         ] {
-            tc(&line.replace("{}", interface));
+            run(&format!("tc {}", line.replace("{}", interface)));
         }
         loss
     }
 
     /// How many packets were lost.
     pub fn dropped(&self) -> u64 {
-        let shown = tc(&format!("-s qdisc show dev {} root", self.0));
+        let shown = run(&format!("tc -s qdisc show dev {} root", self.0));
         let (_, behind) = shown.split_once("(dropped ").unwrap();
         behind.split(',').next().unwrap().parse().unwrap()
     }

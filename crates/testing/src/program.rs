@@ -94,6 +94,15 @@ pub fn copied(file: &Path) -> PathBuf {
     copy
 }
 
+/// Runs a command of the system, which must succeed; what it printed.
+#[track_caller]
+pub fn run(line: &str) -> String {
+    let words = words(line);
+    let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    assert!(output.status.success(), "{line}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// Sends a signal; a process that is gone is no error.
 pub fn send_signal(pid: u32, signal: Signal) {
     let number = (signal as i32).to_string();
@@ -111,6 +120,27 @@ pub fn memory_bytes(pid: u32, line: &str) -> Option<u64> {
     let line = status.lines().find_map(|text| text.strip_prefix(line))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
+}
+
+/// The program with exactly these words, where it is in the guest's own memory.
+pub fn bare(line: &str) -> Call {
+    Call::of(Command::new(program()), line)
+}
+
+/// A sweep of it.
+pub fn sweep(line: &str) -> Call {
+    bare(&patient(line))
+}
+
+/// The words of a sweep with, unless they say otherwise, an ACK timeout of 1 s: in an emulated guest an ACK can take longer
+/// than the default of 67 ms, and what Soft-RoCE retransmits without need it may refuse as invalid. Without acknowledgements
+/// there is no time-out.
+pub fn patient(line: &str) -> String {
+    let has = |flag| words(line).contains(&flag);
+    match has("--timeout") || has("--service") {
+        true => line.to_owned(),
+        false => format!("{line} --timeout 18"),
+    }
 }
 
 impl Call {
@@ -181,38 +211,6 @@ impl Call {
 }
 
 impl Program {
-    /// Starts `rocebench` with these arguments, a results folder of its own and, unless they say otherwise,
-    /// an ACK timeout of 1 s: in an emulated guest an ACK can take longer than the default of 67 ms, and what
-    /// Soft-RoCE retransmits without need it may refuse as invalid.
-    pub fn sweep(arguments: &[&str]) -> Program {
-        Program::sweep_of(Command::new(program()), arguments)
-    }
-
-    /// As [`Program::sweep`], of a command that runs [`program`] somewhere else.
-    pub fn sweep_of(mut command: Command, arguments: &[&str]) -> Program {
-        let out = tempfile::tempdir().unwrap();
-        // Without acknowledgements there is no time-out.
-        let has = |flag| arguments.contains(&flag);
-        let patience: &[&str] = match has("--timeout") || has("--service") {
-            true => &[],
-            false => &["--timeout", "18"],
-        };
-        command.args(arguments).args(patience);
-        command.arg("--out").arg(results(&out));
-        Program::start(command, Stdio::piped(), out)
-    }
-
-    /// Starts `rocebench` with exactly these arguments.
-    pub fn bare(arguments: &[&str]) -> Program {
-        Program::bare_of(Command::new(program()), arguments)
-    }
-
-    /// As [`Program::bare`], of a command that runs [`program`] somewhere else.
-    pub fn bare_of(mut command: Command, arguments: &[&str]) -> Program {
-        command.args(arguments);
-        Program::start(command, Stdio::piped(), tempfile::tempdir().unwrap())
-    }
-
     fn start(mut command: Command, stdout: Stdio, folder: tempfile::TempDir) -> Program {
         let mut set = command.get_envs().filter(|(_, value)| value.is_some());
         if !set.any(|(name, _)| name == TELLS.0) {
@@ -269,17 +267,21 @@ impl Program {
         self.stderr.lock().unwrap().clone()
     }
 
-    /// Waits for a line with this text; the search begins with line number `from`. `expected` is the most that it takes
-    /// on an idle machine.
+    /// Waits until what it has said so far is so. `expected` is the most that it takes on an idle machine.
+    #[track_caller]
+    pub fn await_lines(&self, expected: Duration, what: &str, is_so: impl Fn(&[String]) -> bool) {
+        let look = || is_so(&self.stderr.lock().unwrap()).then_some(());
+        wait_or_tell(expected, look, || {
+            format!("{what}; stderr: {}", joined(&self.lines()))
+        });
+    }
+
+    /// Waits for a line with this text; the search begins with line number `from`.
     #[track_caller]
     pub fn await_line(&self, from: usize, text: &str, expected: Duration) {
-        let look = || {
-            let lines = self.stderr.lock().unwrap();
+        self.await_lines(expected, &format!("a line with {text:?}"), |lines| {
             let mut lines = lines.iter().skip(from);
-            lines.any(|line| line.contains(text)).then_some(())
-        };
-        wait_or_tell(expected, look, || {
-            format!("a line with {text:?}; stderr: {}", joined(&self.lines()))
+            lines.any(|line| line.contains(text))
         });
     }
 
@@ -292,9 +294,9 @@ impl Program {
     /// Waits until it has said this so many times.
     #[track_caller]
     pub fn has_said_times(&self, text: &str, times: usize) {
-        let look = || (self.times_said(text) >= times).then_some(());
-        wait_or_tell(STEP, look, || {
-            format!("{text:?} {times} times; stderr: {}", joined(&self.lines()))
+        self.await_lines(STEP, &format!("{text:?} {times} times"), |lines| {
+            let said = lines.iter().filter(|line| line.contains(text));
+            said.count() >= times
         });
     }
 
@@ -312,14 +314,10 @@ impl Program {
             format!("phase {phase}"),
             format!("node {node} has completed "),
         );
-        let look = || {
-            let lines = self.stderr.lock().unwrap();
+        self.await_lines(STEP, &format!("{moved:?} in {phase}"), |lines| {
             let mut lines = lines.iter().skip(from);
-            lines.find(|line| line.contains(&entered))?;
-            lines.any(|line| line.contains(&moved)).then_some(())
-        };
-        wait_or_tell(STEP, look, || {
-            format!("{moved:?} in {phase}; stderr: {}", joined(&self.lines()))
+            let has_entered = lines.any(|line| line.contains(&entered));
+            has_entered && lines.any(|line| line.contains(&moved))
         });
     }
 
@@ -421,6 +419,13 @@ impl Ended {
         }
     }
 
+    /// The JSON that it printed.
+    #[track_caller]
+    pub fn document(&self) -> Value {
+        let document = serde_json::from_str(&self.stdout);
+        document.unwrap_or_else(|error| panic!("{error}: {} {}", self.stdout, self.stderr))
+    }
+
     /// Where it ran, or had its results.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -487,9 +492,4 @@ impl Ended {
         let cases = self.result().cases;
         cases.into_iter().flat_map(|case| case.runs).collect()
     }
-}
-
-/// Runs a sweep to its end.
-pub fn sweep(arguments: &[&str]) -> Ended {
-    Program::sweep(arguments).wait()
 }

@@ -5,8 +5,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::namespace::End;
-use crate::program::{Call, Ended, Program, STEP, Signal, built_beside, program, rocebench};
-use crate::wait::wait_or_tell;
+use crate::program::{
+    Call, Program, STEP, Signal, bare, built_beside, patient, program, rocebench,
+};
 
 /// Where it was built, with nothing of this machine's environment that it reads, and apart from others who take cores.
 pub fn on_this_machine() -> Command {
@@ -45,23 +46,24 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Server {
-        Server::with(&[])
+        Server::with("")
     }
 
-    /// With further arguments.
-    pub fn with(arguments: &[&str]) -> Server {
-        Server::on(SERVER_ADDRESS, "rxe1", arguments)
+    /// With further words.
+    pub fn with(words: &str) -> Server {
+        Server::on(SERVER_ADDRESS, "rxe1", words)
     }
 
     /// On a device of the kernel's.
-    pub fn on(address: &str, device: &str, arguments: &[&str]) -> Server {
-        let usual = ["serve", "--bind", address, "-p", "0", "-d", device];
-        Server::on_rxe(Program::bare(&[&usual, arguments].concat()))
+    pub fn on(address: &str, device: &str, words: &str) -> Server {
+        Server::on_rxe(bare(&format!(
+            "serve --bind {address} -p 0 -d {device} {words}"
+        )))
     }
 
-    fn on_rxe(program_there: Program) -> Server {
+    fn on_rxe(call: Call) -> Server {
         let client: (_, fn() -> Command) = ("rxe0", || Command::new(program()));
-        Server::that_serves(client, program_there)
+        Server::that_serves(client, call.start())
     }
 
     /// On this machine's embedded device, at all addresses.
@@ -96,35 +98,21 @@ impl Server {
 
     /// At an end of the wire between the kernel's device and the embedded one.
     pub fn at(end: End, port: u16) -> Server {
-        let port_text = port.to_string();
-        let arguments = [
-            "serve", "--bind", end.v4, "-p", &port_text, "-d", end.device,
-        ];
-        Server::on_rxe(Program::bare_of(end.command(program()), &arguments))
+        let words = format!("serve --bind {} -p {port} -d {}", end.v4, end.device);
+        Server::on_rxe(Call::of(end.command(program()), &words))
     }
 
-    /// Runs a sweep from the client's device against it.
-    pub fn sweep(&self, arguments: &[&str]) -> Ended {
-        self.client(arguments).wait()
-    }
-
-    /// Starts a sweep from the client's device against it.
-    pub fn client(&self, arguments: &[&str]) -> Program {
-        let all = [&[&*self.name, "-d", self.client.0], arguments].concat();
-        Program::sweep_of((self.client.1)(), &all)
-    }
-
-    /// A client of it with these words, on this machine's embedded device.
+    /// A client of it with these words, on the clients' device.
     pub fn call(&self, words: &str) -> Call {
-        call(&format!("{} -d soft0 {words}", self.name))
+        let (device, command) = self.client;
+        let words = format!("{} -d {device} {words}", self.name);
+        Call::of(command(), &patient(&words))
     }
 
     /// It serves a next client.
     #[track_caller]
     pub fn serves_the_next(&self) {
-        let ended = self
-            .sweep(&["-s", "64", "-n", "50", "--warmup", "0"])
-            .exits(0);
+        let ended = self.call("-s 64 -n 50 --warmup 0").passes();
         assert_eq!(ended.runs()[0].flows[0].totals.messages, 50);
     }
 
@@ -137,17 +125,11 @@ impl Server {
     /// Waits until it has told the end of every session that it has told the beginning of.
     #[track_caller]
     pub fn is_idle(&self) {
-        let over = || {
-            let lines = self.program.lines();
+        let what = "the end of all sessions";
+        self.program.await_lines(STEP, what, |lines| {
             let begun = lines.iter().filter(|it| it.ends_with(": session begins"));
             let ended = lines.iter().filter(|it| it.contains(": session end"));
-            (begun.count() == ended.count()).then_some(())
-        };
-        wait_or_tell(STEP, over, || {
-            format!(
-                "the end of all sessions; stderr: {:#?}",
-                self.program.lines()
-            )
+            begun.count() == ended.count()
         });
     }
 

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::program::{Program, words};
+use crate::program::{Program, sweep, words};
 use crate::proxy::{From, Proxy, Step};
 use crate::wait::wait_or_tell;
 
@@ -56,7 +56,7 @@ impl Way<'_> {
     /// Starts a client; returns when this frame has passed between it and the server.
     pub fn client_at(self, step: Step, line: &str) -> Program {
         let proxy = Proxy::start(self.proxy, self.server, step, || {});
-        let client = Program::sweep(&words(&format!("{} -d rxe0 {line}", proxy.address)));
+        let client = sweep(&format!("{} -d rxe0 {line}", proxy.address)).start();
         proxy.await_deed();
         client
     }

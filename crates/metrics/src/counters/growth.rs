@@ -123,6 +123,7 @@ mod tests {
     #[test]
     fn a_counter_of_32_bits_wraps_where_the_driver_says_so_and_a_cleared_one_is_not_told() {
         let (narrow, wide) = ("hw_counters/out_of_sequence", "hw_counters/np_cnp_sent");
+        let (errors, data) = ("counters/port_rcv_errors", "counters/port_xmit_data");
         for (driver, counter, values, expected) in [
             ("mlx5_core", narrow, &["4294967290", "4"][..], Some(10)),
             ("mlx5_core", narrow, &["4294967295", "0", "0"], Some(1)),
@@ -133,6 +134,15 @@ mod tests {
             ("mlx5_core", narrow, &["9", "2", "700"], None),
             ("rdma_rxe", "hw_counters/sent_pkts", &["9", "2"], None),
             ("mlx5_core", "counters/port_rcv_data", &["9", "2"], None),
+            ("mlx5_core", errors, &["65500", "65534"], Some(34)),
+            ("mlx5_core", data, &["4294967295", "4294967299"], Some(4)),
+            // The driver's own of the same name is another, and does not saturate.
+            (
+                "rdma_rxe",
+                "hw_counters/link_downed",
+                &["3", "255"],
+                Some(252),
+            ),
         ] {
             let told = grown(driver, counter, values);
             assert_eq!(told, expected, "{driver} {counter} {values:?}");
@@ -166,16 +176,6 @@ mod tests {
                 assert_eq!(grown(driver, &path, &[before, largest]), None, "{name}");
             }
         }
-        let errors = "counters/port_rcv_errors";
-        assert_eq!(grown("mlx5_core", errors, &["65500", "65534"]), Some(34));
-        let wide = "counters/port_xmit_data";
-        assert_eq!(
-            grown("mlx5_core", wide, &["4294967295", "4294967299"]),
-            Some(4)
-        );
-        // The driver's own of the same name is another, and does not saturate.
-        let own = "hw_counters/link_downed";
-        assert_eq!(grown("rdma_rxe", own, &["3", "255"]), Some(252));
     }
 
     #[test]
