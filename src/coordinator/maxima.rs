@@ -2,6 +2,7 @@
 
 use crate::plan::{Case, Flow};
 use crate::protocol::failure::RunFailure;
+use report::observe::standing;
 use report::results::model::{ResultFile, Run};
 use statistics::median;
 
@@ -13,13 +14,13 @@ pub(super) struct Rated {
     maxima: Vec<Option<f64>>,
 }
 
-/// Messages a second: the median over the runs that are complete of what each moved, in 10^6 a second.
+/// Messages a second: the median over the runs that count of what each moved, in 10^6 a second.
 pub(super) fn median_per_second<'a>(
     runs: impl Iterator<Item = &'a Run>,
     mmsg_per_s: impl Fn(&Run) -> Option<f64>,
 ) -> Option<f64> {
-    let complete = runs.filter(|run| run.complete);
-    let rates: Vec<f64> = complete.filter_map(mmsg_per_s).collect();
+    let counted = runs.filter(|run| standing::run_counts(run));
+    let rates: Vec<f64> = counted.filter_map(mmsg_per_s).collect();
     median(&rates).map(|rate| rate * 1e6)
 }
 

@@ -2,7 +2,7 @@
 //! comparisons, figures. It must not know verbs, sockets or how anything is run, and builds without libibverbs.
 //!
 //! Arrows go one way: `plot` uses `compare`, `headlines`, `mesh` and `evenness`, `headlines` uses `compare` and `evenness`, all
-//! of them use `results`; `results` makes its files with `new_file`; all may use `text`.
+//! of them use `observe`, which decides what counts, and `results`; `results` makes its files with `new_file`; all may use `text`.
 
 pub mod compare;
 pub mod evenness;
@@ -10,6 +10,7 @@ pub mod headlines;
 mod junit;
 pub mod mesh;
 pub mod new_file;
+pub mod observe;
 pub mod plot;
 pub mod results;
 pub mod text;

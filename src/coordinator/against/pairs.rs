@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::perftest::{Job, MIN_MESSAGES, Program, measuring, note};
 use crate::plan::Case;
+use report::observe::standing::{self, Standing};
 use report::results::model::{PerftestComparison, PerftestPair};
 use settings::Stop;
 use statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
@@ -180,7 +181,8 @@ impl<'a> Pairing<'a> {
         let Some(run) = run.and_then(|case| case.runs.last()) else {
             return Ok(());
         };
-        if run.complete {
+        let standing = standing::of_run(run);
+        if standing == Standing::Counts {
             pair.rocebench = self.metric.of_run(run);
             if let Some(flow) = run.flows.first() {
                 let whole = (flow.totals.messages, flow.window.seconds);
@@ -188,10 +190,11 @@ impl<'a> Pairing<'a> {
             }
         }
         if pair.rocebench.is_none() {
-            let why = match &run.failure {
-                Some(failure) if run.interrupted => failure.message.clone(),
-                Some(failure) => format!("rocebench's run failed: {}", failure.message),
-                None => "rocebench's run has no figure".to_owned(),
+            let why = match standing {
+                Standing::Counts => "rocebench's run has no figure".to_owned(),
+                Standing::Stopped => "interrupted".to_owned(),
+                Standing::Doubtful(kind) => format!("rocebench's run is doubtful: {}", kind.name()),
+                Standing::Bad(reason) => format!("rocebench's run {reason}"),
             };
             pair.failure.get_or_insert(why);
         }

@@ -2,7 +2,6 @@
 //! files only; it must not know verbs, sockets or how to run anything.
 
 mod build;
-mod contradiction;
 mod facts;
 mod judge;
 mod loads;
@@ -14,7 +13,6 @@ mod pairing;
 mod searches;
 mod side;
 mod turns;
-mod valid;
 
 pub use build::compare;
 pub use metric::Metric;

@@ -1,9 +1,9 @@
 //! Searches over loads on both sides: the highest load that kept a limit. It must not judge.
 
-use super::contradiction;
 use super::metric::Metric;
 use super::model::{CaseComparison, MetricComparison, MissingMetric, Observation, Verdict};
 use super::side::Launch;
+use crate::results::contradiction;
 use crate::results::model::{LoadSearch, SearchEnd};
 use crate::results::number::rate_text;
 use statistics::median;

@@ -8,7 +8,7 @@ use super::metric::Metric;
 use super::model::{MissingMetric, Observation, Verdict};
 use super::options::Aspect;
 use super::pairing::SideCase;
-use super::valid::{self, Validity};
+use crate::observe::standing::{self, Standing};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, DoubtKind, Run};
 use crate::text;
@@ -47,11 +47,11 @@ impl<'a> SideView<'a> {
             let mut runs = Vec::new();
             for run in &case.runs {
                 all += 1;
-                match valid::of_run(&case.config, run) {
-                    Validity::Counts => runs.push(run),
-                    Validity::Stopped => stopped += 1,
-                    Validity::Doubtful(kind) => *doubtful.entry(kind).or_insert(0) += 1,
-                    Validity::Bad(reason) => {
+                match standing::of_run(run) {
+                    Standing::Counts => runs.push(run),
+                    Standing::Stopped => stopped += 1,
+                    Standing::Doubtful(kind) => *doubtful.entry(kind).or_insert(0) += 1,
+                    Standing::Bad(reason) => {
                         let path = text::path(&file.path);
                         bad.push(format!("run {} in {path} {reason}", run.run));
                     }

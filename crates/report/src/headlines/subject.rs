@@ -7,7 +7,8 @@ use settings::{Row, Settings, telling_apart};
 
 use super::noise::Figures;
 use crate::compare::Metric;
-use crate::results::model::{CaseResult, FlowResult, ResultFile, Run};
+use crate::observe::standing;
+use crate::results::model::{CaseResult, ResultFile, Run};
 use crate::results::setting_words::words;
 
 /// A case with its runs in all results.
@@ -22,11 +23,9 @@ impl Subject<'_> {
     pub(super) fn figures(&self, metric: Metric) -> Option<Figures> {
         let of_run = |run: &Run| -> Option<f64> {
             if metric.is_of_setup() {
-                return metric.of(run, None).filter(|_| run.complete);
+                return metric.of(run, None);
             }
-            let counts = |flow: &FlowResult| run.counts(flow);
-            let is_whole = !run.flows.is_empty() && run.flows.iter().all(counts);
-            let flows = run.flows.iter().filter(|_| is_whole);
+            let flows = run.flows.iter();
             let figures: Option<Vec<f64>> = flows.map(|flow| metric.of(run, Some(flow))).collect();
             let figures = figures.filter(|figures| !figures.is_empty())?;
             match metric.higher_is_better() {
@@ -34,7 +33,12 @@ impl Subject<'_> {
                 false => figures.into_iter().reduce(f64::max),
             }
         };
-        let figures: Vec<f64> = self.runs.iter().copied().filter_map(of_run).collect();
+        let counted = self
+            .runs
+            .iter()
+            .copied()
+            .filter(|run| standing::run_counts(run));
+        let figures: Vec<f64> = counted.filter_map(of_run).collect();
         Figures::new(metric, &figures)
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::noise::{are_few, of_few_runs, scatter};
 use crate::compare::Metric;
 use crate::evenness::OverTime;
+use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::model::{
     CaseResult, DoubtKind, FlowResult, LoadVerdict, PathEvent, PathEventKind, ResultFile, Run,
 };
@@ -91,8 +92,9 @@ fn any_flow(run: &Run, is_it: impl Fn(&FlowResult) -> bool) -> bool {
 }
 
 fn failed(runs: &[Ran<'_>]) -> Option<String> {
-    let errors = |flow: &FlowResult| flow.totals.errors > 0;
-    let (count, first) = some(runs, |run| !run.complete || any_flow(run, errors))?;
+    let (count, first) = some(runs, |run| {
+        matches!(standing::of_run(run), Standing::Bad(_))
+    })?;
     Some(format!("{count} failed ({first})"))
 }
 
@@ -101,21 +103,10 @@ fn has(flow: &FlowResult, is_it: impl Fn(DoubtKind) -> bool) -> bool {
 }
 
 fn without_rates(runs: &[Ran<'_>]) -> Option<String> {
-    let spoilt =
-        |run: &Run| run.complete && any_flow(run, |flow| has(flow, DoubtKind::spoils_rates));
+    let spoilt = |run: &Run| matches!(standing::of_run(run), Standing::Doubtful(_));
     let (count, first) = some(runs, spoilt)?;
-    let kinds = |run: &'_ Run| -> Vec<DoubtKind> {
-        let doubts = run.flows.iter().flat_map(|flow| &flow.window.doubts);
-        doubts
-            .map(|doubt| doubt.kind)
-            .filter(|kind| kind.spoils_rates())
-            .collect()
-    };
-    let complete = runs.iter().filter(|(_, run)| run.complete);
-    let mut all: Vec<DoubtKind> = complete.flat_map(|(_, run)| kinds(run)).collect();
-    all.sort_unstable();
-    all.dedup();
-    let all: Vec<&str> = all.into_iter().map(DoubtKind::name).collect();
+    let left_out = LeftOut::of(runs.iter().map(|(_, run)| standing::of_run(run)));
+    let all: Vec<&str> = left_out.doubtful.into_keys().map(DoubtKind::name).collect();
     Some(format!(
         "figures of {count} do not count: {} ({first})",
         all.join(", ")
@@ -265,7 +256,10 @@ fn scattering(results: &[&ResultFile]) -> Option<String> {
     let of_case = |case: &CaseResult| -> Option<f64> {
         let runs = case.runs.iter();
         let rates = runs.filter_map(|run| {
-            let flow = run.flows.first().filter(|flow| run.counts(flow))?;
+            let flow = run
+                .flows
+                .first()
+                .filter(|flow| standing::counts(run, flow))?;
             flow.gbit_per_s()
         });
         let rates: Vec<f64> = rates.collect();

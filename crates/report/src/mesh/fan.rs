@@ -3,6 +3,7 @@
 
 use settings::{Pattern, Settings};
 
+use crate::observe::standing;
 use crate::results::model::{CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run};
 use statistics::{median, shares};
 
@@ -123,8 +124,7 @@ fn but_for_fan(settings: &Settings) -> Settings {
 
 fn point(case: &CaseResult, direction: Direction) -> FanPoint {
     let flows = case.config.flows.len();
-    let is_whole =
-        |run: &&Run| run.flows.len() == flows && run.flows.iter().all(|flow| run.counts(flow));
+    let is_whole = |run: &&Run| run.flows.len() == flows && standing::run_counts(run);
     let runs: Vec<&Run> = case.runs.iter().filter(is_whole).collect();
     let of_runs = |of: &dyn Fn(&Run) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use settings::{Pattern, Settings};
 
 use super::figures::{Figures, Quantity};
+use crate::observe::standing::{self, Standing};
 use crate::results::model::{CaseResult, NodeResult, ResultFile};
 use statistics::median;
 
@@ -73,7 +74,14 @@ impl Matrix {
             .collect();
         let mut cpu = vec![Vec::new(); nodes.len()];
         for run in cases.iter().flat_map(|case| &case.runs) {
-            for node in run.nodes.iter().filter(|_| run.complete) {
+            // A node's CPU time is that of all its flows.
+            let counts = |node: &&NodeResult| {
+                let mut flows = run.flows.iter();
+                flows.all(|flow| {
+                    ![&flow.from, &flow.to].contains(&&node.name) || standing::counts(run, flow)
+                })
+            };
+            for node in run.nodes.iter().filter(counts) {
                 let of_node = index.get(&*node.name).and_then(|node| cpu.get_mut(*node));
                 if let (Some(of_node), Some(share)) = (of_node, cpu_share(node)) {
                     of_node.push(share);
@@ -85,9 +93,9 @@ impl Matrix {
                 let Some(place) = place(&flow.from, &flow.to) else {
                     continue;
                 };
-                let figures = match run.counts(flow) {
-                    true => Ok(Figures::of_flow(flow)),
-                    false => Err(run.complete && flow.totals.errors == 0),
+                let figures = match standing::of_flow(run, flow) {
+                    Standing::Counts => Ok(Figures::of_flow(flow)),
+                    other => Err(other.has_figures()),
                 };
                 let told = of_run.entry(place);
                 told.and_modify(|told| *told = told.and_then(|told| Ok(told.and(figures?))))

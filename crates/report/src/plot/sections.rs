@@ -7,11 +7,11 @@ use super::figures::{
     bandwidth_by_size, comparison, heat_map, latency, latency_by_load, latency_by_throughput,
     qp_time, rate_by_qps, set_up, shares, timeline, trend, workers,
 };
-use super::median::kept_schedule;
 use super::section::Section;
 use super::sides::Sides;
 use super::sums::is_of_pattern;
 use crate::compare::Comparison;
+use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, subject};
 use crate::results::number::plural;
@@ -197,7 +197,7 @@ fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section 
 
 /// What of the results is in no figure, and why.
 pub fn left_out(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<String> {
-    let mut left_out = not_complete(results);
+    let mut left_out = not_counted(results);
     left_out.extend(flows_of_patterns(results));
     left_out.extend(qp_time::left_out(results));
     if let Some(comparison) = comparison {
@@ -283,43 +283,27 @@ fn flows_of_patterns(results: &[Loaded]) -> Vec<String> {
     told
 }
 
-fn not_complete(results: &[Loaded]) -> Vec<String> {
+fn not_counted(results: &[Loaded]) -> Vec<String> {
     let cases = || results.iter().flat_map(|loaded| &loaded.result.cases);
-    let runs = || cases().flat_map(|case| &case.runs);
-    let count = |number: usize, one: &str, many: &str| match number {
+    let runs = cases().flat_map(|case| &case.runs);
+    let left_out = LeftOut::of(runs.map(standing::of_run));
+    let runs = (left_out.count() > 0).then(|| {
+        format!(
+            "{} of {} runs do not count and are in no median: {}.",
+            left_out.count(),
+            left_out.all,
+            left_out.reasons().join(", ")
+        )
+    });
+    let without = |case: &&CaseResult| !case.runs.iter().any(standing::run_counts);
+    let cases = match cases().filter(without).count() {
         0 => None,
-        1 => Some(format!("1 {one}")),
-        more => Some(format!("{more} {many}")),
+        1 => Some("1 case has no run that counts; its figures are missing, not zero.".to_owned()),
+        more => Some(format!(
+            "{more} cases have no run that counts; their figures are missing, not zero."
+        )),
     };
-    let incomplete = runs().filter(|run| !run.complete).count();
-    let without = cases()
-        .filter(|case| !case.runs.iter().any(|run| run.complete))
-        .count();
-    let late = runs()
-        .filter(|run| run.complete && !kept_schedule(run))
-        .count();
-    [
-        count(
-            late,
-            "run that did not keep its schedule is in no median; a load of which no run did is crossed in the figure \
-             of latency against load.",
-            "runs that did not keep their schedule are in no median; a load of which no run did is crossed in the \
-             figure of latency against load.",
-        ),
-        count(
-            incomplete,
-            "run that is not complete (it failed or was stopped) is in no figure.",
-            "runs that are not complete (they failed or were stopped) are in no figure.",
-        ),
-        count(
-            without,
-            "case has no complete run; its figures are missing, not zero.",
-            "cases have no complete run; their figures are missing, not zero.",
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    runs.into_iter().chain(cases).collect()
 }
 
 #[cfg(test)]
@@ -339,8 +323,11 @@ mod tests {
         let cases = vec![case(vec![run(true), run(false)]), case(vec![run(false)])];
         let mut loaded = sample::file(cases);
         let told = left_out(std::slice::from_ref(&loaded), None).join("\n");
-        starts(&told, "2 runs that are not complete");
-        has(&told, ["\n1 case has no complete run"]);
+        starts(
+            &told,
+            "2 of 3 runs do not count and are in no median: 2 failed.",
+        );
+        has(&told, ["\n1 case has no run that counts"]);
         loaded.result.cases = vec![case(vec![run(true)])];
         assert!(left_out(std::slice::from_ref(&loaded), None).is_empty());
         loaded.result.cases[0].runs[0].flows = vec![FlowResult {
@@ -348,7 +335,10 @@ mod tests {
             ..FlowResult::default()
         }];
         let told = left_out(&[loaded], None).join("\n");
-        starts(&told, "1 run that did not keep its schedule");
+        starts(
+            &told,
+            "1 of 1 runs do not count and are in no median: 1 schedule not kept.",
+        );
     }
 
     #[test]

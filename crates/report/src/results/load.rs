@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::contradiction;
 use super::journal;
 use super::json::{self, ReadError};
 use super::model::ResultFile;
@@ -49,10 +50,13 @@ impl Found {
             false => json::read(path),
         };
         match read {
-            Ok(result) => self.results.push(Loaded {
-                path: path.to_owned(),
-                result,
-            }),
+            Ok(mut result) => {
+                contradiction::note(&mut result);
+                self.results.push(Loaded {
+                    path: path.to_owned(),
+                    result,
+                });
+            }
             Err(refused) => self.refused.push(refused),
         }
     }
@@ -91,12 +95,13 @@ mod tests {
     #[test]
     fn a_folder_gives_its_files_by_name_and_tells_what_it_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let results = [sample::open_loop(), sample::result()];
+        let mut results = [sample::open_loop(), sample::result()];
         for (name, result) in ["b.json", "a.json"].into_iter().zip(&results) {
             json::write(result, &directory.path().join(name)).unwrap();
         }
         std::fs::write(directory.path().join("c.json"), "{\"cases\": [").unwrap();
         std::fs::write(directory.path().join("notes.txt"), "no result").unwrap();
+        results.iter_mut().for_each(contradiction::note);
         let found = load(&[directory.path()]);
         let read = found.results.iter();
         let names: Vec<_> = read.filter_map(|loaded| loaded.path.file_name()).collect();

@@ -3,6 +3,7 @@
 pub mod against;
 pub(crate) mod compact;
 mod connect_text;
+pub mod contradiction;
 pub mod csv;
 pub mod file;
 mod flow_faults;

@@ -8,6 +8,7 @@ use super::asked::Threshold;
 use super::condition::Condition;
 use super::demands::Demands;
 use crate::mesh::Matrix;
+use crate::observe::standing;
 use crate::results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
 use crate::results::number::digits;
 use statistics::median;
@@ -125,7 +126,7 @@ fn set_up_judged(case: &CaseResult, demands: &Demands) -> Option<Judged> {
     if about_it.is_empty() && !is_alone {
         return None;
     }
-    let runs = case.runs.iter().filter(|run| run.complete);
+    let runs = case.runs.iter().filter(|run| standing::run_counts(run));
     let runs: Vec<(&Run, Option<&FlowResult>)> = runs.map(|run| (run, None)).collect();
     let failures: Vec<String> = match runs.is_empty() {
         true => vec![NO_RUN.to_owned()],
@@ -171,7 +172,7 @@ fn measured<'a>(case: &'a CaseResult, fail_if: &[Condition]) -> Vec<Measured> {
             // A run's flows are in the order of the case's, which saves looking for each of thousands.
             let at_place = run.flows.get(index).filter(|flow| flow.name == config.name);
             let flow = at_place.or_else(|| run.flow(&config.name))?;
-            run.counts(flow).then_some((run, Some(flow)))
+            standing::counts(run, flow).then_some((run, Some(flow)))
         };
         let counted: Vec<(&Run, Option<&FlowResult>)> =
             case.runs.iter().filter_map(of_run).collect();

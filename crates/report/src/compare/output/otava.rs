@@ -6,8 +6,8 @@ use std::io::{self, Write};
 
 use super::super::metric::Metric;
 use super::super::model::Comparison;
-use super::super::valid::{self, Validity};
 use super::words;
+use crate::observe::standing;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::CaseResult;
 use crate::text;
@@ -80,7 +80,7 @@ fn of_file(case: &CaseResult, metric: Metric, flow: &str) -> Option<f64> {
     let values: Vec<f64> = case
         .runs
         .iter()
-        .filter(|run| valid::of_run(&case.config, run) == Validity::Counts)
+        .filter(|run| standing::run_counts(run))
         .filter_map(|run| metric.of(run, run.flow(flow)))
         .collect();
     median(&values)

@@ -13,10 +13,10 @@ use super::naming::{drawn, some_of};
 use super::sample::Sample;
 use super::settings::Setting;
 use crate::compare::Metric;
+use crate::observe::standing::counted_flows;
 use crate::plot::draw::palette::Look;
 use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::counted_flows;
 use crate::plot::sides::Sides;
 
 /// Limits that are more than so many times the largest figure are told in words: an axis that had them would
@@ -268,7 +268,7 @@ fn table(groups: &Groups<'_>) -> Table {
         rows.collect::<Vec<_>>()
     });
     Table {
-        caption: "Medians of the complete runs, with the smallest and the largest".to_owned(),
+        caption: "Medians of the runs that count, with the smallest and the largest".to_owned(),
         columns,
         rows: rows.collect(),
     }

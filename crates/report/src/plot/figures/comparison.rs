@@ -107,7 +107,7 @@ fn figure(ratios: &Ratios, of: &str, said: &[String]) -> Figure {
         many => format!(" on {many} devices"),
     };
     let subtitle = format!(
-        "{} cases{on}. Medians over complete runs with 95 % intervals, no unit; {better} is better; differences \
+        "{} cases{on}. Medians over runs that count with 95 % intervals, no unit; {better} is better; differences \
          within the band of ±{:.0} % do not matter; worst first",
         ratios.rows.len(),
         ratios.margin * 100.0

@@ -4,10 +4,10 @@
 use super::groups::{Group, Groups, Line};
 use super::sample::Sample;
 use crate::compare::Metric;
+use crate::observe::standing::counted_runs;
 use crate::plot::draw::palette::Look;
 use crate::plot::draw::{Point, Series};
 use crate::plot::figure::{Cell, Column};
-use crate::plot::median::counted_runs;
 use statistics::median;
 
 /// A median of runs and the smallest and largest of them.
@@ -31,7 +31,7 @@ impl Spread {
         })
     }
 
-    /// A metric of a flow in its case's complete runs.
+    /// A metric of a flow in its case's runs that count.
     pub(super) fn of_metric(sample: &Sample<'_>, metric: Metric) -> Option<Spread> {
         Spread::of(metric_of_runs(sample, metric))
     }
@@ -61,11 +61,11 @@ impl Spread {
 pub(super) fn metric_of_runs(sample: &Sample<'_>, metric: Metric) -> impl Iterator<Item = f64> {
     let launches = sample.launches();
     launches.flat_map(move |flow| {
-        counted_runs(flow.case).filter_map(move |run| metric.of(run, flow.result(run)))
+        counted_runs(flow).filter_map(move |run| metric.of(run, flow.result(run)))
     })
 }
 
-/// A line over all places of the chart, with a gap where it has no case or no complete run.
+/// A line over all places of the chart, with a gap where it has no case or no run that counts.
 pub(super) fn series(
     name: &str,
     look: Look,
@@ -133,9 +133,11 @@ pub(super) fn number_column(name: impl Into<String>) -> Column {
 
 /// Runs that count, of all, as a cell.
 pub(super) fn runs_cell(sample: &Sample<'_>) -> Cell {
-    let launches = || sample.launches().map(|flow| flow.case);
-    let counted: usize = launches().map(|case| counted_runs(case).count()).sum();
-    let all: usize = launches().map(|case| case.runs.len()).sum();
+    let counted: usize = sample
+        .launches()
+        .map(|flow| counted_runs(flow).count())
+        .sum();
+    let all: usize = sample.launches().map(|flow| flow.case.runs.len()).sum();
     Cell::Text(if counted == all {
         all.to_string()
     } else {

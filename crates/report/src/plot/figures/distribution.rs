@@ -1,10 +1,10 @@
-//! The distribution of a flow's latencies: all complete runs' samples in one, as few points. Percentiles are
+//! The distribution of a flow's latencies: the samples of all runs that count in one, as few points. Percentiles are
 //! read from all samples, never averaged. It must not know how it is drawn.
 
 use hdrhistogram::Histogram;
 
 use super::sample::Sample;
-use crate::plot::median::counted_flows;
+use crate::observe::standing::counted_flows;
 use crate::results::model::{CaseFlow, Latency};
 
 /// Latencies of a flow.
@@ -25,7 +25,7 @@ pub(super) struct Distribution {
 /// Points of a whole distribution.
 const POINTS_A_DECADE: usize = 16;
 
-/// What is known of the latencies of all launches; `None` without a complete run that has some.
+/// What is known of the latencies of all launches; `None` without a run that counts that has some.
 pub(super) fn distribution(sample: &Sample<'_>) -> Option<Distribution> {
     of_launches(sample.launches())
 }

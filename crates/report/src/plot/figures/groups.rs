@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::sample::Sample;
 use super::settings::{Setting, minute};
+use crate::observe::standing::{self, LeftOut};
 use crate::plot::draw::palette::{Look, look};
-use crate::plot::median::{complete_runs, kept_schedule};
 
 /// Cases that differ in the figure's horizontal axis only.
 #[derive(Clone, Debug)]
@@ -187,21 +187,11 @@ impl<'a> Groups<'a> {
             Some(2..) => format!("{} of {runs} a case", range(launches, "launch", "launches")),
             _ => format!("{runs} a case"),
         };
-        let mut left_out = |count: usize, what: &str| {
-            if count > 0 {
-                text.push_str(&format!(", {count} {what}"));
-            }
-        };
         let runs = cases().flat_map(|case| &case.runs);
-        left_out(
-            runs.filter(|run| !run.complete).count(),
-            "not complete and left out",
-        );
-        let late = cases().flat_map(complete_runs);
-        left_out(
-            late.filter(|run| !kept_schedule(run)).count(),
-            "did not keep the schedule",
-        );
+        let reasons = LeftOut::of(runs.map(standing::of_run)).reasons();
+        if !reasons.is_empty() {
+            text.push_str(&format!(", left out: {}", reasons.join(", ")));
+        }
         text
     }
 }

@@ -9,10 +9,10 @@ use super::naming::{drawn, some_of};
 use super::sample::Sample;
 use super::settings::Setting;
 use crate::compare::Metric;
+use crate::observe::standing::counted_flows;
 use crate::plot::draw::palette::Look;
 use crate::plot::draw::{Axis, LineChart, Point, Scale, Series, Unit, number};
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::counted_flows;
 use crate::plot::sides::Sides;
 use crate::results::percentile::can_tell;
 
@@ -209,8 +209,9 @@ fn table<'d>(lines: impl Iterator<Item = &'d Drawn>) -> Table {
         row
     };
     Table {
-        caption: "Percentiles of all complete runs' samples; missing where there were too few"
-            .to_owned(),
+        caption:
+            "Percentiles of the samples of all runs that count; missing where there were too few"
+                .to_owned(),
         columns,
         rows: lines.map(row).collect(),
     }

@@ -6,9 +6,11 @@ use super::groups::Line;
 use super::sample::Sample;
 use super::settings::order_of_rate;
 use crate::compare::Metric;
+use crate::observe::standing::{self, Standing};
 use crate::plot::draw::palette::Look;
-use crate::plot::median::{complete_runs, kept_schedule};
-use crate::results::model::{FlowResult, LoadSearch, LoadVerdict, Run, Trial, TrialOutcome};
+use crate::results::model::{
+    CaseFlow, FlowResult, LoadSearch, LoadVerdict, Run, Trial, TrialOutcome,
+};
 use settings::Settings;
 
 /// The percentiles that are drawn.
@@ -72,8 +74,8 @@ pub(super) fn place(sample: &Sample<'_>) -> Option<f64> {
         let is_searched = flow.is_first() && !flow.case.searches.is_empty();
         return is_searched.then_some(0.0);
     }
-    let mut runs = complete_runs(flow.case).filter_map(|run| flow.result(run));
-    let has_load = runs.any(|moved| moved.load.is_some());
+    let mut runs = of_launch(flow);
+    let has_load = runs.any(|(_, moved, _)| moved.load.is_some());
     has_load.then(|| order_of_rate(settings))
 }
 
@@ -153,7 +155,11 @@ fn same_but_closed<'s, 'a>(
 }
 
 fn closed_loop(sample: &Sample<'_>) -> Option<ClosedLoop> {
-    let moved: Vec<_> = moved(sample).collect();
+    let counted = sample
+        .launches()
+        .flat_map(of_launch)
+        .filter(|(_, _, counts)| *counts);
+    let moved: Vec<_> = counted.map(|(run, moved, _)| (run, moved)).collect();
     let rates = Spread::of(moved.iter().filter_map(|(_, moved)| per_second(moved)));
     Some(ClosedLoop {
         achieved: rates?,
@@ -166,13 +172,12 @@ fn per_second(moved: &FlowResult) -> Option<f64> {
     Some(moved.mmsg_per_s()? * 1e6)
 }
 
-/// What the flow moved in each complete run of all launches.
-fn moved<'s, 'a>(
-    sample: &'s Sample<'a>,
-) -> impl Iterator<Item = (&'a Run, &'a FlowResult)> + use<'s, 'a> {
-    let launches = sample.launches();
-    launches
-        .flat_map(|flow| complete_runs(flow.case).filter_map(|run| Some((run, flow.result(run)?))))
+/// What the flow moved in each run that has figures, and whether they count.
+fn of_launch<'f, 'a>(
+    flow: &'f CaseFlow<'a>,
+) -> impl Iterator<Item = (&'a Run, &'a FlowResult, bool)> + use<'f, 'a> {
+    let runs = standing::of_case_flow(flow).filter(|(_, standing)| standing.has_figures());
+    runs.filter_map(|(run, standing)| Some((run, flow.result(run)?, standing == Standing::Counts)))
 }
 
 fn spread(moved: &[(&Run, &FlowResult)], metric: Metric) -> Option<Spread> {
@@ -184,15 +189,12 @@ fn spread(moved: &[(&Run, &FlowResult)], metric: Metric) -> Option<Spread> {
 }
 
 fn point(sample: &Sample<'_>) -> Option<LoadPoint> {
-    let all: Vec<_> = moved(sample)
-        .filter(|(_, moved)| moved.load.is_some())
+    let all: Vec<_> = (sample.launches().flat_map(of_launch))
+        .filter(|(_, moved, _)| moved.load.is_some())
         .collect();
-    let kept: Vec<_> = all
-        .iter()
-        .copied()
-        .filter(|(run, _)| kept_schedule(run))
-        .collect();
-    let used = if kept.is_empty() { &all } else { &kept };
+    let kept = all.iter().filter(|(_, _, counts)| *counts).count();
+    let used = all.iter().filter(|(_, _, counts)| *counts || kept == 0);
+    let used: Vec<_> = used.map(|(run, moved, _)| (*run, *moved)).collect();
     let loads = || used.iter().filter_map(|(_, moved)| moved.load.as_ref());
     let overloaded = loads()
         .filter(|load| load.verdict == LoadVerdict::Overloaded)
@@ -204,16 +206,16 @@ fn point(sample: &Sample<'_>) -> Option<LoadPoint> {
         asked: sample.flow.settings.rate.to_string(),
         offered: Spread::of(loads().map(|load| load.offered_per_second)),
         achieved: Spread::of(used.iter().filter_map(|(_, moved)| per_second(moved)))?,
-        latency_ns: PERCENTILES.map(|metric| spread(used, metric)),
+        latency_ns: PERCENTILES.map(|metric| spread(&used, metric)),
         lateness_p99_ns: Spread::of(lateness.map(|ns| ns as f64)),
         recorded_one_in: loads().map(|load| load.recorded_one_in).max().unwrap_or(1),
-        verdict: match (kept.len(), overloaded) {
+        verdict: match (kept, overloaded) {
             (0, _) => LoadVerdict::NotKept,
             (kept, overloaded) if overloaded * 2 >= kept => LoadVerdict::Overloaded,
             _ => LoadVerdict::Kept,
         },
         runs: all.len(),
-        kept: kept.len(),
+        kept,
     })
 }
 

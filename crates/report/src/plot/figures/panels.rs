@@ -134,9 +134,9 @@ impl Kind<'_> {
         Table {
             caption: match has_spread {
                 true => {
-                    "Medians of the complete runs, with the smallest and the largest".to_owned()
+                    "Medians of the runs that count, with the smallest and the largest".to_owned()
                 }
-                false => "Medians of the complete runs".to_owned(),
+                false => "Medians of the runs that count".to_owned(),
             },
             columns,
             rows,

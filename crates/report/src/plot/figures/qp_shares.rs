@@ -1,8 +1,9 @@
-//! What each QP of a flow got, medians over its case's complete runs. It must not know how it is drawn.
+//! What each QP of a flow got, medians over its case's runs that count. It must not know how it is drawn.
 
 use std::collections::BTreeMap;
 
 use crate::compare::Metric;
+use crate::observe::standing::counted_flows;
 use crate::plot::median;
 use crate::results::model::CaseFlow;
 
@@ -38,10 +39,10 @@ pub struct QpShare {
     pub p99_ns: Option<f64>,
 }
 
-/// The QPs of a flow; `None` with a single QP, without a complete run or without traffic.
+/// The QPs of a flow; `None` with a single QP, without a run that counts or without traffic.
 pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
     let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-    for moved in median::counted_flows(&flow) {
+    for moved in counted_flows(&flow) {
         let qps = &moved.qps;
         let bytes: u64 = qps.iter().map(|qp| qp.bytes).sum();
         if bytes == 0 {

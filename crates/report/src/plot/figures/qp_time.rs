@@ -9,13 +9,13 @@ use super::facets::{Place, places};
 use super::naming::{drawn, some_of};
 use super::sample::Sample;
 use crate::evenness::{OverTime, QpOverTime};
+use crate::observe::standing::counted_runs;
 use crate::plot::draw::colour::Colour;
 use crate::plot::draw::palette::{DIVERGING, GROUND, INK, Look, look};
 use crate::plot::draw::{
     Axis, AxisFrame, Canvas, Key, KeyMark, Paint, Rect, Scale, Sheet, Tick, Unit, number,
 };
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::counted_runs;
 use crate::plot::sides::Sides;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, FlowResult, QpTimeline, Run};
@@ -81,7 +81,7 @@ fn uneven<'s, 'a>(sample: &'s Sample<'a>, several: bool) -> Vec<Uneven<'s, 'a>> 
     };
     let flow = &sample.flow;
     let of_run = |run| OverTime::of(flow.result(run)?, &flow.settings);
-    let runs = counted_runs(flow.case).filter_map(|run| Some((run.run, of_run(run)?)));
+    let runs = counted_runs(flow).filter_map(|run| Some((run.run, of_run(run)?)));
     let uneven = runs.filter(|(_, over_time)| over_time.is_uneven());
     let with_sample = |(run, over_time)| Uneven {
         sample,
@@ -96,7 +96,7 @@ fn uneven<'s, 'a>(sample: &'s Sample<'a>, several: bool) -> Vec<Uneven<'s, 'a>> 
 pub fn left_out(results: &[Loaded]) -> Option<String> {
     let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     let without = cases.flat_map(CaseResult::flows).filter(|flow| {
-        let mut runs = counted_runs(flow.case);
+        let mut runs = counted_runs(flow);
         runs.any(|run| {
             flow.result(run)
                 .is_some_and(|moved| had_no_room(run, moved))

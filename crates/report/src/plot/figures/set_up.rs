@@ -9,10 +9,10 @@ use super::sample::Sample;
 use super::set_up_steps;
 use super::settings::Setting;
 use crate::compare::Metric;
+use crate::observe::standing::{counted_runs, median_of};
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::{self, complete_runs};
 use crate::plot::sides::Sides;
-use crate::results::model::{CaseResult, Connect, ConnectStep, Latency};
+use crate::results::model::{CaseFlow, Connect, ConnectStep, Latency};
 
 /// The figures, with the steps of all cases at the last; none without two numbers of QPs.
 pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
@@ -68,14 +68,14 @@ fn steps(results: Sides<'_>) -> Table {
     for sample in Sample::set_ups(results) {
         let ends: [(&str, StepsOf); 2] = [("own", |it| &it.steps), ("other", |it| &it.peer_steps)];
         for (end, steps_of) in ends {
-            let of_end = steps_of_end(sample.flow.case, end, steps_of);
+            let of_end = steps_of_end(&sample.flow, end, steps_of);
             let file = || Cell::Text(sample.file_words(results));
             let of_end = of_end.into_iter();
             rows.extend(of_end.map(|row| std::iter::once(file()).chain(row).collect()));
         }
     }
     Table {
-        caption: "Steps of set-up: medians over the complete runs".to_owned(),
+        caption: "Steps of set-up: medians over the runs that count".to_owned(),
         columns,
         rows,
     }
@@ -83,15 +83,15 @@ fn steps(results: Sides<'_>) -> Table {
 
 type StepsOf = fn(&Connect) -> &Vec<ConnectStep>;
 
-fn steps_of_end(case: &CaseResult, end: &str, steps_of: StepsOf) -> Vec<Vec<Cell>> {
-    let Some(first) = complete_runs(case).find_map(|run| run.connect.as_ref()) else {
+fn steps_of_end(flow: &CaseFlow<'_>, end: &str, steps_of: StepsOf) -> Vec<Vec<Cell>> {
+    let Some(first) = counted_runs(flow).find_map(|run| run.connect.as_ref()) else {
         return Vec::new();
     };
     steps_of(first)
         .iter()
         .map(|step| {
             let figure = |of: fn(&Latency) -> Option<f64>| {
-                let value = median::by(case, |run| {
+                let value = median_of(flow, |run| {
                     let connect = run.connect.as_ref()?;
                     let same = steps_of(connect).iter().find(|it| it.step == step.step)?;
                     Some(of(&same.time_ns)? / 1e3)
@@ -99,7 +99,7 @@ fn steps_of_end(case: &CaseResult, end: &str, steps_of: StepsOf) -> Vec<Vec<Cell
                 value.map_or(Cell::Missing, |value| Cell::Number(value, 2))
             };
             vec![
-                Cell::Text(case.id.clone()),
+                Cell::Text(flow.case.id.clone()),
                 Cell::Text(end.to_owned()),
                 Cell::Text(step.step.clone()),
                 Cell::Text(step.per.clone()),

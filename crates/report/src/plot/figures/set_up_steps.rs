@@ -6,13 +6,13 @@ use super::groups::Groups;
 use super::naming::{drawn, some_of};
 use super::sample::Sample;
 use super::settings::Setting;
+use crate::observe::standing::{counted_runs, median_of};
 use crate::plot::draw::palette::{GROUND, look};
 use crate::plot::draw::text::{SMALL_PX, shortened, width_px};
 use crate::plot::draw::{
     Anchor, Axis, AxisFrame, Key, KeyMark, Paint, Rect, Scale, Sheet, Style, Tick, Unit, number,
 };
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::{self, complete_runs};
 use crate::results::model::Connect;
 use crate::results::number::plural;
 
@@ -161,7 +161,7 @@ fn draw(sheet: &mut Sheet, steps: &[String], bars: &[Bar]) {
 }
 
 fn connect<'a>(sample: &Sample<'a>) -> Option<&'a Connect> {
-    complete_runs(sample.flow.case).find_map(|run| run.connect.as_ref())
+    counted_runs(&sample.flow).find_map(|run| run.connect.as_ref())
 }
 
 /// Steps of a set-up that are one after the other: what `connect` contains is in it, and destroying is none.
@@ -176,7 +176,7 @@ fn told(sample: &Sample<'_>) -> Vec<String> {
 /// Mean time of a step for one connection, the median of the runs; 0 of a step that there is not.
 fn time_ns(sample: &Sample<'_>, step: &str) -> f64 {
     let qps = f64::from(sample.flow.settings.qps.max(1));
-    let mean = median::by(sample.flow.case, |run| {
+    let mean = median_of(&sample.flow, |run| {
         let steps = &run.connect.as_ref()?.steps;
         let step = steps.iter().find(|it| it.step == step)?;
         let shared_by = if step.per == "round" { qps } else { 1.0 };

@@ -132,7 +132,7 @@ fn figure(uneven: &[Row<'_>], devices: &[String], older: usize) -> Option<Figure
         id: "shares".to_owned(),
         title: "Shares of the QPs: percent from an even share".to_owned(),
         subtitle: format!(
-            "Flows with a Jain’s index below {EVEN_FROM}, the least even first, on {}; medians over their complete runs",
+            "Flows with a Jain’s index below {EVEN_FROM}, the least even first, on {}; medians over the runs that count",
             devices.join(", ")
         ),
         description: format!("{}.", some_of(&told)),

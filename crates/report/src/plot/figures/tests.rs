@@ -329,7 +329,7 @@ fn a_run_that_is_not_complete_is_no_figure() {
     let figure = only(bandwidth_by_size::figures(&results));
     let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(3.0, 3)];
     assert_eq!(cells(&figure, 0, 3), numbers);
-    has(&figure.subtitle, ["2 not complete and left out"]);
+    has(&figure.subtitle, [", left out: 2 failed"]);
     assert!(!figure.svg.contains(">protocol limit<"));
     let timeline = only(timeline::figures(&results));
     assert_eq!(timeline.tables[0].rows.len(), 2);

@@ -8,13 +8,13 @@ use super::naming::{drawn, some_of};
 use super::sample::Sample;
 use super::settings::{Setting, revision};
 use super::steadiness;
+use crate::observe::standing::counted_runs;
 use crate::plot::draw::palette::{Look, WORSE, look};
 use crate::plot::draw::{
     Axis, AxisFrame, Canvas, Key, KeyMark, LineChart, Paint, Point, Rect, Rule, Scale, Series,
     Sheet, Unit, number,
 };
 use crate::plot::figure::{Cell, Figure, Table};
-use crate::plot::median::counted_runs;
 use crate::plot::sides::Sides;
 use crate::results::model::{FlowResult, Run, Timeline};
 
@@ -82,7 +82,7 @@ fn sampled_runs<'a>(sample: &Sample<'a>) -> Option<Vec<Sampled<'a>>> {
     let flow = &sample.flow;
     let mean_bytes = flow.settings.mean_bytes();
     let sampled = |run| sampled(run, flow.result(run)?, mean_bytes);
-    let runs = counted_runs(flow.case).filter_map(sampled);
+    let runs = counted_runs(flow).filter_map(sampled);
     let runs: Vec<_> = runs.collect();
     (!runs.is_empty()).then_some(runs)
 }

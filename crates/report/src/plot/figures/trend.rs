@@ -183,7 +183,7 @@ fn figure(groups: &Groups<'_>, all: &[Chart<'_>], moments: &Moments) -> Option<F
             chart.draw(sheet, axes, place, moments);
         }
         sheet.note(
-            "Points are medians of a file's complete runs, whiskers their smallest and largest. A step is marked where \
+            "Points are medians of a file's runs that count, whiskers their smallest and largest. A step is marked where \
              the 95 % interval of its ratio to the file before is beyond the metric's margin, with 3 runs or more on \
              both sides.",
         );
@@ -359,7 +359,7 @@ impl Chart<'_> {
         }
         Table {
             caption: format!(
-                "{}: medians of each file's complete runs, and the ratio to the file before",
+                "{}: medians of each file's runs that count, and the ratio to the file before",
                 self.heading()
             ),
             columns,

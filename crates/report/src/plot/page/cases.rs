@@ -1,13 +1,14 @@
 //! All flows of all cases in one table.
 
 use crate::compare::Metric;
+use crate::observe::standing::{self, LeftOut, counted_flows, counted_runs};
 use crate::plot::figure::{Cell, Column, Table};
 use crate::plot::median;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult, FlowConfig, FlowResult, LoadVerdict};
 use settings::{Applies, ROWS, Row, Settings, Takes};
 
-/// A figure of a flow, the median over its complete runs.
+/// A figure of a flow, the median over the runs that count.
 #[derive(Clone, Copy)]
 enum Measured {
     Metric(Metric),
@@ -46,7 +47,7 @@ impl Measured {
 }
 
 /// The column behind those of settings.
-const COMPLETE_RUNS: &str = "complete runs";
+const COUNTED_RUNS: &str = "runs that count";
 
 /// Settings that every table has.
 const SHOWN: [&str; 5] = ["op", "cq", "qps", "size", "workers"];
@@ -116,7 +117,7 @@ fn figure(value: Option<f64>, digits: usize) -> Cell {
 /// Columns of settings behind the case's name, which are not printed: names of cases tell most of them.
 pub fn settings_columns(table: &Table) -> std::ops::Range<usize> {
     let mut runs = table.columns.iter();
-    let runs = runs.position(|it| it.name == COMPLETE_RUNS);
+    let runs = runs.position(|it| it.name == COUNTED_RUNS);
     1..runs.unwrap_or(1)
 }
 
@@ -155,7 +156,7 @@ pub fn all(results: &[Loaded]) -> Table {
         column("workers", true),
     ]);
     columns.extend(differ.iter().map(|(name, _)| column(name, true)));
-    columns.push(column(COMPLETE_RUNS, true));
+    columns.push(column(COUNTED_RUNS, true));
     columns.extend(measured.iter().map(|it| column(it.name(), true)));
     columns.push(column("remarks", false));
     let rows = cases()
@@ -173,14 +174,14 @@ pub fn all(results: &[Loaded]) -> Table {
                 number(config.workers),
             ]);
             row.extend(differ.iter().map(|(_, setting)| setting(&flow)));
-            row.push(Cell::Number(median::complete_runs(case).count() as f64, 0));
+            row.push(Cell::Number(counted_runs(&flow).count() as f64, 0));
             row.extend(measured.iter().map(|it| figure(it.of(&flow), it.digits())));
             row.push(Cell::Text(remarks(&flow)));
             row
         })
         .collect();
     Table {
-        caption: "All cases: medians over their complete runs; – was not measured".to_owned(),
+        caption: "All cases: medians over the runs that count; – was not measured".to_owned(),
         columns,
         rows,
     }
@@ -189,31 +190,27 @@ pub fn all(results: &[Loaded]) -> Table {
 /// What the figures do not say.
 fn remarks(flow: &CaseFlow<'_>) -> String {
     let case = flow.case;
-    let complete = median::complete_runs(case).count();
-    let (incomplete, late) = (
-        case.runs.len() - complete,
-        complete - median::counted_runs(case).count(),
-    );
+    let standings = standing::of_case_flow(flow).map(|(_, standing)| standing);
+    let left_out = LeftOut::of(standings);
     let moved = case.runs.iter().filter_map(|run| flow.result(run));
     let errors: u64 = moved.map(|moved| moved.totals.errors).sum();
-    let unsteady = median::counted_flows(flow)
+    let unsteady = counted_flows(flow)
         .filter(|moved| moved.window.warmup_steady == Some(false))
         .count();
     let mut remarks = Vec::new();
     if case.runs.is_empty() {
         remarks.push("not run".to_owned());
     }
-    if incomplete > 0 {
-        remarks.push(format!("{incomplete} incomplete"));
-    }
-    if late > 0 {
-        remarks.push(format!("{late} schedule not kept"));
+    let counted = left_out.all - left_out.count();
+    if counted < left_out.all {
+        remarks.push(format!("{counted} of {} runs", left_out.all));
+        remarks.extend(left_out.reasons());
     }
     let is_overloaded = |moved: &&FlowResult| {
         let load = moved.load.as_ref();
         load.is_some_and(|load| load.verdict == LoadVerdict::Overloaded)
     };
-    let overloaded = median::counted_flows(flow).filter(is_overloaded).count();
+    let overloaded = counted_flows(flow).filter(is_overloaded).count();
     if overloaded > 0 {
         remarks.push(format!("{overloaded} overloaded"));
     }
@@ -257,7 +254,7 @@ pub(super) mod tests {
         assert_eq!(names.map(has), [true, false, false]);
         assert_eq!(value(&table, 0, "Gb/s"), Cell::Number(1.0, 3));
         assert_eq!(value(&table, 1, "Gb/s"), Cell::Missing);
-        let remarks = Cell::Text("1 incomplete".to_owned());
+        let remarks = Cell::Text("0 of 1 runs, 1 failed".to_owned());
         assert_eq!(value(&table, 1, "remarks"), remarks);
         let mut rows = table.rows.iter();
         assert!(rows.all(|row| row.len() == table.columns.len()));

@@ -3,6 +3,7 @@
 use super::cases::column;
 use crate::compare::Metric;
 use crate::mesh::{Matrix, Quantity};
+use crate::observe::standing::counted_flows;
 use crate::plot::figure::{Cell, Table};
 use crate::plot::median;
 use crate::results::load::Loaded;
@@ -54,7 +55,7 @@ pub fn key_figures(results: &[Loaded]) -> Table {
     rows.extend(results.iter().flat_map(of_nodes));
     Table {
         caption:
-            "Key figures of each operation, medians over complete runs, and the case they are of"
+            "Key figures of each operation, medians over runs that count, and the case they are of"
                 .to_owned(),
         columns: vec![
             column("op", false),
@@ -121,7 +122,7 @@ fn kept(flow: &CaseFlow<'_>) -> Option<f64> {
         let load = moved.load.as_ref();
         load.is_some_and(|load| load.verdict == LoadVerdict::Kept)
     };
-    let all_kept = median::counted_flows(flow).all(is_kept);
+    let all_kept = counted_flows(flow).all(is_kept);
     median::metric(flow, Metric::MmsgPerS).filter(|_| all_kept)
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use super::tables;
+use crate::observe::standing::{self, LeftOut};
 use crate::plot::figure::{Cell, Column, Table};
 use crate::results::load::Loaded;
 use crate::results::model::{Device, Host, Node, ResultFile};
@@ -333,7 +334,7 @@ fn files(results: &[Loaded]) -> Table {
                     Cell::Text(program(loaded)),
                     count(result.cases.len()),
                     count(runs().count()),
-                    count(runs().filter(|run| !run.complete).count()),
+                    count(LeftOut::of(runs().map(standing::of_run)).count()),
                 ]
             })
             .collect(),

@@ -33,19 +33,16 @@ pub struct Run {
     /// `connect`: how fast QPs were set up; its flows are then the traffic meanwhile. `null` of other
     /// operations.
     pub connect: Option<Connect>,
+    /// Which of its figures cannot be, as the rest of a sentence that begins with the run: found when a file is loaded, and in
+    /// none.
+    #[serde(skip)]
+    pub contradiction: Option<String>,
 }
 
 impl Run {
     /// The flow of this name.
     pub fn flow(&self, name: &str) -> Option<&FlowResult> {
         self.flows.iter().find(|flow| flow.name == name)
-    }
-
-    /// Whether the figures of one of its flows count: the run is complete, nothing went wrong with the flow, and nothing
-    /// spoils its rates.
-    pub fn counts(&self, flow: &FlowResult) -> bool {
-        let mut doubts = flow.window.doubts.iter();
-        self.complete && flow.totals.errors == 0 && !doubts.any(|doubt| doubt.kind.spoils_rates())
     }
 
     /// The node of this name.

@@ -137,7 +137,7 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
         &figure.svg,
         [">schedule not kept: no result<", ">overloaded<"],
     );
-    has(&figure.subtitle, ["2 did not keep the schedule"]);
+    has(&figure.subtitle, [", left out: 2 schedule not kept"]);
     // What was overloaded for a second leaves the others their height, and is marked at the end of the axis.
     let [kept, above] = [", 10% (", ", 100% ("].map(|hint| markers(figure, hint)[0]);
     assert!(above.1 < kept.1 - 100.0, "{kept:?}, {above:?}");

@@ -5,11 +5,11 @@ mod figures;
 mod loads;
 mod timelines;
 
-use crate::results::model::{
+use super::model::{
     Bandwidth, CaseConfig, Connect, Delivery, Fairness, FlowResult, Limits, LoadSearch, NodeResult,
-    Received, Run,
+    Received, ResultFile, Run,
 };
-use crate::results::rates::{gbit_per_s, mmsg_per_s};
+use super::rates::{gbit_per_s, mmsg_per_s};
 use figures::{
     Found, TOLERANCE, distribution, equals, follows, is_longer, latency, not_negative, positive,
 };
@@ -18,13 +18,22 @@ use settings::{Settings, Timestamps};
 /// The same for an index of fairness.
 const FAIRNESS_TOLERANCE: f64 = 0.005;
 
+/// Notes in each run of a result what is impossible in it.
+pub(super) fn note(result: &mut ResultFile) {
+    for case in &mut result.cases {
+        for run in &mut case.runs {
+            run.contradiction = of_run(&case.config, run);
+        }
+    }
+}
+
 /// What is impossible in a run, as the rest of a sentence that begins with the run; `None` when nothing is.
-pub(super) fn of_run(config: &CaseConfig, run: &Run) -> Option<String> {
+fn of_run(config: &CaseConfig, run: &Run) -> Option<String> {
     check(config, run).err()
 }
 
 /// What is impossible in a search, as the rest of a sentence that begins with it; `None` when nothing is.
-pub(super) fn of_search(search: &LoadSearch) -> Option<String> {
+pub fn of_search(search: &LoadSearch) -> Option<String> {
     loads::search(search).err()
 }
 

@@ -1,0 +1,222 @@
+//! Whether figures count: the one place that decides it. Every view, comparison and sum asks here.
+//!
+//! A flow's figures count where its run is complete, nothing went wrong with the flow, no figure of the run is one that cannot
+//! be, and nothing spoils its rates. A run counts as a whole where each of its flows does.
+
+use std::collections::BTreeMap;
+
+use crate::results::model::{CaseFlow, DoubtKind, FlowResult, LoadVerdict, Run};
+use statistics::median;
+
+/// What is to be done with a run, or with a flow of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its figures count.
+    Counts,
+    /// The user stopped it: it tells nothing, good or bad.
+    Stopped,
+    /// Its rates may be wrong through no fault of what was measured; the first reason.
+    Doubtful(DoubtKind),
+    /// It went wrong; the rest of a sentence that begins with the run.
+    Bad(String),
+}
+
+/// Of one of the run's flows.
+pub fn of_flow(run: &Run, flow: &FlowResult) -> Standing {
+    of_flows(run, std::slice::from_ref(flow))
+}
+
+/// Of the run as a whole.
+pub fn of_run(run: &Run) -> Standing {
+    of_flows(run, &run.flows)
+}
+
+fn of_flows(run: &Run, flows: &[FlowResult]) -> Standing {
+    if run.interrupted {
+        return Standing::Stopped;
+    }
+    if let Some(failure) = &run.failure {
+        return Standing::Bad(format!("failed: {}", failure.message));
+    }
+    if !run.complete {
+        return Standing::Bad("is not complete".to_owned());
+    }
+    let errors = flows.iter().map(|flow| flow.totals.errors);
+    if let Some(errors) = errors.max().filter(|errors| *errors > 0) {
+        return Standing::Bad(format!("has {errors} completions with an error"));
+    }
+    if let Some(kind) = flows.iter().flat_map(spoilt_by).next() {
+        return Standing::Doubtful(kind);
+    }
+    run.contradiction
+        .clone()
+        .map_or(Standing::Counts, Standing::Bad)
+}
+
+impl Standing {
+    /// Whether there are figures, be they doubtful.
+    pub fn has_figures(&self) -> bool {
+        matches!(self, Standing::Counts | Standing::Doubtful(_))
+    }
+}
+
+/// How many of some runs do not count, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many there are in all.
+    pub all: usize,
+    /// The user stopped them.
+    pub stopped: usize,
+    /// They went wrong.
+    pub bad: usize,
+    /// Their rates are in doubt, by the gravest reason of each.
+    pub doubtful: BTreeMap<DoubtKind, usize>,
+}
+
+impl LeftOut {
+    /// Of these runs, or flows of runs.
+    pub fn of(standings: impl IntoIterator<Item = Standing>) -> LeftOut {
+        let mut left_out = LeftOut::default();
+        for standing in standings {
+            left_out.all += 1;
+            match standing {
+                Standing::Counts => {}
+                Standing::Stopped => left_out.stopped += 1,
+                Standing::Bad(_) => left_out.bad += 1,
+                Standing::Doubtful(kind) => *left_out.doubtful.entry(kind).or_insert(0) += 1,
+            }
+        }
+        left_out
+    }
+
+    /// How many do not count.
+    pub fn count(&self) -> usize {
+        self.stopped + self.bad + self.doubtful.values().sum::<usize>()
+    }
+
+    /// Each reason with its number: `1 failed`, `2 edge missed`.
+    pub fn reasons(&self) -> Vec<String> {
+        let doubtful = self
+            .doubtful
+            .iter()
+            .map(|(kind, count)| (*count, kind.name()));
+        let others = [(self.bad, "failed"), (self.stopped, "stopped")];
+        let all = others.into_iter().chain(doubtful);
+        all.filter(|(count, _)| *count > 0)
+            .map(|(count, reason)| format!("{count} {reason}"))
+            .collect()
+    }
+}
+
+/// What spoils a flow's rates. A run that did not keep its schedule is no result of the load that was asked for.
+fn spoilt_by(flow: &FlowResult) -> impl Iterator<Item = DoubtKind> + '_ {
+    let doubts = flow.window.doubts.iter().map(|doubt| doubt.kind);
+    let load = flow.load.as_ref();
+    let is_late = load.is_some_and(|load| load.verdict == LoadVerdict::NotKept);
+    let late = is_late.then_some(DoubtKind::ScheduleNotKept);
+    doubts.filter(|kind| kind.spoils_rates()).chain(late)
+}
+
+/// Whether a flow's figures count.
+pub fn counts(run: &Run, flow: &FlowResult) -> bool {
+    of_flow(run, flow) == Standing::Counts
+}
+
+/// Whether the run counts as a whole.
+pub fn run_counts(run: &Run) -> bool {
+    of_run(run) == Standing::Counts
+}
+
+/// The standing of a flow in each run of its case; of the run where the case has no flow.
+pub fn of_case_flow<'f, 'a>(
+    flow: &'f CaseFlow<'a>,
+) -> impl Iterator<Item = (&'a Run, Standing)> + use<'f, 'a> {
+    let of = |run: &'a Run| match flow.result(run) {
+        Some(moved) => (run, of_flow(run, moved)),
+        None => (run, of_run(run)),
+    };
+    flow.case.runs.iter().map(of)
+}
+
+/// The runs in which a flow's figures count; those that count where the case has no flow.
+pub fn counted_runs<'f, 'a>(flow: &'f CaseFlow<'a>) -> impl Iterator<Item = &'a Run> + use<'f, 'a> {
+    of_case_flow(flow).filter_map(|(run, standing)| (standing == Standing::Counts).then_some(run))
+}
+
+/// What a flow moved in the runs in which it counts.
+pub fn counted_flows<'f, 'a>(
+    flow: &'f CaseFlow<'a>,
+) -> impl Iterator<Item = &'a FlowResult> + use<'f, 'a> {
+    counted_runs(flow).filter_map(|run| flow.result(run))
+}
+
+/// Median of what is taken from each of these runs; `None` where no run that counts has it.
+pub fn median_of(flow: &CaseFlow<'_>, figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+    let values = counted_runs(flow).filter_map(figure);
+    median(
+        &values
+            .filter(|value| value.is_finite())
+            .collect::<Vec<f64>>(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::model::Failure;
+    use crate::results::sample::{self, doubt, rows, with};
+
+    fn run() -> Run {
+        Run {
+            failure: Some(Failure::default()),
+            ..sample::run(vec![FlowResult::default(); 2])
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for [damage, reason] in rows(
+            "
+failure=null; complete=false | is not complete
+failure/message=the peer died | failed: the peer died
+failure=null; flows/0/totals/errors=1 | has 1 completions with an error
+failure=null; flows/1/totals/errors=2 | has 2 completions with an error
+",
+        ) {
+            let run = with(&run(), damage);
+            assert_eq!(of_run(&run), Standing::Bad(reason.to_owned()), "{damage}");
+        }
+    }
+
+    #[test]
+    fn doubtful_rates_and_what_the_user_stopped_are_left_out_and_a_drift_is_none() {
+        for &kind in DoubtKind::ALL {
+            let mut run = with(&run(), "failure=null");
+            run.flows[0].window.doubts.push(doubt(kind));
+            let expected = match kind {
+                DoubtKind::Drift => Standing::Counts,
+                kind => Standing::Doubtful(kind),
+            };
+            assert_eq!(of_run(&run), expected);
+        }
+        let stopped = with(&run(), "failure=null; interrupted=true; complete=false");
+        assert_eq!(of_run(&stopped), Standing::Stopped);
+    }
+
+    /// One home: each flow for itself, the run by all of them.
+    #[test]
+    fn a_doubt_about_one_flow_leaves_the_other() {
+        let mut run = with(&run(), "failure=null");
+        run.flows[1]
+            .window
+            .doubts
+            .push(doubt(DoubtKind::EdgeMissed));
+        let doubtful = Standing::Doubtful(DoubtKind::EdgeMissed);
+        let of = |flow: usize| of_flow(&run, &run.flows[flow]);
+        assert_eq!([of(0), of(1)], [Standing::Counts, doubtful.clone()]);
+        assert_eq!(of_run(&run), doubtful);
+        let left_out = LeftOut::of([of(0), of(1), Standing::Stopped]);
+        assert_eq!((left_out.all, left_out.count()), (3, 2));
+        assert_eq!(left_out.reasons(), ["1 stopped", "1 edge missed"]);
+    }
+}
