@@ -13,4 +13,6 @@ pub mod perftest;
 pub mod plan;
 pub mod protocol;
 pub mod server;
+#[cfg(test)]
+mod tests;
 pub mod transfer;

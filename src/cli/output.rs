@@ -367,10 +367,8 @@ mod tests {
         let words = |failure| last_words(failure, Some(output));
         assert_eq!(words("ib_send_bw: exit status: 1").as_deref(), Some("boom"));
         assert_eq!(words("ib_send_bw's server: died").as_deref(), Some("noise"));
-        assert_eq!(
-            last_words("x", Some("--- client: x\n--- server: y\nz")),
-            None
-        );
+        let no_words = "--- client: x\n--- server: y\nz";
+        assert_eq!(last_words("x", Some(no_words)), None);
         assert_eq!(last_words("x", None), None);
     }
 

@@ -194,36 +194,23 @@ fn command(chosen: Option<&str>) -> Option<Command> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::{Arc, Mutex};
 
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Screen(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Screen {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     /// What is on the screen, and what a pager got, of three lines on a terminal of so many rows.
     fn shown(rows: Option<usize>, pager: &str) -> (String, Option<String>) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("paged");
         let line = pager.replace("FILE", file.to_str().unwrap());
-        let screen = Screen::default();
+        let screen = folder.path().join("screen");
+        let terminal = fs::File::create(&screen).unwrap();
         let paged = rows.and_then(|rows| Some((rows, command(Some(&line))?)));
-        let mut pager = Pager::to(Box::new(screen.clone()), paged);
+        let mut pager = Pager::to(Box::new(terminal), paged);
         for line in ["one\n", "two\n", "three\n"] {
             pager.print(line).unwrap();
         }
         pager.end().unwrap();
-        let text = String::from_utf8(screen.0.lock().unwrap().clone()).unwrap();
+        let text = fs::read_to_string(screen).unwrap();
         (text, fs::read_to_string(file).ok())
     }
 

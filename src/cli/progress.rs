@@ -140,25 +140,19 @@ mod tests {
     fn a_pipe_gets_one_line_a_run() {
         let mut out = Vec::new();
         let mut lines = Lines::new(&mut out);
-        let place = Place {
-            index: 2,
+        let place = |index, id, run, runs| Place {
+            index,
             total: 12,
-            id: "send-shared-q4-64KiB",
-            run: 1,
-            runs: 1,
+            id,
+            run,
+            runs,
         };
-        lines.run_started(place, None);
+        lines.run_started(place(2, "send-shared-q4-64KiB", 1, 1), None);
         lines.phase("measure", None);
         lines.sample(Duration::from_secs(1), 1.0, 1.0);
         lines.run_finished(None);
-        let place = Place {
-            index: 3,
-            id: "read-shared-q4-64KiB",
-            run: 2,
-            runs: 3,
-            ..place
-        };
-        lines.run_started(place, Some(Duration::from_millis(64_200)));
+        let left = Some(Duration::from_millis(64_200));
+        lines.run_started(place(3, "read-shared-q4-64KiB", 2, 3), left);
         let trial = TrialStart {
             asked: "p99<20us",
             number: 12,
@@ -168,10 +162,8 @@ mod tests {
         };
         lines.trial_started(0, 1, "q4", trial);
         lines.line("note");
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "[3/12] send-shared-q4-64KiB\n[4/12] read-shared-q4-64KiB, run 2 of 3, ~1 min 5 s left\n\
-             [1/1] q4, p99<20us: trial 12 at 812k/s, limit in 0 .. 875k/s, ~40 s left\nnote\n"
-        );
+        let told = "[3/12] send-shared-q4-64KiB\n[4/12] read-shared-q4-64KiB, run 2 of 3, ~1 min 5 s left\n\
+                    [1/1] q4, p99<20us: trial 12 at 812k/s, limit in 0 .. 875k/s, ~40 s left\nnote\n";
+        assert_eq!(String::from_utf8(out).unwrap(), told);
     }
 }

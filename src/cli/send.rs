@@ -128,6 +128,7 @@ fn split(words: &[OsString]) -> Result<(Vec<PathBuf>, HostPort), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::has;
 
     fn words(words: &[&str]) -> Vec<OsString> {
         words.iter().map(OsString::from).collect()
@@ -142,22 +143,15 @@ mod tests {
 
     #[test]
     fn a_forgotten_host_is_told() {
+        let is_file = "the last word, /dev/null, is a file";
         for (given, says) in [
-            (
-                &["a", "/dev/null"][..],
-                "the last word, /dev/null, is a file",
-            ),
-            (&["/dev/null"], "the last word, /dev/null, is a file"),
+            (&["a", "/dev/null"][..], is_file),
+            (&["/dev/null"], is_file),
             (&["node1"], "there is no file node1"),
             (&["a", "./absent"], "HOST, the last word: `./absent`"),
         ] {
             let failure = split(&words(given)).unwrap_err();
-            assert!(failure.text().contains(says), "{}", failure.text());
-            assert!(
-                failure.text().contains("FILE... HOST"),
-                "{}",
-                failure.text()
-            );
+            has(failure.text(), [says, "FILE... HOST"]);
         }
     }
 }

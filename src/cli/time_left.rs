@@ -83,16 +83,9 @@ pub(super) fn left_text(left: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use settings::Given;
 
     fn sweep(flags: &[(&str, &str)]) -> Sweep {
-        let mut given = Given::default();
-        for (flag, text) in flags {
-            given
-                .set(settings::Settings::row(flag).unwrap(), text)
-                .unwrap();
-        }
-        Sweep::new(&given).unwrap()
+        Sweep::new(&flags.iter().copied().collect()).unwrap()
     }
 
     #[test]
@@ -100,22 +93,16 @@ mod tests {
         let sweep = sweep(&[("qps", "1,4"), ("duration", "2s"), ("runs", "2")]);
         let mut time = TimeLeft::of(&sweep);
         assert_eq!(time.left(), None);
-        time.run_over(measures(&sweep.cases[0]), Duration::from_secs(5));
-        assert_eq!(
-            time.left(),
-            Some(Duration::from_secs(15)),
-            "three runs of 2 s and 3 s besides"
-        );
-        time.run_over(measures(&sweep.cases[0]), Duration::from_secs(3));
-        assert_eq!(time.left(), Some(Duration::from_secs(8)));
+        // Three runs of 2 s and 3 s besides, then 2 s.
+        for (took, left) in [(5, 15), (3, 8)] {
+            time.run_over(measures(&sweep.cases[0]), Duration::from_secs(took));
+            assert_eq!(time.left(), Some(Duration::from_secs(left)));
+        }
         for _ in 0..3 {
             time.run_over(measures(&sweep.cases[1]), Duration::from_secs(1));
         }
-        assert_eq!(
-            time.left(),
-            Some(Duration::ZERO),
-            "also of more runs than were planned"
-        );
+        // Also of more runs than were planned.
+        assert_eq!(time.left(), Some(Duration::ZERO));
     }
 
     #[test]

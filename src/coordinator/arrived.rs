@@ -60,7 +60,6 @@ mod tests {
     use super::*;
     use crate::plan::Side;
     use report::results::model::{Limits, QpResult, Received, Totals};
-    use settings::Settings;
 
     fn end(side: Side, counts: [&[u64]; 2]) -> EndReport {
         EndReport {
@@ -81,11 +80,7 @@ mod tests {
 
     /// A flow of 1000-byte messages on two QPs, of which 2000 were sent in a window of a second and 500 received.
     fn told(flags: &[(&str, &str)]) -> FlowResult {
-        let mut flow = Flow::forward(Settings::default());
-        for (flag, text) in flags {
-            let row = Settings::row(flag).unwrap();
-            row.read(&mut flow, text).unwrap();
-        }
+        let flow = Flow::forward(flags.iter().copied().collect());
         let from = end(Side::Initiator, [&[1500, 1500], &[]]);
         let mut to = end(Side::Target, [&[], &[1400, 101]]);
         to.received = Some(Received {
@@ -113,18 +108,14 @@ mod tests {
     fn what_came_is_the_throughput_and_losses_are_told_of_each_qp() {
         let flow = told(&[("service", "uc")]);
         assert_eq!(flow.totals.gbit_per_s, Some(0.016));
-        assert_eq!(
-            (flow.gbit_per_s(), flow.mmsg_per_s()),
-            (Some(0.004), Some(0.0005))
-        );
+        let rates = (flow.gbit_per_s(), flow.mmsg_per_s());
+        assert_eq!(rates, (Some(0.004), Some(0.0005)));
         assert_eq!(flow.limits.as_ref().unwrap().share_of_limit, Some(0.25));
         let of_qps: Vec<_> = flow.qps.iter().map(|qp| qp.lost).collect();
         assert_eq!(of_qps, [Some(100), Some(1399)]);
         let delivery = flow.delivery.unwrap();
-        assert_eq!(
-            (delivery.sent, delivery.received, delivery.lost),
-            (3000, 1501, 1499)
-        );
+        let counts = (delivery.sent, delivery.received, delivery.lost);
+        assert_eq!(counts, (3000, 1501, 1499));
     }
 
     #[test]

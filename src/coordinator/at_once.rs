@@ -40,10 +40,8 @@ mod tests {
     #[test]
     fn results_are_in_the_order_of_the_items() {
         let items: Vec<usize> = (0..100).collect();
-        assert_eq!(
-            at_once(32, &items, |item| item * 2),
-            (0..200).step_by(2).collect::<Vec<_>>()
-        );
+        let doubled: Vec<_> = (0..200).step_by(2).collect();
+        assert_eq!(at_once(32, &items, |item| item * 2), doubled);
         assert!(at_once(32, &[] as &[u8], |item| *item).is_empty());
     }
 

@@ -5,6 +5,7 @@ use testing::wait::wait_until;
 
 use crate::protocol::handshake::ServerTerms;
 use crate::protocol::join::{JoinError, join};
+use crate::tests::{has, starts};
 
 use super::*;
 
@@ -59,14 +60,9 @@ fn gathered(ranks: &Ranks) -> Result<Vec<String>, String> {
 fn all_join_and_are_taken_in_their_order() {
     let ranks = open(3, None);
     let two = joins(&ranks, rank(2, 3), None);
-    let one = joins(
-        &ranks,
-        Join {
-            host: "other".to_owned(),
-            ..rank(1, 3)
-        },
-        None,
-    );
+    let mut other = rank(1, 3);
+    other.host = "other".to_owned();
+    let one = joins(&ranks, other, None);
     let mut seen = Vec::new();
     let names = ranks.gather(&GO_ON, |joined, of| seen.push((joined, of)));
     assert_eq!(names.unwrap(), ["host.0", "other", "host.2"]);
@@ -89,15 +85,11 @@ fn one_that_does_not_come_back_is_named() {
     wait_until("rank 1", Duration::from_secs(1), || {
         ranks.slots.lock().slots[0].link.is_some()
     });
-    match ranks.take(&GO_ON) {
-        Err(Missing::Connect(error)) => {
-            assert_eq!(
-                error.to_string(),
-                "rank 2 (host) did not come back within 2 s"
-            );
-        }
-        _ => panic!("it was taken"),
-    }
+    let Err(Missing::Connect(error)) = ranks.take(&GO_ON) else {
+        panic!("it was taken");
+    };
+    let told = "rank 2 (host) did not come back within 2 s";
+    assert_eq!(error.to_string(), told);
 }
 
 #[test]
@@ -108,44 +100,33 @@ fn one_that_joins_twice_ends_the_job() {
     let told = "rank 1 has joined twice, from host and from host";
     assert_eq!(gathered(&ranks).unwrap_err(), told);
     ranks.dismiss(&RunFailure::new("over", None));
-    let heard = [first, second].map(|it| it.recv().unwrap());
-    assert!(heard.iter().any(|it| it.contains(told)), "{heard:?}");
-    assert!(
-        heard.iter().any(|it| it.contains("gave up: over")),
-        "{heard:?}"
-    );
+    let heard = [first, second].map(|it| it.recv().unwrap()).concat();
+    has(heard, [told, "gave up: over"]);
 }
 
 #[test]
 fn one_of_another_job_ends_this_one() {
+    let mut without_options = rank(2, 3);
+    without_options.options.clear();
+    let other_options = "rank 2 (host) was started with other options";
     for (other, words) in [
         (rank(1, 4), "rank 1 (host) was started with 4 ranks"),
         (rank(0, 3), "ranks are 1 to 2"),
         (rank(u32::MAX, 3), "ranks are 1 to 2"),
-        (
-            Join {
-                options: Vec::new(),
-                ..rank(2, 3)
-            },
-            "rank 2 (host) was started with other options",
-        ),
+        (without_options, other_options),
     ] {
         let ranks = open(3, None);
         let heard = joins(&ranks, other, None);
-        let error = gathered(&ranks).unwrap_err();
-        assert!(error.contains(words), "{error}");
-        let heard = heard.recv().unwrap();
-        assert!(heard.contains(words), "{heard}");
+        has(gathered(&ranks).unwrap_err(), [words]);
+        has(heard.recv().unwrap(), [words]);
     }
 }
 
 #[test]
 fn a_rank_without_the_token_is_named() {
     let ranks = open(2, Some("a"));
-    let heard = joins(&ranks, rank(1, 2), None);
-    let error = gathered(&ranks).unwrap_err();
-    assert!(error.starts_with("rank 1 (host): "), "{error}");
-    drop(heard);
+    let _heard = joins(&ranks, rank(1, 2), None);
+    starts(gathered(&ranks).unwrap_err(), "rank 1 (host): ");
 }
 
 #[test]
@@ -153,8 +134,7 @@ fn the_end_is_told_to_those_that_come_late() {
     let ranks = open(2, None);
     thread::scope(|scope| {
         scope.spawn(|| ranks.dismiss(&RunFailure::refused("no such file", "look for it")));
-        let told = wait_for(&joins(&ranks, rank(1, 2), None));
-        assert!(told.contains("no such file"), "{told}");
+        has(wait_for(&joins(&ranks, rank(1, 2), None)), ["no such file"]);
     });
 }
 
@@ -168,7 +148,7 @@ fn what_speaks_otherwise_is_told_and_does_no_harm() {
     let (port, terms) = (ranks.port, json!({}));
     let error = crate::protocol::handshake::connect("127.0.0.1", port, None, &terms, &GO_ON);
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("rank 0 of a launcher's job"), "{error}");
+    has(error, ["rank 0 of a launcher's job"]);
     let heard = joins(&ranks, rank(1, 2), None);
     gathered(&ranks).unwrap();
     ranks.part();
@@ -186,6 +166,6 @@ fn the_wish_to_stop_ends_the_wait() {
 fn many_that_miss_are_told_by_some() {
     let ranks = open(12, None);
     let text = ranks.slots.give_up(&mut ranks.slots.lock());
-    assert!(text.starts_with("rank 1 (node1), rank 2 (node2)"), "{text}");
+    starts(&text, "rank 1 (node1), rank 2 (node2)");
     assert!(text.ends_with("rank 8 (node8) and 3 more"), "{text}");
 }

@@ -201,9 +201,8 @@ mod tests {
             }),
             ..Inventory::default()
         };
-        assert_eq!(
-            text(&inventory, Some("soft0")).trim(),
-            "rocebench can use none of them with -d soft0: UDP port 4791 is taken.\nTry: end it"
-        );
+        let told =
+            "rocebench can use none of them with -d soft0: UDP port 4791 is taken.\nTry: end it";
+        assert_eq!(text(&inventory, Some("soft0")).trim(), told);
     }
 }

@@ -162,10 +162,8 @@ mod tests {
             gid_type: GidType::RoceV2,
         };
         let row = GidRow::of(&entry, Some("eth0".into()));
-        assert_eq!(
-            (row.family.as_str(), row.gid_type.as_str()),
-            ("IPv4", "RoCE v2")
-        );
+        let words = (&*row.family, &*row.gid_type);
+        assert_eq!(words, ("IPv4", "RoCE v2"));
         assert_eq!(row.entry(), Some(entry));
     }
 }

@@ -271,15 +271,13 @@ mod tests {
 
     #[test]
     fn verbs_adds_mtus_and_devices() {
-        let known = device(
-            "rxe0",
-            PortEntry {
-                port: 1,
-                state: Some("ACTIVE".into()),
-                netdev: Some("v0".into()),
-                ..PortEntry::default()
-            },
-        );
+        let known = PortEntry {
+            port: 1,
+            state: Some("ACTIVE".into()),
+            netdev: Some("v0".into()),
+            ..PortEntry::default()
+        };
+        let known = device("rxe0", known);
         let opened = PortEntry {
             port: 1,
             active_mtu_bytes: Some(1024),
@@ -290,14 +288,11 @@ mod tests {
         let all = merged(vec![known.clone()], others, |_| "shut".into());
         assert_eq!(all.len(), 2);
         let port = &all[0].ports[0];
-        assert_eq!(
-            (port.active_mtu_bytes, port.netdev.as_deref()),
-            (Some(1024), Some("v0"))
-        );
+        let both = (port.active_mtu_bytes, port.netdev.as_deref());
+        assert_eq!(both, (Some(1024), Some("v0")));
         assert_eq!(all[0].note, None);
-        let shut = merged(vec![known], Vec::new(), |device| {
-            format!("{} is shut", device.name)
-        });
+        let is_shut = |device: &DeviceEntry| format!("{} is shut", device.name);
+        let shut = merged(vec![known], Vec::new(), is_shut);
         assert_eq!(shut[0].note.as_deref(), Some("rxe0 is shut"));
     }
 

@@ -277,15 +277,12 @@ mod tests {
 
     #[test]
     fn names_are_in_a_persons_order() {
-        let files = ["mlx5_10", "mlx5_2", "mlx5_0", "bnxt_re0"];
         let tree = Tree::new(&[]);
-        for file in files {
+        for file in ["mlx5_10", "mlx5_2", "mlx5_0", "bnxt_re0"] {
             tree.add("sys/class", &[(file, "")]);
         }
-        assert_eq!(
-            tree.machine.list("sys/class"),
-            ["bnxt_re0", "mlx5_0", "mlx5_2", "mlx5_10"]
-        );
+        let ordered = ["bnxt_re0", "mlx5_0", "mlx5_2", "mlx5_10"];
+        assert_eq!(tree.machine.list("sys/class"), ordered);
     }
 
     #[test]

@@ -177,43 +177,31 @@ mod tests {
             netdev: Some("eth2".into()),
             ..Device::default()
         };
-        assert_eq!(
-            lossless(&Tree::new(&[]).machine, &device),
-            Lossless::default()
-        );
+        let bare = Tree::new(&[]);
+        assert_eq!(lossless(&bare.machine, &device), Lossless::default());
         let net = "sys/class/net/eth2";
-        let tree = Tree::new(&[
-            ("sys/class/net/eth2/qos/trust", "dscp\n"),
-            (
-                "sys/class/infiniband/mlx5_0/tc/1/traffic_class",
-                "Global tclass=106\n",
-            ),
-        ])
-        .with_bridging(Bridging {
+        let tree = Tree::new(&[]).with_bridging(Bridging {
             pfc_priorities: Some(vec![3]),
             ..Bridging::default()
         });
+        tree.add(net, &[("qos/trust", "dscp\n")]);
+        let class = "sys/class/infiniband/mlx5_0/tc/1/traffic_class";
+        tree.add("", &[(class, "Global tclass=106\n")]);
         for priority in 0..8 {
             let on = |on| if on { "1\n" } else { "0\n" };
-            tree.add(
-                net,
-                &[
-                    (&format!("ecn/roce_np/enable/{priority}"), on(priority > 2)),
-                    (&format!("ecn/roce_rp/enable/{priority}"), on(priority < 5)),
-                ],
-            );
-        }
-        assert_eq!(
-            lossless(&tree.machine, &device),
-            Lossless {
-                pfc_priorities: Some(vec![3]),
-                pause_frames: None,
-                ecn_priorities: Some(vec![3, 4]),
-                trust: Some("dscp".into()),
-                dscp_priorities: None,
-                traffic_class: Some(106),
+            let enabled = [("np", on(priority > 2)), ("rp", on(priority < 5))];
+            for (end, on) in enabled {
+                tree.add(net, &[(&format!("ecn/roce_{end}/enable/{priority}"), on)]);
             }
-        );
+        }
+        let expected = Lossless {
+            pfc_priorities: Some(vec![3]),
+            ecn_priorities: Some(vec![3, 4]),
+            trust: Some("dscp".into()),
+            traffic_class: Some(106),
+            ..Lossless::default()
+        };
+        assert_eq!(lossless(&tree.machine, &device), expected);
     }
 
     #[test]
@@ -222,18 +210,15 @@ mod tests {
         assert_eq!(clock_is_kept(&tree.machine), None);
         tree.add("run/systemd/timesync", &[("synchronized", "")]);
         assert_eq!(clock_is_kept(&tree.machine), Some(true));
+        let unsynchronised = "Leap status     : Not synchronised\n";
         for (program, told, kept) in [
             ("timedatectl", "no\n", Some(false)),
             ("timedatectl", "yes\n", Some(true)),
             ("chronyc", "Leap status     : Normal\n", Some(true)),
-            (
-                "chronyc",
-                "Leap status     : Not synchronised\n",
-                Some(false),
-            ),
+            ("chronyc", unsynchronised, Some(false)),
         ] {
-            let tree = Tree::new(&[])
-                .with_tools(move |name, _| (name == program).then(|| told.to_owned()));
+            let tools = move |name: &str, _: &[&str]| (name == program).then(|| told.to_owned());
+            let tree = Tree::new(&[]).with_tools(tools);
             assert_eq!(clock_is_kept(&tree.machine), kept, "{told}");
         }
     }
@@ -257,9 +242,7 @@ mod tests {
         };
         let found = examine_node(&Machine::this(), &options, route, Some(&embedded), 18515);
         let device = found.device.unwrap();
-        assert_eq!(
-            (device.name.as_str(), device.netdev.as_deref()),
-            ("soft0", Some("lo"))
-        );
+        let names = (&*device.name, device.netdev.as_deref());
+        assert_eq!(names, ("soft0", Some("lo")));
     }
 }

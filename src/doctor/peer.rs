@@ -318,16 +318,12 @@ mod tests {
                 uncertainty_ns,
             }))
         };
-        assert_eq!(
-            of(-1_500_000, 200_000).found,
-            "1.50 ms behind, to within 0.20 ms"
-        );
+        let behind = "1.50 ms behind, to within 0.20 ms";
+        assert_eq!(of(-1_500_000, 200_000).found, behind);
         assert_eq!(of(1_100_000_000, 200_000_000).state, State::Ok);
         let far = of(3_600_000_000_000, 200_000);
-        assert_eq!(
-            (far.state, far.found.as_str()),
-            (State::Warning, "3600.0 s ahead, to within 0.20 ms")
-        );
+        let ahead = "3600.0 s ahead, to within 0.20 ms";
+        assert_eq!((far.state, &*far.found), (State::Warning, ahead));
         assert_eq!(of(-3, 200_000).found, "the same, to within 0.20 ms");
         assert_eq!(clock(None).state, State::Unknown);
     }

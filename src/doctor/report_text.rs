@@ -86,10 +86,8 @@ mod tests {
     #[test]
     fn what_is_well_takes_one_line_and_the_rest_says_why() {
         let well = Finding::new("port", State::Ok, "ACTIVE", "it must").of("rxe0:1");
-        assert_eq!(
-            finding_text(&well, false, WIDTH),
-            "ok       port rxe0:1          ACTIVE\n"
-        );
+        let line = "ok       port rxe0:1          ACTIVE\n";
+        assert_eq!(finding_text(&well, false, WIDTH), line);
         assert!(finding_text(&well, true, WIDTH).ends_with("why: it must\n"));
         let ill = Finding::new(
             "kernel module",

@@ -163,56 +163,48 @@ pub(super) mod tests {
             ("sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_0\n"),
             ("sys/class/infiniband_verbs/uverbs1/ibdev", "rxe0\n"),
         ]);
-        tree.add(
-            pci,
-            &[
-                ("numa_node", "1\n"),
-                ("current_link_speed", "8.0 GT/s PCIe\n"),
-                ("current_link_width", "8\n"),
-                ("max_link_speed", "16.0 GT/s PCIe\n"),
-                ("max_link_width", "16\n"),
-            ],
-        );
+        let link = [
+            ("numa_node", "1\n"),
+            ("current_link_speed", "8.0 GT/s PCIe\n"),
+            ("current_link_width", "8\n"),
+            ("max_link_speed", "16.0 GT/s PCIe\n"),
+            ("max_link_width", "16\n"),
+        ];
+        tree.add(pci, &link);
         tree.link(&format!("{card}/device"), pci);
         tree.link(&format!("{pci}/driver"), "sys/bus/pci/drivers/mlx5_core");
-        tree.add(
-            card,
-            &[
-                ("fw_ver", "22.31.1014\n"),
-                ("node_guid", "0c42:a103:0065:1f3e\n"),
-                ("ports/1/state", "4: ACTIVE\n"),
-                ("ports/1/phys_state", "5: LinkUp\n"),
-                ("ports/1/link_layer", "Ethernet\n"),
-                ("ports/1/rate", "100 Gb/sec (4X EDR)\n"),
-            ],
-        );
+        let adapter = [
+            ("fw_ver", "22.31.1014\n"),
+            ("node_guid", "0c42:a103:0065:1f3e\n"),
+            ("ports/1/state", "4: ACTIVE\n"),
+            ("ports/1/phys_state", "5: LinkUp\n"),
+            ("ports/1/link_layer", "Ethernet\n"),
+            ("ports/1/rate", "100 Gb/sec (4X EDR)\n"),
+        ];
+        tree.add(card, &adapter);
         let (local, ipv4) = ("fe80::e42:a1ff:fe65:1f3e", "::ffff:192.168.1.2");
         for (index, gid) in [local, local, ipv4, ipv4].into_iter().enumerate() {
             let gid: Ipv6Addr = gid.parse().unwrap();
             let words = gid.segments().map(|word| format!("{word:04x}")).join(":");
             let version = ["IB/RoCE v1\n", "RoCE v2\n"][index % 2];
-            tree.add(
-                &format!("{card}/ports/1"),
-                &[
-                    (&format!("gids/{index}"), &words),
-                    (&format!("gid_attrs/types/{index}"), version),
-                    (&format!("gid_attrs/ndevs/{index}"), "eth2\n"),
-                ],
-            );
+            let port = format!("{card}/ports/1");
+            tree.add(&port, &[(&format!("gids/{index}"), &words)]);
+            let attributes = [("types", version), ("ndevs", "eth2\n")];
+            for (attribute, text) in attributes {
+                tree.add(&port, &[(&format!("gid_attrs/{attribute}/{index}"), text)]);
+            }
         }
         let no_gid = "0000:0000:0000:0000:0000:0000:0000:0000\n";
         tree.add(card, &[("ports/1/gids/4", no_gid)]);
-        tree.add(
-            "sys/class/infiniband/rxe0",
-            &[
-                ("parent", "v0\n"),
-                ("ports/1/state", "1: DOWN\n"),
-                ("ports/1/phys_state", "3: Disabled\n"),
-                ("ports/1/link_layer", "Ethernet\n"),
-                ("ports/1/rate", "2.5 Gb/sec (1X SDR)\n"),
-                ("ports/1/gids/0", no_gid),
-            ],
-        );
+        let soft = [
+            ("parent", "v0\n"),
+            ("ports/1/state", "1: DOWN\n"),
+            ("ports/1/phys_state", "3: Disabled\n"),
+            ("ports/1/link_layer", "Ethernet\n"),
+            ("ports/1/rate", "2.5 Gb/sec (1X SDR)\n"),
+            ("ports/1/gids/0", no_gid),
+        ];
+        tree.add("sys/class/infiniband/rxe0", &soft);
         tree
     }
 
@@ -220,36 +212,25 @@ pub(super) mod tests {
     fn a_card_and_soft_roce() {
         let tree = tree();
         let all = devices(&tree.machine);
-        let [card, soft] = all.as_slice() else {
-            panic!("{all:?}")
-        };
+        let [card, soft] = <[DeviceEntry; 2]>::try_from(all).unwrap();
         assert_eq!(card.uverbs.as_deref(), Some("uverbs0"));
         assert_eq!(card.pci_address.as_deref(), Some("0000:3b:00.0"));
-        assert_eq!(
-            (card.pci_gtransfer_per_s, card.pci_max_gtransfer_per_s),
-            (Some(8.0), Some(16.0))
-        );
+        let speeds = (card.pci_gtransfer_per_s, card.pci_max_gtransfer_per_s);
+        assert_eq!(speeds, (Some(8.0), Some(16.0)));
         let port = &card.ports[0];
         assert!(port.is_active() && port.is_ethernet());
         assert_eq!(port.physical_state.as_deref(), Some("LinkUp"));
-        assert_eq!(
-            (port.netdev.as_deref(), port.netdev_mtu_bytes),
-            (Some("eth2"), Some(4200))
-        );
-        let rows: Vec<_> = port
-            .gids
-            .iter()
-            .map(|row| (row.index, row.gid_type.as_str(), row.family.as_str()))
-            .collect();
-        assert_eq!(
-            rows,
-            [
-                (0, "RoCE v1", "link-local"),
-                (1, "RoCE v2", "link-local"),
-                (2, "RoCE v1", "IPv4"),
-                (3, "RoCE v2", "IPv4")
-            ]
-        );
+        let netdev = (port.netdev.as_deref(), port.netdev_mtu_bytes);
+        assert_eq!(netdev, (Some("eth2"), Some(4200)));
+        let rows = port.gids.iter();
+        let rows = rows.map(|row| (row.index, &*row.gid_type, &*row.family));
+        let expected = [
+            (0, "RoCE v1", "link-local"),
+            (1, "RoCE v2", "link-local"),
+            (2, "RoCE v1", "IPv4"),
+            (3, "RoCE v2", "IPv4"),
+        ];
+        assert!(rows.eq(expected), "{:?}", port.gids);
         assert!(soft.software);
         assert_eq!(soft.ports[0].netdev.as_deref(), Some("v0"));
         assert!(soft.ports[0].gids.is_empty());
@@ -261,9 +242,10 @@ pub(super) mod tests {
         let listed = "1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n\
                       2: eth0    inet 192.0.2.7/24 brd 192.0.2.255 scope global eth0\n\
                       2: eth0    inet6 2001:db8::7/64 scope global\n";
+        let eth0 = Some("eth0");
         for (address, interface) in [
-            ("192.0.2.7", Some("eth0")),
-            ("2001:db8::7", Some("eth0")),
+            ("192.0.2.7", eth0),
+            ("2001:db8::7", eth0),
             ("192.0.2.8", None),
         ] {
             let found = interface_in(listed, address.parse().unwrap());

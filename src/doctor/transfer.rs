@@ -222,10 +222,10 @@ mod tests {
             let cases = sweep(size).cases;
             let ops: Vec<Op> = cases.iter().map(|case| case.op.transfer()).collect();
             assert_eq!(ops, Op::BASIC);
-            assert!(cases.iter().all(|case| case.size_bytes == bytes
-                && case.verify
-                && case.bidirectional
-                && case.qps == 1));
+            for case in &cases {
+                assert_eq!((case.size_bytes, case.qps), (bytes, 1));
+                assert!(case.verify && case.bidirectional);
+            }
         }
     }
 

@@ -50,18 +50,11 @@ mod tests {
 
     #[test]
     fn rows_have_addresses_hex_and_characters() {
-        let shown = rows(
-            0x7f00_0000_0000,
-            "Hello, 你好! 12345".as_bytes(),
-            bytes_a_row(67),
-        );
-        assert_eq!(
-            shown,
-            [
-                "0x7f0000000000  48 65 6c 6c 6f 2c 20 e4 bd a0 e5 a5 bd 21 20 31  |Hello, ······! 1|",
-                "0x7f0000000010  32 33 34 35                                      |2345|",
-            ]
-        );
+        let text = "Hello, 你好! 12345".as_bytes();
+        let shown = rows(0x7f00_0000_0000, text, bytes_a_row(67)).join("\n");
+        let expected = "0x7f0000000000  48 65 6c 6c 6f 2c 20 e4 bd a0 e5 a5 bd 21 20 31  |Hello, ······! 1|\n\
+                        0x7f0000000010  32 33 34 35                                      |2345|";
+        assert_eq!(shown, expected);
         for (columns, lines) in [(SIXTEEN, 7), (SIXTEEN - 1, 13)] {
             let shown = rows(0, &[b'x'; 1000], bytes_a_row(columns));
             assert_eq!(shown.len(), lines);

@@ -60,21 +60,14 @@ mod tests {
             error: status.map(|code| ObservedError::Completion(WcStatus(code))),
             arrived,
         };
+        let rkey = Some(Mistake::Rkey);
         for (mistake, outcome, verdict) in [
             (None, ended(None, true), Verdict::Arrived),
             (None, ended(None, false), Verdict::NotArrived),
             (None, ended(Some(12), false), Verdict::NotArrived),
-            (
-                Some(Mistake::Rkey),
-                ended(Some(10), false),
-                Verdict::Promised,
-            ),
-            (
-                Some(Mistake::Rkey),
-                ended(Some(12), false),
-                Verdict::NotPromised,
-            ),
-            (Some(Mistake::Rkey), ended(None, true), Verdict::NoError),
+            (rkey, ended(Some(10), false), Verdict::Promised),
+            (rkey, ended(Some(12), false), Verdict::NotPromised),
+            (rkey, ended(None, true), Verdict::NoError),
         ] {
             assert_eq!(Verdict::of(mistake, &outcome), verdict);
         }

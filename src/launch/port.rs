@@ -30,9 +30,8 @@ mod tests {
 
     #[test]
     fn jobs_have_ports_of_their_own() {
-        let ports: HashSet<u16> = (0..100)
-            .map(|step| of_job(Some(&format!("4711.{step}"))))
-            .collect();
+        let port = |step| of_job(Some(&format!("4711.{step}")));
+        let ports: HashSet<u16> = (0..100).map(port).collect();
         assert!(ports.iter().all(|port| (20_000..30_000).contains(port)));
         assert!(ports.len() > 95, "{} of 100 differ", ports.len());
         assert_eq!(of_job(Some("4711.0")), of_job(Some("4711.0")));

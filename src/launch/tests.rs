@@ -1,14 +1,24 @@
 use super::*;
 
+use crate::tests::has;
+
 fn variables(text: &str) -> Variables {
     let pairs = text.split_whitespace().filter_map(|it| it.split_once('='));
-    pairs
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+    let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    pairs.collect()
 }
 
 fn found(text: &str) -> Launched {
     find(&variables(text), &Asked::default()).unwrap().unwrap()
+}
+
+/// Where so many ranks find rank 0 by what was asked.
+fn asked(rank_0: Option<&str>, ranks: Option<u32>, port: Option<u16>) -> Asked {
+    Asked {
+        rank_0: rank_0.map(|it| it.parse().unwrap()),
+        ranks,
+        port,
+    }
 }
 
 fn at(launched: &Launched) -> (Vec<&str>, u16) {
@@ -59,15 +69,10 @@ fn open_mpi_4_tells_where_mpirun_is() {
 fn open_mpi_5_tells_the_host_of_mpirun_by_its_namespace() {
     assert_eq!(at(&found(OPEN_MPI_5)).0, ["login-1"]);
     let pmix_alone = variables("PMIX_RANK=1 PMIX_NAMESPACE=prterun-a-1@1");
-    assert_eq!(
-        find(&pmix_alone, &Asked::default()),
-        Err(LaunchError::NumberUntold(Launcher::OpenMpi))
-    );
-    let asked = Asked {
-        ranks: Some(2),
-        ..Asked::default()
-    };
-    let launched = find(&pmix_alone, &asked).unwrap().unwrap();
+    let untold = LaunchError::NumberUntold(Launcher::OpenMpi);
+    assert_eq!(find(&pmix_alone, &Asked::default()), Err(untold));
+    let launched = find(&pmix_alone, &asked(None, Some(2), None));
+    let launched = launched.unwrap().unwrap();
     assert_eq!((launched.ranks, at(&launched).0), (2, vec!["a"]));
 }
 
@@ -82,123 +87,84 @@ fn mpich_has_a_store() {
         port: None,
     };
     assert_eq!(launched.rank_0, store);
-    let asked = Asked {
-        rank_0: Some("h:7".parse().unwrap()),
-        ..Asked::default()
-    };
-    let launched = find(&variables(MPICH), &asked).unwrap().unwrap();
+    let launched = find(&variables(MPICH), &asked(Some("h:7"), None, None));
+    let launched = launched.unwrap().unwrap();
     assert_eq!(at(&launched), (vec!["h"], 7));
 }
 
 #[test]
 fn kubernetes_tells_the_index_alone() {
     let job = variables("JOB_COMPLETION_INDEX=1 NODE_NAME=worker-3");
-    let asked = |rank_0: Option<&str>, ranks, port| Asked {
-        rank_0: rank_0.map(|it| it.parse().unwrap()),
-        ranks,
-        port,
+    let find = |rank_0, ranks, port| find(&job, &asked(rank_0, ranks, port));
+    let (rank_0, kubernetes) = (Some("j-0.j"), Launcher::Kubernetes);
+    let two_ports = LaunchError::TwoPorts {
+        written: 8,
+        flag: 9,
     };
-    let find = |asked: &Asked| find(&job, asked);
-    assert_eq!(
-        find(&asked(Some("j-0.j"), None, None)),
-        Err(LaunchError::NumberUntold(Launcher::Kubernetes))
-    );
-    assert_eq!(
-        find(&asked(None, Some(4), None)),
-        Err(LaunchError::Rank0Untold(Launcher::Kubernetes))
-    );
-    let launched = find(&asked(Some("j-0.j"), Some(4), None)).unwrap().unwrap();
+    let outside = LaunchError::RankOutside { rank: 1, ranks: 1 };
+    for (rank_0, ranks, port, error) in [
+        (rank_0, None, None, LaunchError::NumberUntold(kubernetes)),
+        (None, Some(4), None, LaunchError::Rank0Untold(kubernetes)),
+        (Some("j-0.j:8"), Some(4), Some(9), two_ports),
+        (rank_0, Some(1), None, outside),
+    ] {
+        assert_eq!(find(rank_0, ranks, port), Err(error));
+    }
+    let launched = find(rank_0, Some(4), None).unwrap().unwrap();
     assert_eq!(at(&launched), (vec!["j-0.j"], 18_515));
     assert_eq!(launched.host.as_deref(), Some("worker-3"));
-    let launched = find(&asked(Some("j-0.j"), Some(4), Some(9))).unwrap();
-    assert_eq!(at(&launched.unwrap()).1, 9);
-    assert_eq!(
-        find(&asked(Some("j-0.j:8"), Some(4), Some(9))),
-        Err(LaunchError::TwoPorts {
-            written: 8,
-            flag: 9
-        })
-    );
-    assert_eq!(
-        find(&asked(Some("j-0.j"), Some(1), None)),
-        Err(LaunchError::RankOutside { rank: 1, ranks: 1 })
-    );
+    let launched = find(rank_0, Some(4), Some(9)).unwrap().unwrap();
+    assert_eq!(at(&launched).1, 9);
 }
 
 /// In an allocation of Slurm the ranks of mpirun and mpiexec have the variables of the step that started their daemon.
 #[test]
 fn the_inner_launcher_is_the_one() {
+    // srun --mpi=pmi2 and --mpi=pmix.
+    let pmi2 = "PMI_RANK=2 PMI_SIZE=4 PMI_FD=9 PMI_JOBID=7.0";
+    let pmix = "PMIX_RANK=2 PMIX_NAMESPACE=slurm.pmix.7.0";
     for (inner, launcher, rank) in [
         (OPEN_MPI_4, Launcher::OpenMpi, 1),
         (OPEN_MPI_5, Launcher::OpenMpi, 3),
         (MPICH, Launcher::Mpich, 1),
-        // srun --mpi=pmi2 and --mpi=pmix.
-        (
-            "PMI_RANK=2 PMI_SIZE=4 PMI_FD=9 PMI_JOBID=7.0",
-            Launcher::Slurm,
-            2,
-        ),
-        (
-            "PMIX_RANK=2 PMIX_NAMESPACE=slurm.pmix.7.0",
-            Launcher::Slurm,
-            2,
-        ),
+        (pmi2, Launcher::Slurm, 2),
+        (pmix, Launcher::Slurm, 2),
     ] {
         let launched = found(&format!("{SLURM} {inner}"));
-        assert_eq!(
-            (launched.launcher, launched.rank),
-            (launcher, rank),
-            "{inner}"
-        );
+        let inner_one = (launched.launcher, launched.rank);
+        assert_eq!(inner_one, (launcher, rank), "{inner}");
     }
 }
 
 #[test]
 fn without_a_launcher_there_is_nothing() {
     // The second is a batch script.
-    for text in [
-        "",
-        "SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=8",
-        "PMIX_NAMESPACE=x",
-    ] {
-        assert_eq!(
-            find(&variables(text), &Asked::default()),
-            Ok(None),
-            "{text}"
-        );
+    let batch = "SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=8";
+    for text in ["", batch, "PMIX_NAMESPACE=x"] {
+        let found = find(&variables(text), &Asked::default());
+        assert_eq!(found, Ok(None), "{text}");
     }
 }
 
 #[test]
 fn what_contradicts_itself_is_an_error() {
-    for (text, words) in [
-        (
-            SLURM.replace("PROCID=2", "PROCID=two"),
-            "SLURM_PROCID of srun is `two`",
-        ),
-        (SLURM.replace("PROCID=2", "PROCID=-1"), "not a number"),
-        (
-            SLURM.replace("PROCID=2", "PROCID=4"),
-            "rank 4, and there are only 4",
-        ),
-        (
-            SLURM.replace("[1-3]", "[1-3"),
-            "SLURM_STEP_NODELIST of srun is not a list",
-        ),
-        (
-            OPEN_MPI_5.replace("prterun-login", "x"),
-            "does not provide the address of rank 0",
-        ),
+    let unknown = "does not provide the address of rank 0";
+    let not_a_list = "SLURM_STEP_NODELIST of srun is not a list";
+    let (procid, two) = ("PROCID=2", "SLURM_PROCID of srun is `two`");
+    for (text, from, to, words) in [
+        (SLURM, procid, "PROCID=two", two),
+        (SLURM, procid, "PROCID=-1", "not a number"),
+        (SLURM, procid, "PROCID=4", "rank 4, and there are only 4"),
+        (SLURM, "[1-3]", "[1-3", not_a_list),
+        (OPEN_MPI_5, "prterun-login", "x", unknown),
     ] {
-        let error = find(&variables(&text), &Asked::default()).unwrap_err();
-        assert!(error.to_string().contains(words), "{error}");
+        let variables = variables(&text.replace(from, to));
+        let error = find(&variables, &Asked::default()).unwrap_err();
+        has(error.to_string(), [words]);
         assert!(!error.hint().is_empty());
     }
-    let asked = Asked {
-        ranks: Some(8),
-        ..Asked::default()
-    };
-    let error = find(&variables(SLURM), &asked).unwrap_err().to_string();
+    let error = find(&variables(SLURM), &asked(None, Some(8), None));
+    let error = error.unwrap_err().to_string();
     assert_eq!(error, "--ranks is 8, but srun started 4");
 }
 
@@ -208,16 +174,11 @@ fn rank_0_knows_whether_it_will_be_found() {
     let slurm_0 = SLURM.replace("SLURMD_NODENAME=node3", "SLURMD_NODENAME=node1");
     assert_eq!(check(&slurm_0, true), Ok(()));
     let error = check(SLURM, true).unwrap_err().to_string();
-    assert!(
-        error.contains("runs on node3") && error.contains("to node1"),
-        "{error}"
-    );
+    has(error, ["runs on node3", "to node1"]);
     assert_eq!(check(OPEN_MPI_4, true), Ok(()));
     assert!(check(OPEN_MPI_4, false).is_err());
     assert!(check(OPEN_MPI_5, true).is_err());
-    assert_eq!(
-        check(&OPEN_MPI_5.replace("=node2", "=login-1"), true),
-        Ok(())
-    );
+    let at_login = OPEN_MPI_5.replace("=node2", "=login-1");
+    assert_eq!(check(&at_login, true), Ok(()));
     assert_eq!(check(MPICH, false), Ok(()));
 }

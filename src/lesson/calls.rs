@@ -258,9 +258,7 @@ mod tests {
         assert_eq!(call.came[0].value, "IBV_WC_REM_ACCESS_ERR (10)");
         (seen.status, seen.opcode) = (0, "RECV".into());
         let call = poll(Some(&seen));
-        assert_eq!(
-            names(&call),
-            ["status", "wr_id", "qp_num", "opcode", "byte_len"]
-        );
+        let of_success = ["status", "wr_id", "qp_num", "opcode", "byte_len"];
+        assert_eq!(names(&call), of_success);
     }
 }

@@ -152,10 +152,7 @@ mod tests {
 
     #[test]
     fn the_smaller_mtu_counts_and_ports_are_of_one_kind() {
-        let (large, small) = (
-            endpoints(4096, LinkLayer::Ethernet),
-            endpoints(1024, LinkLayer::Ethernet),
-        );
+        let [large, small] = [4096, 1024].map(|mtu| endpoints(mtu, LinkLayer::Ethernet));
         let agreed = |asked| path_mtu(&Lesson::new(Op::Send, None, asked, "x"), &large, &small);
         assert_eq!(agreed(None).unwrap(), 1024);
         assert_eq!(agreed(Some(512)).unwrap(), 512);

@@ -112,24 +112,19 @@ pub(crate) fn sharing_warning(poll: PollMode, workers: &[(usize, u32)]) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{has, starts};
 
     #[test]
     fn what_is_shared_is_said_with_what_helps() {
         assert_eq!(sharing_warning(PollMode::Busy, &[(0, 0), (1, 0)]), None);
         assert_eq!(sharing_warning(PollMode::Busy, &[]), None);
         let said = sharing_warning(PollMode::Busy, &[(0, 1), (1, 0)]).unwrap();
-        assert!(
-            said.starts_with("2 polling workers of rocebench share core 0: "),
-            "{said}"
-        );
-        assert!(said.contains("--poll event"), "{said}");
+        starts(&said, "2 polling workers of rocebench share core 0: ");
+        has(&said, ["--poll event"]);
         // Two workers here and two elsewhere on two cores: each core counts once.
         let all = [(0, 1), (1, 1), (0, 1), (1, 1)];
         let said = sharing_warning(PollMode::Event, &all).unwrap();
-        assert!(
-            said.starts_with("4 workers of rocebench share 2 cores (0-1): "),
-            "{said}"
-        );
+        starts(&said, "4 workers of rocebench share 2 cores (0-1): ");
         assert!(!said.contains("--poll"), "{said}");
     }
 
@@ -143,10 +138,8 @@ mod tests {
             end.hold(count).iter().map(|held| held.core()).collect()
         };
         assert_eq!((cores(&client, 1), cores(&server, 1)), (vec![2], vec![3]));
-        assert_eq!(
-            (cores(&client, 2), cores(&server, 1)),
-            (vec![2, 4], vec![3])
-        );
+        let of_more = (cores(&client, 2), cores(&server, 1));
+        assert_eq!(of_more, (vec![2, 4], vec![3]));
         assert_eq!(cores(&client, 1), [2]);
         drop(client);
         assert_eq!(cores(&server, 3), [3, 2, 4]);

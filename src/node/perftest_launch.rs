@@ -179,9 +179,7 @@ mod tests {
         drop((client, server));
         let other = resources().cores_for(1);
         assert_eq!(other, [Some(2)]);
-        assert!(
-            held.iter().flatten().all(|held| held.others() == 0),
-            "it left"
-        );
+        let mut held = held.iter().flatten();
+        assert!(held.all(|held| held.others() == 0), "it left");
     }
 }

@@ -155,8 +155,7 @@ mod tests {
     use crate::protocol::message::tests::case;
     use settings::Op;
 
-    /// Looks every second at messages that do not complete while the device moves so many bytes; when it fails, if it does
-    /// within three limits.
+    /// When a look every second at messages that do not complete fails, if it does within three limits.
     fn fails_at(flow: &Settings, bytes_a_look: u64) -> Option<Duration> {
         let counts = Counts {
             posted: 8,
@@ -202,13 +201,9 @@ mod tests {
             };
             stalled(&flow, counts, limit).message
         };
-        assert_eq!(
-            told(0, 186),
-            "nothing was received for 44 s after 186 messages, and the sender had sent all: messages are lost"
-        );
-        assert_eq!(
-            told(120, 0),
-            "nothing was posted for 44 s after 120 messages: a worker does not run"
-        );
+        let lost = "nothing was received for 44 s after 186 messages, and the sender had sent all: messages are lost";
+        assert_eq!(told(0, 186), lost);
+        let stuck = "nothing was posted for 44 s after 120 messages: a worker does not run";
+        assert_eq!(told(120, 0), stuck);
     }
 }

@@ -138,33 +138,27 @@ mod tests {
 
     #[test]
     fn each_count_is_divided_by_its_own_window_and_rates_are_added() {
-        let windows = Windows {
-            lengths_seconds: vec![Some(1.0), Some(0.5), None],
+        let windows = |lengths_seconds| Windows {
+            lengths_seconds,
             doubts: Vec::new(),
         };
+        let none = windows(Vec::new());
+        let windows = windows(vec![Some(1.0), Some(0.5), None]);
         let seconds = windows.seconds_for([100, 50, 0]);
         assert!((150.0 / seconds - 200.0).abs() < 1e-9, "{seconds}");
         assert!((windows.seconds_for([0, 50, 0]) - 0.5).abs() < 1e-12);
         assert!((windows.seconds_for([0, 0, 0]) - 0.75).abs() < 1e-12);
-        let none = Windows {
-            lengths_seconds: Vec::new(),
-            doubts: Vec::new(),
-        };
         assert!(none.seconds_for([]).abs() < 1e-12);
     }
 
     #[test]
     fn a_window_off_by_2_percent_or_an_edge_without_a_worker_is_said() {
         assert_eq!(kinds(&[Some(0.985), Some(1.0)], 0.0, 0.009), []);
-        assert_eq!(
-            kinds(&[Some(1.0), Some(0.98)], 0.0, 0.0),
-            [DoubtKind::WindowLength]
-        );
-        assert_eq!(kinds(&[Some(1.03)], 0.0, 0.0), [DoubtKind::WindowLength]);
-        assert_eq!(kinds(&[None], 0.0, 0.0), [DoubtKind::WindowLength]);
-        assert_eq!(
-            kinds(&[Some(0.985)], 0.012, 0.011),
-            [DoubtKind::EdgeMissed, DoubtKind::EdgeMissed]
-        );
+        let length = [DoubtKind::WindowLength];
+        for lengths in [&[Some(1.0), Some(0.98)][..], &[Some(1.03)], &[None]] {
+            assert_eq!(kinds(lengths, 0.0, 0.0), length);
+        }
+        let both_edges = [DoubtKind::EdgeMissed; 2];
+        assert_eq!(kinds(&[Some(0.985)], 0.012, 0.011), both_edges);
     }
 }

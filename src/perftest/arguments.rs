@@ -125,6 +125,7 @@ pub fn measuring(case: &Case) -> Option<Duration> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::tests::has;
     use settings::{Op, PollMode, Service, Settings, Warmup};
 
     pub(in super::super) fn case() -> Case {
@@ -158,23 +159,20 @@ pub(super) mod tests {
 
     #[test]
     fn every_setting_is_given_and_none_is_left_to_a_default() {
-        assert_eq!(
-            line(|_| ()),
-            "-i 1 -x 3 -s 65536 -m 4096 -u 14 -I 0 -r 512 -q 1 -t 128 -Q 1 -D 7 -f 1 --report_gbits \
-             -d mlx5_0 -F"
-        );
-        assert_eq!(
-            line(|case| {
-                (case.op, case.qps, case.size_bytes, case.inline_bytes) =
-                    (Op::Write.into(), 16, 64, 128);
-                (case.post_list, case.signal_every, case.bidirectional) = (32, 16, true);
-                (case.service_level, case.traffic_class) = (3, 104);
-                case.set_stop(Stop::MessagesPerQp(640));
-                case.warmup = Warmup::FixedNs(0);
-            }),
-            "-i 1 -x 3 -s 64 -m 4096 -u 14 -S 3 -I 128 -q 16 -t 128 -Q 16 -l 32 -n 640 --tclass=104 \
-             --report_gbits -b -N -d mlx5_0 -F"
-        );
+        let usual = "-i 1 -x 3 -s 65536 -m 4096 -u 14 -I 0 -r 512 -q 1 -t 128 -Q 1 -D 7 -f 1 --report_gbits \
+                     -d mlx5_0 -F";
+        assert_eq!(line(|_| ()), usual);
+        let other = line(|case| {
+            (case.op, case.qps, case.size_bytes, case.inline_bytes) =
+                (Op::Write.into(), 16, 64, 128);
+            (case.post_list, case.signal_every, case.bidirectional) = (32, 16, true);
+            (case.service_level, case.traffic_class) = (3, 104);
+            case.set_stop(Stop::MessagesPerQp(640));
+            case.warmup = Warmup::FixedNs(0);
+        });
+        let expected = "-i 1 -x 3 -s 64 -m 4096 -u 14 -S 3 -I 128 -q 16 -t 128 -Q 16 -l 32 -n 640 --tclass=104 \
+                        --report_gbits -b -N -d mlx5_0 -F";
+        assert_eq!(other, expected);
     }
 
     #[test]
@@ -183,25 +181,17 @@ pub(super) mod tests {
         let write = line(|case| (case.poll, case.op) = (PollMode::Event, Op::Write.into()));
         assert!(!write.contains(" -e "), "{write}");
         let read = line(|case| case.op = Op::Read.into());
-        assert!(read.contains(" -o 16 "), "{read}");
+        has(&read, [" -o 16 "]);
         assert!(!read.contains("-I") && !read.contains("-r "), "{read}");
-        let atomic = line(|case| {
-            *case = Case::new(
-                "".into(),
-                Settings::from([("op", "compare-swap"), ("tx-depth", "16")]),
-            );
-        });
-        assert!(
-            !atomic.contains("-s ") && !atomic.contains("-I "),
-            "{atomic}"
-        );
-        assert!(
-            atomic.contains("-o 16") && atomic.contains("-A CMP_AND_SWAP"),
-            "{atomic}"
-        );
+        let atomic = Settings::from([("op", "compare-swap"), ("tx-depth", "16")]);
+        let atomic = line(|case| *case = Case::new("".into(), atomic.clone()));
+        for absent in ["-s ", "-I "] {
+            assert!(!atomic.contains(absent), "{atomic}");
+        }
+        has(atomic, ["-o 16", "-A CMP_AND_SWAP"]);
         for (service, words) in [(Service::Uc, " -c UC "), (Service::Ud, " -c UD ")] {
             let line = line(|case| (case.service, case.size_bytes) = (service, 1024));
-            assert!(line.contains(words), "{line}");
+            has(line, [words]);
         }
         let latency = line(|case| (case.op, case.tx_depth) = (Op::Write.into(), 1));
         for absent in ["-q", "-t", "-Q", "-l", "-r ", "--report_gbits"] {
@@ -220,7 +210,7 @@ pub(super) mod tests {
                 case.set_stop(Stop::DurationNs(window_ms * 1_000_000));
                 case.warmup = warmup;
             });
-            assert!(line.contains(expected_words), "{line}");
+            has(line, [expected_words]);
         }
         let mut case = case();
         assert_eq!(measuring(&case), Some(Duration::from_secs(7)));

@@ -212,6 +212,7 @@ mod tests {
     use testing::wait::{wait_for, wait_until};
 
     use super::*;
+    use crate::tests::starts;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -223,31 +224,21 @@ mod tests {
         }
     }
 
-    fn wait(child: &mut Child) {
-        wait_until("the process to end", SECOND, || child.has_ended());
-    }
-
     fn run(launch: &Launch) -> Ended {
         let mut child = Child::start(launch).unwrap();
-        wait(&mut child);
+        wait_until("the process to end", SECOND, || child.has_ended());
         child.finish()
     }
 
     #[test]
     fn both_streams_and_the_status_are_kept() {
         let ended = run(&shell("echo out; echo err >&2; exit 3"));
-        assert_eq!(
-            (ended.stdout.as_str(), ended.stderr.as_str()),
-            ("out\n", "err\n")
-        );
+        let streams = (&*ended.stdout, &*ended.stderr);
+        assert_eq!(streams, ("out\n", "err\n"));
         assert!(!ended.success);
         assert_eq!(ended.status, "exit status: 3");
         assert!(run(&shell("true")).success);
-        assert!(
-            ended
-                .report("client")
-                .starts_with("--- client: sh -c echo out")
-        );
+        starts(ended.report("client"), "--- client: sh -c echo out");
     }
 
     #[test]
@@ -284,17 +275,14 @@ mod tests {
     #[test]
     fn it_runs_on_the_cores_given_and_without_our_secrets() {
         let own = rustix::thread::sched_getaffinity(None).unwrap();
-        let core = (0..rustix::thread::CpuSet::MAX_CPU)
-            .find(|&core| own.is_set(core))
-            .unwrap();
+        let mut cores = 0..rustix::thread::CpuSet::MAX_CPU;
+        let core = cores.find(|&core| own.is_set(core)).unwrap();
         let mut launch = shell("grep Cpus_allowed_list /proc/self/status; echo \"$A-${B-unset}\"");
         launch.cores = vec![core];
         launch.environment = vec![("A", Some("set".into())), ("B", None)];
         let ended = run(&launch);
-        assert_eq!(
-            ended.stdout,
-            format!("Cpus_allowed_list:\t{core}\nset-unset\n")
-        );
+        let told = format!("Cpus_allowed_list:\t{core}\nset-unset\n");
+        assert_eq!(ended.stdout, told);
         assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), own);
     }
 

@@ -108,9 +108,7 @@ mod tests {
         assert_eq!(find(Some(named.clone().into()), &debug), Ok(named));
         let spaced = folder.path().join("a b.so");
         std::fs::write(&spaced, "").unwrap();
-        assert!(matches!(
-            find(Some(spaced.into()), &debug),
-            Err(LibraryError::Separator(_))
-        ));
+        let refused = find(Some(spaced.into()), &debug);
+        assert!(matches!(refused, Err(LibraryError::Separator(_))));
     }
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::tests::has;
 
 /// Of 4.5 (6.06), Debian 12: shortened above the table.
 const OLD_BW: &str = "\
@@ -60,19 +61,16 @@ fn bandwidth(size_bytes: u32, text: &str) -> (f64, f64) {
 }
 
 fn refused(text: &str) -> String {
-    figure(Program::IbWriteBw, 65_536, text)
-        .unwrap_err()
-        .to_string()
+    let refused = figure(Program::IbWriteBw, 65_536, text);
+    refused.unwrap_err().to_string()
 }
 
 #[test]
 fn both_generations_are_read() {
     let (gbit_per_s, mmsg_per_s) = bandwidth(65_536, OLD_BW);
     assert_eq!(mmsg_per_s, 0.017_586);
-    assert!(
-        (gbit_per_s - 0.017_586 * 524.288).abs() < 1e-9,
-        "rate has more digits"
-    );
+    // The rate has more digits.
+    assert!((gbit_per_s - 0.017_586 * 524.288).abs() < 1e-9);
     let (gbit_per_s, mmsg_per_s) = bandwidth(64, OLD_SMALL);
     assert_eq!(mmsg_per_s, 0.026_2);
     assert!((gbit_per_s - 0.013_414).abs() < 1e-6);
@@ -94,10 +92,8 @@ fn large_messages_take_the_bandwidths_digits() {
 #[test]
 fn nonsense_is_an_error() {
     assert_eq!(refused(""), "it printed no table");
-    assert_eq!(
-        refused("65536 17588 0.00 9.22 0.017586"),
-        "it printed no table"
-    );
+    let row_only = "65536 17588 0.00 9.22 0.017586";
+    assert_eq!(refused(row_only), "it printed no table");
     assert!(refused(&OLD_BW.replace("Gb/sec", "MiB/sec")).contains("unexpected heading"));
     assert!(refused(OLD_LAT).contains("unexpected heading"));
     assert_eq!(refused(OLD_SMALL), "its table says a size of 64");
@@ -116,8 +112,7 @@ fn nonsense_is_an_error() {
         ("0.017586", "", "has no row"),
         ("9.22", "9,22", "has no row"),
     ] {
-        let said = refused(&OLD_BW.replace(from, to));
-        assert!(said.contains(says), "{to}: {said}");
+        has(refused(&OLD_BW.replace(from, to)), [says]);
     }
     let zero = figure(Program::IbReadLat, 64, &OLD_LAT.replace("4.66", "0.00"));
     assert!(zero.unwrap_err().to_string().contains("0.00"));
@@ -128,10 +123,8 @@ fn peak_deviation_and_maximum_are_never_used() {
     let text = OLD_BW.replace(" 0.00 ", " nan ");
     assert_eq!(bandwidth(65_536, &text), bandwidth(65_536, OLD_BW));
     let text = OLD_LAT.replace("265.43", "-nan").replace("5929.51", "inf");
-    assert_eq!(
-        figure(Program::IbReadLat, 64, &text),
-        figure(Program::IbReadLat, 64, OLD_LAT)
-    );
+    let of = |text: &str| figure(Program::IbReadLat, 64, text);
+    assert_eq!(of(&text), of(OLD_LAT));
 }
 
 proptest! {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::plan::Sweep;
+use crate::tests::{asked, has};
 
 fn parse(text: &str) -> Result<ConfigFile, String> {
     ConfigFile::parse(text, Path::new("s.toml"), &["token"]).map_err(|error| error.to_string())
@@ -7,18 +8,9 @@ fn parse(text: &str) -> Result<ConfigFile, String> {
 
 #[test]
 fn values_are_read_as_the_flags_read_them() {
-    let file = parse(
-        "qps = [1, 4, 0x10]\nsize = ['64K', 4096]\ncq = 'per-qp'\nduration = 0.5\nverify = true\n\n  runs = 1_0\n",
-    )
-    .unwrap();
-    let expected = Given::from([
-        ("qps", "1,4,16"),
-        ("size", "64K,4K"),
-        ("cq", "per-qp"),
-        ("duration", "500ms"),
-        ("verify", "true"),
-        ("runs", "10"),
-    ]);
+    let text = "qps = [1, 4, 0x10]\nsize = ['64K', 4096]\ncq = 'per-qp'\nduration = 0.5\nverify = true\n\n  runs = 1_0\n";
+    let file = parse(text).unwrap();
+    let expected = asked("qps=1,4,16 size=64K,4K cq=per-qp duration=500ms verify=true runs=10");
     assert_eq!(file.given, expected);
     let no_effect = |flag| PlanError::NoEffect { flag, why: "" };
     let runs = Some(Place { line: 7, column: 3 });
@@ -71,16 +63,13 @@ fn an_error_of_the_plan_is_placed_in_the_flow_or_above_it() {
         let place = file.place_of(&error, is_overridden);
         place.map(|place| (place.line, place.column))
     };
+    let deep = "post-list = 200\ntx-depth = 128\n[[flow]]\n";
     for (text, expected, overridden) in [
         // Its own value, whatever flags say.
         ("[[flow]]\n  qps = 0", Some((2, 3)), Some((2, 3))),
         ("[[flow]]\nto = 'x'", Some((2, 1)), Some((2, 1))),
         // The value above, which a flag stands for.
-        (
-            "post-list = 200\ntx-depth = 128\n[[flow]]\n",
-            Some((1, 1)),
-            None,
-        ),
+        (deep, Some((1, 1)), None),
         // Neither: the flow.
         ("\n[[flow]]\nfrom = 'server'", Some((2, 1)), None),
         ("qps = 4\n[[flow]]\nqps = 2", Some((1, 1)), None),
@@ -92,26 +81,14 @@ fn an_error_of_the_plan_is_placed_in_the_flow_or_above_it() {
 
 #[test]
 fn unreadable_files_say_why() {
-    let missing = ConfigFile::read(Path::new("/nonexistent/s.toml"), &[])
-        .unwrap_err()
-        .to_string();
-    assert!(
-        missing.contains("cannot read the configuration file /nonexistent/s.toml: No such file"),
-        "{missing}"
-    );
-    let endless = ConfigFile::read(Path::new("/dev/zero"), &[])
-        .unwrap_err()
-        .to_string();
-    assert!(endless.contains("larger than"), "{endless}");
+    let refused = |path: &Path| ConfigFile::read(path, &[]).unwrap_err().to_string();
+    let missing = "cannot read the configuration file /nonexistent/s.toml: No such file";
+    has(refused(Path::new("/nonexistent/s.toml")), [missing]);
+    has(refused(Path::new("/dev/zero")), ["larger than"]);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("latin1.toml");
     std::fs::write(&path, b"# ok\nop = '\xe4'").unwrap();
-    assert!(
-        ConfigFile::read(&path, &[])
-            .unwrap_err()
-            .to_string()
-            .ends_with("latin1.toml:2:7: this is not UTF-8 text")
-    );
+    assert!(refused(&path).ends_with("latin1.toml:2:7: this is not UTF-8 text"));
 }
 
 #[test]
@@ -124,25 +101,10 @@ fn the_shipped_sweeps_expand() {
         let nodes = file.nodes.clone().unwrap_or_default();
         let sweep = Sweep::with_flows(&file.given, &file.flows, nodes).unwrap();
         assert!(sweep.cases.len() > 1, "{} is no sweep", path.display());
-        names.push(path.file_name().unwrap().to_string_lossy().into_owned());
+        names.push(path.file_stem().unwrap().to_string_lossy().into_owned());
     }
     names.sort();
-    assert_eq!(
-        names,
-        [
-            "atomics.toml",
-            "buffers.toml",
-            "cq-modes.toml",
-            "latency.toml",
-            "many-nodes.toml",
-            "message-size.toml",
-            "post-and-poll.toml",
-            "qp-scaling.toml",
-            "quick.toml",
-            "set-up.toml",
-            "srq-scaling.toml",
-            "ud-fan-out.toml",
-            "working-set.toml",
-        ]
-    );
+    let shipped = "atomics buffers cq-modes latency many-nodes message-size post-and-poll qp-scaling quick set-up \
+                   srq-scaling ud-fan-out working-set";
+    assert_eq!(names.join(" "), shipped);
 }

@@ -128,17 +128,15 @@ mod tests {
     #[test]
     fn limits_are_read() {
         let slo: Slo = "p99<20us, p99.9 < 0.1ms".parse().unwrap();
-        let limits: Vec<_> = slo
-            .limits
-            .iter()
-            .map(|it| (it.percentile, it.below_ns))
-            .collect();
-        assert_eq!(limits, [(99.0, 20_000), (99.9, 100_000)]);
-        let goal = Goal::Slo(slo);
-        assert_eq!(
-            (goal.to_string().as_str(), goal.rarest()),
-            ("p99<20us,p99.9<0.1ms", 99.9)
-        );
+        let limits = slo.limits.iter().map(|it| (it.percentile, it.below_ns));
+        assert!(limits.eq([(99.0, 20_000), (99.9, 100_000)]), "{slo:?}");
+        let knee = Goal::Knee("2.5".parse().unwrap());
+        for (goal, text, rarest) in [
+            (Goal::Slo(slo), "p99<20us,p99.9<0.1ms", 99.9),
+            (knee, "knee 2.5", 99.0),
+        ] {
+            assert_eq!((&*goal.to_string(), goal.rarest()), (text, rarest));
+        }
         for (text, ns) in [
             ("p50<1s", 1_000_000_000),
             ("p90<700ns", 700),
@@ -146,11 +144,6 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Slo>().unwrap().limits[0].below_ns, ns);
         }
-        let knee = Goal::Knee("2.5".parse().unwrap());
-        assert_eq!(
-            (knee.to_string().as_str(), knee.rarest()),
-            ("knee 2.5", 99.0)
-        );
     }
 
     #[test]
@@ -162,16 +155,8 @@ mod tests {
         for text in ["p95<20us", "<20us", "99<20us", "p99.999<1us", "P99<1us"] {
             assert!(matches!(error(text), SloError::Percentile(_)), "{text}");
         }
-        for text in [
-            "p99<",
-            "p99<20",
-            "p99<=20us",
-            "p99<0us",
-            "p99<-1us",
-            "p99<20m",
-            "p99<20h",
-            "p99<1e3us",
-        ] {
+        let times = "p99< p99<20 p99<=20us p99<0us p99<-1us p99<20m p99<20h p99<1e3us";
+        for text in times.split(' ') {
             assert!(matches!(error(text), SloError::Time(_)), "{text}");
         }
         assert_eq!(error("p99<1us,p99<2us"), SloError::Twice("p99".into()));

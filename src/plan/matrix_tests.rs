@@ -1,15 +1,17 @@
 use super::super::sweep::Sweep;
 use super::*;
 use crate::plan::node_list::MOST_NODES;
+use crate::tests::{asked, has};
 
 fn sweep_of(text: &str) -> Result<Sweep, PlanError> {
     let file = crate::plan::ConfigFile::parse(text, std::path::Path::new("test"), &[]).unwrap();
     Sweep::with_flows(&file.given, &file.flows, file.nodes.unwrap_or_default())
 }
 
-fn ids(text: &str) -> Vec<String> {
+fn ids(text: &str) -> String {
     let cases = sweep_of(text).unwrap().cases;
-    cases.into_iter().map(|case| case.id).collect()
+    let ids: Vec<_> = cases.into_iter().map(|case| case.id).collect();
+    ids.join(" ")
 }
 
 #[test]
@@ -19,27 +21,13 @@ fn a_flow_has_its_own_settings_and_the_rest_from_above() {
          [[flow]]\nname = 'bulk'\nop = 'read'\nqps = 4\nsize = '1M'\ntx-depth = 16\nfrom = 'server'\nto = 'client'\n",
     );
     let cases = sweep.unwrap().cases;
-    let [case] = cases.as_slice() else {
-        panic!("{cases:?}")
-    };
-    let above = [
-        ("op", "write"),
-        ("workers", "2"),
-        ("iters", "100"),
-        ("size", "64"),
-    ];
-    let mut small = Settings::from(above);
+    let [case] = <[Case; 1]>::try_from(cases).unwrap();
+    let above: Settings = asked("op=write workers=2 iters=100 size=64");
+    let mut small = above.clone();
     small.qps = 12;
-    let bulk = Settings::from([
-        ("op", "read"),
-        ("workers", "2"),
-        ("iters", "100"),
-        ("size", "1M"),
-        ("qps", "4"),
-        ("tx-depth", "16"),
-    ]);
+    let bulk: Settings = asked("op=read workers=2 iters=100 size=1M qps=4 tx-depth=16");
     assert_eq!(case.id, "small+bulk");
-    assert_eq!(case.settings, Settings::from(above));
+    assert_eq!(case.settings, above);
     assert_eq!((small.signal_every, bulk.signal_every), (64, 1));
     let small = Flow {
         name: "small".into(),
@@ -52,61 +40,33 @@ fn a_flow_has_its_own_settings_and_the_rest_from_above() {
         ..Flow::forward(bulk)
     };
     assert_eq!(case.flows, [small, bulk]);
-    assert_eq!(Sweep::check(case), Ok(()));
+    assert_eq!(Sweep::check(&case), Ok(()));
 }
 
 #[test]
 fn lists_above_make_cases_for_the_flows_without_a_value() {
     let text =
         "qps = [1, 4]\nsize = [64, '4K']\n[[flow]]\nqps = 2\n[[flow]]\nname = 'b'\nsize = 8\n";
-    assert_eq!(
-        ids(text),
-        [
-            "flow1+b-64B-q1",
-            "flow1+b-64B-q4",
-            "flow1+b-4KiB-q1",
-            "flow1+b-4KiB-q4"
-        ]
-    );
-    let told = |flow: &Flow| (flow.qps, flow.size_bytes);
+    let told = "flow1+b-64B-q1 flow1+b-64B-q4 flow1+b-4KiB-q1 flow1+b-4KiB-q4";
+    assert_eq!(ids(text), told);
+    let told_of = |flow: &Flow| (flow.qps, flow.size_bytes);
     let cases = sweep_of(text).unwrap().cases;
-    let told: Vec<_> = cases
-        .iter()
-        .map(|case| (told(&case.flows[0]), told(&case.flows[1])))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            ((2, 64), (1, 8)),
-            ((2, 64), (4, 8)),
-            ((2, 4096), (1, 8)),
-            ((2, 4096), (4, 8))
-        ]
-    );
+    let told = cases.iter();
+    let told = told.map(|case| [told_of(&case.flows[0]), told_of(&case.flows[1])]);
+    let small = [[(2, 64), (1, 8)], [(2, 64), (4, 8)]];
+    let large = [[(2, 4096), (1, 8)], [(2, 4096), (4, 8)]];
+    assert!(told.eq([small, large].concat()));
 }
 
 #[test]
 fn ids_name_what_varies_and_at_most_four_flows() {
-    assert_eq!(
-        ids(
-            "op = ['send', 'read']\nworkers = [1, 2]\npoll = ['busy', 'event']\n[[flow]]\nname = 'x'\ntx-depth = 4"
-        ),
-        [
-            "x-send-w1-busy",
-            "x-send-w1-event",
-            "x-send-w2-busy",
-            "x-send-w2-event",
-            "x-read-w1-busy",
-            "x-read-w1-event",
-            "x-read-w2-busy",
-            "x-read-w2-event",
-        ]
-    );
-    assert_eq!(ids(&"[[flow]]\n".repeat(4)), ["flow1+flow2+flow3+flow4"]);
-    assert_eq!(
-        ids(&"[[flow]]\n".repeat(7)),
-        ["flow1+flow2+flow3+flow4+3more"]
-    );
+    let text = "op = ['send', 'read']\nworkers = [1, 2]\npoll = ['busy', 'event']\n[[flow]]\nname = 'x'\ntx-depth = 4";
+    let told = "x-send-w1-busy x-send-w1-event x-send-w2-busy x-send-w2-event x-read-w1-busy x-read-w1-event \
+                x-read-w2-busy x-read-w2-event";
+    assert_eq!(ids(text), told);
+    assert_eq!(ids(&"[[flow]]\n".repeat(4)), "flow1+flow2+flow3+flow4");
+    let more = "flow1+flow2+flow3+flow4+3more";
+    assert_eq!(ids(&"[[flow]]\n".repeat(7)), more);
 }
 
 #[test]
@@ -114,33 +74,19 @@ fn what_no_flow_has_use_for_makes_no_case() {
     // Only the second flow sends in the cases of writes, and receives only it.
     let text =
         "op = ['write', 'read']\ninline = [0, 64]\n[[flow]]\nsize = 64\n[[flow]]\nop = 'read'";
-    assert_eq!(
-        ids(text),
-        [
-            "flow1+flow2-write-I0B",
-            "flow1+flow2-write-I64B",
-            "flow1+flow2-read"
-        ]
-    );
+    let told = "flow1+flow2-write-I0B flow1+flow2-write-I64B flow1+flow2-read";
+    assert_eq!(ids(text), told);
     let cases = sweep_of(text).unwrap().cases;
-    let inline = |case: &Case| {
-        case.flows
-            .iter()
-            .map(|it| it.inline_bytes)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        cases.iter().map(inline).collect::<Vec<_>>(),
-        [[0, 0], [64, 0], [0, 0]]
-    );
+    let inline = |case: &Case| [0, 1].map(|flow| case.flows[flow].inline_bytes);
+    assert!(cases.iter().map(inline).eq([[0, 0], [64, 0], [0, 0]]));
 }
 
 #[test]
 fn one_flow_is_the_case() {
-    let cases =
-        sweep_of("nodes = 'local:3'\n[[flow]]\nfrom = 'node2'\nto = 'node0'\nqps = 3").unwrap();
-    let case = &cases.cases[0];
-    assert_eq!((cases.nodes.count(), case.id.as_str()), (3, "flow1"));
+    let text = "nodes = 'local:3'\n[[flow]]\nfrom = 'node2'\nto = 'node0'\nqps = 3";
+    let sweep = sweep_of(text).unwrap();
+    let case = &sweep.cases[0];
+    assert_eq!((sweep.nodes.count(), case.id.as_str()), (3, "flow1"));
     assert_eq!(case.settings, case.flows[0].settings);
     assert_eq!((case.flows[0].from, case.flows[0].to, case.qps), (2, 0, 3));
 }
@@ -170,83 +116,53 @@ fn what_makes_no_sense_names_the_flow_and_what_mends_it() {
         format!("{text}\n-> {flag}: {error}\n{hint}\n\n")
     });
     insta::assert_snapshot!(said.concat());
-    let error = sweep_of(&"[[flow]]\n".repeat(MOST_FLOWS + 1)).unwrap_err();
-    assert_eq!(
-        error,
-        PlanError::TooManyFlows {
-            flows: MOST_FLOWS + 1
-        }
-    );
+    let flows = MOST_FLOWS + 1;
+    let error = sweep_of(&"[[flow]]\n".repeat(flows)).unwrap_err();
+    assert_eq!(error, PlanError::TooManyFlows { flows });
 }
 
 #[test]
 fn the_flows_of_all_cases_are_limited() {
     let list: Vec<String> = (1..=500).map(|it| it.to_string()).collect();
-    let text = format!(
-        "tx-depth = [{}]\n{}",
-        list.join(","),
-        "[[flow]]\nsize = '64K'\n".repeat(400)
-    );
-    let error = sweep_of(&text).unwrap_err();
-    assert_eq!(
-        error,
-        PlanError::TooManyCases {
-            cases: 500,
-            most: 250,
-            longest: "tx-depth"
-        }
-    );
+    let flows = "[[flow]]\nsize = '64K'\n".repeat(400);
+    let text = format!("tx-depth = [{}]\n{flows}", list.join(","));
+    let error = PlanError::TooManyCases {
+        cases: 500,
+        most: 250,
+        longest: "tx-depth",
+    };
+    assert_eq!(sweep_of(&text).unwrap_err(), error);
 }
 
 #[test]
 fn flows_of_a_peer_are_checked() {
-    let good = sweep_of("[[flow]]\n[[flow]]\nfrom = 'server'\nto = 'client'\nfrom-device = 'a'")
-        .unwrap()
-        .cases
-        .remove(0);
+    let text = "[[flow]]\n[[flow]]\nfrom = 'server'\nto = 'client'\nfrom-device = 'a'";
+    let good = sweep_of(text).unwrap().cases.remove(0);
     assert_eq!(Sweep::check(&good), Ok(()));
-    type Damage = fn(&mut Case);
-    let damages: [(Damage, &str); 11] = [
-        (|case| case.flows.clear(), "no flow"),
-        (
-            |case| case.flows = vec![case.flows[0].clone(); MOST_FLOWS + 1],
-            "too many",
-        ),
-        (
-            |case| case.flows[1].name = "flow1".into(),
-            "name of its own",
-        ),
-        (
-            |case| case.flows[0].name = "\u{1b}".into(),
-            "name of its own",
-        ),
-        (
-            |case| case.flows[0].name = "a>b>c".into(),
-            "name of its own",
-        ),
-        (|case| case.flows[0].to = MOST_NODES, "no node"),
-        (
-            |case| case.flows[1].from_device.as_mut().unwrap().name.clear(),
-            "device",
-        ),
-        (
-            |case| case.flows[1].from_device.as_mut().unwrap().ib_port = Some(0),
-            "device",
-        ),
-        (
-            |case| case.flows[1].op = settings::Workload::Connect,
-            "not a flow",
-        ),
-        (|case| case.flows[1].workers = 9, "holds for all"),
-        (|case| case.flows[1].qps = 0, "--qps 0"),
-    ];
-    for (damage, words) in damages {
+    let refused = |damage: fn(&mut Case), words| {
         let mut case = good.clone();
         damage(&mut case);
         let error = Sweep::check(&case).unwrap_err();
-        assert!(error.to_string().contains(words), "{words}: {error}");
+        has(error.to_string(), [words]);
         assert!(!error.hint().is_empty());
+    };
+    fn device(case: &mut Case) -> &mut crate::plan::flow::FlowDevice {
+        case.flows[1].from_device.as_mut().unwrap()
     }
+    let own_name = "name of its own";
+    refused(|case| case.flows.clear(), "no flow");
+    let many = |case: &mut Case| case.flows = vec![case.flows[0].clone(); MOST_FLOWS + 1];
+    refused(many, "too many");
+    refused(|case| case.flows[1].name = "flow1".into(), own_name);
+    refused(|case| case.flows[0].name = "\u{1b}".into(), own_name);
+    refused(|case| case.flows[0].name = "a>b>c".into(), own_name);
+    refused(|case| case.flows[0].to = MOST_NODES, "no node");
+    refused(|case| device(case).name.clear(), "device");
+    refused(|case| device(case).ib_port = Some(0), "device");
+    let set_up = |case: &mut Case| case.flows[1].op = settings::Workload::Connect;
+    refused(set_up, "not a flow");
+    refused(|case| case.flows[1].workers = 9, "holds for all");
+    refused(|case| case.flows[1].qps = 0, "--qps 0");
 }
 
 #[test]
@@ -256,23 +172,19 @@ fn a_pattern_makes_the_flows_of_its_cases() {
     )
     .unwrap();
     // Three nodes have six rounds of one pair; --fan-in makes no cases of them.
-    let of = |word: &str| {
-        let cases = sweep.cases.iter();
-        cases
-            .filter(|case| case.pattern.as_ref().unwrap().word() == word)
-            .count()
-    };
+    let words = sweep.cases.iter();
+    let words: Vec<_> = words
+        .map(|it| it.pattern.as_ref().unwrap().word())
+        .collect();
+    let of = |word: &str| words.iter().filter(|it| **it == word).count();
     assert_eq!((of("pairs"), of("incast")), (12, 4));
     let ids: HashSet<_> = sweep.cases.iter().map(|case| &case.id).collect();
     assert_eq!(ids.len(), sweep.cases.len());
     let rounds = sweep.cases.iter();
     let rounds = rounds.filter(|case| case.id.starts_with("send-shared-q1-64KiB-pairs-round"));
     let rounds: Vec<_> = rounds.collect();
-    assert!(
-        rounds
-            .iter()
-            .all(|case| case.settings == rounds[0].settings)
-    );
+    let mut all = rounds.iter().map(|case| &case.settings);
+    assert!(all.all(|settings| *settings == rounds[0].settings));
     let flows = || rounds.iter().flat_map(|case| &case.flows);
     assert_eq!(flows().count(), 6);
     let to_b = flows().find(|flow| flow.name == "a>b").unwrap();
@@ -285,17 +197,8 @@ fn a_pattern_makes_the_flows_of_its_cases() {
 
 #[test]
 fn a_share_of_a_pattern_is_of_its_closed_loop() {
-    let sweep =
-        sweep_of("nodes = 'local:2'\npattern = ['pairs', 'loop']\nrate = '50%'\nduration = '1s'")
-            .unwrap();
-    let ids: Vec<_> = sweep.cases.iter().map(|case| case.id.as_str()).collect();
-    let expected = [
-        "send-shared-q1-64KiB-pairs-round1",
-        "send-shared-q1-64KiB-pairs-R50%-round1",
-        "send-shared-q1-64KiB-pairs-round2",
-        "send-shared-q1-64KiB-pairs-R50%-round2",
-        "send-shared-q1-64KiB-loop",
-        "send-shared-q1-64KiB-loop-R50%",
-    ];
-    assert_eq!(ids, expected);
+    let text = "nodes = 'local:2'\npattern = ['pairs', 'loop']\nrate = '50%'\nduration = '1s'";
+    let [pairs, ring] = ["pairs", "loop"].map(|word| format!("send-shared-q1-64KiB-{word}"));
+    let told = format!("{pairs}-round1 {pairs}-R50%-round1 {pairs}-round2 {pairs}-R50%-round2");
+    assert_eq!(ids(text), format!("{told} {ring} {ring}-R50%"));
 }

@@ -184,26 +184,20 @@ impl FromStr for ServerNode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::has;
 
     #[test]
     fn nodes_have_names_in_their_order() {
+        let whole = ["a", "b08:18516", "b09:18516", "b10:18516"];
         for (text, names) in [
             ("local:3", &["node0", "node1", "node2"][..]),
             ("a,b:18516,[::1]:7", &["a", "b:18516", "[::1]:7"]),
             ("local,b", &["local", "b"]),
-            (
-                "a,b[08-10]:18516/mlx5_1",
-                &["a", "b08:18516", "b09:18516", "b10:18516"],
-            ),
+            ("a,b[08-10]:18516/mlx5_1", &whole),
         ] {
             let nodes: Nodes = text.parse().unwrap();
-            assert_eq!(
-                (nodes.names(), nodes.count()),
-                (
-                    names.iter().map(|it| (*it).to_owned()).collect(),
-                    names.len()
-                )
-            );
+            assert_eq!(nodes.names(), *names);
+            assert_eq!(nodes.count(), names.len());
             for (number, name) in (0..).zip(names) {
                 assert_eq!(nodes.number(name), Ok(number));
             }
@@ -233,12 +227,10 @@ mod tests {
             ("local:x", "`local:x`"),
             ("local:99999999999", "not 99999999999"),
         ] {
-            let error = text.parse::<Nodes>().unwrap_err().to_string();
-            assert!(error.contains(words), "{text}: {error}");
+            has(text.parse::<Nodes>().unwrap_err().to_string(), [words]);
         }
         let most = format!("n[1-{MOST_NODES}]");
         assert!(most.parse::<Nodes>().is_ok());
-        let more = format!("{most},m").parse::<Nodes>();
-        assert!(more.is_err());
+        assert!(format!("{most},m").parse::<Nodes>().is_err());
     }
 }

@@ -125,28 +125,22 @@ mod tests {
     use settings::Rate;
 
     use super::*;
-
-    fn given(words: &[(&str, &str)]) -> Given {
-        let mut given = Given::default();
-        for (flag, text) in words {
-            given.set(Settings::row(flag).unwrap(), text).unwrap();
-        }
-        given
-    }
+    use crate::tests::has;
 
     fn searches(words: &[(&str, &str)]) -> Result<(Sweep, Searches), PlanError> {
         let goals = vec![Goal::Slo("p99<20us".parse().unwrap())];
-        Searches::new(goals, &given(words), &[], Nodes::default())
+        let given = words.iter().copied().collect();
+        Searches::new(goals, &given, &[], Nodes::default())
     }
 
     #[test]
     fn each_case_is_a_closed_loop_with_a_template_of_trials() {
-        let (sweep, searches) = searches(&[
+        let axes = [
             ("qps", "1,4"),
             ("cq", "shared,per-qp"),
             ("arrivals", "fixed"),
-        ])
-        .unwrap();
+        ];
+        let (sweep, searches) = searches(&axes).unwrap();
         assert_eq!((sweep.cases.len(), searches.templates.len()), (4, 4));
         for (case, template) in sweep.cases.iter().zip(&searches.templates) {
             assert!(case.rate.is_closed() && case.signal_every == 1);
@@ -154,10 +148,8 @@ mod tests {
             assert_eq!((case.qps, case.cq), (template.qps, template.cq));
             assert_eq!(template.arrivals.to_string(), "fixed");
             let trial = template.as_trial(777, TimeSpan::from_ns(250_000_000).unwrap(), 5);
-            assert_eq!(
-                (trial.rate, trial.flows[0].rate),
-                (Rate::Messages(777), trial.rate)
-            );
+            let rates = (trial.rate, trial.flows[0].rate);
+            assert_eq!(rates, (Rate::Messages(777), Rate::Messages(777)));
             assert_eq!((trial.seed, trial.flows[0].seed), (5, 5));
             assert_eq!(trial.stop(), Stop::DurationNs(250_000_000));
             Sweep::check(&trial).unwrap();
@@ -185,17 +177,13 @@ mod tests {
         ] {
             let error = searches(&[(flag, text)]).unwrap_err();
             assert!(error.flag().starts_with(flag), "{error}");
-            assert!(error.to_string().contains("--slo"), "{error}");
+            has(error.to_string(), ["--slo"]);
             assert!(!error.hint().is_empty());
         }
-        let file =
-            crate::plan::ConfigFile::parse("[[flow]]\n", std::path::Path::new("s.toml"), &[]);
-        let error = Searches::new(
-            Vec::new(),
-            &given(&[]),
-            &file.unwrap().flows,
-            Nodes::default(),
-        );
+        let path = std::path::Path::new("s.toml");
+        let file = crate::plan::ConfigFile::parse("[[flow]]\n", path, &[]);
+        let flows = file.unwrap().flows;
+        let error = Searches::new(Vec::new(), &Given::default(), &flows, Nodes::default());
         assert_eq!(error.unwrap_err(), PlanError::SearchWithFlows);
     }
 }

@@ -173,4 +173,4 @@ fn short(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 #[path = "frame_tests.rs"]
-mod tests;
+pub(super) mod tests;

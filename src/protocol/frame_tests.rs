@@ -47,11 +47,10 @@ fn next(reader: &mut FrameReader, stream: &mut impl Read) -> Result<Message, Fra
     }
 }
 
-fn first(bytes: &[u8]) -> Result<Message, FrameError> {
-    next(
-        &mut FrameReader::new(MAX_FRAME_BYTES),
-        &mut Cursor::new(bytes),
-    )
+/// The first message of these bytes.
+pub(in super::super) fn first(bytes: &[u8]) -> Result<Message, FrameError> {
+    let mut reader = FrameReader::new(MAX_FRAME_BYTES);
+    next(&mut reader, &mut Cursor::new(bytes))
 }
 
 fn framed(body: &[u8]) -> Vec<u8> {
@@ -93,59 +92,50 @@ fn any_qp() -> impl Strategy<Value = QpEndpoint> {
 }
 
 fn any_endpoints() -> impl Strategy<Value = Endpoints> {
-    (
-        any::<(u32, u8, u16, u32, bool)>(),
-        text(),
-        prop::collection::vec(any_qp(), 0..5),
+    let numbers = any::<(u32, u8, u16, u32, bool)>();
+    let all = (numbers, text(), prop::collection::vec(any_qp(), 0..5));
+    all.prop_map(
+        |((mtu_bytes, max_rd_atomic, lid, qkey, ethernet), gid, qps)| Endpoints {
+            mtu_bytes,
+            max_rd_atomic,
+            lid,
+            gid,
+            qkey,
+            link_layer: [LinkLayer::Infiniband, LinkLayer::Ethernet][usize::from(ethernet)],
+            qps,
+        },
     )
-        .prop_map(
-            |((mtu_bytes, max_rd_atomic, lid, qkey, ethernet), gid, qps)| Endpoints {
-                mtu_bytes,
-                max_rd_atomic,
-                lid,
-                gid,
-                qkey,
-                link_layer: if ethernet {
-                    LinkLayer::Ethernet
-                } else {
-                    LinkLayer::Infiniband
-                },
-                qps,
-            },
-        )
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
+    let texts = || (text(), text());
+    let maybe = || prop::option::of(text());
     prop_oneof![
-        (any::<u32>(), text(), text()).prop_map(|(protocol, version, nonce)| Message::Hello {
+        (any::<u32>(), texts()).prop_map(|(protocol, (version, nonce))| Message::Hello {
             protocol,
             version,
             nonce
         }),
-        (any::<u32>(), text(), text(), any::<bool>()).prop_map(
-            |(protocol, version, nonce, token_required)| Message::Challenge {
+        (any::<(u32, bool)>(), texts()).prop_map(
+            |((protocol, token_required), (version, nonce))| Message::Challenge {
                 protocol,
                 version,
                 nonce,
                 token_required
             }
         ),
-        prop::option::of(text()).prop_map(|mac| Message::Proof { mac }),
-        (
-            prop::option::of(text()),
-            any_value(),
-            any::<bool>(),
-            any::<Option<u64>>()
-        )
-            .prop_map(|(mac, host, receives_files, clock_ns)| Message::Welcome {
+        maybe().prop_map(|mac| Message::Proof { mac }),
+        (maybe(), any_value(), any::<(bool, Option<u64>)>()).prop_map(
+            |(mac, host, (receives_files, clock_ns))| Message::Welcome {
                 mac,
                 host,
                 receives_files,
                 clock_ns,
-            }),
-        prop::option::of(text()).prop_map(|version| Message::PerftestChecked { version }),
+            }
+        ),
+        maybe().prop_map(|version| Message::PerftestChecked { version }),
         any::<u16>().prop_map(|port| Message::PerftestStarted { port }),
-        (any::<bool>(), text(), text()).prop_map(|(success, status, output)| {
+        (any::<bool>(), texts()).prop_map(|(success, (status, output))| {
             Message::PerftestEnded(Box::new(PerftestEnd {
                 success,
                 status,
@@ -186,7 +176,7 @@ fn any_message() -> impl Strategy<Value = Message> {
                 ..NodeReport::default()
             }))
         }),
-        (text(), prop::option::of(text()), any::<bool>()).prop_map(|(reason, hint, bad_input)| {
+        (text(), maybe(), any::<bool>()).prop_map(|(reason, hint, bad_input)| {
             Message::Abort {
                 reason,
                 hint,
@@ -272,10 +262,10 @@ proptest! {
 #[test]
 fn an_oversized_length_is_refused_before_its_bytes() {
     let len = u32::try_from(MAX_FRAME_BYTES).unwrap() + 1;
-    let error = first(&len.to_le_bytes()).unwrap_err();
-    assert!(
-        matches!(error, FrameError::Oversized { len_bytes, .. } if len_bytes == u64::from(len))
-    );
+    let FrameError::Oversized { len_bytes, .. } = first(&len.to_le_bytes()).unwrap_err() else {
+        panic!("not oversized");
+    };
+    assert_eq!(len_bytes, u64::from(len));
 }
 
 #[test]
@@ -289,36 +279,24 @@ fn a_claimed_length_costs_only_the_bytes_that_come() {
         reader.step(&mut stream).unwrap();
     }
     assert_eq!(reader.body, b"[1,2");
-    assert!(
-        reader.body.capacity() <= READ_BYTES,
-        "{} bytes",
-        reader.body.capacity()
-    );
+    let capacity = reader.body.capacity();
+    assert!(capacity <= READ_BYTES, "{capacity} bytes");
 }
 
 #[test]
 fn each_kind_of_garbage_has_its_error() {
     assert!(matches!(first(b""), Err(FrameError::Closed)));
     assert!(matches!(first(&[0, 0, 0, 0]), Err(FrameError::Empty)));
+    let refused = |body: &str| first(&framed(body.as_bytes())).unwrap_err();
     for body in ["{", "nonsense", "\u{0}", "{\"type\":\"ready\"} x"] {
-        let error = first(&framed(body.as_bytes())).unwrap_err();
-        assert!(
-            matches!(error, FrameError::NotJson { .. }),
-            "{body:?}: {error}"
-        );
+        let is_no_json = matches!(refused(body), FrameError::NotJson { .. });
+        assert!(is_no_json, "{body:?}");
     }
-    for body in [
-        "{}",
-        "[]",
-        "3",
-        r#"{"type":"no_such"}"#,
-        r#"{"type":"hello","body":{"protocol":"x"}}"#,
-    ] {
-        let error = first(&framed(body.as_bytes())).unwrap_err();
-        assert!(
-            matches!(error, FrameError::NotMessage { .. }),
-            "{body:?}: {error}"
-        );
+    let unknown = r#"{"type":"no_such"}"#;
+    let wrong = r#"{"type":"hello","body":{"protocol":"x"}}"#;
+    for body in ["{}", "[]", "3", unknown, wrong] {
+        let is_no_message = matches!(refused(body), FrameError::NotMessage { .. });
+        assert!(is_no_message, "{body:?}");
     }
 }
 
@@ -326,10 +304,8 @@ fn each_kind_of_garbage_has_its_error() {
 fn deep_nesting_is_an_error_and_no_stack_overflow() {
     let mut body = br#"{"type":"report","body":"#.to_vec();
     body.resize(body.len() + 200_000, b'[');
-    assert!(matches!(
-        first(&framed(&body)),
-        Err(FrameError::Excessive { .. })
-    ));
+    let read = first(&framed(&body));
+    assert!(matches!(read, Err(FrameError::Excessive { .. })));
 }
 
 #[test]
@@ -337,8 +313,6 @@ fn a_message_too_large_is_not_encoded() {
     let message = Message::Introduce {
         host: json!("x".repeat(MAX_FRAME_BYTES)),
     };
-    assert!(matches!(
-        encode(&message),
-        Err(FrameError::Oversized { .. })
-    ));
+    let encoded = encode(&message);
+    assert!(matches!(encoded, Err(FrameError::Oversized { .. })));
 }

@@ -106,65 +106,44 @@ impl Join {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::has;
 
-    fn join(rank: u32, options: &[&str]) -> Join {
-        let options = options.iter().map(|it| (*it).to_owned()).collect();
-        Join::new(rank, 4, format!("node{rank}"), options)
+    fn join(rank: u32, options: &str) -> Join {
+        let options = options.split_terminator(' ').map(str::to_owned);
+        Join::new(rank, 4, format!("node{rank}"), options.collect())
     }
 
     #[test]
     fn ranks_of_one_job_agree() {
-        let own = join(0, &["--size=64"]);
-        assert_eq!(join(3, &["--size=64"]).contradiction(&own), None);
+        let own = join(0, "--size=64");
+        assert_eq!(join(3, "--size=64").contradiction(&own), None);
     }
 
     #[test]
     fn what_differs_is_named() {
-        let own = join(0, &["--size=64", "--runs=2"]);
-        let same = join(2, &["--size=64", "--runs=2"]);
-        for (other, words) in [
-            (
-                Join {
-                    version: "9.9.9".to_owned(),
-                    ..same.clone()
-                },
-                "rank 2 (node2) is rocebench 9.9.9",
-            ),
-            (
-                Join {
-                    protocol: 77,
-                    ..same.clone()
-                },
-                "speaks protocol 77",
-            ),
-            (
-                Join {
-                    ranks: 5,
-                    ..same.clone()
-                },
-                "rank 2 (node2) was started with 5 ranks, rank 0 (node0) with 4",
-            ),
-            (
-                Join {
-                    host: "a>b".to_owned(),
-                    ..same
-                },
-                "rank 2 is on `a>b`, which is not a host name",
-            ),
-            (join(0, &[]), "ranks are 1 to 3"),
-            (join(4, &[]), "ranks are 1 to 3"),
-            (
-                join(2, &["--size=4096", "--runs=2"]),
-                "rank 2 (node2) was started with other options than rank 0 (node0): --size=4096, where rank 0 has --size=64",
-            ),
-            (
-                join(2, &["--size=64"]),
-                "none of them, where rank 0 has --runs=2",
-            ),
-        ] {
+        let own = join(0, "--size=64 --runs=2");
+        let refused = |other: Join, words| {
             let (text, hint) = other.contradiction(&own).unwrap();
-            assert!(text.contains(words), "{text}");
+            has(text, [words]);
             assert!(!hint.is_empty());
-        }
+        };
+        let changed = |change: fn(&mut Join), words| {
+            let mut other = join(2, "--size=64 --runs=2");
+            change(&mut other);
+            refused(other, words);
+        };
+        let another = "rank 2 (node2) is rocebench 9.9.9";
+        changed(|it| it.version = "9.9.9".to_owned(), another);
+        changed(|it| it.protocol = 77, "speaks protocol 77");
+        let ranks = "rank 2 (node2) was started with 5 ranks, rank 0 (node0) with 4";
+        changed(|it| it.ranks = 5, ranks);
+        let host = "rank 2 is on `a>b`, which is not a host name";
+        changed(|it| it.host = "a>b".to_owned(), host);
+        refused(join(0, ""), "ranks are 1 to 3");
+        refused(join(4, ""), "ranks are 1 to 3");
+        let options = "rank 2 (node2) was started with other options than rank 0 (node0): --size=4096, where rank 0 has --size=64";
+        refused(join(2, "--size=4096 --runs=2"), options);
+        let none = "none of them, where rank 0 has --runs=2";
+        refused(join(2, "--size=64"), none);
     }
 }

@@ -4,20 +4,11 @@ use serde_json::json;
 
 use super::*;
 use crate::protocol::endpoints::{LinkLayer, QpEndpoint, gid_text};
-use settings::Settings;
+use crate::tests::{asked, has};
 
 pub(crate) fn case() -> Case {
-    Case::new(
-        "send-shared-q2-64".into(),
-        Settings::from([
-            ("qps", "2"),
-            ("size", "64"),
-            ("signal-every", "1"),
-            ("mtu", "1024"),
-            ("duration", "1us"),
-            ("warmup", "0"),
-        ]),
-    )
+    let settings = asked("qps=2 size=64 signal-every=1 mtu=1024 duration=1us warmup=0");
+    Case::new("send-shared-q2-64".into(), settings)
 }
 
 fn endpoints() -> Endpoints {
@@ -57,11 +48,8 @@ fn the_tag_is_the_kind() {
         count += 1;
     }
     assert!(count > 60, "{count}");
-    for message in [
-        Message::AskClock,
-        Message::Heartbeat { progress: 7 },
-        Message::Qps(Vec::new()),
-    ] {
+    let beat = Message::Heartbeat { progress: 7 };
+    for message in [Message::AskClock, beat, Message::Qps(Vec::new())] {
         let sent = serde_json::to_value(&message).unwrap();
         assert_eq!(sent["type"], message.kind());
     }
@@ -89,30 +77,22 @@ fn good_endpoints_pass() {
 
 #[test]
 fn each_bad_field_has_its_error() {
-    type Spoil = fn(&mut Endpoints);
-    let spoils: [(Spoil, &str); 9] = [
-        (|all| all.qps.truncate(1), "sent 1 QPs where the case has 2"),
-        (|all| all.qps[1].qpn = 1 << 24, "QP 1 has QPN 0x1000000"),
-        (|all| all.qps[0].psn = u32::MAX, "QP 0 has PSN 0xffffffff"),
-        (
-            |all| all.qps[1].length = 4095,
-            "QP 1 offers 4095 bytes at 0x1000, the case needs 4096",
-        ),
-        (
-            |all| all.qps[0].address = u64::MAX,
-            "QP 0 offers 4096 bytes",
-        ),
-        (|all| all.mtu_bytes = 1500, "MTU 1500"),
-        (|all| all.gid = "::".into(), "GID `::`"),
-        (|all| all.gid = "10.0.0.1".into(), "GID `10.0.0.1`"),
-        (|all| all.gid = "\u{1b}[2J".into(), "GID `\\u{1b}[2J`"),
-    ];
-    for (spoil, expected) in spoils {
+    let refused = |spoil: fn(&mut Endpoints), words| {
         let mut spoilt = endpoints();
         spoil(&mut spoilt);
-        let text = spoilt.check(2, 4096).unwrap_err().to_string();
-        assert!(text.contains(expected), "{text}");
-    }
+        has(spoilt.check(2, 4096).unwrap_err().to_string(), [words]);
+    };
+    refused(|all| all.qps.truncate(1), "sent 1 QPs where the case has 2");
+    refused(|all| all.qps[1].qpn = 1 << 24, "QP 1 has QPN 0x1000000");
+    refused(|all| all.qps[0].psn = u32::MAX, "QP 0 has PSN 0xffffffff");
+    let short = "QP 1 offers 4095 bytes at 0x1000, the case needs 4096";
+    refused(|all| all.qps[1].length = 4095, short);
+    let beyond = "QP 0 offers 4096 bytes";
+    refused(|all| all.qps[0].address = u64::MAX, beyond);
+    refused(|all| all.mtu_bytes = 1500, "MTU 1500");
+    refused(|all| all.gid = "::".into(), "GID `::`");
+    refused(|all| all.gid = "10.0.0.1".into(), "GID `10.0.0.1`");
+    refused(|all| all.gid = "\u{1b}[2J".into(), "GID `\\u{1b}[2J`");
 }
 
 #[test]

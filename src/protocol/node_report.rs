@@ -121,7 +121,8 @@ impl EndReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::frame::{FrameReader, MAX_FRAME_BYTES, Step, encode};
+    use crate::protocol::frame::encode;
+    use crate::protocol::frame::tests::first;
     use crate::protocol::message::Message;
     use metrics::histogram::HIGHEST_NS;
     use report::results::model::QpTimeline;
@@ -199,16 +200,7 @@ mod tests {
                 ..NodeReport::default()
             };
             let sent = Message::Report(Box::new(report));
-            let bytes = encode(&sent).unwrap();
-            let mut reader = FrameReader::new(MAX_FRAME_BYTES);
-            let mut stream = &bytes[..];
-            let received = loop {
-                match reader.step(&mut stream).unwrap() {
-                    Step::Frame(message) => break message,
-                    Step::Partial => {}
-                    Step::Idle => panic!("{qps} QPs"),
-                }
-            };
+            let received = first(&encode(&sent).unwrap()).unwrap();
             assert_eq!(received, sent, "{qps} QPs");
         }
     }

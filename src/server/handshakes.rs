@@ -136,30 +136,22 @@ mod tests {
     fn one_host_ends_its_own_oldest() {
         let all = Arc::default();
         let other = connection(&all, "192.0.2.1");
-        let mut mine: Vec<_> = (0..MOST_OF_ONE)
-            .map(|_| connection(&all, "192.0.2.2"))
-            .collect();
+        let of_mine = || connection(&all, "192.0.2.2");
+        let mut mine: Vec<_> = (0..MOST_OF_ONE).map(|_| of_mine()).collect();
         assert_eq!(ended(&mine), [false; MOST_OF_ONE]);
-        mine.push(connection(&all, "192.0.2.2"));
+        mine.push(of_mine());
         assert!(mine[0].1.is_ended() && !mine[1].1.is_ended() && !other.1.is_ended());
-        assert_eq!(
-            mine[0].0.read(&mut [0]).unwrap(),
-            0,
-            "its client sees the end"
-        );
+        // Its client sees the end.
+        assert_eq!(mine[0].0.read(&mut [0]).unwrap(), 0);
     }
 
     #[test]
     fn many_hosts_end_the_oldest_of_all() {
         let all = Arc::default();
-        let from = |index: usize| format!("2001:db8:0:{index:x}::1");
-        let most: Vec<_> = (0..MOST)
-            .map(|index| connection(&all, &from(index)))
-            .collect();
+        let of = |index: usize| connection(&all, &format!("2001:db8:0:{index:x}::1"));
+        let most: Vec<_> = (0..MOST).map(of).collect();
         assert!(!ended(&most).contains(&true) && !all.is_full());
-        let more: Vec<_> = (MOST..2 * MOST)
-            .map(|index| connection(&all, &from(index)))
-            .collect();
+        let more: Vec<_> = (MOST..2 * MOST).map(of).collect();
         assert_eq!(ended(&most), [true; MOST]);
         assert!(!ended(&more).contains(&true) && all.is_full());
         drop(most);

@@ -55,23 +55,18 @@ mod tests {
     #[test]
     fn it_is_xxh3() {
         // XXH3-128 of no bytes, as `xxhsum -H2` prints it.
-        assert_eq!(
-            of(&[(0, b"")]).to_string(),
-            "99aa06d3014798d86001c324468d497f"
-        );
+        let of_nothing = "99aa06d3014798d86001c324468d497f";
+        assert_eq!(of(&[(0, b"")]).to_string(), of_nothing);
     }
 
     #[test]
     fn what_can_go_wrong_shows() {
         let right = of(&[(0, b"aa"), (1, b"bb"), (2, b"aa")]);
-        assert_ne!(
-            right,
-            of(&[(0, b"bb"), (1, b"aa"), (2, b"aa")]),
-            "exchanged"
-        );
-        assert_ne!(right, of(&[(0, b"aa"), (1, b"bb")]), "missing");
-        assert_ne!(right, of(&[(0, b"aa"), (0, b"aa"), (1, b"bb")]), "doubled");
-        assert_ne!(right, of(&[(0, b"aa"), (1, b"bb"), (2, b"ab")]), "spoilt");
+        let shows = |wrong: &[(u64, &[u8])], what| assert_ne!(right, of(wrong), "{what}");
+        shows(&[(0, b"bb"), (1, b"aa"), (2, b"aa")], "exchanged");
+        shows(&[(0, b"aa"), (1, b"bb")], "missing");
+        shows(&[(0, b"aa"), (0, b"aa"), (1, b"bb")], "doubled");
+        shows(&[(0, b"aa"), (1, b"bb"), (2, b"ab")], "spoilt");
     }
 
     proptest! {

@@ -4,17 +4,25 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use super::*;
+use crate::tests::{has, starts};
 
 /// `names_all` of [`Folder::with`].
 const BOTH: [bool; 2] = [false, true];
 
 fn names(folder: &tempfile::TempDir) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.collect();
     names.sort();
     names
+}
+
+/// Asserts that the folder has this file alone, and what is in it.
+#[track_caller]
+fn has_only_a(folder: &tempfile::TempDir, text: &str, names_all: bool) {
+    let read = fs::read_to_string(folder.path().join("a"));
+    assert_eq!(read.unwrap(), text, "{names_all}");
+    assert_eq!(names(folder), ["a"], "{names_all}");
 }
 
 fn received(folder: &Arc<Folder>, name: &str, text: &str) -> Incoming {
@@ -32,9 +40,8 @@ fn a_file_appears_whole_or_not_at_all() {
         drop(received(&folder, "a", "given up"));
         assert_eq!(names(&home), [""; 0], "{names_all}");
         received(&folder, "a", "whole").publish("a", false).unwrap();
-        assert_eq!(names(&home), ["a"], "{names_all}");
+        has_only_a(&home, "whole", names_all);
         let path = home.path().join("a");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o111, 0, "not executable");
         assert_eq!(mode & 0o600, 0o600, "its owner's");
@@ -50,20 +57,14 @@ fn nothing_is_overwritten_unless_asked() {
         let late = received(&folder, "a", "late");
         let later = received(&folder, "a", "later");
         fs::write(home.path().join("a"), "first").unwrap();
-        assert!(matches!(
-            folder.admits("a", false),
-            Err(PlaceError::Exists { .. })
-        ));
-        let refused = late.publish("a", false);
-        assert!(
-            matches!(refused, Err(PlaceError::Exists { .. })),
-            "{refused:?}"
-        );
+        for refused in [folder.admits("a", false), late.publish("a", false)] {
+            let exists = matches!(refused, Err(PlaceError::Exists { .. }));
+            assert!(exists, "{refused:?}");
+        }
         assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "first");
         folder.admits("a", true).unwrap();
         later.publish("a", true).unwrap();
-        assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "later");
-        assert_eq!(names(&home), ["a"], "{names_all}");
+        has_only_a(&home, "later", names_all);
     }
 }
 
@@ -76,8 +77,7 @@ fn a_file_that_comes_at_the_last_moment_is_kept() {
         let late = received(&folder, "a", "late");
         fs::write(home.path().join("a"), "first").unwrap();
         assert_eq!(late.file.publish("a"), Err(Errno::EXIST), "{names_all}");
-        assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "first");
-        assert_eq!(names(&home), ["a"], "{names_all}");
+        has_only_a(&home, "first", names_all);
     }
 }
 
@@ -91,14 +91,11 @@ fn links_and_folders_are_never_written_to() {
     symlink(outside.path().join("new"), home.path().join("dangling")).unwrap();
     fs::create_dir(home.path().join("folder")).unwrap();
     let folder = Folder::open(home.path()).unwrap();
-    for (name, says) in [
-        ("link", "a symbolic link"),
-        ("dangling", "a symbolic link"),
-        ("folder", "a folder"),
-    ] {
+    let link = "a symbolic link";
+    for (name, says) in [("link", link), ("dangling", link), ("folder", "a folder")] {
         for replace in [false, true] {
             let error = folder.admits(name, replace).unwrap_err();
-            assert!(error.to_string().contains(says), "{error}");
+            has(error.to_string(), [says]);
             assert!(error.is_bad_input());
             let file = received(&folder, name, "theirs");
             assert!(file.publish(name, replace).is_err());
@@ -139,10 +136,7 @@ fn a_file_larger_than_the_disk_is_refused_before_it_comes() {
     let error = folder.incoming("huge", u64::MAX / 2).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, PlaceError::NoRoom { .. }), "{text}");
-    assert!(
-        text.contains("\"huge\"") && text.contains(&(u64::MAX / 2).to_string()),
-        "{text}"
-    );
+    has(&text, ["\"huge\"", &(u64::MAX / 2).to_string()]);
     assert!(!error.is_bad_input());
     assert_eq!(names(&home), [""; 0]);
 }
@@ -157,22 +151,14 @@ fn a_full_disk_has_its_own_words() {
         (Errno::FBIG, "ulimit -f"),
     ] {
         let error = folder.call(errno, "writing", "a", 77);
-        assert!(matches!(
-            error,
-            PlaceError::NoRoom {
-                needed_bytes: 77,
-                ..
-            }
-        ));
-        assert!(error.to_string().contains(says), "{error}");
+        let PlaceError::NoRoom { needed_bytes, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(needed_bytes, 77);
+        has(error.to_string(), [says]);
     }
     let other = folder.call(Errno::IO, "writing", "a", 77);
-    assert!(
-        other
-            .to_string()
-            .starts_with("writing \"a\" at the receiver"),
-        "{other}"
-    );
+    starts(other.to_string(), "writing \"a\" at the receiver");
 }
 
 #[test]
@@ -182,10 +168,8 @@ fn folders_that_cannot_take_files_are_found_out_at_once() {
     assert!(matches!(absent, PlaceError::Folder { .. }), "{absent}");
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
-    assert!(matches!(
-        Folder::open(&file),
-        Err(PlaceError::Folder { .. })
-    ));
+    let in_file = Folder::open(&file);
+    assert!(matches!(in_file, Err(PlaceError::Folder { .. })));
     // Nobody can create files there, not even root.
     let error = Folder::open(Path::new("/proc/self")).unwrap_err();
     assert!(error.is_bad_input() && !error.hint().is_empty(), "{error}");

@@ -91,9 +91,10 @@ fn program() -> PathBuf {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let folders = folders.iter();
     let in_folders = |name| {
         folders
-            .iter()
+            .clone()
             .map(move |folder: &PathBuf| folder.join(name))
     };
     let mut programs = PROGRAMS.iter().flat_map(in_folders);
@@ -228,9 +229,8 @@ impl Browser {
     /// The same, of a number.
     pub fn count(&mut self, script: &str) -> u64 {
         let value = self.evaluate(script);
-        value
-            .as_u64()
-            .unwrap_or_else(|| panic!("{script}: {value}"))
+        let count = value.as_u64();
+        count.unwrap_or_else(|| panic!("{script}: {value}"))
     }
 
     /// On how many sheets the page is printed.
@@ -240,9 +240,8 @@ impl Browser {
         let data = answer["data"].as_str().unwrap();
         let pdf = base64::engine::general_purpose::STANDARD.decode(data);
         let pdf = pdf.unwrap();
-        String::from_utf8_lossy(&pdf)
-            .matches("/Type /Page\n")
-            .count()
+        let pdf = String::from_utf8_lossy(&pdf);
+        pdf.matches("/Type /Page\n").count()
     }
 
     /// Presses and releases a key, such as `Tab`.

@@ -1,5 +1,4 @@
-//! The page of `rocebench plot` in a real browser: from disk, without network, in both themes, on paper, by
-//! keyboard. Fails where there is no Chromium.
+//! The page of `rocebench plot` in a real browser, from disk, without network. Fails where there is no Chromium.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chromium;
@@ -57,22 +56,15 @@ fn draw(folder: &Path) -> PathBuf {
         link_gbit_per_s: None,
         ..loads.clone()
     };
-    let mesh = Mesh::of(16)
-        .with(Slow::Receives(6, 0.6))
-        .with(Slow::Pair(2, 8, 0.5));
+    let mesh = Mesh::of(16).with(Slow::Receives(6, 0.6));
+    let mesh = mesh.with(Slow::Pair(2, 8, 0.5));
     let mut nodes = mesh.pairs();
     nodes.cases.extend(mesh.incast(&[1, 4, 15]).cases);
     json::write(&nodes, &results.join("6.json")).unwrap();
     let racks = folder.join("racks");
     std::fs::write(&racks, "node[1-9] left # the old one\nnode[10-16] right\n").unwrap();
-    for (name, synthetic) in [
-        ("1.json", first),
-        ("2.json", later),
-        ("3.json", software),
-        ("4.json", loads),
-        ("5.json", searched),
-    ] {
-        json::write(&synthetic.result(), &results.join(name)).unwrap();
+    for (number, synthetic) in (1..).zip([first, later, software, loads, searched]) {
+        json::write(&synthetic.result(), &results.join(format!("{number}.json"))).unwrap();
     }
     let plots = folder.join("plots");
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
@@ -224,10 +216,8 @@ fn a_keyboard_is_enough() {
         "[...document.querySelectorAll('#cases-table tbody tr')].map((row) => parseFloat(row.cells[{column}].textContent)).filter(Number.isFinite)"
     ));
     let sorted: Vec<f64> = serde_json::from_value(rates).unwrap();
-    assert!(
-        sorted.is_sorted() && sorted.first() != sorted.last(),
-        "{sorted:?}"
-    );
+    let is_sorted = sorted.is_sorted() && sorted.first() != sorted.last();
+    assert!(is_sorted, "{sorted:?}");
     let filter = "const input = document.querySelector('[data-table=cases-table] input'); input.value = 'read per-qp'; \
         input.dispatchEvent(new Event('input')); \
         document.querySelectorAll('#cases-table tbody tr:not([hidden])').length";

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::{Ran, has, run};
-use report::compare::{Comparison, Observation, Verdict};
+use report::compare::{CaseComparison, Comparison, Observation, Verdict};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -82,16 +82,10 @@ fn a_slower_case_regresses_and_the_other_does_not() {
     let [slower, same] = &comparison.cases[..] else {
         panic!("{}", comparison.cases.len());
     };
-    let slower_is = (&*slower.id, slower.verdict(), slower.observation);
-    let regressed = Verdict::Regressed;
-    assert_eq!(
-        slower_is,
-        ("send-shared-q4-64KiB", regressed, Observation::Run)
-    );
-    assert_eq!(
-        (&*same.id, same.verdict()),
-        ("write-shared-q1-64B", Verdict::Equal)
-    );
+    let of = |case: &CaseComparison| (case.id.clone(), case.verdict(), case.observation);
+    let told = |id: &str, verdict| (id.to_owned(), verdict, Observation::Run);
+    assert_eq!(of(slower), told("send-shared-q4-64KiB", Verdict::Regressed));
+    assert_eq!(of(same), told("write-shared-q1-64B", Verdict::Equal));
     let ratio = slower.metrics[0].ratio.unwrap();
     assert!((ratio - 0.9).abs() < 0.005, "{ratio}");
 }
@@ -119,10 +113,8 @@ fn margins_and_metrics_are_the_users() {
 #[test]
 fn faults_on_one_side_are_not_comparable_unless_asked_for() {
     let ran = compare(&[&data("base.json"), &data("faults.json")]).ends(2);
-    has(
-        &ran.out,
-        ["faults on purpose: none in the base, seed=7,delay=1ms"],
-    );
+    let faults = "faults on purpose: none in the base, seed=7,delay=1ms";
+    has(&ran.out, [faults]);
     has(&ran.err, ["--across faults"]);
     let across = ["--across", "faults,time"];
     let comparison = compared_files(1, "base.json", "faults.json", &across);
@@ -163,11 +155,8 @@ fn all_cases_together_are_told_first_in_every_document() {
         "over all cases bandwidth regressed; 18 cases: ",
     ];
     has(&ran.out, order);
-    assert!(
-        order.map(|words| ran.out.find(words)).is_sorted(),
-        "{}",
-        ran.out
-    );
+    let places = order.map(|words| ran.out.find(words));
+    assert!(places.is_sorted(), "{}", ran.out);
     let [markdown, junit] = [markdown, junit].map(|path| fs::read_to_string(path).unwrap());
     let headline = "❌ rocebench: over all cases bandwidth regressed;";
     has(&markdown, [headline, "| **regressed** |"]);
@@ -231,10 +220,8 @@ fn a_metric_that_some_runs_lack_is_not_equal() {
             assert_eq!(case.metrics[0].verdict, Verdict::Equal);
         }
         let ran = compare(&[&base, &new]);
-        has(
-            &ran.out,
-            [&format!("{name}: not comparable: 0 of 50 base runs")],
-        );
+        let not_comparable = format!("{name}: not comparable: 0 of 50 base runs");
+        has(&ran.out, [&not_comparable]);
         has(&ran.err, ["1 of 2 cases are not comparable", "--metrics"]);
         // What all runs have can be asked for alone, and what no run has is not asked for.
         compare(&[&base, &new, "--metrics", "bandwidth,connections"]).ends(0);
@@ -246,9 +233,8 @@ fn one_run_each_shows_the_differences_and_no_verdict() {
     let folder = tempdir().unwrap();
     let one = |name: &str, file: &str| {
         launches(&folder.path().join(name), file, 1, |result, _| {
-            cases(result)
-                .iter_mut()
-                .for_each(|case| runs(case).truncate(1));
+            let cases = cases(result).iter_mut();
+            cases.for_each(|case| runs(case).truncate(1));
         }) + "/00.json"
     };
     let (base, new) = (one("base", "base.json"), one("new", "slower.json"));
@@ -277,34 +263,22 @@ fn one_run_each_shows_the_differences_and_no_verdict() {
 #[test]
 fn every_document_is_written_where_it_was_asked_for() {
     let folder = tempdir().unwrap();
+    let action = "--github-action-benchmark";
+    let column = "time,commit,side,send-shared-q4-64KiB.gbit_per_s";
     let documents = [
         ("--json", "c.json", "", "\"comparison_version\": 1"),
         ("--markdown", "c.md", "", "**regressed**"),
         ("--junit", "c.xml", "", "<failure message=\"regressed: "),
         ("--bmf", "bmf.json", "", "\"lower_value\""),
-        (
-            "--otava",
-            "otava.csv",
-            "",
-            "time,commit,side,send-shared-q4-64KiB.gbit_per_s",
-        ),
-        (
-            "--github-action-benchmark",
-            "action",
-            "bigger-is-better.json",
-            "gbit_per_s",
-        ),
+        ("--otava", "otava.csv", "", column),
+        (action, "action", "bigger-is-better.json", "gbit_per_s"),
         ("", "action", "smaller-is-better.json", "latency_p99_ns"),
     ];
     let paths = documents.map(|(_, name, ..)| folder.path().join(name).display().to_string());
     let asked = documents.iter().zip(&paths).take(6);
     let asked: Vec<&str> = asked.flat_map(|((flag, ..), path)| [*flag, path]).collect();
-    let sides = [
-        &*data("base.json"),
-        &*data("slower.json"),
-        "--across",
-        "time",
-    ];
+    let (base, slower) = (data("base.json"), data("slower.json"));
+    let sides = [&*base, &*slower, "--across", "time"];
     compare(&[&sides[..], &asked].concat()).ends(1);
     for ((_, _, within, part), path) in documents.iter().zip(&paths) {
         let path = [path, *within].join("/");

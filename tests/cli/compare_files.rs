@@ -24,20 +24,15 @@ fn files_that_are_wrong_are_told_with_line_and_reason() {
 fn a_folders_good_files_are_used_beside_its_bad_ones() {
     let folder = tempfile::tempdir().unwrap();
     // The same result again is no second launch.
-    for (from, to) in [
-        ("slower.json", "slower.json"),
-        ("truncated.json", "truncated.json"),
-        ("newer.json", "newer.json"),
-        ("slower.json", "z.json"),
-    ] {
+    let again = ("slower.json", "z.json");
+    let names = ["slower.json", "truncated.json", "newer.json"].map(|name| (name, name));
+    for (from, to) in names.into_iter().chain([again]) {
         fs::copy(data(from), folder.path().join(to)).unwrap();
     }
     let (base, new) = (data("base.json"), folder.path().display().to_string());
     let comparison = compared(1, &[&base, &new, "--across", "time"]);
-    assert_eq!(
-        (comparison.new.files.len(), comparison.refused.len()),
-        (1, 2)
-    );
+    assert_eq!(comparison.new.files.len(), 1);
+    assert_eq!(comparison.refused.len(), 2);
     has(&comparison.refused[1], ["truncated.json:"]);
     has(&comparison.notes[0], ["z.json has the same content"]);
     let quiet = compare(&[&base, &new, "--quiet"]);

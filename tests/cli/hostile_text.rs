@@ -34,36 +34,13 @@ fn is_tame(ran: &Ran) -> String {
 }
 
 /// Texts that a reader parses.
-const READ: [&str; 21] = [
-    "started_at",
-    "rate",
-    "arrivals",
-    "pace",
-    "op",
-    "cq",
-    "poll",
-    "connect",
-    "post",
-    "poll_api",
-    "domains",
-    "timestamps",
-    "spread",
-    "warmup",
-    "histogram",
-    "recv_queue",
-    "mr",
-    "pages",
-    "touch_order",
-    "atomic_target",
-    "service",
-];
+const READ: &str = "started_at rate arrivals pace op cq poll connect post poll_api domains timestamps spread warmup \
+                    histogram recv_queue mr pages touch_order atomic_target service";
 
 /// Puts the text before every text that a reader does not parse itself.
 fn poison(value: &mut Value, key: &str) {
     match value {
-        Value::String(text) if !READ.contains(&key) => {
-            *text = hostile() + text;
-        }
+        Value::String(text) if !READ.split(' ').any(|it| it == key) => *text = hostile() + text,
         Value::Array(items) => items.iter_mut().for_each(|item| poison(item, key)),
         Value::Object(fields) => {
             for (key, value) in fields.iter_mut() {
@@ -118,26 +95,13 @@ fn a_comparison_of_hostile_files_is_tame_in_every_format() {
 fn a_page_of_hostile_files_is_tame() {
     let folder = tempfile::tempdir().unwrap();
     files(folder.path());
-    let args = [
-        "plot",
-        "new",
-        "--base",
-        "base.json",
-        "-o",
-        "plots",
-        "--across",
-        "host",
-    ];
-    is_tame(&run_in(&folder, &args));
+    let args = "plot new --base base.json -o plots --across host";
+    is_tame(&run_in(&folder, &args.split(' ').collect::<Vec<_>>()));
     for entry in fs::read_dir(folder.path().join("plots")).unwrap() {
         let path = entry.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
-        assert_eq!(
-            text.chars().find(|it| is_wild(*it)),
-            None,
-            "{}",
-            path.display()
-        );
+        let wild = text.chars().find(|it| is_wild(*it));
+        assert_eq!(wild, None, "{}", path.display());
     }
 }
 

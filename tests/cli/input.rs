@@ -194,6 +194,7 @@ fn too_many_cases() {
 #[test]
 fn files_that_are_wrong_have_line_and_column() {
     let mut all = String::new();
+    let second = "[[flow]]\n\n[[flow]]\nname = 'b'\ntx-depth = 4\npost-list = 8\n";
     for (content, flags) in [
         ("qpps = 4\n", &[][..]),
         ("# sweep\nqps = [1, 'many']\n", &[]),
@@ -204,10 +205,7 @@ fn files_that_are_wrong_have_line_and_column() {
         ("out = 'results'\n", &[]),
         ("qps = 4\n\n[[flow]]\nqps = [1, 2]\n", &[]),
         ("[[flow]]\nworkers = 2\n", &[]),
-        (
-            "[[flow]]\n\n[[flow]]\nname = 'b'\ntx-depth = 4\npost-list = 8\n",
-            &[],
-        ),
+        (second, &[]),
         ("[[flow]]\npost-list = 256\n", &["--tx-depth", "64"]),
         ("[[flow]]\nsize = 64\n", &["--size", "4K"]),
         ("[[flow]]\nto = 'node1'\n", &[]),
@@ -225,18 +223,16 @@ fn files_that_are_wrong_have_line_and_column() {
 #[test]
 fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
     let help = run(&["--help"]).out;
-    let flags = help
-        .lines()
-        .map(str::trim_start)
-        .filter(|line| line.starts_with('-'))
+    let lines = help.lines().map(str::trim_start);
+    let lines = lines.filter(|line| line.starts_with('-'));
+    let flags = lines
         .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
         .map(|word| word[2..].split(['[', '=', '.']).next().unwrap())
         .filter(|flag| !["help", "version"].contains(flag));
     let mut elsewhere = Vec::new();
     for flag in flags.chain(["host"]) {
-        let said = with_file(&format!("{flag} = '\u{2603}'\n"), &[])
-            .ends(2)
-            .err;
+        let ran = with_file(&format!("{flag} = '\u{2603}'\n"), &[]);
+        let said = ran.ends(2).err;
         assert!(!said.contains("unknown key"), "{flag}: {said}");
         if said.contains("give it on the command line") {
             elsewhere.push(flag);
@@ -250,13 +246,14 @@ fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
 
 #[test]
 fn a_value_that_is_also_a_commands_name_stays_a_value() {
-    for words in [
+    let lines = [
         "--op send",
         "--op send -q 2",
         "--out plot --op send",
         "--token serve -q 2",
-    ] {
-        run(&self::words(&format!("{words} --dry-run"))).ends(0);
+    ];
+    for line in lines {
+        run(&words(&format!("{line} --dry-run"))).ends(0);
     }
 }
 
@@ -300,9 +297,8 @@ bidirectional = true
 traffic-class = 104
 ";
     let nodes = "node1,node2.example.org:18516,node3";
-    let said = with_file(file, &["--dry-run", "--nodes", nodes])
-        .ends(0)
-        .out;
+    let ran = with_file(file, &["--dry-run", "--nodes", nodes]);
+    let said = ran.ends(0).out;
     let (cases, _) = said.split_once("\n\n").unwrap();
     assert!(cases.lines().all(|line| line.len() <= 80), "{cases}");
     insta::assert_snapshot!(said);
@@ -317,8 +313,7 @@ traffic-class = 104
 fn a_dry_run_of_many_cases_does_not_take_the_square_of_their_number() {
     let list = |count: u32| (1..=count).map(|it| it.to_string()).collect::<Vec<_>>();
     let (qps, sizes) = (list(312).join(","), list(320).join(","));
-    // It takes a second or two of CPU time, and the square of the cases more than a minute. The system ends it by its CPU
-    // time, which is the same on a busy machine.
+    // It takes a second or two of CPU time, and the square of the cases more than a minute: the system would end it.
     let limited = ["-c", "ulimit -t 20; exec \"$0\" \"$@\""];
     let program = program(&["--dry-run", "-q", &qps, "-s", &sizes]);
     let mut shell = Command::new("/bin/sh");
@@ -340,10 +335,8 @@ fn flags_override_the_file_key_by_key() {
         .collect();
     let cases = ["send-shared-q8-64KiB", "write-shared-q8-64KiB"];
     assert_eq!(ids, ["case", cases[0], cases[1], "2", "memory:"]);
-    has(
-        &table,
-        ["2 cases, 10 messages a QP each after a warm-up of 0s\n"],
-    );
+    let span = "2 cases, 10 messages a QP each after a warm-up of 0s\n";
+    has(&table, [span]);
 }
 
 #[test]

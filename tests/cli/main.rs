@@ -16,11 +16,10 @@ use std::process::Command;
 /// The program, with nothing of this machine's environment that it reads.
 fn program(args: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
-    command
-        .args(args)
-        .env_remove("ROCEBENCH_TOKEN")
-        .env_remove("ROCEBENCH_LOG")
-        .env("COLUMNS", "100");
+    for variable in ["ROCEBENCH_TOKEN", "ROCEBENCH_LOG"] {
+        command.env_remove(variable);
+    }
+    command.args(args).env("COLUMNS", "100");
     command
 }
 

@@ -36,10 +36,8 @@ fn bash_takes_the_completions() {
         "source \"$0\"; for word in --verif doc; do COMP_WORDS=(rocebench $word); COMP_CWORD=1
         _rocebench rocebench $word rocebench; echo \"${COMPREPLY[@]}\"; done";
     let mut bash = Command::new("bash");
-    bash.args(["-c", ask])
-        .arg(script.path())
-        .stdin(Stdio::null());
-    let said = Ran::of(&mut bash);
+    let asked = bash.args(["-c", ask]).arg(script.path());
+    let said = Ran::of(asked.stdin(Stdio::null()));
     assert_eq!(said.out, "--verify\ndoctor\n", "{}", said.err);
 }
 

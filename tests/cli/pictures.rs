@@ -1,5 +1,4 @@
-//! `rocebench plot --format`: files that another renderer than a browser makes of the pictures. Fails where there is no
-//! rsvg-convert.
+//! `rocebench plot --format`: what another renderer makes of the pictures. Fails where there is no rsvg-convert.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,11 +22,8 @@ fn plot(folder: &Path, args: &[&str], path: Option<&Path>) -> Ran {
 fn names(folder: &Path, extension: &str) -> BTreeSet<String> {
     let files = fs::read_dir(folder.join("plots")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    let of_kind = |name: String| {
-        name.strip_suffix(extension)?
-            .strip_suffix('.')
-            .map(str::to_owned)
-    };
+    let dotted = format!(".{extension}");
+    let of_kind = |name: String| name.strip_suffix(&dotted).map(str::to_owned);
     names.filter_map(of_kind).collect()
 }
 
@@ -37,9 +33,8 @@ fn pixels(png: &[u8]) -> BTreeMap<[u8; 3], usize> {
     let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
     let frame = reader.next_frame(&mut bytes).unwrap();
     let mut colours = BTreeMap::new();
-    let pixels: Vec<&[u8]> = bytes[..frame.buffer_size()]
-        .chunks_exact(frame.color_type.samples())
-        .collect();
+    let pixels = bytes[..frame.buffer_size()].chunks_exact(frame.color_type.samples());
+    let pixels: Vec<&[u8]> = pixels.collect();
     for alike in pixels.chunk_by(PartialEq::eq) {
         let pixel = alike[0];
         *colours.entry([pixel[0], pixel[1], pixel[2]]).or_default() += alike.len();
@@ -50,10 +45,8 @@ fn pixels(png: &[u8]) -> BTreeMap<[u8; 3], usize> {
 /// Colours of lines and areas of a picture, by its attributes.
 fn painted(svg: &str) -> BTreeSet<[u8; 3]> {
     let is_shape = |line: &&str| line.starts_with("<path") || line.starts_with("<rect");
-    let drawn = svg
-        .lines()
-        .filter(is_shape)
-        .filter(|line| !line.contains("opacity"));
+    let drawn = svg.lines().filter(is_shape);
+    let drawn = drawn.filter(|line| !line.contains("opacity"));
     let colours = drawn.flat_map(|line| {
         ["stroke=\"#", "fill=\"#"].map(|attribute| {
             let digits = line.split_once(attribute)?.1.get(..6)?;
@@ -121,15 +114,10 @@ fn a_program_that_fails_replaces_no_file() {
     let first = left.pop_first().unwrap();
     fs::remove_file(page.with_file_name(first + ".svg")).unwrap();
     let program = folder.path().join("rsvg-convert");
-    for (script, reason) in [
-        (
-            "echo broken >&2; exit 3",
-            "rsvg-convert failed (exit status: 3): broken",
-        ),
-        ("echo text", "the output of rsvg-convert is not a PDF file"),
-    ] {
-        // Another test's child may have a file open that this process writes, and then nobody can run it: a child of its own
-        // writes it.
+    let broken = "rsvg-convert failed (exit status: 3): broken";
+    let no_pdf = "the output of rsvg-convert is not a PDF file";
+    for (script, reason) in [("echo broken >&2; exit 3", broken), ("echo text", no_pdf)] {
+        // A child of another test may hold open what this process writes, so that nobody can run it: a child writes it.
         let source = folder.path().join("source");
         let script = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{script}\n");
         fs::write(&source, script).unwrap();

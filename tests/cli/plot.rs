@@ -66,16 +66,12 @@ fn nodes_are_ordered_by_the_racks_of_a_file() {
     let map = read(&folder, "nodes-map-1.svg");
     assert!(map.find(">east<").unwrap() < map.find(">west<").unwrap());
     has(&read(&folder, "index.html"), ["node4 sends"]);
+    let none = "racks names none of the results' nodes, such as node1";
+    let both = "racks, line 2: node2 is in r2, and in r1";
     for (racks, told) in [
         ("node1", "racks, line 1: `node1` is not a node and its rack"),
-        (
-            "left r1",
-            "racks names none of the results' nodes, such as node1",
-        ),
-        (
-            "node[1-2] r1\nnode2 r2",
-            "racks, line 2: node2 is in r2, and in r1",
-        ),
+        ("left r1", none),
+        ("node[1-2] r1\nnode2 r2", both),
     ] {
         has(&plotted(racks).ends(2).err, [told]);
     }
@@ -87,10 +83,8 @@ fn the_page_and_its_pictures_are_told_and_written() {
     // The file is named twice and read once.
     let said = plot(&folder, &["."]).ends(0).out;
     let ends = ["plots/index.html: ", " figures of 8 cases\n"];
-    assert!(
-        said.starts_with(ends[0]) && said.ends_with(ends[1]),
-        "{said}"
-    );
+    let is_told = said.starts_with(ends[0]) && said.ends_with(ends[1]);
+    assert!(is_told, "{said}");
     let page = read(&folder, "index.html");
     let fetched = page.replace("http://www.w3.org/2000/svg", "");
     for fetching in ["src=", "url(", "@import", "<link", "http://", "https://"] {
@@ -112,10 +106,8 @@ fn open_loops_alone_make_a_page_whose_first_picture_has_its_name() {
     result.cases.retain(|case| !case.config.rate.is_closed());
     let folder = folder_of(&result);
     plot(&folder, &[]).ends(0);
-    has(
-        &read(&folder, "latency-by-load.svg"),
-        ["achieved load, Mmsg/s"],
-    );
+    let axis = "achieved load, Mmsg/s";
+    has(&read(&folder, "latency-by-load.svg"), [axis]);
     let page = read(&folder, "index.html");
     for (part, there) in [
         ("highest load kept (Mmsg/s)", true),
@@ -173,11 +165,9 @@ fn nothing_to_draw_is_told_and_nothing_is_written() {
     let folder = folder_of(&failed);
     fs::write(folder.path().join("empty.json"), "").unwrap();
     fs::create_dir(folder.path().join("none")).unwrap();
+    let no_run = "nothing to draw: none of the 8 cases has a complete run";
     for (args, reason) in [
-        (
-            &["r.json"][..],
-            "nothing to draw: none of the 8 cases has a complete run",
-        ),
+        (&["r.json"][..], no_run),
         (&["empty.json"], "no result could be read"),
         (&["none"], "none holds no result files"),
         (&["r.json", "--across", "mtu"], "there is no base"),
@@ -194,16 +184,13 @@ fn a_folder_that_cannot_be_written_is_one_clear_error() {
     let folder = folder();
     fs::create_dir(folder.path().join("mine")).unwrap();
     fs::write(folder.path().join("mine/index.html"), "mine").unwrap();
+    let create = "create the directory: ";
+    let no_folder = format!("cannot write r.json/plots: {create}Not a directory");
+    let in_proc = format!("cannot write /proc/plots: {create}");
     for (out, reason) in [
-        (
-            "r.json/plots",
-            "cannot write r.json/plots: create the directory: Not a directory",
-        ),
+        ("r.json/plots", &*no_folder),
         ("mine", "mine/index.html was not made by rocebench"),
-        (
-            "/proc/plots",
-            "cannot write /proc/plots: create the directory: ",
-        ),
+        ("/proc/plots", &in_proc),
         ("/sys", "cannot write /sys: create a file there: "),
     ] {
         let said = run_in(&folder, &["plot", "r.json", "-o", out]).ends(2).err;

@@ -5,21 +5,17 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use rocebench::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
-use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use rocebench::protocol::frame;
 use rocebench::protocol::handshake::{Accepted, PeerInfo, ServerTerms, accept, connect};
 use rocebench::protocol::link::Link;
 use rocebench::protocol::message::{BusyInfo, Message};
 use rocebench::protocol::token::{Token, to_hex};
 use serde_json::json;
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
-const SECOND: Duration = Duration::from_secs(1);
+use super::{GO_ON, SECOND, WATCHDOG, recv};
 
-/// Nothing here takes this long: longer is a hang.
-const WATCHDOG: Duration = Duration::from_secs(20);
 const HOST: &str = "127.0.0.1";
 
 type Outcome = Result<Accepted<Arc<()>>, AcceptError>;
@@ -75,15 +71,6 @@ fn send(mut stream: &TcpStream, message: &Message) {
     stream.write_all(&frame::encode(message).unwrap()).unwrap();
 }
 
-fn recv(mut stream: &TcpStream) -> Result<Message, FrameError> {
-    let mut reader = FrameReader::new(MAX_FRAME_BYTES);
-    loop {
-        if let Step::Frame(message) = reader.step(&mut stream)? {
-            return Ok(message);
-        }
-    }
-}
-
 fn hello(protocol: u32) -> Message {
     Message::Hello {
         protocol,
@@ -101,6 +88,15 @@ fn challenge(protocol: u32, nonce: String, token_required: bool) -> Message {
     }
 }
 
+/// How an `accept` ended because the handshake failed.
+#[track_caller]
+fn handshake(accepted: Outcome) -> ExchangeError {
+    match accepted.unwrap_err() {
+        AcceptError::Handshake { source, .. } => source,
+        error => panic!("{error}"),
+    }
+}
+
 /// A client against a server made by hand.
 fn against(token: Option<&Token>, server: impl FnOnce(TcpStream) + Send) -> ConnectError {
     let (listener, port) = listen();
@@ -113,9 +109,8 @@ fn against(token: Option<&Token>, server: impl FnOnce(TcpStream) + Send) -> Conn
 #[test]
 fn both_ends_learn_of_each_other_with_and_without_a_token() {
     for token in [None, token("secret")] {
-        let slot = Arc::new(());
-        let (accepted, connected, _) =
-            serve_one(&terms(token.clone()), &slot, client(token.as_ref()));
+        let (slot, terms) = (Arc::new(()), terms(token.clone()));
+        let (accepted, connected, _) = serve_one(&terms, &slot, client(token.as_ref()));
         let (accepted, (link, server)) = (accepted.unwrap(), connected.unwrap());
         assert_eq!(server.host, json!({"cpu": "server's"}));
         assert_eq!(accepted.peer.host, json!({"cpu": "client's"}));
@@ -123,10 +118,8 @@ fn both_ends_learn_of_each_other_with_and_without_a_token() {
         assert_eq!(accepted.peer.version, server.version);
         assert_eq!(accepted.peer.address, link.local().unwrap());
         link.send(&Message::Ready).unwrap();
-        assert_eq!(
-            accepted.link.recv(WATCHDOG, &GO_ON).unwrap(),
-            Message::Ready
-        );
+        let heard = accepted.link.recv(WATCHDOG, &GO_ON).unwrap();
+        assert_eq!(heard, Message::Ready);
         assert_eq!(Arc::strong_count(&slot), 2);
         drop(accepted);
         assert_eq!(Arc::strong_count(&slot), 1);
@@ -171,11 +164,9 @@ fn a_wrong_and_a_missing_proof_are_answered_alike() {
 fn a_server_without_the_token_is_not_trusted_by_a_client_with_one() {
     let ours = token("secret");
     let (accepted, connected, _) = serve_one(&terms(None), &Arc::default(), client(ours.as_ref()));
-    assert!(matches!(
-        connected.unwrap_err(),
-        ConnectError::ServerUnproven { .. }
-    ));
-    assert!(matches!(accepted, Err(AcceptError::Handshake { .. })));
+    let error = connected.unwrap_err();
+    assert!(matches!(error, ConnectError::ServerUnproven { .. }));
+    handshake(accepted);
 }
 
 #[test]
@@ -188,21 +179,16 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
                 panic!("no proof")
             };
             assert!(mac.is_some());
-            let mac = mac.filter(|_| reflect);
-            send(
-                &stream,
-                &Message::Welcome {
-                    mac,
-                    host: json!(null),
-                    receives_files: false,
-                    clock_ns: None,
-                },
-            );
+            let welcome = Message::Welcome {
+                mac: mac.filter(|_| reflect),
+                host: json!(null),
+                receives_files: false,
+                clock_ns: None,
+            };
+            send(&stream, &welcome);
         });
-        assert!(
-            matches!(error, ConnectError::ServerUnproven { .. }),
-            "{error}"
-        );
+        let is_unproven = matches!(error, ConnectError::ServerUnproven { .. });
+        assert!(is_unproven, "{error}");
     }
 }
 
@@ -222,10 +208,8 @@ fn a_server_that_sends_the_clients_nonce_back_is_refused() {
 
 #[test]
 fn another_version_is_told_to_both_ends() {
-    let sentence = format!(
-        "this end speaks protocol 1 (rocebench {}), the peer 2 (0.3.0)",
-        env!("CARGO_PKG_VERSION")
-    );
+    let own = env!("CARGO_PKG_VERSION");
+    let sentence = format!("this end speaks protocol 1 (rocebench {own}), the peer 2 (0.3.0)");
     let (accepted, answer, asked) = serve_one(&terms(None), &Arc::default(), |port| {
         let stream = raw(port);
         send(&stream, &hello(2));
@@ -234,10 +218,8 @@ fn another_version_is_told_to_both_ends() {
     let error = accepted.unwrap_err();
     assert!(error.to_string().ends_with(&sentence), "{error}");
     assert!(error.hint().unwrap().contains("same version"));
-    assert!(
-        matches!(answer, Message::Challenge { protocol: 1, .. }),
-        "{answer:?}"
-    );
+    let is_challenge = matches!(answer, Message::Challenge { protocol: 1, .. });
+    assert!(is_challenge, "{answer:?}");
     assert_eq!(asked, 0);
 
     let error = against(None, |stream| {
@@ -265,10 +247,8 @@ fn a_busy_server_says_with_whom() {
         let says = "is busy: it has served 192.0.2.7:4000 for 12 s";
         assert!(error.to_string().ends_with(says), "{error}");
         assert!(!error.bad_input() && error.hint().is_some());
-        assert!(matches!(
-            server.join().unwrap(),
-            Err(AcceptError::Busy { .. })
-        ));
+        let refused = server.join().unwrap();
+        assert!(matches!(refused, Err(AcceptError::Busy { .. })));
     });
 }
 
@@ -281,7 +261,7 @@ fn a_client_that_dies_after_its_proof_gives_the_slot_back() {
         recv(&stream).unwrap();
         send(&stream, &Message::Proof { mac: None });
     });
-    assert!(matches!(accepted, Err(AcceptError::Handshake { .. })));
+    handshake(accepted);
     assert_eq!((asked, Arc::strong_count(&slot)), (1, 1));
 }
 
@@ -292,13 +272,8 @@ fn strangers_get_their_error_and_cost_the_server_nothing() {
     type Wanted = fn(&ExchangeError) -> bool;
     let too_long: Wanted = |it| matches!(it, Frame(Oversized { .. }));
     let out_of_turn: Wanted = |it| {
-        matches!(
-            it,
-            Unexpected {
-                expected: "hello",
-                got: "ready"
-            }
-        )
+        let (hello, ready) = ("hello", "ready");
+        matches!(it, Unexpected { expected, got } if (*expected, *got) == (hello, ready))
     };
     let strangers: [(&[u8], Wanted); 6] = [
         (b"", |it| matches!(it, Closed)),
@@ -313,11 +288,8 @@ fn strangers_get_their_error_and_cost_the_server_nothing() {
         let (accepted, (), asked) = serve_one(&terms(None), &Arc::default(), |port| {
             raw(port).write_all(bytes).unwrap();
         });
-        let error = accepted.unwrap_err();
-        assert!(
-            matches!(&error, AcceptError::Handshake { source, .. } if wanted(source)),
-            "{bytes:?}: {error}"
-        );
+        let error = handshake(accepted);
+        assert!(wanted(&error), "{bytes:?}: {error}");
         assert_eq!(asked, 0);
     }
 }
@@ -337,11 +309,8 @@ fn a_slow_client_is_cut_off_in_time() {
             is_closed || stream.write_all(&[*byte]).is_err()
         })
     });
-    let error = accepted.unwrap_err();
-    let AcceptError::Handshake { source, .. } = &error else {
-        panic!("{error}")
-    };
-    assert!(matches!(source, ExchangeError::TimedOut { .. }), "{error}");
+    let error = handshake(accepted);
+    assert!(matches!(error, ExchangeError::TimedOut { .. }), "{error}");
     assert!(is_cut_off);
 }
 
@@ -354,10 +323,8 @@ fn a_missing_server_is_an_immediate_error_with_the_remedy() {
     let says = format!("connecting to 127.0.0.1:{port}: ");
     assert!(error.to_string().starts_with(&says), "{error}");
     let hint = error.hint().unwrap();
-    assert!(
-        hint.contains("start `rocebench serve` on 127.0.0.1"),
-        "{hint}"
-    );
+    let remedy = "start `rocebench serve` on 127.0.0.1";
+    assert!(hint.contains(remedy), "{hint}");
 }
 
 #[test]

@@ -8,17 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use rocebench::protocol::error::{FrameError, LinkError};
-use rocebench::protocol::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use rocebench::protocol::frame::{self, MAX_FRAME_BYTES};
 use rocebench::protocol::link::{HEARTBEAT_EVERY, Link, SILENCE_LIMIT};
 use rocebench::protocol::message::{Message, Progress};
 use serde_json::json;
 use testing::wait::{wait_for, wait_until};
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
-const SECOND: Duration = Duration::from_secs(1);
-
-/// Nothing here takes this long: longer is a hang.
-const WATCHDOG: Duration = Duration::from_secs(20);
+use super::{GO_ON, SECOND, WATCHDOG, recv};
 
 fn sockets() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -53,17 +49,6 @@ fn send_raw(mut stream: &TcpStream, body: &str) {
     let len = u32::try_from(body.len()).unwrap();
     stream.write_all(&len.to_le_bytes()).unwrap();
     stream.write_all(body.as_bytes()).unwrap();
-}
-
-/// The next message that is no heart-beat.
-fn read_raw(mut stream: &TcpStream) -> Result<Message, FrameError> {
-    let mut reader = FrameReader::new(MAX_FRAME_BYTES);
-    loop {
-        match reader.step(&mut stream)? {
-            Step::Frame(Message::Heartbeat { .. }) | Step::Partial | Step::Idle => {}
-            Step::Frame(message) => return Ok(message),
-        }
-    }
 }
 
 /// How the link ends.
@@ -119,10 +104,8 @@ fn idle_links_live_on_by_their_heartbeats() {
     near.check().unwrap();
     far.check().unwrap();
     let error = near.recv(Duration::from_millis(10), &GO_ON).unwrap_err();
-    assert!(
-        matches!(error, LinkError::Overdue { .. }) && !error.is_final(),
-        "{error}"
-    );
+    let is_overdue = matches!(error, LinkError::Overdue { .. });
+    assert!(is_overdue && !error.is_final(), "{error}");
 }
 
 #[test]
@@ -132,10 +115,8 @@ fn a_closed_peer_is_noticed_and_its_last_message_kept() {
     drop(far);
     assert_eq!(near.recv(WATCHDOG, &GO_ON).unwrap(), Message::RunDone);
     assert_closed(&near);
-    assert!(matches!(
-        near.send(&Message::Ready),
-        Err(LinkError::PeerClosed { .. })
-    ));
+    let sent = near.send(&Message::Ready);
+    assert!(matches!(sent, Err(LinkError::PeerClosed { .. })));
 }
 
 #[test]
@@ -196,10 +177,10 @@ fn frames_that_break_the_protocol_end_the_link_with_their_error_and_the_peer_is_
         let (near, far) = link_to_raw();
         (&far).write_all(bytes).unwrap();
         let error = end_of(&near);
-        assert!(
-            matches!(&error, LinkError::Protocol { source, .. } if wanted(source)),
-            "{bytes:?}: {error}"
-        );
+        let LinkError::Protocol { source, .. } = &error else {
+            panic!("{bytes:?}: {error}")
+        };
+        assert!(wanted(source), "{bytes:?}: {error}");
         let abort = Message::Abort {
             reason: error.to_string(),
             hint: error.hint(),
@@ -207,7 +188,7 @@ fn frames_that_break_the_protocol_end_the_link_with_their_error_and_the_peer_is_
         };
         near.send(&abort).unwrap();
         let closing = thread::spawn(move || drop(near));
-        assert_eq!(read_raw(&far).unwrap(), abort);
+        assert_eq!(recv(&far).unwrap(), abort);
         drop(far);
         closing.join().unwrap();
     }
@@ -325,10 +306,8 @@ fn closing_ends_with_a_living_and_with_a_silent_peer() {
 fn a_message_out_of_turn_names_both() {
     let (near, _far) = links();
     let error = near.unexpected("endpoints", &Message::Ready).to_string();
-    assert!(
-        error.ends_with("sent `ready` where `endpoints` was due"),
-        "{error}"
-    );
+    let words = "sent `ready` where `endpoints` was due";
+    assert!(error.ends_with(words), "{error}");
 }
 
 #[test]

@@ -3,3 +3,28 @@
 
 mod handshake;
 mod link;
+
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rocebench::protocol::error::FrameError;
+use rocebench::protocol::frame::{FrameReader, MAX_FRAME_BYTES, Step};
+use rocebench::protocol::message::Message;
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Nothing here takes this long: longer is a hang.
+const WATCHDOG: Duration = Duration::from_secs(20);
+
+/// The next message that is no heart-beat.
+fn recv(mut stream: &TcpStream) -> Result<Message, FrameError> {
+    let mut reader = FrameReader::new(MAX_FRAME_BYTES);
+    loop {
+        match reader.step(&mut stream)? {
+            Step::Frame(Message::Heartbeat { .. }) | Step::Partial | Step::Idle => {}
+            Step::Frame(message) => return Ok(message),
+        }
+    }
+}

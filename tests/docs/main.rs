@@ -66,11 +66,8 @@ fn all_options() -> BTreeSet<String> {
         let lines = help.lines().map(str::trim_start);
         let lines = lines.filter(|line| line.starts_with('-'));
         let words = lines.flat_map(|line| line.split([' ', ',', '[', '=', '.', ':']));
-        all.extend(
-            words
-                .filter(|word| word.starts_with("--"))
-                .map(str::to_owned),
-        );
+        let options = words.filter(|word| word.starts_with("--"));
+        all.extend(options.map(str::to_owned));
     }
     assert!(all.len() > 35, "{all:?}");
     all
@@ -179,9 +176,8 @@ fn examples_of_sweeps_can_be_run() {
     let commands = of_page(&flows) + "\n" + &of_page(&page("docs/many-nodes.md"));
     // Of a page that also shows what is printed.
     let lines = commands.lines();
-    let commands: Vec<&str> = lines
-        .filter_map(|line| line.strip_prefix("rocebench "))
-        .collect();
+    let commands = lines.filter_map(|line| line.strip_prefix("rocebench "));
+    let commands: Vec<&str> = commands.collect();
     assert!(commands.len() >= 6, "{commands:?}");
     for words in commands {
         dry_run(&words.split(' ').collect::<Vec<_>>());
@@ -206,22 +202,10 @@ fn prose(name: &str) -> String {
 fn every_option_on_the_pages_exists() {
     let real = all_options();
     // perftest's own, and the scripts'.
-    let others = [
-        "--report_gbits",
-        "--report",
-        "--tclass",
-        "--lab",
-        "--tests",
-        "--dry-run",
-        "--no-lab",
-        "--release",
-        "--bench",
-        "--quick",
-        // scripts/setup-rxe's, firewall-cmd's, and a container's.
-        "--remove",
-        "--add-port",
-        "--cap-add",
-    ];
+    let others = "--report_gbits --report --tclass --lab --tests --dry-run --no-lab --release --bench --quick";
+    // scripts/setup-rxe's, firewall-cmd's, and a container's.
+    let more = "--remove --add-port --cap-add";
+    let others: Vec<&str> = others.split(' ').chain(more.split(' ')).collect();
     for name in PAGES {
         let mut unknown = &options_of(&prose(name)) - &real;
         unknown.retain(|option| !others.contains(&option.as_str()));
@@ -253,10 +237,8 @@ fn options_on_the_pages_take_what_the_program_says() {
             let (flag, value) = (pair[0], pair[1]);
             let is_placeholder = value.len() > 1 && value.chars().all(|c| c.is_ascii_uppercase());
             if let (Some(known), true) = (values.get(flag), is_placeholder) {
-                assert!(
-                    known.contains(value),
-                    "{name}: {flag} {value}, not {known:?}"
-                );
+                let is_known = known.contains(value);
+                assert!(is_known, "{name}: {flag} {value}, not {known:?}");
                 found += 1;
             }
         }
@@ -320,9 +302,8 @@ fn anchor(title: &str) -> String {
 
 /// What the links of a page lead to.
 fn targets(page: &str) -> impl Iterator<Item = &str> {
-    page.split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next())
+    let parts = page.split("](").skip(1);
+    parts.filter_map(|rest| rest.split(')').next())
 }
 
 /// The sections of a page, by the names that links give them.
@@ -373,17 +354,14 @@ fn links_between_pages_lead_somewhere() {
 fn protocol_page_has_every_message() {
     let source = page("src/protocol/message.rs");
     let page = page("docs/protocol.md");
-    let names = source
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("Message::"));
-    let names = names.filter_map(|line| line.split_once("=> \"")?.1.split('"').next());
+    let arms = source.lines();
+    let arms = arms.filter_map(|line| line.trim().strip_prefix("Message::"));
+    let names = arms.filter_map(|line| line.split_once("=> \"")?.1.split('"').next());
     let kinds: Vec<&str> = names.collect();
     assert!(kinds.len() > 15, "{kinds:?}");
     for kind in kinds {
-        assert!(
-            page.contains(&format!("`{kind}`")),
-            "docs/protocol.md lacks `{kind}`"
-        );
+        let is_there = page.contains(&format!("`{kind}`"));
+        assert!(is_there, "docs/protocol.md lacks `{kind}`");
     }
 }
 
@@ -444,23 +422,15 @@ fn the_doctors_page_names_every_check() {
         let code = source.split("#[cfg(test)]").next().unwrap();
         let names = code.split("Finding::new(").skip(1);
         let name = |rest: &str| {
-            Some(
-                rest.trim_start()
-                    .strip_prefix('"')?
-                    .split('"')
-                    .next()?
-                    .to_owned(),
-            )
+            let quoted = rest.trim_start().strip_prefix('"')?;
+            Some(quoted.split('"').next()?.to_owned())
         };
         checks.extend(names.filter_map(name));
     }
     assert!(checks.len() > 20, "{checks:?}");
     for check in checks {
-        let row = format!("| {check} |");
-        assert!(
-            page.contains(&row),
-            "docs/devices-and-doctor.md lacks {check:?}"
-        );
+        let is_there = page.contains(&format!("| {check} |"));
+        assert!(is_there, "docs/devices-and-doctor.md lacks {check:?}");
     }
 }
 
@@ -483,9 +453,8 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
 fn source() -> String {
     let folders = ["src", "crates/report/src", "crates/verbs/src"].iter();
     let files = folders.flat_map(|folder| files(folder, "rs"));
-    let text: String = files
-        .map(|path| std::fs::read_to_string(path).unwrap())
-        .collect();
+    let texts = files.map(|path| std::fs::read_to_string(path).unwrap());
+    let text: String = texts.collect();
     let mut pieces = text.split("\\\n");
     let first = pieces.next().unwrap_or_default().to_owned();
     pieces.fold(first, |whole, piece| whole + piece.trim_start())
@@ -504,10 +473,8 @@ fn troubleshooting_quotes_what_the_program_says() {
                 text = text.replace(status.as_str(), "…");
             }
             for fragment in text.split('…').map(str::trim).filter(|it| it.len() > 4) {
-                assert!(
-                    source.contains(fragment),
-                    "not in the source: {fragment:?} of {line}"
-                );
+                let is_there = source.contains(fragment);
+                assert!(is_there, "not in the source: {fragment:?} of {line}");
             }
             found += 1;
         }
@@ -533,11 +500,8 @@ fn pictures_that_are_kept_need_no_style_sheet() {
     for path in pictures {
         let picture = std::fs::read_to_string(&path).unwrap();
         let mut styles = picture.split("<style>").skip(1).map(str::trim_start);
-        assert!(
-            styles.all(|style| style.starts_with("@media")),
-            "{}",
-            path.display()
-        );
+        let is_dark = styles.all(|style| style.starts_with("@media"));
+        assert!(is_dark, "{}", path.display());
         assert!(picture.contains(" fill=\"#"), "{}", path.display());
     }
 }

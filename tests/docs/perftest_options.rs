@@ -35,9 +35,8 @@ fn spelling(option: &PerftestOption) -> String {
 fn own_spelling(flag: &str) -> String {
     let command = args::command();
     let mut arguments = command.get_arguments();
-    let letter = arguments
-        .find(|it| it.get_long() == Some(flag))
-        .and_then(|it| it.get_short());
+    let argument = arguments.find(|it| it.get_long() == Some(flag));
+    let letter = argument.and_then(|it| it.get_short());
     match letter {
         Some(letter) => format!("`-{letter}`, `--{flag}`"),
         None => format!("`--{flag}`"),

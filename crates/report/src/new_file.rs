@@ -244,17 +244,16 @@ fn temporary_name() -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fs;
     use std::io::Write as _;
 
     use super::*;
 
-    fn names(folder: &tempfile::TempDir) -> Vec<String> {
+    pub(crate) fn names(folder: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
         names.sort();
         names
     }
@@ -262,10 +261,8 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_swept_and_what_is_held_stays() {
         let home = tempfile::tempdir().unwrap();
-        let held = Directory::with(home.path(), true)
-            .unwrap()
-            .new_file()
-            .unwrap();
+        let directory = Directory::with(home.path(), true).unwrap();
+        let held = directory.new_file().unwrap();
         let left = format!("{TEMPORARY_PREFIX}left");
         fs::write(home.path().join(&left), "half").unwrap();
         fs::write(home.path().join(".other"), "not ours").unwrap();

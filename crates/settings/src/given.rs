@@ -144,9 +144,9 @@ fn with_ranges(row: &Row, items: &[impl AsRef<str>]) -> Result<Vec<String>, Give
     Ok(all)
 }
 
-impl<const N: usize> From<[(&str, &str); N]> for Given {
+impl<'a> FromIterator<(&'a str, &'a str)> for Given {
     /// For settings that the program itself asks for; those that are not read are left out.
-    fn from(pairs: [(&str, &str); N]) -> Given {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> Given {
         let mut given = Given::default();
         for (flag, text) in pairs {
             let row = Settings::row(flag);
@@ -157,6 +157,12 @@ impl<const N: usize> From<[(&str, &str); N]> for Given {
             }
         }
         given
+    }
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Given {
+    fn from(pairs: [(&str, &str); N]) -> Given {
+        pairs.into_iter().collect()
     }
 }
 
@@ -195,9 +201,9 @@ mod tests {
         for text in [",", "1,", ",1", "1,,2"] {
             assert_eq!(set("qps", text), Err(GivenError::EmptyItem), "{text}");
         }
-        assert_eq!(set("qps", "1,2,1"), Err(GivenError::Duplicate("1".into())));
-        let twice = Err(GivenError::Duplicate("4KiB".into()));
-        assert_eq!(set("size", "4K,4096"), twice);
+        let twice = |text: &str| Err(GivenError::Duplicate(text.into()));
+        assert_eq!(set("qps", "1,2,1"), twice("1"));
+        assert_eq!(set("size", "4K,4096"), twice("4KiB"));
         for text in ["1, 2", "a", "+1", "1.5", "18446744073709551616"] {
             let error = set("qps", text);
             assert!(matches!(error, Err(GivenError::Item(_))), "{text}");

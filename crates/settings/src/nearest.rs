@@ -25,16 +25,12 @@ mod tests {
 
     #[test]
     fn a_word_of_other_letters_is_not_near() {
-        for (word, known) in [
-            ("formt", "port"),
-            ("list", "size"),
-            ("host", "port"),
-            ("a", "qps"),
-        ] {
+        let pairs = |text: &'static str| text.split(' ').filter_map(|pair| pair.split_once('='));
+        for (word, known) in pairs("formt=port list=size host=port a=qps") {
             assert!(!is_near(word, known), "{word} {known}");
         }
         let near = "plto=plot sevre=serve comp=compare dev=devices";
-        for (word, known) in near.split(' ').filter_map(|pair| pair.split_once('=')) {
+        for (word, known) in pairs(near) {
             assert!(is_near(word, known), "{word} {known}");
         }
     }

@@ -5,11 +5,8 @@ fn names_are_unique() {
     for (index, row) in ROWS.iter().enumerate() {
         for other in &ROWS[..index] {
             assert!(row.flag != other.flag && row.field != other.field);
-            assert!(
-                row.short.is_none() || row.short != other.short,
-                "{}",
-                row.flag
-            );
+            let is_alone = row.short.is_none() || row.short != other.short;
+            assert!(is_alone, "{}", row.flag);
         }
     }
 }

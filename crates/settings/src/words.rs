@@ -399,10 +399,8 @@ mod tests {
     #[test]
     fn a_wrong_word_names_the_right_ones() {
         let error = "per_qp".parse::<CqMode>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "`per_qp` is not one of shared, per-worker, per-qp; did you mean `per-qp`?"
-        );
+        let told = "`per_qp` is not one of shared, per-worker, per-qp; did you mean `per-qp`?";
+        assert_eq!(error, told);
         assert!("1500".parse::<Mtu>().unwrap_err().contains("not 1500"));
         assert!("9999999999".parse::<Mtu>().is_err());
     }

@@ -88,18 +88,3 @@ pub enum Command {
 pub fn command() -> clap::Command {
     Cli::command()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_key_of_a_file_is_a_flag() {
-        let command = command();
-        let flags = command.get_arguments();
-        let flags: Vec<&str> = flags.filter_map(|arg| arg.get_long()).collect();
-        for row in settings::ROWS {
-            assert!(flags.contains(&row.flag), "{}", row.flag);
-        }
-    }
-}

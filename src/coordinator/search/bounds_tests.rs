@@ -82,12 +82,10 @@ fn the_bounds_hold_the_true_limit_of_a_queue() {
     ] {
         let tried = try_often(searches, limit, allowed, services);
         let trials = f64::from(tried.trials) / f64::from(searches);
+        let (hold, most, width) = (tried.hold_the_truth, tried.most_trials, tried.width * 100.0);
         let told = format!(
-            "limit {limit} services, {allowed} allowed, {services} services a trial: {} of {searches} hold the truth, \
-             {trials:.1} trials (at most {}), {:.1} % wide",
-            tried.hold_the_truth,
-            tried.most_trials,
-            tried.width * 100.0
+            "limit {limit} services, {allowed} allowed, {services} services a trial: {hold} of {searches} hold the truth, \
+             {trials:.1} trials (at most {most}), {width:.1} % wide"
         );
         println!("{told}");
         assert!(tried.hold_the_truth * 20 >= searches * 19, "{told}");
@@ -134,10 +132,8 @@ fn above_what_the_harness_can_the_limit_is_not_known() {
     assert!(upper.is_none() && lower.is_some_and(|it| it < 600_000));
     assert!((600_000..610_000).contains(&reach), "{reach}");
     let (end, bounds) = search(10_000, |_, _| None);
-    assert_eq!(
-        (end, bounds.found()),
-        (SearchEnd::ScheduleNotKept, (None, None))
-    );
+    let nothing = (SearchEnd::ScheduleNotKept, (None, None));
+    assert_eq!((end, bounds.found()), nothing);
     // The limit is below.
     let (end, bounds) = search(10_000, |load, _| {
         (load < 600_000).then_some(if load < 500_000 { 0.1 } else { 9.0 })

@@ -1,9 +1,10 @@
 //! Searches whose trials are made up.
 
 use super::*;
-use crate::coordinator::search::judge::tests::run_of;
+use crate::coordinator::search::judge::tests::{failed, run_of};
+use crate::tests::has;
 use queueing::Queue;
-use report::results::model::{Failure, LoadVerdict};
+use report::results::model::LoadVerdict;
 
 /// Bounds, and how long it still takes.
 type Told = (Option<(u64, u64)>, Option<Duration>);
@@ -77,20 +78,14 @@ fn rising(load: u64, maximum: u64) -> Run {
     run_of(&vec![ns; 2_000], LoadVerdict::Kept)
 }
 
-fn failed(interrupted: bool) -> Run {
-    Run {
-        interrupted,
-        failure: Some(Failure {
-            message: "boom".into(),
-            hint: None,
-        }),
-        ..Run::default()
-    }
+/// What one that keeps loads below 300,000 gives.
+fn up_to_300_000(load: u64) -> Run {
+    kept_but(if load < 300_000 { 200 } else { 50 })
 }
 
 #[test]
 fn a_search_finds_the_load_of_its_limit() {
-    let mut trials = fake(|load, _| Ok(kept_but(if load < 300_000 { 200 } else { 50 })));
+    let mut trials = fake(|load, _| Ok(up_to_300_000(load)));
     let (found, done) = search(&slo("p99<20us"), 1_000_000.0, second(), &mut trials);
     assert!(done.is_ok());
     assert_eq!((found.end, found.note.as_deref()), (SearchEnd::Found, None));
@@ -134,20 +129,17 @@ fn too_few_messages_are_told_with_the_time_that_has_enough() {
     let mut trials = fake(|load, _| Ok(rising(load, 5_000)));
     let mut none = fake(|_, _| Ok(kept_but(20)));
     // Loads above 2,000 a second have enough for the last one, and none of them keeps it.
+    let from_1000 = "no load from 1000 messages a second on";
+    let of_p99_9 = found(&slo("p99.9<20us"), 5_000.0, &mut trials);
+    let of_knee = found(&knee(), 5_000.0, &mut trials);
+    let of_p99 = found(&slo("p99<20us"), 2_500.0, &mut none);
     for (found, words) in [
-        (
-            found(&slo("p99.9<20us"), 5_000.0, &mut trials),
-            &["-D 20s", "p99.9"][..],
-        ),
-        (found(&knee(), 5_000.0, &mut trials), &["-D 2s"]),
-        (
-            found(&slo("p99<20us"), 2_500.0, &mut none),
-            &["no load from 1000 messages a second on"],
-        ),
+        (of_p99_9, ["-D 20s", "p99.9"]),
+        (of_knee, ["-D 2s", ""]),
+        (of_p99, [from_1000, ""]),
     ] {
         assert_eq!(found.end, SearchEnd::TooFewMessages);
-        let note = found.note.unwrap();
-        assert!(words.iter().all(|word| note.contains(word)), "{note}");
+        has(found.note.unwrap(), words);
     }
     assert_eq!(trials.asked, []);
 }
@@ -186,8 +178,8 @@ fn where_the_schedule_is_not_kept_its_load_is_told() {
 #[test]
 fn a_trial_that_fails_is_made_once_more() {
     let mut trials = fake(|load, number| match number % 4 {
-        0 => Ok(failed(false)),
-        _ => Ok(kept_but(if load < 300_000 { 200 } else { 50 })),
+        0 => Ok(failed()),
+        _ => Ok(up_to_300_000(load)),
     });
     let found = found(&slo("p99<20us"), 1e6, &mut trials);
     assert_eq!(found.end, SearchEnd::Found);
@@ -196,7 +188,7 @@ fn a_trial_that_fails_is_made_once_more() {
     assert!(outcomes.any(|it| it == TrialOutcome::Failed));
     let mut trials = fake(|_, number| match number {
         ..4 => Ok(kept_but(200)),
-        _ => Ok(failed(false)),
+        _ => Ok(failed()),
     });
     let (found, done) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
     assert!(done.is_ok(), "the sweep goes on");
@@ -206,17 +198,17 @@ fn a_trial_that_fails_is_made_once_more() {
 
 #[test]
 fn a_search_that_is_interrupted_keeps_what_it_has() {
-    let respond = |interrupted: fn() -> Result<Run, Halt>| {
-        let mut trials = fake(move |load, number| match number {
-            12 => interrupted(),
-            _ => Ok(kept_but(if load < 300_000 { 200 } else { 50 })),
-        });
-        search(&slo("p99<20us"), 1e6, second(), &mut trials)
+    let interrupted = Run {
+        interrupted: true,
+        ..failed()
     };
-    for (found, done) in [
-        respond(|| Ok(failed(true))),
-        respond(|| Err(Halt::Interrupted)),
-    ] {
+    for halt in [Ok(interrupted), Err(Halt::Interrupted)] {
+        let mut halt = Some(halt);
+        let mut trials = fake(|load, number| match number {
+            12 => halt.take().unwrap(),
+            _ => Ok(up_to_300_000(load)),
+        });
+        let (found, done) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
         assert!(matches!(done, Err(Halt::Interrupted)));
         assert_eq!((found.end, found.trials.len()), (SearchEnd::Stopped, 11));
     }

@@ -99,6 +99,17 @@ pub(super) mod tests {
         }
     }
 
+    pub(in super::super) fn failed() -> Run {
+        let message = "boom".to_owned();
+        Run {
+            failure: Some(Failure {
+                message,
+                hint: None,
+            }),
+            ..Run::default()
+        }
+    }
+
     fn limit(percentile: f64, below_ns: u64) -> LatencyLimit {
         LatencyLimit {
             percentile,
@@ -130,10 +141,8 @@ pub(super) mod tests {
         let latencies: Vec<u64> = (1..=1_000).map(|n| n * 100).collect();
         let run = run_of(&latencies, LoadVerdict::Kept);
         let p99 = run.flows[0].latency_ns.as_ref().unwrap().p99.unwrap();
-        for (below_ns, outcome) in [
-            (p99 + 200, TrialOutcome::Kept),
-            (p99 - 200, TrialOutcome::Broke),
-        ] {
+        let (kept, broke) = (TrialOutcome::Kept, TrialOutcome::Broke);
+        for (below_ns, outcome) in [(p99 + 200, kept), (p99 - 200, broke)] {
             let trial = judge(&run, 1, &[limit(99.0, below_ns)]).unwrap();
             assert_eq!(trial.outcome, outcome, "{below_ns}");
         }
@@ -142,8 +151,8 @@ pub(super) mod tests {
     #[test]
     fn both_directions_must_keep_it_and_their_schedule() {
         let mut run = run_of(&[10_000; 1_000], LoadVerdict::Kept);
-        run.flows
-            .extend(run_of(&[90_000; 900], LoadVerdict::Overloaded).flows);
+        let back = run_of(&[90_000; 900], LoadVerdict::Overloaded);
+        run.flows.extend(back.flows);
         let limits = [limit(99.0, 20_000)];
         let trial = judge(&run, 1_000, &limits).unwrap();
         assert_eq!(trial.outcome, TrialOutcome::Broke);
@@ -157,14 +166,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_run_that_failed_says_why() {
-        let run = Run {
-            failure: Some(Failure {
-                message: "boom".into(),
-                hint: None,
-            }),
-            ..Run::default()
-        };
-        assert_eq!(judge(&run, 1, &[]), Err("boom".to_owned()));
+        assert_eq!(judge(&failed(), 1, &[]), Err("boom".to_owned()));
         let mut run = run_of(&[1; 100], LoadVerdict::Kept);
         run.flows[0].load = None;
         assert!(judge(&run, 1, &[]).is_err());

@@ -61,22 +61,15 @@ mod tests {
 
     #[test]
     fn governors_of_all_cores_count() {
-        let tree = Tree::new(&[
-            (
-                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-                "performance\n",
-            ),
-            (
-                "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
-                "powersave\n",
-            ),
-            ("sys/devices/system/cpu/cpufreq/boost", "1\n"),
-        ]);
+        let files = [
+            ("cpu0/cpufreq/scaling_governor", "performance\n"),
+            ("cpu1/cpufreq/scaling_governor", "powersave\n"),
+            ("cpufreq/boost", "1\n"),
+        ];
+        let tree = Tree::new(&[]);
+        tree.add("sys/devices/system/cpu", &files);
         let found = &findings(&tree, check)[0];
-        assert_eq!(
-            (found.state, found.found.as_str()),
-            (State::Warning, "powersave on 1 of 2 cores")
-        );
+        assert_eq!(told(found), (State::Warning, "powersave on 1 of 2 cores"));
         let none = findings(&Tree::new(&[]), check);
         assert!(none.iter().all(|it| it.state == State::Ok));
     }
@@ -85,10 +78,8 @@ mod tests {
     fn irqbalance_matters_beside_an_adapter() {
         let tree = tree();
         tree.add("proc/77", &[("comm", "irqbalance\n")]);
-        assert_eq!(
-            states(&findings(&tree, check))[1],
-            (State::Warning, "irqbalance".into())
-        );
+        let irqbalance = (State::Warning, "irqbalance".into());
+        assert_eq!(states(&findings(&tree, check))[1], irqbalance);
         let bare = Tree::new(&[("proc/77/comm", "irqbalance\n")]);
         assert_eq!(findings(&bare, check)[1].state, State::Ok);
     }

@@ -137,6 +137,7 @@ fn judge(rules: &str, control_port: u16) -> Rules {
 mod tests {
     use super::super::tests::*;
     use super::*;
+    use crate::tests::starts;
 
     const CLOSED: &str = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n\
          \t\tct state established accept\n\t\ttcp dport 22 accept\n\t}\n\tchain forward {\n\t\ttype filter hook forward priority 0; policy drop;\n\t}\n}\n";
@@ -172,7 +173,7 @@ mod tests {
         tree.add("proc/9", &[("comm", "firewalld\n")]);
         let found = &findings(&tree, check)[0];
         assert_eq!(found.state, State::Warning);
-        assert!(found.found.starts_with("firewalld runs"), "{found:?}");
+        starts(&found.found, "firewalld runs");
         let seen = Tree::new(&[]).with_tools(|name, _| (name == "nft").then(String::new));
         assert_eq!(findings(&seen, check)[0].state, State::Ok);
     }

@@ -164,24 +164,20 @@ mod tests {
 
     #[test]
     fn counters_of_loss_are_a_warning() {
+        let counters = [
+            ("mlx5_0/ports/1/hw_counters/out_of_sequence", "0\n"),
+            ("mlx5_0/ports/1/hw_counters/np_cnp_sent", "12\n"),
+            ("rxe0/ports/1/hw_counters/completer_retry_err", "3\n"),
+        ];
         let tree = tree();
-        tree.add(
-            "sys/class/infiniband",
-            &[
-                ("mlx5_0/ports/1/hw_counters/out_of_sequence", "0\n"),
-                ("mlx5_0/ports/1/hw_counters/np_cnp_sent", "12\n"),
-                ("rxe0/ports/1/hw_counters/completer_retry_err", "3\n"),
-            ],
-        );
+        tree.add("sys/class/infiniband", &counters);
         let found = findings(&tree, check);
-        assert_eq!(
-            states(&found),
-            [
-                (State::Ok, "lost packets mlx5_0:1".into()),
-                (State::Unknown, "flow control eth2".into()),
-                (State::Warning, "lost packets rxe0:1".into())
-            ]
-        );
+        let expected = [
+            (State::Ok, "lost packets mlx5_0:1".into()),
+            (State::Unknown, "flow control eth2".into()),
+            (State::Warning, "lost packets rxe0:1".into()),
+        ];
+        assert_eq!(states(&found), expected);
         let also = "; also ECN and congestion notifications: np_cnp_sent 12";
         assert!(found[0].found.ends_with(also), "{:?}", found[0]);
         let lost = ": sent again: completer_retry_err 3";
@@ -202,50 +198,39 @@ mod tests {
             tree.link(&format!("{card}/device"), &pci);
             let driver = format!("sys/bus/pci/drivers/{driver}");
             tree.link(&format!("{pci}/driver"), &driver);
-            let counters = format!("{card}/ports/1/hw_counters");
-            tree.add(
-                &counters,
-                &[
-                    ("seq_err_naks_rcvd", "2\n"),
-                    ("oos_drop_count", "3\n"),
-                    ("RTO", "4\n"),
-                    ("cnpSent", "5\n"),
-                    ("out_of_seq_request", "6\n"),
-                ],
-            );
+            let counters = [
+                ("seq_err_naks_rcvd", "2\n"),
+                ("oos_drop_count", "3\n"),
+                ("RTO", "4\n"),
+                ("cnpSent", "5\n"),
+                ("out_of_seq_request", "6\n"),
+            ];
+            tree.add(&format!("{card}/ports/1/hw_counters"), &counters);
         }
         let found = findings(&tree, check);
-        let since = "counted since the driver was loaded: ";
-        let expected = [
+        let lost = [
             "gaps seen by the receiver: oos_drop_count 3; NAKs for a gap: seq_err_naks_rcvd 2",
-            "rocebench knows no counter of lost packets of driver hns3",
             "ACK timeouts: RTO 4; also ECN and congestion notifications: cnpSent 5",
         ];
-        assert_eq!(found.len(), expected.len());
-        for (found, expected) in found.iter().zip(expected) {
-            let (state, since) = match expected.starts_with("rocebench") {
-                true => (State::Unknown, ""),
-                false => (State::Warning, since),
-            };
-            assert_eq!(found.state, state, "{expected}");
-            assert_eq!(found.found, format!("{since}{expected}"));
-        }
+        let lost = lost.map(|text| format!("counted since the driver was loaded: {text}"));
+        let [gaps, timeouts] = lost.each_ref().map(|text| (State::Warning, &**text));
+        let unknown = "rocebench knows no counter of lost packets of driver hns3";
+        let found: Vec<_> = found.iter().map(told).collect();
+        assert_eq!(found, [gaps, (State::Unknown, unknown), timeouts]);
     }
 
     #[test]
     fn pfc_and_pause_frames_are_told() {
+        let statistics = "NIC statistics:\n     rx_prio3_pause: 7\n     rx_prio3_pause_duration: 9\n     rx_packets: 5\n     tx_pause_ctrl_phy: 0\n";
         let with = |pfc: &[u8], pause: &str| {
             let pause = pause.to_owned();
             let bridging = Bridging {
                 pfc_priorities: Some(pfc.to_vec()),
                 ..Bridging::default()
             };
-            let tree = tree().with_tools(move |name, arguments| match (name, arguments[0]) {
-                (_, "-a") => Some(pause.clone()),
-                (_, "-S") => Some(
-                    "NIC statistics:\n     rx_prio3_pause: 7\n     rx_prio3_pause_duration: 9\n     rx_packets: 5\n     tx_pause_ctrl_phy: 0\n"
-                        .to_owned(),
-                ),
+            let tree = tree().with_tools(move |_, arguments| match arguments[0] {
+                "-a" => Some(pause.clone()),
+                "-S" => Some(statistics.to_owned()),
                 _ => None,
             });
             let found = findings(&tree.with_bridging(bridging), check).remove(1);

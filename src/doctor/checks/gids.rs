@@ -54,15 +54,13 @@ mod tests {
     use super::*;
 
     fn of(rows: &[(&str, &str)]) -> State {
+        let row = |(gid, gid_type): &(&str, &str)| GidRow {
+            gid: (*gid).into(),
+            gid_type: (*gid_type).into(),
+            ..GidRow::default()
+        };
         let port = PortEntry {
-            gids: rows
-                .iter()
-                .map(|(gid, gid_type)| GidRow {
-                    gid: (*gid).into(),
-                    gid_type: (*gid_type).into(),
-                    ..GidRow::default()
-                })
-                .collect(),
+            gids: rows.iter().map(row).collect(),
             ..PortEntry::default()
         };
         judge(&DeviceEntry::default(), &port).state
@@ -70,13 +68,11 @@ mod tests {
 
     #[test]
     fn tables_are_judged_by_their_best_entry() {
+        let local = ("fe80::1", "RoCE v2");
         assert_eq!(of(&[]), State::Broken);
         assert_eq!(of(&[("::ffff:192.0.2.1", "RoCE v1")]), State::Broken);
-        assert_eq!(of(&[("fe80::1", "RoCE v2")]), State::Warning);
-        assert_eq!(
-            of(&[("fe80::1", "RoCE v2"), ("2001:db8::1", "RoCE v2")]),
-            State::Ok
-        );
+        assert_eq!(of(&[local]), State::Warning);
+        assert_eq!(of(&[local, ("2001:db8::1", "RoCE v2")]), State::Ok);
     }
 
     #[test]

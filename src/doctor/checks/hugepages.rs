@@ -60,12 +60,11 @@ mod tests {
 
     #[test]
     fn the_mode_in_brackets_counts() {
+        let mode = "sys/kernel/mm/transparent_hugepage/enabled";
+        let reserved = "MemTotal: 1 kB\nHugePages_Total:     12\n";
         let files = [
-            (
-                "sys/kernel/mm/transparent_hugepage/enabled",
-                "always [madvise] never\n",
-            ),
-            ("proc/meminfo", "MemTotal: 1 kB\nHugePages_Total:     12\n"),
+            (mode, "always [madvise] never\n"),
+            ("proc/meminfo", reserved),
         ];
         let tree = tree();
         tree.add("", &files);

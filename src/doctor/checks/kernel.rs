@@ -118,10 +118,8 @@ mod tests {
 
     #[test]
     fn devices_need_the_core() {
-        assert_eq!(
-            states(&findings(&tree(), check)),
-            [(State::Ok, "kernel".into())]
-        );
+        let ok = (State::Ok, "kernel".into());
+        assert_eq!(states(&findings(&tree(), check)), [ok]);
         let without = Tree::new(&[("sys/class/infiniband/mlx5_0/fw_ver", "1\n")]);
         let found = findings(&without, check);
         assert_eq!(states(&found), [(State::Broken, "kernel".into())]);
@@ -136,10 +134,8 @@ mod tests {
             ("sys/bus/pci/drivers/ice/bind", ""),
         ]);
         let found = findings(&tree, check);
-        assert_eq!(
-            states(&found)[1..],
-            [(State::Warning, "kernel module mlx5_ib".into())]
-        );
+        let lacking = (State::Warning, "kernel module mlx5_ib".into());
+        assert_eq!(states(&found)[1..], [lacking]);
         assert!(found[0].found.contains("embedded"), "{found:?}");
     }
 }

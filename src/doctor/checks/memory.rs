@@ -104,23 +104,15 @@ mod tests {
     #[test]
     fn a_small_limit_is_a_warning_unless_it_does_not_bind() {
         let tree = tree();
-        tree.add(
-            "proc/self",
-            &[
-                ("limits", LIMITS),
-                ("status", "CapEff:\t0000000000000000\n"),
-            ],
-        );
-        let found = &findings(&tree, check)[0];
-        assert_eq!(
-            (found.state, found.found.as_str()),
-            (State::Warning, "at most 64 KiB")
-        );
-        tree.add(
-            "proc/self",
-            &[("status", "Name:\tx\nCapEff:\t000001ffffffffff\n")],
-        );
-        assert_eq!(findings(&tree, check)[0].state, State::Ok);
+        let with = |capabilities: &str| {
+            let files = [("limits", LIMITS), ("status", capabilities)];
+            tree.add("proc/self", &files);
+            findings(&tree, check).remove(0)
+        };
+        let found = with("CapEff:\t0000000000000000\n");
+        assert_eq!(told(&found), (State::Warning, "at most 64 KiB"));
+        let found = with("Name:\tx\nCapEff:\t000001ffffffffff\n");
+        assert_eq!(found.state, State::Ok);
     }
 
     #[test]

@@ -87,6 +87,11 @@ pub(super) mod tests {
         all
     }
 
+    /// Its state, and what was found.
+    pub(in super::super) fn told(finding: &Finding) -> (State, &str) {
+        (finding.state, &finding.found)
+    }
+
     /// State and finding of each, in order.
     pub(super) fn states(findings: &[Finding]) -> Vec<(State, String)> {
         let states = findings.iter().map(|it| (it.state, it.label()));

@@ -78,24 +78,17 @@ mod tests {
     #[test]
     fn a_link_that_is_slower_than_the_port_is_found() {
         let found = findings(&tree(), check);
+        let words = "8 GT/s x8, about 57 Gb/s; the adapter can do 16 GT/s x16; less than the 100 Gb/s of its ports";
+        assert_eq!(told(&found[0]), (State::Warning, words));
         assert_eq!(found.len(), 1, "Soft-RoCE has none");
-        assert_eq!(
-            (found[0].state, found[0].found.as_str()),
-            (
-                State::Warning,
-                "8 GT/s x8, about 57 Gb/s; the adapter can do 16 GT/s x16; less than the 100 Gb/s of its ports"
-            )
-        );
     }
 
     #[test]
     fn enough_is_enough() {
-        let found = findings_with(&tree(), check, |devices| {
-            devices[0].pci_width_lanes = Some(16);
-        });
-        assert_eq!(found[0].state, State::Ok);
-        let hidden = findings_with(&tree(), check, |devices| devices[0].pci_width_lanes = None);
-        assert_eq!(hidden[0].state, State::Unknown);
+        for (lanes, state) in [(Some(16), State::Ok), (None, State::Unknown)] {
+            let found = findings_with(&tree(), check, |all| all[0].pci_width_lanes = lanes);
+            assert_eq!(found[0].state, state);
+        }
         assert!((gbit_per_s(5.0, 8) - 28.8).abs() < 1e-9);
     }
 }

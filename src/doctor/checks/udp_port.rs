@@ -146,18 +146,15 @@ mod tests {
     #[test]
     fn addresses_as_the_kernel_writes_them() {
         let local = u32::from_ne_bytes([127, 0, 0, 1]);
-        assert_eq!(
-            holder(&line(&format!("{local:08X}:12B7"), 5)),
-            Some(Holder {
-                address: "127.0.0.1".parse().unwrap(),
-                inode: 5
-            })
-        );
+        let expected = Holder {
+            address: "127.0.0.1".parse().unwrap(),
+            inode: 5,
+        };
+        let found = holder(&line(&format!("{local:08X}:12B7"), 5));
+        assert_eq!(found, Some(expected));
         let any = "00000000000000000000000000000000";
-        assert_eq!(
-            holder(&line(&format!("{any}:12B7"), 6)).unwrap().address,
-            Ipv6Addr::UNSPECIFIED
-        );
+        let found = holder(&line(&format!("{any}:12B7"), 6)).unwrap();
+        assert_eq!(found.address, Ipv6Addr::UNSPECIFIED);
         assert_eq!(holder(&line("00000000:12B8", 7)), None);
         assert_eq!(holder(HEAD), None);
     }
@@ -174,13 +171,8 @@ mod tests {
         };
         assert_eq!(of(HEAD.into(), &[]).1, "no program has it");
         let everywhere = format!("{HEAD}{}", line("00000000:12B7", 77));
-        assert_eq!(
-            of(everywhere, &[]),
-            (
-                State::Warning,
-                "taken on 0.0.0.0 by other (process 9): no software RoCE device can start".into()
-            )
-        );
+        let taken = "taken on 0.0.0.0 by other (process 9): no software RoCE device can start";
+        assert_eq!(of(everywhere, &[]), (State::Warning, taken.into()));
         let kernels = format!("{HEAD}{}", line("00000000:12B7", 78));
         let (state, text) = of(kernels, &[("sys/module/rdma_rxe/version", "")]);
         assert!(state == State::Ok && text.contains("Soft-RoCE"), "{text}");

@@ -160,55 +160,43 @@ mod tests {
 
     /// Of values where `-` is unknown, and nodes n0, n1 …
     fn spread(values: &str) -> (Spread, Vec<String>) {
-        let values: Vec<Option<String>> = values
-            .split_whitespace()
-            .map(|value| (value != "-").then(|| value.to_owned()))
-            .collect();
+        let values = values.split_whitespace();
+        let values = values.map(|value| (value != "-").then(|| value.to_owned()));
+        let values: Vec<Option<String>> = values.collect();
         let names = (0..values.len()).map(|it| format!("n{it}")).collect();
         (Spread::of(&ASPECT, values), names)
     }
 
     #[test]
     fn who_differs_from_most_is_named() {
+        let eight = "1500 9000 9000 1500 9000 2000 9000 9000";
+        let mixed = "n0 and n3 is 1500, of n5 is 2000, of all others 9000";
+        let one = "9000 9000 1500 9000";
         for (values, odd, sentence) in [
-            (
-                "9000 9000 1500 9000",
-                vec![2],
-                "interface MTU of n2 is 1500, of all others 9000",
-            ),
-            (
-                "1500 9000 9000 1500 9000 2000 9000 9000",
-                vec![0, 3, 5],
-                "interface MTU of n0 and n3 is 1500, of n5 is 2000, of all others 9000",
-            ),
-            (
-                "9000 - 9000 1500",
-                vec![3],
-                "interface MTU of n3 is 1500, of 2 others 9000",
-            ),
+            (one, vec![2], "n2 is 1500, of all others 9000"),
+            (eight, vec![0, 3, 5], mixed),
+            ("9000 - 9000 1500", vec![3], "n3 is 1500, of 2 others 9000"),
         ] {
             let (spread, names) = spread(values);
             assert_eq!(spread.odd(), odd, "{values}");
             let finding = spread.finding(&names).unwrap();
-            assert_eq!(finding.found, sentence);
+            assert_eq!(finding.found, format!("interface MTU of {sentence}"));
             assert_eq!(finding.state, State::Broken);
         }
     }
 
     #[test]
     fn two_halves_are_told_as_such() {
-        for (values, sentence) in [
+        for (values, halves) in [
             (
                 "1500 9000 9000 1500",
-                "the nodes are divided: 1500 at n0 and n3; 9000 at n1 and n2",
+                "1500 at n0 and n3; 9000 at n1 and n2",
             ),
-            ("1 2", "the nodes are divided: 1 at n0; 2 at n1"),
-            (
-                "1 2 3 1",
-                "the nodes are divided: 1 at n0 and n3; 2 at n1; 3 at n2",
-            ),
+            ("1 2", "1 at n0; 2 at n1"),
+            ("1 2 3 1", "1 at n0 and n3; 2 at n1; 3 at n2"),
         ] {
             let (spread, names) = spread(values);
+            let sentence = format!("the nodes are divided: {halves}");
             assert_eq!(spread.finding(&names).unwrap().found, sentence);
             assert_eq!(spread.odd().len(), names.len(), "{values}");
         }

@@ -3,7 +3,9 @@ use std::net::SocketAddr;
 use super::*;
 use crate::protocol::examination::LockedMemory;
 use crate::protocol::finding::State;
+use crate::tests::has;
 use report::results::model::Device;
+use serde_json::json;
 
 fn answer(number: usize) -> Answer {
     Answer {
@@ -34,17 +36,14 @@ fn answer(number: usize) -> Answer {
 }
 
 fn report(answers: Vec<Asked>) -> NodesReport {
-    let names = (1..=answers.len())
-        .map(|it| format!("node{it:02}"))
-        .collect();
+    let names = (1..=answers.len()).map(|it| format!("node{it:02}"));
+    let names = names.collect();
     NodesReport::of(names, answers)
 }
 
 fn told(report: &NodesReport) -> Vec<(State, &str)> {
-    let findings = report.findings.iter();
-    findings
-        .map(|it| (it.finding.state, it.finding.found.as_str()))
-        .collect()
+    let findings = report.findings.iter().map(|it| &it.finding);
+    findings.map(|it| (it.state, &*it.found)).collect()
 }
 
 /// Of four nodes one differs, one found something itself, one does not answer.
@@ -60,13 +59,10 @@ fn mixed() -> NodesReport {
         Finding::new("port", State::Ok, "ACTIVE", "it must"),
         Finding::new("CPU governor", State::Warning, "powersave", "it is slow").remedy("cpupower"),
     ];
-    *silent = Err(Box::new(Finding::new(
-        "reach",
-        State::Broken,
-        "nothing listens at 192.0.2.4:18515, and this is a long reason that takes a second line",
-        "it may differ",
-    )
-    .remedy("rocebench serve")));
+    let why =
+        "nothing listens at 192.0.2.4:18515, and this is a long reason that takes a second line";
+    let unreachable = Finding::new("reach", State::Broken, why, "it may differ");
+    *silent = Err(Box::new(unreachable.remedy("rocebench serve")));
     report(answers)
 }
 
@@ -85,17 +81,13 @@ fn healthy_nodes_differ_in_nothing() {
 fn what_differs_is_marked_and_told() {
     let report = mixed();
     let text = table::text(&report, false, false);
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 80),
-        "{text}"
-    );
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{text}");
     insta::assert_snapshot!(text);
     assert_eq!(report.count(State::Broken), 3);
     let difference = &report.findings[1];
-    assert_eq!(
-        (difference.scope, difference.nodes.as_slice()),
-        (Scope::Difference, &["node02".to_owned()][..])
-    );
+    assert_eq!(difference.scope, Scope::Difference);
+    assert_eq!(difference.nodes, ["node02"]);
 }
 
 #[test]
@@ -108,18 +100,21 @@ fn what_all_found_is_told_once() {
     let report = report(answers);
     assert_eq!(told(&report), [(State::Warning, "never")]);
     assert_eq!(report.findings[0].nodes.len(), 3);
-    assert!(table::text(&report, false, false).contains("all 3 nodes: never"));
+    has(table::text(&report, false, false), ["all 3 nodes: never"]);
 }
 
 #[test]
 fn the_document_has_facts_and_findings() {
     let document = serde_json::to_value(mixed()).unwrap();
-    assert_eq!(document["nodes"][3]["examination"], serde_json::Value::Null);
-    let device = &document["nodes"][1]["examination"]["device"];
-    assert_eq!(device["active_mtu_bytes"], 1024);
-    assert_eq!(document["findings"][0]["scope"], "reach");
-    assert_eq!(document["findings"][0]["state"], "broken");
-    assert_eq!(document["findings"][1]["nodes"][0], "node02");
+    assert!(document["nodes"][3]["examination"].is_null());
+    for (place, value) in [
+        ("/nodes/1/examination/device/active_mtu_bytes", json!(1024)),
+        ("/findings/0/scope", json!("reach")),
+        ("/findings/0/state", json!("broken")),
+        ("/findings/1/nodes/0", json!("node02")),
+    ] {
+        assert_eq!(document.pointer(place), Some(&value), "{place}");
+    }
 }
 
 #[test]
@@ -129,5 +124,5 @@ fn nobody_answers() {
         Err(Box::new(finding))
     };
     let text = table::text(&report(vec![silent(), silent()]), false, false);
-    assert!(text.contains("2 nodes, 0 examined: 2 broken"), "{text}");
+    has(text, ["2 nodes, 0 examined: 2 broken"]);
 }

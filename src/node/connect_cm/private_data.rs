@@ -117,32 +117,23 @@ mod tests {
 
     #[test]
     fn what_others_send_is_foreign() {
-        assert_eq!(PrivateData::decode(&[]), Err(PrivateDataError::Short(0)));
-        assert_eq!(
-            PrivateData::decode(&[0; 31]),
-            Err(PrivateDataError::Short(31))
-        );
-        assert_eq!(
-            PrivateData::decode(&[0; 56]),
-            Err(PrivateDataError::Foreign)
-        );
+        let foreign = Err(PrivateDataError::Foreign);
+        for bytes in [&[][..], &[0; 31]] {
+            let short = Err(PrivateDataError::Short(bytes.len()));
+            assert_eq!(PrivateData::decode(bytes), short);
+        }
+        assert_eq!(PrivateData::decode(&[0; 56]), foreign);
         for at in [0, 4, 5] {
             let mut bytes = SAMPLE.encode();
             bytes[at] ^= 0x80;
-            assert_eq!(
-                PrivateData::decode(&bytes),
-                Err(PrivateDataError::Foreign),
-                "{at}"
-            );
+            assert_eq!(PrivateData::decode(&bytes), foreign, "{at}");
         }
     }
 
     #[test]
     fn reasons_end_where_the_padding_begins() {
-        assert_eq!(
-            reason(b"another run's\0\0\0").as_deref(),
-            Some("another run's")
-        );
+        let words = reason(b"another run's\0\0\0");
+        assert_eq!(words.as_deref(), Some("another run's"));
         assert_eq!(reason(&[0; 8]), None);
         assert_eq!(reason(&[0xff, 0xfe, 0]), None);
         assert_eq!(reason(b"wakeup \x07!").as_deref(), Some("wakeup \\u{7}!"));

@@ -152,18 +152,14 @@ mod tests {
         assert_eq!(failed, Err("no"));
         times.time(SetupStep::Exchange, || Ok::<_, ()>(())).unwrap();
         let told = times.told();
-        let names: Vec<_> = told
-            .iter()
-            .map(|step| (&*step.step, &*step.per, step.time_ns.count))
-            .collect();
-        assert_eq!(
-            names,
-            [
-                ("create", "connection", 2),
-                ("exchange", "round", 1),
-                ("rts", "connection", 1)
-            ]
-        );
+        let names = told.iter();
+        let names = names.map(|it| (&*it.step, &*it.per, it.time_ns.count));
+        let expected = [
+            ("create", "connection", 2),
+            ("exchange", "round", 1),
+            ("rts", "connection", 1),
+        ];
+        assert!(names.eq(expected), "{told:?}");
         assert_eq!((told[0].time_ns.min, told[0].time_ns.max), (100, 200));
     }
 

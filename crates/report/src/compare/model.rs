@@ -176,7 +176,7 @@ pub struct MetricComparison {
 
 impl MetricComparison {
     /// The figures of both sides, before anything is said of them.
-    pub(super) fn unjudged(metric: Metric, margin: f64, base: Vec<f64>, new: Vec<f64>) -> Self {
+    pub(crate) fn unjudged(metric: Metric, margin: f64, base: Vec<f64>, new: Vec<f64>) -> Self {
         let [base_median, new_median] = [&base, &new].map(|side| median(side).unwrap_or_default());
         MetricComparison {
             metric,

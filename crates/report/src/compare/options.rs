@@ -149,6 +149,7 @@ impl FromStr for Margins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::sample::has;
 
     #[test]
     fn margins_are_percentages_of_metrics() {
@@ -168,8 +169,7 @@ mod tests {
             ("p99=NaN%", "above 0"),
             ("p99=1%,p99=2%", "twice"),
         ] {
-            let error = words.parse::<Margins>().unwrap_err().to_string();
-            assert!(error.contains(text), "{words}: {error}");
+            has(words.parse::<Margins>().unwrap_err().to_string(), [text]);
         }
     }
 

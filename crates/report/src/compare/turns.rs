@@ -104,10 +104,10 @@ mod tests {
             ("AAnnnnAA", 50, 0),
             ("AnAnAnAnnnnn", 100, 38),
         ] {
-            let parts = format!(
-                "not launched in turns: at one time {of_base} % of the base's launches had begun and {of_new} %"
-            );
-            has(reason(order).unwrap_or_default(), [&*parts]);
+            let at_one_time =
+                format!("at one time {of_base} % of the base's launches had begun and {of_new} %");
+            let told = format!("not launched in turns: {at_one_time}");
+            has(reason(order).unwrap_or_default(), [&*told]);
         }
     }
 
@@ -121,18 +121,12 @@ mod tests {
 
     #[test]
     fn times_are_of_any_zone_and_must_be_times() {
-        let base = [
-            "2026-11-20T12:00:00Z",
-            "2026-11-20T15:02:00+03:00",
-            "2026-11-20T12:04:00.000Z",
-        ];
-        let new = [
-            "2026-11-20T12:01:00Z",
-            "2026-11-20T12:03:00Z",
-            "2026-11-20T11:05:00-01:00",
-        ];
+        let (first, last) = ("2026-11-20T12:00:00Z", "2026-11-20T12:04:00.000Z");
+        let base = [first, "2026-11-20T15:02:00+03:00", last];
+        let (between, last) = ("2026-11-20T12:03:00Z", "2026-11-20T11:05:00-01:00");
+        let new = ["2026-11-20T12:01:00Z", between, last];
         assert_eq!(reason_against(&base, &new), None);
-        let reason = reason_against(&base, &["", "2026-11-20T12:03:00Z", "2026-11-20T12:05:00Z"]);
+        let reason = reason_against(&base, &["", between, "2026-11-20T12:05:00Z"]);
         assert!(reason.unwrap().contains("is not a time"));
     }
 }

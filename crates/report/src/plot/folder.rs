@@ -155,6 +155,7 @@ fn ids_of_earlier_page(page: &Path) -> Result<Vec<String>, FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::new_file::tests::names;
     use crate::plot::page::Page;
     use crate::plot::section::Section;
     use crate::results::sample::has;
@@ -200,16 +201,6 @@ mod tests {
             convert,
         };
         write(folder, &page.html(), figures, how)
-    }
-
-    fn names(folder: &Path) -> Vec<String> {
-        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
-        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(name).collect();
-        names.sort();
-        names
-            .into_iter()
-            .map(|name| name.into_string().unwrap())
-            .collect()
     }
 
     #[test]

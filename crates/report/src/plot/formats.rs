@@ -129,11 +129,8 @@ mod tests {
         let header = [PNG_SIGNATURE, &[0; 25], b"rest"].concat();
         let folder = tempfile::tempdir().unwrap();
         let long = [&PDF[..9], &[b' '; 20_000], &PDF[9..]].concat();
-        for (format, file) in [
-            (Format::Pdf, PDF),
-            (Format::Pdf, &long),
-            (Format::Png, &header),
-        ] {
+        let pdfs = [PDF, &long].map(|file| (Format::Pdf, file));
+        for (format, file) in pdfs.into_iter().chain([(Format::Png, &*header)]) {
             let path = folder.path().join("picture");
             std::fs::write(&path, file).unwrap();
             assert!(!is_ours(&path), "{format:?}");
@@ -153,9 +150,7 @@ mod tests {
     #[test]
     fn chunks_have_the_sum_that_readers_check() {
         // The last chunk of every PNG.
-        assert_eq!(
-            png_chunk(b"IEND", b""),
-            b"\x00\x00\x00\x00IEND\xae\x42\x60\x82"
-        );
+        let last = b"\x00\x00\x00\x00IEND\xae\x42\x60\x82";
+        assert_eq!(png_chunk(b"IEND", b""), last);
     }
 }

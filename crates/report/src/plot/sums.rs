@@ -126,11 +126,8 @@ mod tests {
     #[test]
     fn a_case_of_a_pattern_is_one_flow_of_all() {
         let mesh = Mesh::quiet(4);
-        let results = [
-            loaded(mesh.incast(&[1, 3])),
-            loaded(mesh.pairs()),
-            loaded(mixed()),
-        ];
+        let files = [mesh.incast(&[1, 3]), mesh.pairs(), mixed()];
+        let results = files.map(loaded);
         let sums = of_patterns(&results);
         assert!(sums.iter().map(|it| it.result.cases.len()).eq([2, 6, 1]));
         assert_eq!(sums[2], results[2]);

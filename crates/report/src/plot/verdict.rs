@@ -86,22 +86,8 @@ mod tests {
 
     fn case(id: &str, ratio: f64, verdict: Verdict) -> CaseComparison {
         let metric = MetricComparison {
-            metric: Metric::GbitPerS,
-            flow: String::new(),
-            unit: String::new(),
-            higher_is_better: true,
-            margin: 0.03,
-            base: Vec::new(),
-            new: Vec::new(),
-            base_median: 1.0,
-            new_median: ratio,
-            ratio: Some(ratio),
-            low: None,
-            high: None,
-            p_corrected: None,
             verdict,
-            note: None,
-            settled_with: None,
+            ..MetricComparison::unjudged(Metric::GbitPerS, 0.03, vec![1.0], vec![ratio])
         };
         CaseComparison {
             id: id.to_owned(),

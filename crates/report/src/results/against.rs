@@ -176,9 +176,7 @@ mod tests {
     }
 
     fn table(result: &ResultFile) -> String {
-        let mut out = Vec::new();
-        write(result, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        sample::text(|out| write(result, out))
     }
 
     #[test]

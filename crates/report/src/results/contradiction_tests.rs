@@ -4,7 +4,7 @@ use super::*;
 use crate::results::model::{
     CLIENT, ConnectStep, Delivery, FlowConfig, Latency, SERVER, Timeline, WorkerResult,
 };
-use crate::results::sample::{self, fairness, limits, qp_timeline, rows, window, with};
+use crate::results::sample::{self, fairness, has, limits, qp_timeline, rows, window, with};
 use settings::Settings;
 
 fn config() -> CaseConfig {
@@ -37,15 +37,7 @@ fn moved(flow: &FlowConfig) -> FlowResult {
     FlowResult {
         window: window(2.0),
         latency_ns: Some(percentiles()),
-        bandwidth_gbit_per_s: Some(Bandwidth {
-            interval_seconds: 1.0,
-            count: 2,
-            min: 0.0016,
-            p50: 0.0016,
-            max: 0.0016,
-            mean: 0.0016,
-            ..Bandwidth::default()
-        }),
+        bandwidth_gbit_per_s: Bandwidth::of_intervals(1.0, [0.0016; 2].into_iter()),
         // 4000² / (2 × (1000² + 3000²))
         fairness: fairness(0.8, 0.5, 1.5),
         limits: limits(0.004, 0.8, Some(0.5)),
@@ -219,35 +211,22 @@ fn what_cannot_be_is_named() {
         }
     }
     // What JSON does not have.
-    type Damage = fn(&mut Run);
-    let damages: [(Damage, &str); 5] = [
-        (
-            |run| run.flows[0].totals.gbit_per_s = Some(f64::NAN),
-            "not a number",
-        ),
-        (
-            |run| run.flows[0].window.warmup_seconds = f64::INFINITY,
-            "a warm-up (s) of inf",
-        ),
-        (
-            |run| run.flows[0].timeline.as_mut().unwrap().at_seconds[0] = f64::NAN,
-            "not a number",
-        ),
-        (
-            |run| run.connect.as_mut().unwrap().seconds = f64::NAN,
-            "not a number",
-        ),
-        (
-            |run| drop(run.flows.pop()),
-            "has 3998 messages, and its workers 4000",
-        ),
-    ];
-    for (damage, words) in damages {
+    let damaged = |damage: fn(&mut Run), words| {
         let mut run = sound();
         damage(&mut run);
-        let found = of_run(&config(), &run).unwrap_or_default();
-        assert!(found.contains(words), "{words}: {found:?}");
+        has(of_run(&config(), &run).unwrap_or_default(), [words]);
+    };
+    let (nan, inf) = ("not a number", "a warm-up (s) of inf");
+    fn flow(run: &mut Run) -> &mut FlowResult {
+        &mut run.flows[0]
     }
+    damaged(|run| flow(run).totals.gbit_per_s = Some(f64::NAN), nan);
+    damaged(|run| flow(run).window.warmup_seconds = f64::INFINITY, inf);
+    let timeline = |run: &mut Run| flow(run).timeline.as_mut().unwrap().at_seconds[0] = f64::NAN;
+    damaged(timeline, nan);
+    damaged(|run| run.connect.as_mut().unwrap().seconds = f64::NAN, nan);
+    let fewer = "has 3998 messages, and its workers 4000";
+    damaged(|run| drop(run.flows.pop()), fewer);
 }
 
 #[test]

@@ -221,10 +221,8 @@ mod tests {
         let error = latency.histogram().unwrap_err().to_string();
         has(error, ["base64"]);
         latency.histogram = Some(STANDARD.encode("something else"));
-        assert!(matches!(
-            latency.histogram(),
-            Err(HistogramError::Format(_))
-        ));
+        let error = latency.histogram();
+        assert!(matches!(error, Err(HistogramError::Format(_))));
         latency.histogram = None;
         assert!(matches!(latency.histogram(), Err(HistogramError::Missing)));
     }

@@ -178,9 +178,7 @@ mod tests {
     use super::*;
 
     fn text(result: &ResultFile) -> String {
-        let mut out = Vec::new();
-        write_to(result, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        sample::text(|out| write_to(result, out))
     }
 
     fn parse_text(text: &str) -> Result<ResultFile, ReadError> {

@@ -126,9 +126,10 @@ mod tests {
             std::fs::write(&path, &text).unwrap();
         }
         let committed = std::fs::read_to_string(&path).unwrap();
+        let command = "UPDATE_SCHEMA=1 cargo test -p report schema";
         assert!(
             committed == text,
-            "docs/result.schema.json is out of date: run `UPDATE_SCHEMA=1 cargo test -p report schema` and commit it"
+            "docs/result.schema.json is out of date: run `{command}` and commit it"
         );
     }
 

@@ -74,12 +74,8 @@ mod tests {
     #[test]
     fn what_is_alike_and_not_usual_is_told() {
         let with = |depth: &str| {
-            Settings::from([
-                ("op", "write"),
-                ("tx-depth", depth),
-                ("sges", "4"),
-                ("duration", "1"),
-            ])
+            let depth = ("tx-depth", depth);
+            Settings::from([("op", "write"), depth, ("sges", "4"), ("duration", "1")])
         };
         let all = [with("64"), with("128")];
         let told = alike(&all, false).join(" · ");

@@ -20,16 +20,18 @@ fn table(cases: &[CaseResult]) -> String {
 }
 
 fn table_on(screen: Screen, cases: &[CaseResult]) -> String {
-    let mut out = Vec::new();
     let flows = cases.iter().flat_map(CaseResult::flows);
     let settings: Vec<Settings> = flows.map(|flow| flow.settings).collect();
-    let mut table = Table::new(&mut out, screen, &settings);
-    for case in cases {
-        for run in &case.runs {
-            table.run(&case.config, run).unwrap();
+    sample::text(|out| {
+        let mut table = Table::new(out, screen, &settings);
+        for (case, run) in cases
+            .iter()
+            .flat_map(|case| case.runs.iter().map(move |run| (case, run)))
+        {
+            table.run(&case.config, run)?;
         }
-    }
-    String::from_utf8(out).unwrap()
+        Ok(())
+    })
 }
 
 #[test]
@@ -159,10 +161,7 @@ fn summary(result: &ResultFile) -> String {
 }
 
 fn summary_of(result: &ResultFile, files: &[&Path]) -> String {
-    let mut out = Vec::new();
-    let mut table = Table::new(&mut out, Screen::ENDLESS, &[]);
-    table.summary(result, files).unwrap();
-    String::from_utf8(out).unwrap()
+    sample::text(|out| Table::new(out, Screen::ENDLESS, &[]).summary(result, files))
 }
 
 #[test]
@@ -374,13 +373,10 @@ fn software_devices_are_marked_below() {
     let peer = &mut result.nodes[1].devices[0];
     (peer.name, peer.library, peer.faults) = ("rxe0".to_owned(), "libibverbs".to_owned(), None);
     let text = summary(&result);
-    let marks: Vec<_> = text.lines().skip(1).collect();
-    assert_eq!(
-        marks,
-        [
-            "soft0 is the embedded software device, with faults on purpose (seed=7,drop=0.05): no figure here is a \
-             network adapter's",
-            "at the other end rxe0 is a software device: no figure here is a network adapter's",
-        ]
-    );
+    let marks = [
+        "soft0 is the embedded software device, with faults on purpose (seed=7,drop=0.05): no figure here is a \
+         network adapter's",
+        "at the other end rxe0 is a software device: no figure here is a network adapter's",
+    ];
+    assert!(text.lines().skip(1).eq(marks), "{text}");
 }

@@ -121,10 +121,9 @@ mod tests {
     #[test]
     fn strings_and_keys_are_cleaned_wherever_they_are() {
         let document = r#"{"id": "a\u001b[2J", "k\ney": ["\u202ex", {"b": 1, "c": "d\\e \"f\""}]}"#;
-        assert_eq!(
-            cleaned_value(document),
-            json!({ "id": "a\\u{1b}[2J", "k\\ney": ["\\u{202e}x", { "b": 1, "c": "d\\e \"f\"" }] })
-        );
+        let expected =
+            json!({ "id": "a\\u{1b}[2J", "k\\ney": ["\\u{202e}x", { "b": 1, "c": "d\\e \"f\"" }] });
+        assert_eq!(cleaned_value(document), expected);
         let raw = "{\"id\": \"\u{9b}2J\u{7f}\"}";
         assert_eq!(cleaned_value(raw), json!({ "id": "\\u{9b}2J\\u{7f}" }));
     }
@@ -192,10 +191,10 @@ mod tests {
         match value {
             Value::String(text) => line(text).into(),
             Value::Array(items) => items.iter().map(expected).collect(),
-            Value::Object(fields) => fields
-                .iter()
-                .map(|(key, value)| (line(key), expected(value)))
-                .collect(),
+            Value::Object(fields) => {
+                let cleaned = |(key, value): (&String, &Value)| (line(key), expected(value));
+                fields.iter().map(cleaned).collect()
+            }
             other => other.clone(),
         }
     }

@@ -54,10 +54,8 @@ mod tests {
             is_coloured: true,
             ..Screen::ENDLESS
         };
-        assert_eq!(
-            coloured.painted(Mark::Bad, "failed"),
-            "\x1b[1;31mfailed\x1b[0m"
-        );
+        let bad = "\x1b[1;31mfailed\x1b[0m";
+        assert_eq!(coloured.painted(Mark::Bad, "failed"), bad);
         assert_eq!(coloured.painted(Mark::Plain, "x"), "x");
         assert_eq!(coloured.painted(Mark::Good, ""), "");
         assert_eq!(Screen::ENDLESS.painted(Mark::Bad, "failed"), "failed");

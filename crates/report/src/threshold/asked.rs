@@ -73,6 +73,7 @@ impl fmt::Display for Threshold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::sample::has;
 
     #[test]
     fn thresholds_are_read_as_they_are_written() {
@@ -90,19 +91,18 @@ mod tests {
 
     #[test]
     fn what_is_none_says_how_to_write_one() {
+        let error = |text: &str| text.parse::<Threshold>().unwrap_err().to_string();
         for text in [
             "", "90", "%", "-5%", "90%peer", "40", "40GB", "nanGb", "infGb", "1e3Gb", "9 0%", "+5%",
         ] {
-            let error = text.parse::<Threshold>().unwrap_err().to_string();
-            assert!(error.contains("write 90% or 90%median"), "{text}: {error}");
+            has(error(text), ["write 90% or 90%median"]);
         }
         for (text, words) in [
             ("0%", "not above 0"),
             ("0Gb", "not above 0"),
             ("101%", "at most 100%"),
         ] {
-            let error = text.parse::<Threshold>().unwrap_err().to_string();
-            assert!(error.contains(words), "{text}: {error}");
+            has(error(text), [words]);
         }
     }
 }

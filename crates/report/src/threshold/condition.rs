@@ -206,7 +206,7 @@ impl Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::rows;
+    use crate::results::sample::{has, rows};
 
     #[test]
     fn conditions_are_read_and_told() {
@@ -223,11 +223,8 @@ cpu>0.25 | cpu | 0.3 | cpu 0.300 s/GB, above 0.250 s/GB
 ",
         ) {
             let condition: Condition = text.parse().unwrap();
-            assert_eq!(
-                Some(condition.metric()),
-                Metric::from_name(metric),
-                "{text}"
-            );
+            let metric = Metric::from_name(metric);
+            assert_eq!(Some(condition.metric()), metric, "{text}");
             let failure = condition.failure(figure.parse().unwrap());
             assert_eq!(failure.as_deref(), Some(told));
         }
@@ -258,8 +255,7 @@ gbit<>3 | `>3` is not a limit
 jain<nan | `nan` is not a limit of jain: write a number above 0
 ",
         ) {
-            let error = text.parse::<Condition>().unwrap_err().to_string();
-            assert!(error.contains(words), "{text}: {error}");
+            has(text.parse::<Condition>().unwrap_err().to_string(), [words]);
         }
         assert!("".parse::<Condition>().is_err());
     }

@@ -69,22 +69,18 @@ fn of_run(class: &str, name: &str, run: &Run) -> TestCase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::has;
     use crate::results::sample::mesh::{Mesh, Slow};
+    use crate::results::sample::{self, has};
 
     #[test]
     fn a_flow_and_a_run_are_a_test_each() {
-        let mesh = Mesh::quiet(4)
-            .with(Slow::Pair(2, 1, 0.5))
-            .runs(2)
-            .failing([(0, 3)]);
-        let mut xml = Vec::new();
+        let mesh = Mesh::quiet(4).with(Slow::Pair(2, 1, 0.5));
+        let mesh = mesh.runs(2).failing([(0, 3)]);
         let demands = Demands {
             below: "90%".parse().ok(),
             fail_if: vec!["gbit<5".parse().unwrap()],
         };
-        write(&mesh.pairs(), &demands, &mut xml).unwrap();
-        let xml = String::from_utf8(xml).unwrap();
+        let xml = sample::text(|out| write(&mesh.pairs(), &demands, out));
         let report = Report::deserialize_from_str(&xml).unwrap();
         // Twelve flows and six rounds of two runs; of the failed round two flows and two runs fail, and the slow flow.
         let counts = (report.tests, report.failures, report.errors);
@@ -100,13 +96,10 @@ mod tests {
 
     #[test]
     fn without_a_threshold_a_figure_is_enough() {
-        let mut xml = Vec::new();
-        let result = crate::results::sample::result();
-        write(&result, &Demands::default(), &mut xml).unwrap();
-        let report = Report::deserialize_from_str(std::str::from_utf8(&xml).unwrap()).unwrap();
+        let xml = sample::text(|out| write(&sample::result(), &Demands::default(), out));
+        let report = Report::deserialize_from_str(&xml).unwrap();
         // The second case was stopped by the user: its two flows have no run that counts.
         assert_eq!((report.tests, report.failures), (5, 2));
-        let skipped = String::from_utf8(xml).unwrap().matches("<skipped").count();
-        assert_eq!(skipped, 1);
+        assert_eq!(xml.matches("<skipped").count(), 1);
     }
 }

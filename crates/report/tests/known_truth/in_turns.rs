@@ -1,5 +1,4 @@
-//! Launches in turns bear a machine that changes while it is measured; launches one after the other do not, and are
-//! not judged.
+//! Launches in turns bear a machine that changes meanwhile; those one after the other do not, and are not judged.
 
 use settings::Settings;
 use std::path::{Path, PathBuf};

@@ -144,18 +144,22 @@ fn comparisons_with_perftest_seldom_end_falsely() {
 /// Latencies of a queue scatter from run to run all the more, the higher the load is.
 #[test]
 fn open_loops_of_which_nothing_changed_seldom_call_a_regression() {
-    for (loads, launches, messages) in [
-        (vec![0.5], 10, 2_000),
-        (vec![0.9], 5, 2_000),
-        (vec![0.3, 0.7, 0.95], 5, 1_000),
+    let setup = |loads: &[f64], launches, messages| open_loop::Setup {
+        loads: loads.to_vec(),
+        messages,
+        launches,
+        spread: 0.0,
+        slower: 0.0,
+    };
+    for setup in [
+        setup(&[0.5], 10, 2_000),
+        setup(&[0.9], 5, 2_000),
+        setup(&[0.3, 0.7, 0.95], 5, 1_000),
     ] {
         for spread in [0.0, 0.02] {
             let setup = open_loop::Setup {
-                loads: loads.clone(),
-                messages,
-                launches,
                 spread,
-                slower: 0.0,
+                ..setup.clone()
             };
             let found = open_loop::found(&setup, SITTINGS, 7);
             // As above: 9 or more of 100 at 3 % have a chance of 1 in 300.
@@ -163,11 +167,9 @@ fn open_loops_of_which_nothing_changed_seldom_call_a_regression() {
         }
     }
     let slower = open_loop::Setup {
-        loads: vec![0.8],
-        messages: 5_000,
-        launches: 5,
         spread: 0.01,
         slower: 0.1,
+        ..setup(&[0.8], 5, 5_000)
     };
     let found = open_loop::found(&slower, FEWER_SITTINGS, 7);
     assert!(found >= FEWER_SITTINGS - 1, "{found}");

@@ -23,9 +23,8 @@ fn side(name: &str, second: u32, change: Change) -> Found {
         let noise = 1.0 + 0.001 * f64::from((launch * 7 + second) % 10);
         for case in &mut result.cases {
             scale(&mut case.runs[0].flows[0].latency_ns, noise);
-            case.searches
-                .iter_mut()
-                .for_each(|search| bounds(search, noise));
+            let searches = case.searches.iter_mut();
+            searches.for_each(|search| bounds(search, noise));
         }
         change(&mut result.cases);
         result
@@ -83,10 +82,8 @@ fn a_load_that_is_kept_is_judged_by_its_latency() {
     }
     assert_eq!(verdict(kept, Metric::CpuSecondsPerGb), equal);
     let table = text(|out| table::write(&comparison, out));
-    has(
-        table,
-        ["while an open loop keeps up, its throughput is the"],
-    );
+    let kept = "while an open loop keeps up, its throughput is the";
+    has(table, [kept]);
     let otava = text(|out| otava::write(&comparison, sides.each_ref(), out));
     let header = otava.lines().next().unwrap();
     has(header, ["write-shared-q2-64B-Q1-R50%.latency_p99_ns"]);

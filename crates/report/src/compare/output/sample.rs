@@ -1,6 +1,5 @@
 //! A comparison with something of everything, for the tests of the formats, and what those tests share.
 
-use std::io;
 use std::path::Path;
 
 use settings::Settings;
@@ -12,6 +11,7 @@ use crate::results::model::{
     CLIENT, CaseConfig, CaseResult, Device, FlowResult, Latency, NodeResult, ResultFile, Run, Tool,
     Totals, WorkerResult,
 };
+pub(super) use crate::results::sample::text;
 use crate::results::sample::{self, fairness, node, window};
 
 /// Ten launches on a side: one case slower, one faster, one alike, one that scatters, one measured with
@@ -51,13 +51,6 @@ pub(super) fn side(
         results: (0..launches).map(launch).collect(),
         refused: Vec::new(),
     }
-}
-
-/// What is written.
-pub(super) fn text(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> String {
-    let mut out = Vec::new();
-    write(&mut out).unwrap();
-    String::from_utf8(out).unwrap()
 }
 
 fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {

@@ -28,13 +28,11 @@ fn nodes_that_are_alike_are_not_told() {
 fn a_slow_side_of_a_node_is_one_cause() {
     for nodes in [3, 4, 8, 17] {
         let last = nodes - 1;
+        let both = vec![Slow::Sends(0, 0.5), Slow::Receives(0, 0.6)];
         for (slow, place) in [
             (vec![Slow::Sends(last, 0.5)], Place::From(last)),
             (vec![Slow::Receives(1, 0.5)], Place::To(1)),
-            (
-                vec![Slow::Sends(0, 0.5), Slow::Receives(0, 0.6)],
-                Place::Node(0),
-            ),
+            (both, Place::Node(0)),
         ] {
             let mesh = Mesh {
                 slow,

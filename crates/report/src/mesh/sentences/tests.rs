@@ -58,17 +58,8 @@ fn what_scatters_is_told_with_how_much() {
 
 #[test]
 fn what_has_no_figure_is_told_first() {
-    let failed = |failed: Vec<(usize, usize)>| {
-        told(
-            &Mesh {
-                failed,
-                ..Mesh::quiet(4)
-            }
-            .pairs(),
-        )
-    };
-    let gone: Vec<_> = (1..4).flat_map(|node| [(0, node), (node, 0)]).collect();
-    let gone = failed(gone);
+    let gone = (1..4).flat_map(|node| [(0, node), (node, 0)]);
+    let gone = told(&Mesh::quiet(4).failing(gone).pairs());
     starts(&gone[0], "node1 has no figure: each run of its 6 flows");
     let doubt = |doubted: fn(&str, &str) -> bool| {
         let mut file = Mesh::quiet(4).pairs();
@@ -97,8 +88,6 @@ fn latency_is_told_as_longer() {
     let told = told(&mesh.pairs());
     let starts = "messages of node3 take 2.0 times as long as the median of 7 peers (p50 ";
     has(&told[0], ["messages of node3 take "]);
-    assert!(
-        told[0].starts_with(starts) || told[0].contains(" take 9"),
-        "{told:?}"
-    );
+    let is_said = told[0].starts_with(starts) || told[0].contains(" take 9");
+    assert!(is_said, "{told:?}");
 }

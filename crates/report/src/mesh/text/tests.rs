@@ -2,9 +2,7 @@ use super::*;
 use crate::results::sample::mesh::{Mesh, Slow};
 
 fn text(file: &ResultFile) -> String {
-    let mut out = Vec::new();
-    write(file, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    crate::results::sample::text(|out| write(file, out))
 }
 
 fn snapshot(name: &str, file: &ResultFile) {

@@ -410,9 +410,7 @@ mod tests {
         let points = [(64.0, 1.0 / 3.0), (f64::NAN, 1.0), (65_536.0, 1.234_567e9)];
         canvas.begin_line("a<b", points.into_iter());
         canvas.end_group();
-        assert_eq!(
-            canvas.into_markup().into_string(),
-            "<g class=\"rb-series\" data-series=\"a&lt;b\" data-points=\"64 0.33333,65536 1234600000\">\n</g>\n"
-        );
+        let told = "<g class=\"rb-series\" data-series=\"a&lt;b\" data-points=\"64 0.33333,65536 1234600000\">\n</g>\n";
+        assert_eq!(canvas.into_markup().into_string(), told);
     }
 }

@@ -110,17 +110,13 @@ proptest! {
 
 #[test]
 fn a_missing_figure_is_a_gap() {
-    let at = |(x, y): (f64, Option<f64>)| Point {
-        x,
+    let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(5.0)];
+    let at = |(index, y): (i32, Option<f64>)| Point {
+        x: f64::from(index),
         y,
         interval: None,
     };
-    let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(5.0)];
-    let points = [1.0, 2.0, 3.0, 4.0, 5.0]
-        .into_iter()
-        .zip(values)
-        .map(at)
-        .collect();
+    let points = (1..).zip(values).map(at).collect();
     let series = Series {
         name: "one".to_owned(),
         look: palette::look(0),

@@ -248,13 +248,8 @@ mod tests {
 
     #[test]
     fn lines_end_at_the_frame_and_come_back() {
-        let line = [
-            (0.0, 50.0),
-            (20.0, 50.0),
-            (40.0, -50.0),
-            (60.0, 50.0),
-            (80.0, 50.0),
-        ];
+        let heights = [50.0, 50.0, -50.0, 50.0, 50.0];
+        let line = [0.0, 1.0, 2.0, 3.0, 4.0].map(|at| (20.0 * at, heights[at as usize]));
         let parts = clipped(&line, BOX);
         assert_eq!(parts.len(), 2, "{parts:?}");
         let heights = parts.iter().flatten().map(|point| point.1);

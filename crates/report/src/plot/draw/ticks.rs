@@ -200,13 +200,10 @@ mod tests {
         let (linear, log10) = (Scale::linear, Scale::log10);
         let sizes = Scale::log2(64.0, 1_048_576.0);
         let tail = log10(1.0, 1e5);
+        let (round, ns) = (Scale::from_zero(93.4), Unit::Nanoseconds);
+        let nines = "50 %; 90 %; 99 %; 99.9 %; 99.99 %; 99.999 %";
         for (scale, unit, wanted, told) in [
-            (
-                Scale::from_zero(93.4),
-                Unit::Plain,
-                5,
-                "0; 20; 40; 60; 80; 100",
-            ),
+            (round, Unit::Plain, 5, "0; 20; 40; 60; 80; 100"),
             (linear(0.0, 1.0), Unit::Share, 2, "0 %; 50 %; 100 %"),
             (
                 linear(0.0, 10.0),
@@ -214,31 +211,16 @@ mod tests {
                 4,
                 "0.0; 2.5; 5.0; 7.5; 10.0",
             ),
-            (
-                linear(0.0, 3000.0),
-                Unit::Nanoseconds,
-                3,
-                "0 µs; 1 µs; 2 µs; 3 µs",
-            ),
+            (linear(0.0, 3000.0), ns, 3, "0 µs; 1 µs; 2 µs; 3 µs"),
             // Powers of two.
             (sizes, Unit::Bytes, 5, "64 B; 512 B; 4 KiB; 32 KiB; 256 KiB"),
             (sizes, Unit::Bytes, 2, "256 B; 64 KiB"),
             // Decades are filled where there is room.
-            (
-                log10(1e3, 1e6),
-                Unit::Nanoseconds,
-                4,
-                "1 µs; 10 µs; 100 µs; 1 ms",
-            ),
+            (log10(1e3, 1e6), ns, 4, "1 µs; 10 µs; 100 µs; 1 ms"),
             (log10(10.0, 100.0), Unit::Plain, 4, "10; 20; 50; 100"),
             (log10(3.1, 3.9), Unit::Plain, 4, "3.2; 3.4; 3.6; 3.8"),
             // Tails are nines.
-            (
-                tail,
-                Unit::Tail,
-                8,
-                "50 %; 90 %; 99 %; 99.9 %; 99.99 %; 99.999 %",
-            ),
+            (tail, Unit::Tail, 8, nines),
             (tail, Unit::Tail, 3, "90 %; 99.9 %; 99.999 %"),
         ] {
             let ticks = ticks(&scale, unit, wanted).into_iter();

@@ -366,11 +366,8 @@ mod tests {
 
     #[test]
     fn of_many_rows_the_worst_and_the_best_are_drawn() {
-        let ratios = Ratios::of(
-            &(1..=100)
-                .map(|number| f64::from(number) / 50.0)
-                .collect::<Vec<_>>(),
-        );
+        let values: Vec<_> = (1..=100).map(|number| f64::from(number) / 50.0).collect();
+        let ratios = Ratios::of(&values);
         let (rows, gap) = shown(&ratios.rows);
         assert_eq!((rows.len(), gap), (MOST_ROWS, Some((WORST_ROWS, 76))));
         assert_eq!(rows[MOST_ROWS - 1].case, "case-99");

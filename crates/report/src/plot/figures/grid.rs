@@ -160,9 +160,7 @@ mod tests {
             case(4, 4096, Some(80.0)),
             case(16, 4096, None),
         ]);
-        let [grid] = grids.as_slice() else {
-            panic!("{grids:?}");
-        };
+        let [grid] = <&[Grid; 1]>::try_from(&*grids).unwrap();
         assert_eq!((grid.cases_a_cell, grid.cells.len()), (2, 3));
         assert_eq!(grid.qps, [1, 4, 16]);
         assert_eq!(grid.cells[&(1, 64)].share, 0.5);

@@ -45,14 +45,13 @@ const KINDS: [(&str, Maker); 13] = [
             results: results.to_vec(),
             refused: Vec::new(),
         };
-        let compared = compare(
-            ("old".as_ref(), &found(&results[..half])),
-            ("new".as_ref(), &found(&results[half..])),
-            &Options {
-                across: Aspect::ALL.to_vec(),
-                ..Options::default()
-            },
-        );
+        let across = Aspect::ALL.to_vec();
+        let options = Options {
+            across,
+            ..Options::default()
+        };
+        let [base, new] = [&results[..half], &results[half..]].map(found);
+        let compared = compare(("old".as_ref(), &base), ("new".as_ref(), &new), &options);
         comparison::figures(results, Some(&compared))
     }),
 ];
@@ -74,6 +73,7 @@ fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
     let is_timed = !made.timeline.is_empty();
     let qps = sample::qp_timeline(0.01, qps_of(&made.timeline));
     let rate = made.gbit_per_s;
+    let bandwidth = |rate| Bandwidth::of_intervals(0.01, made.timeline.iter().map(|_| rate));
     let flow = FlowResult {
         timeline: is_timed.then(|| Timeline {
             interval_seconds: 0.01,
@@ -90,19 +90,15 @@ fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
             ..Totals::default()
         },
         latency_ns: latency,
-        bandwidth_gbit_per_s: rate
-            .and_then(|rate| Bandwidth::of_intervals(0.01, made.timeline.iter().map(|_| rate))),
+        bandwidth_gbit_per_s: rate.and_then(bandwidth),
         limits: made.limit.and_then(|link| limits(link, 0.9, None)),
         ..FlowResult::default()
     };
-    let flows = flows.iter().map(|config| {
-        let FlowResult { name, from, to, .. } = FlowResult::of(config);
-        FlowResult {
-            name,
-            from,
-            to,
-            ..flow.clone()
-        }
+    let flows = flows.iter().map(|config| FlowResult {
+        name: config.name.clone(),
+        from: config.from.clone(),
+        to: config.to.clone(),
+        ..flow.clone()
     });
     Run {
         run: number,
@@ -246,14 +242,11 @@ fn a_case() -> impl Strategy<Value = CaseResult> {
 
 /// What keeps a figure from being seen: text that overlaps or leaves the frame, and what is not whole.
 fn unfit(figure: &Figure) -> Vec<String> {
-    let mut found = [&figure.svg, &figure.narrow_svg]
-        .map(|svg| faults(svg))
-        .concat();
+    let pictures = [&figure.svg, &figure.narrow_svg];
+    let mut found = pictures.map(|svg| faults(svg)).concat();
     let is_whole = |table: &Table| {
-        table
-            .rows
-            .iter()
-            .all(|row| row.len() == table.columns.len())
+        let mut rows = table.rows.iter();
+        rows.all(|row| row.len() == table.columns.len())
     };
     let is_told = !figure.description.is_empty() && !figure.tables[0].rows.is_empty();
     if !is_told || !figure.tables.iter().all(is_whole) {

@@ -144,20 +144,14 @@ fn named(places: impl Iterator<Item = (f64, String)>) -> Vec<Tick> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{ResultFile, Tool};
+    use crate::results::sample;
 
     fn file(name: &str, started_at: &str, git: &str) -> Loaded {
-        Loaded {
-            path: name.into(),
-            result: ResultFile {
-                started_at: started_at.to_owned(),
-                tool: Tool {
-                    git: Some(git.to_owned()),
-                    ..Tool::default()
-                },
-                ..ResultFile::default()
-            },
-        }
+        let mut file = sample::file(Vec::new());
+        file.path = name.into();
+        file.result.started_at = started_at.to_owned();
+        file.result.tool.git = Some(git.to_owned());
+        file
     }
 
     #[test]

@@ -214,12 +214,8 @@ mod tests {
             case("send", 8, 99.0, false),
         ])]);
         assert_eq!(table.rows.len(), 10);
-        let best = row(
-            "send",
-            "highest Gb/s",
-            Cell::Number(2.0, 3),
-            "4 QPs, 64 KiB, shared CQ",
-        );
+        let with = "4 QPs, 64 KiB, shared CQ";
+        let best = row("send", "highest Gb/s", Cell::Number(2.0, 3), with);
         assert_eq!(table.rows[0], best);
         assert_eq!(table.rows[2][2..], [Cell::Missing, Cell::Missing]);
         assert_eq!(table.rows[5][0], text("write"));

@@ -87,9 +87,8 @@ mod tests {
     use crate::results::sample;
 
     fn rows(result: &ResultFile) -> Vec<Vec<String>> {
-        let mut out = Vec::new();
-        write_to(result, &mut out).unwrap();
-        let mut reader = ::csv::Reader::from_reader(out.as_slice());
+        let text = sample::text(|out| write_to(result, out));
+        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
         let header = "id,op,qps,size_bytes,run,flow,from,to,kind,low,high,count";
         assert!(reader.headers().unwrap().iter().eq(header.split(',')));
         reader.deserialize().map(Result::unwrap).collect()
@@ -133,9 +132,8 @@ mod tests {
         let result = sample::open_loop();
         let rows = rows(&result);
         let samples = |id: &str, kind: &str| -> u64 {
-            let own = rows
-                .iter()
-                .filter(|row| row[0].ends_with(id) && row[8] == kind);
+            let own = rows.iter();
+            let own = own.filter(|row| row[0].ends_with(id) && row[8] == kind);
             own.map(|row| row[11].parse::<u64>().unwrap()).sum()
         };
         let kinds = ["latency_ns", "service_ns", "lateness_ns"];

@@ -161,18 +161,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::results::sample;
 
     fn written(rows: &[Value]) -> String {
-        let mut out = Vec::new();
-        write(&mut out, |take| {
-            rows.iter().try_for_each(|value| {
-                let mut row = Row::default();
-                row.add("", value);
-                take(row)
+        let row = |value: &Value| {
+            let mut row = Row::default();
+            row.add("", value);
+            row
+        };
+        sample::text(|out| {
+            write(out, |take| {
+                rows.iter().try_for_each(|value| take(row(value)))
             })
         })
-        .unwrap();
-        String::from_utf8(out).unwrap()
     }
 
     #[test]

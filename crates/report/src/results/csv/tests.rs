@@ -15,13 +15,11 @@ struct Sheet {
     rows: Vec<HashMap<String, String>>,
 }
 
-fn sheet(
-    result: &ResultFile,
-    write: impl Fn(&ResultFile, &mut Vec<u8>) -> io::Result<()>,
-) -> Sheet {
-    let mut out = Vec::new();
-    write(result, &mut out).unwrap();
-    let mut reader = ::csv::Reader::from_reader(out.as_slice());
+type Write = fn(&ResultFile, &mut Vec<u8>) -> io::Result<()>;
+
+fn sheet(result: &ResultFile, write: Write) -> Sheet {
+    let text = sample::text(|out| write(result, out));
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let columns = reader.headers().unwrap().iter().map(str::to_owned);
     Sheet {
         columns: columns.collect(),
@@ -50,8 +48,7 @@ fn everything() -> ResultFile {
     result
 }
 
-/// Takes the cell of each plain value below a JSON value out of the row, and compares them. A column may be left out
-/// where there is no value.
+/// Takes the cell of each plain value below a JSON value out of the row; one without a value may have no column.
 fn take_same(row: &mut HashMap<String, String>, column: &str, value: &Value) {
     if let Value::Object(fields) = value {
         for (name, value) in fields {
@@ -77,9 +74,8 @@ fn assert_taken(row: &HashMap<String, String>) {
 
 /// The case of each row's flow, and its place within it.
 fn places() -> impl Iterator<Item = (usize, usize)> {
-    (0..7)
-        .flat_map(|case| [(case, 0), (case, 1)])
-        .filter(|(case, flow)| *flow == 0 || *case == 1)
+    let all = (0..7).flat_map(|case| [(case, 0), (case, 1)]);
+    all.filter(|(case, flow)| *flow == 0 || *case == 1)
 }
 
 /// The cells of these columns.

@@ -39,6 +39,13 @@ pub(crate) fn has<const N: usize>(text: impl AsRef<str>, words: [&str; N]) {
     }
 }
 
+/// What is written.
+pub(crate) fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 /// The text starts with these words.
 #[track_caller]
 pub(crate) fn starts(text: impl AsRef<str>, words: &str) {

@@ -117,9 +117,8 @@ mod tests {
     #[test]
     fn what_all_share_is_said_once() {
         let numbered = |from: &str, to: &str| {
-            let names: Vec<String> = (1..=12)
-                .map(|number| format!("{from}{number}{to}"))
-                .collect();
+            let names = (1..=12).map(|number| format!("{from}{number}{to}"));
+            let names: Vec<String> = names.collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             Names::of(&names)
         };

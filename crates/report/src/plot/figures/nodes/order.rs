@@ -137,9 +137,8 @@ mod tests {
 
     #[test]
     fn numbers_in_names_are_sorted_as_numbers() {
-        let names = [
-            "node10", "b1", "node2", "node02", "node1", "node1.3", "node1.12", "node",
-        ];
+        let names = "node10 b1 node2 node02 node1 node1.3 node1.12 node";
+        let names: Vec<&str> = names.split(' ').collect();
         let (shown, order) = ordered(&names, &ResultFile::default(), &[]);
         let wanted = "b1 node node1 node1.3 node1.12 node02 node2 node10";
         assert_eq!(shown.join(" "), wanted);
@@ -152,12 +151,13 @@ mod tests {
             nodes: vec![node("a.1", "a", Vec::new())],
             ..ResultFile::default()
         };
+        let (right, left, other) = ("r2", "r10", "r1");
         let racks = [
-            ("n3", "r2"),
-            ("n1", "r10"),
-            ("n2", "r2"),
-            ("a", "r10"),
-            ("other", "r1"),
+            ("n3", right),
+            ("n1", left),
+            ("n2", right),
+            ("a", left),
+            ("other", other),
         ];
         let (shown, order) = ordered(&["n1", "n2", "n3", "n4", "a.1"], &file, &racks);
         assert_eq!(shown, ["n2", "n3", "a.1", "n1", "n4"]);

@@ -204,15 +204,11 @@ mod tests {
     fn worse_is_a_lower_step_whichever_way_is_worse() {
         let steps = |quantity, values: &[f64]| {
             let steps = Steps::around(Some(10.0), quantity).unwrap();
-            values
-                .iter()
-                .map(|value| steps.of(*value))
-                .collect::<Vec<_>>()
+            let steps = values.iter().map(|value| steps.of(*value));
+            steps.collect::<Vec<_>>()
         };
-        let rates = steps(
-            Quantity::Bandwidth,
-            &[0.0, 6.0, 9.7, 10.0, 10.1, 10.3, 99.0],
-        );
+        let rates = [0.0, 6.0, 9.7, 10.0, 10.1, 10.3, 99.0];
+        let rates = steps(Quantity::Bandwidth, &rates);
         assert_eq!(rates, [0, 1, 4, 5, 5, 6, 8]);
         let times = steps(Quantity::P99, &[99.0, 21.0, 11.5, 10.0, 9.5, 8.5, 1.0]);
         assert_eq!(times, [0, 1, 4, 5, 5, 6, 8]);

@@ -44,9 +44,8 @@ fn a_case_at_the_place_of_another_one_is_told() {
 #[test]
 fn an_old_base_stays_and_so_does_what_only_an_old_revision_has() {
     let revisions = (1..).zip(["a", "b", "c", "d", "e"]);
-    let mut new: Vec<Loaded> = revisions
-        .map(|(index, git)| sizes(index, git, 1.0))
-        .collect();
+    let revisions = revisions.map(|(index, git)| sizes(index, git, 1.0));
+    let mut new: Vec<Loaded> = revisions.collect();
     let of_size = |size| case(config(1, 0, 1, size, 1), &[plain(f64::from(size))]);
     new[0].result.cases.extend([64, 1024].map(of_size));
     let base = &[sizes(0, "old", 2.0)];
@@ -125,13 +124,9 @@ fn the_base_is_thin_where_dashes_tell_percentiles() {
     let (base, new) = (&[depth(0, "a")], &[depth(1, "b")]);
     let path = &latency_by_throughput::figures(Sides { new, base })[0];
     for figure in [load, path] {
-        has(
-            &figure.svg,
-            [
-                "stroke-width=\"1\" stroke-dasharray=\"2 3\"",
-                "stroke-width=\"2\" stroke-dasharray=\"2 3\"",
-            ],
-        );
+        let dashes =
+            ["1", "2"].map(|width| format!("stroke-width=\"{width}\" stroke-dasharray=\"2 3\""));
+        has(&figure.svg, dashes.each_ref().map(|it| &**it));
     }
     // A ring is an overloaded load, and no load of these is.
     has(&load.svg, ["base"]);
@@ -153,10 +148,8 @@ fn flows_of_several_files_and_devices_are_named_with_them() {
     has(&figure.svg, ["the newest is drawn"]);
     assert!(texts(figure, 0, 0)[0].ends_with("mlx5_1 of host"));
     let names = texts(&timeline::figures(&results)[0], 0, 0);
-    assert!(
-        names[0].contains("host-") && names[0].ends_with("rev a"),
-        "{names:?}"
-    );
+    let is_told = names[0].contains("host-") && names[0].ends_with("rev a");
+    assert!(is_told, "{names:?}");
     let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
     assert_eq!(distinct.len(), 3);
 }

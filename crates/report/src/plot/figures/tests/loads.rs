@@ -63,9 +63,8 @@ pub(super) fn parsed(figure: &Figure) -> roxmltree::Document<'_> {
 /// Where the markers with a hint are, in pixels from the left and from the top.
 fn markers(figure: &Figure, hint: &str) -> Vec<(f64, f64)> {
     let document = parsed(figure);
-    let titles = document
-        .descendants()
-        .filter(|it| it.has_tag_name((SVG, "title")));
+    let titles = document.descendants();
+    let titles = titles.filter(|it| it.has_tag_name((SVG, "title")));
     let hinted = titles.filter(|it| it.text().is_some_and(|text| text.contains(hint)));
     let paths = hinted.filter_map(|title| title.parent()?.attribute("d"));
     let place = |path: &str| {
@@ -123,20 +122,13 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
         open("100%", LoadVerdict::Overloaded, &[900_000_000; 1000]),
     ];
     let figure = &drawn(cases.clone())[0];
-    let schedules = [
-        "kept",
-        "kept (1 of 2 not kept)",
-        "schedule not kept",
-        "overloaded",
-    ];
-    assert_eq!(texts(figure, 0, 10), schedules);
+    let schedules = "kept; kept (1 of 2 not kept); schedule not kept; overloaded";
+    assert_eq!(texts(figure, 0, 10).join("; "), schedules);
     // The run that kept its schedule alone is the figure.
     assert_eq!(texts(figure, 0, 6)[1], "8.00");
     assert_eq!(markers(figure, ", 80% (").len(), 3, "p50, p99 and p99.9");
-    has(
-        &figure.svg,
-        [">schedule not kept: no result<", ">overloaded<"],
-    );
+    let marks = [">schedule not kept: no result<", ">overloaded<"];
+    has(&figure.svg, marks);
     has(&figure.subtitle, [", left out: 2 schedule not kept"]);
     // What was overloaded for a second leaves the others their height, and is marked at the end of the axis.
     let [kept, above] = [", 10% (", ", 100% ("].map(|hint| markers(figure, hint)[0]);

@@ -1,5 +1,4 @@
-//! Figures of many nodes: fit to be seen with few and with many nodes, in the order that was asked for, and what is slow is
-//! marked; other figures have no line for each flow.
+//! Figures of few and of many nodes, in the order that was asked for; what is slow is marked.
 
 use super::*;
 use crate::plot::figures::nodes::{self, Nodes, Racks};
@@ -19,9 +18,8 @@ fn drawn(result: ResultFile) -> Vec<Figure> {
 /// So many nodes a rack.
 fn racks(nodes: usize, each: usize) -> Racks {
     let rack = |node: usize| format!("rack-in-room-2-{}", (node - 1) / each + 1);
-    (1..=nodes)
-        .map(|node| (format!("node{node}"), rack(node)))
-        .collect()
+    let named = |node| (format!("node{node}"), rack(node));
+    (1..=nodes).map(named).collect()
 }
 
 fn ids(figures: &[Figure]) -> Vec<&str> {
@@ -31,9 +29,11 @@ fn ids(figures: &[Figure]) -> Vec<&str> {
 #[test]
 fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
     let slow = |nodes| {
-        Mesh::of(nodes)
-            .with(Slow::Sends(1, 0.6))
-            .with(Slow::Receives(0, 0.5))
+        let slow = vec![Slow::Sends(1, 0.6), Slow::Receives(0, 0.5)];
+        Mesh {
+            slow,
+            ..Mesh::of(nodes)
+        }
     };
     let long = |mut result: ResultFile| {
         let long = |name: &mut String| name.push_str(".a-cluster-with-a-long-name.example.com");
@@ -72,10 +72,8 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
 
 #[test]
 fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
-    let mut mesh = Mesh::of(16)
-        .with(Slow::Receives(6, 0.59))
-        .with(Slow::Pair(2, 8, 0.5));
-    mesh.failed.push((0, 1));
+    let mesh = Mesh::of(16).with(Slow::Receives(6, 0.59));
+    let mesh = mesh.with(Slow::Pair(2, 8, 0.5)).failing([(0, 1)]);
     let figures = drawn(mesh.pairs());
     assert_eq!(ids(&figures), ["nodes-map-1", "nodes-strip-1"]);
     let (map, strip) = (&figures[0], &figures[1]);
@@ -163,13 +161,11 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
         assert_eq!(lines, 0, "{} has lines of single flows", figure.id);
     }
     let told = sections::left_out(&results, None).join("\n");
-    has(
-        told,
-        [
-            "552 flows of 46 rounds of pairs",
-            "552 flows of 1 case of patterns",
-        ],
-    );
+    let flows = [
+        "552 flows of 46 rounds of pairs",
+        "552 flows of 1 case of patterns",
+    ];
+    has(told, flows);
     let page = Page {
         results: &results,
         sums: &sums,

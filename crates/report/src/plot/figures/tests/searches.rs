@@ -75,9 +75,8 @@ fn a_band_is_where_the_highest_load_must_be() {
         case.searches = vec![LoadSearch { end, ..search() }];
         let figures = drawn(vec![case]);
         let document = parsed(&figures[0]);
-        let rects = document
-            .descendants()
-            .filter(|it| it.has_tag_name((SVG, "rect")));
+        let rects = document.descendants();
+        let rects = rects.filter(|it| it.has_tag_name((SVG, "rect")));
         let bands_of = rects.filter(|it| it.children().any(|it| it.has_tag_name((SVG, "title"))));
         let widths = bands_of.map(|it| it.attribute("width").unwrap().parse().unwrap());
         let widths: Vec<f64> = widths.collect();
@@ -91,27 +90,15 @@ fn a_band_is_where_the_highest_load_must_be() {
 fn what_a_search_came_to_is_said_in_words() {
     let unit = LoadUnit::of(64.0, 1e6);
     let (low, high) = (Some(0.5e6), Some(0.75e6));
+    let all_keep = "all loads keep it, up to 0.750 Mmsg/s";
+    let not_kept = "0.500 Mmsg/s or more; beyond, the schedule was not kept";
+    let stopped = "0.500 Mmsg/s or more; the search was stopped";
     for (end, lower_per_second, upper_per_second, wanted) in [
         (SearchEnd::Found, low, high, "0.500 to 0.750 Mmsg/s"),
         (SearchEnd::NoneKeeps, None, low, "no load keeps it"),
-        (
-            SearchEnd::AllKeep,
-            high,
-            None,
-            "all loads keep it, up to 0.750 Mmsg/s",
-        ),
-        (
-            SearchEnd::ScheduleNotKept,
-            low,
-            high,
-            "0.500 Mmsg/s or more; beyond, the schedule was not kept",
-        ),
-        (
-            SearchEnd::Stopped,
-            low,
-            None,
-            "0.500 Mmsg/s or more; the search was stopped",
-        ),
+        (SearchEnd::AllKeep, high, None, all_keep),
+        (SearchEnd::ScheduleNotKept, low, high, not_kept),
+        (SearchEnd::Stopped, low, None, stopped),
     ] {
         let search = LoadSearch {
             end,
