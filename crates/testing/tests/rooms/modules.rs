@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
-use syn::{Attribute, File, Item, UseTree};
+use syn::{Attribute, File, Ident, Item, UseTree};
 
 use super::arrows::Arrows;
 
@@ -71,7 +71,7 @@ impl Crates {
             file: file.to_owned(),
             ..Module::default()
         };
-        for item in items.iter().filter(|item| !is_for_tests(attributes(item))) {
+        for item in items.iter().filter(|item| !is_for_tests(parts(item).0)) {
             match item {
                 Item::Mod(inner) => {
                     let child = inner.ident.to_string();
@@ -79,21 +79,18 @@ impl Crates {
                     match &inner.content {
                         Some((_, items)) => self.items(below, items, file, &folder.join(&child)),
                         None => {
-                            let flat = folder.join(format!("{child}.rs"));
                             let nested = folder.join(&child);
-                            let at = if flat.exists() {
-                                flat
-                            } else {
-                                nested.join("mod.rs")
-                            };
-                            self.module(below, &at, &nested);
+                            let flat = nested.with_extension("rs");
+                            let file = Some(flat).filter(|flat| flat.exists());
+                            let file = file.unwrap_or_else(|| nested.join("mod.rs"));
+                            self.module(below, &file, &nested);
                         }
                     }
                 }
                 Item::Macro(made) if made.ident.is_none() => module.has_macros = true,
-                Item::Use(item) => module.import(&item.tree, &mut Vec::new()),
+                Item::Use(item) => module.import(&item.tree, &[]),
                 item => {
-                    module.defined.extend(defined(item));
+                    module.defined.extend(parts(item).1.map(Ident::to_string));
                     module.visit_item(item);
                 }
             }
@@ -101,64 +98,31 @@ impl Crates {
         self.0.insert(name, module);
     }
 
-    /// The module of the file that defines what a path means in a module; `None` for what is none of ours.
-    fn resolve(&self, at: &Name, path: &[String], steps: usize) -> Option<(Name, String)> {
-        if steps == 0 {
-            return None;
-        }
+    /// The module of the file that defines what a path means in a module; `None` for what is none of ours, whose imports
+    /// lead to themselves until no step is left.
+    fn resolve(&self, at: &[String], path: &[String], steps: usize) -> Option<(Name, String)> {
         let (first, rest) = path.split_first()?;
-        let module = self.0.get(at)?;
-        let crate_name = vec![at[0].clone()];
-        let child = [&at[..], std::slice::from_ref(first)].concat();
-        match first.as_str() {
-            "crate" => self.resolve_in(&crate_name, rest, steps - 1),
-            "self" => self.resolve_in(at, rest, steps - 1),
-            "super" => self.resolve(&at[..at.len() - 1].to_vec(), rest, steps - 1),
-            _ if self.0.contains_key(&child) && !rest.is_empty() => {
-                self.resolve_in(&child, rest, steps - 1)
-            }
+        let (module, steps) = (self.0.get(at)?, steps.checked_sub(1)?);
+        let child = [at, std::slice::from_ref(first)].concat();
+        let other_crate = &child[at.len()..];
+        let below = match first.as_str() {
+            "crate" => &at[..1],
+            "self" => at,
+            "super" => &at[..at.len() - 1],
+            _ if self.0.contains_key(&child) && !rest.is_empty() => &child,
+            _ if self.0.contains_key(other_crate) && !rest.is_empty() => other_crate,
             _ if module.imported.contains_key(first) => {
-                let path = [&module.imported[first][..], rest].concat();
-                self.resolve_import(at, &path, steps - 1)
+                return self.resolve(at, &[&module.imported[first], rest].concat(), steps);
             }
-            _ if module.defined.contains(first) => Some((at.clone(), first.clone())),
+            _ if module.defined.contains(first) => return Some((at.to_vec(), first.clone())),
             _ => {
-                let by_glob = module.globs.iter().find_map(|glob| {
-                    let path = [&glob[..], path].concat();
-                    self.resolve_import(at, &path, steps - 1)
-                });
+                let by_glob = |glob: &Name| self.resolve(at, &[glob, path].concat(), steps);
+                let by_glob = module.globs.iter().find_map(by_glob);
                 // What a macro makes is not read, but what nobody else defines there is made by it.
-                by_glob.or_else(|| module.has_macros.then(|| (at.clone(), first.clone())))
+                return by_glob.or_else(|| module.has_macros.then(|| (at.to_vec(), first.clone())));
             }
-        }
-    }
-
-    /// A path after the name of a module: a module alone is no item of it.
-    fn resolve_in(&self, at: &Name, rest: &[String], steps: usize) -> Option<(Name, String)> {
-        if rest.is_empty() {
-            None
-        } else {
-            self.resolve(at, rest, steps)
-        }
-    }
-
-    /// As [`Self::resolve`], for a path that may begin with the name of a crate.
-    fn resolve_import(&self, at: &Name, path: &[String], steps: usize) -> Option<(Name, String)> {
-        let first = vec![path.first()?.clone()];
-        let inner = [&at[..], &first[..]].concat();
-        if self.0.contains_key(&first) && !self.0.contains_key(&inner) {
-            return self.resolve_in(&first, &path[1..], steps);
-        }
-        // An import that has its own name first is of a crate that is none of ours.
-        let module = self.0.get(at)?;
-        if module
-            .imported
-            .get(&first[0])
-            .is_some_and(|path| path.first() == Some(&first[0]))
-        {
-            return None;
-        }
-        self.resolve(at, path, steps)
+        };
+        self.resolve(below, rest, steps)
     }
 
     /// All arrows between files.
@@ -167,7 +131,7 @@ impl Crates {
         for (name, module) in &self.0 {
             // What a module hands on is no import of its own; what its code names is.
             for path in &module.paths {
-                if let Some((to, item)) = self.resolve_import(name, path, 20) {
+                if let Some((to, item)) = self.resolve(name, path, 20) {
                     let to = &self.0[&to].file;
                     if *to != module.file {
                         let into = arrows.entry(module.file.clone()).or_default();
@@ -181,33 +145,21 @@ impl Crates {
 }
 
 impl Module {
-    fn import(&mut self, tree: &UseTree, path: &mut Name) {
-        match tree {
-            UseTree::Path(inner) => {
-                path.push(inner.ident.to_string());
-                self.import(&inner.tree, path);
-                path.pop();
-            }
+    fn import(&mut self, tree: &UseTree, path: &[String]) {
+        let whole = |name: &Ident| [path, &[name.to_string()]].concat();
+        let (name, path) = match tree {
+            UseTree::Path(inner) => return self.import(&inner.tree, &whole(&inner.ident)),
             UseTree::Name(name) if name.ident == "self" => {
-                if let Some(last) = path.last() {
-                    self.imported.insert(last.clone(), path.clone());
-                }
+                (path[path.len() - 1].clone(), path.to_vec())
             }
-            UseTree::Name(name) => {
-                let whole = [&path[..], &[name.ident.to_string()]].concat();
-                self.imported.insert(name.ident.to_string(), whole);
-            }
-            UseTree::Rename(name) => {
-                let whole = [&path[..], &[name.ident.to_string()]].concat();
-                self.imported.insert(name.rename.to_string(), whole);
-            }
-            UseTree::Glob(_) => self.globs.push(path.clone()),
+            UseTree::Name(name) => (name.ident.to_string(), whole(&name.ident)),
+            UseTree::Rename(name) => (name.rename.to_string(), whole(&name.ident)),
+            UseTree::Glob(_) => return self.globs.push(path.to_vec()),
             UseTree::Group(group) => {
-                for tree in &group.items {
-                    self.import(tree, path);
-                }
+                return group.items.iter().for_each(|tree| self.import(tree, path));
             }
-        }
+        };
+        self.imported.insert(name, path);
     }
 }
 
@@ -235,21 +187,22 @@ impl<'ast> Visit<'ast> for Module {
     fn visit_item_mod(&mut self, _: &'ast syn::ItemMod) {}
 }
 
-pub fn attributes(item: &Item) -> &[Attribute] {
+/// The attributes of an item, and its name where it has one.
+pub fn parts(item: &Item) -> (&[Attribute], Option<&Ident>) {
     match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Macro(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Static(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        Item::Union(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
+        Item::Const(item) => (&item.attrs, Some(&item.ident)),
+        Item::Enum(item) => (&item.attrs, Some(&item.ident)),
+        Item::Fn(item) => (&item.attrs, Some(&item.sig.ident)),
+        Item::Impl(item) => (&item.attrs, None),
+        Item::Macro(item) => (&item.attrs, item.ident.as_ref()),
+        Item::Mod(item) => (&item.attrs, Some(&item.ident)),
+        Item::Static(item) => (&item.attrs, Some(&item.ident)),
+        Item::Struct(item) => (&item.attrs, Some(&item.ident)),
+        Item::Trait(item) => (&item.attrs, Some(&item.ident)),
+        Item::Type(item) => (&item.attrs, Some(&item.ident)),
+        Item::Union(item) => (&item.attrs, Some(&item.ident)),
+        Item::Use(item) => (&item.attrs, None),
+        _ => (&[], None),
     }
 }
 
@@ -257,20 +210,5 @@ pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && matches!(&attribute.meta, syn::Meta::List(list) if list.tokens.to_string() == "test")
-    })
-}
-
-fn defined(item: &Item) -> Option<String> {
-    Some(match item {
-        Item::Const(item) => item.ident.to_string(),
-        Item::Enum(item) => item.ident.to_string(),
-        Item::Fn(item) => item.sig.ident.to_string(),
-        Item::Macro(item) => item.ident.as_ref()?.to_string(),
-        Item::Static(item) => item.ident.to_string(),
-        Item::Struct(item) => item.ident.to_string(),
-        Item::Trait(item) => item.ident.to_string(),
-        Item::Type(item) => item.ident.to_string(),
-        Item::Union(item) => item.ident.to_string(),
-        _ => return None,
     })
 }

@@ -9,7 +9,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::visit::{self, Visit};
 
-use super::modules::{attributes, is_for_tests, root};
+use super::modules::{is_for_tests, parts, root};
 
 /// The one place that knows real time.
 const WAITING: &str = "crates/testing/src/wait.rs";
@@ -140,7 +140,7 @@ struct ForTests(TokenStream);
 
 impl<'ast> Visit<'ast> for ForTests {
     fn visit_item(&mut self, item: &'ast syn::Item) {
-        if is_for_tests(attributes(item)) {
+        if is_for_tests(parts(item).0) {
             item.to_tokens(&mut self.0);
         } else {
             visit::visit_item(self, item);
