@@ -273,24 +273,8 @@ mod tests {
     fn a_datagram_is_no_longer_than_the_ports_mtu() {
         let limits = DeviceLimits {
             device: "soft1".to_owned(),
-            qps: 0,
-            cqs: 0,
-            wrs_of_a_queue: 0,
-            entries_of_a_cq: 0,
-            message_bytes: 0,
             packet_bytes: 1024,
-            has_atomics: true,
-            has_srqs: false,
-            receives_of_an_srq: 0,
-            sges: 0,
-            sges_of_a_read: 0,
-            sges_of_an_srq: 0,
-            has_extended_post: false,
-            has_extended_lists: false,
-            has_extended_poll: false,
-            has_thread_domains: false,
-            has_stamps: false,
-            paces: None,
+            ..DeviceLimits::default()
         };
         let check = |service, size| {
             let flow = Settings::from([("service", service), ("size", size)]);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use settings::Service;
 
 /// What the device and the port of a node can do; 0 is a limit that the device does not tell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceLimits {
     /// Name of the device.
     pub device: String,

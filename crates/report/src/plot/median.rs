@@ -23,42 +23,33 @@ mod tests {
     use crate::results::model::{CaseResult, FlowResult, LoadVerdict, Run};
     use crate::results::sample;
 
-    fn run(complete: bool, gbit_per_s: Option<f64>) -> Run {
-        let mut flow = FlowResult::default();
-        flow.totals.gbit_per_s = gbit_per_s;
-        Run {
-            complete,
-            ..sample::run(vec![flow])
-        }
-    }
-
     #[test]
-    fn a_run_that_did_not_keep_its_schedule_does_not_count() {
-        let with = |(verdict, gbit_per_s)| {
-            let mut run = run(true, Some(gbit_per_s));
-            run.flows[0].load = sample::load_of(verdict);
-            run
+    fn only_complete_runs_that_kept_their_schedule_count_and_nothing_is_not_zero() {
+        let run = |(complete, verdict, gbit_per_s): (_, Option<LoadVerdict>, _)| {
+            let mut flow = FlowResult {
+                load: verdict.and_then(sample::load_of),
+                ..FlowResult::default()
+            };
+            flow.totals.gbit_per_s = gbit_per_s;
+            Run {
+                complete,
+                ..sample::run(vec![flow])
+            }
         };
-        let (kept, overloaded) = ((LoadVerdict::Kept, 3.0), (LoadVerdict::Overloaded, 5.0));
-        let runs = [kept, (LoadVerdict::NotKept, 900.0), overloaded].map(with);
-        let case = sample::case(runs.to_vec());
-        let flow = case.flows().next().unwrap();
-        assert_eq!(metric(&flow, Metric::GbitPerS), Some(4.0));
-        assert_eq!(counted_flows(&flow).count(), 2);
-    }
-
-    #[test]
-    fn only_complete_runs_count_and_nothing_is_not_zero() {
-        let mut case = sample::case(vec![
-            run(true, Some(3.0)),
-            run(false, Some(900.0)),
-            run(true, None),
-            run(true, Some(5.0)),
-        ]);
+        let runs = [
+            (true, Some(LoadVerdict::Kept), Some(3.0)),
+            (true, Some(LoadVerdict::NotKept), Some(900.0)),
+            (false, None, Some(900.0)),
+            (true, None, None),
+            (true, Some(LoadVerdict::Overloaded), Some(5.0)),
+        ];
+        let mut case = sample::case(runs.map(run).to_vec());
         let flow = |case: &CaseResult, of| metric(&case.flows().next().unwrap(), of);
         assert_eq!(flow(&case, Metric::GbitPerS), Some(4.0));
         assert_eq!(flow(&case, Metric::P99Ns), None);
-        assert_eq!(share_of_limit(&case.flows().next().unwrap()), None);
+        let of_case = case.flows().next().unwrap();
+        assert_eq!(share_of_limit(&of_case), None);
+        assert_eq!(counted_flows(&of_case).count(), 3);
         case.runs.truncate(0);
         assert_eq!(flow(&case, Metric::GbitPerS), None);
     }
