@@ -275,6 +275,7 @@ fn flow(
             doubts: Vec::new(),
         },
         totals: Totals::in_window(messages, bytes, 0, SECONDS),
+        fairness: Fairness::of(&[1.0]),
         latency_ns,
         ..FlowResult::of(config)
     }
@@ -329,7 +330,7 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
             achieved_per_second: achieved,
             queue_full_messages: if overloaded { 100_000 } else { 0 },
             queue_full_seconds: if overloaded { 3.0 } else { 0.0 },
-            recorded_one_in: 1,
+            recorded_one_in: (offered * SECONDS) as u64 / 4000,
             verdict: match (late, overloaded) {
                 (true, _) => LoadVerdict::NotKept,
                 (_, true) => LoadVerdict::Overloaded,
@@ -442,9 +443,16 @@ fn latency(rng: &mut fastrand::Rng, typical_ns: f64, samples: u32, whole: bool) 
 /// A hundred intervals, of which one has no message.
 fn timeline(rng: &mut fastrand::Rng, messages: u64) -> Timeline {
     let interval_seconds = SECONDS / 100.0;
-    let mut count = |_| (messages as f64 / 100.0 * (0.95 + 0.1 * rng.f64())) as u64;
-    let mut messages: Vec<u64> = (0..100).map(&mut count).collect();
-    messages[42] = 0;
+    let mut weights: Vec<f64> = (0..100).map(|_| 0.95 + 0.1 * rng.f64()).collect();
+    weights[42] = 0.0;
+    let (all, whole) = (weights.iter().sum::<f64>(), messages);
+    let (mut sum, mut before) = (0.0, 0);
+    let count = |weight: f64| {
+        sum += weight;
+        let until = (whole as f64 * (sum / all)).round() as u64;
+        until - std::mem::replace(&mut before, until)
+    };
+    let messages = weights.into_iter().map(count).collect();
     Timeline {
         interval_seconds,
         at_seconds: (1..=100)

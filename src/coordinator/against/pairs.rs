@@ -182,7 +182,8 @@ impl<'a> Pairing<'a> {
             return Ok(());
         };
         let standing = standing::of_run(run);
-        if standing == Standing::Counts {
+        // A doubtful run has its figure here still.
+        if standing.has_figures() {
             pair.rocebench = self.metric.of_run(run);
             if let Some(flow) = run.flows.first() {
                 let whole = (flow.totals.messages, flow.window.seconds);
@@ -191,9 +192,10 @@ impl<'a> Pairing<'a> {
         }
         if pair.rocebench.is_none() {
             let why = match standing {
-                Standing::Counts => "rocebench's run has no figure".to_owned(),
+                Standing::Counts | Standing::Doubtful(_) => {
+                    "rocebench's run has no figure".to_owned()
+                }
                 Standing::Stopped => "interrupted".to_owned(),
-                Standing::Doubtful(kind) => format!("rocebench's run is doubtful: {}", kind.name()),
                 Standing::Bad(reason) => format!("rocebench's run {reason}"),
             };
             pair.failure.get_or_insert(why);

@@ -19,7 +19,7 @@ use settings::{Settings, Timestamps};
 const FAIRNESS_TOLERANCE: f64 = 0.005;
 
 /// Notes in each run of a result what is impossible in it.
-pub(super) fn note(result: &mut ResultFile) {
+pub fn note(result: &mut ResultFile) {
     for case in &mut result.cases {
         for run in &mut case.runs {
             run.contradiction = of_run(&case.config, run);

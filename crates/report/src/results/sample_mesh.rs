@@ -4,9 +4,11 @@
 #![allow(clippy::expect_used)]
 
 use super::model::{
-    CaseConfig, CaseResult, Device, Failure, FlowConfig, FlowResult, Host, Latency, Limits, Load,
-    Node, NodeResult, ResultFile, Run, SCHEMA_VERSION, Tool, Totals, Window, WorkerResult,
+    CaseConfig, CaseResult, Device, Failure, Fairness, FlowConfig, FlowResult, Host, Latency,
+    Limits, Load, Node, NodeResult, ResultFile, Run, SCHEMA_VERSION, Tool, Totals, Window,
+    WorkerResult,
 };
+use super::percentile::can_tell;
 use hdrhistogram::Histogram;
 use settings::{Pattern, Settings};
 
@@ -252,7 +254,7 @@ impl Mesh {
             complete: failure.is_none(),
             failure,
             overlap: (flows.len() > 1).then_some(0.998),
-            nodes: nodes.into_iter().map(worked).collect(),
+            nodes: (nodes.into_iter().map(|node| worked(node, &moved))).collect(),
             flows: moved,
             ..Run::default()
         }
@@ -279,6 +281,7 @@ impl Mesh {
             p90: Some(ns(1.2)),
             p99: Some(ns(1.5 + 0.05 * rng.f64())),
             p99_9: Some(ns(2.5)),
+            p99_99: can_tell(count, 0.9999).then(|| ns(3.0)),
             max: ns(4.0),
             ..Latency::default()
         })
@@ -319,6 +322,7 @@ impl Mesh {
                 doubts: Vec::new(),
             },
             totals: Totals::in_window(messages, messages * u64::from(case.size_bytes), 0, SECONDS),
+            fairness: Fairness::of(&[1.0]),
             latency_ns: self.latency(rng, case, p50, messages),
             load: asked.map(|asked| {
                 let asked = asked * 1e9 / 8.0 / size;
@@ -357,8 +361,12 @@ fn name(index: usize) -> String {
     format!("node{}", index + 1)
 }
 
-fn worked(index: usize) -> NodeResult {
+/// A node with one worker, which posted all that the node sent.
+fn worked(index: usize, flows: &[FlowResult]) -> NodeResult {
+    let name = name(index);
+    let sent = flows.iter().filter(|flow| flow.from == name);
     let worker = WorkerResult {
+        messages: sent.map(|flow| flow.totals.messages).sum(),
         window_seconds: Some(SECONDS),
         core: Some(3),
         core_shared_with: Some(0),
@@ -369,7 +377,7 @@ fn worked(index: usize) -> NodeResult {
     };
     NodeResult {
         workers: vec![worker],
-        ..NodeResult::named(&name(index))
+        ..NodeResult::named(&name)
     }
 }
 
