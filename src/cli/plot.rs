@@ -96,7 +96,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {
         return Err(Failure::bad_input(format!(
-            "nothing to draw: none of the {cases} cases has a complete run with figures"
+            "nothing to draw: none of the {cases} cases has a run that counts and has figures"
         ))
         .with_hint("run the sweep again; the failures are in its JSON file"));
     }

@@ -166,7 +166,7 @@ fn nothing_to_draw_is_told_and_nothing_is_written() {
     let folder = folder_of(&failed);
     fs::write(folder.path().join("empty.json"), "").unwrap();
     fs::create_dir(folder.path().join("none")).unwrap();
-    let no_run = "nothing to draw: none of the 8 cases has a complete run";
+    let no_run = "nothing to draw: none of the 8 cases has a run that counts and has figures";
     for (args, reason) in [
         (&["r.json"][..], no_run),
         (&["empty.json"], "no result could be read"),

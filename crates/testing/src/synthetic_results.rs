@@ -330,7 +330,7 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
             achieved_per_second: achieved,
             queue_full_messages: if overloaded { 100_000 } else { 0 },
             queue_full_seconds: if overloaded { 3.0 } else { 0.0 },
-            recorded_one_in: (offered * SECONDS) as u64 / 4000,
+            recorded_one_in: ((offered * SECONDS) as u64 / 4000).max(1),
             verdict: match (late, overloaded) {
                 (true, _) => LoadVerdict::NotKept,
                 (_, true) => LoadVerdict::Overloaded,

@@ -1,14 +1,12 @@
 //! One side of a case: on what it was measured, which of its runs count, and what they have of a metric. It must not
 //! judge.
 
-use std::collections::BTreeMap;
-
 use super::facts::{self, Fact};
 use super::metric::Metric;
 use super::model::{MissingMetric, Observation, Verdict};
 use super::options::Aspect;
 use super::pairing::SideCase;
-use crate::observe::standing::{self, Standing};
+use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, DoubtKind, Run};
 use crate::text;
@@ -38,7 +36,7 @@ impl<'a> SideView<'a> {
         bad: &mut Vec<String>,
         notes: &mut Vec<String>,
     ) -> Vec<Launch<'a>> {
-        let (mut stopped, mut doubtful, mut all) = (0, BTreeMap::new(), 0);
+        let mut not_counted = LeftOut::default();
         let mut launches = Vec::new();
         for (number, case) in &self.case.files {
             let Some(file) = self.files.get(*number).copied() else {
@@ -46,11 +44,11 @@ impl<'a> SideView<'a> {
             };
             let mut runs = Vec::new();
             for run in &case.runs {
-                all += 1;
-                match standing::of_run(run) {
+                let standing = standing::of_run(run);
+                not_counted.add(&standing);
+                match standing {
                     Standing::Counts => runs.push(run),
-                    Standing::Stopped => stopped += 1,
-                    Standing::Doubtful(kind) => *doubtful.entry(kind).or_insert(0) += 1,
+                    Standing::Stopped | Standing::Doubtful(_) => {}
                     Standing::Bad(reason) => {
                         let path = text::path(&file.path);
                         bad.push(format!("run {} in {path} {reason}", run.run));
@@ -66,6 +64,12 @@ impl<'a> SideView<'a> {
                 });
             }
         }
+        let LeftOut {
+            all,
+            stopped,
+            doubtful,
+            ..
+        } = not_counted;
         let mut left_out = Vec::new();
         if stopped > 0 {
             left_out.push(format!(

@@ -98,10 +98,6 @@ fn failed(runs: &[Ran<'_>]) -> Option<String> {
     Some(format!("{count} failed ({first})"))
 }
 
-fn has(flow: &FlowResult, is_it: impl Fn(DoubtKind) -> bool) -> bool {
-    flow.window.doubts.iter().any(|doubt| is_it(doubt.kind))
-}
-
 fn without_rates(runs: &[Ran<'_>]) -> Option<String> {
     let spoilt = |run: &Run| matches!(standing::of_run(run), Standing::Doubtful(_));
     let (count, first) = some(runs, spoilt)?;
@@ -243,7 +239,7 @@ fn shared_cores(runs: &[Ran<'_>]) -> Option<String> {
 }
 
 fn drifting(runs: &[Ran<'_>]) -> Option<String> {
-    let is_it = |flow: &FlowResult| has(flow, |kind| kind == DoubtKind::Drift);
+    let is_it = |flow: &FlowResult| flow.window.has_doubt(DoubtKind::Drift);
     let (count, first) = some(runs, |run| any_flow(run, is_it))?;
     Some(format!(
         "throughput drifted through the window of {count} ({first})"

@@ -1,6 +1,6 @@
 //! Node × node: what each flow of a pattern moved, over all cases and runs of it. It must not judge.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use settings::{Pattern, Settings};
 
@@ -75,12 +75,10 @@ impl Matrix {
         let mut cpu = vec![Vec::new(); nodes.len()];
         for run in cases.iter().flat_map(|case| &case.runs) {
             // A node's CPU time is that of all its flows.
-            let counts = |node: &&NodeResult| {
-                let mut flows = run.flows.iter();
-                flows.all(|flow| {
-                    ![&flow.from, &flow.to].contains(&&node.name) || standing::counts(run, flow)
-                })
-            };
+            let flows = run.flows.iter();
+            let spoilt = flows.filter(|flow| !standing::counts(run, flow));
+            let spoilt: HashSet<&str> = spoilt.flat_map(|flow| [&*flow.from, &flow.to]).collect();
+            let counts = |node: &&NodeResult| !spoilt.contains(&*node.name);
             for node in run.nodes.iter().filter(counts) {
                 let of_node = index.get(&*node.name).and_then(|node| cpu.get_mut(*node));
                 if let (Some(of_node), Some(share)) = (of_node, cpu_share(node)) {

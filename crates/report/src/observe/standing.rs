@@ -69,7 +69,7 @@ pub struct LeftOut {
     pub stopped: usize,
     /// They went wrong.
     pub bad: usize,
-    /// Their rates are in doubt, by the gravest reason of each.
+    /// Their rates are in doubt, by the first reason of each.
     pub doubtful: BTreeMap<DoubtKind, usize>,
 }
 
@@ -78,15 +78,20 @@ impl LeftOut {
     pub fn of(standings: impl IntoIterator<Item = Standing>) -> LeftOut {
         let mut left_out = LeftOut::default();
         for standing in standings {
-            left_out.all += 1;
-            match standing {
-                Standing::Counts => {}
-                Standing::Stopped => left_out.stopped += 1,
-                Standing::Bad(_) => left_out.bad += 1,
-                Standing::Doubtful(kind) => *left_out.doubtful.entry(kind).or_insert(0) += 1,
-            }
+            left_out.add(&standing);
         }
         left_out
+    }
+
+    /// Adds one more.
+    pub fn add(&mut self, standing: &Standing) {
+        self.all += 1;
+        match standing {
+            Standing::Counts => {}
+            Standing::Stopped => self.stopped += 1,
+            Standing::Bad(_) => self.bad += 1,
+            Standing::Doubtful(kind) => *self.doubtful.entry(*kind).or_insert(0) += 1,
+        }
     }
 
     /// How many do not count.

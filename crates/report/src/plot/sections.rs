@@ -81,7 +81,7 @@ pub fn sections(
             intro: "All samples of a case; the scale stretches the slow ones: further right is rarer."
                 .to_owned(),
             figures: latency::figures(sums),
-            needs: "a complete run with latencies (not --no-latency)",
+            needs: "a run that counts with latencies (not --no-latency)",
             ..Section::default()
         },
         Section {

@@ -12,7 +12,7 @@ use crate::results::model::{CaseFlow, Latency};
 pub(super) struct Distribution {
     /// Quantile, from 0, and the latency in nanoseconds that it is at most.
     pub(super) points: Vec<(f64, f64)>,
-    /// What was used, when it was not every sample of every complete run.
+    /// What was used, when it was not every sample of every run that counts.
     pub(super) note: Option<&'static str>,
     /// Latencies recorded.
     pub(super) samples: u64,

@@ -55,15 +55,11 @@ pub(super) fn load(settings: &Settings, moved: &FlowResult) -> Found {
         LoadVerdict::Overloaded => {
             Err("was overloaded, and no message found a full send queue".to_owned())
         }
-        LoadVerdict::NotKept if reports(moved, DoubtKind::ScheduleNotKept) => Ok(()),
+        LoadVerdict::NotKept if moved.window.has_doubt(DoubtKind::ScheduleNotKept) => Ok(()),
         LoadVerdict::NotKept => {
             Err("did not keep its schedule, and its window does not report that".to_owned())
         }
     }
-}
-
-fn reports(moved: &FlowResult, kind: DoubtKind) -> bool {
-    moved.window.doubts.iter().any(|doubt| doubt.kind == kind)
 }
 
 /// A load is what the settings say, in whole messages a second.

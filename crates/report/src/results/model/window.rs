@@ -57,6 +57,13 @@ pub struct Window {
     pub doubts: Vec<Doubt>,
 }
 
+impl Window {
+    /// Whether it has a doubt of this kind.
+    pub fn has_doubt(&self, kind: DoubtKind) -> bool {
+        self.doubts.iter().any(|doubt| doubt.kind == kind)
+    }
+}
+
 /// One reason to doubt the figures of a window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Doubt {
