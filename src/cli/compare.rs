@@ -7,9 +7,10 @@ use std::path::Path;
 use super::args::CompareArgs;
 use super::errors::{Failure, say};
 use super::run::{Sink, apart};
-use report::compare::{self, Aspect, Comparison, Verdict, output};
+use report::judge::compare::{self, Aspect, Comparison, Verdict};
 use report::results::file::write_whole;
 use report::results::load::{self, Found};
+use report::show::compare as output;
 use report::text;
 
 /// Writes one format.

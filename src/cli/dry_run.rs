@@ -7,7 +7,7 @@ use crate::coordinator::options::{Against, Target};
 use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
 use crate::perftest::{Program, measuring};
 use crate::plan::{Case, Goal, Nodes, Searches, Sweep};
-use report::results::setting_words::{alike, cell};
+use report::observe::setting_words::{alike, cell};
 use report::text::wrapped;
 use settings::{Row, Settings, differing};
 

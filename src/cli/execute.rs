@@ -7,8 +7,8 @@ use crate::coordinator::options::SweepOptions;
 use crate::coordinator::ranks::Ranks;
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
+use report::judge::threshold;
 use report::results::model::CaseResult;
-use report::threshold;
 
 use super::dry_run;
 use super::errors::Failure;

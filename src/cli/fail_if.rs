@@ -1,6 +1,6 @@
 //! `--fail-if`: conditions that no case of a sweep can fulfil are refused.
 
-use report::threshold::Condition;
+use report::judge::threshold::Condition;
 
 use crate::plan::Sweep;
 

@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
+use report::judge::threshold::Demands;
+use report::results::json;
 use report::results::model::ResultFile;
-use report::results::{csv, json};
-use report::threshold::{Demands, junit};
+use report::show::csv;
+use report::show::junit::sweep as junit;
 
 /// A document of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::coordinator::observer::TrialStart;
-use report::results::number::time_text;
+use report::observe::format::time_text;
 
 use super::progress::{Lines, Place, Progress, Silent, title, trial_text};
 use super::spark::Spark;

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
 use crate::protocol::failure::RunFailure;
-use report::headlines::{Headline, Topic, headlines};
-use report::mesh;
+use report::judge::headlines::{Headline, Topic, headlines};
+use report::judge::threshold::Demands;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::{self, Journal};
 use report::results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
-use report::results::{against, table::Table};
+use report::show::mesh;
+use report::show::{Table, against};
 use report::text::{Mark, Screen, printable, wrapped};
-use report::threshold::Demands;
 use settings::Settings;
 
 use super::errors::{Failure, say};

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use report::plot::formats::{Format, PNG_DPI};
+use report::show::plot::formats::{Format, PNG_DPI};
 use report::text;
 
 use super::errors::Failure;

@@ -9,16 +9,16 @@ use super::devices::print;
 use super::errors::{Failure, say};
 use super::pictures;
 use super::racks;
-use report::compare::{Comparison, Options, compare};
-use report::headlines::headlines;
-use report::plot::draw::Width;
-use report::plot::figures::nodes::Racks;
-use report::plot::folder::{self, FolderError, Written};
-use report::plot::formats::Format;
-use report::plot::page::Page;
-use report::plot::{Sides, sections, sums, verdict};
+use report::judge::compare::{Comparison, Options, compare};
+use report::judge::headlines::headlines;
 use report::results::load::{Found, Loaded, load};
 use report::results::model::ResultFile;
+use report::show::page::Page;
+use report::show::page::folder::{self, FolderError, Written};
+use report::show::plot::draw::Width;
+use report::show::plot::figures::nodes::Racks;
+use report::show::plot::formats::Format;
+use report::show::plot::{Sides, sections, sums, verdict};
 use report::text;
 
 /// Reading that takes longer is worth a word.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::coordinator::options::{Against, Ends, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
 use crate::plan::{ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, Searches, Sweep};
-use report::threshold::Demands;
+use report::judge::threshold::Demands;
 use settings::{Given, Settings};
 use verbs::address_of_environment;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::{Ran, has, run};
-use report::compare::{CaseComparison, Comparison, Observation, Verdict};
+use report::judge::compare::{CaseComparison, Comparison, Observation, Verdict};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use report::compare::{Aspect, Metric};
-use report::results::csv;
+use report::judge::compare::Aspect;
+use report::observe::Metric;
 use report::results::model::{Delivery, Doubt, DoubtKind, Load};
+use report::show::csv;
 use rocebench::cli::args;
 use testing::synthetic_results::Synthetic;
 use verbs::WcStatus;

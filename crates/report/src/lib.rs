@@ -1,17 +1,19 @@
-//! Results of rocebench and all that is told from them: the model with its JSON and CSV, the terminal's table,
-//! comparisons, figures. It must not know verbs, sockets or how anything is run, and builds without libibverbs.
+//! Results of rocebench and all that is told from them. It must not know verbs, sockets or how anything is run, and builds
+//! without libibverbs.
 //!
-//! Arrows go one way: `plot` uses `compare`, `headlines`, `mesh` and `evenness`, `headlines` uses `compare` and `evenness`, all
-//! of them use `observe`, which decides what counts, and `results`; `results` makes its files with `new_file`; all may use `text`.
+//! Arrows go one way, down this list: what is shown asks what is judged, both ask what is observed, and all of it comes from
+//! the model of a result. All may use `text`, and `results` makes its files with `new_file`.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | [`show`] | terminal, CSV, JSON, JUnit, page, figures: they decide nothing |
+//! | [`judge`] | comparisons, thresholds, nodes beside each other, headlines |
+//! | [`observe`] | which figures count, what a metric is, how a figure is written |
+//! | [`results`] | the model, and its files |
 
-pub mod compare;
-pub mod evenness;
-pub mod headlines;
-mod junit;
-pub mod mesh;
+pub mod judge;
 pub mod new_file;
 pub mod observe;
-pub mod plot;
 pub mod results;
+pub mod show;
 pub mod text;
-pub mod threshold;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use report::compare::{Aspect, Margins, Metric, Options, aspect_names};
+use report::judge::compare::{Aspect, Margins, Options, aspect_names};
+use report::observe::Metric;
 
 fn after_help() -> String {
     format!(

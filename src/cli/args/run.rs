@@ -7,7 +7,7 @@ use clap::Args;
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use super::sweep::SweepArgs;
 use crate::plan::{Factor, HostPort, Nodes, Slo};
-use report::threshold::{Condition, Threshold};
+use report::judge::threshold::{Condition, Threshold};
 use settings::TimeSpan;
 
 /// Options of a sweep.

@@ -2,7 +2,7 @@
 
 use crate::perftest::{Figure, Program};
 use crate::plan::Case;
-use report::compare;
+use report::observe;
 use report::results::model::{Run, Totals};
 
 /// Messages up to this size are compared by their rate, larger ones by their bandwidth: what the harness costs
@@ -28,11 +28,11 @@ impl Metric {
     }
 
     /// The same figure where results are compared with results.
-    fn of_results(self) -> compare::Metric {
+    fn of_results(self) -> observe::Metric {
         match self {
-            Metric::Bandwidth => compare::Metric::GbitPerS,
-            Metric::Rate => compare::Metric::MmsgPerS,
-            Metric::Latency => compare::Metric::P50Ns,
+            Metric::Bandwidth => observe::Metric::GbitPerS,
+            Metric::Rate => observe::Metric::MmsgPerS,
+            Metric::Latency => observe::Metric::P50Ns,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Matrices whose truth is known: nodes that are alike but for noise, and one that is slow, or a path.
 
 use fastrand::Rng;
-use report::mesh::{Cell, Figures, Matrix, Place};
+use report::judge::mesh::{Cell, Figures, Matrix, Place};
 use settings::{Pattern, Settings};
 use statistics::median;
 

@@ -3,7 +3,7 @@
 //! other. Shared by the program that prints the tables and the test that keeps them true.
 
 use fastrand::Rng;
-use report::compare::Metric;
+use report::observe::Metric;
 use statistics::{Unit, Verdict, verdicts};
 
 use super::noise::normal;

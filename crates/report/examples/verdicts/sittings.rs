@@ -2,7 +2,7 @@
 //! Shared by the program that prints the tables and the test that keeps them true.
 
 use fastrand::Rng;
-use report::compare::Metric;
+use report::observe::Metric;
 use statistics::{Figures, Question, Unit, Verdict, verdicts};
 
 use super::noise::Noise;

@@ -3,7 +3,8 @@
 use settings::Settings;
 use std::path::{Path, PathBuf};
 
-use report::compare::{Aspect, Metric, Options, Verdict, compare};
+use report::judge::compare::{Aspect, Options, Verdict, compare};
+use report::observe::Metric;
 use report::results::load::{Found, Loaded};
 use report::results::model::{
     CaseConfig, CaseResult, Fairness, FlowResult, ResultFile, Run, Totals, Window,

@@ -1,0 +1,20 @@
+//! New results beside old ones: is a case valid and comparable, and has it regressed? It reads result
+//! files only; it must not know verbs, sockets or how to run anything.
+
+mod build;
+mod facts;
+mod judge;
+mod loads;
+pub mod model;
+pub mod options;
+mod pairing;
+mod searches;
+mod side;
+mod turns;
+
+pub use build::compare;
+pub use model::{
+    CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, OverAll, Reach,
+    Settles, Side, Verdict,
+};
+pub use options::{Aspect, Margins, Options, aspect_names};

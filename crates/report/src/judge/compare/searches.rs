@@ -1,0 +1,141 @@
+//! Searches over loads on both sides: the highest load that kept a limit. It must not judge.
+
+use super::model::{CaseComparison, MetricComparison, MissingMetric, Observation, Verdict};
+use super::side::Launch;
+use crate::observe::format::rate_text;
+use crate::observe::metric::Metric;
+use crate::results::contradiction;
+use crate::results::model::{LoadSearch, SearchEnd};
+use statistics::median;
+
+const METRIC: Metric = Metric::HighestLoad;
+
+/// Adds what launches of both sides found for each limit. The limit stands where other figures have their flow.
+pub(super) fn add(found: &mut CaseComparison, margin: f64, sides: [&[Launch<'_>]; 2]) {
+    let mut limits: Vec<&str> = Vec::new();
+    for launch in sides.into_iter().flatten() {
+        for search in &launch.case.searches {
+            if !limits.contains(&&*search.asked) {
+                limits.push(&search.asked);
+            }
+        }
+    }
+    for asked in limits {
+        match figures(asked, margin, sides, found.observation) {
+            Ok((mut figures, note)) => {
+                if found.no_verdict.is_some() {
+                    figures.verdict = Verdict::NoVerdict;
+                }
+                found.metrics.push(figures);
+                found.notes.push(note);
+            }
+            Err((verdict, reason)) => found.missing.push(MissingMetric {
+                metric: METRIC,
+                flow: asked.to_owned(),
+                reason,
+                verdict,
+            }),
+        }
+    }
+}
+
+/// The figures of both sides and a sentence on their bounds; or why there are none.
+fn figures(
+    asked: &str,
+    margin: f64,
+    sides: [&[Launch<'_>]; 2],
+    observation: Observation,
+) -> Result<(MetricComparison, String), (Verdict, String)> {
+    let incomparable = |reason| (Verdict::NotComparable, reason);
+    let [base, new] = sides.map(|side| of_launches(side, asked));
+    for search in base.iter().chain(&new).flatten() {
+        if let Some(told) = contradiction::of_search(search) {
+            return Err(incomparable(format!("a search {told}")));
+        }
+    }
+    let loads = |side: &[Option<&LoadSearch>]| -> Option<Vec<f64>> {
+        side.iter()
+            .map(|search| highest_load(search.as_ref()?))
+            .collect()
+    };
+    let (Some(old), Some(now)) = (loads(&base), loads(&new)) else {
+        let lacking = |side: &[Option<&LoadSearch>]| {
+            let has = |search: &LoadSearch| highest_load(search).is_some();
+            let count = side.iter().filter(|it| !it.is_some_and(has)).count();
+            format!("{count} of {}", side.len())
+        };
+        return Err(incomparable(format!(
+            "{} base launches and {} new launches have no search with an answer",
+            lacking(&base),
+            lacking(&new)
+        )));
+    };
+    if observation == Observation::Run
+        && sides
+            .iter()
+            .flat_map(|it| it.iter())
+            .any(|it| it.runs.len() > 1)
+    {
+        let reason =
+            "a search is one figure a launch: launch 3 times a side, in turns, to judge it";
+        return Err((Verdict::NoVerdict, reason.to_owned()));
+    }
+    // Bounds that overlap are no difference.
+    let margin = [&base, &new]
+        .into_iter()
+        .map(|side| width(side))
+        .fold(margin, f64::max);
+    let note = format!(
+        "{asked}: {} in the base, {} in the new results",
+        bounds(&base),
+        bounds(&new)
+    );
+    let mut figures = MetricComparison::unjudged(METRIC, margin, old, now);
+    figures.flow = asked.to_owned();
+    Ok((figures, note))
+}
+
+/// Each launch's search for a limit.
+fn of_launches<'a>(side: &[Launch<'a>], asked: &str) -> Vec<Option<&'a LoadSearch>> {
+    let of_launch = |launch: &Launch<'a>| {
+        let mut searches = launch.case.searches.iter();
+        searches.find(|search| search.asked == asked)
+    };
+    side.iter().map(of_launch).collect()
+}
+
+/// The highest load that kept the limit; where none did, the lowest that broke it, above which the truth cannot be.
+fn highest_load(search: &LoadSearch) -> Option<f64> {
+    match search.end {
+        SearchEnd::AllKeep => search.lower_per_second,
+        SearchEnd::NoneKeeps => search.upper_per_second,
+        SearchEnd::ScheduleNotKept | SearchEnd::Stopped => None,
+        // How wide the bounds are is known with both of them alone.
+        _ => search.upper_per_second.and(search.lower_per_second),
+    }
+}
+
+/// By how much the upper bound is above the lower one, as a part of it: the median over launches.
+fn width(side: &[Option<&LoadSearch>]) -> f64 {
+    let of_search = |it: &LoadSearch| Some(it.upper_per_second? / it.lower_per_second? - 1.0);
+    let widths: Vec<f64> = side
+        .iter()
+        .flatten()
+        .filter_map(|it| of_search(it))
+        .collect();
+    median(&widths).unwrap_or(0.0)
+}
+
+/// `732.0 k/s to 744.0 k/s`, medians over launches.
+fn bounds(side: &[Option<&LoadSearch>]) -> String {
+    let of = |bound: fn(&LoadSearch) -> Option<f64>| {
+        let bounds: Vec<f64> = side.iter().flatten().filter_map(|it| bound(it)).collect();
+        median(&bounds).map(rate_text)
+    };
+    match (of(|it| it.lower_per_second), of(|it| it.upper_per_second)) {
+        (Some(lower), Some(upper)) => format!("{lower} to {upper}"),
+        (Some(lower), None) => format!("{lower}, the closed loop's maximum"),
+        (None, Some(upper)) => format!("below {upper}"),
+        (None, None) => "not known".to_owned(),
+    }
+}

@@ -1,0 +1,114 @@
+//! How far figures of two cases may be apart by chance. It must not know cases.
+
+use crate::observe::Metric;
+use statistics::{LEAST_OBSERVATIONS, median};
+
+/// Of too few runs to know how they scatter, this many times the usual margin of a metric says nothing.
+const FEW_RUNS_MARGINS: f64 = 3.0;
+
+/// Figures of one case, of each run that counts, and their median.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Figures {
+    pub(super) median: f64,
+    /// Whether the runs are too few to tell how they scatter.
+    pub(super) are_of_few_runs: bool,
+    /// How far apart two medians like it may be by chance whatever the runs say, as a share of the larger one.
+    tolerance: f64,
+    /// Where more runs could lie.
+    reach: [f64; 2],
+}
+
+impl Figures {
+    /// `None` without a run that counts.
+    pub(super) fn new(metric: Metric, of_runs: &[f64]) -> Option<Figures> {
+        let median = median(of_runs).filter(|median| *median > 0.0)?;
+        let margin = metric.default_margin();
+        let are_of_few_runs = are_few(of_runs.len());
+        let tolerance = match are_of_few_runs {
+            true => FEW_RUNS_MARGINS * margin,
+            false => margin,
+        };
+        Some(Figures {
+            median,
+            are_of_few_runs,
+            tolerance,
+            reach: reach(of_runs)?,
+        })
+    }
+
+    /// Whether chance may be all that is between them.
+    pub(super) fn may_equal(&self, other: &Figures) -> bool {
+        let (low, high) = match self.median < other.median {
+            true => (self.median, other.median),
+            false => (other.median, self.median),
+        };
+        let is_near = 1.0 - low / high <= self.tolerance.max(other.tolerance);
+        is_near || (self.reach[0] <= other.reach[1] && other.reach[0] <= self.reach[1])
+    }
+}
+
+/// The range of the figures, made twice as wide on a logarithmic scale: few runs seldom have the extremes, and a case that
+/// moves between two speeds says nothing about one that is slower than both.
+fn reach(figures: &[f64]) -> Option<[f64; 2]> {
+    let [least, most] = ends(figures)?;
+    let beyond = (most / least).sqrt();
+    Some([least / beyond, most * beyond])
+}
+
+/// The smallest and the largest figure.
+fn ends(figures: &[f64]) -> Option<[f64; 2]> {
+    let least = figures.iter().copied().reduce(f64::min)?;
+    let most = figures.iter().copied().reduce(f64::max)?;
+    Some([least, most])
+}
+
+/// Whether so many runs do not tell how they scatter.
+pub(super) fn are_few(runs: usize) -> bool {
+    runs < LEAST_OBSERVATIONS
+}
+
+/// The difference between the largest and the smallest figure, as a share of their median.
+pub(super) fn scatter(figures: &[f64]) -> Option<f64> {
+    let [least, most] = ends(figures)?;
+    let median = median(figures).filter(|median| *median > 0.0)?;
+    Some((most - least) / median)
+}
+
+/// How far apart figures of single runs are for sure: 0.09 is 9 %.
+pub(super) fn of_few_runs(metric: Metric) -> f64 {
+    FEW_RUNS_MARGINS * metric.default_margin()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may_equal(one: &[f64], other: &[f64]) -> bool {
+        let [one, other] = [one, other].map(|it| Figures::new(Metric::GbitPerS, it).unwrap());
+        assert_eq!(one.may_equal(&other), other.may_equal(&one));
+        one.may_equal(&other)
+    }
+
+    #[test]
+    fn single_runs_have_to_be_further_apart() {
+        assert!(may_equal(&[100.0], &[92.0]));
+        assert!(!may_equal(&[100.0], &[90.0]));
+        assert!(!may_equal(&[100.0; 3], &[92.0; 3]));
+        assert!(may_equal(&[100.0; 3], &[98.0; 3]));
+        assert!(may_equal(&[100.0; 3], &[92.0]), "the other is a single run");
+    }
+
+    #[test]
+    fn what_runs_scatter_is_no_difference() {
+        assert!(may_equal(&[90.0, 100.0, 110.0], &[85.0, 85.0, 85.0]));
+        assert!(!may_equal(&[90.0, 100.0, 110.0], &[75.0, 75.0, 75.0]));
+        assert_eq!(Figures::new(Metric::GbitPerS, &[]), None);
+    }
+
+    #[test]
+    fn a_case_with_two_speeds_is_not_like_one_that_is_slower_than_both() {
+        let two_speeds = [11.0, 12.0, 29.0, 30.0, 30.0];
+        assert!(!may_equal(&two_speeds, &[1.2, 1.3, 1.4]));
+        assert!(may_equal(&two_speeds, &[9.0, 10.0, 11.0]));
+    }
+}

@@ -1,0 +1,234 @@
+//! Node × node: what each flow of a pattern moved, over all cases and runs of it. It must not judge.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use settings::{Pattern, Settings};
+
+use super::figures::{Figures, Quantity};
+use crate::observe::standing::{self, Standing};
+use crate::results::model::{CaseResult, NodeResult, ResultFile};
+use statistics::median;
+
+/// The flows of all cases of a pattern whose settings are equal: one case, or the rounds of `pairs`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// Ids of its cases, in the file's order.
+    pub cases: Vec<String>,
+    /// Their settings.
+    pub settings: Settings,
+    /// The pattern.
+    pub pattern: Pattern,
+    /// Names of the nodes that have flows, in the file's order.
+    pub nodes: Vec<String>,
+    /// The flows, ordered by `from` and then by `to`.
+    pub cells: Vec<Cell>,
+    /// CPU time of each node's workers over the length of their windows, 0 to 1, the median over the runs: with `poll busy`
+    /// less than 1 was taken by others. `None` where it is not known.
+    pub cpu: Vec<Option<f64>>,
+}
+
+/// All flows from one node to another.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// The node that posts, as an index in [`Matrix::nodes`].
+    pub from: usize,
+    /// The node at the other end; `from` itself with the pattern `loop`.
+    pub to: usize,
+    /// Medians over the runs that count.
+    pub figures: Figures,
+    /// Each run that counts.
+    pub runs: Vec<Figures>,
+    /// Runs that do not count: they failed, were stopped, or are doubtful.
+    pub lost: usize,
+    /// Those of them that are complete, but something makes their figures doubtful.
+    pub doubtful: usize,
+}
+
+impl Matrix {
+    /// The matrix of each group of cases that are of one pattern and equal in all settings, in the file's order.
+    pub fn all(file: &ResultFile) -> Vec<Matrix> {
+        groups(file).map(|cases| Matrix::of(file, &cases)).collect()
+    }
+
+    fn of(file: &ResultFile, cases: &[&CaseResult]) -> Matrix {
+        let configs = || cases.iter().flat_map(|case| &case.config.flows);
+        let ends: BTreeSet<&str> = configs()
+            .flat_map(|flow| [&*flow.from, &*flow.to])
+            .collect();
+        let in_file: Vec<&str> = file.nodes.iter().map(|node| &*node.name).collect();
+        let listed = in_file.iter().filter(|name| ends.contains(*name));
+        let others = ends.iter().filter(|name| !in_file.contains(name));
+        let nodes: Vec<&str> = listed.chain(others).copied().collect();
+        let index: HashMap<&str, usize> = nodes.iter().copied().zip(0..).collect();
+        let place = |from: &str, to: &str| Some((*index.get(from)?, *index.get(to)?));
+        let planned = configs().filter_map(|flow| place(&flow.from, &flow.to));
+        let mut cells: BTreeMap<(usize, usize), Cell> = planned
+            .map(|(from, to)| {
+                let cell = Cell {
+                    from,
+                    to,
+                    ..Cell::default()
+                };
+                ((from, to), cell)
+            })
+            .collect();
+        let mut cpu = vec![Vec::new(); nodes.len()];
+        for run in cases.iter().flat_map(|case| &case.runs) {
+            // A node's CPU time is that of all its flows.
+            let flows = run.flows.iter();
+            let spoilt = flows.filter(|flow| !standing::counts(run, flow));
+            let spoilt: HashSet<&str> = spoilt.flat_map(|flow| [&*flow.from, &flow.to]).collect();
+            let counts = |node: &&NodeResult| !spoilt.contains(&*node.name);
+            for node in run.nodes.iter().filter(counts) {
+                let of_node = index.get(&*node.name).and_then(|node| cpu.get_mut(*node));
+                if let (Some(of_node), Some(share)) = (of_node, cpu_share(node)) {
+                    of_node.push(share);
+                }
+            }
+            // Without figures where a flow does not count: whether it is just doubtful.
+            let mut of_run: BTreeMap<(usize, usize), Result<Figures, bool>> = BTreeMap::new();
+            for flow in &run.flows {
+                let Some(place) = place(&flow.from, &flow.to) else {
+                    continue;
+                };
+                let figures = match standing::of_flow(run, flow) {
+                    Standing::Counts => Ok(Figures::of_flow(flow)),
+                    other => Err(other.has_figures()),
+                };
+                let told = of_run.entry(place);
+                told.and_modify(|told| *told = told.and_then(|told| Ok(told.and(figures?))))
+                    .or_insert(figures);
+            }
+            for (place, figures) in of_run {
+                let Some(cell) = cells.get_mut(&place) else {
+                    continue;
+                };
+                match figures {
+                    Ok(figures) => cell.runs.push(figures),
+                    Err(is_doubtful) => {
+                        cell.lost += 1;
+                        cell.doubtful += usize::from(is_doubtful);
+                    }
+                }
+            }
+        }
+        for cell in cells.values_mut() {
+            cell.figures = Figures::median(&cell.runs);
+        }
+        let settings = cases.first().map(|case| case.config.settings.clone());
+        let settings = settings.unwrap_or_default();
+        Matrix {
+            cases: cases.iter().map(|case| case.id.clone()).collect(),
+            pattern: settings.pattern.clone().unwrap_or(Pattern::Pairs),
+            settings,
+            nodes: nodes.into_iter().map(str::to_owned).collect(),
+            cells: cells.into_values().collect(),
+            cpu: cpu.iter().map(|shares| median(shares)).collect(),
+        }
+    }
+
+    /// The flows from one node to another; `None` where there were none.
+    pub fn cell(&self, from: usize, to: usize) -> Option<&Cell> {
+        let key = |cell: &Cell| (cell.from, cell.to);
+        let found = self.cells.binary_search_by_key(&(from, to), key);
+        found.ok().and_then(|at| self.cells.get(at))
+    }
+
+    /// Whether the pattern has a flow from one node to another; it may not have been begun.
+    pub fn has(&self, from: usize, to: usize) -> bool {
+        match self.is_full() {
+            true => from != to,
+            false => self.cell(from, to).is_some(),
+        }
+    }
+
+    /// Whether it is full: each node has a flow to each other one.
+    pub fn is_full(&self) -> bool {
+        matches!(self.pattern, Pattern::Pairs | Pattern::AllToAll)
+    }
+
+    /// What the runs are compared by: bandwidth of closed loops. In an open loop all have the rate that they were
+    /// offered, and p50 tells.
+    pub fn quantity(&self) -> Quantity {
+        match self.settings.is_closed_loop() {
+            true => Quantity::Bandwidth,
+            false => Quantity::P50,
+        }
+    }
+
+    /// The median over all cells; `None` where none has the figure.
+    pub fn median(&self, quantity: Quantity) -> Option<f64> {
+        median_of(self.cells.iter(), quantity)
+    }
+
+    /// The median of each node over its peers, in the order of the nodes, of the flows that it posts.
+    pub fn sending(&self, quantity: Quantity) -> Vec<Option<f64>> {
+        self.of_nodes(|cell| cell.from, quantity)
+    }
+
+    /// The median of each node over its peers, in the order of the nodes, of the flows that go to it.
+    pub fn receiving(&self, quantity: Quantity) -> Vec<Option<f64>> {
+        self.of_nodes(|cell| cell.to, quantity)
+    }
+
+    fn of_nodes(&self, node: fn(&Cell) -> usize, quantity: Quantity) -> Vec<Option<f64>> {
+        let mut values = vec![Vec::new(); self.nodes.len()];
+        for cell in &self.cells {
+            if let (Some(values), Some(value)) =
+                (values.get_mut(node(cell)), cell.figures.of(quantity))
+            {
+                values.push(value);
+            }
+        }
+        values.iter().map(|values| median(values)).collect()
+    }
+
+    /// The name of a node; empty where there is none.
+    pub fn name(&self, node: usize) -> &str {
+        self.nodes.get(node).map_or("", |name| name)
+    }
+}
+
+/// The median over some cells.
+pub(super) fn median_of<'a>(
+    cells: impl Iterator<Item = &'a Cell>,
+    quantity: Quantity,
+) -> Option<f64> {
+    let values: Vec<f64> = cells.filter_map(|it| it.figures.of(quantity)).collect();
+    median(&values)
+}
+
+/// The CPU time that a node's workers had, of what they would have with a core each.
+fn cpu_share(node: &NodeResult) -> Option<f64> {
+    let windows = node.workers.iter().map(|worker| worker.window_seconds);
+    let windows: f64 = windows.sum::<Option<f64>>()?;
+    (windows > 0.0).then_some(node.cpu_seconds()? / windows)
+}
+
+/// Cases of a pattern, those with equal settings together.
+fn groups(file: &ResultFile) -> impl Iterator<Item = Vec<&CaseResult>> {
+    let mut groups: Vec<Vec<&CaseResult>> = Vec::new();
+    let of_patterns = file.cases.iter().filter(|it| it.config.pattern.is_some());
+    for case in of_patterns {
+        let is_equal = |group: &&mut Vec<&CaseResult>| {
+            let first = group.first();
+            first.is_some_and(|first| first.config.settings == case.config.settings)
+        };
+        match groups.iter_mut().rev().find(is_equal) {
+            Some(group) => group.push(case),
+            None => groups.push(vec![case]),
+        }
+    }
+    groups.into_iter()
+}
+
+impl Matrix {
+    /// What tells it from the others of the file: the id of its case, or of its rounds.
+    pub fn title(&self) -> String {
+        let first = self.cases.first().map_or("", |id| id);
+        match (first.rsplit_once("-round"), self.cases.len()) {
+            (Some((id, _)), rounds) if rounds > 1 => format!("{id}, {rounds} rounds"),
+            _ => first.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Numbers as tables and figures write them. It must not know what they are of.
+
+/// A cell that says that a figure was not measured.
+pub(crate) const NOT_MEASURED: &str = "-";
+
+/// A figure, or a dash for what was not measured.
+pub(crate) fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
+    match value {
+        Some(value) => format!("{value:.*}", digits(value)),
+        None => NOT_MEASURED.to_owned(),
+    }
+}
+
+/// Digits after the point that leave about four that count, in at most seven places.
+pub(crate) fn digits(value: f64) -> usize {
+    match value.abs() {
+        0.0 => 0,
+        value if value >= 9999.95 => 0,
+        value if value >= 999.995 => 1,
+        value if value >= 99.9995 => 2,
+        value if value >= 0.1 => 3,
+        value if value >= 0.01 => 4,
+        _ => 5,
+    }
+}
+
+/// A rate in the largest unit of which it is at least one, with four digits that count, and that unit: `1.234`, `M`.
+fn with_unit(rate: f64) -> (String, &'static str) {
+    // What is rounded up to the next unit is told in it.
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
+    let fits = |(unit, _): &(f64, &str)| rate >= unit * 0.999_95;
+    let (unit, name) = units.into_iter().find(fits).unwrap_or((1.0, ""));
+    let value = rate / unit;
+    let digits = match value {
+        value if value >= 99.995 => 1,
+        value if value >= 9.9995 => 2,
+        _ => 3,
+    };
+    (format!("{value:.digits$}"), name)
+}
+
+/// A time in the unit in which it is at least one, with three digits that count: `1.64 s`, `35.0 µs`.
+pub fn time_text(ns: f64) -> String {
+    // What is rounded up to the next unit is told in it.
+    let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+    let fits = |(unit, _): &(f64, &str)| ns >= unit * 0.999_5;
+    let (unit, name) = units.into_iter().find(fits).unwrap_or((1.0, "ns"));
+    let value = ns / unit;
+    let digits = match value {
+        _ if unit == 1.0 => 0,
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {name}")
+}
+
+/// Messages a second as a cell of a table whose heading says what they are: `1.234M`.
+pub(crate) fn rate_cell(rate: f64) -> String {
+    let (value, unit) = with_unit(rate);
+    value + unit
+}
+
+/// Messages a second as people write them: `1.234 M/s`.
+pub(crate) fn rate_text(rate: f64) -> String {
+    let (value, unit) = with_unit(rate);
+    format!("{value} {unit}/s")
+}
+
+/// The word for so many of a thing.
+pub(crate) fn plural(count: usize, word: &str) -> String {
+    format!("{word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A size in the largest unit of which it is a whole number: `64 KiB`, `1000 B`.
+pub fn human_size(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units
+        .into_iter()
+        .find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit))
+    {
+        Some((unit, name)) => format!("{} {name}", bytes / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_exact() {
+        for (bytes, text) in [
+            (1, "1 B"),
+            (1000, "1000 B"),
+            (1024, "1 KiB"),
+            (1536, "1536 B"),
+            (65536, "64 KiB"),
+            (1 << 20, "1 MiB"),
+            (3 << 30, "3 GiB"),
+            (0, "0 B"),
+        ] {
+            assert_eq!(human_size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        for (ns, text) in [
+            (1_643_119_000.0, "1.64 s"),
+            (104_726_700.0, "105 ms"),
+            (999_600.0, "1.00 ms"),
+            (35_040.0, "35.0 µs"),
+            (2_975.7, "2.98 µs"),
+            (512.4, "512 ns"),
+            (0.0, "0 ns"),
+            (123e9, "123 s"),
+        ] {
+            assert_eq!(time_text(ns), text);
+        }
+    }
+
+    #[test]
+    fn rates_keep_four_digits() {
+        for (rate, cell, text) in [
+            (1_234_567.0, "1.235M", "1.235 M/s"),
+            (246_123.0, "246.1k", "246.1 k/s"),
+            (10_000.0, "10.00k", "10.00 k/s"),
+            (999_960.0, "1.000M", "1.000 M/s"),
+            (2.5e9, "2.500G", "2.500 G/s"),
+            (12.0, "12.00", "12.00 /s"),
+            (0.5, "0.500", "0.500 /s"),
+            (0.0, "0.000", "0.000 /s"),
+        ] {
+            assert_eq!((&*rate_cell(rate), &*rate_text(rate)), (cell, text));
+        }
+    }
+
+    #[test]
+    fn figures_keep_about_four_digits_in_seven_places() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.000_43, "0.00043"),
+            (0.012_34, "0.0123"),
+            (0.1234, "0.123"),
+            (1.2346, "1.235"),
+            (99.9996, "100.00"),
+            (999.996, "1000.0"),
+            (9999.96, "10000"),
+            (123_456.7, "123457"),
+        ] {
+            assert_eq!(figure(Some(value), digits), text);
+        }
+    }
+}

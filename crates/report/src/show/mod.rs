@@ -1,0 +1,13 @@
+//! Where results are shown: terminal, CSV, JUnit, pages, figures. It decides nothing: what counts, what a metric is and what
+//! is better or worse is said by `observe` and `judge`.
+
+pub mod against;
+pub mod compare;
+pub mod csv;
+pub mod junit;
+pub mod mesh;
+pub mod page;
+pub mod plot;
+pub mod terminal;
+
+pub use terminal::Table;

@@ -1,0 +1,268 @@
+//! The folder with the page and its pictures in the width and the formats asked for. Files that are not rocebench's are not
+//! touched: neither replaced nor removed. It must not know what is in the pictures.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use crate::results::file::{WriteError, prepare_directory, write_whole};
+use crate::show::page::FIGURES_NAME;
+use crate::show::plot::draw::{Width, as_file};
+use crate::show::plot::figure::Figure;
+use crate::show::plot::formats::{Format, is_ours, marked_svg};
+
+/// The page's name in its folder.
+pub const PAGE_NAME: &str = "index.html";
+
+/// How much of a page is looked at to tell whose it is.
+const BEGINNING_BYTES: u64 = 4096;
+
+/// Turns an SVG into the file of another format, or says why that is not possible and what to do.
+pub type Convert<'c> = dyn Fn(&str, Format) -> Result<Vec<u8>, String> + 'c;
+
+/// How pictures are written.
+#[derive(Clone, Copy)]
+pub struct Written<'w> {
+    /// How wide.
+    pub width: Width,
+    /// In which formats besides SVG.
+    pub formats: &'w [Format],
+    /// What makes them.
+    pub convert: &'w Convert<'w>,
+}
+
+/// The pictures or the page could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A file that rocebench did not make is where one of its own should be.
+    #[error("{} was not made by rocebench and is left alone; move it away, or name another folder with --out", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A picture has not got its format.
+    #[error("cannot write {}: {reason}", path.display())]
+    Unconverted {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The folder could not be made, or a file not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// Writes the pictures, then the page, each whole or not at all; then removes the pictures of an earlier page of
+/// this folder that were not written anew. Returns the page's path.
+///
+/// # Errors
+/// When the folder or a file cannot be written, a file in the way is not rocebench's, or a picture cannot be converted. The
+/// earlier page is then still there, some pictures beside it may be new.
+pub fn write<'a>(
+    folder: &Path,
+    html: &str,
+    figures: impl Iterator<Item = &'a Figure>,
+    how: Written<'_>,
+) -> Result<PathBuf, FolderError> {
+    prepare_directory(folder)?;
+    let page = folder.join(PAGE_NAME);
+    let earlier = ids_of_earlier_page(&page)?;
+    let figures: Vec<&Figure> = figures.collect();
+    let extensions = || how.formats.iter().map(|format| format.extension());
+    let names: BTreeSet<String> = (figures.iter())
+        .flat_map(|figure| {
+            let extensions = std::iter::once("svg").chain(extensions());
+            extensions.map(|extension| format!("{}.{extension}", figure.id))
+        })
+        .collect();
+    for path in names.iter().map(|name| folder.join(name)) {
+        if path.exists() && !is_ours(&path) {
+            return Err(FolderError::Foreign { path });
+        }
+    }
+    // All of them before the first file is replaced.
+    let mut pictures: Vec<(PathBuf, Vec<u8>)> = Vec::with_capacity(names.len());
+    for figure in figures {
+        let svg = figure.picture(how.width);
+        let path = |extension| folder.join(format!("{}.{extension}", figure.id));
+        pictures.push((path("svg"), marked_svg(&as_file(svg)).into_bytes()));
+        for &format in how.formats {
+            let path = path(format.extension());
+            let unconverted = |reason| FolderError::Unconverted {
+                path: path.clone(),
+                reason,
+            };
+            let file = (how.convert)(svg, format).map_err(unconverted)?;
+            pictures.push((path, file));
+        }
+    }
+    for (path, file) in &pictures {
+        write_whole(path, |out| out.write_all(file))?;
+    }
+    write_whole(&page, |out| out.write_all(html.as_bytes()))?;
+    let all = || std::iter::once("svg").chain(Format::ALL.map(Format::extension));
+    let earlier = (earlier.iter()).flat_map(|id| all().map(move |it| format!("{id}.{it}")));
+    for name in earlier.filter(|name| !names.contains(name)) {
+        let path = folder.join(name);
+        if is_ours(&path) {
+            // One picture too many does no harm.
+            let _ = fs::remove_file(path);
+        }
+    }
+    Ok(page)
+}
+
+fn beginning(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .ok()?
+        .take(BEGINNING_BYTES)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Names of the figures that the page of an earlier run lists; none without a page.
+fn ids_of_earlier_page(page: &Path) -> Result<Vec<String>, FolderError> {
+    if !page.exists() {
+        return Ok(Vec::new());
+    }
+    let mark = "name=\"generator\" content=\"rocebench";
+    if !beginning(page).is_some_and(|text| text.contains(mark)) {
+        return Err(FolderError::Foreign {
+            path: page.to_owned(),
+        });
+    }
+    let html = fs::read(page).unwrap_or_default();
+    let html = String::from_utf8_lossy(&html);
+    let list = html
+        .split_once(&format!("name=\"{FIGURES_NAME}\" content=\""))
+        .and_then(|(_, rest)| rest.split_once('"'))
+        .map_or("", |(list, _)| list);
+    let is_id = |id: &&str| {
+        id.chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    };
+    Ok(list
+        .split_whitespace()
+        .filter(is_id)
+        .map(str::to_owned)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::new_file::tests::names;
+    use crate::results::sample::has;
+    use crate::results::sample::starts;
+    use crate::show::page::Page;
+    use crate::show::plot::section::Section;
+
+    fn figure(id: &&str) -> Figure {
+        Figure {
+            id: (*id).to_owned(),
+            title: (*id).to_owned(),
+            svg: format!("<?xml version=\"1.0\"?>\n<svg><title>{id}</title></svg>"),
+            ..Figure::default()
+        }
+    }
+
+    fn plot(folder: &Path, ids: &[&str]) -> Result<PathBuf, FolderError> {
+        plot_in(folder, ids, &[], &|_, _| Err("not asked for".to_owned()))
+    }
+
+    fn plot_in(
+        folder: &Path,
+        ids: &[&str],
+        formats: &[Format],
+        convert: &Convert<'_>,
+    ) -> Result<PathBuf, FolderError> {
+        let sections = [Section {
+            id: "s",
+            heading: "S",
+            figures: ids.iter().map(figure).collect(),
+            ..Section::default()
+        }];
+        let page = Page {
+            results: &[],
+            sums: &[],
+            sections: &sections,
+            headlines: &[],
+            refused: &[],
+            left_out: &[],
+        };
+        let figures = sections[0].figures.iter();
+        let how = Written {
+            width: Width::Page,
+            formats,
+            convert,
+        };
+        write(folder, &page.html(), figures, how)
+    }
+
+    #[test]
+    fn pictures_of_the_earlier_page_go_and_other_files_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join("new/plots");
+        plot(&folder, &["a", "b"]).unwrap();
+        assert_eq!(names(&folder), ["a.svg", "b.svg", "index.html"]);
+        fs::write(folder.join("notes.svg"), "<svg/>").unwrap();
+        fs::copy(folder.join("b.svg"), folder.join("kept.svg")).unwrap();
+        let page = plot(&folder, &["a", "c"]).unwrap();
+        assert_eq!(page, folder.join("index.html"));
+        let left = ["a.svg", "c.svg", "index.html", "kept.svg", "notes.svg"];
+        assert_eq!(names(&folder), left);
+        let picture = fs::read_to_string(folder.join("a.svg")).unwrap();
+        starts(&picture, "<?xml version=\"1.0\"?>\n<!-- Drawn by rocebench");
+    }
+
+    #[test]
+    fn each_picture_has_the_formats_asked_for_and_no_older_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path();
+        let file = |_: &str, format: Format| {
+            let made = match format {
+                Format::Pdf => b"%PDF-1.5\nstartxref\n".to_vec(),
+                Format::Png => [&b"\x89PNG\r\n\x1a\n"[..], &[0; 25]].concat(),
+            };
+            Ok(format.marked(&made).unwrap())
+        };
+        plot_in(folder, &["a", "b"], &Format::ALL, &file).unwrap();
+        let of = |id: &str| ["pdf", "png", "svg"].map(|it| format!("{id}.{it}"));
+        let all = [&of("a")[..], &of("b"), &["index.html".to_owned()]].concat();
+        assert_eq!(names(folder), all);
+        let before = fs::read(folder.join("a.svg")).unwrap();
+        let failing = |_: &str, format| match format {
+            Format::Pdf => file("", format),
+            Format::Png => Err("it died; try again".to_owned()),
+        };
+        let error = plot_in(folder, &["a", "c"], &Format::ALL, &failing).unwrap_err();
+        has(error.to_string(), ["a.png: it died; try again"]);
+        // Nothing was replaced or removed.
+        assert_eq!(names(folder), all);
+        assert_eq!(fs::read(folder.join("a.svg")).unwrap(), before);
+        plot_in(folder, &["a"], &[Format::Png], &file).unwrap();
+        assert_eq!(names(folder), ["a.png", "a.svg", "index.html"]);
+        fs::write(folder.join("a.pdf"), "mine").unwrap();
+        let error = plot_in(folder, &["a"], &[Format::Pdf], &file).unwrap_err();
+        assert!(matches!(error, FolderError::Foreign { .. }), "{error}");
+        plot(folder, &["c"]).unwrap();
+        assert_eq!(names(folder), ["a.pdf", "c.svg", "index.html"]);
+    }
+
+    #[test]
+    fn files_of_others_are_never_replaced() {
+        for name in ["index.html", "a.svg"] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join(name);
+            fs::write(&path, "<p>mine</p>").unwrap();
+            let error = plot(directory.path(), &["a"]).unwrap_err().to_string();
+            has(error, [name, "not made by rocebench"]);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "<p>mine</p>");
+            assert_eq!(names(directory.path()), [name]);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Tables as HTML.
+
+use maud::{Markup, html};
+
+use crate::show::plot::figure::{Cell, Table};
+
+/// What stands where nothing was measured.
+pub const MISSING: &str = "–";
+
+/// Rows from which on a table has a field to filter them.
+const FILTERED_FROM: usize = 15;
+
+/// Rows of a table up to which it is printed.
+const PRINTED_UP_TO: usize = 8;
+
+/// The table, scrolling by itself where it is wide. The first column names the rows. `id` is its place on the
+/// page.
+pub fn table(id: &str, table: &Table) -> Markup {
+    let caption_id = format!("{id}-caption");
+    html! {
+        @if table.rows.len() >= FILTERED_FROM {
+            p.filter data-table=(id) hidden {
+                label { "Filter rows " input type="search"; }
+                " " output {}
+            }
+        }
+        div.scroll role="region" aria-labelledby=(caption_id) tabindex="0" {
+            table.sortable #(id) {
+                caption #(caption_id) { (table.caption) }
+                thead { tr {
+                    @for column in &table.columns {
+                        th class=[class(column.numeric)] scope="col" { (column.name) }
+                    }
+                } }
+                tbody {
+                    @for row in &table.rows { tr {
+                        @for (index, cell) in row.iter().enumerate() {
+                            @if index == 0 { th class=[class(is_numeric(cell))] scope="row" { (text(cell)) } }
+                            @else { td class=[class(is_numeric(cell))] { (text(cell)) } }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// The table behind a line that opens it; where it is long and `once` does not say that it is told nowhere else, it is not
+/// printed.
+pub fn folded(id: &str, content: &Table, once: bool) -> Markup {
+    let is_long = !once && content.rows.len() > PRINTED_UP_TO;
+    html! {
+        details.long[is_long] {
+            summary { "Table: " (content.caption) " (" (rows(content.rows.len())) ")" }
+            (table(id, content))
+        }
+    }
+}
+
+fn rows(count: usize) -> String {
+    format!("{count} row{}", if count == 1 { "" } else { "s" })
+}
+
+/// Figures stand at the right.
+fn class(numeric: bool) -> Option<&'static str> {
+    numeric.then_some("n")
+}
+
+fn is_numeric(cell: &Cell) -> bool {
+    matches!(cell, Cell::Number(..) | Cell::Missing)
+}
+
+fn text(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => text.clone(),
+        Cell::Number(value, digits) if value.is_finite() => format!("{value:.digits$}"),
+        Cell::Number(..) | Cell::Missing => MISSING.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample::has;
+    use crate::show::plot::figure::Column;
+
+    #[test]
+    fn cells_are_escaped_rounded_and_missing_is_no_zero() {
+        let column = |name: &str, numeric| Column {
+            name: name.to_owned(),
+            numeric,
+        };
+        let content = Table {
+            caption: "By <case>".to_owned(),
+            columns: vec![column("case", false), column("Gb/s", true)],
+            rows: vec![
+                vec![Cell::Text("a & b".to_owned()), Cell::Number(1.005_1, 2)],
+                vec![Cell::Text("c".to_owned()), Cell::Missing],
+                vec![Cell::Text("d".to_owned()), Cell::Number(f64::NAN, 2)],
+            ],
+        };
+        let html = table("t", &content).into_string();
+        let row = r#"<th scope="row">a &amp; b</th><td class="n">1.01</td>"#;
+        has(&html, ["By &lt;case&gt;", row]);
+        assert_eq!(html.matches(r#"<td class="n">–</td>"#).count(), 2, "{html}");
+        assert_eq!(html.matches(r#"scope="col""#).count(), 2);
+    }
+}

@@ -1,0 +1,168 @@
+//! Figures of many nodes: maps of who moved how much to whom, strips of nodes, and curves over how many send at once.
+//! They must not know where they are shown.
+
+mod map;
+mod names;
+mod order;
+mod steps;
+mod strip;
+mod subject;
+
+use settings::{Pattern, Settings};
+
+pub use self::order::Racks;
+use self::subject::{Subject, words};
+use super::fan;
+use crate::judge::mesh::{Fan, Matrix, Quantity};
+use crate::results::load::Loaded;
+use crate::show::plot::figure::Figure;
+
+/// Matrices that are drawn.
+const MOST_MATRICES: usize = 2;
+
+/// What is drawn of the nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Nodes {
+    /// What is slow and where to look, and what a fan says.
+    pub sentences: Vec<String>,
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// How many matrices there are, and how many of them are drawn.
+    pub matrices: (usize, usize),
+}
+
+/// All figures of nodes. `sums` are the results with the flows of each case of a pattern as one.
+pub fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
+    let matrices = matrices(results);
+    let count = matrices.len();
+    let drawn = matrices.into_iter().take(MOST_MATRICES);
+    let subjects = drawn.map(|(loaded, matrix)| Subject::new(loaded, matrix, racks));
+    let mut subjects: Vec<Subject<'_>> = subjects.collect();
+    tell_apart(&mut subjects);
+    let is_one = subjects.len() == 1;
+    let sentences = subjects
+        .iter()
+        .flat_map(|subject| sentences(subject, is_one));
+    let sentences = sentences.collect();
+    let mut figures = Vec::new();
+    for (number, subject) in (1..).zip(&subjects) {
+        figures.extend(of_subject(subject, number));
+    }
+    figures.extend(fan::figures(results, sums));
+    Nodes {
+        matrices: (count, subjects.len()),
+        sentences,
+        figures,
+    }
+}
+
+/// What a matrix says; of one among others with its title.
+fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
+    let matrix = &subject.matrix;
+    let fan = Fan::all(&subject.loaded.result).into_iter().find(|fan| {
+        let mut points = fan.points.iter();
+        points.any(|point| matrix.cases.contains(&point.case))
+    });
+    // That all flows are alike is told by the fan's figures.
+    let of_matrix = match fan.is_some() && subject.outliers.is_empty() {
+        true => Vec::new(),
+        false => matrix.sentences_of(&subject.outliers),
+    };
+    let of_fan = fan.iter().flat_map(Fan::sentences);
+    let title = match is_one {
+        true => String::new(),
+        false => format!("{}: ", matrix.title()),
+    };
+    let all = of_matrix.into_iter().chain(of_fan);
+    all.map(|sentence| format!("{title}{sentence}")).collect()
+}
+
+fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
+    let settings = &subject.matrix.settings;
+    // In an open loop all have the rate that they were offered.
+    let quantity = match settings.is_closed_loop() {
+        true => Quantity::Bandwidth,
+        false => Quantity::P99,
+    };
+    let mut drawn = Vec::new();
+    if map::is_worth_a_map(subject) {
+        drawn.push(map::figure(
+            subject,
+            quantity,
+            format!("nodes-map-{number}"),
+        ));
+        if quantity == Quantity::Bandwidth && subject.has_slow(Quantity::P99) {
+            let id = format!("nodes-p99-map-{number}");
+            drawn.push(map::figure(subject, Quantity::P99, id));
+        }
+    }
+    drawn.push(strip::figure(
+        subject,
+        quantity,
+        format!("nodes-strip-{number}"),
+    ));
+    drawn.into_iter().flatten().collect()
+}
+
+/// The matrices of all files, the newest file first; of equal ones the newest, and of a fan that with the most nodes.
+fn matrices(results: &[Loaded]) -> Vec<(&Loaded, Matrix)> {
+    let mut newest: Vec<&Loaded> = results.iter().collect();
+    newest.sort_by(|one, other| other.result.started_at.cmp(&one.result.started_at));
+    let mut matrices: Vec<(&Loaded, Matrix)> = Vec::new();
+    for loaded in newest {
+        for matrix in without_smaller_fans(Matrix::all(&loaded.result)) {
+            let has_figures = matrix.cells.iter().any(|cell| !cell.runs.is_empty());
+            let is_newer = |(_, known): &(&Loaded, Matrix)| {
+                known.settings == matrix.settings && known.nodes == matrix.nodes
+            };
+            if has_figures && !matrices.iter().any(is_newer) {
+                matrices.push((loaded, matrix));
+            }
+        }
+    }
+    matrices
+}
+
+fn without_smaller_fans(matrices: Vec<Matrix>) -> Vec<Matrix> {
+    let but_for_fan = |settings: &Settings| Settings {
+        fan_in: None,
+        fan_out: None,
+        ..settings.clone()
+    };
+    let mut kept: Vec<Matrix> = Vec::new();
+    for matrix in matrices {
+        let is_fan = matches!(matrix.pattern, Pattern::Incast(_) | Pattern::Outcast(_));
+        let is_alike = |other: &&mut Matrix| {
+            is_fan && but_for_fan(&other.settings) == but_for_fan(&matrix.settings)
+        };
+        match kept.iter_mut().find(is_alike) {
+            Some(other) if other.nodes.len() < matrix.nodes.len() => *other = matrix,
+            Some(_) => {}
+            None => kept.push(matrix),
+        }
+    }
+    kept
+}
+
+/// Says of each what it does not share with all others.
+fn tell_apart(subjects: &mut [Subject<'_>]) {
+    let words: Vec<_> = subjects
+        .iter()
+        .map(|it| words(it.loaded, &it.matrix))
+        .collect();
+    let shared =
+        |told: &(super::settings::Setting, String)| words.iter().all(|words| words.contains(told));
+    let pattern = super::settings::Setting::of("pattern");
+    let apart: Vec<String> = (words.iter())
+        .map(|words| {
+            let own = words
+                .iter()
+                .filter(|told| told.0 != pattern && !shared(told));
+            let own: Vec<&str> = own.map(|(_, words)| words.as_str()).collect();
+            own.join(", ")
+        })
+        .collect();
+    for (subject, apart) in subjects.iter_mut().zip(apart) {
+        subject.apart = apart;
+    }
+}

@@ -1,0 +1,122 @@
+//! What each QP of a flow got, medians over its case's runs that count. It must not know how it is drawn.
+
+use std::collections::BTreeMap;
+
+use crate::observe::Metric;
+use crate::observe::standing::counted_flows;
+use crate::results::model::CaseFlow;
+use crate::show::plot::median;
+
+/// One flow's QPs.
+#[derive(Clone, Debug)]
+pub struct QpShares<'a> {
+    /// The flow.
+    pub flow: CaseFlow<'a>,
+    /// Its QPs, the best served first.
+    pub qps: Vec<QpShare>,
+    /// Jain's index: 1 is even, 1/n is one QP alone.
+    pub jain: Option<f64>,
+}
+
+impl QpShares<'_> {
+    /// Jain's index; where it is not known, that of the shares.
+    pub fn evenness(&self) -> f64 {
+        let squares: f64 = self.qps.iter().map(|qp| qp.share * qp.share).sum();
+        let sum: f64 = self.qps.iter().map(|qp| qp.share).sum();
+        let own = sum * sum / (self.qps.len() as f64 * squares);
+        self.jain.unwrap_or(own)
+    }
+}
+
+/// One QP.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QpShare {
+    /// Index within the flow, from 0.
+    pub index: u32,
+    /// Its bytes over an even share.
+    pub share: f64,
+    /// 99 % of its latencies are at most this; `None` where not measured.
+    pub p99_ns: Option<f64>,
+}
+
+/// The QPs of a flow; `None` with a single QP, without a run that counts or without traffic.
+pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
+    let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+    for moved in counted_flows(&flow) {
+        let qps = &moved.qps;
+        let bytes: u64 = qps.iter().map(|qp| qp.bytes).sum();
+        if bytes == 0 {
+            continue;
+        }
+        for qp in qps {
+            let (share, p99_ns) = shares.entry(qp.index).or_default();
+            share.push(qp.bytes as f64 * qps.len() as f64 / bytes as f64);
+            let latency = qp.latency_ns.as_ref();
+            p99_ns.extend(latency.and_then(|latency| latency.p99).map(|ns| ns as f64));
+        }
+    }
+    if shares.len() < 2 {
+        return None;
+    }
+    let mut qps = shares
+        .into_iter()
+        .map(|(index, (share, p99_ns))| {
+            Some(QpShare {
+                index,
+                share: statistics::median(&share)?,
+                p99_ns: statistics::median(&p99_ns),
+            })
+        })
+        .collect::<Option<Vec<_>>>()?;
+    qps.sort_by(|one, other| other.share.total_cmp(&one.share));
+    Some(QpShares {
+        jain: median::metric(&flow, Metric::Fairness),
+        flow,
+        qps,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::model::{FlowResult, Latency, QpResult, Run};
+    use crate::results::sample;
+
+    fn run(bytes: &[u64], complete: bool) -> Run {
+        let qp = |(index, &bytes): (u32, &u64)| QpResult {
+            latency_ns: (index != 1).then(|| Latency {
+                p99: Some(1000 * u64::from(index + 1)),
+                ..Latency::default()
+            }),
+            ..sample::qp(index, bytes)
+        };
+        let flow = FlowResult {
+            qps: (0..).zip(bytes).map(qp).collect(),
+            ..FlowResult::default()
+        };
+        Run {
+            complete,
+            ..sample::run(vec![flow])
+        }
+    }
+
+    #[test]
+    fn the_best_served_comes_first_and_failed_runs_do_not_count() {
+        let case = sample::case(vec![
+            run(&[10, 30], true),
+            run(&[999, 1], false),
+            run(&[20, 60], true),
+            run(&[0, 0], true),
+        ]);
+        let shares = qp_shares(case.flows().next().unwrap()).unwrap();
+        let told = shares.qps.iter().map(|it| (it.index, it.share, it.p99_ns));
+        assert!(told.eq([(1, 1.5, None), (0, 0.5, Some(1000.0))]));
+        assert_eq!(shares.jain, None);
+    }
+
+    #[test]
+    fn a_single_qp_has_nothing_to_share() {
+        let case = sample::case(vec![run(&[10], true)]);
+        assert!(qp_shares(case.flows().next().unwrap()).is_none());
+    }
+}

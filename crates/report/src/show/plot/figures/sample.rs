@@ -1,0 +1,127 @@
+//! A flow of a case with what it was measured with, in all files that are launches of it. It must not know figures of any
+//! kind.
+
+use super::settings::{Setting, Value};
+use crate::results::load::Loaded;
+use crate::results::model::{CaseFlow, CaseResult};
+use crate::show::plot::sides::Sides;
+use settings::{Pattern, ROWS, Settings};
+
+/// A flow of a case and its settings; files of one revision are launches of it.
+#[derive(Clone, Debug)]
+pub(super) struct Sample<'a> {
+    /// The file of the first launch.
+    pub(super) loaded: &'a Loaded,
+    /// The flow in it.
+    pub(super) flow: CaseFlow<'a>,
+    /// Of the side that the others are held against.
+    pub(super) is_base: bool,
+    further: Vec<(&'a Loaded, CaseFlow<'a>)>,
+    values: Vec<(Setting, Value)>,
+    nothing: Value,
+}
+
+impl<'a> Sample<'a> {
+    pub(super) fn new(loaded: &'a Loaded, flow: CaseFlow<'a>, is_base: bool) -> Sample<'a> {
+        let values = Setting::all().into_iter();
+        let values = values.map(|it| (it, it.value(loaded, &flow, is_base)));
+        let values = values.collect();
+        Sample {
+            loaded,
+            flow,
+            is_base,
+            further: Vec::new(),
+            values,
+            nothing: Value::default(),
+        }
+    }
+
+    /// Takes the same case of another file as a further launch; returns whether it is one.
+    pub(super) fn add_launch(&mut self, other: &Sample<'a>) -> bool {
+        let (own, others) = (&self.flow.settings, &other.flow.settings);
+        let mut rows = ROWS.iter().filter(|row| !row.may_differ);
+        let is_same = other.flow.case.id == self.flow.case.id
+            && other.flow.name() == self.flow.name()
+            && rows.all(|row| row.is_equal(own, others));
+        let is_known = self.files().any(|file| std::ptr::eq(file, other.loaded));
+        let is_launch = is_same && !is_known;
+        if is_launch {
+            self.further.push((other.loaded, other.flow.clone()));
+        }
+        is_launch
+    }
+
+    /// The name of its first file, and the side where there are two.
+    pub(super) fn file_words(&self, sides: Sides<'_>) -> String {
+        let name = self.loaded.path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy();
+        match (sides.base.is_empty(), self.is_base) {
+            (true, _) => name.into_owned(),
+            (false, true) => format!("base: {name}"),
+            (false, false) => format!("new: {name}"),
+        }
+    }
+
+    /// The flow in each file.
+    pub(super) fn launches(&self) -> impl Iterator<Item = &CaseFlow<'a>> {
+        let further = self.further.iter().map(|(_, flow)| flow);
+        std::iter::once(&self.flow).chain(further)
+    }
+
+    /// The files of all launches.
+    pub(super) fn files(&self) -> impl Iterator<Item = &'a Loaded> {
+        let further = self.further.iter().map(|(loaded, _)| *loaded);
+        std::iter::once(self.loaded).chain(further)
+    }
+
+    /// All flows of all cases of all files, the base's first; but for those of pairs, which are each of two nodes of many
+    /// and never run all at once: a line says nothing of them.
+    pub(super) fn all(sides: Sides<'a>) -> Vec<Sample<'a>> {
+        let of = |(loaded, is_base): (&'a Loaded, bool)| {
+            let cases = loaded.result.cases.iter();
+            let cases = cases.filter(|case| case.config.pattern != Some(Pattern::Pairs));
+            let flows = cases.flat_map(CaseResult::flows);
+            flows.map(move |flow| Sample::new(loaded, flow, is_base))
+        };
+        let base = sides.base.iter().map(|loaded| (loaded, true));
+        let new = sides.only_new().map(|loaded| (loaded, false));
+        base.chain(new).flat_map(of).collect()
+    }
+
+    /// Those that moved data for its own sake.
+    pub(super) fn transfers(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+        let mut all = Sample::all(sides.into());
+        all.retain(|sample| !sample.flow.settings.is_set_up());
+        all
+    }
+
+    /// Those of them that moved as much as they could: the throughput of an open loop is what was offered.
+    pub(super) fn closed_loops(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+        let mut all = Sample::transfers(sides);
+        all.retain(Sample::is_closed_loop);
+        all
+    }
+
+    /// Whether completions posted its messages.
+    pub(super) fn is_closed_loop(&self) -> bool {
+        self.flow.settings.is_closed_loop()
+    }
+
+    /// Those that measured set-up, each case once.
+    pub(super) fn set_ups(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+        let mut all = Sample::all(sides.into());
+        all.retain(|sample| sample.flow.settings.is_set_up() && sample.flow.is_first());
+        all
+    }
+
+    /// A number among its settings as a place on an axis; `None` of 0.
+    pub(super) fn number(&self, of: impl Fn(&Settings) -> u32) -> Option<f64> {
+        let number = of(&self.flow.settings);
+        (number > 0).then_some(number.into())
+    }
+
+    pub(super) fn value(&self, setting: Setting) -> &Value {
+        let found = self.values.iter().find(|(known, _)| *known == setting);
+        found.map_or(&self.nothing, |(_, value)| value)
+    }
+}

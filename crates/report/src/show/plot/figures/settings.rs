@@ -1,0 +1,317 @@
+//! What a case was measured with, setting by setting, so that figures can say what differs between their lines
+//! and what does not. It must not know figures of any kind.
+
+use crate::results::load::Loaded;
+use crate::results::model::{CaseFlow, Device, ResultFile};
+use crate::show::plot::draw::number;
+use crate::show::plot::sums::ALL_FLOWS;
+use settings::{Applies, ROWS, Row, Settings, Takes, Workload};
+
+/// A setting, or another fact by which cases differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Setting {
+    Machine,
+    Device,
+    Link,
+    Faults,
+    /// That of the table of settings with this number.
+    Row(usize),
+    PathMtu,
+    /// Which of its case's flows it is.
+    Flow,
+    /// Git revision of the program.
+    Revision,
+    /// Whether it is of the base.
+    Side,
+    /// Which file it is of: files of one revision are launches of the same cases.
+    Sitting,
+}
+
+/// Names of the sides.
+const SIDES: [&str; 2] = ["base", "new"];
+
+impl Setting {
+    /// All of which figures speak; [`Setting::Sitting`] is an axis only.
+    pub(super) fn all() -> Vec<Setting> {
+        // The path's MTU stands for the requested one: it is also known where none was requested.
+        let rows = ROWS
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| (!row.title.is_empty() || !row.may_differ) && row.flag != "mtu");
+        let rows = rows.map(|(number, _)| Setting::Row(number));
+        [
+            Setting::Machine,
+            Setting::Device,
+            Setting::Link,
+            Setting::Faults,
+        ]
+        .into_iter()
+        .chain(rows)
+        .chain([
+            Setting::PathMtu,
+            Setting::Flow,
+            Setting::Revision,
+            Setting::Side,
+        ])
+        .collect()
+    }
+
+    /// The setting with this flag.
+    pub(super) fn of(flag: &str) -> Setting {
+        let row = ROWS.iter().position(|row| row.flag == flag);
+        debug_assert!(row.is_some(), "{flag}");
+        Setting::Row(row.unwrap_or_default())
+    }
+
+    fn row(self) -> Option<&'static Row> {
+        match self {
+            Setting::Row(number) => ROWS.get(number),
+            _ => None,
+        }
+    }
+
+    /// Those that may follow from others by themselves, as the moderation does from the size.
+    pub(super) fn may_follow(self) -> bool {
+        match self.row() {
+            Some(row) => row.may_follow || row.title.is_empty(),
+            None => matches!(self, Setting::Revision | Setting::Link),
+        }
+    }
+
+    /// Whether launches of one case may differ in it.
+    pub(super) fn may_differ(self) -> bool {
+        self.row().is_some_and(|row| row.may_differ)
+    }
+
+    /// Whether a sweep goes through its values.
+    pub(super) fn is_set_by_hand(self) -> bool {
+        self.row().is_some() || self == Setting::PathMtu
+    }
+
+    /// Whether there are words for each of its values.
+    pub(super) fn always_has_words(self) -> bool {
+        self.row().is_some_and(|row| {
+            !row.is_quiet && !row.title.is_empty() && !row.text(&Settings::default()).is_empty()
+        })
+    }
+
+    /// What it is when it differs within a line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Setting::Machine => "hosts",
+            Setting::Device => "devices",
+            Setting::Link => "link",
+            Setting::Faults => "faults",
+            Setting::Row(_) => self.row().map_or("", |row| match row.title {
+                "" => row.flag,
+                title => title,
+            }),
+            Setting::PathMtu => "MTU",
+            Setting::Flow => "flow",
+            Setting::Revision => "revision",
+            Setting::Side => "side",
+            Setting::Sitting => "file",
+        }
+    }
+
+    /// The words for a value that has none: what is usual.
+    pub(super) fn usual(self) -> String {
+        match (self, self.row()) {
+            (Setting::Faults, _) => "no faults".to_owned(),
+            (Setting::Flow, _) => "the only flow".to_owned(),
+            (Setting::Revision, _) => "no revision".to_owned(),
+            (_, Some(row)) if row.title.is_empty() => format!("usual {}", row.flag),
+            (_, Some(row)) if row.flag == "rate" => "closed loop".to_owned(),
+            (_, Some(row)) if row.takes == Takes::Switch => format!("without {}", row.title),
+            (_, Some(row)) => row.labelled(&row.text(&Settings::default())),
+            _ => String::new(),
+        }
+    }
+
+    /// Its value of a flow that is of the base or not.
+    pub(super) fn value(self, loaded: &Loaded, flow: &CaseFlow<'_>, is_base: bool) -> Value {
+        let file = &loaded.result;
+        let [here, _] = flow.devices(file);
+        match self {
+            Setting::Machine => Value::words(machines(file)),
+            Setting::Device => Value::words(devices(file, flow)),
+            Setting::Link => match here.and_then(|device| device.link_gbit_per_s) {
+                Some(speed) => Value::number(speed, format!("link {} Gb/s", trimmed(speed))),
+                None => Value::words(String::new()),
+            },
+            Setting::Faults => Value::words(faults(file)),
+            Setting::Row(_) => self.row().map_or_else(
+                || Value::words(String::new()),
+                |row| of_row(row, &flow.settings),
+            ),
+            Setting::PathMtu => match flow.config.and_then(|config| config.path_mtu) {
+                Some(mtu) => Value::number(mtu.into(), format!("MTU {mtu}")),
+                None => Value::words(String::new()),
+            },
+            Setting::Flow => Value::words(match flow.label() {
+                "" => String::new(),
+                ALL_FLOWS => ALL_FLOWS.to_owned(),
+                name => format!("flow {name}"),
+            }),
+            Setting::Revision => {
+                let revision = revision(file).map(|revision| format!("rev {revision}"));
+                Value::words(revision.unwrap_or_default())
+            }
+            Setting::Side => {
+                let order = usize::from(!is_base);
+                Value::number(order as f64, SIDES[order].to_owned())
+            }
+            Setting::Sitting => Value::words(String::new()),
+        }
+    }
+}
+
+fn of_row(row: &Row, config: &Settings) -> Value {
+    if (row.applies)(config) != Applies::Yes {
+        return Value::words(String::new());
+    }
+    let number = row.number(config);
+    let text = match number {
+        Some(bytes) if row.is_size => number::bytes(bytes as u64),
+        _ => row.text(config),
+    };
+    let words = match row.title {
+        "" if row.is_equal(config, &Settings::default()) => String::new(),
+        "" => format!("{} {text}", row.flag),
+        _ => row.words(config, &text),
+    };
+    let of_op = || Workload::ALL.iter().position(|op| *op == config.op);
+    let order = match (number, row.flag) {
+        (Some(number), _) => number,
+        (None, "op") => of_op().map_or(0.0, |order| order as f64),
+        (None, "rate") => order_of_rate(config),
+        _ => 0.0,
+    };
+    Value::number(order, words)
+}
+
+/// Shares of the closed loop's maximum first, then messages a second, and the closed loop last.
+pub(super) fn order_of_rate(config: &Settings) -> f64 {
+    let known = config.rate.share();
+    let known = known.or_else(|| config.rate.messages_per_second(config.mean_bytes()));
+    known.unwrap_or(f64::INFINITY)
+}
+
+/// A setting's value: how it is sorted, and the words for it; none where there is nothing to say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Value {
+    order: f64,
+    pub(super) words: String,
+}
+
+impl Value {
+    fn words(words: String) -> Value {
+        Value { order: 0.0, words }
+    }
+
+    fn number(order: f64, words: String) -> Value {
+        Value { order, words }
+    }
+
+    /// As people sort them: figures by size.
+    pub(super) fn compare(&self, other: &Value) -> std::cmp::Ordering {
+        let order = self.order.total_cmp(&other.order);
+        order.then_with(|| self.words.cmp(&other.words))
+    }
+}
+
+fn trimmed(value: f64) -> String {
+    let text = number::fixed(value, 2);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Machines up to which each is named.
+const MOST_MACHINES: usize = 4;
+
+fn machines(file: &ResultFile) -> String {
+    let name = |name: &str| match name {
+        "" => "a host without name".to_owned(),
+        name => name.to_owned(),
+    };
+    let mut names: Vec<String> = file
+        .nodes
+        .iter()
+        .map(|node| name(&node.host.hostname))
+        .collect();
+    names.dedup();
+    match &names[..] {
+        [] => name(""),
+        [only] if file.nodes.len() == 2 => format!("both ends on {only}"),
+        [only] => format!("all nodes on {only}"),
+        [first, .., last] if names.len() > MOST_MACHINES => {
+            format!("{} hosts, {first} to {last}", names.len())
+        }
+        many => many.join(" → "),
+    }
+}
+
+fn devices(file: &ResultFile, flow: &CaseFlow<'_>) -> String {
+    let [here, there] = flow.devices(file);
+    let marked = |device: Option<&Device>, name: Option<&String>| {
+        let name = name.or(device.map(|device| &device.name));
+        let kind = match device {
+            Some(device) if device.library == "embedded" => " (embedded software device)",
+            Some(device) if device.software => " (software device)",
+            _ => "",
+        };
+        name.map(|name| format!("{name}{kind}"))
+    };
+    let here = marked(here, flow.config.and_then(|it| it.from_device.as_ref()));
+    let there = marked(there, flow.config.and_then(|it| it.to_device.as_ref()));
+    match (here, there) {
+        (Some(here), Some(there)) if here != there => format!("{here} → {there}"),
+        (Some(one), _) | (None, Some(one)) => one,
+        (None, None) => String::new(),
+    }
+}
+
+fn faults(file: &ResultFile) -> String {
+    let mut told: Vec<(String, &String)> = Vec::new();
+    for (number, node) in file.nodes.iter().enumerate() {
+        let whose = match number {
+            0 => String::new(),
+            _ => format!("at the {} ", node.name),
+        };
+        for faults in node
+            .devices
+            .iter()
+            .filter_map(|device| device.faults.as_ref())
+        {
+            if !told.iter().any(|(_, known)| *known == faults) {
+                told.push((whose.clone(), faults));
+            }
+        }
+    }
+    let told: Vec<String> = told
+        .into_iter()
+        .map(|(whose, faults)| format!("{whose}{faults}"))
+        .collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!("FAULTS ON PURPOSE {}", told.join("; ")),
+    }
+}
+
+/// The first characters of a time as the file has it, such as `2026-11-20 12:00`.
+pub(super) fn minute(started_at: &str) -> String {
+    let text: String = started_at.chars().take(16).collect();
+    text.replace('T', " ")
+}
+
+/// A revision as short as git shows it.
+pub(super) fn revision(file: &ResultFile) -> Option<String> {
+    let git = file.tool.git.as_ref()?;
+    let (hash, dirty) = match git.strip_suffix("-dirty") {
+        Some(hash) => (hash, "-dirty"),
+        None => (git.as_str(), ""),
+    };
+    Some(format!(
+        "{}{dirty}",
+        hash.chars().take(9).collect::<String>()
+    ))
+}

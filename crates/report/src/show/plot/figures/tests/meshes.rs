@@ -1,0 +1,168 @@
+//! Figures of few and of many nodes, in the order that was asked for; what is slow is marked.
+
+use super::*;
+use crate::results::sample::loaded;
+use crate::results::sample::mesh::{Mesh, Slow};
+use crate::show::plot::figures::nodes::{self, Nodes, Racks};
+use crate::show::plot::{sections, sums};
+
+fn of(results: &[Loaded], racks: &Racks) -> Nodes {
+    nodes::figures(results, &sums::of_patterns(results), racks)
+}
+
+fn drawn(result: ResultFile) -> Vec<Figure> {
+    of(&[loaded(result)], &Racks::default()).figures
+}
+
+/// So many nodes a rack.
+fn racks(nodes: usize, each: usize) -> Racks {
+    let rack = |node: usize| format!("rack-in-room-2-{}", (node - 1) / each + 1);
+    let named = |node| (format!("node{node}"), rack(node));
+    (1..=nodes).map(named).collect()
+}
+
+fn ids(figures: &[Figure]) -> Vec<&str> {
+    figures.iter().map(|figure| figure.id.as_str()).collect()
+}
+
+#[test]
+fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
+    let slow = |nodes| {
+        let slow = vec![Slow::Sends(1, 0.6), Slow::Receives(0, 0.5)];
+        Mesh {
+            slow,
+            ..Mesh::of(nodes)
+        }
+    };
+    let long = |mut result: ResultFile| {
+        let long = |name: &mut String| name.push_str(".a-cluster-with-a-long-name.example.com");
+        for case in &mut result.cases {
+            let flows = case.runs.iter_mut().flat_map(|run| &mut run.flows);
+            let ends = flows.flat_map(|flow| [&mut flow.from, &mut flow.to]);
+            let configs = case.config.flows.iter_mut();
+            let ends = ends.chain(configs.flat_map(|flow| [&mut flow.from, &mut flow.to]));
+            ends.for_each(long);
+        }
+        let nodes = result.nodes.iter_mut();
+        nodes.for_each(|node| long(&mut node.name));
+        result
+    };
+    // Few nodes without racks and in racks of three, many in racks of sixteen.
+    let few = [2, 3, 9, 16].map(|nodes| (nodes, vec![Racks::default(), racks(nodes, 3)]));
+    let many = [64].map(|nodes| (nodes, vec![racks(nodes, 16)]));
+    for (nodes, all_racks) in few.into_iter().chain(many) {
+        let mut whole = slow(nodes);
+        whole.runs = 1;
+        let mesh = whole.clone().failing([(0, 1), (nodes - 1, 0)]);
+        let all = [whole.ring(), whole.all_to_all(), long(whole.pairs())];
+        for result in all.into_iter().chain([mesh.pairs()]) {
+            let pattern = result.cases[0].config.pattern.clone();
+            let results = [loaded(result)];
+            for racks in &all_racks {
+                let Nodes { figures, .. } = of(&results, racks);
+                assert!(!figures.is_empty() || nodes == 2, "{nodes} {pattern:?}");
+                for figure in figures {
+                    assert_eq!(unfit(&figure), [""; 0], "{nodes} {pattern:?} {}", figure.id);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
+    let mesh = Mesh::of(16).with(Slow::Receives(6, 0.59));
+    let mesh = mesh.with(Slow::Pair(2, 8, 0.5)).failing([(0, 1)]);
+    let figures = drawn(mesh.pairs());
+    assert_eq!(ids(&figures), ["nodes-map-1", "nodes-strip-1"]);
+    let (map, strip) = (&figures[0], &figures[1]);
+    let bold = |figure: &Figure, name: &str| {
+        let name = format!("font-weight=\"bold\">{name}<");
+        figure.svg.matches(&name).count()
+    };
+    // A column's name, and both of a path's.
+    assert_eq!(["7", "3", "9"].map(|name| bold(map, name)), [1, 1, 1]);
+    has(&map.svg, ["no run that counts"]);
+    // All of that round, which failed.
+    has(&map.description, ["8 cells are hatched", "node3 to node9"]);
+    let ends = ["to node7", "to node9"];
+    assert_eq!(ends.map(|name| bold(strip, name)), [1, 0]);
+    assert_eq!(map.tables[0].rows.len(), 16);
+    assert_eq!(map.tables[0].rows[0][1..3], [Cell::Missing, Cell::Missing]);
+    for figure in drawn(Mesh::of(16).pairs()) {
+        assert_eq!(bold(&figure, "1"), 0);
+        assert!(!figure.svg.contains("no run that counts"));
+    }
+}
+
+#[test]
+fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
+    let figures = drawn(Mesh::of(8).flag("rate", "50%").all_to_all());
+    assert!(figures.iter().all(|figure| figure.title.starts_with("p99")));
+    let mut file = Mesh::of(8).all_to_all();
+    for run in &mut file.cases[0].runs {
+        for flow in run.flows.iter_mut().filter(|flow| flow.to == "node4") {
+            let latency = flow.latency_ns.as_mut().unwrap();
+            latency.p99 = latency.p99.map(|p99| p99 * 5);
+        }
+    }
+    let figures = drawn(file);
+    let wanted = ["nodes-map-1", "nodes-p99-map-1", "nodes-strip-1"];
+    assert_eq!(ids(&figures), wanted);
+}
+
+#[test]
+fn racks_part_the_map() {
+    let results = [loaded(Mesh::of(12).pairs())];
+    let rack = |node| (format!("node{node}"), format!("r{}", 3 - node % 3));
+    let racks: Racks = (1..=12).map(rack).collect();
+    let figures = of(&results, &racks).figures;
+    let columns = figures[0].tables[0].columns[1..].iter();
+    let order: Vec<&str> = columns.map(|it| &*it.name).collect();
+    assert_eq!(order[..5], ["node2", "node5", "node8", "node11", "node1"]);
+    assert_eq!(figures[0].svg.matches(">r2<").count(), 2);
+    assert_eq!(figures[1].tables[0].rows[0][1], Cell::Text("r1".to_owned()));
+}
+
+#[test]
+fn a_fan_is_a_curve_with_a_line_for_each_way_of_sharing_queues() {
+    let of = |cq| {
+        let mesh = Mesh::of(9).with(Slow::Sends(3, 0.5)).flag("cq", cq);
+        mesh.incast(&[1, 2, 4, 8])
+    };
+    let mut both = of("shared");
+    both.cases.extend(of("per-qp").cases);
+    let figures = drawn(both);
+    assert_eq!(ids(&figures), ["nodes-strip-1", "nodes-strip-2", "fan-in"]);
+    let fan = &figures[2];
+    assert_eq!(unfit(fan), [""; 0]);
+    has(&fan.svg, [">CQ per-qp<", "Jain"]);
+    assert_eq!(fan.tables[0].rows.len(), 8);
+    let columns: Vec<&str> = fan.tables[0].columns.iter().map(|it| &*it.name).collect();
+    let wanted = ["nodes that send", "Runs", "Gb/s", "p99 (µs)", "Jain"];
+    assert_eq!(columns[1..], wanted);
+    // One fan-in is no curve.
+    assert_eq!(ids(&drawn(Mesh::of(5).incast(&[4]))), ["nodes-strip-1"]);
+}
+
+#[test]
+fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
+    let mut mesh = Mesh::of(24).with(Slow::Sends(3, 0.5)).runs(1);
+    mesh.histograms = true;
+    let results = [loaded(mesh.pairs()), loaded(mesh.all_to_all())];
+    let sums = sums::of_patterns(&results);
+    let sections = sections::sections(&results, (&*sums).into(), None, &Racks::default());
+    let figures: usize = sections.iter().map(|section| section.figures.len()).sum();
+    assert!(figures <= 10, "{figures}");
+    for figure in sections.iter().flat_map(|section| &section.figures) {
+        assert_eq!(unfit(figure), [""; 0], "{}", figure.id);
+        let lines = figure.svg.matches("node3&gt;").count();
+        assert_eq!(lines, 0, "{} has lines of single flows", figure.id);
+    }
+    let told = sections::left_out(&results, None).join("\n");
+    let flows = [
+        "552 flows of 46 rounds of pairs",
+        "552 flows of 1 case of patterns",
+    ];
+    has(told, flows);
+}

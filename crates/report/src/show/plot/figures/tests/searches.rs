@@ -1,0 +1,111 @@
+//! Figures of searches for a load.
+
+use super::loads::{SVG, closed, drawn, kept, parsed};
+use super::*;
+use crate::show::plot::figures::load_words::{LoadUnit, outcome_words};
+
+pub(super) fn search() -> LoadSearch {
+    let trial = |asked_per_second: f64, outcome, p99_ns| Trial {
+        asked_per_second,
+        achieved_per_second: asked_per_second,
+        outcome,
+        p50_ns: Some(2_000),
+        p99_ns: Some(p99_ns),
+        seconds: 1.0,
+        ..Trial::default()
+    };
+    let steering = Trial {
+        seconds: 0.25,
+        ..trial(618_000.0, TrialOutcome::Broke, 99_000)
+    };
+    LoadSearch {
+        asked: "p99<20us".to_owned(),
+        limits: vec![LatencyLimit {
+            percentile: 99.0,
+            below_ns: 20_000,
+        }],
+        maximum_per_second: 1e6,
+        lower_per_second: Some(600_000.0),
+        upper_per_second: Some(620_000.0),
+        trial_seconds: 1.0,
+        trials: vec![
+            steering,
+            trial(500_000.0, TrialOutcome::Kept, 12_000),
+            trial(900_000.0, TrialOutcome::NotKept, 90_000),
+            trial(620_000.0, TrialOutcome::Broke, 22_000),
+            trial(610_000.0, TrialOutcome::Kept, 18_000),
+            trial(700_000.0, TrialOutcome::Failed, 1),
+        ],
+        ..LoadSearch::default()
+    }
+}
+
+#[test]
+fn a_search_has_its_band_its_limit_and_its_trials() {
+    let mut case = closed();
+    case.searches = vec![search()];
+    let figure = &drawn(vec![case.clone()])[0];
+    // Trials side by side are one point, without that which only steered; the failed one is none, and what did not keep its schedule stands alone.
+    let loads = ["500000", "615000", "900000", "1000000"];
+    assert_eq!(texts(figure, 0, 4), loads);
+    let schedules = ["kept", "kept", "schedule not kept", "–"];
+    assert_eq!(texts(figure, 0, 10), schedules);
+    assert_eq!(texts(figure, 1, 2), ["600000"]);
+    assert_eq!(texts(figure, 0, 7)[..3], ["12.00", "20.00", "90.00"]);
+    assert_eq!(texts(figure, 2, 9).len(), 6);
+    let words = "p99\u{a0}&lt;\u{a0}20\u{a0}µs: 0.600 to 0.620\u{a0}Mmsg/s";
+    let hint = format!("<title>{words}</title></rect>");
+    assert!(figure.svg.contains(&hint), "{}", figure.svg);
+    assert!(figure.svg.contains(">p99\u{a0}&lt;\u{a0}20\u{a0}µs</text>"));
+    // With rates of its own the line is theirs.
+    let figure = &drawn(vec![case, kept("10%", 2_000)])[0];
+    assert_eq!(texts(figure, 0, 1), ["10%", "closed loop"]);
+    assert!(figure.svg.contains(&hint));
+}
+
+#[test]
+fn a_band_is_where_the_highest_load_must_be() {
+    for (end, bands, least, most) in [
+        (SearchEnd::Found, 1, 6.0, 60.0),
+        (SearchEnd::AllKeep, 1, 3.0, 3.0),
+        (SearchEnd::ScheduleNotKept, 1, 3.0, 3.0),
+        (SearchEnd::NoneKeeps, 0, 0.0, 0.0),
+    ] {
+        let mut case = closed();
+        case.searches = vec![LoadSearch { end, ..search() }];
+        let figures = drawn(vec![case]);
+        let document = parsed(&figures[0]);
+        let rects = document.descendants();
+        let rects = rects.filter(|it| it.has_tag_name((SVG, "rect")));
+        let bands_of = rects.filter(|it| it.children().any(|it| it.has_tag_name((SVG, "title"))));
+        let widths = bands_of.map(|it| it.attribute("width").unwrap().parse().unwrap());
+        let widths: Vec<f64> = widths.collect();
+        assert_eq!(widths.len(), bands, "{end}");
+        let are_wide = widths.iter().all(|width| (least..=most).contains(width));
+        assert!(are_wide, "{end}: {widths:?}");
+    }
+}
+
+#[test]
+fn what_a_search_came_to_is_said_in_words() {
+    let unit = LoadUnit::of(64.0, 1e6);
+    let (low, high) = (Some(0.5e6), Some(0.75e6));
+    let all_keep = "all loads keep it, up to 0.750 Mmsg/s";
+    let not_kept = "0.500 Mmsg/s or more; beyond, the schedule was not kept";
+    let stopped = "0.500 Mmsg/s or more; the search was stopped";
+    for (end, lower_per_second, upper_per_second, wanted) in [
+        (SearchEnd::Found, low, high, "0.500 to 0.750 Mmsg/s"),
+        (SearchEnd::NoneKeeps, None, low, "no load keeps it"),
+        (SearchEnd::AllKeep, high, None, all_keep),
+        (SearchEnd::ScheduleNotKept, low, high, not_kept),
+        (SearchEnd::Stopped, low, None, stopped),
+    ] {
+        let search = LoadSearch {
+            end,
+            lower_per_second,
+            upper_per_second,
+            ..search()
+        };
+        assert_eq!(outcome_words(&search, unit).replace('\u{a0}', " "), wanted);
+    }
+}

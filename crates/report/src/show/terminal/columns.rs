@@ -1,0 +1,239 @@
+//! The columns of a sweep's table: a setting in which its flows differ has one, and the others are told once, above. It
+//! must not know rows to come.
+
+use settings::{Row, Settings, Timestamps, telling_apart};
+
+use super::figures::{CLOSED, Figure, JAIN, LIMIT, NOTICE, OPEN, RowOf, SET_UP};
+use crate::observe::setting_words::{alike, cell};
+use crate::results::model::{CaseConfig, FlowResult, Run};
+
+/// One column.
+#[derive(Clone, Copy)]
+pub(super) struct Column {
+    pub(super) head: &'static str,
+    pub(super) width: usize,
+    pub(super) is_word: bool,
+    cell: Cell,
+}
+
+#[derive(Clone, Copy)]
+enum Cell {
+    Setting(&'static Row),
+    Figure(fn(&RowOf<'_>) -> String),
+}
+
+impl Column {
+    pub(super) fn cell(&self, row: &RowOf<'_>) -> String {
+        match self.cell {
+            Cell::Setting(setting) => cell(setting, row.settings),
+            Cell::Figure(cell) => cell(row),
+        }
+    }
+
+    /// The column of a setting, as wide as its widest value.
+    fn of_setting(row: &'static Row, all: &[Settings]) -> Column {
+        let widest = all
+            .iter()
+            .map(|settings| cell(row, settings).chars().count());
+        let head = row.heading_of_column();
+        Column {
+            head,
+            width: widest.max().unwrap_or(0).max(head.chars().count()),
+            is_word: all.iter().all(|settings| row.number(settings).is_none()),
+            cell: Cell::Setting(row),
+        }
+    }
+}
+
+impl From<Figure> for Column {
+    fn from(figure: Figure) -> Column {
+        Column {
+            head: figure.head,
+            width: figure.width,
+            is_word: figure.is_word,
+            cell: Cell::Figure(figure.cell),
+        }
+    }
+}
+
+/// Which way a flow of traffic both ways goes.
+static DIRECTION: Figure = Figure {
+    head: "dir",
+    width: 3,
+    is_word: true,
+    rank: 0,
+    cell: |row| row.direction.to_owned(),
+};
+
+/// Number of the run, where cases have several.
+static RUN: Figure = Figure {
+    head: RUN_HEAD,
+    width: 3,
+    is_word: false,
+    rank: 0,
+    cell: |row| row.run.run.to_string(),
+};
+const RUN_HEAD: &str = "run";
+
+/// The columns of a sweep.
+pub(super) struct Columns {
+    pub(super) all: Vec<Column>,
+    /// What all rows have alike, in words.
+    pub(super) same: String,
+    /// There are open loops, and columns of them, which say whether the schedule was kept.
+    pub(super) are_of_loads: bool,
+    /// All cases measure set-up, and their figures have columns.
+    pub(super) are_of_set_up: bool,
+}
+
+impl Columns {
+    /// The columns for flows with these settings where a line has so many characters. The first run, of the first case,
+    /// tells what no setting does: the path MTU, and whether the link's speed is known.
+    pub(super) fn of(all: &[Settings], first: (&CaseConfig, &Run), characters: usize) -> Columns {
+        let has = |is_it: fn(&Settings) -> bool| all.iter().any(is_it);
+        let are_of_loads = has(|it| !it.is_closed_loop());
+        let are_of_set_up = !has(|it| !it.is_set_up()) && !all.is_empty();
+        let of_kind: &[Figure] = match (are_of_loads, are_of_set_up) {
+            (_, true) => &SET_UP,
+            (true, _) => &OPEN,
+            _ => &CLOSED,
+        };
+        let told = telling_apart(all);
+        let settings = told.iter().filter(|row| row.field != "bidirectional");
+        let mut columns: Vec<Column> = settings.map(|row| Column::of_setting(row, all)).collect();
+        columns.extend(has(|it| it.bidirectional).then(|| Column::from(DIRECTION)));
+        columns.extend(has(|it| it.runs > 1).then(|| Column::from(RUN)));
+        let mut figures: Vec<Figure> = of_kind.to_vec();
+        figures.extend(has(|it| it.timestamps == Timestamps::Device).then_some(NOTICE));
+        figures.retain(|figure| match figure.head {
+            JAIN => has(|it| it.qps > 1 || it.pattern.is_some()),
+            LIMIT => has_limit(first.1),
+            head if head.starts_with('p') || head == "max" => {
+                are_of_set_up || has(|it| !it.no_latency)
+            }
+            _ => true,
+        });
+        // What each row says fits behind its figures.
+        let remark = if has(|it| it.verify) {
+            " verify ok".len()
+        } else {
+            0
+        };
+        fit(&columns, &mut figures, characters.saturating_sub(remark));
+        columns.extend(figures.into_iter().map(Column::from));
+        Columns {
+            all: columns,
+            same: same(all, first.0, &told),
+            are_of_loads,
+            are_of_set_up,
+        }
+    }
+
+    /// Whether rows have a column for the number of the run.
+    pub(super) fn have_runs(&self) -> bool {
+        self.all.iter().any(|column| column.head == RUN_HEAD)
+    }
+}
+
+/// Leaves figures out until a line has room for the others.
+fn fit(columns: &[Column], figures: &mut Vec<Figure>, characters: usize) {
+    let settings: usize = columns.iter().map(|column| column.width + 1).sum();
+    loop {
+        let width: usize = figures.iter().map(|figure| figure.width + 1).sum();
+        let least = figures.iter().max_by_key(|figure| figure.rank);
+        match least.map(|figure| figure.rank).filter(|rank| *rank > 0) {
+            Some(rank) if settings + width > characters.saturating_add(1) => {
+                figures.retain(|figure| figure.rank < rank);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Whether the link's speed is known, or was not to be learnt from a run that failed.
+fn has_limit(first: &Run) -> bool {
+    let limit = |flow: &FlowResult| flow.limits.is_some();
+    let has_no_flow = first.connect.is_some() && first.flows.is_empty();
+    !first.complete || has_no_flow || first.flows.iter().any(limit)
+}
+
+/// What all have alike, in words, but for what rows say themselves; and the path MTU.
+fn same(all: &[Settings], first: &CaseConfig, told: &[&Row]) -> String {
+    let mut words = alike(all, false);
+    if let (Some(row), Some(one)) = (Settings::row("verify"), all.first()) {
+        words.retain(|it| *it != row.words(one, "true"));
+    }
+    let mtu = first.flows.first().and_then(|flow| flow.path_mtu);
+    let mtu = mtu.filter(|_| {
+        first.flows.windows(2).all(|pair| match pair {
+            [one, other] => one.path_mtu == other.path_mtu,
+            _ => true,
+        })
+    });
+    if let Some(mtu) = mtu.filter(|_| !all.is_empty() && told.iter().all(|row| row.flag != "mtu")) {
+        words.push(format!("MTU {mtu}"));
+    }
+    words.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heads(all: &[Settings], characters: usize) -> Vec<&'static str> {
+        let config = CaseConfig::default();
+        let columns = Columns::of(all, (&config, &Run::default()), characters);
+        columns.all.iter().map(|column| column.head).collect()
+    }
+
+    #[test]
+    fn figures_that_matter_least_go_first() {
+        let all = ["1", "4"].map(|qps| Settings::from([("qps", qps)]));
+        let wide = [
+            "qps", "Gb/s", "Mmsg/s", "p50", "p99", "p99.9", "max", "Jain", "CPU s/GB", "limit",
+        ];
+        assert_eq!(heads(&all, usize::MAX), wide);
+        assert_eq!(heads(&all, 72), wide);
+        let at_71: Vec<&str> = wide.into_iter().filter(|head| *head != "max").collect();
+        assert_eq!(heads(&all, 71), at_71);
+        assert_eq!(heads(&all, 30), ["qps", "Gb/s", "p50", "p99"]);
+        assert_eq!(heads(&all, 1), ["qps", "Gb/s"]);
+    }
+
+    #[test]
+    fn columns_without_figures_are_left_out() {
+        let quiet = [Settings::from([("no-latency", "true")])];
+        let told = ["Gb/s", "Mmsg/s", "CPU s/GB", "limit"];
+        assert_eq!(heads(&quiet, usize::MAX), told);
+        let run = Run {
+            complete: true,
+            ..Run::default()
+        };
+        let columns = Columns::of(&quiet, (&CaseConfig::default(), &run), usize::MAX);
+        assert!(columns.all.iter().all(|column| column.head != LIMIT));
+    }
+
+    #[test]
+    fn rows_that_differ_in_one_setting_look_different() {
+        for (flag, values, cells) in [
+            ("memory", ["1M", "1G"], ["1 MiB", "1 GiB"]),
+            ("sges", ["1", "4"], ["1", "4"]),
+            ("offset", ["0", "64"], ["0 B", "64 B"]),
+            ("mtu", ["1024", "4096"], ["1024", "4096"]),
+            ("poll", ["busy", "event"], ["busy", "event"]),
+        ] {
+            let all = values.map(|value| Settings::from([(flag, value)]));
+            let columns = Columns::of(&all, (&CaseConfig::default(), &Run::default()), 80);
+            let cell = |settings: &Settings| {
+                let row = RowOf {
+                    settings,
+                    run: &Run::default(),
+                    flow: &FlowResult::default(),
+                    direction: "",
+                };
+                columns.all[0].cell(&row)
+            };
+            assert_eq!([&all[0], &all[1]].map(cell), cells);
+        }
+    }
+}

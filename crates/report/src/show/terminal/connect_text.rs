@@ -1,0 +1,170 @@
+//! What a run of `connect` measured, in lines for a person below its row of the table: a table of the steps. It must not
+//! know the table above.
+
+use crate::observe::format::{NOT_MEASURED, digits, time_text};
+use crate::results::model::{CaseConfig, Connect, ConnectStep};
+
+/// How far the table of steps stands to the right.
+const INDENT: &str = "    ";
+
+/// The lines: rates, where the row above has no column for them, then a line for each step.
+pub(super) fn lines(config: &CaseConfig, connect: &Connect, has_columns: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !has_columns {
+        lines.push(rates(config, connect));
+    }
+    lines.extend(steps(connect));
+    if let Some(times) = connect.stale_rejections.filter(|times| *times > 0) {
+        lines.push(format!(
+            "{INDENT}rejected as stale and repeated: {times}; the steps do not contain the wait"
+        ));
+    }
+    lines
+}
+
+/// Each step of either end, in the order in which this end makes them; none where there are none.
+fn steps(connect: &Connect) -> Vec<String> {
+    let ends = [&connect.steps, &connect.peer_steps];
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for step in ends.into_iter().flatten() {
+        if !names.iter().any(|(name, _)| *name == step.step) {
+            names.push((&step.step, &step.per));
+        }
+    }
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let row = |step: &str, per: &str, times: [String; 4]| {
+        let [mean, p99, other_mean, other_p99] = times;
+        format!("{INDENT}{step:<9} {per:<9} {mean:>8} {p99:>8} {other_mean:>15} {other_p99:>8}")
+    };
+    let head = ["mean", "p99", "other end: mean", "p99"].map(str::to_owned);
+    let mut lines = vec![row("step", "of", head)];
+    lines.extend(names.into_iter().map(|(name, per)| {
+        // Those of rdma_cm's calls contain the changes of state that it asks for.
+        let of = match per {
+            "connection" if is_part_of_connect(connect, name) => "connect",
+            "connection" => "a QP",
+            _ => "a round",
+        };
+        let [here, there] = ends.map(|steps| steps.iter().find(|step| step.step == name));
+        let [[mean, p99], [other_mean, other_p99]] = [here, there].map(times);
+        row(name, of, [mean, p99, other_mean, other_p99])
+    }));
+    lines
+}
+
+/// Whether rdma_cm makes the step, within `connect`.
+fn is_part_of_connect(connect: &Connect, name: &str) -> bool {
+    connect.stale_rejections.is_some() && ["init", "rtr", "rts"].contains(&name)
+}
+
+/// Mean and p99.
+fn times(step: Option<&ConnectStep>) -> [String; 2] {
+    let mean = step.map(|step| step.time_ns.mean);
+    let p99 = step.and_then(|step| step.time_ns.p99).map(|ns| ns as f64);
+    [mean, p99].map(|ns| ns.map_or_else(|| NOT_MEASURED.to_owned(), time_text))
+}
+
+fn rates(config: &CaseConfig, connect: &Connect) -> String {
+    let mut line = match connect.connections_per_second {
+        Some(rate) => format!(
+            "  {rate:.*} connections/s: {} round{} of {}",
+            digits(rate),
+            connect.rounds,
+            if connect.rounds == 1 { "" } else { "s" },
+            config.qps
+        ),
+        None => "  no round was finished".to_owned(),
+    };
+    if let Some(setup) = &connect.setup_ns {
+        let p99 = setup
+            .p99
+            .map_or_else(|| NOT_MEASURED.to_owned(), |ns| time_text(ns as f64));
+        line += &format!(", set up in {} (p99 {p99})", time_text(setup.mean));
+    }
+    line += &match config.traffic_qps {
+        0 => "; no traffic".to_owned(),
+        1 => "; traffic on 1 QP".to_owned(),
+        qps => format!("; traffic on {qps} QPs"),
+    };
+    if let Some(alone) = connect.traffic_alone_gbit_per_s {
+        line += &format!(", alone {alone:.*} Gb/s", digits(alone));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use settings::Settings;
+
+    use super::*;
+    use crate::results::sample;
+
+    #[test]
+    fn steps_are_a_table_of_both_ends() {
+        let (config, run) = sample::connect();
+        let connect = run.connect.as_ref().unwrap();
+        let told = lines(&config, connect, false);
+        let rates = "  3200.0 connections/s: 400 rounds of 16, set up in 3.20 ms (p99 4.10 ms); traffic on 2 QPs, alone 9.500 Gb/s";
+        assert_eq!(told[0], rates);
+        insta::assert_snapshot!(lines(&config, connect, true).join("\n"), @r"
+        step      of            mean      p99 other end: mean      p99
+        create    a QP       20.0 µs  30.0 µs         21.0 µs  31.0 µs
+        init      a QP       2.00 µs  3.00 µs               -        -
+        exchange  a round     150 µs   200 µs               -        -
+        rtr       a QP       4.00 µs  5.00 µs               -        -
+        rts       a QP       3.00 µs  4.00 µs               -        -
+        destroy   a QP       25.0 µs  40.0 µs               -        -
+        ");
+        assert_eq!(told[1..], lines(&config, connect, true));
+        let widest = told[1..].iter().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{told:?}");
+    }
+
+    #[test]
+    fn what_rdma_cm_did_is_told_as_part_of_its_call() {
+        let (config, mut run) = sample::connect();
+        let connect = run.connect.as_mut().unwrap();
+        let mut step = connect.steps.remove(2);
+        step.per = "connection".to_owned();
+        for name in ["connect", "route", "resolve"] {
+            step.step = name.to_owned();
+            connect.steps.insert(1, step.clone());
+        }
+        connect.stale_rejections = Some(12);
+        insta::assert_snapshot!(lines(&config, connect, true).join("\n"), @r"
+        step      of            mean      p99 other end: mean      p99
+        create    a QP       20.0 µs  30.0 µs         21.0 µs  31.0 µs
+        resolve   a QP        150 µs   200 µs               -        -
+        route     a QP        150 µs   200 µs               -        -
+        connect   a QP        150 µs   200 µs               -        -
+        init      connect    2.00 µs  3.00 µs               -        -
+        rtr       connect    4.00 µs  5.00 µs               -        -
+        rts       connect    3.00 µs  4.00 µs               -        -
+        destroy   a QP       25.0 µs  40.0 µs               -        -
+        rejected as stale and repeated: 12; the steps do not contain the wait
+        ");
+    }
+
+    #[test]
+    fn percentiles_of_few_rounds_are_dashes() {
+        let (config, mut run) = sample::connect();
+        let connect = run.connect.as_mut().unwrap();
+        connect.setup_ns.as_mut().unwrap().p99 = None;
+        connect.steps.truncate(1);
+        connect.steps[0].time_ns.p99 = None;
+        connect.peer_steps.clear();
+        let lines = lines(&config, connect, false);
+        sample::has(&lines[0], ["in 3.20 ms (p99 -);"]);
+        let cells = ["create", "a", "QP", "20.0", "µs", "-", "-", "-"];
+        assert!(lines[2].split_whitespace().eq(cells));
+    }
+
+    #[test]
+    fn a_run_without_a_whole_round_says_so() {
+        let config = Settings::from([("op", "connect"), ("traffic-qps", "0")]).into();
+        let lines = lines(&config, &Connect::default(), false);
+        assert_eq!(lines, ["  no round was finished; no traffic"]);
+    }
+}

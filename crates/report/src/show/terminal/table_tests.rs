@@ -1,0 +1,382 @@
+//! The table as it is printed, and the words below it.
+
+use super::*;
+use crate::observe::format::NOT_MEASURED;
+use crate::results::model::{CaseResult, Delivery, Doubt, DoubtKind, REVERSE};
+use crate::results::sample::{self, doubt, has, rows, starts, with};
+
+const COLUMNS_80: Screen = Screen {
+    columns: 80,
+    is_coloured: false,
+};
+
+fn assert_within_80(table: &str) {
+    let widest = table.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{table}");
+}
+
+fn table(cases: &[CaseResult]) -> String {
+    table_on(Screen::ENDLESS, cases)
+}
+
+fn table_on(screen: Screen, cases: &[CaseResult]) -> String {
+    let flows = cases.iter().flat_map(CaseResult::flows);
+    let settings: Vec<Settings> = flows.map(|flow| flow.settings).collect();
+    sample::text(|out| {
+        let mut table = Table::new(out, screen, &settings);
+        for (case, run) in cases
+            .iter()
+            .flat_map(|case| case.runs.iter().map(move |run| (case, run)))
+        {
+            table.run(&case.config, run)?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn rows_are_aligned_below_one_header() {
+    insta::assert_snapshot!(table(&sample::result().cases), @r"
+    CQ shared · 64 KiB · 2 QPs · 1 worker · signalled 1 in 4 · windows of 2s · MTU 4096
+    op    poll  connect verify dir    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB limit
+    send  busy  tcp     false       93.323   0.178 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   0.0750 95.1%
+    write event cm      true   out  0.0393 0.00007       -       -       -       - 0.990   178.02     - interrupted, receiver not ready 3
+    write event cm      true   in   0.0393 0.00007 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   178.02 95.1% interrupted
+    ");
+}
+
+#[test]
+fn a_flow_has_its_row_with_its_name_and_settings() {
+    insta::assert_snapshot!(table(&sample::mixed().cases), @r"
+    CQ shared · 1 worker · MTU 4096
+    op     size qps    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
+    write  64 B   3   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
+    read  1 MiB   2  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
+    send  4 KiB   1   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
+    ");
+    let mut cases = sample::mixed().cases;
+    cases[0].config.flows[2].to = "third".to_owned();
+    cases[0].runs[0].flows[2].to = "third".to_owned();
+    let table = table(&cases);
+    assert!(table.ends_with(" back server → third\n"), "{table}");
+}
+
+#[test]
+fn all_flows_of_a_pattern_are_one_row_and_rounds_of_pairs_none() {
+    let mesh = sample::mesh::Mesh::quiet(9).runs(1);
+    let mut incast = mesh.incast(&[1, 8]);
+    let told = table(&incast.cases);
+    let rows: Vec<&str> = told.lines().skip(2).collect();
+    assert_eq!(rows.len(), 2, "{told}");
+    // What eight flows move together is what one moves alone, and they are even.
+    for (row, flows) in rows.iter().zip([" 1 flow", " 8 flows"]) {
+        has(row, [" 9.4", " 1.000 "]);
+        assert!(row.ends_with(flows), "{told}");
+    }
+    assert_eq!(table(&mesh.pairs().cases), "");
+    let doubt = Doubt {
+        kind: DoubtKind::NotTogether,
+        message: "that of node1>node2 opened late".to_owned(),
+    };
+    for flow in &mut incast.cases[1].runs[0].flows {
+        flow.window.doubts = vec![doubt.clone()];
+    }
+    assert!(table(&incast.cases).ends_with("8 flows, not together\n"));
+    let summary = summary(&incast);
+    let words = "1 run's flows were not measured together (that of node1>node2 opened late)";
+    has(&summary, [words]);
+    assert!(!summary.contains("missed an edge"), "{summary}");
+}
+
+#[test]
+fn columns_are_as_wide_as_the_longest_word() {
+    let mut cases = sample::mixed().cases;
+    let settings = &mut cases[0].config.flows[1].settings;
+    settings.insert("op".to_owned(), "compare-swap".into());
+    insta::assert_snapshot!(table(&cases), @r"
+    CQ shared · 1 worker · MTU 4096
+    op            size qps signal    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
+    write         64 B   3     64   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
+    compare-swap     -   2      1  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
+    send         4 KiB   1     64   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
+    ");
+}
+
+#[test]
+fn open_loops_are_told_by_their_loads_within_80_columns() {
+    insta::assert_snapshot!(table(&sample::open_loop().cases), @r"
+    write · CQ shared · 64 B · 2 QPs · 1 worker · signalled 1 in 1 · windows of 2s · MTU 4096
+    load   offered/s  done/s   Gb/s     p50     p99   p99.9 late p99 schedule
+    closed         -  1.200M  0.614 4.50 µs 8.91 µs 8.99 µs        - -
+    50%       600.0k  600.0k  0.307 3.00 µs 5.94 µs 6.00 µs   990 ns kept
+    80%       960.0k  959.0k  0.491 4.50 µs 8.91 µs 8.99 µs  13.9 µs not kept
+    95%       1.140M  1.100M  0.563 45.0 µs 89.2 µs 89.9 µs   990 ns overloaded
+    ");
+    let mut cases = sample::open_loop().cases;
+    for (case, qps) in cases.iter_mut().zip([1, 4, 16, 1024]) {
+        case.config.settings.qps = qps;
+        case.config.flows[0].settings.clear();
+    }
+    let table = table_on(COLUMNS_80, &cases);
+    assert_within_80(&table);
+    insta::assert_snapshot!(table.lines().take(4).collect::<Vec<_>>().join("\n"), @r"
+    write · CQ shared · 64 B · 1 worker · signalled 1 in 1 · windows of 2s · MTU
+      4096
+     qps load   offered/s  done/s   Gb/s     p50     p99   p99.9 late p99 schedule
+       1 closed         -  1.200M  0.614 4.50 µs 8.91 µs 8.99 µs        - -
+    ");
+}
+
+#[test]
+fn what_all_open_loops_have_is_told_once() {
+    let mut cases = sample::open_loop().cases;
+    for case in &mut cases[1..] {
+        case.config.settings.poll = settings::PollMode::Event;
+        case.config.settings.arrivals = settings::Arrivals::Fixed;
+    }
+    let table = table(&cases[1..]);
+    let head = "write · CQ shared · 64 B · 2 QPs · 1 worker · event · fixed arrivals · windows of 2s · MTU 4096\n";
+    assert!(table.starts_with(head), "{table}");
+    let repeated = ["event", "fixed"].map(|word| table.matches(word).count());
+    assert_eq!(repeated, [1, 1], "{table}");
+}
+
+#[test]
+fn traffic_both_ways_at_a_load_is_told_apart() {
+    let mut case = sample::open_loop().cases.remove(1);
+    let run = &mut case.runs[0];
+    let mut reverse = run.flows[0].clone();
+    [reverse.name, reverse.from, reverse.to] = [REVERSE, "server", CLIENT].map(str::to_owned);
+    run.flows.push(reverse);
+    case.config.settings.bidirectional = true;
+    case.config = case.config.settings.clone().into();
+    let table = table(&[case]);
+    let rows = table.lines().skip(2);
+    let ends = rows.filter_map(|line| line.split(' ').next());
+    assert!(ends.eq(["out", "in"]), "{table}");
+}
+
+fn summary(result: &ResultFile) -> String {
+    summary_of(result, &[])
+}
+
+fn summary_of(result: &ResultFile, files: &[&Path]) -> String {
+    sample::text(|out| Table::new(out, Screen::ENDLESS, &[]).summary(result, files))
+}
+
+#[test]
+fn below_loads_stands_what_spoilt_them_and_what_searches_found() {
+    insta::assert_snapshot!(summary(&sample::open_loop()), @r"
+    write-shared-q2-64B-Q1: p99<20us
+      highest load that keeps it: 732.0 k/s (between 732.0 k/s and 744.0 k/s, 61 %
+        of the closed loop's maximum)
+      3 trials of 1 s: 2 kept it, 1 broke it
+    4 cases, 4 runs, all complete
+    send queues were full; waiting for them is part of the latency:
+      write-shared-q2-64B-Q1-R95%: 40.0 % of messages waited, 1.500 s summed over
+        QPs; 5000 of 2280000 were never sent
+    1 run did not keep its schedule, and its latency is not of the requested load;
+      `compare` leaves it out:
+      write-shared-q2-64B-Q1-R80%: 99 % of messages were posted up to 13.9 µs late,
+        more than a tenth of the median latency (9.0 µs): use more --workers on
+        cores of their own (--cores), or a lower rate
+    ");
+}
+
+#[test]
+fn a_search_ends_in_plain_words() {
+    for [change, start] in rows(
+        "
+end=found | highest load that keeps it: 732.0 k/s (between 732.0 k/s and 744.0 k/s, 61 %
+end=all_keep; upper_per_second=null | every load keeps it, up to the closed loop's maximum of 1.200 M/s
+end=none_keeps; lower_per_second=null; upper_per_second=6e3 | no load keeps it: 6.000 k/s breaks it, 0.5 %
+end=schedule_not_kept; upper_per_second=null | 732.0 k/s keeps it, 61 % of the closed loop's maximum; above, rocebench did not
+end=schedule_not_kept; lower_per_second=null | not known: rocebench did not keep its schedule at any load
+end=stopped | stopped; so far 732.0 k/s keeps it, 744.0 k/s breaks it
+end=stopped; lower_per_second=null; upper_per_second=null | stopped before a bound was known
+",
+    ) {
+        let mut result = sample::open_loop();
+        let search = &mut result.cases[0].searches[0];
+        *search = with(search, change);
+        let text = summary(&result);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        starts(words.join(" "), &format!("write-shared-q2-64B-Q1: p99<20us {start}"));
+    }
+    let mut result = sample::open_loop();
+    let search = &mut result.cases[0].searches[0];
+    (search.asked, search.reference_p99_ns) = ("knee 3".to_owned(), Some(4_100));
+    let text = summary(&result);
+    let asked = "-Q1: knee 3: p99 < 20.000 µs, where p99 at 10 % load is\n  4.100 µs\n";
+    assert!(text.contains(asked), "{text}");
+}
+
+#[test]
+fn full_queues_are_told_of_the_first_runs_and_counted() {
+    let mut result = sample::open_loop();
+    let case = result.cases.remove(3);
+    result.cases = vec![case; 10];
+    let text = summary(&result);
+    assert_eq!(text.matches("% of messages waited").count(), 8, "{text}");
+    assert!(text.contains("\n  and in 2 more runs\n"), "{text}");
+}
+
+#[test]
+fn rows_fit_80_columns_with_their_remarks() {
+    let mut cases = sample::result().cases;
+    cases.truncate(1);
+    cases[0].config.op = settings::Op::Write.into();
+    cases[0].config.cq = settings::CqMode::PerWorker;
+    cases[0].config.qps = 4096;
+    cases[0].config.verify = true;
+    let case = &mut cases[0];
+    case.config.bidirectional = true;
+    case.config = case.config.settings.clone().into();
+    let run = &mut case.runs[0];
+    run.flows.push(run.flows[0].clone());
+    let latency = run.flows[0].latency_ns.as_mut().unwrap();
+    (latency.p50, latency.p99, latency.p99_9) = (999_999, Some(12_345_678), Some(123_456_789));
+    run.flows[0].totals.gbit_per_s = Some(399.999);
+    let mut other = cases[0].clone();
+    other.config.tx_depth = 16;
+    other.config.mtu = "1024".parse().ok();
+    other.runs[0].flows[1].window.warmup_steady = Some(false);
+    cases.push(other);
+    let table = table_on(COLUMNS_80, &cases);
+    assert_within_80(&table);
+    insta::assert_snapshot!(table, @r"
+    write · CQ per-worker · 64 KiB · 4096 QPs · 1 worker · signalled 1 in 4 ·
+      bidirectional · windows of 2s
+     tx  MTU dir    Gb/s  Mmsg/s     p50     p99   p99.9  Jain limit
+    128 auto out  400.00   0.178 1.00 ms 12.3 ms  123 ms 0.990 95.1% verify ok
+    128 auto in   93.323   0.178 5.50 µs 10.9 µs 11.0 µs 0.990 95.1% verify ok
+     16 1024 out  400.00   0.178 1.00 ms 12.3 ms  123 ms 0.990 95.1% verify ok
+     16 1024 in   93.323   0.178 5.50 µs 10.9 µs 11.0 µs 0.990 95.1%
+        verify ok, unsteady
+    ");
+    let coloured = Screen {
+        is_coloured: true,
+        ..COLUMNS_80
+    };
+    let painted = table_on(coloured, &cases);
+    has(&painted, ["\x1b[33m    verify ok, unsteady\x1b[0m"]);
+}
+
+#[test]
+fn flags_say_what_the_figures_do_not() {
+    let case = &sample::result().cases[0];
+    let flags_of = |change: &dyn Fn(&mut CaseConfig, &mut Run)| {
+        let (mut config, mut run) = (case.config.clone(), case.runs[0].clone());
+        change(&mut config, &mut run);
+        let row = RowOf {
+            settings: &config,
+            run: &run,
+            flow: &run.flows[0],
+            direction: "",
+        };
+        let columns = Columns::of(&[], (&config, &run), 80);
+        let remarks = remarks::of_row(&row, &columns).into_iter();
+        remarks.map(|(_, text)| text).collect::<Vec<_>>().join(", ")
+    };
+    for [change, flags] in rows(
+        "
+run=1 |
+complete=false | incomplete
+run=3 | run 3
+flows/0/window/warmup_steady=false | unsteady
+flows/0/received/messages=178000 | received 50.0%
+flows/0/received/messages=712000; flows/0/received/window_seconds=4.0 |
+",
+    ) {
+        let changed = flags_of(&|_, run| *run = with(run, change));
+        assert_eq!(changed, flags, "{change}");
+    }
+    let verified = flags_of(&|config, _| config.verify = true);
+    assert_eq!(verified, "verify ok");
+    // Once for both edges.
+    let doubts = vec![doubt(DoubtKind::EdgeMissed); 2];
+    let doubtful = flags_of(&|_, run| run.flows[0].window.doubts = doubts.clone());
+    assert_eq!(doubtful, "edge missed");
+    let mismatch = flags_of(&|config, run| {
+        config.verify = true;
+        run.complete = false;
+        run.failure = Some(Default::default());
+        run.flows[0].totals.errors = 1;
+    });
+    assert_eq!(mismatch, "failed, 1 error");
+    let lost = flags_of(&|_, run| {
+        run.flows[0].delivery = Some(Delivery::of_qps(&[300, 100], &[200, 100]));
+        run.flows[0].received.as_mut().unwrap().messages /= 2;
+        run.flows[0].totals.gbit_per_s = Some(12.25);
+    });
+    assert_eq!(lost, "lost 100 (25.00%), sent 12.250 Gb/s");
+    let not_counted = flags_of(&|config, _| config.service = settings::Service::Uc);
+    assert_eq!(not_counted, "losses not known");
+}
+
+#[test]
+fn a_run_without_figures_shows_none() {
+    let row = RowOf {
+        settings: &Settings::default(),
+        run: &Run::default(),
+        flow: &FlowResult::default(),
+        direction: "",
+    };
+    let open = Settings::from([("rate", "2M")]);
+    let set_up = Settings::from([("op", "connect"), ("traffic-qps", "0")]);
+    for settings in [Settings::default(), open, set_up] {
+        let columns = Columns::of(&[settings], (&CaseConfig::default(), &Run::default()), 80);
+        let cells = columns.all.iter().map(|column| column.cell(&row));
+        let cells: Vec<String> = cells.collect();
+        assert!(cells.iter().all(|cell| cell == NOT_MEASURED), "{cells:?}");
+    }
+}
+
+#[test]
+fn the_summary_counts_and_names_the_files() {
+    let files = [Path::new("results/a.json"), Path::new("results/a.csv")];
+    let expected = "2 cases, 2 runs, 1 not complete; written to results/a.json, .csv\n\
+                    latency is of one message in 4; -Q 1 times every message\n";
+    assert_eq!(summary_of(&sample::result(), &files), expected);
+}
+
+/// The sample, each message of which was timed.
+fn timed() -> ResultFile {
+    let mut result = sample::result();
+    let cases = result.cases.iter_mut();
+    cases.for_each(|case| case.config.signal_every = 1);
+    result
+}
+
+#[test]
+fn runs_that_are_not_to_be_trusted_are_counted_below() {
+    let mut result = timed();
+    let mut with = |kind| {
+        let doubts = &mut result.cases[0].runs[0].flows[0].window.doubts;
+        doubts.push(doubt(kind));
+        summary(&result)
+    };
+    assert_eq!(with(DoubtKind::Drift).lines().count(), 1);
+    let text = with(DoubtKind::WindowLength);
+    has(text, ["\n1 run has a worker that missed"]);
+}
+
+#[test]
+fn software_devices_are_marked_below() {
+    let mut result = timed();
+    assert_eq!(summary(&result).lines().count(), 1);
+    let device = &mut result.nodes[0].devices[0];
+    (device.software, device.library) = (true, "embedded".to_owned());
+    device.name = "soft0".to_owned();
+    result.nodes[1].devices = result.nodes[0].devices.clone();
+    assert_eq!(summary(&result).lines().count(), 2, "one of both nodes");
+    let peer = &mut result.nodes[1].devices[0];
+    (peer.name, peer.library, peer.faults) = ("rxe0".to_owned(), "libibverbs".to_owned(), None);
+    let text = summary(&result);
+    let marks = [
+        "soft0 is the embedded software device, with faults on purpose (seed=7,drop=0.05): no figure here is a \
+         network adapter's",
+        "at the other end rxe0 is a software device: no figure here is a network adapter's",
+    ];
+    assert!(text.lines().skip(1).eq(marks), "{text}");
+}
