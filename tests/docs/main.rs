@@ -258,7 +258,7 @@ fn metrics_and_aspects_of_a_comparison_are_on_its_pages_and_in_its_help() {
     };
     let after = compare.get_after_help().unwrap().to_string();
     let (comparing, options) = (page("docs/comparing.md"), page("docs/command-line.md"));
-    for &metric in Metric::ALL {
+    for metric in Metric::compared() {
         let name = metric.short_name();
         let margin = format!("{name} {:.0}%", metric.default_margin() * 100.0);
         assert!(help("margin").contains(&margin), "{margin}");

@@ -29,7 +29,7 @@ Exit status: 0 no regression, 1 a regression, 2 not comparable, no verdict or ba
 }
 
 fn margin_help() -> String {
-    let margins = Metric::ALL.iter().map(|metric| {
+    let margins = Metric::compared().map(|metric| {
         let percent = metric.default_margin() * 100.0;
         format!("{} {percent:.0}%", metric.short_name())
     });
@@ -103,7 +103,7 @@ impl WhatArgs {
     pub fn options(&self) -> Options {
         Options {
             metrics: if self.metrics.is_empty() {
-                Metric::ALL.to_vec()
+                Metric::compared().collect()
             } else {
                 self.metrics.clone()
             },

@@ -2,8 +2,8 @@
 
 use fastrand::Rng;
 use report::judge::mesh::{Cell, Figures, Matrix, Place};
+use report::observe::Metric;
 use settings::{Pattern, Settings};
-use statistics::median;
 
 /// How figures scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ fn matrix(setup: &Setup, rng: &mut Rng) -> Matrix {
             cells.push(Cell {
                 from,
                 to,
-                figures: medians(&runs),
+                figures: Figures::median(&runs),
                 runs,
                 ..Cell::default()
             });
@@ -147,25 +147,13 @@ fn run(noise: Noise, level: f64, spread: f64, rng: &mut Rng) -> Figures {
     let rate = level + spread * noise.draw(rng);
     let p50 = -rate + 0.3 * spread * normal(rng);
     let p99 = -level + 0.4 - 2.0 * spread * noise.draw(rng);
-    Figures {
-        gbit_per_s: Some(10.0 * rate.exp()),
-        mmsg_per_s: Some(rate.exp()),
-        p50_ns: Some(1e4 * p50.exp()),
-        p99_ns: Some(1e4 * p99.exp()),
-    }
-}
-
-fn medians(runs: &[Figures]) -> Figures {
-    let of = |of: fn(&Figures) -> Option<f64>| {
-        let values: Vec<f64> = runs.iter().filter_map(of).collect();
-        median(&values)
-    };
-    Figures {
-        gbit_per_s: of(|run| run.gbit_per_s),
-        mmsg_per_s: of(|run| run.mmsg_per_s),
-        p50_ns: of(|run| run.p50_ns),
-        p99_ns: of(|run| run.p99_ns),
-    }
+    Figures::new(|metric| match metric {
+        Metric::GbitPerS => Some(10.0 * rate.exp()),
+        Metric::MmsgPerS => Some(rate.exp()),
+        Metric::P50Ns => Some(1e4 * p50.exp()),
+        Metric::P99Ns => Some(1e4 * p99.exp()),
+        _ => None,
+    })
 }
 
 /// A standard normal deviation.

@@ -24,6 +24,11 @@ pub(crate) fn digits(value: f64) -> usize {
     }
 }
 
+/// A figure with about four digits that count.
+pub(crate) fn exact(value: f64) -> String {
+    format!("{value:.*}", digits(value))
+}
+
 /// A rate in the largest unit of which it is at least one, with four digits that count, and that unit: `1.234`, `M`.
 fn with_unit(rate: f64) -> (String, &'static str) {
     // What is rounded up to the next unit is told in it.

@@ -1,15 +1,19 @@
-//! The table of the figures of a run's flows that are compared and drawn: a new one is a row here.
+//! The table of metrics: what each is called, how it is written, which direction is better, and where its value is. A new one
+//! is a row here; terminal, CSV, page, figures, comparisons and conditions follow. It must not know runs that do not count.
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::model::{Connect, FlowResult, Latency, Run};
+use super::format::{exact, rate_text, time_text};
+use crate::results::model::{Connect, FlowResult, Latency, Load, Run};
 
 /// What is known of a metric.
 struct Row {
-    /// Name in documents that programs read; ends in its unit.
+    /// Name in documents that programs read, and the heading of its column in CSV; ends in its unit.
     name: &'static str,
-    /// What a person types and reads.
-    short: &'static str,
+    /// What a person types and reads, and another name that is understood too.
+    short: [&'static str; 2],
+    /// What sentences call it.
+    noun: &'static str,
     /// Its unit, as people write it; empty for a figure without one.
     unit: &'static str,
     /// Title of a figure of it.
@@ -18,8 +22,8 @@ struct Row {
     axis: &'static str,
     /// Heading of its column in a table, digits after the point there, and what it is divided by.
     column: (&'static str, usize, f64),
-    /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %.
-    margin: f64,
+    /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %. What has none is shown and not compared.
+    margin: Option<f64>,
     higher_is_better: bool,
     /// In an open loop that keeps up it is what was asked for.
     is_of_offer: bool,
@@ -31,10 +35,14 @@ struct Row {
 enum Source {
     /// What a flow moved.
     Flow(fn(&FlowResult) -> Option<f64>),
+    /// What an open loop offered, and what came of it.
+    Load(fn(&Load) -> f64),
     /// What a run's nodes did for a flow.
     Nodes(fn(&Run, &FlowResult) -> Option<f64>),
     /// A flow's latencies; it is told of enough of them only.
     Latency(fn(&Latency) -> Option<u64>),
+    /// How late messages of an open loop were posted.
+    Lateness(fn(&Latency) -> Option<u64>),
     /// A run's set-ups.
     SetUp(fn(&Connect) -> Option<f64>),
     /// The times of a run's set-ups; it is told of enough of them only.
@@ -66,96 +74,152 @@ macro_rules! metrics {
     };
 }
 
-// The tail of latency and CPU time scatter more than throughput, and fairness is close to 1.
+// The tail of latency and CPU time scatter more than throughput, and fairness is close to 1. Those that are compared come first.
 metrics! {
     /// Payload throughput, in 10^9 bits a second; over UC and UD of what was received.
     GbitPerS => {
-        name: "gbit_per_s", short: "bandwidth", unit: "Gb/s", title: "Bandwidth", axis: "Gb/s",
-        column: ("Gb/s", 3, 1.0), margin: 0.03, higher_is_better: true,
+        name: "gbit_per_s", short: ["bandwidth", "gbit"], noun: "throughput", unit: "Gb/s", title: "Bandwidth", axis: "Gb/s",
+        column: ("Gb/s", 3, 1.0), margin: Some(0.03), higher_is_better: true,
         is_of_offer: true, source: Source::Flow(FlowResult::gbit_per_s),
     }
     /// Message rate, in 10^6 a second; over UC and UD of what was received.
     MmsgPerS => {
-        name: "mmsg_per_s", short: "rate", unit: "Mmsg/s", title: "Message rate", axis: "Mmsg/s",
-        column: ("Mmsg/s", 4, 1.0), margin: 0.05, higher_is_better: true,
+        name: "mmsg_per_s", short: ["rate", "mmsg"], noun: "rate", unit: "Mmsg/s", title: "Message rate", axis: "Mmsg/s",
+        column: ("Mmsg/s", 4, 1.0), margin: Some(0.05), higher_is_better: true,
         is_of_offer: true, source: Source::Flow(FlowResult::mmsg_per_s),
     }
     /// Median latency, in nanoseconds.
     P50Ns => {
-        name: "latency_p50_ns", short: "p50", unit: "ns", title: "Median latency", axis: "p50",
-        column: ("p50 (µs)", 2, 1e3), margin: 0.03, higher_is_better: false,
+        name: "latency_p50_ns", short: ["p50", "p50"], noun: "p50", unit: "ns", title: "Median latency", axis: "p50",
+        column: ("p50 (µs)", 2, 1e3), margin: Some(0.03), higher_is_better: false,
         is_of_offer: false, source: Source::Latency(|times| Some(times.p50)),
     }
     /// 99 % of latencies are at most this, in nanoseconds.
     P99Ns => {
-        name: "latency_p99_ns", short: "p99", unit: "ns", title: "p99 latency", axis: "p99",
-        column: ("p99 (µs)", 2, 1e3), margin: 0.10, higher_is_better: false,
+        name: "latency_p99_ns", short: ["p99", "p99"], noun: "p99", unit: "ns", title: "p99 latency", axis: "p99",
+        column: ("p99 (µs)", 2, 1e3), margin: Some(0.10), higher_is_better: false,
         is_of_offer: false, source: Source::Latency(|times| times.p99),
     }
     /// 99.9 % of latencies are at most this, in nanoseconds.
     P99_9Ns => {
-        name: "latency_p99_9_ns", short: "p99.9", unit: "ns", title: "p99.9 latency", axis: "p99.9",
-        column: ("p99.9 (µs)", 2, 1e3), margin: 0.20, higher_is_better: false,
+        name: "latency_p99_9_ns", short: ["p99.9", "p99.9"], noun: "p99.9", unit: "ns", title: "p99.9 latency", axis: "p99.9",
+        column: ("p99.9 (µs)", 2, 1e3), margin: Some(0.20), higher_is_better: false,
         is_of_offer: false, source: Source::Latency(|times| times.p99_9),
     }
     /// Jain's index over the QPs.
     Fairness => {
-        name: "fairness_jain", short: "fairness", unit: "", title: "Fairness (Jain’s index)", axis: "Jain's index",
-        column: ("Jain", 3, 1.0), margin: 0.02, higher_is_better: true,
+        name: "fairness_jain", short: ["fairness", "jain"], noun: "fairness", unit: "", title: "Fairness (Jain’s index)",
+        axis: "Jain's index", column: ("Jain", 3, 1.0), margin: Some(0.02), higher_is_better: true,
         is_of_offer: true, source: Source::Flow(|flow| Some(flow.fairness.as_ref()?.jain)),
     }
     /// CPU time of the workers of the node that posts the flow, for 10^9 payload bytes of all flows that it posts.
     CpuSecondsPerGb => {
-        name: "cpu_seconds_per_gb", short: "cpu", unit: "s/GB", title: "CPU time a GB", axis: "CPU seconds a GB",
-        column: ("CPU s/GB", 3, 1.0), margin: 0.10, higher_is_better: false,
+        name: "cpu_seconds_per_gb", short: ["cpu", "cpu"], noun: "cpu", unit: "s/GB", title: "CPU time a GB",
+        axis: "CPU seconds a GB", column: ("CPU s/GB", 3, 1.0), margin: Some(0.10), higher_is_better: false,
         is_of_offer: false, source: Source::Nodes(|run, flow| run.cpu_seconds_per_gb(&flow.from)),
     }
     /// QPs that were set up, a second.
     ConnectionsPerS => {
-        name: "connections_per_s", short: "connections", unit: "/s", title: "Connections a second",
-        axis: "connections a second", column: ("connections/s", 1, 1.0), margin: 0.05, higher_is_better: true,
-        is_of_offer: false, source: Source::SetUp(|connect| connect.connections_per_second),
+        name: "connections_per_s", short: ["connections", "connections"], noun: "set-ups a second", unit: "/s",
+        title: "Connections a second", axis: "connections a second", column: ("connections/s", 1, 1.0), margin: Some(0.05),
+        higher_is_better: true, is_of_offer: false, source: Source::SetUp(|connect| connect.connections_per_second),
     }
     /// 99 % of rounds were set up in at most this time, in nanoseconds.
     SetupP99Ns => {
-        name: "setup_p99_ns", short: "setup", unit: "ns", title: "p99 set-up time", axis: "set-up p99",
-        column: ("set-up p99 (ms)", 3, 1e6), margin: 0.10, higher_is_better: false,
+        name: "setup_p99_ns", short: ["setup", "setup"], noun: "p99 of set-up", unit: "ns", title: "p99 set-up time",
+        axis: "set-up p99", column: ("set-up p99 (ms)", 3, 1e6), margin: Some(0.10), higher_is_better: false,
         is_of_offer: false, source: Source::SetUpTimes(|times| times.p99),
     }
     /// The highest load that kept a limit of latency for sure, in messages a second.
     HighestLoad => {
-        name: "highest_load_per_s", short: "load", unit: "/s", title: "Highest load within a limit of latency",
-        axis: "messages a second", column: ("highest load (k/s)", 1, 1e3), margin: 0.05, higher_is_better: true,
-        is_of_offer: false, source: Source::Search,
+        name: "highest_load_per_s", short: ["load", "load"], noun: "load", unit: "/s",
+        title: "Highest load within a limit of latency", axis: "messages a second", column: ("highest load (k/s)", 1, 1e3),
+        margin: Some(0.05), higher_is_better: true, is_of_offer: false, source: Source::Search,
+    }
+    /// The longest latency, in nanoseconds.
+    MaxNs => {
+        name: "latency_max_ns", short: ["max", "max"], noun: "longest latency", unit: "ns", title: "Longest latency", axis: "max",
+        column: ("max (µs)", 2, 1e3), margin: None, higher_is_better: false,
+        is_of_offer: false, source: Source::Latency(|times| Some(times.max)),
+    }
+    /// Throughput as a percentage of what the link and the protocol allow; of none where the link's speed is not known.
+    PercentOfLimit => {
+        name: "percent_of_limit", short: ["limit", "limit"], noun: "share of the limit", unit: "%",
+        title: "Share of what the link allows", axis: "% of what the link allows", column: ("of limit (%)", 1, 1.0), margin: None,
+        higher_is_better: true, is_of_offer: true,
+        source: Source::Flow(|flow| Some(100.0 * flow.limits.as_ref()?.share_of_limit?)),
+    }
+    /// Messages that an open loop planned, a second.
+    OfferedPerS => {
+        name: "offered_per_s", short: ["offered", "offered"], noun: "offered load", unit: "/s", title: "Offered load",
+        axis: "messages a second", column: ("offered (k/s)", 2, 1e3), margin: None, higher_is_better: true,
+        is_of_offer: true, source: Source::Load(|load| load.offered_per_second),
+    }
+    /// Messages of an open loop that completed, a second.
+    AchievedPerS => {
+        name: "achieved_per_s", short: ["achieved", "achieved"], noun: "achieved load", unit: "/s", title: "Achieved load",
+        axis: "messages a second", column: ("done (k/s)", 2, 1e3), margin: None, higher_is_better: true,
+        is_of_offer: true, source: Source::Load(|load| load.achieved_per_second),
+    }
+    /// 99 % of an open loop's messages were posted at most so late, in nanoseconds.
+    LateP99Ns => {
+        name: "lateness_p99_ns", short: ["late", "late"], noun: "p99 of lateness", unit: "ns", title: "p99 of lateness",
+        axis: "late p99", column: ("late p99 (µs)", 2, 1e3), margin: None, higher_is_better: false,
+        is_of_offer: false, source: Source::Lateness(|times| times.p99),
     }
 }
 
 impl Metric {
+    /// Those that are compared and judged.
+    pub fn compared() -> impl Iterator<Item = Metric> {
+        let all = Metric::ALL.iter().copied();
+        all.filter(|metric| metric.row().margin.is_some())
+    }
+
     /// Its name in documents that programs read; ends in its unit.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The metric of a name; also of what a person types: `p99`, `fairness`, `cpu`, `connections`, `setup`, `load`.
+    /// The metric of a name; also of what a person types: `p99`, `fairness` or `jain`, `cpu`.
     pub fn from_name(name: &str) -> Option<Metric> {
-        let is_it = |metric: &Metric| metric.name() == name || metric.short_name() == name;
+        let is_it = |metric: &Metric| metric.name() == name || metric.row().short.contains(&name);
         Metric::ALL.iter().copied().find(is_it)
     }
 
     /// What a person types and reads: `bandwidth`, `rate`, `p50`, `p99`, `p99.9`, `fairness`, `cpu`.
     pub fn short_name(self) -> &'static str {
-        self.row().short
+        self.row().short[0]
     }
 
-    /// What a person types, of all, with commas.
+    /// What a person types, of all that are compared, with commas.
     pub fn short_names() -> String {
-        let names: Vec<&str> = Metric::ALL.iter().map(|it| it.short_name()).collect();
+        let names: Vec<&str> = Metric::compared().map(Metric::short_name).collect();
         names.join(", ")
+    }
+
+    /// What sentences call it.
+    pub fn noun(self) -> &'static str {
+        self.row().noun
     }
 
     /// Its unit, as people write it; empty for a figure without one.
     pub fn unit(self) -> &'static str {
         self.row().unit
+    }
+
+    /// A figure of it with its unit, as sentences have it: `21.10 Gb/s`, `12.4 µs`, `1.234 M/s`.
+    pub fn text(self, value: f64) -> String {
+        match self.unit() {
+            "ns" => time_text(value),
+            "/s" => rate_text(value),
+            unit => format!("{} {unit}", exact(value)).trim_end().to_owned(),
+        }
+    }
+
+    /// A figure of it in the unit of its column.
+    pub fn in_column(self, value: f64) -> f64 {
+        value / self.row().column.2
     }
 
     /// Title of a figure of it.
@@ -175,7 +239,7 @@ impl Metric {
 
     /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %.
     pub fn default_margin(self) -> f64 {
-        self.row().margin
+        self.row().margin.unwrap_or_default()
     }
 
     /// Whether more of it is better.
@@ -202,10 +266,11 @@ impl Metric {
     pub fn of(self, run: &Run, flow: Option<&FlowResult>) -> Option<f64> {
         match self.row().source {
             Source::Flow(figure) => figure(flow?),
+            Source::Load(figure) => flow?.load.as_ref().map(figure),
             Source::Nodes(figure) => figure(run, flow?),
             Source::SetUp(figure) => figure(run.connect.as_ref()?),
             Source::Search => None,
-            Source::Latency(figure) | Source::SetUpTimes(figure) => {
+            Source::Latency(figure) | Source::Lateness(figure) | Source::SetUpTimes(figure) => {
                 figure(self.samples(run, flow)?).map(|ns| ns as f64)
             }
         }
@@ -219,6 +284,7 @@ impl Metric {
     fn samples<'a>(self, run: &'a Run, flow: Option<&'a FlowResult>) -> Option<&'a Latency> {
         match self.row().source {
             Source::Latency(_) => flow?.latency_ns.as_ref(),
+            Source::Lateness(_) => flow?.lateness_ns.as_ref(),
             Source::SetUpTimes(_) => run.connect.as_ref()?.setup_ns.as_ref(),
             _ => None,
         }
@@ -263,5 +329,36 @@ mod tests {
         flow.delivery = Some(Delivery::of_qps(&[], &[]));
         // And what was sent is none either.
         assert_eq!(told(&flow), [None, None]);
+    }
+
+    #[test]
+    fn names_are_unique_and_end_in_their_unit() {
+        for &metric in Metric::ALL {
+            for name in [metric.name(), metric.short_name(), metric.row().short[1]] {
+                assert_eq!(Metric::from_name(name), Some(metric), "{name}");
+            }
+            let has_unit = match metric.unit() {
+                "ns" => metric.name().ends_with("_ns"),
+                "Gb/s" | "Mmsg/s" | "/s" => metric.name().ends_with("_per_s"),
+                _ => true,
+            };
+            assert!(has_unit, "{}", metric.name());
+        }
+        // Statistics know a metric by its place.
+        assert!(
+            Metric::compared().eq(Metric::ALL.iter().copied().take(Metric::compared().count()))
+        );
+    }
+
+    #[test]
+    fn figures_have_the_unit_that_fits() {
+        for (metric, value, text) in [
+            (Metric::GbitPerS, 21.1, "21.100 Gb/s"),
+            (Metric::P99Ns, 12_400.0, "12.4 µs"),
+            (Metric::HighestLoad, 1_234_000.0, "1.234 M/s"),
+            (Metric::Fairness, 0.98, "0.980"),
+        ] {
+            assert_eq!(metric.text(value), text);
+        }
     }
 }

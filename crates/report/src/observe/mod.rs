@@ -1,8 +1,11 @@
-//! What was measured, as rows: which of them count. It must not judge a figure, nor know how one is shown.
+//! What was measured, as rows: observations (`table`), which of them count (`standing`), what a metric is (`metric`), and how
+//! figures and settings are written (`format`, `setting_words`). It must not judge a figure, nor know where one is shown.
 
 pub mod format;
 pub mod metric;
 pub mod setting_words;
 pub mod standing;
+pub mod table;
 
 pub use metric::Metric;
+pub use table::{Observation, Observed, Spread};

@@ -3,6 +3,7 @@
 //! A flow's figures count where its run is complete, nothing went wrong with the flow, no figure of the run is one that cannot
 //! be, and nothing spoils its rates. A run counts as a whole where each of its flows does.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use crate::results::model::{CaseFlow, DoubtKind, FlowResult, LoadVerdict, Run};
@@ -75,10 +76,10 @@ pub struct LeftOut {
 
 impl LeftOut {
     /// Of these runs, or flows of runs.
-    pub fn of(standings: impl IntoIterator<Item = Standing>) -> LeftOut {
+    pub fn of(standings: impl IntoIterator<Item = impl Borrow<Standing>>) -> LeftOut {
         let mut left_out = LeftOut::default();
         for standing in standings {
-            left_out.add(&standing);
+            left_out.add(standing.borrow());
         }
         left_out
     }

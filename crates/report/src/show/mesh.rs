@@ -7,9 +7,9 @@ use std::io::{self, Write};
 use crate::judge::mesh::Fan;
 use crate::judge::mesh::Outlier;
 use crate::judge::mesh::Place;
-use crate::judge::mesh::Quantity;
 use crate::judge::mesh::words::number;
 use crate::judge::mesh::{Cell, Matrix};
+use crate::observe::Metric;
 use crate::observe::format::{NOT_MEASURED, plural};
 use crate::results::model::ResultFile;
 use crate::text::wrapped;
@@ -95,7 +95,7 @@ fn picture(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     slowest.retain(|cell| cell.figures.of(quantity).is_some());
     slowest.sort_by(|one, two| {
         let [one, two] = [one, two].map(|cell| cell.figures.of(quantity).unwrap_or(0.0));
-        match quantity.more_is_better() {
+        match quantity.higher_is_better() {
             true => one.total_cmp(&two),
             false => two.total_cmp(&one),
         }
@@ -109,12 +109,11 @@ fn picture(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
 }
 
 /// `Gb/s`, `p50 µs`.
-fn unit(quantity: Quantity) -> &'static str {
+fn unit(quantity: Metric) -> &'static str {
     match quantity {
-        Quantity::Bandwidth => "Gb/s",
-        Quantity::Rate => "Mmsg/s",
-        Quantity::P50 => "p50 µs",
-        Quantity::P99 => "p99 µs",
+        Metric::P50Ns => "p50 µs",
+        Metric::P99Ns => "p99 µs",
+        rate => rate.unit(),
     }
 }
 
@@ -185,7 +184,7 @@ fn legend(matrix: &Matrix, outliers: &[Outlier]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn text(cell: &Cell, quantity: Quantity) -> String {
+fn text(cell: &Cell, quantity: Metric) -> String {
     match cell.figures.of(quantity) {
         Some(value) => number(quantity, value),
         None if cell.doubtful > 0 => DOUBTFUL.to_owned(),
@@ -211,10 +210,10 @@ fn list(matrix: &Matrix, outliers: &[Outlier], cells: &[&Cell]) -> Vec<String> {
         let figure = |quantity| text(cell, quantity);
         format!(
             "{name:<width$} {:>8}{} {:>8} {:>8}",
-            figure(Quantity::Bandwidth),
+            figure(Metric::GbitPerS),
             mark(is_told(outliers, cell.from, cell.to)),
-            figure(Quantity::P50),
-            figure(Quantity::P99),
+            figure(Metric::P50Ns),
+            figure(Metric::P99Ns),
         )
     });
     std::iter::once(head).chain(rows).collect()
@@ -239,7 +238,7 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
         let worse = |node: &usize| {
             let (sends, receives) = sides.get(*node).copied().unwrap_or_default();
             let sides = [sends, receives].into_iter().flatten();
-            match quantity.more_is_better() {
+            match quantity.higher_is_better() {
                 true => sides.fold(f64::INFINITY, f64::min),
                 false => -sides.fold(0.0, f64::max),
             }

@@ -5,7 +5,6 @@ use settings::{Row, listed};
 use super::noise::{Figures, of_few_runs};
 use super::subject::{Subject, named, rows_of};
 use crate::observe::Metric;
-use crate::observe::format::{digits, time_text};
 use crate::observe::setting_words::words;
 
 /// Cases that are named one by one.
@@ -26,7 +25,7 @@ pub(super) fn sentence(subjects: &[Subject<'_>], metrics: [Metric; 2]) -> Option
     };
     if subjects.iter().any(has_few) {
         let chance = told.iter().map(|(metric, _)| {
-            format!("{:.0} % of {}", of_few_runs(*metric) * 100.0, noun(*metric))
+            format!("{:.0} % of {}", of_few_runs(*metric) * 100.0, metric.noun())
         });
         let chance = listed(&chance.collect::<Vec<_>>());
         text += &format!("; with so few runs {chance} may be chance");
@@ -59,13 +58,10 @@ fn told(subjects: &[Subject<'_>], rows: &[&'static Row], metric: Metric) -> Opti
         return Some(format!(
             "{}: {} with {name}",
             most(metric),
-            figure(metric, best.median)
+            metric.text(best.median)
         ));
     };
-    let range = range(
-        figure(metric, first.1.median),
-        &figure(metric, last.1.median),
-    );
+    let range = range(metric.text(first.1.median), &metric.text(last.1.median));
     let (count, all) = (like_best.len(), with_figures.len());
     if count == all {
         let cases = match (all, all == subjects.len()) {
@@ -75,7 +71,7 @@ fn told(subjects: &[Subject<'_>], rows: &[&'static Row], metric: Metric) -> Opti
         };
         return Some(format!(
             "{cases} have the same {} within chance, {range}",
-            noun(metric)
+            metric.noun()
         ));
     }
     let names = match count {
@@ -136,23 +132,5 @@ fn most(metric: Metric) -> String {
     } else {
         "lowest"
     };
-    format!("{word} {}", noun(metric))
-}
-
-/// What a metric is a figure of, in a sentence.
-pub(super) fn noun(metric: Metric) -> &'static str {
-    match metric {
-        Metric::GbitPerS => "throughput",
-        Metric::ConnectionsPerS => "set-ups a second",
-        Metric::SetupP99Ns => "p99 of set-up",
-        other => other.short_name(),
-    }
-}
-
-/// A figure with its unit.
-pub(super) fn figure(metric: Metric, value: f64) -> String {
-    match metric.unit() {
-        "ns" => time_text(value),
-        unit => format!("{value:.*} {unit}", digits(value)),
-    }
+    format!("{word} {}", metric.noun())
 }

@@ -2,7 +2,6 @@
 
 use settings::Row;
 
-use super::best::{figure, noun};
 use super::noise::Figures;
 use super::subject::{Subject, named, rows_of};
 use crate::observe::Metric;
@@ -98,12 +97,12 @@ fn told(points: &[Point<'_>], axis: &Row, metric: Metric) -> Option<String> {
     let (first, last) = (points.first()?, points.last()?);
     let enough = points.iter().find(|point| is_most(point))?;
     let at = |point: &Point<'_>| {
-        let figure = figure(metric, point.figures.median);
+        let figure = metric.text(point.figures.median);
         format!("{} ({figure})", words(axis, point.subject.settings()))
     };
     let noun = match metric {
         Metric::GbitPerS => "Throughput".to_owned(),
-        other => format!("The number of {}", noun(other)),
+        other => format!("The number of {}", other.noun()),
     };
     let [_, .., before, _] = points else {
         // Of two points nothing is said about where it stops.

@@ -124,7 +124,7 @@ fn set_ups_are_compared_by_their_rate() {
         case
     };
     let said = said([set_up("1", 100.0), set_up("16", 400.0)]);
-    assert_eq!(said[0], "Most set-ups a second: 400.00 /s with 16 QPs.");
+    assert_eq!(said[0], "Most set-ups a second: 400.0 /s with 16 QPs.");
     let words = "The number of set-ups a second grows from 1 QP (100";
     starts(&said[1], words);
 }

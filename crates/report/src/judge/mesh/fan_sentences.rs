@@ -1,8 +1,8 @@
 //! What an incast or an outcast says, as sentences with figures. It must not judge nodes: `outliers` does.
 
 use super::fan::{Direction, Fan, FanPoint};
-use super::figures::Quantity;
 use super::words::{figure, number, percent};
+use crate::observe::Metric;
 use crate::observe::format::{NOT_MEASURED, plural};
 
 /// Goodput that is lower by less than this part falls by chance.
@@ -32,9 +32,9 @@ impl Fan {
                 });
                 figures.collect::<Vec<_>>().join(", ")
             };
-            let goodput = list(Quantity::Bandwidth, |point| point.gbit_per_s);
+            let goodput = list(Metric::GbitPerS, |point| point.gbit_per_s);
             let p99 = match points.iter().any(|point| point.p99_ns.is_some()) {
-                true => format!("; p99 {} µs", list(Quantity::P99, |point| point.p99_ns)),
+                true => format!("; p99 {} µs", list(Metric::P99Ns, |point| point.p99_ns)),
                 false => String::new(),
             };
             let fans = fans.join(", ");
@@ -45,15 +45,15 @@ impl Fan {
         }
         let together = last
             .gbit_per_s
-            .map(|gbit_per_s| format!(": {} together", figure(Quantity::Bandwidth, gbit_per_s)));
+            .map(|gbit_per_s| format!(": {} together", figure(Metric::GbitPerS, gbit_per_s)));
         let p99 = last
             .p99_ns
-            .map(|ns| format!(", {}", figure(Quantity::P99, ns)));
+            .map(|ns| format!(", {}", figure(Metric::P99Ns, ns)));
         let jain = last.jain.map(|jain| format!(", Jain's index {jain:.3}"));
         let worst = last.worst().filter(|_| last.fan > 1).map(|worst| {
             let name = &worst.node;
             let share = worst.of_even;
-            let gbit_per_s = figure(Quantity::Bandwidth, worst.gbit_per_s);
+            let gbit_per_s = figure(Metric::GbitPerS, worst.gbit_per_s);
             let look = match share < LITTLE {
                 true => format!("; look at {name}, and at its path {way} {node}"),
                 false => String::new(),

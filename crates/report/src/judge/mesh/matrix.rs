@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use settings::{Pattern, Settings};
 
-use super::figures::{Figures, Quantity};
+use super::figures::Figures;
+use crate::observe::Metric;
 use crate::observe::standing::{self, Standing};
 use crate::results::model::{CaseResult, NodeResult, ResultFile};
 use statistics::median;
@@ -92,7 +93,7 @@ impl Matrix {
                     continue;
                 };
                 let figures = match standing::of_flow(run, flow) {
-                    Standing::Counts => Ok(Figures::of_flow(flow)),
+                    Standing::Counts => Ok(Figures::of_flow(run, flow)),
                     other => Err(other.has_figures()),
                 };
                 let told = of_run.entry(place);
@@ -149,29 +150,29 @@ impl Matrix {
 
     /// What the runs are compared by: bandwidth of closed loops. In an open loop all have the rate that they were
     /// offered, and p50 tells.
-    pub fn quantity(&self) -> Quantity {
+    pub fn quantity(&self) -> Metric {
         match self.settings.is_closed_loop() {
-            true => Quantity::Bandwidth,
-            false => Quantity::P50,
+            true => Metric::GbitPerS,
+            false => Metric::P50Ns,
         }
     }
 
     /// The median over all cells; `None` where none has the figure.
-    pub fn median(&self, quantity: Quantity) -> Option<f64> {
+    pub fn median(&self, quantity: Metric) -> Option<f64> {
         median_of(self.cells.iter(), quantity)
     }
 
     /// The median of each node over its peers, in the order of the nodes, of the flows that it posts.
-    pub fn sending(&self, quantity: Quantity) -> Vec<Option<f64>> {
+    pub fn sending(&self, quantity: Metric) -> Vec<Option<f64>> {
         self.of_nodes(|cell| cell.from, quantity)
     }
 
     /// The median of each node over its peers, in the order of the nodes, of the flows that go to it.
-    pub fn receiving(&self, quantity: Quantity) -> Vec<Option<f64>> {
+    pub fn receiving(&self, quantity: Metric) -> Vec<Option<f64>> {
         self.of_nodes(|cell| cell.to, quantity)
     }
 
-    fn of_nodes(&self, node: fn(&Cell) -> usize, quantity: Quantity) -> Vec<Option<f64>> {
+    fn of_nodes(&self, node: fn(&Cell) -> usize, quantity: Metric) -> Vec<Option<f64>> {
         let mut values = vec![Vec::new(); self.nodes.len()];
         for cell in &self.cells {
             if let (Some(values), Some(value)) =
@@ -192,7 +193,7 @@ impl Matrix {
 /// The median over some cells.
 pub(super) fn median_of<'a>(
     cells: impl Iterator<Item = &'a Cell>,
-    quantity: Quantity,
+    quantity: Metric,
 ) -> Option<f64> {
     let values: Vec<f64> = cells.filter_map(|it| it.figures.of(quantity)).collect();
     median(&values)

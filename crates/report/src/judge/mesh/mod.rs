@@ -12,6 +12,6 @@ pub(crate) mod words;
 
 pub use causes::Place;
 pub use fan::{Direction, Fan, FanPoint, Share};
-pub use figures::{Figures, Quantity};
+pub use figures::{Figures, OF_FLOWS};
 pub use matrix::{Cell, Matrix};
 pub use outliers::Outlier;

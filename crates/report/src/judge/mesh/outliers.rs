@@ -2,8 +2,8 @@
 //! must not know words.
 
 use super::causes::{Observed, Place, Rule, causes};
-use super::figures::Quantity;
 use super::matrix::{Cell, Matrix};
+use crate::observe::Metric;
 use statistics::{Scatter, median, spread};
 
 /// Chance of telling something of nodes that are all alike, by the figure that tells most; and by each other one.
@@ -17,7 +17,7 @@ const LEAST: f64 = 1e-4;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlier {
     /// The figure that tells it.
-    pub quantity: Quantity,
+    pub quantity: Metric,
     /// What is slow, by indices in [`Matrix::nodes`].
     pub place: Place,
     /// The median over its flows.
@@ -37,22 +37,20 @@ impl Outlier {
     }
 }
 
-impl Quantity {
-    /// Smaller differences never make an outlier: a share of the usual figure.
-    pub fn floor(self) -> f64 {
-        match self {
-            Quantity::Bandwidth | Quantity::Rate => 0.05,
-            Quantity::P50 => 0.1,
-            Quantity::P99 => 0.25,
-        }
+/// Smaller differences never make an outlier: a share of the usual figure.
+pub fn floor(metric: Metric) -> f64 {
+    match metric {
+        Metric::P99Ns => 0.25,
+        rate if rate.higher_is_better() => 0.05,
+        _ => 0.1,
     }
+}
 
-    /// Runs that a path must have to be called slow by it: one moment in which a process is held up decides p99 of a run.
-    fn path_runs(self) -> usize {
-        match self {
-            Quantity::Bandwidth | Quantity::Rate | Quantity::P50 => 1,
-            Quantity::P99 => 3,
-        }
+/// Runs that a path must have to be called slow by it: one moment in which a process is held up decides p99 of a run.
+fn path_runs(metric: Metric) -> usize {
+    match metric {
+        Metric::P99Ns => 3,
+        _ => 1,
     }
 }
 
@@ -60,7 +58,7 @@ impl Matrix {
     /// What is slower than the others, whole nodes first; each cause once. Closed loops are asked for bandwidth first, then
     /// for p50 and p99 of what bandwidth did not tell; open loops have the rate that they were offered, and only latency tells.
     pub fn outliers(&self) -> Vec<Outlier> {
-        let asked = [Quantity::Bandwidth, Quantity::P50, Quantity::P99];
+        let asked = [Metric::GbitPerS, Metric::P50Ns, Metric::P99Ns];
         let asked = asked.into_iter().skip_while(|it| *it != self.quantity());
         let mut found: Vec<Outlier> = Vec::new();
         for (quantity, number) in asked.zip(0..) {
@@ -80,7 +78,7 @@ impl Matrix {
     }
 }
 
-fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Quantity, chance: f64) -> Vec<Outlier> {
+fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> Vec<Outlier> {
     let all = |cells: &mut dyn Iterator<Item = &&Cell>| {
         let values: Vec<f64> = cells.filter_map(|it| it.figures.of(quantity)).collect();
         median(&values)
@@ -88,7 +86,11 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Quantity, chance: f64) -
     let Some(middle) = all(&mut cells.iter()).filter(|middle| *middle > 0.0) else {
         return Vec::new();
     };
-    let sign = if quantity.more_is_better() { 1.0 } else { -1.0 };
+    let sign = if quantity.higher_is_better() {
+        1.0
+    } else {
+        -1.0
+    };
     let log = |value: f64| sign * (value.max(middle * LEAST) / middle).ln();
     let runs = cells.iter().map(|cell| {
         let runs = cell.runs.iter().filter_map(|run| run.of(quantity));
@@ -104,16 +106,16 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Quantity, chance: f64) -
         })
     });
     let flows: Vec<Observed<'_>> = flows.collect();
-    let floor = match quantity.more_is_better() {
-        true => -(1.0 - quantity.floor()).ln(),
-        false => (1.0 + quantity.floor()).ln(),
+    let floor = match quantity.higher_is_better() {
+        true => -(1.0 - floor(quantity)).ln(),
+        false => (1.0 + floor(quantity)).ln(),
     };
     let scatter = scatter(cells, quantity);
     let rule = Rule {
         floor,
         chance,
         scatter,
-        path_runs: quantity.path_runs(),
+        path_runs: path_runs(quantity),
     };
     let causes = causes(nodes, &flows, rule);
     let is_told = |cell: &&&Cell| causes.iter().any(|it| it.place.has(cell.from, cell.to));
@@ -135,7 +137,7 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Quantity, chance: f64) -
 }
 
 /// What the runs of each cell say of how much a cell's median scatters, and of its tail.
-fn scatter(cells: &[&Cell], quantity: Quantity) -> Scatter {
+fn scatter(cells: &[&Cell], quantity: Metric) -> Scatter {
     let mut away = Vec::new();
     let mut counts = Vec::new();
     for cell in cells {

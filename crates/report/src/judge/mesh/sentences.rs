@@ -42,7 +42,7 @@ impl Matrix {
         };
         let [sends, to, receives, from] = self.verbs();
         let than = |ratio| than(quantity, ratio);
-        let is_rate = quantity.more_is_better();
+        let is_rate = quantity.higher_is_better();
         let peers = self.peers(index);
         let of_peers = format!("the median of {peers} {}", plural(peers, "peer"));
         let figures = beside(quantity, &[outlier.value], outlier.usual);
@@ -273,7 +273,7 @@ impl Matrix {
         };
         let mut cells: Vec<(f64, String)> = self.cells.iter().filter_map(known).collect();
         cells.sort_by(|(one, _), (two, _)| one.total_cmp(two));
-        if !quantity.more_is_better() {
+        if !quantity.higher_is_better() {
             cells.reverse();
         }
         let [(slow, slower), (fast, faster)] = &cells[..] else {

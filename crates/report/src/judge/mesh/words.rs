@@ -2,11 +2,11 @@
 
 use settings::listed;
 
-use super::figures::Quantity;
-use crate::observe::format::digits;
+use crate::observe::Metric;
+use crate::observe::format::exact;
 
 /// `9.410 Gb/s`, `p50 12.30 µs`.
-pub(super) fn figure(quantity: Quantity, value: f64) -> String {
+pub(super) fn figure(quantity: Metric, value: f64) -> String {
     format!(
         "{}{} {}",
         name(quantity),
@@ -16,33 +16,27 @@ pub(super) fn figure(quantity: Quantity, value: f64) -> String {
 }
 
 /// How a figure begins: latencies tell of which percentile they are.
-fn name(quantity: Quantity) -> &'static str {
-    match quantity {
-        Quantity::Bandwidth | Quantity::Rate => "",
-        Quantity::P50 => "p50 ",
-        Quantity::P99 => "p99 ",
+fn name(quantity: Metric) -> String {
+    match quantity.higher_is_better() {
+        true => String::new(),
+        false => format!("{} ", quantity.short_name()),
     }
 }
 
-fn unit(quantity: Quantity) -> &'static str {
-    match quantity {
-        Quantity::Bandwidth => "Gb/s",
-        Quantity::Rate => "Mmsg/s",
-        Quantity::P50 | Quantity::P99 => "µs",
+fn unit(quantity: Metric) -> &'static str {
+    match quantity.unit() {
+        "ns" => "µs",
+        unit => unit,
     }
 }
 
 /// `9.410`; latency in microseconds.
-pub(crate) fn number(quantity: Quantity, value: f64) -> String {
-    let value = match quantity.more_is_better() {
-        true => value,
-        false => value / 1e3,
-    };
-    format!("{value:.*}", digits(value))
+pub(crate) fn number(quantity: Metric, value: f64) -> String {
+    exact(quantity.in_column(value))
 }
 
 /// `p50 12.30 of 10.10 µs`: figures beside the usual one; several are joined by `and`.
-pub(super) fn beside(quantity: Quantity, values: &[f64], usual: f64) -> String {
+pub(super) fn beside(quantity: Metric, values: &[f64], usual: f64) -> String {
     let values: Vec<String> = values.iter().map(|it| number(quantity, *it)).collect();
     let (values, usual) = (values.join(" and "), number(quantity, usual));
     format!("{}{values} of {usual} {}", name(quantity), unit(quantity))
@@ -56,8 +50,8 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// How a figure compares with the usual one, by their ratio: `41 % less than`, `3.1 times as long as`.
-pub(super) fn than(quantity: Quantity, ratio: f64) -> String {
-    match quantity.more_is_better() {
+pub(super) fn than(quantity: Metric, ratio: f64) -> String {
+    match quantity.higher_is_better() {
         true => format!("{} less than", percent(1.0 - ratio)),
         false if ratio < 2.0 => format!("{} longer than", percent(ratio - 1.0)),
         false => format!("{ratio:.1} times as long as"),
@@ -78,14 +72,14 @@ mod tests {
 
     #[test]
     fn figures_are_told_with_their_units() {
-        let told = beside(Quantity::Bandwidth, &[5.55], 9.41);
+        let told = beside(Metric::GbitPerS, &[5.55], 9.41);
         assert_eq!(told, "5.550 of 9.410 Gb/s");
-        let told = beside(Quantity::P99, &[31_200.0, 12_000.0], 10_100.0);
+        let told = beside(Metric::P99Ns, &[31_200.0, 12_000.0], 10_100.0);
         assert_eq!(told, "p99 31.200 and 12.000 of 10.100 µs");
-        assert_eq!(than(Quantity::Bandwidth, 0.59), "41 % less than");
-        assert_eq!(than(Quantity::Bandwidth, 0.934), "6.6 % less than");
-        assert_eq!(than(Quantity::P50, 1.41), "41 % longer than");
-        assert_eq!(than(Quantity::P50, 3.09), "3.1 times as long as");
+        assert_eq!(than(Metric::GbitPerS, 0.59), "41 % less than");
+        assert_eq!(than(Metric::GbitPerS, 0.934), "6.6 % less than");
+        assert_eq!(than(Metric::P50Ns, 1.41), "41 % longer than");
+        assert_eq!(than(Metric::P50Ns, 3.09), "3.1 times as long as");
     }
 
     #[test]

@@ -6,26 +6,11 @@ use std::str::FromStr;
 use settings::TimeSpan;
 
 use crate::observe::Metric;
-use crate::observe::format::{digits, time_text};
-
-/// What conditions may be about, by the names that people write.
-const NAMES: [(&str, Metric); 9] = [
-    ("gbit", Metric::GbitPerS),
-    ("mmsg", Metric::MmsgPerS),
-    ("p50", Metric::P50Ns),
-    ("p99", Metric::P99Ns),
-    ("p99.9", Metric::P99_9Ns),
-    ("jain", Metric::Fairness),
-    ("cpu", Metric::CpuSecondsPerGb),
-    ("connections", Metric::ConnectionsPerS),
-    ("setup", Metric::SetupP99Ns),
-];
 
 /// A figure that is too low or too high: `gbit<90`, `p99>20us`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     text: String,
-    name: &'static str,
     metric: Metric,
     relation: Relation,
     /// In the metric's unit.
@@ -81,7 +66,9 @@ pub enum ConditionError {
 }
 
 fn names() -> String {
-    NAMES.map(|(name, _)| name).join(", ")
+    let metrics = Metric::ALL.iter().filter(|it| !it.is_of_search());
+    let names: Vec<&str> = metrics.map(|metric| metric.short_name()).collect();
+    names.join(", ")
 }
 
 fn unit_words(unit: &str) -> String {
@@ -112,9 +99,8 @@ impl FromStr for Condition {
         if name.is_empty() || limit.is_empty() {
             return Err(syntax());
         }
-        let known = NAMES.into_iter();
-        let mut known = known.filter(|(it, metric)| *it == name || metric.short_name() == name);
-        let (name, metric) = known.next().ok_or_else(|| ConditionError::Metric {
+        let known = Metric::from_name(name).filter(|metric| !metric.is_of_search());
+        let metric = known.ok_or_else(|| ConditionError::Metric {
             name: name.to_owned(),
         })?;
         let limit = match metric.unit() {
@@ -127,13 +113,12 @@ impl FromStr for Condition {
             }
             unit => number(limit, unit).ok_or_else(|| ConditionError::Number {
                 text: limit.to_owned(),
-                name,
+                name: metric.short_name(),
                 unit,
             })?,
         };
         Ok(Condition {
             text: text.split_whitespace().collect(),
-            name,
             metric,
             relation,
             limit,
@@ -164,7 +149,7 @@ impl Condition {
     /// Why a figure, in the metric's unit, makes a sweep fail: `p99 35.0 µs, above 20.0 µs`; `None` where it does not.
     pub fn failure(&self, figure: f64) -> Option<String> {
         let holds = self.relation.holds(figure, self.limit);
-        let text = |value| self.text_of(value);
+        let text = |value| self.metric.text(value);
         holds.then(|| {
             let (words, limit) = (self.relation.words(), text(self.limit));
             let figure = match text(figure) {
@@ -172,7 +157,7 @@ impl Condition {
                 same if same == limit && figure != self.limit => format!("{figure}"),
                 shown => shown,
             };
-            format!("{} {figure}, {words} {limit}", self.name)
+            format!("{} {figure}, {words} {limit}", self.metric.short_name())
         })
     }
 
@@ -186,19 +171,10 @@ impl Condition {
                 };
                 format!(
                     "{} is not known: too few {what} were timed, measure more of them (-D, -n)",
-                    self.name
+                    self.metric.short_name()
                 )
             }
-            false => format!("{} was not measured", self.name),
-        }
-    }
-
-    fn text_of(&self, value: f64) -> String {
-        match self.metric.unit() {
-            "ns" => time_text(value),
-            unit => format!("{value:.*} {unit}", digits(value))
-                .trim_end()
-                .to_owned(),
+            false => format!("{} was not measured", self.metric.short_name()),
         }
     }
 }
@@ -212,12 +188,12 @@ mod tests {
     fn conditions_are_read_and_told() {
         for [text, metric, figure, told] in rows(
             "
-gbit<90 | bandwidth | 89.5 | gbit 89.500 Gb/s, below 90.000 Gb/s
-gbit < 90Gb/s | bandwidth | 89.5 | gbit 89.500 Gb/s, below 90.000 Gb/s
+gbit<90 | bandwidth | 89.5 | bandwidth 89.500 Gb/s, below 90.000 Gb/s
+gbit < 90Gb/s | bandwidth | 89.5 | bandwidth 89.500 Gb/s, below 90.000 Gb/s
 bandwidth<=90 | bandwidth | 90 | gbit 90.000 Gb/s, not above 90.000 Gb/s
 p99>20us | p99 | 35000 | p99 35.0 µs, above 20.0 µs
 p99.9>=1.5ms | p99.9 | 1.5e6 | p99.9 1.50 ms, not below 1.50 ms
-jain<0.98 | fairness | 0.5 | jain 0.500, below 0.980
+jain<0.98 | fairness | 0.5 | fairness 0.500, below 0.980
 setup>4ms | setup | 4.1e6 | setup 4.10 ms, above 4.00 ms
 cpu>0.25 | cpu | 0.3 | cpu 0.300 s/GB, above 0.250 s/GB
 ",
@@ -231,10 +207,6 @@ cpu>0.25 | cpu | 0.3 | cpu 0.300 s/GB, above 0.250 s/GB
         let condition: Condition = "p99 > 20us".parse().unwrap();
         assert_eq!(condition.to_string(), "p99>20us");
         assert_eq!(condition.failure(20_000.0), None);
-        let known: Vec<Metric> = NAMES.iter().map(|(_, metric)| *metric).collect();
-        let all = Metric::ALL.iter().copied();
-        let all = all.filter(|metric| !metric.is_of_search());
-        assert!(known.into_iter().eq(all), "each metric of a run has a name");
     }
 
     #[test]
@@ -245,14 +217,14 @@ gbit | such as gbit<90
 gbit=90 | such as gbit<90
 <90 | such as gbit<90
 gbit< | such as gbit<90
-speed<90 | `speed` is not a metric of a condition: metrics are gbit, mmsg, p50, p99, p99.9, jain, cpu,
+speed<90 | `speed` is not a metric of a condition: metrics are bandwidth, rate, p50, p99, p99.9, fairness, cpu,
 load<90 | `load` is not a metric
 p99>20 | write a number with ns, us, ms or s
 p99>0us | above 0
-gbit<-1 | `-1` is not a limit of gbit: write a number above 0, in Gb/s
+gbit<-1 | `-1` is not a limit of bandwidth: write a number above 0, in Gb/s
 gbit<0 | above 0
 gbit<>3 | `>3` is not a limit
-jain<nan | `nan` is not a limit of jain: write a number above 0
+jain<nan | `nan` is not a limit of fairness: write a number above 0
 ",
         ) {
             has(text.parse::<Condition>().unwrap_err().to_string(), [words]);

@@ -5,20 +5,12 @@ use settings::listed;
 use crate::judge::compare::model::{
     CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Verdict,
 };
-use crate::observe::format::{digits, rate_text};
 use crate::observe::metric::Metric;
 use crate::results::model::{FORWARD, FlowConfig};
 
 /// `21.10 Gb/s`, `12.40 µs`, `1.234 M/s`.
 pub(super) fn value(metric: Metric, value: f64) -> String {
-    let (value, unit) = match metric.unit() {
-        "/s" => return rate_text(value),
-        "ns" => (value / 1e3, "µs"),
-        unit => (value, unit),
-    };
-    format!("{value:.*} {unit}", digits(value))
-        .trim_end()
-        .to_owned()
+    metric.text(value)
 }
 
 /// What a figure's flow is called; nothing of `forward`, which is what cases have that name none.

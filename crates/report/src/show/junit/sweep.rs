@@ -89,7 +89,7 @@ mod tests {
         let mut names: Vec<&str> = tests.map(|test| test.name.as_str()).collect();
         names.retain(|name| ["node3>node2", "write-pairs-round01 run 2"].contains(name));
         assert_eq!(names.len(), 2, "{names:?}");
-        let failure = "4.705 Gb/s, below 8.469 (90 % of the median 9.410), and gbit 4.705 Gb/s, below 5.000 Gb/s";
+        let failure = "4.705 Gb/s, below 8.469 (90 % of the median 9.410), and bandwidth 4.705 Gb/s, below 5.000 Gb/s";
         let property = "\"fail-if\" value=\"gbit&lt;5\"";
         has(xml, [failure, property, "node4 did not answer"]);
     }

@@ -1,50 +1,10 @@
 //! All flows of all cases in one table.
 
-use crate::observe::Metric;
-use crate::observe::standing::{self, LeftOut, counted_flows, counted_runs};
+use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
-use crate::results::model::{CaseFlow, CaseResult, FlowConfig, FlowResult, LoadVerdict};
+use crate::results::model::{CaseFlow, FlowConfig, FlowResult, LoadVerdict};
 use crate::show::plot::figure::{Cell, Column, Table};
-use crate::show::plot::median;
 use settings::{Applies, ROWS, Row, Settings, Takes};
-
-/// A figure of a flow, the median over the runs that count.
-#[derive(Clone, Copy)]
-enum Measured {
-    Metric(Metric),
-    ShareOfLimit,
-}
-
-impl Measured {
-    fn all() -> impl Iterator<Item = Measured> {
-        let of_runs = Metric::ALL.iter().copied().filter(|it| !it.is_of_search());
-        of_runs
-            .map(Measured::Metric)
-            .chain([Measured::ShareOfLimit])
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Measured::Metric(metric) => metric.column().0,
-            Measured::ShareOfLimit => "of limit (%)",
-        }
-    }
-
-    fn digits(self) -> usize {
-        match self {
-            Measured::Metric(metric) => metric.column().1,
-            Measured::ShareOfLimit => 1,
-        }
-    }
-
-    fn of(self, flow: &CaseFlow<'_>) -> Option<f64> {
-        match self {
-            Measured::Metric(metric) if metric.is_of_setup() && !flow.is_first() => None,
-            Measured::Metric(metric) => Some(median::metric(flow, metric)? / metric.column().2),
-            Measured::ShareOfLimit => Some(100.0 * median::share_of_limit(flow)?),
-        }
-    }
-}
 
 /// The column behind those of settings.
 const COUNTED_RUNS: &str = "runs that count";
@@ -110,8 +70,9 @@ pub(super) fn column(name: &str, numeric: bool) -> Column {
     }
 }
 
-fn figure(value: Option<f64>, digits: usize) -> Cell {
-    value.map_or(Cell::Missing, |value| Cell::Number(value, digits))
+fn figure(metric: Metric, value: Option<f64>) -> Cell {
+    let cell = |value| Cell::Number(metric.in_column(value), metric.column().1);
+    value.map_or(Cell::Missing, cell)
 }
 
 /// Columns of settings behind the case's name, which are not printed: names of cases tell most of them.
@@ -123,26 +84,25 @@ pub fn settings_columns(table: &Table) -> std::ops::Range<usize> {
 
 /// Every case of every file, in their order.
 pub fn all(results: &[Loaded]) -> Table {
-    let cases = || {
-        results.iter().enumerate().flat_map(|(file, loaded)| {
-            let flows = loaded.result.cases.iter().flat_map(CaseResult::flows);
-            flows.map(move |flow| (file, flow))
+    let flows: Vec<(usize, Observed<'_>)> = (results.iter().enumerate())
+        .flat_map(|(file, loaded)| {
+            Observed::of_file(&loaded.result).map(move |observed| (file, observed))
         })
-    };
+        .collect();
     let differ: Vec<Setting> = settings()
         .into_iter()
         .filter(|(_, setting)| {
-            let mut values = cases().map(|(_, flow)| setting(&flow));
+            let mut values = flows.iter().map(|(_, it)| setting(&it.flow));
             let first = values.next();
             values.any(|value| Some(value) != first)
         })
         .collect();
-    // Figures of set-up are there where set-up was measured.
-    let has = |measured: &Measured| {
-        let is_of_setup = matches!(measured, Measured::Metric(metric) if metric.is_of_setup());
-        !is_of_setup || cases().any(|(_, flow)| measured.of(&flow).is_some())
+    // What no case has is not there.
+    let has = |metric: &Metric| {
+        let mut flows = flows.iter();
+        flows.any(|(_, observed)| observed.median(*metric).is_some())
     };
-    let measured: Vec<Measured> = Measured::all().filter(has).collect();
+    let measured: Vec<Metric> = Metric::ALL.iter().copied().filter(has).collect();
     let many_files = results.len() > 1;
     let mut columns = vec![column("case", false)];
     if many_files {
@@ -157,14 +117,16 @@ pub fn all(results: &[Loaded]) -> Table {
     ]);
     columns.extend(differ.iter().map(|(name, _)| column(name, true)));
     columns.push(column(COUNTED_RUNS, true));
-    columns.extend(measured.iter().map(|it| column(it.name(), true)));
+    columns.extend(measured.iter().map(|it| column(it.column().0, true)));
     columns.push(column("remarks", false));
-    let rows = cases()
-        .map(|(file, flow)| {
+    let rows = flows
+        .iter()
+        .map(|(file, observed)| {
+            let flow = &observed.flow;
             let (case, config) = (flow.case, &flow.settings);
             let mut row = vec![Cell::Text(case.id.clone())];
             if many_files {
-                row.push(Cell::Number((file + 1) as f64, 0));
+                row.push(Cell::Number((*file + 1) as f64, 0));
             }
             row.extend([
                 Cell::Text(config.op.to_string()),
@@ -173,10 +135,10 @@ pub fn all(results: &[Loaded]) -> Table {
                 Cell::Number(f64::from(config.size_bytes), 0),
                 number(config.workers),
             ]);
-            row.extend(differ.iter().map(|(_, setting)| setting(&flow)));
-            row.push(Cell::Number(counted_runs(&flow).count() as f64, 0));
-            row.extend(measured.iter().map(|it| figure(it.of(&flow), it.digits())));
-            row.push(Cell::Text(remarks(&flow)));
+            row.extend(differ.iter().map(|(_, setting)| setting(flow)));
+            row.push(Cell::Number(observed.counted().count() as f64, 0));
+            row.extend(measured.iter().map(|it| figure(*it, observed.median(*it))));
+            row.push(Cell::Text(remarks(observed)));
             row
         })
         .collect();
@@ -188,21 +150,16 @@ pub fn all(results: &[Loaded]) -> Table {
 }
 
 /// What the figures do not say.
-fn remarks(flow: &CaseFlow<'_>) -> String {
-    let case = flow.case;
-    let standings = standing::of_case_flow(flow).map(|(_, standing)| standing);
-    let left_out = LeftOut::of(standings);
-    let moved = case.runs.iter().filter_map(|run| flow.result(run));
-    let errors: u64 = moved.map(|moved| moved.totals.errors).sum();
-    let unsteady = counted_flows(flow)
-        .filter(|moved| moved.window.warmup_steady == Some(false))
-        .count();
+fn remarks(observed: &Observed<'_>) -> String {
+    let left_out = observed.left_out();
+    let moved = || observed.runs.iter().filter_map(|it| it.moved);
+    let counted = || observed.counted().filter_map(|it| it.moved);
     let mut remarks = Vec::new();
-    if case.runs.is_empty() {
+    if observed.runs.is_empty() {
         remarks.push("not run".to_owned());
     }
-    let counted = left_out.all - left_out.count();
-    if counted < left_out.all {
+    if left_out.count() > 0 {
+        let counted = left_out.all - left_out.count();
         remarks.push(format!("{counted} of {} runs", left_out.all));
         remarks.extend(left_out.reasons());
     }
@@ -210,15 +167,16 @@ fn remarks(flow: &CaseFlow<'_>) -> String {
         let load = moved.load.as_ref();
         load.is_some_and(|load| load.verdict == LoadVerdict::Overloaded)
     };
-    let overloaded = counted_flows(flow).filter(is_overloaded).count();
-    if overloaded > 0 {
-        remarks.push(format!("{overloaded} overloaded"));
-    }
-    if errors > 0 {
-        remarks.push(format!("{errors} errors"));
-    }
-    if unsteady > 0 {
-        remarks.push(format!("{unsteady} unsteady"));
+    let is_unsteady = |moved: &&FlowResult| moved.window.warmup_steady == Some(false);
+    let errors: u64 = moved().map(|moved| moved.totals.errors).sum();
+    for (count, what) in [
+        (counted().filter(is_overloaded).count() as u64, "overloaded"),
+        (errors, "errors"),
+        (counted().filter(is_unsteady).count() as u64, "unsteady"),
+    ] {
+        if count > 0 {
+            remarks.push(format!("{count} {what}"));
+        }
     }
     remarks.join(", ")
 }
@@ -226,6 +184,7 @@ fn remarks(flow: &CaseFlow<'_>) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::results::model::CaseResult;
     use crate::results::sample;
 
     pub(crate) fn case(op: &str, qps: u32, gbit_per_s: f64, complete: bool) -> CaseResult {

@@ -1,14 +1,13 @@
 //! The key figures of each operation: the best case by each figure, and the highest loads that open loops kept.
 
 use super::cases::column;
-use crate::judge::mesh::{Matrix, Quantity};
-use crate::observe::Metric;
+use crate::judge::mesh::Matrix;
 use crate::observe::format::human_size;
 use crate::observe::standing::counted_flows;
+use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult, FlowResult, LoadVerdict, subject};
 use crate::show::plot::figure::{Cell, Table};
-use crate::show::plot::median;
 use settings::{Settings, Workload};
 
 /// Figures of closed loops, and whether the largest is the best one.
@@ -38,7 +37,7 @@ pub fn key_figures(results: &[Loaded]) -> Table {
             let of = |&(name, metric, highest): &(&str, Metric, bool)| {
                 let (_, digits, factor) = metric.column();
                 let figures = closed.iter().filter_map(|flow| {
-                    let value = median::metric(flow, metric)?;
+                    let value = Observed::of((*flow).clone()).median(metric)?;
                     Some((value / factor, *flow))
                 });
                 row(op, name, best(figures, highest), digits)
@@ -77,10 +76,10 @@ fn of_nodes(loaded: &Loaded) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for matrix in Matrix::all(&loaded.result).into_iter().take(MOST_PATTERNS) {
         let quantity = match matrix.settings.is_closed_loop() {
-            true => Quantity::Bandwidth,
-            false => Quantity::P99,
+            true => Metric::GbitPerS,
+            false => Metric::P99Ns,
         };
-        let is_rate = quantity.more_is_better();
+        let is_rate = quantity.higher_is_better();
         let (unit, divisor, digits) = if is_rate {
             ("Gb/s", 1.0, 3)
         } else {
@@ -123,7 +122,9 @@ fn kept(flow: &CaseFlow<'_>) -> Option<f64> {
         load.is_some_and(|load| load.verdict == LoadVerdict::Kept)
     };
     let all_kept = counted_flows(flow).all(is_kept);
-    median::metric(flow, Metric::MmsgPerS).filter(|_| all_kept)
+    Observed::of(flow.clone())
+        .median(Metric::MmsgPerS)
+        .filter(|_| all_kept)
 }
 
 /// The highest load that each search found to keep its limits.

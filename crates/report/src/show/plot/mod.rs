@@ -5,7 +5,6 @@ pub mod draw;
 pub mod figure;
 pub mod figures;
 pub mod formats;
-pub mod median;
 pub mod section;
 pub mod sections;
 pub mod sides;

@@ -3,14 +3,14 @@ use crate::results::model::ResultFile;
 use crate::results::sample::mesh::{Mesh, Slow};
 
 /// The places that are told of the only matrix of a file, with the figure that tells each.
-fn told(file: &ResultFile) -> Vec<(Quantity, Place)> {
+fn told(file: &ResultFile) -> Vec<(Metric, Place)> {
     let matrices = Matrix::all(file);
     assert_eq!(matrices.len(), 1);
     let found = matrices[0].outliers();
     found.iter().map(|it| (it.quantity, it.place)).collect()
 }
 
-const BANDWIDTH: Quantity = Quantity::Bandwidth;
+const BANDWIDTH: Metric = Metric::GbitPerS;
 
 #[test]
 fn nodes_that_are_alike_are_not_told() {
@@ -79,7 +79,7 @@ fn a_ring_tells_a_node_by_its_two_flows_and_else_a_path() {
 #[test]
 fn an_open_loop_is_told_by_its_latency() {
     let mesh = Mesh::of(8).with(Slow::Receives(2, 0.5)).flag("rate", "20%");
-    let place = (Quantity::P50, Place::To(2));
+    let place = (Metric::P50Ns, Place::To(2));
     assert_eq!(told(&mesh.pairs()), [place]);
 }
 
@@ -110,7 +110,7 @@ fn figures_of_an_outlier_are_medians() {
 
 #[test]
 fn the_p99_of_one_run_makes_no_slow_path() {
-    for (runs, places) in [(1, vec![]), (3, vec![(Quantity::P99, Place::Path(1, 2))])] {
+    for (runs, places) in [(1, vec![]), (3, vec![(Metric::P99Ns, Place::Path(1, 2))])] {
         let mut file = Mesh::of(6).runs(runs).pairs();
         let all = file.cases.iter_mut().flat_map(|case| &mut case.runs);
         for flow in all.flat_map(|run| &mut run.flows) {

@@ -26,7 +26,7 @@ fn conditions_name_the_flow_and_the_value() {
     let mut file = crate::results::sample::mixed();
     assert_eq!(fails_if(&file, &["gbit<1", "p99>1s", "jain<0.9"]), None);
     let text = fails_if(&file, &["gbit<2", "p99>5us", "cpu>1000"]).unwrap();
-    let told = "3 of 3 flows fail: small: gbit 1.536 Gb/s, below 2.000 Gb/s, and p99 10.9 µs, above 5.00 µs; large: p99 10.9 µs, \
+    let told = "3 of 3 flows fail: small: bandwidth 1.536 Gb/s, below 2.000 Gb/s, and p99 10.9 µs, above 5.00 µs; large: p99 10.9 µs, \
                 above 5.00 µs; back: p99 10.9 µs, above 5.00 µs";
     assert_eq!(text, told);
     let flows = &mut file.cases[0].runs[0].flows;
@@ -45,7 +45,7 @@ fn set_up_is_judged_by_its_own_conditions() {
     (file.cases[0].config, file.cases[0].runs) = (config, vec![run]);
     assert_eq!(fails_if(&file, &["connections<3000", "setup>5ms"]), None);
     let text = fails_if(&file, &["connections<4000"]).unwrap();
-    let words = "1 of 2 flows fails: set-up: connections 3200.0 /s, below 4000.0 /s";
+    let words = "1 of 2 flows fails: set-up: connections 3.200 k/s, below 4.000 k/s";
     assert_eq!(text, words);
     file.cases[0].config.flows.clear();
     assert_eq!(fails_if(&file, &[]), None, "set-up alone has a figure");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::curves::{
-    Spread, all_series, is_a_curve, largest, number_column, runs_cell, series, text_column,
+    all_series, cells, is_a_curve, largest, number_column, runs_cell, series, text_column,
 };
 use super::facets::{self, MOST_CHARTS};
 use super::grouping::{Rule, grouped};
@@ -12,8 +12,8 @@ use super::groups::{Group, Groups};
 use super::naming::{drawn, some_of};
 use super::sample::Sample;
 use super::settings::Setting;
-use crate::observe::Metric;
 use crate::observe::standing::counted_flows;
+use crate::observe::{Metric, Spread};
 use crate::show::plot::draw::palette::Look;
 use crate::show::plot::draw::{Axis, LineChart, Point, Scale, Series, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Table};
@@ -43,7 +43,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
 }
 
 fn bandwidth(sample: &Sample<'_>) -> Option<Spread> {
-    Spread::of_metric(sample, Metric::GbitPerS)
+    sample.spread(Metric::GbitPerS)
 }
 
 /// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, which it tells together.
@@ -258,9 +258,9 @@ fn table(groups: &Groups<'_>) -> Table {
             Cell::Text(number::bytes(sample.flow.settings.size_bytes.into())),
             runs_cell(sample),
         ];
-        row.extend(Spread::cells(bandwidth(sample), 1.0, 3));
+        row.extend(cells(bandwidth(sample), 1.0, 3));
         row.push(limit(sample).map_or(Cell::Missing, |limit| Cell::Number(limit, 3)));
-        row.extend(Spread::cells(perftest(sample), 1.0, 3));
+        row.extend(cells(perftest(sample), 1.0, 3));
         row
     };
     let rows = groups.named_lines().flat_map(|(name, line)| {

@@ -3,66 +3,30 @@
 
 use super::groups::{Group, Groups, Line};
 use super::sample::Sample;
-use crate::observe::Metric;
+use crate::observe::Spread;
 use crate::observe::standing::counted_runs;
 use crate::show::plot::draw::palette::Look;
 use crate::show::plot::draw::{Point, Series};
 use crate::show::plot::figure::{Cell, Column};
-use statistics::median;
 
-/// A median of runs and the smallest and largest of them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
-    pub(super) count: usize,
-}
-
-impl Spread {
-    /// Of figures that are numbers; `None` without one.
-    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
-        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-        Some(Spread {
-            median: median(&values)?,
-            low: values.iter().copied().fold(f64::INFINITY, f64::min),
-            high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            count: values.len(),
-        })
-    }
-
-    /// A metric of a flow in its case's runs that count.
-    pub(super) fn of_metric(sample: &Sample<'_>, metric: Metric) -> Option<Spread> {
-        Spread::of(metric_of_runs(sample, metric))
-    }
-
-    /// A point at `x`; one run alone has no interval.
-    pub(super) fn point(spread: Option<Spread>, x: f64) -> Point {
-        Point {
-            x,
-            y: spread.map(|spread| spread.median),
-            interval: spread
-                .filter(|spread| spread.count > 1)
-                .map(|spread| (spread.low, spread.high)),
-        }
-    }
-
-    /// Median, smallest and largest as cells.
-    pub(super) fn cells(spread: Option<Spread>, factor: f64, digits: usize) -> [Cell; 3] {
-        let cell = |value: f64| Cell::Number(value * factor, digits);
-        match spread {
-            Some(spread) => [spread.median, spread.low, spread.high].map(cell),
-            None => [Cell::Missing, Cell::Missing, Cell::Missing],
-        }
+/// A point at `x`; one run alone has no interval.
+pub(super) fn point(spread: Option<Spread>, x: f64) -> Point {
+    Point {
+        x,
+        y: spread.map(|spread| spread.median),
+        interval: spread
+            .filter(|spread| spread.count > 1)
+            .map(|spread| (spread.low, spread.high)),
     }
 }
 
-/// A metric in each run that counts and has it.
-pub(super) fn metric_of_runs(sample: &Sample<'_>, metric: Metric) -> impl Iterator<Item = f64> {
-    let launches = sample.launches();
-    launches.flat_map(move |flow| {
-        counted_runs(flow).filter_map(move |run| metric.of(run, flow.result(run)))
-    })
+/// Median, smallest and largest as cells.
+pub(super) fn cells(spread: Option<Spread>, factor: f64, digits: usize) -> [Cell; 3] {
+    let cell = |value: f64| Cell::Number(value * factor, digits);
+    match spread {
+        Some(spread) => [spread.median, spread.low, spread.high].map(cell),
+        None => [Cell::Missing, Cell::Missing, Cell::Missing],
+    }
 }
 
 /// A line over all places of the chart, with a gap where it has no case or no run that counts.
@@ -76,7 +40,7 @@ pub(super) fn series(
     let at = |&place: &f64| {
         let found = line.points.binary_search_by(|(x, _)| x.total_cmp(&place));
         let sample = found.ok().and_then(|index| line.points.get(index));
-        Spread::point(sample.and_then(|(_, sample)| value(sample)), place)
+        point(sample.and_then(|(_, sample)| value(sample)), place)
     };
     Series {
         name: name.to_owned(),

@@ -4,13 +4,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::curves::Spread;
 use super::grouping::{Rule, grouped};
 use super::panels::{Kind, Panel};
 use super::sample::Sample;
 use super::settings::Setting;
 use crate::judge::mesh::{Direction, Fan, FanPoint};
-use crate::observe::Metric;
+use crate::observe::{Metric, Spread};
 use crate::results::load::Loaded;
 use crate::show::plot::figure::Figure;
 

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::observe::Metric;
+use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
-use crate::show::plot::median;
 use settings::{CqMode, ROWS, Row, Settings, Workload};
 
 /// An operation on a device with one layout of completion queues.
@@ -111,7 +110,9 @@ fn cells(flows: &[CaseFlow<'_>]) -> Option<(Cells, usize)> {
     let mut best: BTreeMap<(u32, u64), (f64, usize)> = BTreeMap::new();
     let mut best_of_size: BTreeMap<u64, (f64, usize)> = BTreeMap::new();
     for flow in flows {
-        let gbit_per_s = median::metric(flow, Metric::GbitPerS).filter(|gbit| *gbit > 0.0);
+        let gbit_per_s = Observed::of(flow.clone())
+            .median(Metric::GbitPerS)
+            .filter(|gbit| *gbit > 0.0);
         let Some(gbit_per_s) = gbit_per_s else {
             continue;
         };

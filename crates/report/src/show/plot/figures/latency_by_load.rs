@@ -1,7 +1,6 @@
 //! Latency against load: p50, p99 and p99.9 from the planned time over what was achieved, what the closed loop says of
 //! the same, and the loads that a limit allows. It must not know where the figures are shown.
 
-use super::curves::Spread;
 use super::facets;
 use super::grouping::{Rule, grouped};
 use super::groups::{Group, Groups};
@@ -11,7 +10,7 @@ use super::load_words::{self, LoadUnit};
 use super::naming::{drawn, some_of};
 use super::sample::Sample;
 use super::settings::Setting;
-use crate::observe::Metric;
+use crate::observe::{Metric, Spread};
 use crate::results::model::LoadVerdict;
 use crate::show::plot::draw::palette::{INK, Look, look};
 use crate::show::plot::draw::{Axis, AxisFrame, Key, KeyMark, Scale, Unit, number};

@@ -1,7 +1,7 @@
 //! Throughput against latency of closed loops: a path over the send depth, or over the number of QPs, which are what
 //! sets how much a closed loop has in flight. It must not know where the figures are shown.
 
-use super::curves::{Spread, is_a_curve, number_column, runs_cell, text_column};
+use super::curves::{is_a_curve, number_column, point, runs_cell, text_column};
 use super::facets;
 use super::grouping::{Rule, grouped};
 use super::groups::{Group, Groups, Line};
@@ -9,7 +9,7 @@ use super::load_words::LoadUnit;
 use super::naming::{drawn, some_of};
 use super::sample::Sample;
 use super::settings::Setting;
-use crate::observe::Metric;
+use crate::observe::{Metric, Spread};
 use crate::show::plot::draw::palette::{INK, Look, look};
 use crate::show::plot::draw::{
     Axis, Key, KeyMark, Labels, LineChart, Point, Scale, Series, Sheet, Style, Unit, number,
@@ -179,7 +179,7 @@ fn figure(over: &Over, groups: &Groups<'_>) -> Option<Figure> {
 
 /// Messages a second.
 fn throughput(sample: &Sample<'_>) -> Option<Spread> {
-    let spread = Spread::of_metric(sample, Metric::MmsgPerS)?;
+    let spread = sample.spread(Metric::MmsgPerS)?;
     Some(Spread {
         median: spread.median * 1e6,
         low: spread.low * 1e6,
@@ -196,8 +196,8 @@ fn series(groups: &Groups<'_>, group: &Group<'_>, unit: LoadUnit) -> Vec<Series>
             let point = |(_, sample): &(f64, Sample<'_>)| {
                 let throughput = throughput(sample);
                 let x = throughput.map_or(f64::NAN, |it| it.median * unit.of_message);
-                let latency = Spread::of_metric(sample, metric);
-                Spread::point(latency.filter(|_| throughput.is_some()), x)
+                let latency = sample.spread(metric);
+                point(latency.filter(|_| throughput.is_some()), x)
             };
             all.push(Series {
                 name: format!("{}, {}", groups.name(line), metric.short_name()),
@@ -246,7 +246,7 @@ fn keys(groups: &Groups<'_>) -> Vec<Key> {
 
 fn description(over: &Over, groups: &Groups<'_>) -> String {
     let told = |name: &str, (number, sample): &(f64, Sample<'_>)| {
-        let p99 = Spread::of_metric(sample, Metric::P99Ns)?;
+        let p99 = sample.spread(Metric::P99Ns)?;
         let rate = throughput(sample)?.median;
         let unit = LoadUnit::of(sample.flow.settings.mean_bytes(), rate);
         Some(format!(
@@ -290,7 +290,7 @@ fn table(over: &Over, groups: &Groups<'_>) -> Table {
         ];
         row.extend(metrics.map(|metric| {
             let (_, digits, factor) = metric.column();
-            let spread = Spread::of_metric(sample, metric);
+            let spread = sample.spread(metric);
             spread.map_or(Cell::Missing, |it| Cell::Number(it.median / factor, digits))
         }));
         row

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::curves::Spread;
+use super::curves;
 use super::load_lines::{LoadLine, LoadPoint, PERCENTILES};
 use super::load_words::{LoadUnit, asked_words, limit_words, outcome_words};
 use crate::observe::Metric;
@@ -153,7 +153,7 @@ impl Loads<'_> {
                 let result = point.verdict != LoadVerdict::NotKept;
                 let spread = point.latency_ns[percentile].filter(|_| result);
                 match metric {
-                    Metric::P99Ns => Spread::point(spread, x),
+                    Metric::P99Ns => curves::point(spread, x),
                     // One whisker a load can be told apart.
                     _ => Point {
                         x,

@@ -1,12 +1,11 @@
 //! Latency over load, line by line: what open loops measured, or the trials of searches where no rates were asked for,
 //! and what the closed loop says with the same settings. It must not know how it is drawn.
 
-use super::curves::Spread;
 use super::groups::Line;
 use super::sample::Sample;
 use super::settings::order_of_rate;
-use crate::observe::Metric;
 use crate::observe::standing::{self, Standing};
+use crate::observe::{Metric, Spread};
 use crate::results::model::{
     CaseFlow, FlowResult, LoadSearch, LoadVerdict, Run, Trial, TrialOutcome,
 };

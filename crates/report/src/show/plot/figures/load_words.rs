@@ -1,9 +1,9 @@
 //! Loads in words and rows: the unit of an axis, what a search came to, and the tables beside the figure. It must not
 //! know how lines are drawn.
 
-use super::curves::{Spread, number_column, text_column};
+use super::curves::{number_column, text_column};
 use super::load_lines::{LoadLine, LoadPoint};
-use crate::observe::Metric;
+use crate::observe::{Metric, Spread};
 use crate::results::model::{LatencyLimit, LoadSearch, SearchEnd};
 use crate::show::plot::draw::number;
 use crate::show::plot::figure::{Cell, Table};

@@ -2,13 +2,14 @@
 //! measures are.
 
 use super::curves::{
-    Spread, all_series, is_a_curve, largest, number_column, runs_cell, text_column,
+    all_series, cells, is_a_curve, largest, number_column, runs_cell, text_column,
 };
 use super::facets;
 use super::groups::{Group, Groups};
 use super::naming::{drawn, some_of};
 use super::sample::Sample;
 use super::settings::Setting;
+use crate::observe::Spread;
 use crate::show::plot::draw::{Axis, LineChart, Scale, Series, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Table};
 
@@ -125,7 +126,7 @@ impl Kind<'_> {
                     runs_cell(sample),
                 ];
                 for panel in self.panels {
-                    let cells = Spread::cells((panel.value)(sample), 1.0, 3);
+                    let cells = cells((panel.value)(sample), 1.0, 3);
                     row.extend(cells.into_iter().take(shown));
                 }
                 rows.push(row);

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::observe::Metric;
 use crate::observe::standing::counted_flows;
+use crate::observe::{Metric, Observed};
 use crate::results::model::CaseFlow;
-use crate::show::plot::median;
 
 /// One flow's QPs.
 #[derive(Clone, Debug)]
@@ -70,7 +69,7 @@ pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
         .collect::<Option<Vec<_>>>()?;
     qps.sort_by(|one, other| other.share.total_cmp(&one.share));
     Some(QpShares {
-        jain: median::metric(&flow, Metric::Fairness),
+        jain: Observed::of(flow.clone()).median(Metric::Fairness),
         flow,
         qps,
     })

@@ -1,6 +1,5 @@
 //! Message rate, or bandwidth of large messages, against the number of QPs. It must not know where the figures are shown.
 
-use super::curves::Spread;
 use super::facets::MOST_CHARTS;
 use super::grouping::{Rule, grouped};
 use super::load_words::LARGE_BYTES;
@@ -48,7 +47,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
             axis,
             column,
             is_log: false,
-            value: &|sample| Spread::of_metric(sample, metric),
+            value: &|sample| sample.spread(metric),
         }],
         note: "All QPs of a flow together. Charts of figures far apart have scales of their own.",
     };

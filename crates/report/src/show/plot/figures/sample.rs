@@ -2,6 +2,7 @@
 //! kind.
 
 use super::settings::{Setting, Value};
+use crate::observe::{Metric, Observed, Spread};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
 use crate::show::plot::sides::Sides;
@@ -49,6 +50,17 @@ impl<'a> Sample<'a> {
             self.further.push((other.loaded, other.flow.clone()));
         }
         is_launch
+    }
+
+    /// A metric in each run of each launch that counts and has it.
+    pub(super) fn values(&self, metric: Metric) -> impl Iterator<Item = f64> {
+        let launches = self.launches();
+        launches.flat_map(move |flow| Observed::of(flow.clone()).values(metric))
+    }
+
+    /// Median, smallest and largest of them; `None` without one.
+    pub(super) fn spread(&self, metric: Metric) -> Option<Spread> {
+        Spread::of(self.values(metric))
     }
 
     /// The name of its first file, and the side where there are two.

@@ -1,15 +1,15 @@
 //! How fast QPs are set up against how many a round sets up, and how long each step takes. It must not know where the
 //! figures are shown.
 
-use super::curves::{Spread, metric_of_runs, number_column, text_column};
+use super::curves::{number_column, text_column};
 use super::facets::MOST_CHARTS;
 use super::grouping::{Rule, grouped};
 use super::panels::{Kind, Panel};
 use super::sample::Sample;
 use super::set_up_steps;
 use super::settings::Setting;
-use crate::observe::Metric;
 use crate::observe::standing::{counted_runs, median_of};
+use crate::observe::{Metric, Spread};
 use crate::results::model::{CaseFlow, Connect, ConnectStep, Latency};
 use crate::show::plot::figure::{Cell, Figure, Table};
 use crate::show::plot::sides::Sides;
@@ -37,15 +37,13 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
                 axis: "connections a second (log)",
                 column: "connections/s",
                 is_log: true,
-                value: &|sample| Spread::of_metric(sample, Metric::ConnectionsPerS),
+                value: &|sample| sample.spread(Metric::ConnectionsPerS),
             },
             Panel {
                 axis: "ms until all are in RTS, p99 (log)",
                 column: "set-up p99 (ms)",
                 is_log: true,
-                value: &|sample| {
-                    Spread::of(metric_of_runs(sample, Metric::SetupP99Ns).map(|ns| ns / 1e6))
-                },
+                value: &|sample| Spread::of(sample.values(Metric::SetupP99Ns).map(|ns| ns / 1e6)),
             },
         ],
         note: "A round creates QPs at both ends, connects them and destroys them; connections a second are of whole rounds, \

@@ -1,6 +1,5 @@
 //! Whether a metric stepped from one result file to the next. It must not know how it is drawn.
 
-use super::curves::metric_of_runs;
 use super::sample::Sample;
 use crate::observe::Metric;
 use crate::show::plot::draw::number;
@@ -22,7 +21,8 @@ pub(super) struct Step {
 /// The step to each sample from the one before with figures; `None` where there is nothing to compare.
 pub(super) fn steps(samples: &[&Sample<'_>], metric: Metric) -> Vec<Option<Step>> {
     let values = |sample: &Sample<'_>| {
-        metric_of_runs(sample, metric)
+        sample
+            .values(metric)
             .filter(|value| value.is_finite())
             .collect::<Vec<f64>>()
     };

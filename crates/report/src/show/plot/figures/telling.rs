@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::curves::Spread;
 use super::groups::{Line, distinct, name_by, plain};
 use super::sample::Sample;
 use super::settings::Setting;
@@ -120,7 +119,7 @@ fn apart(lines: &[Line<'_>], key: &[Setting], setting: Setting, metric: Metric) 
 }
 
 fn figure(sample: &Sample<'_>, metric: Metric) -> Option<f64> {
-    Some(Spread::of_metric(sample, metric)?.median)
+    Some(sample.spread(metric)?.median)
 }
 
 /// The largest over the smallest; `None` where that is no number.

@@ -1,7 +1,7 @@
 //! Metrics over many result files, by date or by git revision, with what changed marked: a chart for each metric that
 //! stepped, and words for the others. It must not know where the figures are shown.
 
-use super::curves::{Spread, is_a_curve, largest, number_column, series, text_column};
+use super::curves::{cells, is_a_curve, largest, number_column, series, text_column};
 use super::facets::{self, MOST_CHARTS};
 use super::grouping::{Rule, grouped};
 use super::groups::{Group, Groups, Line};
@@ -70,7 +70,7 @@ struct Chart<'l> {
 impl<'l> Chart<'l> {
     fn of(groups: &Groups<'_>, group: &'l Group<'l>, metric: Metric) -> Option<Chart<'l>> {
         let places = group.places();
-        let of_run = |sample: &Sample<'_>| Spread::of_metric(sample, metric);
+        let of_run = |sample: &Sample<'_>| sample.spread(metric);
         let shown = || group.lines.iter().filter(|line| is_told(metric, line));
         let of_line = |line| {
             let name = groups.name(line);
@@ -344,7 +344,7 @@ impl Chart<'_> {
         let mut rows = Vec::new();
         for line in lines {
             for (sample, step) in line.samples.iter().zip(&line.steps) {
-                let spread = Spread::of_metric(sample, metric);
+                let spread = sample.spread(metric);
                 let file = &sample.loaded.result;
                 let mut row = vec![
                     Cell::Text(line.name.clone()),
@@ -352,7 +352,7 @@ impl Chart<'_> {
                     super::settings::revision(file).map_or(Cell::Missing, Cell::Text),
                     Cell::Number(spread.map_or(0.0, |spread| spread.count as f64), 0),
                 ];
-                row.extend(Spread::cells(spread, factor, 3));
+                row.extend(cells(spread, factor, 3));
                 row.push(step.map_or(Cell::Missing, |step| Cell::Text(step.words(metric))));
                 rows.push(row);
             }

@@ -1,6 +1,5 @@
 //! Message rate against the number of workers. It must not know where the figures are shown.
 
-use super::curves::Spread;
 use super::facets::MOST_CHARTS;
 use super::grouping::{Rule, grouped};
 use super::panels::{Kind, Panel};
@@ -31,7 +30,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
             axis: "Mmsg/s (10⁶ messages a second), all workers together",
             column: "Mmsg/s",
             is_log: false,
-            value: &|sample| Spread::of_metric(sample, Metric::MmsgPerS),
+            value: &|sample| sample.spread(Metric::MmsgPerS),
         }],
         note: "If N workers move less than N times the rate of one, they wait for each other, for the device or for \
                the link. Charts of figures far apart have scales of their own.",

@@ -2,9 +2,9 @@
 //! from the median of all.
 
 use super::names::thinned;
-use super::steps::{Steps, Told, fits, hatch, quantity_words};
+use super::steps::{Steps, Told, fits, hatch};
 use super::subject::Subject;
-use crate::judge::mesh::Quantity;
+use crate::observe::Metric;
 use crate::show::plot::draw::palette::{GROUND, INK, MUTED, WORSE};
 use crate::show::plot::draw::text::{SMALL_PX, shortened, width_px};
 use crate::show::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
@@ -30,7 +30,7 @@ pub(super) fn is_worth_a_map(subject: &Subject<'_>) -> bool {
 }
 
 /// The map of a quantity; `None` where no flow has it.
-pub(super) fn figure(subject: &Subject<'_>, quantity: Quantity, id: String) -> Option<Figure> {
+pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Figure> {
     let median = subject.matrix.median(quantity);
     let steps = Steps::around(median, quantity)?;
     let told = Told::of(quantity, median?);
@@ -40,7 +40,7 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Quantity, id: String) -> O
         steps,
         told,
     };
-    let what = quantity_words(quantity);
+    let what = quantity.title();
     let figure = Figure {
         id,
         title: subject.title(&format!("{what} from node to node ({})", told.unit)),
@@ -54,7 +54,7 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Quantity, id: String) -> O
 
 struct Map<'m> {
     subject: &'m Subject<'m>,
-    quantity: Quantity,
+    quantity: Metric,
     steps: Steps,
     told: Told,
 }
@@ -357,7 +357,7 @@ impl Map<'_> {
         let mut all: Vec<(usize, usize, f64)> = places
             .filter_map(|(row, column)| Some((row, column, self.value(row, column)?)))
             .collect();
-        all.sort_by(|one, other| match self.quantity.more_is_better() {
+        all.sort_by(|one, other| match self.quantity.higher_is_better() {
             true => one.2.total_cmp(&other.2),
             false => other.2.total_cmp(&one.2),
         });

@@ -13,7 +13,8 @@ use settings::{Pattern, Settings};
 pub use self::order::Racks;
 use self::subject::{Subject, words};
 use super::fan;
-use crate::judge::mesh::{Fan, Matrix, Quantity};
+use crate::judge::mesh::{Fan, Matrix};
+use crate::observe::Metric;
 use crate::results::load::Loaded;
 use crate::show::plot::figure::Figure;
 
@@ -81,8 +82,8 @@ fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
     let settings = &subject.matrix.settings;
     // In an open loop all have the rate that they were offered.
     let quantity = match settings.is_closed_loop() {
-        true => Quantity::Bandwidth,
-        false => Quantity::P99,
+        true => Metric::GbitPerS,
+        false => Metric::P99Ns,
     };
     let mut drawn = Vec::new();
     if map::is_worth_a_map(subject) {
@@ -91,9 +92,9 @@ fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
             quantity,
             format!("nodes-map-{number}"),
         ));
-        if quantity == Quantity::Bandwidth && subject.has_slow(Quantity::P99) {
+        if quantity == Metric::GbitPerS && subject.has_slow(Metric::P99Ns) {
             let id = format!("nodes-p99-map-{number}");
-            drawn.push(map::figure(subject, Quantity::P99, id));
+            drawn.push(map::figure(subject, Metric::P99Ns, id));
         }
     }
     drawn.push(strip::figure(

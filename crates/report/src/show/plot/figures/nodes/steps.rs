@@ -1,7 +1,7 @@
 //! How far a figure is from the median of its kind, as a step of the diverging colours, and the legend of them. It must
 //! not know nodes.
 
-use crate::judge::mesh::Quantity;
+use crate::observe::Metric;
 use crate::show::plot::draw::colour::Colour;
 use crate::show::plot::draw::palette::{DIVERGING, GRID, GROUND, INK, MUTED};
 use crate::show::plot::draw::text::{SMALL_PX, width_px};
@@ -20,19 +20,19 @@ const STEP_PX: f64 = 64.0;
 /// Colours around a median.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Steps {
-    quantity: Quantity,
+    quantity: Metric,
     median: f64,
 }
 
 impl Steps {
     /// `None` where there is no median that others can be told by.
-    pub(super) fn around(median: Option<f64>, quantity: Quantity) -> Option<Steps> {
+    pub(super) fn around(median: Option<f64>, quantity: Metric) -> Option<Steps> {
         let median = median.filter(|median| median.is_finite() && *median > 0.0)?;
         Some(Steps { quantity, median })
     }
 
     fn ends(&self) -> &'static [f64; 8] {
-        match self.quantity.more_is_better() {
+        match self.quantity.higher_is_better() {
             true => &BANDWIDTH,
             false => &LATENCY,
         }
@@ -46,7 +46,7 @@ impl Steps {
     /// The step of a figure, 0 for the worst.
     pub(super) fn of(&self, value: f64) -> usize {
         let share = self.share(value);
-        let is_behind = |end: &&f64| match self.quantity.more_is_better() {
+        let is_behind = |end: &&f64| match self.quantity.higher_is_better() {
             true => share >= **end,
             false => share <= **end,
         };
@@ -133,14 +133,13 @@ pub(super) struct Told {
 
 impl Told {
     /// For figures around `typical`.
-    pub(super) fn of(quantity: Quantity, typical: f64) -> Told {
-        let (unit, divisor) = match quantity {
-            Quantity::Bandwidth => ("Gb/s", 1.0),
-            Quantity::Rate => ("Mmsg/s", 1.0),
-            Quantity::P50 | Quantity::P99 => {
+    pub(super) fn of(quantity: Metric, typical: f64) -> Told {
+        let (unit, divisor) = match quantity.unit() {
+            "ns" => {
                 let unit = number::time_unit(typical);
                 (unit.name, unit.ns)
             }
+            unit => (unit, 1.0),
         };
         Told { unit, divisor }
     }
@@ -185,16 +184,6 @@ pub(super) fn fits(text: &str, rect: Rect) -> bool {
     rect.height >= SMALL_PX * 1.3 && rect.width >= width_px(text, SMALL_PX, false) + 4.0
 }
 
-/// What a figure's title calls a quantity.
-pub(super) fn quantity_words(quantity: Quantity) -> &'static str {
-    match quantity {
-        Quantity::Bandwidth => "Throughput",
-        Quantity::Rate => "Message rate",
-        Quantity::P50 => "Median latency",
-        Quantity::P99 => "p99 latency",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,12 +197,12 @@ mod tests {
             steps.collect::<Vec<_>>()
         };
         let rates = [0.0, 6.0, 9.7, 10.0, 10.1, 10.3, 99.0];
-        let rates = steps(Quantity::Bandwidth, &rates);
+        let rates = steps(Metric::GbitPerS, &rates);
         assert_eq!(rates, [0, 1, 4, 5, 5, 6, 8]);
-        let times = steps(Quantity::P99, &[99.0, 21.0, 11.5, 10.0, 9.5, 8.5, 1.0]);
+        let times = steps(Metric::P99Ns, &[99.0, 21.0, 11.5, 10.0, 9.5, 8.5, 1.0]);
         assert_eq!(times, [0, 1, 4, 5, 5, 6, 8]);
         for none in [None, Some(0.0), Some(f64::NAN)] {
-            assert_eq!(Steps::around(none, Quantity::P99), None);
+            assert_eq!(Steps::around(none, Metric::P99Ns), None);
         }
     }
 

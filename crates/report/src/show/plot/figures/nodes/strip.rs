@@ -1,9 +1,9 @@
 //! Figure: the median of what each node sends and of what it receives, beside the other nodes.
 
 use super::names::thinned;
-use super::steps::{Steps, Told, quantity_words};
+use super::steps::{Steps, Told};
 use super::subject::Subject;
-use crate::judge::mesh::Quantity;
+use crate::observe::Metric;
 use crate::show::plot::draw::palette::{GRID, Look, MUTED, Marker, SERIES, WORSE};
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, shortened, width_px};
 use crate::show::plot::draw::{
@@ -20,11 +20,11 @@ const LINE_PX: f64 = 18.0;
 const APART_FROM_PX: f64 = 24.0;
 
 /// The strip of a quantity; `None` where no flow has it.
-pub(super) fn figure(subject: &Subject<'_>, quantity: Quantity, id: String) -> Option<Figure> {
+pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Figure> {
     let median = subject.matrix.median(quantity);
     let steps = Steps::around(median, quantity)?;
     let strip = Strip::new(subject, quantity, steps, median?);
-    let what = quantity_words(quantity);
+    let what = quantity.title();
     let figure = Figure {
         id,
         title: subject.title(&format!("{what} of each node ({})", strip.told.unit)),
@@ -38,7 +38,7 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Quantity, id: String) -> O
 
 struct Strip<'s> {
     subject: &'s Subject<'s>,
-    quantity: Quantity,
+    quantity: Metric,
     steps: Steps,
     told: Told,
     median: f64,
@@ -60,12 +60,7 @@ impl Side {
 }
 
 impl Strip<'_> {
-    fn new<'s>(
-        subject: &'s Subject<'s>,
-        quantity: Quantity,
-        steps: Steps,
-        median: f64,
-    ) -> Strip<'s> {
+    fn new<'s>(subject: &'s Subject<'s>, quantity: Metric, steps: Steps, median: f64) -> Strip<'s> {
         let ordered = |medians: Vec<Option<f64>>| {
             let of = |index: &usize| medians.get(*index).copied().flatten();
             subject.order.nodes.iter().map(of).collect()
@@ -128,9 +123,9 @@ impl Strip<'_> {
             .iter()
             .flat_map(|side| side.medians.iter().flatten());
         let largest = all.copied().fold(self.median, f64::max);
-        let unit = match self.quantity {
-            Quantity::Bandwidth | Quantity::Rate => Unit::Plain,
-            Quantity::P50 | Quantity::P99 => Unit::Nanoseconds,
+        let unit = match self.quantity.unit() {
+            "ns" => Unit::Nanoseconds,
+            _ => Unit::Plain,
         };
         let title = match unit {
             Unit::Plain => self.told.unit,
@@ -272,7 +267,7 @@ impl Strip<'_> {
             let told = side.medians.iter().enumerate();
             let told = told.filter_map(|(place, value)| Some((place, (*value)?)));
             let worst = told.reduce(|worst, next| {
-                let is_worse = match self.quantity.more_is_better() {
+                let is_worse = match self.quantity.higher_is_better() {
                     true => next.1 < worst.1,
                     false => next.1 > worst.1,
                 };

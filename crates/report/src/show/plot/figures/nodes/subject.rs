@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use super::names::Names;
 use super::order::{Order, Racks};
-use crate::judge::mesh::{Cell, Matrix, Outlier, Place, Quantity};
+use crate::judge::mesh::{Cell, Matrix, Outlier, Place};
+use crate::observe::Metric;
 use crate::results::load::Loaded;
 use crate::show::plot::figures::sample::Sample;
 use crate::show::plot::figures::settings::Setting;
@@ -86,19 +87,19 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether something is slow by a quantity of that kind.
-    pub(super) fn has_slow(&self, quantity: Quantity) -> bool {
+    pub(super) fn has_slow(&self, quantity: Metric) -> bool {
         self.slow(quantity).next().is_some()
     }
 
     /// Outliers by throughput, or those by latency.
-    fn slow(&self, quantity: Quantity) -> impl Iterator<Item = &Outlier> {
-        let kind = quantity.more_is_better();
+    fn slow(&self, quantity: Metric) -> impl Iterator<Item = &Outlier> {
+        let kind = quantity.higher_is_better();
         let outliers = self.outliers.iter();
-        outliers.filter(move |outlier| outlier.quantity.more_is_better() == kind)
+        outliers.filter(move |outlier| outlier.quantity.higher_is_better() == kind)
     }
 
     /// What is slow by a quantity of that kind.
-    pub(super) fn marks(&self, quantity: Quantity) -> Marks {
+    pub(super) fn marks(&self, quantity: Metric) -> Marks {
         let place = |index: usize| self.order.nodes.iter().position(|it| *it == index);
         let mut marks = Marks::default();
         for outlier in self.slow(quantity) {
