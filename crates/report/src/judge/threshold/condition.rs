@@ -190,7 +190,7 @@ mod tests {
             "
 gbit<90 | bandwidth | 89.5 | bandwidth 89.500 Gb/s, below 90.000 Gb/s
 gbit < 90Gb/s | bandwidth | 89.5 | bandwidth 89.500 Gb/s, below 90.000 Gb/s
-bandwidth<=90 | bandwidth | 90 | gbit 90.000 Gb/s, not above 90.000 Gb/s
+bandwidth<=90 | bandwidth | 90 | bandwidth 90.000 Gb/s, not above 90.000 Gb/s
 p99>20us | p99 | 35000 | p99 35.0 µs, above 20.0 µs
 p99.9>=1.5ms | p99.9 | 1.5e6 | p99.9 1.50 ms, not below 1.50 ms
 jain<0.98 | fairness | 0.5 | fairness 0.500, below 0.980
