@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 
 use report::judge::threshold::Demands;
-use report::results::json;
 use report::results::model::ResultFile;
-use report::show::csv;
 use report::show::junit::sweep as junit;
+use report::show::{csv, json};
 
 /// A document of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,14 +10,13 @@ use std::time::{Duration, Instant};
 use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
 use crate::protocol::failure::RunFailure;
-use report::judge::headlines::{Headline, Topic, headlines};
 use report::judge::threshold::Demands;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::{self, Journal};
 use report::results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use report::show::mesh;
 use report::show::{Table, against};
-use report::text::{Mark, Screen, printable, wrapped};
+use report::text::{Screen, printable};
 use settings::Settings;
 
 use super::errors::{Failure, say};
@@ -45,7 +44,6 @@ pub(super) struct Output {
     /// What is demanded of each flow, for tests.
     demands: Demands,
     table: Table<Box<dyn Write>>,
-    screen: Screen,
     /// Why the table could not be shown.
     unshown: Option<io::Error>,
     /// What was noted: each note is for the whole sweep.
@@ -102,7 +100,6 @@ impl Output {
             on_stdout,
             demands: plan.output.demands.clone(),
             table: Table::new(out, screen, &shown(&plan.sweep.cases)),
-            screen,
             unshown: None,
             noted: BTreeSet::new(),
             progress: live::for_stderr(plan.quiet),
@@ -175,7 +172,7 @@ impl Output {
         if !are_kept {
             written.extend(journal.as_deref());
         }
-        let (to_stderr, screen) = (self.on_stdout.is_some(), self.screen);
+        let to_stderr = self.on_stdout.is_some();
         self.show(|table| {
             let mut out: Box<dyn Write> = match to_stderr {
                 true => Box::new(io::stderr()),
@@ -183,11 +180,6 @@ impl Output {
             };
             against::write(result, &mut out)?;
             mesh::write(result, &mut out)?;
-            for Headline { topic, text } in headlines(&[result]) {
-                for line in wrapped(&text, screen.columns.saturating_add(1)) {
-                    writeln!(out, "{}", screen.painted(mark(topic), &line))?;
-                }
-            }
             table.summary(result, &written)
         });
         if are_kept {
@@ -208,15 +200,6 @@ impl Output {
             say(&format!("rocebench: warning: {other}"));
         }
         Err(Failure::failed(first))
-    }
-}
-
-/// How a sentence is marked.
-fn mark(topic: Topic) -> Mark {
-    match topic {
-        Topic::Best | Topic::NothingWrong => Mark::Good,
-        Topic::Scaling => Mark::Plain,
-        Topic::Wrong => Mark::Doubtful,
     }
 }
 

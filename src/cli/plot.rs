@@ -10,7 +10,7 @@ use super::errors::{Failure, say};
 use super::pictures;
 use super::racks;
 use report::judge::compare::{Comparison, Options, compare};
-use report::judge::headlines::headlines;
+use report::judge::findings::findings;
 use report::results::load::{Found, Loaded, load};
 use report::results::model::ResultFile;
 use report::show::page::Page;
@@ -19,6 +19,7 @@ use report::show::plot::draw::Width;
 use report::show::plot::figures::nodes::Racks;
 use report::show::plot::formats::Format;
 use report::show::plot::{Sides, sections, sums, verdict};
+use report::show::sentences;
 use report::text;
 
 /// Reading that takes longer is worth a word.
@@ -91,7 +92,8 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     left_out.extend(sections::cap(&mut sections));
     let verdict = comparison.as_ref().and_then(verdict::sentence);
     let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
-    let told = headlines(&files).into_iter().map(|headline| headline.text);
+    let told = sentences::short(&findings(&files)).into_iter();
+    let told = told.map(|(_, text)| text);
     let headlines: Vec<String> = verdict.into_iter().chain(told).collect();
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {

@@ -2,6 +2,6 @@
 
 pub mod compare;
 pub mod evenness;
-pub mod headlines;
+pub mod findings;
 pub mod mesh;
 pub mod threshold;

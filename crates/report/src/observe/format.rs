@@ -3,14 +3,6 @@
 /// A cell that says that a figure was not measured.
 pub(crate) const NOT_MEASURED: &str = "-";
 
-/// A figure, or a dash for what was not measured.
-pub(crate) fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> String {
-    match value {
-        Some(value) => format!("{value:.*}", digits(value)),
-        None => NOT_MEASURED.to_owned(),
-    }
-}
-
 /// Digits after the point that leave about four that count, in at most seven places.
 pub(crate) fn digits(value: f64) -> usize {
     match value.abs() {
@@ -27,6 +19,16 @@ pub(crate) fn digits(value: f64) -> usize {
 /// A figure with about four digits that count.
 pub(crate) fn exact(value: f64) -> String {
     format!("{value:.*}", digits(value))
+}
+
+/// A figure with so many digits after the point, or with more where it would have less than two that count.
+pub(crate) fn fixed(value: f64, digits: usize) -> String {
+    let magnitude = value.abs().log10().floor();
+    let least = match value.is_finite() && value != 0.0 {
+        true => (1.0 - magnitude).clamp(0.0, 9.0) as usize,
+        false => 0,
+    };
+    format!("{value:.*}", digits.max(least))
 }
 
 /// A rate in the largest unit of which it is at least one, with four digits that count, and that unit: `1.234`, `M`.
@@ -58,12 +60,6 @@ pub fn time_text(ns: f64) -> String {
         _ => 2,
     };
     format!("{value:.digits$} {name}")
-}
-
-/// Messages a second as a cell of a table whose heading says what they are: `1.234M`.
-pub(crate) fn rate_cell(rate: f64) -> String {
-    let (value, unit) = with_unit(rate);
-    value + unit
 }
 
 /// Messages a second as people write them: `1.234 M/s`.
@@ -127,17 +123,31 @@ mod tests {
 
     #[test]
     fn rates_keep_four_digits() {
-        for (rate, cell, text) in [
-            (1_234_567.0, "1.235M", "1.235 M/s"),
-            (246_123.0, "246.1k", "246.1 k/s"),
-            (10_000.0, "10.00k", "10.00 k/s"),
-            (999_960.0, "1.000M", "1.000 M/s"),
-            (2.5e9, "2.500G", "2.500 G/s"),
-            (12.0, "12.00", "12.00 /s"),
-            (0.5, "0.500", "0.500 /s"),
-            (0.0, "0.000", "0.000 /s"),
+        for (rate, text) in [
+            (1_234_567.0, "1.235 M/s"),
+            (246_123.0, "246.1 k/s"),
+            (10_000.0, "10.00 k/s"),
+            (999_960.0, "1.000 M/s"),
+            (2.5e9, "2.500 G/s"),
+            (12.0, "12.00 /s"),
+            (0.5, "0.500 /s"),
+            (0.0, "0.000 /s"),
         ] {
-            assert_eq!((&*rate_cell(rate), &*rate_text(rate)), (cell, text));
+            assert_eq!(rate_text(rate), text);
+        }
+    }
+
+    #[test]
+    fn cells_have_as_many_digits_but_very_small_ones() {
+        for (value, digits, text) in [
+            (9.4684, 3, "9.468"),
+            (102.0, 3, "102.000"),
+            (0.0, 3, "0.000"),
+            (0.000_043_21, 4, "0.000043"),
+            (0.3, 1, "0.30"),
+            (41.0, 0, "41"),
+        ] {
+            assert_eq!(fixed(value, digits), text);
         }
     }
 
@@ -154,7 +164,7 @@ mod tests {
             (9999.96, "10000"),
             (123_456.7, "123457"),
         ] {
-            assert_eq!(figure(Some(value), digits), text);
+            assert_eq!(exact(value), text);
         }
     }
 }

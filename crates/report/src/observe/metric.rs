@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::format::{exact, rate_text, time_text};
+use super::format::{exact, fixed, rate_text, time_text};
 use crate::results::model::{Connect, FlowResult, Latency, Load, Run};
 
 /// What is known of a metric.
@@ -43,6 +43,8 @@ enum Source {
     Latency(fn(&Latency) -> Option<u64>),
     /// How late messages of an open loop were posted.
     Lateness(fn(&Latency) -> Option<u64>),
+    /// How long completions waited to be seen.
+    Seen(fn(&Latency) -> Option<u64>),
     /// A run's set-ups.
     SetUp(fn(&Connect) -> Option<f64>),
     /// The times of a run's set-ups; it is told of enough of them only.
@@ -136,6 +138,24 @@ metrics! {
         title: "Highest load within a limit of latency", axis: "messages a second", column: ("highest load (k/s)", 1, 1e3),
         margin: Some(0.05), higher_is_better: true, is_of_offer: false, source: Source::Search,
     }
+    /// Rounds of set-up that were measured.
+    SetupRounds => {
+        name: "setup_rounds", short: ["rounds", "rounds"], noun: "rounds", unit: "", title: "Rounds of set-up", axis: "rounds",
+        column: ("rounds", 0, 1.0), margin: None, higher_is_better: true,
+        is_of_offer: false, source: Source::SetUp(|connect| Some(connect.rounds as f64)),
+    }
+    /// Half of the rounds were set up in at most this time, in nanoseconds.
+    SetupP50Ns => {
+        name: "setup_p50_ns", short: ["setup-p50", "setup-p50"], noun: "p50 of set-up", unit: "ns", title: "Median set-up time",
+        axis: "set-up p50", column: ("set-up p50 (ms)", 3, 1e6), margin: None, higher_is_better: false,
+        is_of_offer: false, source: Source::SetUpTimes(|times| Some(times.p50)),
+    }
+    /// What the traffic moves that QPs are set up beside, without set-ups, in 10^9 bits a second.
+    AloneGbitPerS => {
+        name: "traffic_alone_gbit_per_s", short: ["alone", "alone"], noun: "traffic alone", unit: "Gb/s",
+        title: "Traffic without set-ups", axis: "Gb/s", column: ("alone Gb/s", 3, 1.0), margin: None, higher_is_better: true,
+        is_of_offer: true, source: Source::SetUp(|connect| connect.traffic_alone_gbit_per_s),
+    }
     /// The longest latency, in nanoseconds.
     MaxNs => {
         name: "latency_max_ns", short: ["max", "max"], noun: "longest latency", unit: "ns", title: "Longest latency", axis: "max",
@@ -145,7 +165,7 @@ metrics! {
     /// Throughput as a percentage of what the link and the protocol allow; of none where the link's speed is not known.
     PercentOfLimit => {
         name: "percent_of_limit", short: ["limit", "limit"], noun: "share of the limit", unit: "%",
-        title: "Share of what the link allows", axis: "% of what the link allows", column: ("of limit (%)", 1, 1.0), margin: None,
+        title: "Share of what the link allows", axis: "% of what the link allows", column: ("limit (%)", 1, 1.0), margin: None,
         higher_is_better: true, is_of_offer: true,
         source: Source::Flow(|flow| Some(100.0 * flow.limits.as_ref()?.share_of_limit?)),
     }
@@ -155,11 +175,17 @@ metrics! {
         axis: "messages a second", column: ("offered (k/s)", 2, 1e3), margin: None, higher_is_better: true,
         is_of_offer: true, source: Source::Load(|load| load.offered_per_second),
     }
-    /// Messages of an open loop that completed, a second.
+    /// Messages that completed, a second, as open loops tell them.
     AchievedPerS => {
         name: "achieved_per_s", short: ["achieved", "achieved"], noun: "achieved load", unit: "/s", title: "Achieved load",
         axis: "messages a second", column: ("done (k/s)", 2, 1e3), margin: None, higher_is_better: true,
-        is_of_offer: true, source: Source::Load(|load| load.achieved_per_second),
+        is_of_offer: true, source: Source::Flow(|flow| Some(flow.mmsg_per_s()? * 1e6)),
+    }
+    /// 99 % of completions were seen at most so long after the device's stamp, in nanoseconds.
+    SeenP99Ns => {
+        name: "notice_p99_ns", short: ["seen", "seen"], noun: "p99 of seeing a completion", unit: "ns",
+        title: "p99 of seeing a completion", axis: "seen p99", column: ("seen p99 (µs)", 2, 1e3), margin: None,
+        higher_is_better: false, is_of_offer: false, source: Source::Seen(|times| times.p99),
     }
     /// 99 % of an open loop's messages were posted at most so late, in nanoseconds.
     LateP99Ns => {
@@ -217,6 +243,16 @@ impl Metric {
         }
     }
 
+    /// The heading of its column in a table for a terminal: `p50 µs`.
+    pub fn heading(self) -> String {
+        self.row().column.0.replace(['(', ')'], "")
+    }
+
+    /// A figure of it as a cell of its column: all have as many digits after the point, but very small ones.
+    pub fn cell(self, value: f64) -> String {
+        fixed(self.in_column(value), self.row().column.1)
+    }
+
     /// A figure of it in the unit of its column.
     pub fn in_column(self, value: f64) -> f64 {
         value / self.row().column.2
@@ -247,6 +283,11 @@ impl Metric {
         self.row().higher_is_better
     }
 
+    /// Whether it is of messages' latency.
+    pub fn is_of_latency(self) -> bool {
+        matches!(self.row().source, Source::Latency(_))
+    }
+
     /// Whether it is of set-ups, which most runs have not.
     pub fn is_of_setup(self) -> bool {
         matches!(self.row().source, Source::SetUp(_) | Source::SetUpTimes(_))
@@ -270,9 +311,10 @@ impl Metric {
             Source::Nodes(figure) => figure(run, flow?),
             Source::SetUp(figure) => figure(run.connect.as_ref()?),
             Source::Search => None,
-            Source::Latency(figure) | Source::Lateness(figure) | Source::SetUpTimes(figure) => {
-                figure(self.samples(run, flow)?).map(|ns| ns as f64)
-            }
+            Source::Latency(figure)
+            | Source::Lateness(figure)
+            | Source::Seen(figure)
+            | Source::SetUpTimes(figure) => figure(self.samples(run, flow)?).map(|ns| ns as f64),
         }
     }
 
@@ -285,6 +327,7 @@ impl Metric {
         match self.row().source {
             Source::Latency(_) => flow?.latency_ns.as_ref(),
             Source::Lateness(_) => flow?.lateness_ns.as_ref(),
+            Source::Seen(_) => flow?.notice_ns.as_ref(),
             Source::SetUpTimes(_) => run.connect.as_ref()?.setup_ns.as_ref(),
             _ => None,
         }

@@ -123,6 +123,20 @@ fn spoilt_by(flow: &FlowResult) -> impl Iterator<Item = DoubtKind> + '_ {
     doubts.filter(|kind| kind.spoils_rates()).chain(late)
 }
 
+/// What helps against a doubt.
+pub fn remedy(kind: DoubtKind) -> &'static str {
+    match kind {
+        DoubtKind::WindowLength | DoubtKind::EdgeMissed => {
+            "The CPU was too busy: measure longer (-D), or use fewer workers than cores"
+        }
+        DoubtKind::NotTogether => "Measure longer (-D)",
+        DoubtKind::ScheduleNotKept => {
+            "Use more --workers on cores of their own (--cores), or lower --rate"
+        }
+        DoubtKind::Drift => "Warm up longer (--warmup)",
+    }
+}
+
 /// Whether a flow's figures count.
 pub fn counts(run: &Run, flow: &FlowResult) -> bool {
     of_flow(run, flow) == Standing::Counts

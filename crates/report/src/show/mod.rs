@@ -4,10 +4,12 @@
 pub mod against;
 pub mod compare;
 pub mod csv;
+pub mod json;
 pub mod junit;
 pub mod mesh;
 pub mod page;
 pub mod plot;
+pub mod sentences;
 pub mod terminal;
 
 pub use terminal::Table;

@@ -8,7 +8,7 @@ use super::pairing::SideCase;
 use crate::observe::metric::Metric;
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::load::Loaded;
-use crate::results::model::{CaseResult, DoubtKind, Run};
+use crate::results::model::{CaseResult, Run};
 use crate::text;
 use statistics::{Unit, median};
 
@@ -79,10 +79,10 @@ impl<'a> SideView<'a> {
         }
         for (kind, count) in doubtful {
             left_out.push(format!(
-                "{count} of {all} {} runs are marked \"{}\"{}",
+                "{count} of {all} {} runs are marked \"{}\" ({})",
                 self.name,
                 kind.name(),
-                remedy(kind)
+                standing::remedy(kind)
             ));
         }
         if launches.is_empty() && bad.is_empty() {
@@ -96,16 +96,6 @@ impl<'a> SideView<'a> {
             notes.extend(left_out.into_iter().map(|text| text + " and do not count"));
         }
         launches
-    }
-}
-
-/// What helps against a doubt that is the harness' own; empty where the table of the sweep has told it.
-fn remedy(kind: DoubtKind) -> &'static str {
-    match kind {
-        DoubtKind::ScheduleNotKept => {
-            " (pin workers to cores of their own with --cores, use more of them, or lower --rate)"
-        }
-        _ => "",
     }
 }
 

@@ -66,13 +66,7 @@ fn suite(case: &CaseComparison) -> TestSuite {
         suite.add_property(Property::new("note", note.as_str()));
     }
     for metric in &case.metrics {
-        let figures = format!(
-            "{} -> {}, {}, 95 % interval {}",
-            words::value(metric.metric, metric.base_median),
-            words::value(metric.metric, metric.new_median),
-            words::change(metric.ratio),
-            words::interval(metric)
-        );
+        let figures = words::figures_of(metric);
         suite.add_test_case(of_metric(&case.id, metric, figures));
     }
     for missing in &case.missing {

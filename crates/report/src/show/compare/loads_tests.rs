@@ -112,7 +112,7 @@ fn a_schedule_that_was_not_kept_is_not_judged() {
     let why =
         "the base side has no run that counts: 10 of 10 base runs are marked \"schedule not kept\"";
     starts(&case.not_comparable[0], why);
-    let remedy = "pin workers to cores of their own with --cores";
+    let remedy = "Use more --workers on cores of their own (--cores)";
     for document in documents(&comparison) {
         has(document, [why, remedy]);
     }

@@ -26,6 +26,17 @@ pub(super) fn subject(case: &CaseComparison, metric: &MetricComparison) -> Strin
     }
 }
 
+/// `12.0 µs -> 13.3 µs, +11.1 %, 95 % interval +10.4 … +11.8 %`.
+pub(super) fn figures_of(metric: &MetricComparison) -> String {
+    format!(
+        "{} -> {}, {}, 95 % interval {}",
+        value(metric.metric, metric.base_median),
+        value(metric.metric, metric.new_median),
+        change(metric.ratio),
+        interval(metric)
+    )
+}
+
 /// What people read as the name of a figure: `bandwidth`, `bandwidth of reverse`.
 pub(super) fn figure(metric: Metric, of: &str) -> String {
     match flow(of) {

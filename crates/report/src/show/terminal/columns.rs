@@ -3,14 +3,14 @@
 
 use settings::{Row, Settings, Timestamps, telling_apart};
 
-use super::figures::{CLOSED, Figure, JAIN, LIMIT, NOTICE, OPEN, RowOf, SET_UP};
+use super::figures::{CLOSED, Figure, OPEN, Of, RowOf, SEEN, SET_UP};
+use crate::observe::Metric;
 use crate::observe::setting_words::{alike, cell};
 use crate::results::model::{CaseConfig, FlowResult, Run};
 
 /// One column.
-#[derive(Clone, Copy)]
 pub(super) struct Column {
-    pub(super) head: &'static str,
+    pub(super) head: String,
     pub(super) width: usize,
     pub(super) is_word: bool,
     cell: Cell,
@@ -19,15 +19,36 @@ pub(super) struct Column {
 #[derive(Clone, Copy)]
 enum Cell {
     Setting(&'static Row),
-    Figure(fn(&RowOf<'_>) -> String),
+    /// Which way a flow of traffic both ways goes.
+    Direction,
+    /// Number of the run, where cases have several.
+    Run,
+    Figure(Figure),
 }
 
 impl Column {
+    fn new(head: impl Into<String>, width: usize, is_word: bool, cell: Cell) -> Column {
+        let head = head.into();
+        Column {
+            width: width.max(head.chars().count()),
+            head,
+            is_word,
+            cell,
+        }
+    }
+
     pub(super) fn cell(&self, row: &RowOf<'_>) -> String {
         match self.cell {
             Cell::Setting(setting) => cell(setting, row.settings),
-            Cell::Figure(cell) => cell(row),
+            Cell::Direction => row.direction.to_owned(),
+            Cell::Run => row.run.run.to_string(),
+            Cell::Figure(figure) => figure.cell(row),
         }
+    }
+
+    /// Whether it is of a figure, and not of what was measured.
+    pub(super) fn is_figure(&self) -> bool {
+        matches!(self.cell, Cell::Figure(_))
     }
 
     /// The column of a setting, as wide as its widest value.
@@ -35,45 +56,19 @@ impl Column {
         let widest = all
             .iter()
             .map(|settings| cell(row, settings).chars().count());
-        let head = row.heading_of_column();
-        Column {
-            head,
-            width: widest.max().unwrap_or(0).max(head.chars().count()),
-            is_word: all.iter().all(|settings| row.number(settings).is_none()),
-            cell: Cell::Setting(row),
-        }
+        let width = widest.max().unwrap_or(0);
+        let is_word = all.iter().all(|settings| row.number(settings).is_none());
+        Column::new(row.heading_of_column(), width, is_word, Cell::Setting(row))
+    }
+
+    fn of_figure(figure: Figure) -> Column {
+        let (head, is_word) = (figure.head(), figure.is_word());
+        Column::new(head, figure.width, is_word, Cell::Figure(figure))
     }
 }
 
-impl From<Figure> for Column {
-    fn from(figure: Figure) -> Column {
-        Column {
-            head: figure.head,
-            width: figure.width,
-            is_word: figure.is_word,
-            cell: Cell::Figure(figure.cell),
-        }
-    }
-}
-
-/// Which way a flow of traffic both ways goes.
-static DIRECTION: Figure = Figure {
-    head: "dir",
-    width: 3,
-    is_word: true,
-    rank: 0,
-    cell: |row| row.direction.to_owned(),
-};
-
-/// Number of the run, where cases have several.
-static RUN: Figure = Figure {
-    head: RUN_HEAD,
-    width: 3,
-    is_word: false,
-    rank: 0,
-    cell: |row| row.run.run.to_string(),
-};
-const RUN_HEAD: &str = "run";
+/// Room behind the figures for what a row says of them.
+const REMARK: usize = " window length".len();
 
 /// The columns of a sweep.
 pub(super) struct Columns {
@@ -101,26 +96,18 @@ impl Columns {
         let told = telling_apart(all);
         let settings = told.iter().filter(|row| row.field != "bidirectional");
         let mut columns: Vec<Column> = settings.map(|row| Column::of_setting(row, all)).collect();
-        columns.extend(has(|it| it.bidirectional).then(|| Column::from(DIRECTION)));
-        columns.extend(has(|it| it.runs > 1).then(|| Column::from(RUN)));
+        let is_both_ways = has(|it| it.bidirectional);
+        columns.extend(is_both_ways.then(|| Column::new("dir", 3, true, Cell::Direction)));
+        columns.extend(has(|it| it.runs > 1).then(|| Column::new("run", 3, false, Cell::Run)));
         let mut figures: Vec<Figure> = of_kind.to_vec();
-        figures.extend(has(|it| it.timestamps == Timestamps::Device).then_some(NOTICE));
-        figures.retain(|figure| match figure.head {
-            JAIN => has(|it| it.qps > 1 || it.pattern.is_some()),
-            LIMIT => has_limit(first.1),
-            head if head.starts_with('p') || head == "max" => {
-                are_of_set_up || has(|it| !it.no_latency)
-            }
-            _ => true,
+        figures.extend(has(|it| it.timestamps == Timestamps::Device).then_some(SEEN));
+        figures.retain(|figure| match figure.of {
+            Of::Metric(Metric::PercentOfLimit) => has_limit(first.1),
+            Of::Metric(metric) => !metric.is_of_latency() || has(|it| !it.no_latency),
+            Of::Schedule => true,
         });
-        // What each row says fits behind its figures.
-        let remark = if has(|it| it.verify) {
-            " verify ok".len()
-        } else {
-            0
-        };
-        fit(&columns, &mut figures, characters.saturating_sub(remark));
-        columns.extend(figures.into_iter().map(Column::from));
+        fit(&columns, &mut figures, characters.saturating_sub(REMARK));
+        columns.extend(figures.into_iter().map(Column::of_figure));
         Columns {
             all: columns,
             same: same(all, first.0, &told),
@@ -131,7 +118,9 @@ impl Columns {
 
     /// Whether rows have a column for the number of the run.
     pub(super) fn have_runs(&self) -> bool {
-        self.all.iter().any(|column| column.head == RUN_HEAD)
+        self.all
+            .iter()
+            .any(|column| matches!(column.cell, Cell::Run))
     }
 }
 
@@ -139,7 +128,8 @@ impl Columns {
 fn fit(columns: &[Column], figures: &mut Vec<Figure>, characters: usize) {
     let settings: usize = columns.iter().map(|column| column.width + 1).sum();
     loop {
-        let width: usize = figures.iter().map(|figure| figure.width + 1).sum();
+        let of_figure = |figure: &Figure| figure.width.max(figure.head().chars().count()) + 1;
+        let width: usize = figures.iter().map(of_figure).sum();
         let least = figures.iter().max_by_key(|figure| figure.rank);
         match least.map(|figure| figure.rank).filter(|rank| *rank > 0) {
             Some(rank) if settings + width > characters.saturating_add(1) => {
@@ -179,38 +169,46 @@ fn same(all: &[Settings], first: &CaseConfig, told: &[&Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::standing::Standing;
 
-    fn heads(all: &[Settings], characters: usize) -> Vec<&'static str> {
+    fn heads(all: &[Settings], characters: usize) -> Vec<String> {
         let config = CaseConfig::default();
-        let columns = Columns::of(all, (&config, &Run::default()), characters);
-        columns.all.iter().map(|column| column.head).collect()
+        let columns = Columns::of(all, (&config, &Run::default()), characters).all;
+        columns.into_iter().map(|column| column.head).collect()
     }
 
     #[test]
     fn figures_that_matter_least_go_first() {
         let all = ["1", "4"].map(|qps| Settings::from([("qps", qps)]));
         let wide = [
-            "qps", "Gb/s", "Mmsg/s", "p50", "p99", "p99.9", "max", "Jain", "CPU s/GB", "limit",
+            "qps",
+            "Gb/s",
+            "Mmsg/s",
+            "p50 µs",
+            "p99 µs",
+            "p99.9 µs",
+            "max µs",
+            "CPU s/GB",
+            "limit %",
         ];
         assert_eq!(heads(&all, usize::MAX), wide);
-        assert_eq!(heads(&all, 72), wide);
-        let at_71: Vec<&str> = wide.into_iter().filter(|head| *head != "max").collect();
-        assert_eq!(heads(&all, 71), at_71);
-        assert_eq!(heads(&all, 30), ["qps", "Gb/s", "p50", "p99"]);
+        let at_80: Vec<&str> = wide.into_iter().filter(|it| *it != "max µs").collect();
+        assert_eq!(heads(&all, 80), at_80);
+        assert_eq!(heads(&all, 44), ["qps", "Gb/s", "p50 µs", "p99 µs"]);
         assert_eq!(heads(&all, 1), ["qps", "Gb/s"]);
     }
 
     #[test]
     fn columns_without_figures_are_left_out() {
         let quiet = [Settings::from([("no-latency", "true")])];
-        let told = ["Gb/s", "Mmsg/s", "CPU s/GB", "limit"];
+        let told = ["Gb/s", "Mmsg/s", "CPU s/GB", "limit %"];
         assert_eq!(heads(&quiet, usize::MAX), told);
         let run = Run {
             complete: true,
             ..Run::default()
         };
         let columns = Columns::of(&quiet, (&CaseConfig::default(), &run), usize::MAX);
-        assert!(columns.all.iter().all(|column| column.head != LIMIT));
+        assert!(columns.all.iter().all(|column| column.head != "limit %"));
     }
 
     #[test]
@@ -229,6 +227,7 @@ mod tests {
                     settings,
                     run: &Run::default(),
                     flow: &FlowResult::default(),
+                    standing: Standing::Counts,
                     direction: "",
                 };
                 columns.all[0].cell(&row)

@@ -9,20 +9,21 @@ mod remarks;
 mod search_text;
 mod together;
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 use std::path::Path;
 
 use settings::{Pattern, Settings};
 
+use crate::judge::findings::{Finding, findings};
 use crate::observe::format::plural;
+use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::model::{CLIENT, CaseConfig, FlowResult, ResultFile, Run};
+use crate::show::sentences;
 use crate::text::{Mark, Screen, wrapped};
 use columns::{Column, Columns};
 use figures::RowOf;
 use remarks::{Remark, is_both_ways};
-
-/// Width that lines of text about loads keep to, as rows of loads mostly do.
-const COLUMNS: usize = 80;
 
 /// Writes rows as runs finish.
 pub struct Table<W> {
@@ -46,7 +47,7 @@ impl<W: Write> Table<W> {
 
     /// Adds a finished run: one row for each flow, and one of set-up alone. Those of a bidirectional case are `out` and
     /// `in`, and flows that were given names are told by them. All flows of a pattern are one row, and those of `pairs`,
-    /// of which a run is one round of many, are none.
+    /// of which a run is one round of many, are none. Figures that do not count stand in brackets.
     ///
     /// # Errors
     /// The stream's.
@@ -63,43 +64,39 @@ impl<W: Write> Table<W> {
             ..FlowResult::default()
         };
         let all;
-        let flows = match &run.flows[..] {
-            [] => std::slice::from_ref(&nothing),
+        let (flows, is_whole) = match &run.flows[..] {
+            [] => (std::slice::from_ref(&nothing), true),
             _ if config.pattern.is_some() => {
                 all = together::together(run);
-                std::slice::from_ref(&all)
+                (std::slice::from_ref(&all), true)
             }
-            flows => flows,
+            flows => (flows, false),
         };
         for (index, flow) in flows.iter().enumerate() {
             let settings = config.shown(index);
-            let direction = match (is_both_ways(config), index) {
-                (false, _) => "",
-                (true, 0) => "out",
-                (true, _) => "in",
-            };
             let row = RowOf {
                 settings: &settings,
                 run,
                 flow,
-                direction,
+                standing: match is_whole {
+                    true => standing::of_run(run),
+                    false => standing::of_flow(run, flow),
+                },
+                direction: match (is_both_ways(config), index) {
+                    (false, _) => "",
+                    (true, 0) => "out",
+                    (true, _) => "in",
+                },
             };
             let name = match config.pattern {
                 Some(_) => format!("{0} {1}", run.flows.len(), plural(run.flows.len(), "flow")),
                 None => remarks::name(config, flow),
             };
-            let mut told = vec![(Mark::Plain, name)];
-            told.extend(remarks::of_row(&row, &columns));
+            let mut told = remarks::of_row(&row, &columns);
             if index == 0 {
                 told.extend(remarks::of_path(run));
             }
-            told.retain(|(_, text)| !text.is_empty());
-            self.line(&columns, |column| column.cell(&row), &told)?;
-            if let (0, Some(connect)) = (index, &run.connect) {
-                for line in connect_text::lines(config, connect, columns.are_of_set_up) {
-                    writeln!(self.out, "{line}")?;
-                }
-            }
+            self.row(&columns, &row, &name, &told)?;
         }
         self.columns = Some(columns);
         self.out.flush()
@@ -110,36 +107,60 @@ impl<W: Write> Table<W> {
         let settings = std::mem::take(&mut self.settings);
         let columns = Columns::of(&settings, (config, run), self.screen.columns);
         if !columns.same.is_empty() {
-            for line in wrapped(&columns.same, self.screen.columns.saturating_add(1)) {
-                writeln!(self.out, "{line}")?;
-            }
+            self.paragraph(Mark::Plain, &columns.same)?;
         }
-        self.line(&columns, |column| column.head.to_owned(), &[])?;
+        let heads = columns.all.iter().map(|it| padded(it, &it.head));
+        let heads = heads.collect::<Vec<_>>().join(" ");
+        writeln!(self.out, "{}", heads.trim_end())?;
         Ok(columns)
     }
 
-    /// Ends the table with what searches found, a line that counts cases and runs and names the files, and what is to be
-    /// known of the figures.
+    /// Ends the table: steps of set-up, what searches found, what is to be known of all figures; then what is best, what looks
+    /// wrong and what helps, and the files.
     ///
     /// # Errors
     /// The stream's.
     pub fn summary(&mut self, result: &ResultFile, files: &[&Path]) -> io::Result<()> {
-        let width = self.screen.columns.saturating_add(1);
-        let of_loads = width.min(COLUMNS);
-        for line in search_text::lines(result).flat_map(|line| wrapped(&line, of_loads)) {
-            writeln!(self.out, "{line}")?;
+        let has_columns = self.columns.as_ref().is_some_and(|it| it.are_of_set_up);
+        for case in &result.cases {
+            let set_ups = case.runs.iter().filter_map(|run| run.connect.as_ref());
+            for connect in set_ups {
+                writeln!(self.out, "{}", case.id)?;
+                for line in connect_text::lines(&case.config, connect, has_columns) {
+                    writeln!(self.out, "{line}")?;
+                }
+            }
         }
-        let runs = || result.cases.iter().flat_map(|case| &case.runs);
-        let (total, whole) = (runs().count(), runs().filter(|run| run.complete).count());
-        let cases = result.cases.len();
+        for line in search_text::lines(result) {
+            self.paragraph(Mark::Plain, &line)?;
+        }
+        for note in notes::of(result) {
+            self.paragraph(Mark::Plain, &note)?;
+        }
+        let mut findings = findings(&[result]);
+        // The picture of the nodes has told it.
+        findings.retain(|finding| !matches!(finding, Finding::Slow { .. }));
+        for (is_wrong, text) in sentences::short(&findings) {
+            let mark = if is_wrong { Mark::Doubtful } else { Mark::Good };
+            self.paragraph(mark, &text)?;
+        }
+        let runs = result.cases.iter().flat_map(|case| &case.runs);
+        let left_out = LeftOut::of(runs.map(standing::of_run));
+        let (cases, all) = (result.cases.len(), left_out.all);
         let mut count = format!(
-            "{cases} {}, {total} {}",
+            "{cases} {}, {all} {}",
             plural(cases, "case"),
-            plural(total, "run")
+            plural(all, "run")
         );
-        count += &match total - whole {
-            0 => ", all complete".to_owned(),
-            left => format!(", {left} not complete"),
+        count += &match left_out.count() {
+            0 => ", all count".to_owned(),
+            left => {
+                let verb = if left == 1 { "does" } else { "do" };
+                format!(
+                    "; {left} {verb} not count ({})",
+                    left_out.reasons().join(", ")
+                )
+            }
         };
         if !files.is_empty() {
             let files: Vec<_> = files
@@ -148,66 +169,81 @@ impl<W: Write> Table<W> {
                 .collect();
             count += &format!("; written to {}", together(&files));
         }
-        for line in wrapped(&count, width) {
-            writeln!(self.out, "{line}")?;
-        }
-        for line in notes::of_loads(result)
-            .iter()
-            .flat_map(|line| wrapped(line, of_loads))
-        {
-            writeln!(self.out, "{line}")?;
-        }
-        for line in notes::of_all(result).flat_map(|line| wrapped(&line, width)) {
-            writeln!(self.out, "{line}")?;
-        }
+        self.paragraph(Mark::Plain, &count)?;
         self.out.flush()
     }
 
-    /// A line of cells, with remarks behind them, or below where they do not fit.
-    fn line(
-        &mut self,
-        columns: &Columns,
-        cell: impl Fn(&Column) -> String,
-        told: &[Remark],
-    ) -> io::Result<()> {
-        let cells = columns.all.iter().map(|column| {
-            let (cell, width) = (cell(column), column.width);
-            match column.is_word {
-                true => format!("{cell:<width$}"),
-                false => format!("{cell:>width$}"),
-            }
-        });
-        let mut line = cells.collect::<Vec<_>>().join(" ");
-        let words: Vec<&str> = told.iter().map(|(_, text)| text.as_str()).collect();
-        let words = words.join(", ");
-        let painted = || {
-            let painted = told
-                .iter()
-                .map(|(mark, text)| self.screen.painted(*mark, text));
-            painted.collect::<Vec<_>>().join(", ")
-        };
-        if words.is_empty() {
-            return writeln!(self.out, "{}", line.trim_end());
-        }
-        if line.chars().count() + 1 + words.chars().count() <= self.screen.columns {
-            line += " ";
-            line += &painted();
-            return writeln!(self.out, "{line}");
-        }
-        writeln!(self.out, "{}", line.trim_end())?;
-        let gravest = told
-            .iter()
-            .map(|(mark, _)| *mark)
-            .max()
-            .unwrap_or(Mark::Plain);
-        for line in wrapped(
-            &format!("    {words}"),
-            self.screen.columns.saturating_add(1),
-        ) {
-            writeln!(self.out, "{}", self.screen.painted(gravest, &line))?;
+    /// Text in lines that are as long as the screen is wide.
+    fn paragraph(&mut self, mark: Mark, text: &str) -> io::Result<()> {
+        for line in wrapped(text, self.screen.columns.saturating_add(1)) {
+            writeln!(self.out, "{}", self.screen.painted(mark, &line))?;
         }
         Ok(())
     }
+
+    /// A row: what was measured, its figures, its name, and what is to be known of it: all of it where there is room, else the
+    /// gravest with the number of others.
+    fn row(
+        &mut self,
+        columns: &Columns,
+        row: &RowOf<'_>,
+        name: &str,
+        told: &[Remark],
+    ) -> io::Result<()> {
+        let of = |columns: &[Column]| -> String {
+            let cells = columns.iter();
+            let cells = cells.map(|column| padded(column, &column.cell(row)) + " ");
+            cells.collect()
+        };
+        let at = columns.all.iter().position(Column::is_figure);
+        let (measured, figures) = columns.all.split_at(at.unwrap_or(columns.all.len()));
+        let figures = of(figures);
+        let mut line = of(measured);
+        match row.standing {
+            Standing::Counts => line += &figures,
+            _ => line = bracketed(line, figures.trim_end()),
+        }
+        line.truncate(line.trim_end().len());
+        let names = [(Mark::Plain, name.to_owned())];
+        let names = names.iter().filter(|(_, name)| !name.is_empty());
+        let mut told: Vec<Remark> = names.chain(told).cloned().collect();
+        let length = |told: &[Remark]| -> usize {
+            told.iter().map(|(_, text)| text.chars().count() + 2).sum()
+        };
+        let room = self.screen.columns.saturating_sub(line.chars().count());
+        if length(&told) > room.saturating_add(1) && told.len() > 1 {
+            let gravest = told.iter().enumerate();
+            let gravest = gravest.max_by_key(|(place, (mark, _))| (*mark, Reverse(*place)));
+            let (mark, text) =
+                gravest.map_or((Mark::Plain, String::new()), |(_, told)| told.clone());
+            told = vec![(mark, format!("{text} +{}", told.len() - 1))];
+        }
+        if !told.is_empty() {
+            let painted = told
+                .iter()
+                .map(|(mark, text)| self.screen.painted(*mark, text));
+            line += " ";
+            line += &painted.collect::<Vec<_>>().join(", ");
+        }
+        writeln!(self.out, "{line}")
+    }
+}
+
+/// A cell as wide as its column.
+fn padded(column: &Column, cell: &str) -> String {
+    let width = column.width;
+    match column.is_word {
+        true => format!("{cell:<width$}"),
+        false => format!("{cell:>width$}"),
+    }
+}
+
+/// A line that goes on with figures in brackets: the first bracket takes the space before them.
+fn bracketed(mut line: String, figures: &str) -> String {
+    let start = figures.len() - figures.trim_start().len();
+    line += &figures[..start];
+    line.pop();
+    format!("{line}({})", &figures[start..])
 }
 
 /// Names of files, those of one stem as one: `a.json, .csv`.

@@ -1,30 +1,23 @@
-//! What is to be known of all figures, in lines below the table: runs that are not to be trusted and what helps, of how
-//! many messages latency is, send queues that were full, devices that are software. It must not know the table.
+//! What is to be known of all figures, in lines below the table: of how many messages latency is, send queues that were full,
+//! devices that are software. It must not know the table.
 
 use std::collections::BTreeSet;
 
 use crate::observe::format::{digits, plural};
 use crate::results::model::{
-    CaseFlow, CaseResult, Device, Doubt, DoubtKind, FlowResult, Load, Node, ResultFile, Run,
+    CaseFlow, CaseResult, Device, FlowResult, Load, Node, ResultFile, Run,
 };
 
 /// Runs that are told one by one.
 const MOST: usize = 8;
 
-/// What is to be known of loads, in lines of any length.
-pub(super) fn of_loads(result: &ResultFile) -> Vec<String> {
-    let mut lines = full_queues(result);
-    lines.extend(not_kept(result));
-    lines
-}
-
 /// What is to be known of all figures, a line each.
-pub(super) fn of_all(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
-    let of_figures = doubtful(result).into_iter().chain(not_together(result));
-    of_figures
-        .chain(exchanges(result))
-        .chain(moderation(result))
-        .chain(software(result))
+pub(super) fn of(result: &ResultFile) -> Vec<String> {
+    let mut lines = full_queues(result);
+    lines.extend(exchanges(result));
+    lines.extend(moderation(result));
+    lines.extend(software(result));
+    lines
 }
 
 /// Every flow of every run, with the run.
@@ -86,39 +79,6 @@ fn full_queue(load: &Load) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// How many runs did not keep their schedule, and of the first of them why and what helps.
-fn not_kept(result: &ResultFile) -> Vec<String> {
-    let doubt = |flow: &'_ FlowResult| -> Option<String> {
-        let mut doubts = flow.window.doubts.iter();
-        let doubt = doubts.find(|doubt| doubt.kind == DoubtKind::ScheduleNotKept)?;
-        Some(doubt.message.clone())
-    };
-    let late = |run: &Run| run.flows.iter().any(|flow| doubt(flow).is_some());
-    let runs = result.cases.iter().flat_map(|case| &case.runs);
-    let count = runs.filter(|run| late(run)).count();
-    let first = flows(result).find_map(|(flow, _, moved)| Some((flow, doubt(moved)?)));
-    let Some((flow, message)) = first else {
-        return Vec::new();
-    };
-    vec![
-        format!(
-            "{count} {} schedule, and {} of the requested load; `compare` leaves {} out:",
-            if count == 1 {
-                "run did not keep its"
-            } else {
-                "runs did not keep their"
-            },
-            if count == 1 {
-                "its latency is not"
-            } else {
-                "their latency is not"
-            },
-            if count == 1 { "it" } else { "them" },
-        ),
-        format!("  {}: {message}", flow.subject()),
-    ]
-}
-
 /// How many exchanges were made, of each case that makes them: over all of its runs and flows.
 fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     result.cases.iter().filter_map(|case| {
@@ -130,40 +90,6 @@ fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
             format!("{}: {share:.1} % of the exchanges were made", case.id)
         })
     })
-}
-
-/// How many runs have rates that a worker spoilt, and what helps.
-fn doubtful(result: &ResultFile) -> Option<String> {
-    let is_of_worker =
-        |doubt: &Doubt| matches!(doubt.kind, DoubtKind::WindowLength | DoubtKind::EdgeMissed);
-    let spoils = |flow: &FlowResult| flow.window.doubts.iter().any(is_of_worker);
-    let runs = result.cases.iter().flat_map(|case| &case.runs);
-    let count = runs.filter(|run| run.flows.iter().any(spoils)).count();
-    (count > 0).then(|| {
-        format!(
-            "{count} {} a worker that missed an edge of the window, or measured less or more than requested: do not \
-             trust the rate, `compare` leaves it out; measure longer (-D), or use fewer workers than cores",
-            if count == 1 { "run has" } else { "runs have" },
-        )
-    })
-}
-
-/// How many runs' flows were not measured at the same time, and of the first of them how far they were apart.
-fn not_together(result: &ResultFile) -> Option<String> {
-    let told = |run: &Run| -> Option<String> {
-        let mut doubts = run.flows.iter().flat_map(|flow| &flow.window.doubts);
-        let doubt = doubts.find(|doubt| doubt.kind == DoubtKind::NotTogether)?;
-        Some(doubt.message.clone())
-    };
-    let runs = result.cases.iter().flat_map(|case| &case.runs);
-    let told: Vec<String> = runs.filter_map(told).collect();
-    let first = told.first()?;
-    let count = told.len();
-    let whose = if count == 1 { "run's" } else { "runs'" };
-    Some(format!(
-        "{count} {whose} flows were not measured together ({first}): do not trust the rates, `compare` leaves them out; \
-         measure longer (-D)"
-    ))
 }
 
 /// Of how many messages one was timed, where it was not each.

@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use super::columns::Columns;
 use super::figures::RowOf;
-use crate::observe::format::{digits, figure, plural};
+use crate::observe::format::{fixed, plural};
 use crate::results::model::{
     CaseConfig, DoubtKind, FORWARD, FlowResult, PathEvent, PathEventKind, REVERSE, Run,
 };
 use crate::text::Mark;
+
+/// From this Jain's index on QPs are served evenly, and nothing is said of it.
+const EVEN: f64 = 0.99;
 
 /// A remark and how grave it is.
 pub(super) type Remark = (Mark, String);
@@ -68,15 +71,17 @@ pub(super) fn of_row(row: &RowOf<'_>, columns: &Columns) -> Vec<Remark> {
         .map(|kind| (Mark::Doubtful, kind.name().to_owned()));
     told.extend(doubts);
     if let Some(delivery) = flow.delivery.as_ref().filter(|it| it.lost > 0) {
-        let (lost, share) = (delivery.lost, delivery.lost_share * 100.0);
-        let sent = figure(flow.totals.gbit_per_s, digits);
-        let text = format!("lost {lost} ({share:.2}%), sent {sent} Gb/s");
-        told.push((Mark::Doubtful, text));
+        let share = fixed(delivery.lost_share * 100.0, 1);
+        told.push((Mark::Doubtful, format!("lost {share} %")));
     } else if flow.delivery.is_none() && !settings.service.is_reliable() && run.complete {
         told.push((Mark::Plain, "losses not known".to_owned()));
     }
     if let Some(share) = flow.received_otherwise() {
-        told.push((Mark::Doubtful, format!("received {:.1}%", share * 100.0)));
+        told.push((Mark::Doubtful, format!("received {share:.2}×")));
+    }
+    let fairness = flow.fairness.as_ref().filter(|_| settings.qps > 1);
+    if let Some(fairness) = fairness.filter(|it| it.jain < EVEN && settings.qp_weights.is_none()) {
+        told.push((Mark::Doubtful, format!("Jain {:.2}", fairness.jain)));
     }
     if run.run > 1 && !columns.have_runs() {
         told.push((Mark::Plain, format!("run {}", run.run)));

@@ -1,5 +1,4 @@
-//! The cases that sentences compare, with their figures, and the words by which they are told apart. It must not know
-//! sentences.
+//! The cases that are compared, with their figures, and the words by which they are told apart.
 
 use std::collections::HashMap;
 
@@ -40,6 +39,11 @@ impl Subject<'_> {
             .filter(|run| standing::run_counts(run));
         let figures: Vec<f64> = counted.filter_map(of_run).collect();
         Figures::new(metric, &figures)
+    }
+
+    /// Whether its runs are too few to tell how the figure scatters.
+    pub(super) fn has_few_runs(&self, metric: Metric) -> bool {
+        self.figures(metric).is_some_and(|it| it.are_of_few_runs)
     }
 
     pub(super) fn settings(&self) -> &Settings {

@@ -1,7 +1,9 @@
 //! What more QPs, workers or bytes gain, seen from the best case: the cases that differ from it in one number alone.
 
+use serde::Serialize;
 use settings::Row;
 
+use super::Finding;
 use super::noise::Figures;
 use super::subject::{Subject, named, rows_of};
 use crate::observe::Metric;
@@ -20,8 +22,8 @@ struct Point<'a> {
     figures: Figures,
 }
 
-/// The sentence; `None` where no two cases differ in one number alone.
-pub(super) fn sentence(subjects: &[Subject<'_>], metric: Metric) -> Option<String> {
+/// What more gains; `None` where no two cases differ in one number alone.
+pub(super) fn scaling(subjects: &[Subject<'_>], metric: Metric) -> Option<Finding> {
     let rows = rows_of(subjects);
     let best = best(subjects, metric)?;
     let place = |row: &Row| {
@@ -45,12 +47,21 @@ pub(super) fn sentence(subjects: &[Subject<'_>], metric: Metric) -> Option<Strin
         .iter()
         .find(|(_, points, _)| points.len() >= CURVE)
         .or(curves.first())?;
-    let told = told(points, axis, metric)?;
-    let of = match fixed.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", named(best, fixed)),
+    let (shape, from, to) = shape(points)?;
+    let at = |point: &Point<'_>| {
+        let words = words(axis, point.subject.settings());
+        (words, point.figures.median)
     };
-    Some(format!("{told}{of}."))
+    Some(Finding::Scaling {
+        metric,
+        shape,
+        from: at(from),
+        to: at(to),
+        of: match fixed.is_empty() {
+            true => String::new(),
+            false => named(best, fixed),
+        },
+    })
 }
 
 fn best<'a>(subjects: &'a [Subject<'a>], metric: Metric) -> Option<&'a Subject<'a>> {
@@ -89,34 +100,42 @@ fn points<'a>(
     (are_apart && points.len() > 1).then_some(points)
 }
 
-fn told(points: &[Point<'_>], axis: &Row, metric: Metric) -> Option<String> {
+/// How a figure goes over a setting's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// Runs do not tell its values apart.
+    Level,
+    /// It is less at the second of two values.
+    Falls,
+    /// It is more at the second of two values.
+    Grows,
+    /// It grows up to the last value.
+    StillGrows,
+    /// It grows until a value, and no further.
+    GrowsUntil,
+    /// It is highest somewhere before the end, and falls from there.
+    HighestThenFalls,
+    /// It is highest somewhere.
+    Highest,
+}
+
+/// The shape of a curve, and the points that tell it.
+fn shape<'p, 'a>(points: &'p [Point<'a>]) -> Option<(Shape, &'p Point<'a>, &'p Point<'a>)> {
     let by_median =
         |one: &&Point<'_>, other: &&Point<'_>| one.figures.median.total_cmp(&other.figures.median);
     let most = points.iter().max_by(by_median)?;
     let is_most = |point: &Point<'_>| point.figures.may_equal(&most.figures);
     let (first, last) = (points.first()?, points.last()?);
     let enough = points.iter().find(|point| is_most(point))?;
-    let at = |point: &Point<'_>| {
-        let figure = metric.text(point.figures.median);
-        format!("{} ({figure})", words(axis, point.subject.settings()))
-    };
-    let noun = match metric {
-        Metric::GbitPerS => "Throughput".to_owned(),
-        other => format!("The number of {}", other.noun()),
-    };
     let [_, .., before, _] = points else {
         // Of two points nothing is said about where it stops.
-        let verb = match (is_most(first), is_most(last)) {
-            (true, true) => "is the same, within chance, with",
-            (true, false) => "falls from",
-            (false, _) => "grows from",
+        let shape = match (is_most(first), is_most(last)) {
+            (true, true) => Shape::Level,
+            (true, false) => Shape::Falls,
+            (false, _) => Shape::Grows,
         };
-        let and = if is_most(first) && is_most(last) {
-            "and"
-        } else {
-            "to"
-        };
-        return Some(format!("{noun} {verb} {} {and} {}", at(first), at(last)));
+        return Some((shape, first, last));
     };
     let mut from_enough = points.iter().skip_while(|point| !is_most(point));
     let falls = |pair: &[Point<'_>]| match pair {
@@ -129,30 +148,14 @@ fn told(points: &[Point<'_>], axis: &Row, metric: Metric) -> Option<String> {
         .windows(2)
         .skip_while(|pair| !pair.first().is_some_and(|point| std::ptr::eq(point, most)));
     Some(if points.iter().all(is_most) {
-        format!(
-            "{noun} is the same, within chance, from {} to {}",
-            at(first),
-            at(last)
-        )
+        (Shape::Level, first, last)
     } else if std::ptr::eq(enough, last) {
-        format!(
-            "{noun} still grows at the end, from {} to {}",
-            at(before),
-            at(last)
-        )
+        (Shape::StillGrows, before, last)
     } else if !std::ptr::eq(enough, first) && from_enough.all(is_most) {
-        format!(
-            "{noun} grows until {}, and no further until {}",
-            at(enough),
-            at(last)
-        )
+        (Shape::GrowsUntil, enough, last)
     } else if !is_most(last) && after_most.all(falls) {
-        format!(
-            "{noun} is highest with {}, and falls until {}",
-            at(most),
-            at(last)
-        )
+        (Shape::HighestThenFalls, most, last)
     } else {
-        format!("{noun} is highest with {}", at(most))
+        (Shape::Highest, most, last)
     })
 }

@@ -1,0 +1,348 @@
+//! What is found in sweeps whose figures are made up.
+
+use Metric::{ConnectionsPerS, GbitPerS, P99Ns};
+use settings::Settings;
+
+use super::*;
+use crate::results::model::{
+    CaseConfig, CaseResult, Connect, Delivery, DoubtKind, FlowResult, Latency, LoadVerdict,
+    PathEvent, PathEventKind, Run, Totals,
+};
+use crate::results::sample::{self, cases, doubt, fairness, load_of, qp_timeline};
+
+/// A case with a run for each throughput in Gb/s; p99 in µs is ten times as much.
+fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
+    let settings: Settings = [("op", "write")].iter().chain(flags).copied().collect();
+    let flow = |gbit_per_s: f64| FlowResult {
+        name: "forward".to_owned(),
+        totals: Totals {
+            gbit_per_s: Some(gbit_per_s),
+            messages: 1,
+            ..Totals::default()
+        },
+        latency_ns: Some(Latency {
+            p99: Some((gbit_per_s * 1e4) as u64),
+            ..Latency::default()
+        }),
+        ..FlowResult::default()
+    };
+    let run = |(number, rate): (u32, &f64)| Run {
+        run: number,
+        ..sample::run(vec![flow(*rate)])
+    };
+    let words = flags.iter().map(|(flag, text)| format!("{flag}{text}"));
+    CaseResult {
+        id: words.collect::<Vec<_>>().join("-"),
+        config: CaseConfig::from(settings),
+        ..sample::case((1..).zip(gbit_per_s).map(run).collect())
+    }
+}
+
+fn of_qps(points: &[(&str, f64)]) -> ResultFile {
+    let case = |(qps, rate): &(&str, f64)| case(&[("qps", qps)], &[*rate; 3]);
+    cases(points.iter().map(case).collect())
+}
+
+fn of(all: impl Into<Vec<CaseResult>>) -> Vec<Finding> {
+    findings(&[&cases(all.into())])
+}
+
+/// The best cases by a metric: their range, how many they are of how many, and their names.
+fn best_of(findings: &[Finding], by: Metric) -> (f64, f64, usize, usize, Vec<String>) {
+    let found = findings.iter().find_map(|finding| match finding {
+        Finding::Best {
+            metric,
+            low,
+            high,
+            cases,
+            of_cases,
+            names,
+        } if *metric == by => Some((*low, *high, *cases, *of_cases, names.clone())),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+fn shape_of(findings: &[Finding]) -> (Shape, String, String, String) {
+    let found = findings.iter().find_map(|finding| match finding {
+        Finding::Scaling {
+            shape,
+            from,
+            to,
+            of,
+            ..
+        } => Some((*shape, from.0.clone(), to.0.clone(), of.clone())),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn a_sweep_has_best_cases_a_curve_and_nothing_wrong() {
+    let file = of_qps(&[("1", 10.0), ("4", 20.0), ("16", 30.0), ("64", 30.2)]);
+    let told = findings(&[&file]);
+    let best = (30.0, 30.2, 2, 4, names(&["16 QPs", "64 QPs"]));
+    assert_eq!(best_of(&told, GbitPerS), best);
+    let lowest = (1e5, 1e5, 1, 4, names(&["1 QP"]));
+    assert_eq!(best_of(&told, P99Ns), lowest);
+    let [until, end] = ["16 QPs", "64 QPs"].map(str::to_owned);
+    let curve = (Shape::GrowsUntil, until, end, String::new());
+    assert_eq!(shape_of(&told), curve);
+    assert_eq!(told.last(), Some(&Finding::NothingWrong { runs: 12 }));
+}
+
+#[test]
+fn differences_that_may_be_chance_make_no_best_case() {
+    let case_of = |cq, rates: &[f64]| case(&[("cq", cq)], rates);
+    let (low, high) = (case_of("shared", &[10.0]), case_of("per-qp", &[10.5]));
+    let single = of([low, high, case_of("per-worker", &[9.7])]);
+    let (low, high, cases, all, _) = best_of(&single, GbitPerS);
+    assert_eq!((low, high, cases, all), (9.7, 10.5, 3, 3));
+    let chance = vec![(GbitPerS, 0.09), (P99Ns, 0.3)];
+    let few = single.iter().find_map(|it| match it {
+        Finding::FewRuns { chance } => Some(chance.clone()),
+        _ => None,
+    });
+    let rounded = few.unwrap().into_iter();
+    let rounded = rounded.map(|(metric, share)| (metric, (share * 1e6).round() / 1e6));
+    assert!(rounded.eq(chance));
+    // With runs that agree the same difference is one.
+    let cases = [("shared", 10.0), ("per-qp", 10.5)];
+    let sure = of(cases.map(|(cq, rate)| case_of(cq, &[rate, rate, rate * 1.001])));
+    assert_eq!(best_of(&sure, GbitPerS).4, names(&["CQ per-qp"]));
+}
+
+/// Cases that are not told apart over more than a fifth are not the same.
+#[test]
+fn runs_that_scatter_have_no_winner() {
+    let told = of([("1", 1.441), ("4", 9.0), ("16", 32.83)]
+        .map(|(qps, rate)| case(&[("qps", qps)], &[rate, rate * 20.0, rate / 20.0])));
+    let none = Finding::NoClearWinner {
+        metric: GbitPerS,
+        low: 1.441,
+        high: 32.83,
+        cases: 3,
+    };
+    assert_eq!(told[0], none);
+}
+
+#[test]
+fn many_equal_cases_are_told_by_what_they_share() {
+    let case_of = |qps, size, rate| case(&[("qps", qps), ("size", size)], &[rate; 3]);
+    let cases = ["1", "4", "16"].map(|qps| [case_of(qps, "64", 1.0), case_of(qps, "64K", 20.0)]);
+    let told = of(cases.concat());
+    let best = (20.0, 20.0, 3, 6, names(&["64 KiB"]));
+    assert_eq!(best_of(&told, GbitPerS), best);
+    let (shape, _, _, of) = shape_of(&told);
+    assert_eq!((shape, &*of), (Shape::Level, "64 KiB"));
+}
+
+#[test]
+fn curves_fall_grow_and_have_two_points() {
+    for (points, shape, from, to) in [
+        (
+            "1:10 4:20 16:12",
+            Shape::HighestThenFalls,
+            "4 QPs",
+            "16 QPs",
+        ),
+        ("1:10 4:20 16:40", Shape::StillGrows, "4 QPs", "16 QPs"),
+        ("1:100 4:40 16:80", Shape::Highest, "1 QP", "16 QPs"),
+        (
+            "1:60 4:100 16:60 64:100.5",
+            Shape::Highest,
+            "64 QPs",
+            "64 QPs",
+        ),
+        ("1:20 4:10", Shape::Falls, "1 QP", "4 QPs"),
+        ("1:10 4:20", Shape::Grows, "1 QP", "4 QPs"),
+    ] {
+        let all = points
+            .split(' ')
+            .map(|point| point.split_once(':').unwrap());
+        let all: Vec<_> = all
+            .map(|(qps, rate)| (qps, rate.parse().unwrap()))
+            .collect();
+        let found = shape_of(&findings(&[&of_qps(&all)]));
+        assert_eq!(
+            (found.0, &*found.1, &*found.2),
+            (shape, from, to),
+            "{points}"
+        );
+    }
+}
+
+#[test]
+fn set_ups_are_compared_by_their_rate() {
+    let set_up = |qps: &str, rate: f64| {
+        let mut case = case(&[("op", "connect"), ("qps", qps)], &[1.0; 3]);
+        for run in &mut case.runs {
+            run.connect = Some(Connect {
+                connections_per_second: Some(rate),
+                ..Connect::default()
+            });
+        }
+        case
+    };
+    let told = of([set_up("1", 100.0), set_up("16", 400.0)]);
+    assert_eq!(best_of(&told, ConnectionsPerS).0, 400.0);
+    assert_eq!(shape_of(&told).0, Shape::Grows);
+}
+
+#[test]
+fn results_of_other_devices_are_not_compared() {
+    let file = of_qps(&[("1", 10.0), ("4", 20.0)]);
+    let mut other = file.clone();
+    // The same twice is pooled.
+    let pooled = findings(&[&file, &other]);
+    assert_eq!(pooled.last(), Some(&Finding::NothingWrong { runs: 12 }));
+    other.nodes.push(Default::default());
+    assert_eq!(findings(&[&file, &other]), []);
+}
+
+/// The problems of a sweep of two cases after a change of its first run.
+fn wrong(change: impl FnOnce(&mut Run)) -> Vec<Problem> {
+    let mut file = of_qps(&[("1", 10.0), ("4", 20.0)]);
+    change(&mut file.cases[0].runs[0]);
+    let found = findings(&[&file]).into_iter().filter_map(|it| match it {
+        Finding::Wrong(problem) => Some(problem),
+        _ => None,
+    });
+    found.collect()
+}
+
+fn event(kind: PathEventKind) -> PathEvent {
+    PathEvent {
+        node: String::new(),
+        kind,
+        count: 7,
+        counters: Vec::new(),
+    }
+}
+
+#[test]
+fn what_looks_wrong_is_found_with_its_case() {
+    let found = |change: &dyn Fn(&mut Run)| {
+        let problems = wrong(change);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let Problem {
+            kind,
+            count,
+            of,
+            case,
+            most,
+            ..
+        } = &problems[0];
+        let of = if *kind == ProblemKind::Scatter {
+            *of + 4
+        } else {
+            *of
+        };
+        assert_eq!((*count, of, &**case), (1, 6, "qps1"), "{kind}");
+        (*kind, (most * 1e3).round() / 1e3)
+    };
+    for (change, expected) in [
+        ("complete=false", (ProblemKind::Failed, 0.0)),
+        ("flows/0/totals/errors=1", (ProblemKind::Failed, 0.0)),
+        (
+            "flows/0/window/warmup_steady=false",
+            (ProblemKind::NotSettled, 0.0),
+        ),
+        (
+            r#"flows/0/received={"messages":2,"bytes":0,"window_seconds":null}"#,
+            (ProblemKind::ReceiverDisagrees, 0.0),
+        ),
+        (
+            r#"flows/0/fairness={"jain":0.61,"min_share":0.5,"max_share":2}"#,
+            (ProblemKind::Uneven, 0.61),
+        ),
+        (
+            "flows/0/totals/gbit_per_s=12.0",
+            (ProblemKind::Scatter, 0.2),
+        ),
+    ] {
+        assert_eq!(
+            found(&|run| *run = sample::with(run, change)),
+            expected,
+            "{change}"
+        );
+    }
+    let lost = Delivery {
+        lost_share: 0.031,
+        goodput_gbit_per_s: Some(10.0),
+        ..Delivery::default()
+    };
+    let lose = |run: &mut Run| run.flows[0].delivery = Some(lost.clone());
+    assert_eq!(found(&lose), (ProblemKind::MessagesLost, 0.031));
+    let overload = |run: &mut Run| run.flows[0].load = load_of(LoadVerdict::Overloaded);
+    assert_eq!(found(&overload), (ProblemKind::Overloaded, 0.0));
+    let stalled = |rows: std::ops::Range<usize>| {
+        move |run: &mut Run| {
+            let mut messages = vec![vec![100; 25]; 4];
+            let still = messages[rows.clone()].iter_mut();
+            still.for_each(|qp| qp[10..13].fill(0));
+            run.flows[0].qp_timeline = qp_timeline(0.04, messages);
+        }
+    };
+    assert_eq!(found(&stalled(2..3)), (ProblemKind::Stalled, 0.12));
+    let events = [PathEventKind::Resent, PathEventKind::Congestion].map(event);
+    let resent = wrong(|run| run.path_events = events.to_vec());
+    assert_eq!(resent[0].kind, ProblemKind::PacketsLost);
+    assert_eq!(resent[0].counts, [("sent again".to_owned(), 7)]);
+    let even = fairness(0.95, 0.5, 2.0);
+    assert_eq!(wrong(|run| run.flows[0].fairness = even.clone()), []);
+    assert_eq!(wrong(stalled(0..4)), []);
+    assert_eq!(
+        wrong(|run| (run.complete, run.interrupted) = (false, true)),
+        []
+    );
+    let mut shares = case(&[("qps", "4"), ("qp-weights", "1:90,3:10")], &[10.0]);
+    shares.runs[0].flows[0].fairness = fairness(0.3, 0.5, 2.0);
+    assert_eq!(of([shares]), [], "uneven shares were asked for");
+}
+
+/// The gravest first, each kind once.
+#[test]
+fn problems_come_by_their_gravity() {
+    let found = wrong(|run| {
+        run.path_events = vec![event(PathEventKind::Resent)];
+        run.flows[0].window.warmup_steady = Some(false);
+        run.flows[0].fairness = fairness(0.61, 0.5, 2.0);
+        let (missed, drift) = (doubt(DoubtKind::EdgeMissed), doubt(DoubtKind::Drift));
+        run.flows[0].window.doubts = vec![missed.clone(), missed, drift];
+    });
+    let kinds: Vec<ProblemKind> = found.iter().map(|problem| problem.kind).collect();
+    let expected = [
+        ProblemKind::Unreliable,
+        ProblemKind::PacketsLost,
+        ProblemKind::NotSettled,
+        ProblemKind::Uneven,
+        ProblemKind::Drift,
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(found[0].counts, [("edge missed".to_owned(), 1)]);
+}
+
+#[test]
+fn a_single_case_has_a_finding_only_where_something_is_wrong() {
+    let mut file = of_qps(&[("1", 10.0)]);
+    assert!(findings(&[&file]).is_empty() && findings(&[]).is_empty());
+    file.cases[0].runs[0].complete = false;
+    assert!(findings(&[&file])[0].is_wrong());
+}
+
+/// A slow node is found in the runs of a pattern.
+#[test]
+fn a_slow_node_is_a_finding() {
+    use crate::results::sample::mesh::{Mesh, Slow};
+    let file = Mesh::quiet(8).with(Slow::Sends(3, 0.5)).runs(3).pairs();
+    let slow = findings(&[&file]).into_iter().find_map(|it| match it {
+        Finding::Slow { part, nodes, .. } => Some((part, nodes)),
+        _ => None,
+    });
+    assert_eq!(slow, Some(("sends", names(&["node4"]))));
+}

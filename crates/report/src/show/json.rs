@@ -1,0 +1,127 @@
+//! A sweep as JSON: the result as it is in a file, and what it says. It must not know where the document goes.
+
+use std::io::{self, Write};
+
+use schemars::Schema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::sentences::sentence;
+use crate::judge::findings::{Finding, findings};
+use crate::results::model::ResultFile;
+use crate::results::schema;
+
+/// A finding with its words.
+#[derive(Serialize)]
+pub(super) struct Told<'a> {
+    #[serde(flatten)]
+    finding: &'a Finding,
+    sentence: String,
+}
+
+/// Findings with their words.
+pub(super) fn told(findings: &[Finding]) -> Vec<Told<'_>> {
+    let told = findings.iter().map(|finding| Told {
+        finding,
+        sentence: sentence(finding),
+    });
+    told.collect()
+}
+
+/// Writes the document.
+///
+/// # Errors
+/// The stream's.
+pub fn write_to(result: &ResultFile, mut out: impl Write) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        #[serde(flatten)]
+        result: &'a ResultFile,
+        findings: Vec<Told<'a>>,
+    }
+    let findings = findings(&[result]);
+    let document = Document {
+        result,
+        findings: told(&findings),
+    };
+    serde_json::to_writer_pretty(&mut out, &document)?;
+    writeln!(out)
+}
+
+/// The schema of the document (JSON Schema 2020-12). Every field is required, also one that may be `null`.
+pub fn schema() -> Schema {
+    let mut schema = schema::schema();
+    let findings = json!({
+        "description": "What the figures say, as in the sentences below a table; nothing reads it back.",
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "finding": {
+                    "description": "Which kind: `best`, `no_clear_winner`, `few_runs`, `scaling`, `slow`, `wrong`, `nothing_wrong`.",
+                    "type": "string"
+                },
+                "sentence": { "description": "Its words.", "type": "string" }
+            },
+            "required": ["finding", "sentence"]
+        }
+    });
+    let properties = schema.get_mut("properties");
+    if let Some(properties) = properties.and_then(Value::as_object_mut) {
+        properties.insert("findings".to_owned(), findings);
+    }
+    let required = schema.get_mut("required");
+    if let Some(required) = required.and_then(Value::as_array_mut) {
+        required.push("findings".into());
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::results::json::read;
+    use crate::results::sample;
+
+    #[test]
+    fn the_committed_schema_is_that_of_the_types() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/result.schema.json");
+        let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        let committed = std::fs::read_to_string(&path).unwrap();
+        let command = "UPDATE_SCHEMA=1 cargo test -p report schema";
+        assert!(
+            committed == text,
+            "docs/result.schema.json is out of date: run `{command}` and commit it"
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_valid_says_what_it_says_and_is_read_back() {
+        let validator = jsonschema::draft202012::new(&schema().to_value()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.json");
+        for result in [sample::result(), sample::open_loop(), sample::mixed()] {
+            let text = sample::text(|out| write_to(&result, out));
+            let document: Value = serde_json::from_str(&text).unwrap();
+            let errors = validator.iter_errors(&document).map(|it| it.to_string());
+            assert_eq!(errors.collect::<Vec<_>>(), [""; 0]);
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(read(&path).unwrap(), result);
+        }
+        let text = sample::text(|out| write_to(&sample::open_loop(), out));
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let findings = document["findings"].as_array().unwrap();
+        let unreliable = findings
+            .iter()
+            .find(|it| it["kind"] == "unreliable")
+            .unwrap();
+        assert_eq!(unreliable["count"], 1);
+        assert!(unreliable["sentence"].is_string());
+    }
+}

@@ -1,0 +1,227 @@
+//! The words of findings: the one place where they stand. Terminal, page, JSON and JUnit take them from here.
+
+use settings::listed;
+
+use crate::judge::findings::{Finding, Problem, ProblemKind, Shape};
+use crate::observe::Metric;
+use crate::observe::format::plural;
+
+/// What a finding says, as one sentence or two.
+pub fn sentence(finding: &Finding) -> String {
+    match finding {
+        Finding::Best {
+            metric,
+            low,
+            high,
+            cases,
+            of_cases,
+            names,
+        } => best(*metric, [*low, *high], [*cases, *of_cases], names),
+        Finding::NoClearWinner {
+            metric,
+            low,
+            high,
+            cases,
+        } => format!(
+            "No clear winner in {}: {cases} cases from {}. The runs scatter too much.",
+            metric.noun(),
+            range(*metric, *low, *high)
+        ),
+        Finding::FewRuns { chance } => {
+            let chance = chance
+                .iter()
+                .map(|(metric, share)| format!("{:.0} % of {}", share * 100.0, metric.noun()));
+            let chance = listed(&chance.collect::<Vec<_>>());
+            format!("With so few runs {chance} may be chance: use --runs 5.")
+        }
+        Finding::Scaling {
+            metric,
+            shape,
+            from,
+            to,
+            of,
+        } => scaling(*metric, *shape, [from, to], of),
+        Finding::Slow {
+            metric,
+            case,
+            part,
+            nodes,
+            value,
+            usual,
+        } => {
+            let figures = format!("{} of {}", metric.text(*value), metric.text(*usual));
+            let what = match (*part, nodes.as_slice()) {
+                ("path", [from, to]) => format!("The path from {from} to {to} is slow"),
+                ("sends", [node, ..]) => format!("{node} sends slowly"),
+                ("receives", [node, ..]) => format!("{node} receives slowly"),
+                (_, nodes) => format!("{} is slow", nodes.join(", ")),
+            };
+            format!("{what}: {} {figures} ({case}).", metric.noun())
+        }
+        Finding::Wrong(problem) => wrong(problem),
+        Finding::NothingWrong { runs: 1 } => "Nothing looks wrong in the run.".to_owned(),
+        Finding::NothingWrong { runs } => format!("Nothing looks wrong in {runs} runs."),
+    }
+}
+
+/// `9.5 to 10.5 Gb/s`: the unit once, where both have the same.
+fn range(metric: Metric, low: f64, high: f64) -> String {
+    let [low, high] = [low, high].map(|value| metric.text(value));
+    if low == high {
+        return low;
+    }
+    let low = match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => number.to_owned(),
+        _ => low,
+    };
+    format!("{low} to {high}")
+}
+
+fn best(
+    metric: Metric,
+    [low, high]: [f64; 2],
+    [cases, of]: [usize; 2],
+    names: &[String],
+) -> String {
+    let range = range(metric, low, high);
+    let noun = metric.noun();
+    if cases == of {
+        let all = match of {
+            2 => "Both cases".to_owned(),
+            of => format!("All {of} cases"),
+        };
+        return format!("{all} have about the same {noun}: {range}.");
+    }
+    let most = match metric.higher_is_better() {
+        true => "Most",
+        false => "Lowest",
+    };
+    match names {
+        [name] if cases == 1 => format!("{most} {noun}: {range} with {name}."),
+        [] => format!("{most} {noun}: {range} in {cases} of {of} cases."),
+        [one, two] if cases == 2 => format!("{most} {noun}: {range} with {one}, and with {two}."),
+        names => format!(
+            "{most} {noun}: {range} in {cases} of {of} cases ({}).",
+            names.join(", ")
+        ),
+    }
+}
+
+fn scaling(metric: Metric, shape: Shape, [from, to]: [&(String, f64); 2], of: &str) -> String {
+    let noun = match metric {
+        Metric::GbitPerS => "Throughput".to_owned(),
+        other => format!("The number of {}", other.noun()),
+    };
+    let at = |(words, value): &(String, f64)| format!("{words} ({})", metric.text(*value));
+    let (from, to) = (at(from), at(to));
+    let told = match shape {
+        Shape::Level => format!("is about the same from {from} to {to}"),
+        Shape::Falls => format!("falls from {from} to {to}"),
+        Shape::Grows => format!("grows from {from} to {to}"),
+        Shape::StillGrows => format!("still grows at the end, from {from} to {to}"),
+        Shape::GrowsUntil => format!("grows until {from}, and no further until {to}"),
+        Shape::HighestThenFalls => format!("is highest with {from}, and falls until {to}"),
+        Shape::Highest => format!("is highest with {from}"),
+    };
+    let of = match of {
+        "" => String::new(),
+        of => format!(" ({of})"),
+    };
+    format!("{noun} {told}{of}.")
+}
+
+/// What is wrong, and what helps.
+fn wrong(problem: &Problem) -> String {
+    let Problem {
+        kind,
+        count,
+        of,
+        case,
+        most,
+        counts,
+        remedy,
+    } = problem;
+    let verb = |one: &'static str, many: &'static str| if *count == 1 { one } else { many };
+    let runs = format!("{count} of {of} {}", plural(*of, "run"));
+    let counts = counts.iter();
+    let counts: Vec<String> = match kind {
+        ProblemKind::Unreliable => counts.map(|(name, _)| name.clone()).collect(),
+        _ => counts.map(|(name, sum)| format!("{sum} {name}")).collect(),
+    };
+    let counts = counts.join(", ");
+    let text = match kind {
+        ProblemKind::Failed => format!("{runs} failed"),
+        ProblemKind::Unreliable => {
+            format!("{runs} {} unreliable: {counts}", verb("is", "are"))
+        }
+        ProblemKind::Overloaded => format!("{runs} served less than was offered"),
+        ProblemKind::ReceiverDisagrees => {
+            format!("Sender and receiver disagree by more than 2 % in {runs}")
+        }
+        ProblemKind::MessagesLost => {
+            let most = match most * 100.0 {
+                ..0.01 => "less than 0.01".to_owned(),
+                most => format!("up to {most:.2}"),
+            };
+            format!("{runs} lost messages, {most} %")
+        }
+        ProblemKind::PacketsLost => format!("{runs} lost packets or had late ones: {counts}"),
+        ProblemKind::ReceiverNotReady => {
+            format!("{runs} found no receive posted at the receiver")
+        }
+        ProblemKind::NotSettled => format!("Throughput did not settle before {runs}"),
+        ProblemKind::Stalled => format!(
+            "{runs} had a QP that stood still while others moved, for up to {:.0} ms",
+            most * 1e3
+        ),
+        ProblemKind::Uneven => {
+            format!("{runs} served QPs unevenly: Jain's index down to {most:.2}")
+        }
+        ProblemKind::CoresShared => format!("Workers shared cores in {runs}"),
+        ProblemKind::Drift => format!("Throughput drifted in {runs}"),
+        ProblemKind::Scatter => format!(
+            "{count} of {of} {} scatter in throughput, by up to {:.0} %",
+            plural(*of, "case"),
+            most * 100.0
+        ),
+    };
+    let first = match count {
+        1 => case.clone(),
+        _ if *kind == ProblemKind::Scatter => format!("most {case}"),
+        _ => format!("first {case}"),
+    };
+    match remedy.as_str() {
+        "" => format!("{text} ({first})."),
+        remedy => format!("{text} ({first}). {}.", remedy.trim_end_matches('.')),
+    }
+}
+
+/// The sentences of findings that fit where there is room for few: what is best, the gravest problem, and the names of the
+/// others.
+pub fn short(findings: &[Finding]) -> Vec<(bool, String)> {
+    let (wrong, right): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| finding.is_wrong());
+    let mut told: Vec<(bool, String)> = right.iter().map(|it| (false, sentence(it))).collect();
+    if let Some((gravest, others)) = wrong.split_first() {
+        told.push((true, sentence(gravest)));
+        let names = others.iter().map(|finding| match finding {
+            Finding::Wrong(problem) => {
+                format!(
+                    "{} ({} of {})",
+                    problem.kind.name(),
+                    problem.count,
+                    problem.of
+                )
+            }
+            other => sentence(other).trim_end_matches('.').to_owned(),
+        });
+        let names: Vec<String> = names.collect();
+        if !names.is_empty() {
+            told.push((true, format!("Also: {}.", names.join("; "))));
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests;
