@@ -55,6 +55,16 @@ fn of_flows(run: &Run, flows: &[FlowResult]) -> Standing {
 }
 
 impl Standing {
+    /// In a few words: `counts`, `stopped`, the doubt's kind, or what went wrong.
+    pub fn words(&self) -> &str {
+        match self {
+            Standing::Counts => "counts",
+            Standing::Stopped => "stopped",
+            Standing::Doubtful(kind) => kind.name(),
+            Standing::Bad(reason) => reason,
+        }
+    }
+
     /// Whether there are figures, be they doubtful.
     pub fn has_figures(&self) -> bool {
         matches!(self, Standing::Counts | Standing::Doubtful(_))

@@ -13,3 +13,6 @@ pub mod sentences;
 pub mod terminal;
 
 pub use terminal::Table;
+
+#[cfg(test)]
+mod one_number_tests;

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json, to_value};
 
 use super::rows::{self, Place, Row, places};
+use crate::observe::Metric;
+use crate::observe::standing;
 use crate::results::model::{NodeResult, ResultFile, WorkerResult};
 
 /// Fields of a run that are true of all its flows.
@@ -43,9 +45,22 @@ fn row(result: &ResultFile, place: &Place<'_>) -> serde_json::Result<Row> {
     for name in OF_ALL_FLOWS {
         row.add(name, &of_run[name]);
     }
+    let standing = match place.result {
+        Some(moved) => standing::of_flow(run, moved),
+        None => standing::of_run(run),
+    };
+    row.add("standing", &standing.words().into());
     for (name, value) in object(to_value(place.result)?) {
         if !["name", "from", "to"].contains(&&*name) {
             row.add(&name, &with_kinds_of_doubts(value));
+        }
+    }
+    for metric in Metric::ALL {
+        let is_elsewhere = metric.is_of_setup() && !flow.is_first();
+        let value = metric.of(run, place.result).filter(|_| !is_elsewhere);
+        // A field of the flow may have its name, and then its value too.
+        if !row.has(metric.name()) {
+            row.add(metric.name(), &to_value(value)?);
         }
     }
     row.add("workers", &workers(run.node(flow.from())));

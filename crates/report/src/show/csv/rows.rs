@@ -94,6 +94,11 @@ impl Row {
         self.0.push((column.to_owned(), cell));
     }
 
+    /// Whether it has this column.
+    pub(super) fn has(&self, column: &str) -> bool {
+        self.0.iter().any(|(name, _)| name == column)
+    }
+
     /// The cells, in order.
     pub(super) fn cells(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(_, cell)| &**cell)

@@ -1,7 +1,7 @@
 //! The page: one HTML document with everything in it, that asks no network for anything. It must not know how a
 //! figure is drawn, nor where the page is written.
 
-mod cases;
+pub(crate) mod cases;
 mod colours;
 pub mod folder;
 mod key_figures;
