@@ -294,6 +294,13 @@ fn workers(run: &Run, node: &NodeResult) -> Found {
         }
         let window = worker.window_seconds.unwrap_or(longest);
         not_negative("a worker's window (s)", window)?;
+        let away = worker.away_seconds.unwrap_or_default();
+        not_negative("a worker's time away (s)", away)?;
+        if is_longer(away, window) {
+            return Err(format!(
+                "has a worker that was away for {away:.3} s of {window:.3} s"
+            ));
+        }
         let Some(seconds) = worker.cpu_seconds else {
             continue;
         };

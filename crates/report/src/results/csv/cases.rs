@@ -89,6 +89,8 @@ fn workers(node: Option<&NodeResult>) -> Value {
         (!workers.is_empty()).then(|| workers.iter().map(count).sum::<u64>())
     };
     json!({
+        "away_seconds": workers.iter().map(|it| it.away_seconds).sum::<Option<f64>>()
+            .filter(|_| !workers.is_empty()),
         "cpu_seconds": node.and_then(NodeResult::cpu_seconds),
         "polls": sum(|worker| worker.polls),
         "empty_polls": sum(|worker| worker.empty_polls),

@@ -122,7 +122,13 @@ fn cells_are_the_jsons_values() {
         }
         let is_from = |node: &&Value| node["name"] == flow["from"];
         let node = run["nodes"].as_array().unwrap().iter().find(is_from);
-        for name in ["cpu_seconds", "polls", "empty_polls", "blocked"] {
+        for name in [
+            "away_seconds",
+            "cpu_seconds",
+            "polls",
+            "empty_polls",
+            "blocked",
+        ] {
             let value = &node.unwrap()["workers"][0][name];
             take_same(row, &format!("workers_{name}"), value);
         }

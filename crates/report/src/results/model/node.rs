@@ -61,6 +61,9 @@ pub struct WorkerResult {
     pub window_seconds: Option<f64>,
     /// Messages of its node's flows whose completions it saw; at a node that posts no flow, those that it received.
     pub messages: u64,
+    /// For how long of it the worker was away: from one look at its CQs to the next, where that took longer than 0.5 ms (or
+    /// 1/400 of the window) and the thread did not use the CPU meanwhile. `null` when it had no window.
+    pub away_seconds: Option<f64>,
     /// CPU time that it used; `null` where the system does not report it.
     pub cpu_seconds: Option<f64>,
     /// Polls of a CQ.

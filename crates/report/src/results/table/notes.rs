@@ -22,6 +22,7 @@ pub(super) fn of_loads(result: &ResultFile) -> Vec<String> {
 pub(super) fn of_all(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     let of_figures = doubtful(result).into_iter().chain(not_together(result));
     of_figures
+        .chain(away(result))
         .chain(exchanges(result))
         .chain(moderation(result))
         .chain(software(result))
@@ -146,6 +147,23 @@ fn doubtful(result: &ResultFile) -> Option<String> {
             if count == 1 { "run has" } else { "runs have" },
         )
     })
+}
+
+/// How many runs had a worker that was away, and of the first of them for how long.
+fn away(result: &ResultFile) -> Option<String> {
+    let told = |run: &Run| -> Option<String> {
+        let mut doubts = run.flows.iter().flat_map(|flow| &flow.window.doubts);
+        let doubt = doubts.find(|doubt| doubt.kind == DoubtKind::WorkerAway)?;
+        Some(doubt.message.clone())
+    };
+    let runs = result.cases.iter().flat_map(|case| &case.runs);
+    let told: Vec<String> = runs.filter_map(told).collect();
+    let (first, count) = (told.first()?, told.len());
+    Some(format!(
+        "pin workers to cores of their own (--cores), or use fewer workers than cores: in {count} {} {first}; do not trust \
+         the rate, `compare` leaves it out",
+        plural(count, "run"),
+    ))
 }
 
 /// How many runs' flows were not measured at the same time, and of the first of them how far they were apart.
