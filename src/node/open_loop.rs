@@ -134,12 +134,16 @@ impl<'a> OpenLoop<'a> {
         let missing_per_second = load.offered_per_second - load.achieved_per_second;
         let missing = missing_per_second * self.planned_seconds.unwrap_or(seconds);
         let is_overload = Load::is_overload(offered as f64, missing);
+        let late = latency
+            .zip(lateness)
+            .and_then(|(all, late)| spoilt(all, late));
         let why = match is_overload && missing <= self.away_part * offered as f64 {
             true => Some((NotKeptBy::Away, self.away(missing))),
             false => self
                 .not_posted(&load)
                 .or_else(|| wrong_gaps(&load))
-                .or_else(|| spoilt(latency?, lateness?)),
+                .map(|(by, text)| (by, late.clone().unwrap_or(text)))
+                .or_else(|| Some((NotKeptBy::Lateness, late?))),
         };
         load.not_kept_by = why.as_ref().map(|(by, _)| *by);
         load.verdict = match &why {
@@ -208,20 +212,19 @@ fn wrong_gaps(load: &Load) -> Option<(NotKeptBy, String)> {
     })
 }
 
-/// The lowest printed percentile that lateness spoils.
-fn spoilt(latency: &Recorder, lateness: &Recorder) -> Option<(NotKeptBy, String)> {
+/// The lowest printed percentile that lateness spoils. It is mostly the cause where gaps are wrong, and says more.
+fn spoilt(latency: &Recorder, lateness: &Recorder) -> Option<String> {
     let mut printed = PRINTED.into_iter();
     let (quantile, late) = printed
         .find_map(|quantile| Some((quantile, Late::spoils(latency, lateness, quantile)?)))?;
-    let text = format!(
+    Some(format!(
         "p{} of latency would be rocebench's own delay: {} % of the messages were posted {:.1} us late or more, and \
          {:.1} us are tolerated",
         percent(quantile),
         percent((1.0 - quantile) * LATE_PART),
         late.late_ns / 1e3,
         late.tolerated_ns / 1e3
-    );
-    Some((NotKeptBy::Lateness, text))
+    ))
 }
 
 /// Without the last binary digits: 1 - 0.999 is a little more than 0.001.

@@ -287,6 +287,10 @@ fn workers(run: &Run, node: &NodeResult) -> Found {
     let all = &node.workers;
     let sum = all.iter().map(|worker| u128::from(worker.messages)).sum();
     equals("messages", messages, "its workers", sum)?;
+    let machine = node.machine_cpu_seconds.unwrap_or_default();
+    not_negative("CPU time of the machine (s)", machine)?;
+    let engine = node.engine_cpu_seconds.unwrap_or_default();
+    not_negative("CPU time of the device (s)", engine)?;
     for worker in all {
         if worker.empty_polls > worker.polls {
             let (empty, polls) = (worker.empty_polls, worker.polls);

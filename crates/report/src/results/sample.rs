@@ -148,6 +148,8 @@ fn worked(name: &str, messages: u64) -> NodeResult {
             empty_polls: 600_000,
             blocked: 17,
         }],
+        engine_cpu_seconds: Some(0.25),
+        machine_cpu_seconds: Some(3.5),
         ..NodeResult::named(name)
     }
 }

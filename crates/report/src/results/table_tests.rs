@@ -39,9 +39,9 @@ fn rows_are_aligned_below_one_header() {
     insta::assert_snapshot!(table(&sample::result().cases), @r"
     CQ shared · 64 KiB · 2 QPs · 1 worker · signalled 1 in 4 · windows of 2s · MTU 4096
     op    poll  connect verify dir    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB limit
-    send  busy  tcp     false       93.323   0.178 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   0.0750 95.1%
-    write event cm      true   out  0.0393 0.00007       -       -       -       - 0.990   178.02     - interrupted, receiver not ready 3
-    write event cm      true   in   0.0393 0.00007 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   178.02 95.1% interrupted
+    send  busy  tcp     false       93.323   0.178 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   0.0857 95.1%
+    write event cm      true   out  0.0393 0.00007       -       -       -       - 0.990   101.73     - interrupted, receiver not ready 3
+    write event cm      true   in   0.0393 0.00007 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   101.73 95.1% interrupted
     ");
 }
 
@@ -50,9 +50,9 @@ fn a_flow_has_its_row_with_its_name_and_settings() {
     insta::assert_snapshot!(table(&sample::mixed().cases), @r"
     CQ shared · 1 worker · MTU 4096
     op     size qps    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
-    write  64 B   3   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
-    read  1 MiB   2  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
-    send  4 KiB   1   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
+    write  64 B   3   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.165 small
+    read  1 MiB   2  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.165 large
+    send  4 KiB   1   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.165 back
     ");
     let mut cases = sample::mixed().cases;
     cases[0].config.flows[2].to = "third".to_owned();
@@ -96,9 +96,9 @@ fn columns_are_as_wide_as_the_longest_word() {
     insta::assert_snapshot!(table(&cases), @r"
     CQ shared · 1 worker · MTU 4096
     op            size qps signal    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
-    write         64 B   3     64   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
-    compare-swap     -   2      1  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
-    send         4 KiB   1     64   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
+    write         64 B   3     64   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.165 small
+    compare-swap     -   2      1  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.165 large
+    send         4 KiB   1     64   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.165 back
     ");
 }
 

@@ -132,6 +132,9 @@ fn cells_are_the_jsons_values() {
             let value = &node.unwrap()["workers"][0][name];
             take_same(row, &format!("workers_{name}"), value);
         }
+        for name in ["engine_cpu_seconds", "machine_cpu_seconds"] {
+            take_same(row, name, &node.unwrap()[name]);
+        }
         // Only the client tells of its device.
         let end = ["from", "to"].into_iter().find(|end| flow[end] == "client");
         let device = &json["nodes"][0]["devices"][0];

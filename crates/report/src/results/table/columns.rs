@@ -5,7 +5,7 @@ use settings::{Row, Settings, Timestamps, telling_apart};
 
 use super::super::model::{CaseConfig, FlowResult, Run};
 use super::super::setting_words::{alike, cell};
-use super::figures::{CLOSED, Figure, JAIN, LIMIT, NOTICE, OPEN, RowOf, SET_UP};
+use super::figures::{CLOSED, Figure, JAIN, LIMIT, MACHINE, NOTICE, OPEN, RowOf, SET_UP};
 
 /// One column.
 #[derive(Clone, Copy)]
@@ -108,6 +108,7 @@ impl Columns {
         figures.retain(|figure| match figure.head {
             JAIN => has(|it| it.qps > 1 || it.pattern.is_some()),
             LIMIT => has_limit(first.1),
+            MACHINE => has_machine(first.1),
             head if head.starts_with('p') || head == "max" => {
                 are_of_set_up || has(|it| !it.no_latency)
             }
@@ -150,6 +151,14 @@ fn fit(columns: &[Column], figures: &mut Vec<Figure>, characters: usize) {
     }
 }
 
+/// Whether the kernel may do a part of the work outside of the workers, and the machine's CPU time is known. The embedded
+/// device tells all of its own.
+fn has_machine(run: &Run) -> bool {
+    let flow = run.flows.first();
+    let node = flow.and_then(|flow| run.node(&flow.from));
+    node.is_some_and(|node| node.engine_cpu_seconds.is_none() && node.machine_cpu_seconds.is_some())
+}
+
 /// Whether the link's speed is known, or was not to be learnt from a run that failed.
 fn has_limit(first: &Run) -> bool {
     let limit = |flow: &FlowResult| flow.limits.is_some();
@@ -179,6 +188,7 @@ fn same(all: &[Settings], first: &CaseConfig, told: &[&Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::model::NodeResult;
 
     fn heads(all: &[Settings], characters: usize) -> Vec<&'static str> {
         let config = CaseConfig::default();
@@ -211,6 +221,29 @@ mod tests {
         };
         let columns = Columns::of(&quiet, (&CaseConfig::default(), &run), usize::MAX);
         assert!(columns.all.iter().all(|column| column.head != LIMIT));
+        for (engine, machine, is_there) in [
+            (None, None, false),
+            (None, Some(1.0), true),
+            (Some(0.1), Some(1.0), false),
+        ] {
+            let node = NodeResult {
+                engine_cpu_seconds: engine,
+                machine_cpu_seconds: machine,
+                ..NodeResult::named("a")
+            };
+            let flow = FlowResult {
+                from: "a".to_owned(),
+                ..FlowResult::default()
+            };
+            let run = Run {
+                nodes: vec![node],
+                flows: vec![flow],
+                ..Run::default()
+            };
+            let columns = Columns::of(&quiet, (&CaseConfig::default(), &run), usize::MAX);
+            let found = columns.all.iter().any(|column| column.head == MACHINE);
+            assert_eq!(found, is_there);
+        }
     }
 
     #[test]

@@ -47,9 +47,12 @@ pub(super) const JAIN: &str = "Jain";
 /// Column of the share of what link and protocol allow.
 pub(super) const LIMIT: &str = "limit";
 
+/// Column of CPU time of the whole machine.
+pub(super) const MACHINE: &str = "host s/GB";
+
 /// Figures of closed loops. `CPU s/GB` is CPU time of the sending (or reading) node's workers for 10^9 bytes of payload
-/// that it sends.
-pub(super) static CLOSED: [Figure; 9] = [
+/// to and from it, `host s/GB` that of everything on its machine.
+pub(super) static CLOSED: [Figure; 10] = [
     number("Gb/s", 7, 0, |row| row.gbit_per_s()),
     number("Mmsg/s", 7, 3, |row| figure(row.flow.mmsg_per_s(), digits)),
     number("p50", 7, 2, |row| row.p50()),
@@ -64,6 +67,10 @@ pub(super) static CLOSED: [Figure; 9] = [
     }),
     number("CPU s/GB", 8, 7, |row| {
         figure(row.run.cpu_seconds_per_gb(&row.flow.from), digits)
+    }),
+    number(MACHINE, 9, 9, |row| {
+        let of_machine = row.run.machine_cpu_seconds_per_gb(&row.flow.from);
+        figure(of_machine, digits)
     }),
     number(LIMIT, 5, 5, |row| row.limit()),
 ];
