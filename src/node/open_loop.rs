@@ -212,6 +212,11 @@ fn wrong_gaps(load: &Load) -> Option<(NotKeptBy, String)> {
     })
 }
 
+/// Whether lateness spoils a percentile of latency that is printed.
+pub fn is_spoilt(latency: &Recorder, lateness: &Recorder) -> bool {
+    spoilt(latency, lateness).is_some()
+}
+
 /// The lowest printed percentile that lateness spoils. It is mostly the cause where gaps are wrong, and says more.
 fn spoilt(latency: &Recorder, lateness: &Recorder) -> Option<String> {
     let mut printed = PRINTED.into_iter();
@@ -261,8 +266,8 @@ pub(crate) fn told(latency: &Recorder, lateness: Option<&Recorder>) -> Option<La
     let Some(lateness) = lateness else {
         return Some(told);
     };
-    let is_spoilt = |quantile: f64| Late::spoils(latency, lateness, quantile).is_some();
-    if is_spoilt(0.5) {
+    let spoils = |quantile: f64| Late::spoils(latency, lateness, quantile).is_some();
+    if spoils(0.5) {
         return None;
     }
     let percentiles = [
@@ -272,7 +277,7 @@ pub(crate) fn told(latency: &Recorder, lateness: Option<&Recorder>) -> Option<La
         (0.9999, &mut told.p99_99),
     ];
     for (quantile, of) in percentiles {
-        *of = of.filter(|_| !is_spoilt(quantile));
+        *of = of.filter(|_| !spoils(quantile));
     }
     Some(told)
 }
