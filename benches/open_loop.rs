@@ -15,7 +15,7 @@ use datapath::{Phase, Shared, WindowEdges, WorkerPool};
 use machine::cpu;
 use metrics::clock::Clock;
 use metrics::histogram::{Digits, Recorder};
-use rocebench::node::open_loop::tolerated_ns;
+use rocebench::node::open_loop::is_spoilt;
 use rocebench::plan::Case;
 use settings::{Op, Rate, Settings, Stop};
 use testing::null_node::{Outcome, qp_contexts, specs, wait_until};
@@ -40,7 +40,8 @@ const LONG_NS: u64 = 1_000;
 struct Window {
     messages_per_second: f64,
     offered_per_second: f64,
-    latency_p50_ns: u64,
+    /// Lateness spoils p50, p99 or p99.9 of latency.
+    is_spoilt: bool,
     lateness_p50_ns: u64,
     lateness_p99_ns: u64,
     /// The share of messages that were later than [`LONG_NS`].
@@ -133,8 +134,7 @@ fn print_row(op: Op, qps: u32, paused: f64, run: &dyn Fn(Rate) -> Outcome<Window
 
 impl Window {
     fn is_kept(&self) -> bool {
-        self.lateness_p99_ns as f64 <= tolerated_ns(self.latency_p50_ns)
-            && self.messages_per_second >= 0.99 * self.offered_per_second
+        !self.is_spoilt && self.messages_per_second >= 0.99 * self.offered_per_second
     }
 }
 
@@ -207,7 +207,8 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     Ok(Window {
         messages_per_second: messages as f64 / seconds,
         offered_per_second: load.map_or(0.0, |it| it.offered as f64 / WINDOW.as_secs_f64()),
-        latency_p50_ns: quantile(&latency, 0.5),
+        is_spoilt: (latency.as_ref().zip(lateness.as_ref()))
+            .is_some_and(|(latency, lateness)| is_spoilt(latency, lateness)),
         lateness_p50_ns: quantile(&lateness, 0.5),
         lateness_p99_ns: quantile(&lateness, 0.99),
         late: lateness.map_or(0.0, |it| {

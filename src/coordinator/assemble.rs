@@ -320,7 +320,7 @@ fn tell_sent(flow: &mut FlowResult, end: Option<EndReport>) {
     }
 }
 
-/// The nodes' counters, and what they say. One device is told once.
+/// The nodes' counters and CPU times, and what they say. One device is told once.
 fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
     let mut told: Vec<(bool, String, u8, Option<String>)> = Vec::new();
     for (number, report) in reports {
@@ -333,12 +333,18 @@ fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut 
         let is_embedded = device.library == "embedded";
         // Embedded ones of one name may have addresses of their own.
         let gid = device.gid.clone().filter(|_| is_embedded);
+        if let Some(result) = result_of(Some(node), run) {
+            result.machine_cpu_seconds = report.machine_cpu_seconds;
+        }
         let here = node.link.is_within_host();
         let key = (here, device.name.clone(), device.port, gid);
         if here && told.contains(&key) {
             continue;
         }
         told.push(key);
+        if let Some(result) = result_of(Some(node), run) {
+            result.engine_cpu_seconds = report.engine_cpu_seconds;
+        }
         if let Some(mut counters) = report.counters.take() {
             for event in &mut counters.events {
                 event.node.clone_from(&node.name);

@@ -4,6 +4,7 @@
 mod arrivals;
 pub mod connect_cm;
 pub mod cores;
+pub(crate) mod cpu_times;
 mod device_limits;
 pub mod flow_end;
 pub mod memory_needs;

@@ -2,18 +2,29 @@
 //! messages.
 
 use datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
+use metrics::clock::Clock;
 use metrics::histogram::Recorder;
-use report::results::model::{Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, Totals};
+use report::results::model::{
+    Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals,
+};
+use report::results::percentile::percentile;
 use settings::Settings;
 use statistics::gaps_p_value;
 
 use crate::node::flow_end::FinishedEnd;
+use crate::node::window::away_part;
 
-/// The lateness of 99 % of messages that is tolerated: this part of the median latency, and [`TOLERATED_NS`] at least.
+/// The lateness that is tolerated: this part of the latency, and [`TOLERATED_NS`] at least.
 const TOLERATED_PART: f64 = 0.1;
 
-/// The part of what was offered that may be missing.
-const MISSING: f64 = 0.01;
+/// The part of the messages beyond a percentile that may be late by more than that.
+const LATE_PART: f64 = 0.5;
+
+/// Percentiles that are printed for every open loop: where lateness spoils one, the schedule was not kept.
+const PRINTED: [f64; 3] = [0.5, 0.99, 0.999];
+
+/// The part of what was offered that may be posted after the window.
+const LATE_WITH_ROOM: f64 = 0.01;
 
 /// A test of the gaps fails below this probability: once in a thousand runs that are as they should be.
 const LEAST_P_VALUE: f64 = 0.001;
@@ -27,11 +38,17 @@ pub(crate) struct OpenLoop<'a> {
     asked_per_second: f64,
     /// Length of the window that was planned; `None` if it ended with something else.
     planned_seconds: Option<f64>,
+    /// The part of their windows for which the workers were away.
+    away_part: f64,
 }
 
 impl<'a> OpenLoop<'a> {
     /// That of an end; `None` of a closed loop.
-    pub(crate) fn of(flow: &Settings, finished: &'a FinishedEnd) -> Option<OpenLoop<'a>> {
+    pub(crate) fn of(
+        flow: &Settings,
+        finished: &'a FinishedEnd,
+        clock: &Clock,
+    ) -> Option<OpenLoop<'a>> {
         let asked_per_second = flow.planned_rate().messages_per_second(flow.mean_bytes())?;
         let loads = finished.workers.iter().filter_map(|it| it.load.as_ref());
         let is_timed = finished.edges != WindowEdges::OF_PHASE;
@@ -43,6 +60,7 @@ impl<'a> OpenLoop<'a> {
             workers: loads.collect(),
             asked_per_second,
             planned_seconds: length.filter(|_| is_timed),
+            away_part: away_part(&finished.workers, clock),
         })
     }
 
@@ -63,18 +81,18 @@ impl<'a> OpenLoop<'a> {
     }
 
     /// How late messages of a QP were posted.
-    pub(crate) fn lateness_of(&self, qp: usize) -> Option<Latency> {
+    pub(crate) fn lateness_of(&self, qp: usize) -> Option<Recorder> {
         let lateness = self.workers.iter().flat_map(|load| &load.lateness);
         let of_qp = lateness
             .filter(|(of, _)| *of == qp)
             .map(|(_, recorder)| recorder);
-        Recorder::merged(of_qp)?.latency()
+        Recorder::merged(of_qp)
     }
 
     /// How late messages were posted.
-    pub(crate) fn lateness(&self) -> Option<Latency> {
+    pub(crate) fn lateness(&self) -> Option<Recorder> {
         let lateness = self.workers.iter().flat_map(|load| &load.lateness);
-        Recorder::merged(lateness.map(|(_, recorder)| recorder))?.latency()
+        Recorder::merged(lateness.map(|(_, recorder)| recorder))
     }
 
     fn sum(&self, figure: fn(&WorkerLoad) -> u64) -> u64 {
@@ -86,8 +104,8 @@ impl<'a> OpenLoop<'a> {
         &self,
         totals: &Totals,
         seconds: f64,
-        latency: Option<&Latency>,
-        lateness: Option<&Latency>,
+        latency: Option<&Recorder>,
+        lateness: Option<&Recorder>,
     ) -> (Load, Option<Doubt>) {
         let per_second = |messages: u64, seconds: f64| match seconds > 0.0 {
             true => messages as f64 / seconds,
@@ -111,20 +129,52 @@ impl<'a> OpenLoop<'a> {
                 .unwrap_or(1),
             gaps: self.gaps(),
             verdict: LoadVerdict::Kept,
+            not_kept_by: None,
         };
-        let late_with_room = self.sum(|load| load.late_with_room);
-        let why = not_kept(&load, late_with_room, latency, lateness);
-        let falls_short = load.achieved_per_second < (1.0 - MISSING) * load.offered_per_second;
+        let missing_per_second = load.offered_per_second - load.achieved_per_second;
+        let missing = missing_per_second * self.planned_seconds.unwrap_or(seconds);
+        let is_overload = Load::is_overload(offered as f64, missing);
+        let late = latency
+            .zip(lateness)
+            .and_then(|(all, late)| spoilt(all, late));
+        let why = match is_overload && missing <= self.away_part * offered as f64 {
+            true => Some((NotKeptBy::Away, self.away(missing))),
+            false => self
+                .not_posted(&load)
+                .or_else(|| wrong_gaps(&load))
+                .map(|(by, text)| (by, late.clone().unwrap_or(text)))
+                .or_else(|| Some((NotKeptBy::Lateness, late?))),
+        };
+        load.not_kept_by = why.as_ref().map(|(by, _)| *by);
         load.verdict = match &why {
             Some(_) => LoadVerdict::NotKept,
-            None if falls_short && load.queue_full_messages > 0 => LoadVerdict::Overloaded,
+            None if is_overload => LoadVerdict::Overloaded,
             None => LoadVerdict::Kept,
         };
-        let doubt = why.map(|why| Doubt {
+        let doubt = why.map(|(_, why)| Doubt {
             kind: DoubtKind::ScheduleNotKept,
             message: format!("{why}: {REMEDY}"),
         });
         (load, doubt)
+    }
+
+    /// Nobody can tell whether the system or the workers kept what is missing from being done.
+    fn away(&self, missing: f64) -> String {
+        format!(
+            "{missing:.0} messages did not complete in the window, and the workers were away for {:.1} % of it",
+            self.away_part * 100.0
+        )
+    }
+
+    fn not_posted(&self, load: &Load) -> Option<(NotKeptBy, String)> {
+        let late_with_room = self.sum(|load| load.late_with_room);
+        (late_with_room as f64 > LATE_WITH_ROOM * load.offered as f64).then(|| {
+            let text = format!(
+                "{late_with_room} of {} messages were not posted in the window, though their send queues had room",
+                load.offered
+            );
+            (NotKeptBy::NotPosted, text)
+        })
     }
 
     /// The test of all workers' gaps: the least of their probabilities, times the number of tests (Bonferroni).
@@ -151,38 +201,83 @@ impl<'a> OpenLoop<'a> {
     }
 }
 
-/// How late 99 % of messages may be posted where this is the median latency, both in nanoseconds.
-pub fn tolerated_ns(latency_p50_ns: u64) -> f64 {
-    (latency_p50_ns as f64 * TOLERATED_PART).max(TOLERATED_NS as f64)
-}
-
-/// Why the schedule was not kept.
-fn not_kept(
-    load: &Load,
-    late_with_room: u64,
-    latency: Option<&Latency>,
-    lateness: Option<&Latency>,
-) -> Option<String> {
-    let late_ns = lateness.map_or(0, |it| it.p99.unwrap_or(it.max)) as f64;
-    let tolerated_ns = tolerated_ns(latency.map_or(0, |it| it.p50));
-    if late_ns > tolerated_ns {
-        return Some(format!(
-            "1 % of the messages were posted {:.1} us late or more, and {:.1} us are tolerated",
-            late_ns / 1e3,
-            tolerated_ns / 1e3
-        ));
-    }
-    if late_with_room as f64 > MISSING * load.offered as f64 {
-        return Some(format!(
-            "{late_with_room} of {} messages were not posted in the window, though their send queues had room",
-            load.offered
-        ));
-    }
+fn wrong_gaps(load: &Load) -> Option<(NotKeptBy, String)> {
     let gaps = load.gaps.as_ref()?;
     (gaps.p_value < LEAST_P_VALUE).then(|| {
-        format!(
+        let text = format!(
             "the times between posts are not distributed as requested (Anderson-Darling, p = {:.1e})",
             gaps.p_value
-        )
+        );
+        (NotKeptBy::Gaps, text)
     })
+}
+
+/// Whether lateness spoils a percentile of latency that is printed.
+pub fn is_spoilt(latency: &Recorder, lateness: &Recorder) -> bool {
+    spoilt(latency, lateness).is_some()
+}
+
+/// The lowest printed percentile that lateness spoils. It is mostly the cause where gaps are wrong, and says more.
+fn spoilt(latency: &Recorder, lateness: &Recorder) -> Option<String> {
+    let mut printed = PRINTED.into_iter();
+    let (quantile, late) = printed
+        .find_map(|quantile| Some((quantile, Late::spoils(latency, lateness, quantile)?)))?;
+    Some(format!(
+        "p{} of latency would be rocebench's own delay: {} % of the messages were posted {:.1} us late or more, and \
+         {:.1} us are tolerated",
+        percent(quantile),
+        percent((1.0 - quantile) * LATE_PART),
+        late.late_ns / 1e3,
+        late.tolerated_ns / 1e3
+    ))
+}
+
+/// Without the last binary digits: 1 - 0.999 is a little more than 0.001.
+fn percent(share: f64) -> f64 {
+    (share * 1e8).round() / 1e6
+}
+
+/// Lateness that spoils a percentile of latency.
+struct Late {
+    late_ns: f64,
+    tolerated_ns: f64,
+}
+
+impl Late {
+    /// Whether it does so: more than half of the messages beyond the percentile may be there because they were posted late.
+    /// Of a latency that is above its percentile T the rest, without lateness, is above T - t unless lateness is above t. So
+    /// if at most half of the share beyond is late by more than t, at least half of it is above T - t by itself: p99.9 that is
+    /// told is at most t above the true p99.95. What waits behind messages that were late is not late, and not seen here.
+    fn spoils(latency: &Recorder, lateness: &Recorder, quantile: f64) -> Option<Late> {
+        let told_ns = percentile(latency.histogram(), quantile)?;
+        let beyond = (1.0 - quantile) * LATE_PART;
+        let late = Late {
+            late_ns: lateness.histogram().value_at_quantile(1.0 - beyond) as f64,
+            tolerated_ns: (told_ns as f64 * TOLERATED_PART).max(TOLERATED_NS as f64),
+        };
+        (late.late_ns > late.tolerated_ns).then_some(late)
+    }
+}
+
+/// What is told of latencies of messages that were posted so late: without the percentiles that this spoils, and nothing where
+/// it spoils the median.
+pub(crate) fn told(latency: &Recorder, lateness: Option<&Recorder>) -> Option<Latency> {
+    let mut told = latency.latency()?;
+    let Some(lateness) = lateness else {
+        return Some(told);
+    };
+    let spoils = |quantile: f64| Late::spoils(latency, lateness, quantile).is_some();
+    if spoils(0.5) {
+        return None;
+    }
+    let percentiles = [
+        (0.9, &mut told.p90),
+        (0.99, &mut told.p99),
+        (0.999, &mut told.p99_9),
+        (0.9999, &mut told.p99_99),
+    ];
+    for (quantile, of) in percentiles {
+        *of = of.filter(|_| !spoils(quantile));
+    }
+    Some(told)
 }

@@ -18,10 +18,10 @@ use verbs::{LinkLayer, Port};
 
 use crate::node::flow_end::{FinishedEnd, FlowEnd};
 use crate::node::memory_needs::{DeviceKind, of_receive_queues};
-use crate::node::open_loop::OpenLoop;
+use crate::node::open_loop::{self, OpenLoop};
 use crate::node::sampled::Sampled;
 use crate::node::verbs_objects::VerbsObjects;
-use crate::node::window::Windows;
+use crate::node::window::{Windows, away_seconds};
 use crate::protocol::node_report::{DeviceCounters, EndReport};
 
 impl EndReport {
@@ -173,7 +173,8 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             worker.qps.get(qp).map_or(0, |qp| qp.swaps_made)
         })
     });
-    let open_loop = OpenLoop::of(flow, finished);
+    let open_loop = OpenLoop::of(flow, finished, clock);
+    let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
     let of_qps: Vec<f64> = messages.iter().map(|&messages| messages as f64).collect();
     let qps = messages
         .iter()
@@ -189,9 +190,10 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
                 bytes,
                 windows.seconds_for(finished.workers.iter().map(|it| completed(it, index))),
             ),
-            latency_ns: Recorder::merged(recorders(index)).and_then(|all| all.latency()),
+            latency_ns: Recorder::merged(recorders(index))
+                .and_then(|all| open_loop::told(&all, lateness_of(index).as_ref())),
             service_ns: open_loop.as_ref().and_then(|it| it.service_of(index)),
-            lateness_ns: open_loop.as_ref().and_then(|it| it.lateness_of(index)),
+            lateness_ns: lateness_of(index).and_then(|it| it.latency()),
             swaps_made: swaps_made
                 .as_ref()
                 .and_then(|made| made.get(index).copied()),
@@ -200,15 +202,15 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         })
         .collect();
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
-    let latency_ns = all.and_then(|all| all.latency());
     let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
-    let lateness_ns = open_loop.as_ref().and_then(OpenLoop::lateness);
+    let lateness = open_loop.as_ref().and_then(OpenLoop::lateness);
+    let told = |all: &Recorder| open_loop::told(all, lateness.as_ref());
+    let latency_ns = all.as_ref().and_then(told);
     let notices = finished.workers.iter().filter_map(|it| it.notices.as_ref());
     let notice_ns = Recorder::merged(notices).and_then(|all| all.latency());
     let mut doubts = windows.into_doubts();
     let load = open_loop.map(|open_loop| {
-        let (load, doubt) =
-            open_loop.load(&totals, seconds, latency_ns.as_ref(), lateness_ns.as_ref());
+        let (load, doubt) = open_loop.load(&totals, seconds, all.as_ref(), lateness.as_ref());
         doubts.extend(doubt);
         load
     });
@@ -217,7 +219,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         totals,
         latency_ns,
         service_ns,
-        lateness_ns,
+        lateness_ns: lateness.and_then(|it| it.latency()),
         notice_ns,
         swaps_made: swaps_made.map(|made| made.iter().sum()),
         load,
@@ -279,7 +281,7 @@ pub(crate) fn workers(ends: &[FinishedEnd], clock: &Clock) -> Vec<WorkerResult> 
     for finished in ends {
         let windows = Windows::of(&finished.end.flow, finished, clock);
         for worker in &finished.workers {
-            let own = worker_result(worker, &windows, messages(worker));
+            let own = worker_result(worker, &windows, messages(worker), clock);
             match all.get_mut(&worker.thread) {
                 Some(known) => add(known, &own),
                 None => drop(all.insert(worker.thread, own)),
@@ -292,10 +294,12 @@ pub(crate) fn workers(ends: &[FinishedEnd], clock: &Clock) -> Vec<WorkerResult> 
 /// The same worker at another end: its time is the same, its work is more.
 fn add(known: &mut WorkerResult, other: &WorkerResult) {
     known.window_seconds = known.window_seconds.or(other.window_seconds);
-    known.cpu_seconds = match (known.cpu_seconds, other.cpu_seconds) {
+    let most = |known: Option<f64>, other: Option<f64>| match (known, other) {
         (Some(one), Some(two)) => Some(one.max(two)),
         (one, two) => one.or(two),
     };
+    known.away_seconds = most(known.away_seconds, other.away_seconds);
+    known.cpu_seconds = most(known.cpu_seconds, other.cpu_seconds);
     known.messages += other.messages;
     known.polls += other.polls;
     known.empty_polls += other.empty_polls;
@@ -315,12 +319,18 @@ pub fn per_qp(finished: &FinishedEnd, figure: impl Fn(&WorkerReport, usize) -> u
         .collect()
 }
 
-fn worker_result(worker: &WorkerReport, windows: &Windows, messages: u64) -> WorkerResult {
+fn worker_result(
+    worker: &WorkerReport,
+    windows: &Windows,
+    messages: u64,
+    clock: &Clock,
+) -> WorkerResult {
     WorkerResult {
         window_seconds: windows.of_worker(worker.index),
         core: worker.core.map(|core| core as u32),
         core_shared_with: None,
         messages,
+        away_seconds: away_seconds(worker, clock),
         cpu_seconds: worker.window_raw.map(|_| worker.cpu_seconds),
         polls: worker.polls,
         empty_polls: worker.empty_polls,

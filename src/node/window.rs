@@ -15,6 +15,10 @@ const LENGTH_MATTERS: f64 = 0.02;
 /// been counted on the wrong side, and on a software device also what the others sent.
 const EDGE_MATTERS: f64 = 0.01;
 
+/// A worker of a closed loop that was away for this part of its window is reported: at least so much of what it had done is
+/// missing.
+const AWAY_MATTERS: f64 = 0.02;
+
 /// The windows of an end's workers, in the order of the workers.
 pub struct Windows {
     /// Length of each window; `None` for a worker without one.
@@ -29,7 +33,11 @@ impl Windows {
         let seconds = |start, end| clock.ns_between(start, end) as f64 * 1e-9;
         let own = |worker: &WorkerReport| worker.window_raw.map(|(start, end)| seconds(start, end));
         let workers = &finished.workers;
-        match flow.stop() {
+        let is_embedded = finished.end.objects.port().embedded.is_some();
+        // An open loop's own figures tell what its workers missed. The embedded device's worker does the device's work too, on
+        // cores that it mostly shares: it is away so often that no figure would be left.
+        let away = (flow.is_closed_loop() && !is_embedded).then(|| away_doubt(workers, clock));
+        let mut windows = match flow.stop() {
             Stop::DurationNs(asked_ns) => {
                 let lengths_seconds: Vec<_> = workers.iter().map(own).collect();
                 let unattended = [0, 1].map(|edge: usize| {
@@ -57,7 +65,9 @@ impl Windows {
                     doubts: Vec::new(),
                 }
             }
-        }
+        };
+        windows.doubts.extend(away.flatten());
+        windows
     }
 
     /// Length of one worker's window, in seconds.
@@ -89,6 +99,47 @@ impl Windows {
     pub fn into_doubts(self) -> Vec<Doubt> {
         self.doubts
     }
+}
+
+/// For how long a worker was away within its window: no longer than its thread was off its core. A pass that takes so long,
+/// as on a software device, is work. `None` without a window.
+pub(crate) fn away_seconds(worker: &WorkerReport, clock: &Clock) -> Option<f64> {
+    let off_core = own_seconds(worker, clock)? - worker.cpu_seconds;
+    let away = clock.ns_between(0, worker.away_raw) as f64 * 1e-9;
+    Some(away.min(off_core.max(0.0)))
+}
+
+/// The part of their windows for which workers were away.
+pub(crate) fn away_part(workers: &[WorkerReport], clock: &Clock) -> f64 {
+    let sum = |of: fn(&WorkerReport, &Clock) -> Option<f64>| {
+        let all = workers.iter().filter_map(|worker| of(worker, clock));
+        all.sum::<f64>()
+    };
+    match sum(own_seconds) {
+        0.0 => 0.0,
+        seconds => sum(away_seconds) / seconds,
+    }
+}
+
+fn own_seconds(worker: &WorkerReport, clock: &Clock) -> Option<f64> {
+    let (start_raw, end_raw) = worker.window_raw?;
+    Some(clock.ns_between(start_raw, end_raw) as f64 * 1e-9)
+}
+
+/// The worker that was away for the largest part of its window, if that matters.
+fn away_doubt(workers: &[WorkerReport], clock: &Clock) -> Option<Doubt> {
+    let away = workers.iter().filter_map(|worker| {
+        let (away, seconds) = (away_seconds(worker, clock)?, own_seconds(worker, clock)?);
+        (away > 0.0).then_some((worker.index, away, seconds))
+    });
+    let (worker, away, seconds) = away.max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))?;
+    (away >= AWAY_MATTERS * seconds).then(|| Doubt {
+        kind: DoubtKind::WorkerAway,
+        message: format!(
+            "worker {worker} did not look at its CQs for {:.1} ms of {seconds:.3} s",
+            away * 1e3
+        ),
+    })
 }
 
 fn doubts(

@@ -161,7 +161,7 @@ pub const OPTIONS: &[PerftestOption] = &[
     .with("LIST"),
     long(
         "cpu_util",
-        Already("the table and the result have the workers' CPU time"),
+        Already("the result has the CPU time of the workers and of the machine"),
     ),
     long(
         "data_validation_debug",

@@ -39,6 +39,10 @@ pub struct NodeReport {
     pub workers: Vec<WorkerResult>,
     /// What its devices' counters grew by in its window.
     pub counters: Option<DeviceCounters>,
+    /// CPU time of the embedded devices' own threads.
+    pub engine_cpu_seconds: Option<f64>,
+    /// CPU time of everything on its machine.
+    pub machine_cpu_seconds: Option<f64>,
     /// Where set-up was measured: what came of it.
     pub set_up: Option<SetUpReport>,
 }

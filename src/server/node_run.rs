@@ -9,9 +9,10 @@ use crate::plan::Case;
 use metrics::IntervalLatency;
 use metrics::counters::CounterWatch;
 use metrics::steady::SteadyDetector;
-use settings::{Settings, Warmup};
+use settings::{Settings, Stop, Warmup};
 use verbs::Port;
 
+use crate::node::cpu_times::{CpuTimes, CpuWatch};
 use crate::node::resources::NodeResources;
 use crate::node::running_node::{EarlyEnd, RunningNode};
 use crate::node::sampled::Sampled;
@@ -58,6 +59,8 @@ pub(crate) struct Notes {
     /// Of each device that the flows use, but for the first one with its name.
     watches: Vec<(Option<String>, CounterWatch)>,
     pub(crate) counters: Option<DeviceCounters>,
+    cpu_watch: Option<CpuWatch>,
+    pub(crate) cpu_times: CpuTimes,
     pub(crate) set_up: Option<SetUpReport>,
 }
 
@@ -91,8 +94,27 @@ impl Notes {
         self.watches = watches.collect();
     }
 
-    /// Ends the watch, if there is one.
-    pub(crate) fn read_counters(&mut self) {
+    /// Watches CPU times from the first call on at which a window is open, or there is none to wait for; of one that may be over
+    /// before the next call, `at_once`.
+    pub(crate) fn watch_cpu(&mut self, node: &RunningNode, own: &Port, at_once: bool) {
+        let mut windows = node.windows().peekable();
+        let is_open = windows.peek().is_none() || windows.any(|(_, window)| window.elapsed_ns > 0);
+        if self.cpu_watch.is_none() && (is_open || at_once) {
+            let mut contexts = vec![Arc::clone(&own.context)];
+            for context in node.ends().map(|end| &end.objects.port().context) {
+                if contexts.iter().all(|known| !Arc::ptr_eq(known, context)) {
+                    contexts.push(Arc::clone(context));
+                }
+            }
+            self.cpu_watch = Some(CpuWatch::start(contexts));
+        }
+    }
+
+    /// Ends both watches, if there are any. The windows have this length, or just end.
+    pub(crate) fn read_counters(&mut self, window: Option<Duration>) {
+        if let Some(watch) = self.cpu_watch.take() {
+            self.cpu_times = watch.finish(window);
+        }
         for (name, watch) in self.watches.drain(..) {
             if let Some(growth) = watch.finish() {
                 let counters = self.counters.get_or_insert_with(DeviceCounters::default);
@@ -143,6 +165,17 @@ impl NodeRun<'_> {
                 is_steady: is_auto.then(|| steady.iter().all(|(_, is_steady)| *is_steady)),
             }),
         })
+    }
+
+    /// How long its windows are, where they are of one length.
+    pub(crate) fn window(&self) -> Option<Duration> {
+        let lengths = self.case.flows.iter().map(|flow| match flow.stop() {
+            Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
+            Stop::MessagesPerQp(_) => None,
+        });
+        lengths
+            .reduce(|one, other| one.filter(|_| one == other))
+            .flatten()
     }
 
     /// Goes on as long as the link and this node's owner want it.

@@ -6,7 +6,7 @@ use report::results::model::QpResult;
 
 use crate::node::flow_end::FinishedEnd;
 use crate::node::outcome;
-use crate::node::running_node::{self, EarlyEnd, RunningNode};
+use crate::node::running_node::{self, EarlyEnd, RunningNode, TICK};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{Drained, Message, NodeFailure, Progress};
 use crate::protocol::node_report::{EndReport, NodeReport, QPS_OF_A_MESSAGE};
@@ -41,7 +41,7 @@ pub(crate) fn serve_run(run: &NodeRun<'_>) -> Result<(), RunFailure> {
         broken => (true, Some(broken)),
     };
     let finished = node.finish(flush)?;
-    notes.read_counters();
+    notes.read_counters(run.window());
     let Some(broken) = failed else {
         return run.report(finished, notes, flush);
     };
@@ -128,6 +128,9 @@ impl NodeRun<'_> {
     ) -> Result<Option<Message>, EarlyEnd> {
         notes.watch_counters(node, self.resources.port());
         notes.open(node);
+        if self.window().is_some_and(|window| window < 10 * TICK) {
+            notes.watch_cpu(node, self.resources.port(), true);
+        }
         // Its memory is taken before the window opens.
         let mut latency = live_latency.then(|| LiveLatency::new(node));
         let clock = self.resources.clock();
@@ -137,6 +140,7 @@ impl NodeRun<'_> {
         let mut meter = Meter::new(self.link);
         let early = node.wait(self.link, self.stop, |node| {
             notes.sample(node);
+            notes.watch_cpu(node, self.resources.port(), false);
             meter.tell(|| Progress {
                 p99_ns: latency.as_mut().and_then(LiveLatency::p99_ns),
                 ..progress_of_windows(node)
@@ -145,7 +149,7 @@ impl NodeRun<'_> {
         })?;
         // A node that only receives has nothing to wait for: its window is over with the others'.
         if node.windows().next().is_some() {
-            notes.read_counters();
+            notes.read_counters(self.window());
         }
         if early.is_none() {
             let windows = || node.windows().map(|(_, window)| window);
@@ -159,7 +163,7 @@ impl NodeRun<'_> {
     }
 
     fn drain(&self, node: &RunningNode, notes: &mut Notes) -> Result<Option<Message>, EarlyEnd> {
-        notes.read_counters();
+        notes.read_counters(self.window());
         node.drain();
         let started = Instant::now();
         let mut meter = Meter::new(self.link);
@@ -220,6 +224,8 @@ impl NodeRun<'_> {
             ends,
             workers,
             counters: notes.counters,
+            engine_cpu_seconds: notes.cpu_times.engine_seconds,
+            machine_cpu_seconds: notes.cpu_times.machine_seconds,
             set_up: notes.set_up,
         })))?;
         drop(still_there);

@@ -29,8 +29,14 @@ const WAKE_EARLY_NS: u64 = 100_000;
 /// Passes at one instant after which nothing can be left to do.
 const MOST_PASSES: u32 = 100_000;
 
-/// A worker that looks at its CQs less often than so many times in a window takes itself for one that was away.
+/// A worker that looks at its CQs less often than so many times in a window, or than so, takes itself for one that was away.
 const LOOKS_A_WINDOW: u64 = 400;
+const AWAY_NS: u64 = 500 * US;
+
+/// The longest time between two looks of a worker that is there, in a window of this length.
+pub fn longest_pass_ns(window_ns: u64) -> u64 {
+    (window_ns / LOOKS_A_WINDOW).clamp(1, AWAY_NS)
+}
 
 /// Time from the word of a window to its start.
 pub const LEAD_NS: u64 = 5 * MS;
@@ -251,7 +257,7 @@ impl Bench<'_> {
 
     /// Tells both ends' workers what to do, the receiving end first, and lets them enter it.
     pub fn set_phase(&mut self, phase: Phase) {
-        if phase != Phase::Measure {
+        if !matches!(phase, Phase::Measure | Phase::Drain) {
             self.longest_ns = u64::MAX;
         }
         self.pair.set_phase(phase);
@@ -378,7 +384,7 @@ impl Bench<'_> {
         self.set_phase(Phase::Warmup);
         self.run_for(warm_up_ns);
         let opens_raw = self.now_ns() + LEAD_NS;
-        self.longest_ns = (window_ns / LOOKS_A_WINDOW).max(1);
+        self.longest_ns = longest_pass_ns(window_ns);
         let edges = WindowEdges {
             opens_raw,
             closes_raw: opens_raw + window_ns,

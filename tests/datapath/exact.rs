@@ -13,7 +13,7 @@ use rocebench::plan::Case;
 use settings::{CqMode, Settings, TimeSpan};
 use verbs::POLL_BATCH;
 
-use crate::bench::{Look, Over};
+use crate::bench::{Look, Over, longest_pass_ns};
 use crate::loopback_node::Choices;
 
 /// A look is late after this part of the window, and a window that is not open after that part opens regardless.
@@ -280,6 +280,10 @@ impl WorkerTruth {
         self.window.unattended_ns
     }
 
+    pub fn away_ns(&self) -> u64 {
+        self.window.away_ns
+    }
+
     /// Whether its window opened with empty CQs.
     pub fn has_caught_up(&self) -> bool {
         !self.window.gave_up
@@ -287,8 +291,8 @@ impl WorkerTruth {
 
     fn check(&self, report: &WorkerReport) {
         let worker = report.index;
-        let window = (report.window_raw, report.unattended_raw);
-        let expected = (Some(self.window_ns()), self.unattended_ns());
+        let window = (report.window_raw, report.unattended_raw, report.away_raw);
+        let expected = (Some(self.window_ns()), self.unattended_ns(), self.away_ns());
         assert_eq!(window, expected, "worker {worker}");
         for (truth, told) in self.qps.iter().zip(&report.qps) {
             let counts = [told.completed_before, told.completed, told.received];
@@ -374,6 +378,9 @@ enum State {
 struct Watch {
     edges: WindowEdges,
     late_ns: u64,
+    away_after_ns: u64,
+    /// For how long the worker was away while it was open.
+    away_ns: u64,
     state: State,
     /// The last look.
     attended_ns: Option<u64>,
@@ -395,6 +402,8 @@ impl Watch {
         Watch {
             edges,
             late_ns: (edges.closes_raw - edges.opens_raw) / LATE_PARTS,
+            away_after_ns: longest_pass_ns(edges.closes_raw - edges.opens_raw),
+            away_ns: 0,
             state: State::Ahead,
             attended_ns: None,
             absence_ns: (0, 0),
@@ -438,9 +447,18 @@ impl Watch {
             opens_raw,
             closes_raw,
         } = self.edges;
+        let gap_ns = if gap_ns > self.away_after_ns {
+            gap_ns
+        } else {
+            0
+        };
+        if self.state == State::Open && now_ns < closes_raw {
+            self.away_ns += gap_ns;
+        }
         if self.state == State::Ahead && now_ns >= opens_raw {
             let away_ns = self.away_over(opens_raw, now_ns);
             if away_ns <= self.late_ns {
+                self.away_ns = gap_ns;
                 self.open(attended_ns, away_ns, look);
             } else {
                 self.state = State::CatchingUp;

@@ -3,14 +3,15 @@
 
 use std::ops::Range;
 
-use datapath::{Phase, WindowEdges, WorkerLoad};
+use datapath::{Phase, WindowEdges, WorkerLoad, WorkerReport};
 use metrics::histogram::{Digits, Recorder};
 use null_verbs::loopback::{Served, Serving};
-use report::results::model::{FlowResult, Load, LoadVerdict};
+use report::results::model::{FlowResult, Latency, Load, LoadVerdict, NotKeptBy};
+use report::results::percentile;
 use rocebench::plan::Case;
 use settings::{Arrivals, Op, Rate, Settings, TimeSpan};
 
-use crate::bench::{Bench, Over, SECOND, SetUp};
+use crate::bench::{Bench, Over, SECOND, SetUp, longest_pass_ns};
 use crate::exact::constant;
 use crate::loopback_node::{Choices, case_of, small};
 
@@ -163,8 +164,8 @@ impl Ran {
             }
             bench.set_phase(Phase::Warmup);
             // A thread that looks less often takes itself for one that was away.
-            let looks = 400 * warm_up_ns / window_ns;
-            (0..looks).for_each(|_| bench.run_for(window_ns / 400));
+            let pass_ns = longest_pass_ns(window_ns);
+            (0..warm_up_ns / pass_ns).for_each(|_| bench.run_for(pass_ns));
             bench.run_until_ns(START_NS + warm_up_ns);
             let edges = bench.open_window(0, window_ns);
             bench.run_until("end of the window", 3_600 * SECOND, |bench| {
@@ -232,7 +233,26 @@ impl Expected {
             lateness: new(),
             service: new(),
         };
+        // From the last look before to the first one after.
+        let mut looks = ran.over.history.looks.iter();
+        let last = looks.rfind(|look| look.thread == 0 && look.at_ns < away.end);
+        let absence = last.map_or(NEVER, |look| look.at_ns..away.end);
+        let absence = match absence.end - absence.start > longest_pass_ns(window.end - window.start)
+        {
+            true => absence,
+            false => NEVER,
+        };
         for (planned, served) in planned.iter().zip(&served) {
+            // A full queue had room when the worker came back, which may have been so since its last look.
+            let mut waits = planned.iter().zip(served);
+            let waits = waits.find(|(planned_ns, it)| {
+                **planned_ns <= absence.start && absence.start < it.posted_ns
+            });
+            let absence = match waits.is_some_and(|(_, it)| it.posted_ns == absence.end) {
+                true => absence.clone(),
+                false => NEVER,
+            };
+            let away_ns = in_window(absence.end) - in_window(absence.start);
             // Since when its messages have waited for room.
             let mut backlog_ns = None;
             for (index, &planned_ns) in planned.iter().enumerate() {
@@ -246,8 +266,12 @@ impl Expected {
                     match served {
                         Some(it) => {
                             let late_until_ns = backlog_ns.unwrap_or(it.posted_ns);
+                            let away_ns = match it.posted_ns >= absence.end {
+                                true => absence.end.saturating_sub(planned_ns.max(absence.start)),
+                                false => 0,
+                            };
                             told.lateness
-                                .record(late_until_ns.saturating_sub(planned_ns));
+                                .record(late_until_ns.saturating_sub(planned_ns) + away_ns);
                             told.latency.record(seen(it.done_ns) - planned_ns);
                             told.service.record(seen(it.done_ns) - it.posted_ns);
                             let is_late = backlog_ns.is_none() && it.posted_ns >= window.end;
@@ -270,6 +294,7 @@ impl Expected {
             if let Some(began_ns) = backlog_ns {
                 told.queue_full_ns += window.end - in_window(began_ns);
             }
+            told.queue_full_ns -= away_ns;
         }
         told
     }
@@ -282,6 +307,11 @@ impl Expected {
         let loads = workers.filter_map(|worker| worker.load.as_ref());
         let late_with_room: u64 = loads.map(|load: &WorkerLoad| load.late_with_room).sum();
         assert_eq!(late_with_room, self.late_with_room);
+        let sum = |of: fn(&WorkerReport) -> u64| ran.over.rest.client.2.iter().map(of).sum();
+        let away_ns = [
+            sum(|worker| worker.away_raw),
+            sum(|worker| worker.window_raw.map_or(0, |(start, end)| end - start)),
+        ];
         let report = ran.over.report();
         let posted: Vec<u64> = served.iter().map(|it| it.len() as u64).collect();
         assert_eq!(report.posted_in_all, posted);
@@ -292,7 +322,7 @@ impl Expected {
             (self.offered, self.never_sent, self.queue_full_messages)
         );
         assert_eq!(load.queue_full_seconds, self.queue_full_ns as f64 * 1e-9);
-        assert_eq!(sent.latency_ns, self.latency.latency());
+        assert_eq!(sent.latency_ns, self.told());
         assert_eq!(sent.lateness_ns, self.lateness.latency());
         assert_eq!(sent.service_ns, self.service.latency());
         if let Some(completed) = self.completed {
@@ -303,25 +333,66 @@ impl Expected {
             let per_second = completed as f64 / sent.window.seconds;
             assert_eq!(load.achieved_per_second, per_second);
         }
-        assert_eq!(load.verdict, self.verdict(load));
+        let seconds = (ran.edges.closes_raw - ran.edges.opens_raw) as f64 * 1e-9;
+        assert_eq!(
+            (load.verdict, load.not_kept_by),
+            self.verdict(load, seconds, away_ns)
+        );
         sent
     }
 
     /// By the rules of docs/open-loop.md.
-    fn verdict(&self, load: &Load) -> LoadVerdict {
-        let late_ns = (self.lateness.latency()).map_or(0, |it| it.p99.unwrap_or(it.max));
-        let median_ns = self.latency.latency().map_or(0, |it| it.p50);
-        let are_gaps_wrong = load.gaps.as_ref().is_some_and(|it| it.p_value < 0.001);
-        if late_ns as f64 > (median_ns as f64 * 0.1).max(2_000.0)
-            || self.late_with_room as f64 > 0.01 * self.offered as f64
-            || are_gaps_wrong
-        {
-            return LoadVerdict::NotKept;
+    fn verdict(
+        &self,
+        load: &Load,
+        seconds: f64,
+        [away_ns, all_ns]: [u64; 2],
+    ) -> (LoadVerdict, Option<NotKeptBy>) {
+        let offered = self.offered as f64;
+        let missing = (load.offered_per_second - load.achieved_per_second) * seconds;
+        let is_overload = missing > 0.01 * offered && missing > 4.0 * offered.sqrt();
+        let gaps = load.gaps.as_ref();
+        let reasons = [
+            (
+                NotKeptBy::Away,
+                is_overload && missing <= offered * away_ns as f64 / all_ns as f64,
+            ),
+            (
+                NotKeptBy::NotPosted,
+                self.late_with_room as f64 > 0.01 * offered,
+            ),
+            (NotKeptBy::Gaps, gaps.is_some_and(|it| it.p_value < 0.001)),
+            (
+                NotKeptBy::Lateness,
+                [0.5, 0.99, 0.999].into_iter().any(|it| self.is_spoilt(it)),
+            ),
+        ];
+        match (reasons.iter().find(|(_, is)| *is), is_overload) {
+            (Some((by, _)), _) => (LoadVerdict::NotKept, Some(*by)),
+            (None, true) => (LoadVerdict::Overloaded, None),
+            (None, false) => (LoadVerdict::Kept, None),
         }
-        let falls_short = load.achieved_per_second < 0.99 * load.offered_per_second;
-        match falls_short && self.queue_full_messages > 0 {
-            true => LoadVerdict::Overloaded,
-            false => LoadVerdict::Kept,
-        }
+    }
+
+    /// Half of the messages beyond a percentile that is told are late by more than a tenth of it, and 2 µs.
+    fn is_spoilt(&self, quantile: f64) -> bool {
+        let [latency, lateness] = [&self.latency, &self.lateness].map(Recorder::histogram);
+        let told_ns = latency.value_at_quantile(quantile);
+        let late_ns = lateness.value_at_quantile(1.0 - (1.0 - quantile) / 2.0);
+        percentile::can_tell(latency.len(), quantile)
+            && late_ns as f64 > (told_ns as f64 * 0.1).max(2_000.0)
+    }
+
+    /// The latencies, without percentiles that lateness spoils.
+    fn told(&self) -> Option<Latency> {
+        let told = self.latency.latency()?;
+        let of = |quantile, ns: Option<u64>| ns.filter(|_| !self.is_spoilt(quantile));
+        (!self.is_spoilt(0.5)).then(|| Latency {
+            p90: of(0.9, told.p90),
+            p99: of(0.99, told.p99),
+            p99_9: of(0.999, told.p99_9),
+            p99_99: of(0.9999, told.p99_99),
+            ..told
+        })
     }
 }

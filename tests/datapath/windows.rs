@@ -5,16 +5,18 @@ use report::results::model::DoubtKind;
 use rocebench::node::needs::effective_workers;
 use settings::{CqMode, Op, Settings};
 
-use crate::bench::{MS, US};
-use crate::exact::{Truth, list, timed};
+use crate::bench::{MS, SECOND, SetUp, US};
+use crate::exact::{Truth, constant, list, timed};
 use crate::loopback_node::{Choices, case_of, small};
 use crate::planned::for_seeds;
 
 const WINDOW_NS: u64 = 40 * MS;
 
-/// From this part of the window on an absence over an edge is told, and a window that is so much longer or shorter.
+/// From this part of the window on an absence over an edge is told, a window that is so much longer or shorter, and one in
+/// which the worker was away for so long.
 const EDGE_PARTS: u64 = 100;
 const LENGTH_PARTS: u64 = 50;
+const AWAY_PARTS: u64 = 50;
 
 /// When a worker is away: over an edge or over both, shortly before or after one, in the middle, or for all of the window.
 /// From and until.
@@ -45,7 +47,7 @@ fn absences(choices: &mut Choices, edges: WindowEdges) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
-    let (mut doubtful, mut sound) = ([0; 2], 0);
+    let (mut doubtful, mut sound) = ([0; 3], 0);
     for_seeds(300, |seed| {
         let choices = &mut seed.choices;
         let case = case_of(timed(
@@ -88,10 +90,12 @@ fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
         let told: Vec<DoubtKind> = told.window.doubts.iter().map(|doubt| doubt.kind).collect();
         assert_eq!(told, doubts(&truth));
         sound += u32::from(told.is_empty());
-        for (kind, count) in [DoubtKind::WindowLength, DoubtKind::EdgeMissed]
-            .iter()
-            .zip(&mut doubtful)
-        {
+        let kinds = [
+            DoubtKind::WindowLength,
+            DoubtKind::EdgeMissed,
+            DoubtKind::WorkerAway,
+        ];
+        for (kind, count) in kinds.iter().zip(&mut doubtful) {
             *count += u32::from(told.contains(kind));
         }
     });
@@ -100,6 +104,45 @@ fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
         sound > 50 && doubtful.iter().all(|&count| count > 50),
         "{sound} {doubtful:?}"
     );
+}
+
+/// Who is away posts nothing meanwhile: 7.5 % of the window are as much of the messages.
+#[test]
+fn a_closed_loop_whose_worker_is_away_in_the_middle_is_told_and_has_a_doubt_from_2_percent() {
+    let (window_ns, service_ns) = (2 * SECOND, 200 * US);
+    for (away_ns, expected) in [
+        (250 * US, None),
+        (MS, None),
+        (39 * MS, None),
+        (40 * MS, Some(DoubtKind::WorkerAway)),
+        (150 * MS, Some(DoubtKind::WorkerAway)),
+    ] {
+        let settings = Settings {
+            tx_depth: 1,
+            ..small(Op::Write)
+        };
+        let case = case_of(timed(settings, window_ns));
+        let set_up = SetUp::new(case, 1, constant(service_ns, false));
+        let (edges, over) = set_up.run(|bench| {
+            let edges = bench.open_window(10 * MS, window_ns);
+            bench.away(0, edges.opens_raw + SECOND, away_ns);
+            bench.close_window();
+            edges
+        });
+        let truth = Truth::of(&over, edges);
+        let told_ns = truth.ends[0][0].away_ns();
+        // From the last look before to the first one after.
+        let since_ns = told_ns.checked_sub(away_ns).filter(|_| away_ns > 500 * US);
+        assert_eq!(told_ns > 0, away_ns > 500 * US);
+        assert!(since_ns.is_none_or(|ns| ns <= service_ns), "{told_ns}");
+        let sent = over.report().sent.unwrap();
+        let kinds: Vec<DoubtKind> = sent.window.doubts.iter().map(|doubt| doubt.kind).collect();
+        assert_eq!(kinds, expected.into_iter().collect::<Vec<_>>(), "{away_ns}");
+        // One that completes meanwhile is seen.
+        let missing = away_ns / service_ns;
+        let messages = window_ns / service_ns - sent.totals.messages;
+        assert!(messages <= missing && missing <= messages + 2, "{messages}");
+    }
 }
 
 /// The doubts that the windows of the client's workers raise.
@@ -115,10 +158,15 @@ fn doubts(truth: &Truth) -> Vec<DoubtKind> {
         let mut away = workers().map(|it| it.unattended_ns()[edge]);
         away.any(|away_ns| away_ns * EDGE_PARTS >= WINDOW_NS)
     };
+    let is_away = workers().any(|it| {
+        let (start_ns, end_ns) = it.window_ns();
+        it.away_ns() > 0 && it.away_ns() * AWAY_PARTS >= end_ns - start_ns
+    });
     let kinds = [
         (is_off, DoubtKind::WindowLength),
         (is_missed(0), DoubtKind::EdgeMissed),
         (is_missed(1), DoubtKind::EdgeMissed),
+        (is_away, DoubtKind::WorkerAway),
     ];
     kinds
         .into_iter()

@@ -378,7 +378,11 @@ fn csv_columns_that_the_page_names_exist() {
         ..Synthetic::default()
     };
     let mut sample = small.result();
-    let flow = &mut sample.cases[0].runs[0].flows[0];
+    let run = &mut sample.cases[0].runs[0];
+    for node in &mut run.nodes {
+        (node.engine_cpu_seconds, node.machine_cpu_seconds) = (Some(0.5), Some(2.0));
+    }
+    let flow = &mut run.flows[0];
     flow.window.doubts = vec![Doubt {
         kind: DoubtKind::Drift,
         message: String::new(),

@@ -16,6 +16,9 @@ pub struct WorkerReport {
     pub window_raw: Option<(u64, u64)>,
     /// For how long it did not look at its CQs across the start and across the end of the window, in raw clock units.
     pub unattended_raw: [u64; 2],
+    /// For how long it was away within its window, in raw clock units: the times between two looks at its CQs that are longer
+    /// than a pass. Where a pass takes so long, the thread's CPU time tells that it worked.
+    pub away_raw: u64,
     /// CPU time of the thread in the window, for all of its flows.
     pub cpu_seconds: f64,
     /// Polls in the window.

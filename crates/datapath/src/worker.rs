@@ -225,7 +225,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             pace_in: 1,
             last_seen_raw: 0,
             window: Window::new(
-                window::late_raw(&shared.clock, shared.flow.stop()),
+                &shared.clock,
+                shared.flow.stop(),
                 most_piled_up(shared, spec, CONTENDED),
             ),
             last_chain_of_head: last_chain(geometry.head),

@@ -18,6 +18,26 @@ pub fn thread_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
+/// CPU seconds that everything on this machine has used since it started: programs, the kernel's threads and interrupts;
+/// `None` where the kernel does not say.
+pub fn machine_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    busy_seconds(&stat)
+}
+
+/// Time of all CPUs but for idle and iowait, and for steal, which other machines had; guests are part of user
+/// (proc_stat(5)).
+fn busy_seconds(stat: &str) -> Option<f64> {
+    /// `USER_HZ` of all architectures that Linux still has, but for Alpha.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Option<Vec<u64>> = line.split_whitespace().map(|it| it.parse().ok()).collect();
+    let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks?[..] else {
+        return None;
+    };
+    Some((user + nice + system + irq + softirq) as f64 / TICKS_PER_SECOND)
+}
+
 /// A thread could not be placed, or the places could not be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
@@ -140,6 +160,22 @@ mod tests {
         let of_another = of_another.join().unwrap();
         let of_this = thread_seconds() - before;
         assert!(of_this < of_another, "{of_this} {of_another}");
+    }
+
+    #[test]
+    fn the_machines_time_is_that_in_which_its_cpus_worked() {
+        let stat = "cpu  1000 20 300 70000 5 40 200 99 50 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(busy_seconds(stat), Some(15.6));
+        for unknown in [
+            "",
+            "cpu  1 2 3\n",
+            "cpu  1 2 x 4 5 6 7\n",
+            "cpu0 1 2 3 4 5 6 7\n",
+        ] {
+            assert_eq!(busy_seconds(unknown), None, "{unknown}");
+        }
+        let before = machine_seconds();
+        assert!(machine_seconds() >= before && before.is_some());
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub struct Clock {
     inner: quanta::Clock,
     /// Nanoseconds of 2^[`SCALE_BITS`] raw units.
     scale: u64,
+    is_virtual: bool,
 }
 
 /// Leaves 24 bits above for the length of a unit, and the rounding of `scale` below a part in 10^12.
@@ -20,7 +21,7 @@ impl Clock {
     /// The system's clock.
     pub fn new() -> Self {
         let inner = quanta::Clock::new();
-        Clock::of(inner)
+        Clock::of(inner, false)
     }
 
     /// A clock that stands still until its time is advanced. Its readings are nanoseconds.
@@ -29,14 +30,20 @@ impl Clock {
         let time = VirtualTime(source);
         // A window's start of 0 means that it has none.
         time.advance(1_000_000_000);
-        (Clock::of(inner), time)
+        (Clock::of(inner, true), time)
     }
 
-    fn of(inner: quanta::Clock) -> Self {
+    fn of(inner: quanta::Clock, is_virtual: bool) -> Self {
         Clock {
             scale: inner.delta_as_nanos(0, 1 << SCALE_BITS),
             inner,
+            is_virtual,
         }
+    }
+
+    /// Whether its time is advanced by a test, to which the system's other clocks have no relation.
+    pub fn is_virtual(&self) -> bool {
+        self.is_virtual
     }
 
     /// A reading in units of this clock; only [`Clock::ns_between`] gives it a meaning.

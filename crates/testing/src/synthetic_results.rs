@@ -4,8 +4,9 @@ use hdrhistogram::Histogram;
 use report::results::model::{
     Bandwidth, CLIENT, CaseConfig, CaseResult, Connect, ConnectStep, Device, Doubt, DoubtKind,
     Fairness, FlowConfig, FlowResult, Host, Latency, LatencyLimit, Limits, Load, LoadSearch,
-    LoadVerdict, Node, NodeResult, PerftestComparison, PerftestPair, QpResult, ResultFile, Run,
-    SCHEMA_VERSION, SERVER, Timeline, Tool, Totals, Trial, TrialOutcome, Window, WorkerResult,
+    LoadVerdict, Node, NodeResult, NotKeptBy, PerftestComparison, PerftestPair, QpResult,
+    ResultFile, Run, SCHEMA_VERSION, SERVER, Timeline, Tool, Totals, Trial, TrialOutcome, Window,
+    WorkerResult,
 };
 use settings::Settings;
 
@@ -227,6 +228,7 @@ impl Synthetic {
             core_shared_with: Some(0),
             window_seconds: Some(SECONDS),
             messages: part(messages, core, workers),
+            away_seconds: Some(SECONDS * 0.001),
             cpu_seconds: Some(SECONDS * 0.99),
             polls: messages,
             empty_polls: messages / 3,
@@ -336,6 +338,7 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
                 (_, true) => LoadVerdict::Overloaded,
                 _ => LoadVerdict::Kept,
             },
+            not_kept_by: late.then_some(NotKeptBy::Lateness),
             ..Load::default()
         });
         let doubt = Doubt {

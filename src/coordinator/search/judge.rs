@@ -2,7 +2,9 @@
 //! the load was chosen.
 
 use hdrhistogram::Histogram;
-use report::results::model::{FlowResult, LatencyLimit, LoadVerdict, Run, Trial, TrialOutcome};
+use report::results::model::{
+    FlowResult, Latency, LatencyLimit, LoadVerdict, NotKeptBy, Run, Trial, TrialOutcome,
+};
 use report::results::percentile::can_tell;
 
 /// The share of messages that a percentile leaves above it.
@@ -23,15 +25,20 @@ pub(super) fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Tri
     trial.asked_per_second = load as f64;
     trial.achieved_per_second = f64::INFINITY;
     for flow in &run.flows {
-        let told = flow.load.as_ref().zip(flow.latency_ns.as_ref());
-        let Some((load, latency)) = told else {
-            return Err(format!(
-                "the flow `{}` has no load or no latency",
-                flow.name
-            ));
-        };
+        let lacks = |what: &str| format!("the flow `{}` has no {what}", flow.name);
+        let load = flow.load.as_ref().ok_or_else(|| lacks("load"))?;
         trial.achieved_per_second = trial.achieved_per_second.min(load.achieved_per_second);
-        if load.verdict == LoadVerdict::NotKept {
+        trial.lateness_p99_ns = trial.lateness_p99_ns.max(lateness_p99(flow));
+        let Some(latency) = &flow.latency_ns else {
+            if load.verdict != LoadVerdict::NotKept {
+                return Err(lacks("latency"));
+            }
+            trial.outcome = TrialOutcome::NotKept;
+            continue;
+        };
+        // Lateness spoils the percentiles that it does, and a search asks for its own.
+        let is_late = load.not_kept_by.is_some_and(|by| by != NotKeptBy::Lateness);
+        if is_late || limits.iter().any(|limit| is_spoilt(latency, limit)) {
             trial.outcome = TrialOutcome::NotKept;
         }
         // Of two directions the slower one is told.
@@ -39,7 +46,6 @@ pub(super) fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Tri
         trial.p50_ns = slower(trial.p50_ns, Some(latency.p50));
         trial.p99_ns = slower(trial.p99_ns, latency.p99);
         trial.p99_9_ns = slower(trial.p99_9_ns, latency.p99_9);
-        trial.lateness_p99_ns = slower(trial.lateness_p99_ns, lateness_p99(flow));
         let histogram = latency.histogram().map_err(|error| error.to_string())?;
         for limit in limits {
             excess.push(excess_of(&histogram, limit)?);
@@ -59,6 +65,18 @@ fn lateness_p99(flow: &FlowResult) -> Option<u64> {
     flow.lateness_ns.as_ref()?.p99
 }
 
+/// Whether there are messages enough for the percentile of a limit, which is not told because messages were posted late.
+fn is_spoilt(latency: &Latency, limit: &LatencyLimit) -> bool {
+    let percentiles = [
+        (90.0, latency.p90),
+        (99.0, latency.p99),
+        (99.9, latency.p99_9),
+        (99.99, latency.p99_99),
+    ];
+    let is_untold = |(of, ns): &(f64, Option<u64>)| *of == limit.percentile && ns.is_none();
+    percentiles.iter().any(is_untold) && can_tell(latency.count, limit.percentile / 100.0)
+}
+
 /// The share of messages that took at least as long as a limit, over the share that it allows. None at all are taken
 /// for half a message.
 fn excess_of(histogram: &Histogram<u64>, limit: &LatencyLimit) -> Result<f64, String> {
@@ -75,7 +93,7 @@ fn excess_of(histogram: &Histogram<u64>, limit: &LatencyLimit) -> Result<f64, St
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use report::results::model::{Failure, Latency, Load};
+    use report::results::model::{Failure, Load};
 
     /// A run of one flow in which messages of these latencies completed.
     pub(in super::super) fn run_of(latencies_ns: &[u64], verdict: LoadVerdict) -> Run {
@@ -88,6 +106,7 @@ pub(super) mod tests {
             load: Some(Load {
                 achieved_per_second: latencies_ns.len() as f64,
                 verdict,
+                not_kept_by: (verdict == LoadVerdict::NotKept).then_some(NotKeptBy::NotPosted),
                 ..Load::default()
             }),
             ..FlowResult::default()
@@ -159,9 +178,32 @@ pub(super) mod tests {
         assert_eq!(trial.achieved_per_second, 900.0);
         assert!(trial.p50_ns.unwrap() >= 89_000);
         let load = run.flows[0].load.as_mut();
-        load.unwrap().verdict = LoadVerdict::NotKept;
+        let load = load.unwrap();
+        (load.verdict, load.not_kept_by) = (LoadVerdict::NotKept, Some(NotKeptBy::Gaps));
         let trial = judge(&run, 1_000, &limits).unwrap();
         assert_eq!((trial.outcome, trial.excess), (TrialOutcome::NotKept, None));
+    }
+
+    #[test]
+    fn lateness_spoils_a_trial_whose_limit_is_of_a_percentile_that_it_spoils() {
+        let mut run = run_of(&[10_000; 1_000], LoadVerdict::NotKept);
+        let flow = &mut run.flows[0];
+        flow.load.as_mut().unwrap().not_kept_by = Some(NotKeptBy::Lateness);
+        flow.latency_ns.as_mut().unwrap().p99_9 = None;
+        let outcome = |run: &Run, percentile| {
+            let trial = judge(run, 1, &[limit(percentile, 20_000)]).unwrap();
+            trial.outcome
+        };
+        for (percentile, expected) in [
+            (50.0, TrialOutcome::Kept),
+            (99.0, TrialOutcome::Kept),
+            (99.9, TrialOutcome::NotKept),
+        ] {
+            assert_eq!(outcome(&run, percentile), expected, "{percentile}");
+        }
+        // The median is spoilt, and with it all of them.
+        run.flows[0].latency_ns = None;
+        assert_eq!(outcome(&run, 99.0), TrialOutcome::NotKept);
     }
 
     #[test]

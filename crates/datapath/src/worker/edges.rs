@@ -5,7 +5,8 @@
 //! closes its window at its last look before the edge, with its counts at that time. A worker that was absent over
 //! the start opens it after taking what piled up. Each worker's messages are divided by its own window. The backlog
 //! of an absence may arrive for as long again as the absence lasted, so an absence that ended that close to an edge
-//! counts as an absence over it.
+//! counts as an absence over it. How long the worker was absent in its window is told too: who was away for long saw less
+//! than there was to see.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -55,7 +56,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     /// Records a look at the CQs, before counting what it found.
     #[inline]
     pub(super) fn look(&mut self, now_raw: u64) {
-        if now_raw.saturating_sub(self.window.attended_raw) > self.window.late_raw {
+        if now_raw.saturating_sub(self.window.attended_raw) > self.window.away_after_raw {
             self.was_away(now_raw);
         }
         if now_raw >= self.window.edge_raw {
@@ -70,7 +71,13 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             length_raw: now_raw - self.window.attended_raw,
             end_raw: now_raw,
         };
-        if absence.reach_raw() > self.window.absence.reach_raw() {
+        // A window that ends meanwhile ends at the last look, before this.
+        if self.window.state == WindowState::Open && now_raw < self.window.edge_raw {
+            self.window.away_raw += absence.length_raw;
+        }
+        if absence.length_raw > self.window.late_raw
+            && absence.reach_raw() > self.window.absence.reach_raw()
+        {
             self.window.absence = absence;
         }
     }
@@ -90,6 +97,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     #[cold]
     pub(super) fn look_after_sleep(&mut self) {
         let now_raw = self.shared.clock.raw();
+        self.paced.woke_raw = now_raw;
         if now_raw >= self.window.edge_raw {
             if now_raw - self.window.edge_raw <= self.window.late_raw {
                 self.window.attended_raw = self.window.edge_raw;
@@ -108,6 +116,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 let away_raw = self.away_over(opens_raw, now_raw);
                 if away_raw <= self.window.late_raw {
                     self.window.unattended_raw[0] = away_raw;
+                    // It begins at the last look, so that it has the time since.
+                    let since_raw = now_raw - self.window.attended_raw;
+                    if since_raw > self.window.away_after_raw {
+                        self.window.away_raw = since_raw;
+                    }
                     return self.open_window();
                 }
                 self.window.state = WindowState::CatchingUp;
@@ -156,7 +169,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         self.window.edge_raw = self.window.edges.closes_raw;
         self.window.record_until_raw = NEVER;
         self.window.start_raw = Some(start_raw);
-        self.window.cpu_seconds = cpu::thread_seconds();
+        self.window.cpu_seconds = self.cpu_seconds();
         self.window.polls = self.polls;
         self.window.empty_polls = self.empty_polls;
         self.window.blocked = self.source.blocked();
@@ -166,17 +179,26 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
     }
 
+    /// CPU time of this thread; none in virtual time.
+    fn cpu_seconds(&self) -> f64 {
+        match self.shared.clock.is_virtual() {
+            true => 0.0,
+            false => cpu::thread_seconds(),
+        }
+    }
+
     /// Closes the window with the counts so far, if it is open.
     pub(super) fn close_window(&mut self, end_raw: u64) {
         let was_open = self.window.state == WindowState::Open;
         self.window.state = WindowState::Closed;
         self.window.edge_raw = NEVER;
         self.window.late_raw = NEVER;
+        self.window.away_after_raw = NEVER;
         if was_open {
             // A message posted in the window belongs to its latencies even if it completes later.
             self.window.record_until_raw = end_raw;
             self.window.end_raw = Some(end_raw);
-            self.window.cpu_seconds = cpu::thread_seconds() - self.window.cpu_seconds;
+            self.window.cpu_seconds = self.cpu_seconds() - self.window.cpu_seconds;
             self.window.polls = self.polls - self.window.polls;
             self.window.empty_polls = self.empty_polls - self.window.empty_polls;
             self.window.blocked = self.source.blocked() - self.window.blocked;

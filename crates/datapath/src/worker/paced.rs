@@ -5,7 +5,8 @@
 //! whoever polls a completion frees the slot, also where several workers share the CQ.
 //!
 //! A QP whose queue is full when a message is due has a backlog from then on, until no message of it is due. What a
-//! message waits in a backlog is the system's; how late the worker came before is the worker's own.
+//! message waits in a backlog is the system's; how late the worker came before is the worker's own, and so is the time for
+//! which it was away while the message waited, if the queue had room when it came back.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -176,6 +177,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let due_raw = paced.last_raw.min(stamp_raw + 1);
         let are_all_in_window = from_raw <= planned_raw && due_raw <= until_raw;
         let late_until_raw = planned_qp.backlog_raw.unwrap_or(stamp_raw);
+        let away_raw = planned_qp.away_raw.clone();
         let mut slot = planned_qp.slot;
         let mut sample_in = planned_qp.sample_in;
         let mut in_window = 0;
@@ -196,7 +198,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 } else {
                     sample_in = paced.sampling.next();
                     posted_raw = stamp_raw;
-                    let late_ns = self.shared.clock.ns_between(planned_raw, late_until_raw);
+                    let clock = &self.shared.clock;
+                    let mut late_ns = clock.ns_between(planned_raw, late_until_raw);
+                    if planned_raw < away_raw.end {
+                        late_ns += clock.ns_between(away_raw.start.max(planned_raw), away_raw.end);
+                    }
                     planned_qp.lateness.record(late_ns);
                 }
             }
@@ -226,6 +232,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
         if planned_raw > stamp_raw {
             planned_qp.backlog_raw = None;
+            planned_qp.away_raw = 0..0;
         }
         planned_qp.slot = slot;
         planned_qp.posted += u64::from(run.posts);
@@ -251,6 +258,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             let Some(&index) = self.paced.full.get(place) else {
                 return;
             };
+            self.paced.look_at(index, self.stamp_raw);
             if let Some(next_raw) = self.try_to_post(index as usize).next_raw {
                 self.paced.has_room(place, next_raw, self.stamp_raw);
                 self.paced.look_at = place;

@@ -134,6 +134,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             core: self.place.core,
             window_raw: self.window.start_raw.zip(self.window.end_raw),
             unattended_raw: self.window.unattended_raw,
+            away_raw: self.window.away_raw,
             cpu_seconds: self.window.cpu_seconds,
             polls: self.window.polls,
             empty_polls: self.window.empty_polls,

@@ -1,13 +1,16 @@
 //! The QPs on which a worker posts in an open loop: whose message is next, what is counted of each, and the window's
 //! range of planned times. It must not know how messages are posted and completions polled.
 
+use std::ops::Range;
+use std::sync::atomic::Ordering::Acquire;
+
 use super::super::earliest::Earliest;
 use super::super::qp_context::{QpContext, Sender};
 use super::super::report::WorkerLoad;
 use super::super::schedule::Schedule;
 use super::super::shared::{Shared, WindowEdges};
 use super::gaps::GapSampler;
-use super::window::NEVER;
+use super::window::{NEVER, away_after_raw};
 use metrics::histogram::Samples;
 
 /// The longest that a pass posts, so that completions are seen in time.
@@ -46,6 +49,10 @@ pub(super) struct PlannedQps<'s> {
     pub(super) gaps: GapSampler,
     pub(super) sampling: Sampling,
     pub(super) longest_raw: u64,
+    /// A full queue that nobody looked at for longer was left alone.
+    pub(super) away_after_raw: u64,
+    /// When it last woke up: who sleeps is not away.
+    pub(super) woke_raw: u64,
     pub(super) wake_early_raw: u64,
     /// Other workers may poll its completions.
     pub(super) is_shared: bool,
@@ -96,8 +103,12 @@ pub(super) struct PlannedQp<'s> {
     pub(super) backlog_raw: Option<u64>,
     /// Messages until the next whose times are recorded.
     pub(super) sample_in: u64,
-    /// Since when its queue has been full.
+    /// Since when its queue has been full, and when the last look found it so.
     pub(super) full_raw: u64,
+    pub(super) looked_raw: u64,
+    /// When the worker was away while messages waited, and the queue had room when it came back. Several such times of one
+    /// backlog are one, that ends with the last.
+    pub(super) away_raw: Range<u64>,
     pub(super) offered: u64,
     pub(super) never_sent: u64,
     pub(super) queue_full_messages: u64,
@@ -107,6 +118,11 @@ pub(super) struct PlannedQp<'s> {
 }
 
 impl PlannedQp<'_> {
+    fn queue_has_room(&self) -> bool {
+        let next = self.sender.planned.get(self.slot as usize);
+        next.is_some_and(|planned| planned.planned_raw.load(Acquire) == 0)
+    }
+
     /// Counts messages of the window that were posted together.
     #[inline]
     pub(super) fn count(
@@ -161,6 +177,8 @@ impl<'s> PlannedQps<'s> {
             backlog_raw: None,
             sample_in: 0,
             full_raw: 0,
+            looked_raw: 0,
+            away_raw: 0..0,
             offered: 0,
             never_sent: 0,
             queue_full_messages: 0,
@@ -189,6 +207,7 @@ impl<'s> PlannedQps<'s> {
             gaps: GapSampler::new(flow.arrivals, own_gap_raw, clock, shared.seed),
             sampling: Sampling::new(ticks_per_second / own_gap_raw, shared.seed),
             longest_raw: clock.raw_after(0, LONGEST_NS),
+            away_after_raw: away_after_raw(clock, flow.stop()),
             wake_early_raw: clock.raw_after(0, WAKE_EARLY_NS),
             is_shared,
             ..PlannedQps::default()
@@ -225,7 +244,28 @@ impl<'s> PlannedQps<'s> {
         self.full.push(own);
         if let Some(planned_qp) = self.own.get_mut(own as usize) {
             planned_qp.full_raw = now_raw;
+            planned_qp.looked_raw = now_raw;
             planned_qp.backlog_raw.get_or_insert(now_raw);
+        }
+    }
+
+    /// Looks at a QP whose queue was full. If nobody has done so for long and there is room, that may have come at once after
+    /// the last look: since then the queue does not count as full, and what waits is late.
+    pub(super) fn look_at(&mut self, own: u32, now_raw: u64) {
+        let away_after_raw = self.away_after_raw;
+        let Some(planned_qp) = self.own.get_mut(own as usize) else {
+            return;
+        };
+        let looked_raw = std::mem::replace(&mut planned_qp.looked_raw, now_raw);
+        let looked_raw = looked_raw.max(self.woke_raw);
+        let away_raw = now_raw.saturating_sub(looked_raw);
+        if away_raw > away_after_raw && planned_qp.queue_has_room() {
+            let before_raw = planned_qp.away_raw.end - planned_qp.away_raw.start;
+            planned_qp.away_raw = now_raw.saturating_sub(before_raw + away_raw)..now_raw;
+            self.count_full(own, looked_raw);
+            if let Some(planned_qp) = self.own.get_mut(own as usize) {
+                planned_qp.full_raw = now_raw;
+            }
         }
     }
 

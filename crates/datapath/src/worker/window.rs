@@ -10,12 +10,21 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// A look at the CQs is late if more than this part of the window has passed since the last one.
 const LATE_PARTS: u64 = 400;
 
+/// A worker is away for a longer time between two looks at its CQs. A pass takes an adapter's program some 10 µs, and the
+/// shortest turn that Linux gives another thread is 750 µs (`sched_min_granularity_ns`, since 6.6 `base_slice_ns`).
+const AWAY_NS: u64 = 500_000;
+
 /// That time in clock units; never late if the window has no fixed length.
 pub(super) fn late_raw(clock: &Clock, stop: Stop) -> u64 {
     match stop {
         Stop::DurationNs(length_ns) => clock.raw_after(0, length_ns) / LATE_PARTS,
         Stop::MessagesPerQp(_) => NEVER,
     }
+}
+
+/// The time between two looks above which a worker is away, in clock units. What is late over an edge is away too.
+pub(super) fn away_after_raw(clock: &Clock, stop: Stop) -> u64 {
+    late_raw(clock, stop).min(clock.raw_after(0, AWAY_NS))
 }
 
 /// The state of a worker's window.
@@ -55,9 +64,13 @@ pub(super) struct Window {
     pub(super) attended_raw: u64,
     /// Records the latency of messages posted before this; 0 for none.
     pub(super) record_until_raw: u64,
-    /// Clock units after which a look at the CQs is late, and the reading at which it stops catching up.
+    /// Clock units after which a look over an edge is late, and the reading at which it stops catching up.
     pub(super) late_raw: u64,
     pub(super) give_up_raw: u64,
+    /// Clock units without a look after which the worker was away; never once the window is closed.
+    pub(super) away_after_raw: u64,
+    /// For how long it was away while the window was open.
+    pub(super) away_raw: u64,
     /// When the current pass over the CQs began, and whether one of its batches was full.
     pub(super) pass_began_raw: u64,
     pub(super) pass_was_full: bool,
@@ -76,14 +89,16 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(late_raw: u64, most_piled_up: u64) -> Self {
+    pub(super) fn new(clock: &Clock, stop: Stop, most_piled_up: u64) -> Self {
         Window {
             state: WindowState::None,
             edges: WindowEdges::OF_PHASE,
             edge_raw: NEVER,
             attended_raw: 0,
             record_until_raw: 0,
-            late_raw,
+            late_raw: late_raw(clock, stop),
+            away_after_raw: away_after_raw(clock, stop),
+            away_raw: 0,
             give_up_raw: NEVER,
             pass_began_raw: 0,
             pass_was_full: false,

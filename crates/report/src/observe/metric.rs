@@ -114,7 +114,8 @@ metrics! {
         axis: "Jain's index", column: ("Jain", 3, 1.0), margin: Some(0.02), higher_is_better: true,
         is_of_offer: true, source: Source::Flow(|flow| Some(flow.fairness.as_ref()?.jain)),
     }
-    /// CPU time of the workers of the node that posts the flow, for 10^9 payload bytes of all flows that it posts.
+    /// CPU time of the workers of the node that posts the flow and of its embedded device, for 10^9 payload bytes of all flows
+    /// to and from it.
     CpuSecondsPerGb => {
         name: "cpu_seconds_per_gb", short: ["cpu", "cpu"], noun: "cpu", unit: "s/GB", title: "CPU time a GB",
         axis: "CPU seconds a GB", column: ("CPU s/GB", 3, 1.0), margin: Some(0.10), higher_is_better: false,
@@ -155,6 +156,13 @@ metrics! {
         name: "traffic_alone_gbit_per_s", short: ["alone", "alone"], noun: "traffic alone", unit: "Gb/s",
         title: "Traffic without set-ups", axis: "Gb/s", column: ("alone Gb/s", 3, 1.0), margin: None, higher_is_better: true,
         is_of_offer: true, source: Source::SetUp(|connect| connect.traffic_alone_gbit_per_s),
+    }
+    /// CPU time of everything on the machine that posts the flow, for 10^9 payload bytes of all flows to and from its node.
+    MachineCpuSecondsPerGb => {
+        name: "machine_cpu_seconds_per_gb", short: ["machine-cpu", "machine-cpu"], noun: "CPU time of the machine", unit: "s/GB",
+        title: "CPU time of the machine a GB", axis: "CPU seconds of the machine a GB", column: ("host s/GB", 3, 1.0),
+        margin: None, higher_is_better: false, is_of_offer: false,
+        source: Source::Nodes(|run, flow| run.machine_cpu_seconds_per_gb(&flow.from)),
     }
     /// The longest latency, in nanoseconds.
     MaxNs => {

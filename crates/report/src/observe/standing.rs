@@ -139,6 +139,9 @@ pub fn remedy(kind: DoubtKind) -> &'static str {
         DoubtKind::WindowLength | DoubtKind::EdgeMissed => {
             "The CPU was too busy: measure longer (-D), or use fewer workers than cores"
         }
+        DoubtKind::WorkerAway => {
+            "Pin workers to cores of their own (--cores), or use fewer workers than cores"
+        }
         DoubtKind::NotTogether => "Measure longer (-D)",
         DoubtKind::ScheduleNotKept => {
             "Use more --workers on cores of their own (--cores), or lower --rate"

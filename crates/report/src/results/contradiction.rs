@@ -287,6 +287,10 @@ fn workers(run: &Run, node: &NodeResult) -> Found {
     let all = &node.workers;
     let sum = all.iter().map(|worker| u128::from(worker.messages)).sum();
     equals("messages", messages, "its workers", sum)?;
+    let machine = node.machine_cpu_seconds.unwrap_or_default();
+    not_negative("CPU time of the machine (s)", machine)?;
+    let engine = node.engine_cpu_seconds.unwrap_or_default();
+    not_negative("CPU time of the device (s)", engine)?;
     for worker in all {
         if worker.empty_polls > worker.polls {
             let (empty, polls) = (worker.empty_polls, worker.polls);
@@ -294,6 +298,13 @@ fn workers(run: &Run, node: &NodeResult) -> Found {
         }
         let window = worker.window_seconds.unwrap_or(longest);
         not_negative("a worker's window (s)", window)?;
+        let away = worker.away_seconds.unwrap_or_default();
+        not_negative("a worker's time away (s)", away)?;
+        if is_longer(away, window) {
+            return Err(format!(
+                "has a worker that was away for {away:.3} s of {window:.3} s"
+            ));
+        }
         let Some(seconds) = worker.cpu_seconds else {
             continue;
         };

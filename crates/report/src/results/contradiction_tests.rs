@@ -63,6 +63,7 @@ fn sound() -> Run {
     forward.qp_timeline = qp_timeline(1.0, vec![vec![400, 600], vec![3000, 0]]);
     let worker = |messages| WorkerResult {
         messages,
+        away_seconds: Some(0.01),
         cpu_seconds: Some(1.99),
         polls: 10,
         empty_polls: 4,
@@ -164,6 +165,8 @@ flows/0/fairness/jain=0.9 | fairness 0.9000, and its QPs give 0.8000
 flows/0/fairness/min_share=1.1 | with shares from 1.1
 flows/0/fairness/max_share=0.9 | to 0.9
 nodes/0/workers/0/messages=2501 | has 4000 messages, and its workers 4001
+nodes/0/workers/0/away_seconds=-1.0 | time away (s) of -1
+nodes/0/workers/0/away_seconds=2.5 | was away for 2.500 s of 2.000 s
 nodes/0/workers/0/cpu_seconds=-1.0 | CPU time (s) of -1
 nodes/0/workers/0/cpu_seconds=2.5 | used 2.500 s of CPU time in 2.000 s
 nodes/0/workers/0/empty_polls=11 | 11 empty polls of 10

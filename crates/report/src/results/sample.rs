@@ -142,11 +142,14 @@ fn worked(name: &str, messages: u64) -> NodeResult {
             core: Some(3),
             core_shared_with: Some(0),
             messages,
+            away_seconds: Some(0.0625),
             cpu_seconds: Some(1.75),
             polls: 900_000,
             empty_polls: 600_000,
             blocked: 17,
         }],
+        engine_cpu_seconds: Some(0.25),
+        machine_cpu_seconds: Some(3.5),
         ..NodeResult::named(name)
     }
 }

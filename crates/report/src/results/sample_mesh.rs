@@ -370,6 +370,7 @@ fn worked(index: usize, flows: &[FlowResult]) -> NodeResult {
         window_seconds: Some(SECONDS),
         core: Some(3),
         core_shared_with: Some(0),
+        away_seconds: Some(0.0625),
         cpu_seconds: Some(SECONDS * 0.99),
         polls: 900_000,
         empty_polls: 600_000,

@@ -74,7 +74,7 @@ pub use cq_context::BrokenCq;
 pub use footprint::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
 pub use gsi::ManagementReceiver;
 pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region};
-pub use nic::{Nic, NicOptions};
+pub use nic::{ENGINE_CPU_NS, Nic, NicOptions};
 pub use port_state::PortListener;
 pub use qp::Qp;
 pub use qp_attributes::{Capacities, Connection, Deliveries, Kind, QpEvent, State};

@@ -28,11 +28,14 @@ pub struct NicOptions {
     pub capture: Option<PathBuf>,
 }
 
+/// The counter of the CPU time that the device's own thread has used, in nanoseconds.
+pub const ENGINE_CPU_NS: &str = "engine_cpu_ns";
+
 /// A device on one address.
 pub struct Nic {
     core: Arc<Core>,
     /// Stops when the device is dropped.
-    _engine: Engine,
+    engine: Engine,
 }
 
 /// The open devices of this process by address.
@@ -86,10 +89,7 @@ impl Nic {
         let core = Arc::new(Core::new(port)?);
         let engine = Engine::start(Arc::clone(&core))?;
         process::add(devices, &core);
-        Ok(Arc::new(Nic {
-            core,
-            _engine: engine,
-        }))
+        Ok(Arc::new(Nic { core, engine }))
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -166,6 +166,8 @@ impl Nic {
 
     /// Counters since the device was opened, with their names.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.core.counters()
+        let mut all = self.core.counters();
+        all.push((ENGINE_CPU_NS, self.engine.cpu_ns()));
+        all
     }
 }

@@ -31,15 +31,32 @@ pub struct Load {
     pub gaps: Option<Gaps>,
     /// Whether the schedule was kept.
     pub verdict: LoadVerdict,
+    /// Why it was not; `null` where it was.
+    pub not_kept_by: Option<NotKeptBy>,
 }
 
+/// The part of what was planned that may be missing.
+const MISSING: f64 = 0.01;
+
+/// Standard deviations of a Poisson count that may be missing.
+const DEVIATIONS: f64 = 4.0;
+
 impl Load {
+    /// Whether a flow is overloaded of whose `planned` messages so many were `missing`: planned in its window, and not
+    /// completed in it. By so much its backlog grew. That of a server that just keeps up with Poisson arrivals (load 1,
+    /// fixed service times) is a random walk, and grows by more than four times the square root of its steps once in
+    /// 15,000 windows; at any lower load less often.
+    pub fn is_overload(planned: f64, missing: f64) -> bool {
+        missing > (MISSING * planned).max(DEVIATIONS * planned.sqrt())
+    }
+
     /// Of all flows together, with the worst verdict; `None` without a flow.
     pub(super) fn sum(loads: &[&Load]) -> Option<Load> {
         let first = loads.first()?;
         let sum = |of: fn(&Load) -> f64| loads.iter().map(|load| of(load)).sum::<f64>();
         let count = |of: fn(&Load) -> u64| loads.iter().map(|load| of(load)).sum::<u64>();
         let has = |verdict| loads.iter().any(|load| load.verdict == verdict);
+        let not_kept_by = loads.iter().filter_map(|load| load.not_kept_by);
         let verdicts = [LoadVerdict::NotKept, LoadVerdict::Overloaded];
         Some(Load {
             asked_per_second: sum(|load| load.asked_per_second),
@@ -53,6 +70,7 @@ impl Load {
             recorded_one_in: first.recorded_one_in,
             gaps: None,
             verdict: verdicts.into_iter().find(|it| has(*it)).unwrap_or_default(),
+            not_kept_by: not_kept_by.min(),
         })
     }
 }
@@ -77,10 +95,26 @@ names! {
         /// Messages were posted when they were planned, as far as the send queues had room.
         #[default]
         Kept = "kept",
-        /// Messages were posted so too, but the flow achieved less than 99 % of the offered load, since send queues
-        /// were full.
+        /// Messages were posted so too, but more than 1 % of those that were planned did not complete in the window, and more
+        /// than four standard deviations of a Poisson count.
         Overloaded = "overloaded",
         /// The workers did not post in time: the figures are not those of the requested load.
         NotKept = "schedule not kept",
+    }
+}
+
+names! {
+    /// Why a schedule was not kept: the first of these that holds.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    NotKeptBy {
+        /// The flow fell short, and its workers were away for as large a part of the window.
+        Away = "workers away",
+        /// More than 1 % of the messages were not posted in the window, though their send queues had room.
+        NotPosted = "not posted",
+        /// The times between posts do not have the requested distribution.
+        Gaps = "gaps",
+        /// Messages were posted so late that the median, p99 or p99.9 of latency would be of that. Those are not told.
+        Lateness = "lateness",
     }
 }

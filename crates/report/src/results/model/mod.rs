@@ -23,7 +23,7 @@ pub use distribution::{Bandwidth, Latency};
 pub use file::{CaseResult, Node, ResultFile, SCHEMA_VERSION, Tool};
 pub use flow::{Delivery, Fairness, FlowResult, Limits, QpResult, ReceiveQueues, Received, Totals};
 pub use host::{Device, Host};
-pub use load::{Gaps, Load, LoadVerdict};
+pub use load::{Gaps, Load, LoadVerdict, NotKeptBy};
 pub use node::{NodeClock, NodeResult, WorkerResult};
 pub use path_event::{PathEvent, PathEventKind};
 pub use perftest::{PerftestComparison, PerftestPair};

@@ -15,6 +15,12 @@ pub struct NodeResult {
     pub clock: Option<NodeClock>,
     /// Each worker thread, which serves all flows of the node; empty where nothing but the device works.
     pub workers: Vec<WorkerResult>,
+    /// CPU time of its embedded device's own thread over the window, which works in place of a worker at times; `null` without
+    /// such a device, also of one that another node reported.
+    pub engine_cpu_seconds: Option<f64>,
+    /// CPU time of everything on its machine over the window, by /proc/stat: the workers, the kernel's threads and interrupts,
+    /// other programs and other nodes there. `null` where it is not known.
+    pub machine_cpu_seconds: Option<f64>,
     /// What its device's counters grew by over its window; `null` where they were not read, also of a device that
     /// another node reported. A counter is `null` whose growth is not known: it is at its largest value, was cleared,
     /// or was not there all the time.
@@ -61,6 +67,9 @@ pub struct WorkerResult {
     pub window_seconds: Option<f64>,
     /// Messages of its node's flows whose completions it saw; at a node that posts no flow, those that it received.
     pub messages: u64,
+    /// For how long of it the worker was away: from one look at its CQs to the next, where that took longer than 0.5 ms (or
+    /// 1/400 of the window) and the thread did not use the CPU meanwhile. `null` when it had no window.
+    pub away_seconds: Option<f64>,
     /// CPU time that it used; `null` where the system does not report it.
     pub cpu_seconds: Option<f64>,
     /// Polls of a CQ.

@@ -55,12 +55,23 @@ impl Run {
         self.flows.iter().filter(move |flow| flow.from == node)
     }
 
-    /// CPU seconds that the workers of a node used for 10^9 payload bytes of the flows that it posts; `None` where one
-    /// of them is not known.
+    /// CPU seconds that the workers of a node and its embedded device used for 10^9 payload bytes of the flows to and from it;
+    /// `None` where one of them is not known.
     pub fn cpu_seconds_per_gb(&self, node: &str) -> Option<f64> {
-        let bytes = self.flows_from(node).map(|flow| flow.totals.bytes as f64);
-        let bytes: f64 = bytes.sum();
-        let seconds = self.node(node)?.cpu_seconds()?;
+        let told = self.node(node)?;
+        let of_engine = told.engine_cpu_seconds.unwrap_or(0.0);
+        self.per_gb(node, told.cpu_seconds()? + of_engine)
+    }
+
+    /// The same of everything on the node's machine.
+    pub fn machine_cpu_seconds_per_gb(&self, node: &str) -> Option<f64> {
+        self.per_gb(node, self.node(node)?.machine_cpu_seconds?)
+    }
+
+    fn per_gb(&self, node: &str, seconds: f64) -> Option<f64> {
+        let flows = self.flows.iter();
+        let at_node = flows.filter(|flow| flow.from == node || flow.to == node);
+        let bytes: f64 = at_node.map(|flow| flow.totals.bytes as f64).sum();
         (bytes > 0.0).then(|| seconds / (bytes / 1e9))
     }
 }
@@ -72,4 +83,51 @@ pub struct Failure {
     pub message: String,
     /// What to try.
     pub hint: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::model::{Totals, WorkerResult};
+
+    #[test]
+    fn cpu_time_is_that_of_all_who_work_over_the_bytes_both_ways() {
+        let worker = |seconds| WorkerResult {
+            cpu_seconds: Some(seconds),
+            ..WorkerResult::default()
+        };
+        let flow = |from: &str, to: &str, bytes| FlowResult {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            totals: Totals {
+                bytes,
+                ..Totals::default()
+            },
+            ..FlowResult::default()
+        };
+        let mut run = Run {
+            nodes: vec![NodeResult {
+                workers: vec![worker(0.5), worker(0.25)],
+                engine_cpu_seconds: Some(0.75),
+                machine_cpu_seconds: Some(6.0),
+                ..NodeResult::named("a")
+            }],
+            flows: vec![flow("a", "b", 1_000_000_000), flow("b", "c", 7)],
+            ..Run::default()
+        };
+        let told = |run: &Run| {
+            [
+                run.cpu_seconds_per_gb("a"),
+                run.machine_cpu_seconds_per_gb("a"),
+            ]
+        };
+        assert_eq!(told(&run), [Some(1.5), Some(6.0)]);
+        run.flows.push(flow("b", "a", 2_000_000_000));
+        assert_eq!(told(&run), [Some(0.5), Some(2.0)]);
+        run.nodes[0].engine_cpu_seconds = None;
+        assert_eq!(told(&run), [Some(0.25), Some(2.0)]);
+        run.nodes[0].workers[1].cpu_seconds = None;
+        run.nodes[0].machine_cpu_seconds = None;
+        assert_eq!(told(&run), [None, None]);
+    }
 }

@@ -82,6 +82,8 @@ names! {
         WindowLength = "window length",
         /// A worker did not look at its CQs over the start or the end of the window.
         EdgeMissed = "edge missed",
+        /// A worker of a closed loop was away for 2 % of the window or more, and posted nothing meanwhile.
+        WorkerAway = "worker away",
         /// Throughput rose or fell through the window.
         Drift = "drift",
         /// The windows of the run's flows were not open at the same time.

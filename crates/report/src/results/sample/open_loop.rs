@@ -28,6 +28,7 @@ pub(crate) fn open_loop() -> ResultFile {
     };
     let late = Load {
         verdict: LoadVerdict::NotKept,
+        not_kept_by: Some(NotKeptBy::Gaps),
         gaps: gaps(30_000, 0.0005),
         ..load(0.8, 1_920_000, 1_918_000)
     };

@@ -19,6 +19,13 @@ const OF_A_STEP: [&str; 4] = ["min", "mean", "p99", "max"];
 /// What a row has of a device: that by which its figures can be judged.
 const OF_A_DEVICE: [&str; 3] = ["library", "software", "faults"];
 
+/// CPU times of a node besides its workers'.
+type CpuTime = fn(&NodeResult) -> Option<f64>;
+const CPU_TIMES: [(&str, CpuTime); 2] = [
+    ("engine_cpu_seconds", |node| node.engine_cpu_seconds),
+    ("machine_cpu_seconds", |node| node.machine_cpu_seconds),
+];
+
 /// Writes header and rows to a stream.
 ///
 /// # Errors
@@ -63,7 +70,11 @@ fn row(result: &ResultFile, place: &Place<'_>) -> serde_json::Result<Row> {
             row.add(metric.name(), &to_value(value)?);
         }
     }
-    row.add("workers", &workers(run.node(flow.from())));
+    let node = run.node(flow.from());
+    row.add("workers", &workers(node));
+    for (name, of) in CPU_TIMES {
+        row.add(name, &to_value(node.and_then(of))?);
+    }
     // `connect` is a setting too, and one that is null would be a second column of its name.
     if let (true, Some(connect)) = (flow.is_first(), &run.connect) {
         row.add("connect", &to_value(connect)?);
@@ -104,6 +115,8 @@ fn workers(node: Option<&NodeResult>) -> Value {
         (!workers.is_empty()).then(|| workers.iter().map(count).sum::<u64>())
     };
     json!({
+        "away_seconds": workers.iter().map(|it| it.away_seconds).sum::<Option<f64>>()
+            .filter(|_| !workers.is_empty()),
         "cpu_seconds": node.and_then(NodeResult::cpu_seconds),
         "polls": sum(|worker| worker.polls),
         "empty_polls": sum(|worker| worker.empty_polls),

@@ -127,9 +127,18 @@ fn cells_are_the_jsons_values() {
         }
         let is_from = |node: &&Value| node["name"] == flow["from"];
         let node = run["nodes"].as_array().unwrap().iter().find(is_from);
-        for name in ["cpu_seconds", "polls", "empty_polls", "blocked"] {
+        for name in [
+            "away_seconds",
+            "cpu_seconds",
+            "polls",
+            "empty_polls",
+            "blocked",
+        ] {
             let value = &node.unwrap()["workers"][0][name];
             take_same(row, &format!("workers_{name}"), value);
+        }
+        for name in ["engine_cpu_seconds", "machine_cpu_seconds"] {
+            take_same(row, name, &node.unwrap()[name]);
         }
         // Only the client tells of its device.
         let end = ["from", "to"].into_iter().find(|end| flow[end] == "client");

@@ -103,6 +103,7 @@ impl Columns {
         figures.extend(has(|it| it.timestamps == Timestamps::Device).then_some(SEEN));
         figures.retain(|figure| match figure.of {
             Of::Metric(Metric::PercentOfLimit) => has_limit(first.1),
+            Of::Metric(Metric::MachineCpuSecondsPerGb) => has_machine(first.1),
             Of::Metric(metric) => !metric.is_of_latency() || has(|it| !it.no_latency),
             Of::Schedule => true,
         });
@@ -140,6 +141,14 @@ fn fit(columns: &[Column], figures: &mut Vec<Figure>, characters: usize) {
     }
 }
 
+/// Whether the kernel may do a part of the work outside of the workers, and the machine's CPU time is known. The embedded
+/// device tells all of its own.
+fn has_machine(run: &Run) -> bool {
+    let flow = run.flows.first();
+    let node = flow.and_then(|flow| run.node(&flow.from));
+    node.is_some_and(|node| node.engine_cpu_seconds.is_none() && node.machine_cpu_seconds.is_some())
+}
+
 /// Whether the link's speed is known, or was not to be learnt from a run that failed.
 fn has_limit(first: &Run) -> bool {
     let limit = |flow: &FlowResult| flow.limits.is_some();
@@ -170,6 +179,7 @@ fn same(all: &[Settings], first: &CaseConfig, told: &[&Row]) -> String {
 mod tests {
     use super::*;
     use crate::observe::standing::Standing;
+    use crate::results::model::NodeResult;
 
     fn heads(all: &[Settings], characters: usize) -> Vec<String> {
         let config = CaseConfig::default();
@@ -209,6 +219,29 @@ mod tests {
         };
         let columns = Columns::of(&quiet, (&CaseConfig::default(), &run), usize::MAX);
         assert!(columns.all.iter().all(|column| column.head != "limit %"));
+        for (engine, machine, is_there) in [
+            (None, None, false),
+            (None, Some(1.0), true),
+            (Some(0.1), Some(1.0), false),
+        ] {
+            let node = NodeResult {
+                engine_cpu_seconds: engine,
+                machine_cpu_seconds: machine,
+                ..NodeResult::named("a")
+            };
+            let flow = FlowResult {
+                from: "a".to_owned(),
+                ..FlowResult::default()
+            };
+            let run = Run {
+                nodes: vec![node],
+                flows: vec![flow],
+                ..Run::default()
+            };
+            let columns = Columns::of(&quiet, (&CaseConfig::default(), &run), usize::MAX);
+            let found = columns.all.iter().any(|column| column.head == "host s/GB");
+            assert_eq!(found, is_there);
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ const fn metric(metric: Metric, width: usize, rank: u8) -> Figure {
 }
 
 /// Figures of closed loops.
-pub(super) static CLOSED: [Figure; 8] = [
+pub(super) static CLOSED: [Figure; 9] = [
     metric(Metric::GbitPerS, 7, 0),
     metric(Metric::MmsgPerS, 8, 3),
     metric(Metric::P50Ns, 8, 2),
@@ -53,6 +53,7 @@ pub(super) static CLOSED: [Figure; 8] = [
     metric(Metric::P99_9Ns, 9, 4),
     metric(Metric::MaxNs, 9, 7),
     metric(Metric::CpuSecondsPerGb, 8, 6),
+    metric(Metric::MachineCpuSecondsPerGb, 9, 8),
     metric(Metric::PercentOfLimit, 7, 5),
 ];
 

@@ -7,7 +7,7 @@ use super::settings::order_of_rate;
 use crate::observe::standing::{self, Standing};
 use crate::observe::{Metric, Spread};
 use crate::results::model::{
-    CaseFlow, FlowResult, LoadSearch, LoadVerdict, Run, Trial, TrialOutcome,
+    CaseFlow, FlowResult, Load, LoadSearch, LoadVerdict, Run, Trial, TrialOutcome,
 };
 use crate::show::plot::draw::palette::Look;
 use settings::Settings;
@@ -17,9 +17,6 @@ pub(super) const PERCENTILES: [Metric; 3] = [Metric::P50Ns, Metric::P99Ns, Metri
 
 /// Trials at loads that differ by less than this share of the closed loop's maximum are one point.
 const TOLD_APART: f64 = 0.02;
-
-/// Below this share of what was offered a trial was overloaded.
-const ACHIEVED: f64 = 0.99;
 
 /// Open loops that differ in their load only.
 #[derive(Debug)]
@@ -263,6 +260,8 @@ fn of_bin(search: &LoadSearch, bin: &[&Trial]) -> Option<LoadPoint> {
     };
     let offered = Spread::of(bin.iter().map(|trial| trial.asked_per_second))?;
     let achieved = Spread::of(bin.iter().map(|trial| trial.achieved_per_second))?;
+    let missing = offered.median - achieved.median;
+    let is_overload = Load::is_overload(offered.median * longest, missing * longest);
     let late = bin
         .iter()
         .filter(|trial| trial.outcome == TrialOutcome::NotKept)
@@ -270,7 +269,7 @@ fn of_bin(search: &LoadSearch, bin: &[&Trial]) -> Option<LoadPoint> {
     Some(LoadPoint {
         asked: search.asked.clone(),
         verdict: match late {
-            0 if achieved.median < offered.median * ACHIEVED => LoadVerdict::Overloaded,
+            0 if is_overload => LoadVerdict::Overloaded,
             0 => LoadVerdict::Kept,
             _ => LoadVerdict::NotKept,
         },
