@@ -174,8 +174,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         })
     });
     let open_loop = OpenLoop::of(flow, finished);
-    let of_qps: Vec<f64> = messages.iter().map(|&messages| messages as f64).collect();
-    let qps = messages
+    let qps: Vec<QpResult> = messages
         .iter()
         .zip(&bytes)
         .zip(&finished.qpns)
@@ -199,6 +198,10 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             lost: None,
         })
         .collect();
+    let asked = match &flow.qp_weights {
+        Some(weights) => weights.shares(),
+        None => vec![1.0; qps.len()],
+    };
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
     let latency_ns = all.and_then(|all| all.latency());
     let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
@@ -221,7 +224,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         notice_ns,
         swaps_made: swaps_made.map(|made| made.iter().sum()),
         load,
-        fairness: Fairness::of(&of_qps),
+        fairness: Fairness::of_qps(&qps, &asked, flow.slot_wrs()),
         qps,
         window: Window {
             seconds,

@@ -8,7 +8,6 @@ use settings::{Arrivals, Op, Settings};
 
 use crate::bench::{MS, SECOND, SetUp, US};
 use crate::exact::{constant, timed};
-use crate::fairness::starved;
 use crate::loopback_node::{case_of, small};
 use crate::moderation::means;
 use crate::planned::{NEVER, Ran, START_NS, Seed, at_rate, for_seeds};
@@ -38,18 +37,6 @@ const ROWS: &[Row] = &[
         shown: 0.0,
         right: 1.0,
         figure: away_in_the_middle,
-    },
-    Row {
-        name: "two QPs with the same messages, of 64 and of 4096 bytes: Jain's index of bytes",
-        shown: 1.0,
-        right: (4160.0 * 4160.0) / (2.0 * (64.0 * 64.0 + 4096.0 * 4096.0)),
-        figure: fairness_of_sizes,
-    },
-    Row {
-        name: "one QP of 256 at a tenth: QPs that are named",
-        shown: 0.0,
-        right: 1.0,
-        figure: || starved(256, 10, 7).2.window.doubts.len() as f64,
     },
     Row {
         name: "verdicts `overloaded` of 20 servers at 110 % load, behind queues that hold all of the backlog",
@@ -113,24 +100,6 @@ fn away_in_the_middle() -> f64 {
     // One that completes meanwhile is seen.
     assert!((expected..=expected + 2).contains(&sent.totals.messages));
     sent.window.doubts.len() as f64
-}
-
-fn fairness_of_sizes() -> f64 {
-    let case = case_of(timed(
-        Settings {
-            qps: 2,
-            tx_depth: 1,
-            size_mix: "64:1,4096:1".parse().ok(),
-            ..small(Op::Write)
-        },
-        20 * MS,
-    ));
-    let (_, over) =
-        SetUp::new(case, 1, constant(10 * US, true)).run(|bench| bench.measure(MS, 20 * MS));
-    let sent = over.report().sent.unwrap();
-    let [small, large] = [&sent.qps[0], &sent.qps[1]].map(|qp| qp.bytes / qp.messages);
-    assert_eq!([small.min(large), small.max(large)], [64, 4096]);
-    sent.fairness.unwrap().jain
 }
 
 fn overloaded(seeds: u64, one: fn(&mut Seed) -> Load) -> f64 {

@@ -151,7 +151,8 @@ complete=false | 1 of 6 runs failed (qps1)
 flows/0/totals/errors=1 | 1 of 6 runs failed (qps1)
 flows/0/window/warmup_steady=false | throughput did not settle before 1 of 6 runs (qps1)
 flows/0/received={"messages":2,"bytes":0,"window_seconds":null} | the receiver's rate was not the sender's in 1 of 6 runs (qps1)
-flows/0/fairness={"jain":0.61,"min_share":0.5,"max_share":2} | QPs were served unevenly in 1 of 6 runs: Jain's index down to 0.61 (qps1)
+flows/0/fairness={"jain":0.997,"min_share":0.11,"max_share":1,"starved":[{"index":37,"qpn":293,"share":0.108}]} | a QP got less than half of its share in 1 of 6 runs: QP 37 down to 0.11 of it (qps1)
+flows/0/fairness={"jain":0.61,"min_share":0.5,"max_share":2,"starved":[]} | QPs were served unevenly in 1 of 6 runs: Jain's index down to 0.61 (qps1)
 flows/0/totals/gbit_per_s=12.0 | runs of 1 case scatter in throughput, by up to 20 % (qps1)
 "#;
 

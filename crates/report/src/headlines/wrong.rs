@@ -9,6 +9,7 @@ use crate::evenness::OverTime;
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::model::{
     CaseResult, DoubtKind, FlowResult, LoadVerdict, PathEvent, PathEventKind, ResultFile, Run,
+    StarvedQp,
 };
 use crate::results::number::plural;
 
@@ -25,7 +26,7 @@ type Ran<'a> = (&'a CaseResult, &'a Run);
 type Check = fn(&[Ran<'_>]) -> Option<String>;
 
 /// What is looked for, with its name where there is no room for the words.
-const CHECKS: [(&str, Check); 12] = [
+const CHECKS: [(&str, Check); 13] = [
     ("failed runs", failed),
     ("figures that do not count", without_rates),
     ("overload", overloaded),
@@ -35,6 +36,7 @@ const CHECKS: [(&str, Check); 12] = [
     ("receivers that were not ready", not_ready),
     ("throughput that did not settle", unsteady),
     ("QPs that stood still", stalled),
+    ("starved QPs", starved),
     ("uneven QPs", uneven),
     ("shared cores", shared_cores),
     ("drift", drifting),
@@ -208,6 +210,20 @@ fn stalled(runs: &[Ran<'_>]) -> Option<String> {
     Some(format!(
         "a QP stood still while others moved in {count}, for up to {:.0} ms ({first})",
         seconds * 1e3
+    ))
+}
+
+fn starved(runs: &[Ran<'_>]) -> Option<String> {
+    fn of(run: &Run) -> impl Iterator<Item = &StarvedQp> {
+        let fairness = run.flows.iter().filter_map(|flow| flow.fairness.as_ref());
+        fairness.flat_map(|it| &it.starved)
+    }
+    let (count, first) = some(runs, |run| of(run).next().is_some())?;
+    let all = runs.iter().flat_map(|(_, run)| of(run));
+    let least = all.min_by(|one, other| one.share.total_cmp(&other.share))?;
+    Some(format!(
+        "a QP got less than half of its share in {count}: QP {} down to {:.2} of it ({first})",
+        least.index, least.share
     ))
 }
 

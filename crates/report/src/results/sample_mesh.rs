@@ -322,7 +322,7 @@ impl Mesh {
                 doubts: Vec::new(),
             },
             totals: Totals::in_window(messages, messages * u64::from(case.size_bytes), 0, SECONDS),
-            fairness: Fairness::of(&[1.0]),
+            fairness: Fairness::of(&vec![1.0; case.qps as usize]),
             latency_ns: self.latency(rng, case, p50, messages),
             load: asked.map(|asked| {
                 let asked = asked * 1e9 / 8.0 / size;

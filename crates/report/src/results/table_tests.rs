@@ -1,6 +1,6 @@
 //! The table as it is printed, and the words below it.
 
-use super::super::model::{CaseResult, Delivery, Doubt, DoubtKind, REVERSE};
+use super::super::model::{CaseResult, Delivery, Doubt, DoubtKind, REVERSE, StarvedQp};
 use super::super::number::NOT_MEASURED;
 use super::super::sample::{self, doubt, has, rows, starts, with};
 use super::*;
@@ -52,7 +52,7 @@ fn a_flow_has_its_row_with_its_name_and_settings() {
     op     size qps    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
     write  64 B   3   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
     read  1 MiB   2  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
-    send  4 KiB   1   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
+    send  4 KiB   1   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs     -    1.424 back
     ");
     let mut cases = sample::mixed().cases;
     cases[0].config.flows[2].to = "third".to_owned();
@@ -69,8 +69,9 @@ fn all_flows_of_a_pattern_are_one_row_and_rounds_of_pairs_none() {
     let rows: Vec<&str> = told.lines().skip(2).collect();
     assert_eq!(rows.len(), 2, "{told}");
     // What eight flows move together is what one moves alone, and they are even.
-    for (row, flows) in rows.iter().zip([" 1 flow", " 8 flows"]) {
-        has(row, [" 9.4", " 1.000 "]);
+    let flows = [(" - ", " 1 flow"), (" 1.000 ", " 8 flows")];
+    for (row, (jain, flows)) in rows.iter().zip(flows) {
+        has(row, [" 9.4", jain]);
         assert!(row.ends_with(flows), "{told}");
     }
     assert_eq!(table(&mesh.pairs().cases), "");
@@ -98,7 +99,7 @@ fn columns_are_as_wide_as_the_longest_word() {
     op            size qps signal    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
     write         64 B   3     64   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
     compare-swap     -   2      1  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
-    send         4 KiB   1     64   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    1.424 back
+    send         4 KiB   1     64   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs     -    1.424 back
     ");
 }
 
@@ -359,6 +360,25 @@ fn runs_that_are_not_to_be_trusted_are_counted_below() {
     assert_eq!(with(DoubtKind::Drift).lines().count(), 1);
     let text = with(DoubtKind::WindowLength);
     has(text, ["\n1 run has a worker that missed"]);
+}
+
+#[test]
+fn a_starved_qp_is_named_below() {
+    let mut result = timed();
+    let mut with = |share| {
+        let told = &mut result.cases[0].runs[0].flows[0].fairness;
+        told.as_mut().unwrap().starved.push(StarvedQp {
+            index: 37,
+            qpn: 293,
+            share,
+        });
+        let text = summary(&result);
+        text.lines().nth(1).unwrap().to_owned()
+    };
+    let case = "QP 37 (QPN 293) of send-shared-q2-64KiB";
+    assert_eq!(with(0.108), format!("{case} got 0.11 of its share"));
+    let several = format!("2 QPs got less than half of their share; {case} got least, 0.02 of it");
+    assert_eq!(with(0.02), several);
 }
 
 #[test]

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use report::compare::{Aspect, Metric, Options, Verdict, compare};
 use report::results::load::{Found, Loaded};
-use report::results::model::{
-    CaseConfig, CaseResult, Fairness, FlowResult, ResultFile, Run, Totals, Window,
-};
+use report::results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals, Window};
 
 const SIZE: u64 = 65_536;
 
@@ -23,7 +21,6 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
                 ..Window::default()
             },
             totals: Totals::in_window(messages, messages * SIZE, 0, 1.0),
-            fairness: Fairness::of(&[1.0]),
             ..FlowResult::of(&config.flows[0])
         }],
         ..Run::default()

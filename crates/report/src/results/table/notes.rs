@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::super::model::{
     CaseFlow, CaseResult, Device, Doubt, DoubtKind, FlowResult, Load, Node, ResultFile, Run,
+    StarvedQp,
 };
 use super::super::number::{digits, plural};
 
@@ -22,6 +23,7 @@ pub(super) fn of_loads(result: &ResultFile) -> Vec<String> {
 pub(super) fn of_all(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     let of_figures = doubtful(result).into_iter().chain(not_together(result));
     of_figures
+        .chain(starved(result))
         .chain(exchanges(result))
         .chain(moderation(result))
         .chain(software(result))
@@ -117,6 +119,30 @@ fn not_kept(result: &ResultFile) -> Vec<String> {
         ),
         format!("  {}: {message}", flow.subject()),
     ]
+}
+
+/// The QP that got least of its share, and how many got less than half.
+fn starved(result: &ResultFile) -> Option<String> {
+    let of_flow = |(flow, run, moved): (CaseFlow<'_>, &Run, &FlowResult)| {
+        let told = moved.fairness.iter().flat_map(|it| it.starved.clone());
+        let subject = match flow.case.runs.len() {
+            1 => flow.subject(),
+            _ => format!("{}, run {}", flow.subject(), run.run),
+        };
+        told.map(|qp| (qp, subject.clone())).collect::<Vec<_>>()
+    };
+    let all: Vec<(StarvedQp, String)> = flows(result).flat_map(of_flow).collect();
+    let (qp, subject) = all
+        .iter()
+        .min_by(|(one, _), (other, _)| one.share.total_cmp(&other.share))?;
+    let StarvedQp { index, qpn, share } = qp;
+    let which = format!("QP {index} (QPN {qpn}) of {subject}");
+    Some(match all.len() {
+        1 => format!("{which} got {share:.2} of its share"),
+        count => format!(
+            "{count} QPs got less than half of their share; {which} got least, {share:.2} of it"
+        ),
+    })
 }
 
 /// How many exchanges were made, of each case that makes them: over all of its runs and flows.
