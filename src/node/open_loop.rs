@@ -164,7 +164,7 @@ fn not_kept(
     lateness: Option<&Latency>,
 ) -> Option<String> {
     let late_ns = lateness.map_or(0, |it| it.p99.unwrap_or(it.max)) as f64;
-    let tolerated_ns = tolerated_ns(latency.map_or(0, |it| it.p50));
+    let tolerated_ns = tolerated_ns(latency.map_or(0, |it| it.p50.unwrap_or(it.min)));
     if late_ns > tolerated_ns {
         return Some(format!(
             "1 % of the messages were posted {:.1} us late or more, and {:.1} us are tolerated",

@@ -9,7 +9,6 @@ use settings::{Arrivals, Op, Settings};
 use crate::bench::{MS, SECOND, SetUp, US};
 use crate::exact::{constant, timed};
 use crate::loopback_node::{case_of, small};
-use crate::moderation::means;
 use crate::planned::{NEVER, Ran, START_NS, Seed, at_rate, for_seeds};
 
 struct Row {
@@ -20,18 +19,6 @@ struct Row {
 }
 
 const ROWS: &[Row] = &[
-    Row {
-        name: "-Q 64 -t 128: mean latency that is told over that of all messages",
-        shown: 128.0 / 96.5,
-        right: 1.0,
-        figure: || moderated(64, 128),
-    },
-    Row {
-        name: "-Q 100 -t 100: the same",
-        shown: 100.0 / 50.5,
-        right: 1.0,
-        figure: || moderated(100, 100),
-    },
     Row {
         name: "a closed loop whose worker is away for 150 ms of 2 s, which takes 7.5 % of the messages: doubts",
         shown: 0.0,
@@ -76,11 +63,6 @@ fn figures_that_are_wrong_today_are_these() {
         assert_ne!(row.shown, row.right, "{}", row.name);
         assert_eq!((row.figure)(), row.shown, "{}", row.name);
     }
-}
-
-fn moderated(signal_every: u32, tx_depth: u32) -> f64 {
-    let [held, all] = means(signal_every, tx_depth, 1);
-    held / all
 }
 
 fn away_in_the_middle() -> f64 {

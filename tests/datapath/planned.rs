@@ -310,7 +310,10 @@ impl Expected {
     /// By the rules of docs/open-loop.md.
     fn verdict(&self, load: &Load) -> LoadVerdict {
         let late_ns = (self.lateness.latency()).map_or(0, |it| it.p99.unwrap_or(it.max));
-        let median_ns = self.latency.latency().map_or(0, |it| it.p50);
+        let median_ns = self
+            .latency
+            .latency()
+            .map_or(0, |it| it.p50.unwrap_or(it.min));
         let are_gaps_wrong = load.gaps.as_ref().is_some_and(|it| it.p_value < 0.001);
         if late_ns as f64 > (median_ns as f64 * 0.1).max(2_000.0)
             || self.late_with_room as f64 > 0.01 * self.offered as f64

@@ -61,7 +61,7 @@ impl Figures {
         Figures {
             gbit_per_s: flow.gbit_per_s(),
             mmsg_per_s: flow.mmsg_per_s(),
-            p50_ns: latency.map(|latency| latency.p50 as f64),
+            p50_ns: latency.and_then(|latency| latency.p50.map(|p50| p50 as f64)),
             p99_ns: latency.and_then(|latency| latency.p99.map(|p99| p99 as f64)),
         }
     }

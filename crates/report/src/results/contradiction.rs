@@ -219,7 +219,7 @@ fn bandwidth(told: Option<&Bandwidth>) -> Found {
     let rising = [
         figure("min", Some(told.min)),
         figure("p1", told.p1),
-        figure("p50", Some(told.p50)),
+        figure("p50", told.p50),
         figure("p99", told.p99),
         figure("max", Some(told.max)),
     ];

@@ -11,7 +11,17 @@ pub(crate) fn figure(value: Option<f64>, digits: impl Fn(f64) -> usize) -> Strin
     }
 }
 
-/// Digits after the point that leave about four that count, in at most seven places.
+/// A figure of a column in at most seven characters, or a dash: below 0.001 three digits that count have no room otherwise
+/// than as `7.15e-5`.
+pub(crate) fn cell(value: Option<f64>) -> String {
+    match value {
+        Some(value) if value != 0.0 && value.abs() < 0.001 => format!("{value:.2e}"),
+        value => figure(value, digits),
+    }
+}
+
+/// Digits after the point that leave about four that count, in at most seven places; of a value below 0.001 three, in up to
+/// nine places.
 pub(crate) fn digits(value: f64) -> usize {
     match value.abs() {
         0.0 => 0,
@@ -20,7 +30,9 @@ pub(crate) fn digits(value: f64) -> usize {
         value if value >= 99.9995 => 2,
         value if value >= 0.1 => 3,
         value if value >= 0.01 => 4,
-        _ => 5,
+        value if value >= 0.001 => 5,
+        // 10^-4 has its first digit in the fourth place.
+        value => (2 - value.log10().floor() as i32).clamp(5, 9) as usize,
     }
 }
 
@@ -53,6 +65,13 @@ pub fn time_text(ns: f64) -> String {
         _ => 2,
     };
     format!("{value:.digits$} {name}")
+}
+
+/// Seconds to the nanosecond, without zeros at the end: `0.3 s`, not `0.30000000000000004 s`.
+pub fn seconds_text(seconds: f64) -> String {
+    let text = format!("{seconds:.9}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} s")
 }
 
 /// Messages a second as a cell of a table whose heading says what they are: `1.234M`.
@@ -121,6 +140,35 @@ mod tests {
     }
 
     #[test]
+    fn cells_have_seven_characters() {
+        for (value, text) in [
+            (None, "-"),
+            (Some(0.0), "0"),
+            (Some(0.000_071_5), "7.15e-5"),
+            (Some(0.000_999_4), "9.99e-4"),
+            (Some(0.001), "0.00100"),
+            (Some(12.345), "12.345"),
+        ] {
+            assert_eq!(cell(value), text);
+        }
+    }
+
+    #[test]
+    fn seconds_end_where_their_digits_do() {
+        for (seconds, text) in [
+            (0.1 + 0.2, "0.3 s"),
+            (300_000_000.0 * 1e-9, "0.3 s"),
+            (1.0, "1 s"),
+            (100.0, "100 s"),
+            (0.0, "0 s"),
+            (2.5, "2.5 s"),
+            (0.000_000_001, "0.000000001 s"),
+        ] {
+            assert_eq!(seconds_text(seconds), text);
+        }
+    }
+
+    #[test]
     fn rates_keep_four_digits() {
         for (rate, cell, text) in [
             (1_234_567.0, "1.235M", "1.235 M/s"),
@@ -140,7 +188,11 @@ mod tests {
     fn figures_keep_about_four_digits_in_seven_places() {
         for (value, text) in [
             (0.0, "0"),
-            (0.000_43, "0.00043"),
+            (0.001_234, "0.00123"),
+            (0.000_43, "0.000430"),
+            (0.000_001_234, "0.00000123"),
+            (0.000_000_123_4, "0.000000123"),
+            (0.000_000_001, "0.000000001"),
             (0.012_34, "0.0123"),
             (0.1234, "0.123"),
             (1.2346, "1.235"),

@@ -106,7 +106,7 @@ fn flow(name: &str, messages: &[u64]) -> FlowResult {
 pub(crate) fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
     let latency = |factor: u64| {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).ok()?;
-        (1..=1000u64).for_each(|i| histogram.saturating_record(i * factor));
+        (1..=1000u64).for_each(|i| histogram.saturating_record_n(i * factor, 10));
         Latency::from_histogram(&histogram, 0)
     };
     let total: u64 = messages.iter().sum();
@@ -196,7 +196,7 @@ fn timeline() -> Timeline {
 
 fn send_run() -> Run {
     let mut forward = flow(FORWARD, &[160_000, 196_000]);
-    let rates = (1..=200).map(|index| 90.0 + f64::from(index) * 0.03);
+    let rates = (1..=2000).map(|index| 90.0 + f64::from(index) * 0.003);
     forward.bandwidth_gbit_per_s = Bandwidth::of_intervals(0.01, rates);
     forward.window = Window {
         warmup_seconds: 0.3,
@@ -297,6 +297,7 @@ pub(crate) fn connect() -> (CaseConfig, Run) {
         count,
         min: 1000,
         mean,
+        p50: Some(mean as u64),
         p99: Some(p99),
         max: p99 + 1000,
         ..Latency::default()

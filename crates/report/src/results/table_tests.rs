@@ -40,8 +40,8 @@ fn rows_are_aligned_below_one_header() {
     CQ shared · 64 KiB · 2 QPs · 1 worker · signalled 1 in 4 · windows of 2s · MTU 4096
     op    poll  connect verify dir    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB limit
     send  busy  tcp     false       93.323   0.178 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   0.0750 95.1%
-    write event cm      true   out  0.0393 0.00007       -       -       -       - 0.990   178.02     - interrupted, receiver not ready 3
-    write event cm      true   in   0.0393 0.00007 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   178.02 95.1% interrupted
+    write event cm      true   out  0.0393 7.50e-5       -       -       -       - 0.990   178.02     - interrupted, receiver not ready 3
+    write event cm      true   in   0.0393 7.50e-5 5.50 µs 10.9 µs 11.0 µs 11.0 µs 0.990   178.02 95.1% interrupted
     ");
 }
 
@@ -96,17 +96,17 @@ fn columns_are_as_wide_as_the_longest_word() {
     settings.insert("op".to_owned(), "compare-swap".into());
     insta::assert_snapshot!(table(&cases), @r"
     CQ shared · 1 worker · MTU 4096
-    op            size qps signal    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
-    write         64 B   3     64   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
-    compare-swap     -   2      1  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
-    send         4 KiB   1     64   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs     -    1.424 back
+    op            size qps    Gb/s  Mmsg/s     p50     p99   p99.9     max  Jain CPU s/GB
+    write         64 B   3   1.536   3.000 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 small
+    compare-swap     -   2  41.943 0.00500 5.50 µs 10.9 µs 11.0 µs 11.0 µs 1.000    0.161 large
+    send         4 KiB   1   4.915   0.150 5.50 µs 10.9 µs 11.0 µs 11.0 µs     -    1.424 back
     ");
 }
 
 #[test]
 fn open_loops_are_told_by_their_loads_within_80_columns() {
     insta::assert_snapshot!(table(&sample::open_loop().cases), @r"
-    write · CQ shared · 64 B · 2 QPs · 1 worker · signalled 1 in 1 · windows of 2s · MTU 4096
+    write · CQ shared · 64 B · 2 QPs · 1 worker · windows of 2s · MTU 4096
     load   offered/s  done/s   Gb/s     p50     p99   p99.9 late p99 schedule
     closed         -  1.200M  0.614 4.50 µs 8.91 µs 8.99 µs        - -
     50%       600.0k  600.0k  0.307 3.00 µs 5.94 µs 6.00 µs   990 ns kept
@@ -120,9 +120,8 @@ fn open_loops_are_told_by_their_loads_within_80_columns() {
     }
     let table = table_on(COLUMNS_80, &cases);
     assert_within_80(&table);
-    insta::assert_snapshot!(table.lines().take(4).collect::<Vec<_>>().join("\n"), @r"
-    write · CQ shared · 64 B · 1 worker · signalled 1 in 1 · windows of 2s · MTU
-      4096
+    insta::assert_snapshot!(table.lines().take(3).collect::<Vec<_>>().join("\n"), @r"
+    write · CQ shared · 64 B · 1 worker · windows of 2s · MTU 4096
      qps load   offered/s  done/s   Gb/s     p50     p99   p99.9 late p99 schedule
        1 closed         -  1.200M  0.614 4.50 µs 8.91 µs 8.99 µs        - -
     ");
@@ -236,7 +235,8 @@ fn rows_fit_80_columns_with_their_remarks() {
     let run = &mut case.runs[0];
     run.flows.push(run.flows[0].clone());
     let latency = run.flows[0].latency_ns.as_mut().unwrap();
-    (latency.p50, latency.p99, latency.p99_9) = (999_999, Some(12_345_678), Some(123_456_789));
+    (latency.p50, latency.p99, latency.p99_9) =
+        (Some(999_999), Some(12_345_678), Some(123_456_789));
     run.flows[0].totals.gbit_per_s = Some(399.999);
     let mut other = cases[0].clone();
     other.config.tx_depth = 16;
@@ -337,8 +337,15 @@ fn a_run_without_figures_shows_none() {
 fn the_summary_counts_and_names_the_files() {
     let files = [Path::new("results/a.json"), Path::new("results/a.csv")];
     let expected = "2 cases, 2 runs, 1 not complete; written to results/a.json, .csv\n\
-                    latency is of one message in 4; -Q 1 times every message\n";
+                    latency is measured on the last of every 4 messages, which waits longest; -Q 1 measures it \
+                    on all\n";
     assert_eq!(summary_of(&sample::result(), &files), expected);
+    let mut some = sample::result();
+    some.cases[1].config.signal_every = 1;
+    has(
+        summary(&some),
+        ["of every 4 messages, which waits longest (1 of 2 cases); -Q 1"],
+    );
 }
 
 /// The sample, each message of which was timed.

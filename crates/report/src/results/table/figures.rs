@@ -3,7 +3,7 @@
 use settings::Settings;
 
 use super::super::model::{FlowResult, Latency, LoadVerdict, Run};
-use super::super::number::{NOT_MEASURED, digits, figure, rate_cell, time_text};
+use super::super::number::{NOT_MEASURED, cell, figure, rate_cell, time_text};
 
 /// What a row is of.
 pub(super) struct RowOf<'a> {
@@ -51,7 +51,7 @@ pub(super) const LIMIT: &str = "limit";
 /// that it sends.
 pub(super) static CLOSED: [Figure; 9] = [
     number("Gb/s", 7, 0, |row| row.gbit_per_s()),
-    number("Mmsg/s", 7, 3, |row| figure(row.flow.mmsg_per_s(), digits)),
+    number("Mmsg/s", 7, 3, |row| cell(row.flow.mmsg_per_s())),
     number("p50", 7, 2, |row| row.p50()),
     number("p99", 7, 1, |row| row.p99()),
     number("p99.9", 7, 4, |row| row.p99_9()),
@@ -63,7 +63,7 @@ pub(super) static CLOSED: [Figure; 9] = [
         figure(fairness.map(|fairness| fairness.jain), |_| 3)
     }),
     number("CPU s/GB", 8, 7, |row| {
-        figure(row.run.cpu_seconds_per_gb(&row.flow.from), digits)
+        cell(row.run.cpu_seconds_per_gb(&row.flow.from))
     }),
     number(LIMIT, 5, 5, |row| row.limit()),
 ];
@@ -111,7 +111,9 @@ pub(super) static SET_UP: [Figure; 7] = [
             .map(|connect| connect.rounds as f64);
         figure(rounds, |_| 0)
     }),
-    number("p50", 7, 2, |row| time(row.set_up().map(|round| round.p50))),
+    number("p50", 7, 2, |row| {
+        time(row.set_up().and_then(|round| round.p50))
+    }),
     number("p99", 7, 0, |row| {
         time(row.set_up().and_then(|round| round.p99))
     }),
@@ -119,7 +121,7 @@ pub(super) static SET_UP: [Figure; 7] = [
     number("traffic Gb/s", 12, 1, |row| row.gbit_per_s()),
     number("alone Gb/s", 10, 2, |row| {
         let connect = row.run.connect.as_ref();
-        figure(connect.and_then(|it| it.traffic_alone_gbit_per_s), digits)
+        cell(connect.and_then(|it| it.traffic_alone_gbit_per_s))
     }),
 ];
 
@@ -146,11 +148,11 @@ impl RowOf<'_> {
     }
 
     fn gbit_per_s(&self) -> String {
-        figure(self.flow.gbit_per_s(), digits)
+        cell(self.flow.gbit_per_s())
     }
 
     fn p50(&self) -> String {
-        time(self.latency().map(|latency| latency.p50))
+        time(self.latency().and_then(|latency| latency.p50))
     }
 
     fn p99(&self) -> String {

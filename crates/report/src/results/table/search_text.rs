@@ -1,7 +1,7 @@
 //! What a search for a load found, in two to four lines for a person. It must not know the table.
 
 use super::super::model::{LoadSearch, ResultFile, SearchEnd, Trial, TrialOutcome};
-use super::super::number::{digits, plural, rate_text};
+use super::super::number::{digits, plural, rate_text, seconds_text};
 
 /// The lines of all searches.
 pub(super) fn lines(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
@@ -107,9 +107,9 @@ fn so_far(why: &str, (lower, upper): (Option<f64>, Option<f64>)) -> String {
 fn trials(search: &LoadSearch) -> String {
     let count = search.trials.len();
     let mut text = format!(
-        "{count} {} of {} s",
+        "{count} {} of {}",
         plural(count, "trial"),
-        search.trial_seconds
+        seconds_text(search.trial_seconds)
     );
     let with = |outcome: TrialOutcome| {
         let is_it = |trial: &&Trial| trial.outcome == outcome;
