@@ -160,7 +160,7 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
     let no_verdict = cases(Verdict::NoVerdict);
     if no_verdict > 0 {
         return Err(
-            Failure::bad_input(format!("{no_verdict} of {of} cases have no verdict")).with_hint(
+            Failure::bad_input(format!("{no_verdict} of {of} cases are unclear")).with_hint(
                 "launch the sweep in turns, once for each side, 10 times over; or judge all the same with \
                  --across time",
             ),

@@ -1,6 +1,7 @@
 //! `--fail-if`: conditions that no case of a sweep can fulfil are refused.
 
 use report::judge::threshold::Condition;
+use report::observe::Metric;
 
 use crate::plan::Sweep;
 
@@ -34,6 +35,11 @@ pub(super) fn conditions_apply(conditions: &[Condition], sweep: &Sweep) -> Resul
                 "is about latency, and --no-latency records none",
                 "leave --no-latency out",
             )
+        } else if metric == Metric::Fairness && flows.all(|flow| flow.qps < 2) {
+            (
+                "is about fairness between QPs, and every flow has one",
+                "ask for more (-q)",
+            )
         } else {
             continue;
         };
@@ -61,11 +67,13 @@ mod tests {
             ("connections<100", "", of_set_up),
             ("gbit<1", none, "--fail-if gbit<1 is about traffic"),
             ("p99>20us", quiet.0, quiet.1),
+            ("jain<0.9", "qps=1", "every flow has one"),
         ] {
             has(refused(condition, flags).unwrap_err(), [words]);
         }
         assert_eq!(refused("setup>1ms", none), Ok(()));
         assert_eq!(refused("gbit<1", "op=connect"), Ok(()));
         assert_eq!(refused("p99>20us", ""), Ok(()));
+        assert_eq!(refused("jain<0.9", "qps=1,2"), Ok(()));
     }
 }

@@ -172,7 +172,9 @@ fn opcode_name(opcode: Opcode) -> &'static str {
 
 fn syndrome_text(syndrome: Syndrome) -> String {
     let what = match syndrome {
-        Syndrome::Ack { credits } => format!("ACK, credits {credits}"),
+        // The five-bit code stands for a number of credits, and 31 for none that are counted.
+        Syndrome::Ack { credits: 31 } => "ACK, credits not counted".to_owned(),
+        Syndrome::Ack { credits } => format!("ACK, credit code {credits}"),
         Syndrome::RnrNak { timer } => format!("RNR NAK, timer {timer}"),
         Syndrome::Nak(code) => format!("NAK, {code:?}"),
         Syndrome::Reserved(_) => "reserved".to_owned(),

@@ -175,8 +175,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     });
     let open_loop = OpenLoop::of(flow, finished, clock);
     let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
-    let of_qps: Vec<f64> = messages.iter().map(|&messages| messages as f64).collect();
-    let qps = messages
+    let qps: Vec<QpResult> = messages
         .iter()
         .zip(&bytes)
         .zip(&finished.qpns)
@@ -201,6 +200,10 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             lost: None,
         })
         .collect();
+    let asked = match &flow.qp_weights {
+        Some(weights) => weights.shares(),
+        None => vec![1.0; qps.len()],
+    };
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
     let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
     let lateness = open_loop.as_ref().and_then(OpenLoop::lateness);
@@ -223,7 +226,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         notice_ns,
         swaps_made: swaps_made.map(|made| made.iter().sum()),
         load,
-        fairness: Fairness::of(&of_qps),
+        fairness: Fairness::of_qps(&qps, &asked, flow.slot_wrs()),
         qps,
         window: Window {
             seconds,

@@ -4,6 +4,7 @@
 use datapath::{WindowEdges, WorkerReport};
 use metrics::clock::Clock;
 use report::results::model::{Doubt, DoubtKind};
+use report::text::seconds_text;
 use settings::{Settings, Stop};
 
 use crate::node::flow_end::FinishedEnd;
@@ -160,7 +161,8 @@ fn doubts(
         doubts.push(Doubt {
             kind: DoubtKind::WindowLength,
             message: format!(
-                "worker {worker} measured {seconds:.3} s instead of the requested {asked_seconds} s"
+                "worker {worker} measured {seconds:.3} s instead of the requested {}",
+                seconds_text(asked_seconds)
             ),
         });
     }

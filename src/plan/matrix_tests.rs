@@ -28,7 +28,7 @@ fn a_flow_has_its_own_settings_and_the_rest_from_above() {
     let bulk: Settings = asked("op=read workers=2 iters=100 size=1M qps=4 tx-depth=16");
     assert_eq!(case.id, "small+bulk");
     assert_eq!(case.settings, above);
-    assert_eq!((small.signal_every, bulk.signal_every), (64, 1));
+    assert_eq!((small.signal_every, bulk.signal_every), (1, 1));
     let small = Flow {
         name: "small".into(),
         ..Flow::forward(small)

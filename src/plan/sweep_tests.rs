@@ -55,7 +55,7 @@ fn ids_carry_what_varies_or_is_unusual() {
         let expected = expected.replace('~', "send-shared-q1-64KiB");
         assert_eq!(ids(text), expected, "{text}");
     }
-    let small = "size = 64\nsignal-every = 1\ninline = 64";
+    let small = "size = 64\nsignal-every = 4\ninline = 64";
     let ops = "rx-depth = 16\nop = ['send', 'read']";
     let polls = "qps = [1, 2]\npoll = ['busy', 'event', 'adaptive']";
     let told_of_polls = "send-shared-q1-64KiB send-shared-q1-64KiB-event send-shared-q1-64KiB-adaptive \
@@ -65,7 +65,7 @@ fn ids_carry_what_varies_or_is_unusual() {
     let told_of_set_up =
         "connect-q1-T0 connect-q1-T0-cm connect-shared-q1-64B-T1 connect-shared-q1-64B-T1-cm";
     for (text, expected) in [
-        (small, "send-shared-q1-64B-Q1-I64B"),
+        (small, "send-shared-q1-64B-Q4-I64B"),
         (ops, "send-shared-q1-64KiB-r16 read-shared-q1-64KiB"),
         (polls, told_of_polls),
         (set_up, told_of_set_up),
@@ -84,7 +84,7 @@ fn what_does_not_matter_to_an_op_makes_no_case() {
 }
 
 #[test]
-fn moderation_by_default_divides_the_depth() {
+fn moderation_by_default_divides_the_depth_and_is_not_where_latency_is_recorded() {
     for (text, expected) in [
         ("size = 8192", 64),
         ("size = 8193", 1),
@@ -98,8 +98,10 @@ fn moderation_by_default_divides_the_depth() {
         ("size = 64\npost-list = 7\ntx-depth = 10", 7),
         ("size = '1M'\npost-list = 32", 1),
     ] {
-        let signal_every = sweep(text).unwrap().cases[0].signal_every;
-        assert_eq!(signal_every, expected, "{text}");
+        let signal_every = |text: &str| sweep(text).unwrap().cases[0].signal_every;
+        assert_eq!(signal_every(text), 1, "{text}");
+        let without_latency = format!("{text}\nno-latency = true");
+        assert_eq!(signal_every(&without_latency), expected, "{text}");
     }
 }
 

@@ -140,7 +140,7 @@ mod tests {
             min: ns,
             mean: 1e10 / 3.0,
             stddev: 1e10 / 3.0,
-            p50: ns,
+            p50: Some(ns),
             p90: Some(ns),
             p99: Some(ns),
             p99_9: Some(ns),

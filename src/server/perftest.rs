@@ -4,6 +4,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use report::text::seconds_text;
+
 use crate::perftest::{Child, Job, Program, free_port, listens, measuring};
 
 use crate::node::perftest_launch::{PerftestLaunch, equipped};
@@ -123,7 +125,10 @@ fn watch(
             link.send(&Message::PerftestStarted { port })?;
         }
         if began.elapsed() > limit {
-            why = Some(format!("{what} within {} s", limit.as_secs_f64()));
+            why = Some(format!(
+                "{what} within {}",
+                seconds_text(limit.as_secs_f64())
+            ));
             break;
         }
     }

@@ -229,7 +229,7 @@ fn a_metric_that_some_runs_lack_is_not_equal() {
 }
 
 #[test]
-fn one_run_each_shows_the_differences_and_no_verdict() {
+fn one_run_each_shows_the_differences_and_is_unclear() {
     let folder = tempdir().unwrap();
     let one = |name: &str, file: &str| {
         launches(&folder.path().join(name), file, 1, |result, _| {
@@ -239,15 +239,15 @@ fn one_run_each_shows_the_differences_and_no_verdict() {
     };
     let (base, new) = (one("base", "base.json"), one("new", "slower.json"));
     let ran = compare(&[&base, &new]).ends(2);
-    has(&ran.out, ["\none run each: no verdict\n"]);
+    has(&ran.out, ["\none run each: unclear\n"]);
     let mut lines = ran.out.lines();
     let bandwidth = lines.find(|line| line.contains("bandwidth")).unwrap();
     has(bandwidth, ["-10.2 %"]);
-    assert!(bandwidth.ends_with("no verdict"), "{bandwidth}");
-    has(&ran.err, ["2 of 2 cases have no verdict", "--across time"]);
+    assert!(bandwidth.ends_with("unclear"), "{bandwidth}");
+    has(&ran.err, ["2 of 2 cases are unclear", "--across time"]);
     for (format, words) in [
-        ("--markdown", "**one run each: no verdict**"),
-        ("--junit", "<error message=\"one run each: no verdict\"/>"),
+        ("--markdown", "**one run each: unclear**"),
+        ("--junit", "<error message=\"one run each: unclear\"/>"),
         ("--json", "\"no_verdict\": \"one run each\""),
         ("--bmf", "\"gbit_per_s\""),
     ] {

@@ -4,8 +4,8 @@ use null_verbs::loopback::{self, ServiceTimes};
 use report::results::model::FlowResult;
 use settings::{Op, Settings};
 
-use crate::bench::{MS, SetUp};
-use crate::exact::{Truth, exponential, timed};
+use crate::bench::{MS, SetUp, US};
+use crate::exact::{Truth, constant, exponential, timed};
 use crate::loopback_node::{Choices, case_of, small};
 
 const WINDOW_NS: u64 = 20 * MS;
@@ -14,7 +14,7 @@ const WINDOW_NS: u64 = 20 * MS;
 const EACH: u64 = 24;
 
 /// Messages of each QP, one of which takes so many times as long for its messages; the starved QP and what is told.
-pub fn starved(qps: u32, times_as_long: u64, seed: u64) -> (Vec<u64>, usize, FlowResult) {
+fn starved(qps: u32, times_as_long: u64, seed: u64) -> (Vec<u64>, usize, FlowResult) {
     let choices = &mut Choices(seed);
     let case = case_of(timed(
         Settings {
@@ -38,7 +38,8 @@ pub fn starved(qps: u32, times_as_long: u64, seed: u64) -> (Vec<u64>, usize, Flo
 }
 
 #[test]
-fn one_starved_qp_has_its_share() {
+fn one_starved_qp_has_its_share_and_is_named() {
+    let mut named_in_many = 0;
     for seed in 0..220 {
         let choices = &mut Choices(seed + 1_000);
         let qps = if seed % 22 == 0 {
@@ -59,6 +60,17 @@ fn one_starved_qp_has_its_share() {
             *least as f64 * qps / all as f64,
             *counts.iter().max().unwrap() as f64 * qps / all as f64,
         ];
+        let named: Vec<u32> = fairness.starved.iter().map(|qp| qp.index).collect();
+        let expected_names = match is_too_few(*least, all as f64 / qps, qps) {
+            true => vec![starved as u32],
+            false => vec![],
+        };
+        assert_eq!(named, expected_names, "seed {seed}: {counts:?}");
+        named_in_many += u32::from(qps == 256.0 && !named.is_empty());
+        for qp in &fairness.starved {
+            assert_eq!(qp.qpn, told.qps[starved].qpn);
+            assert_eq!(qp.share, fairness.min_share);
+        }
         let shown = [fairness.jain, fairness.min_share, fairness.max_share];
         let is_same = |(shown, expected): (f64, f64)| (shown - expected).abs() < 1e-12;
         assert!(
@@ -66,4 +78,43 @@ fn one_starved_qp_has_its_share() {
             "{shown:?} {expected:?}"
         );
     }
+    assert_eq!(named_in_many, 10);
+}
+
+/// Less than half, and so few that one of so many Poisson counts is as small in at most 1 of 10,000 runs.
+fn is_too_few(count: u64, mean: f64, qps: f64) -> bool {
+    let terms = (1..=count).scan(1.0, |term, i| {
+        *term *= mean / i as f64;
+        Some(*term)
+    });
+    let at_most = (-mean).exp() * (1.0 + terms.sum::<f64>());
+    (count as f64) < mean / 2.0 && at_most * qps <= 1e-4
+}
+
+/// Two QPs of which one sends 64 bytes with each message and the other 4096: bytes are shared, not messages. None is
+/// starved: it got as many messages as the other.
+#[test]
+fn fairness_is_of_bytes() {
+    let case = case_of(timed(
+        Settings {
+            qps: 2,
+            tx_depth: 1,
+            size_mix: "64:1,4096:1".parse().ok(),
+            ..small(Op::Write)
+        },
+        20 * MS,
+    ));
+    let (_, over) =
+        SetUp::new(case, 1, constant(10 * US, true)).run(|bench| bench.measure(MS, 20 * MS));
+    let sent = over.report().sent.unwrap();
+    let messages = sent.qps[0].messages;
+    let mut bytes = [0, 1].map(|qp| sent.qps[qp].bytes);
+    bytes.sort_unstable();
+    assert_eq!(sent.qps[1].messages, messages);
+    assert_eq!(bytes, [64 * messages, 4096 * messages]);
+    let fairness = sent.fairness.unwrap();
+    let jain = (4160.0 * 4160.0) / (2.0 * (64.0 * 64.0 + 4096.0 * 4096.0));
+    assert!((fairness.jain - jain).abs() < 1e-12, "{}", fairness.jain);
+    assert!((fairness.min_share - 128.0 / 4160.0).abs() < 1e-12);
+    assert!(fairness.starved.is_empty());
 }

@@ -9,7 +9,6 @@ mod errors;
 mod exact;
 mod fairness;
 mod flows;
-mod known_wrong;
 mod latencies;
 mod limits;
 mod loopback_node;

@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn what_follows_from_others_is_told_where_they_do_not_tell_it() {
         let with = |size, signal| match signal {
-            "" => Settings::from([("op", "write"), ("size", size)]),
+            "" => Settings::from([("op", "write"), ("size", size), ("no-latency", "true")]),
             signal => Settings::from([("op", "write"), ("size", size), ("signal-every", signal)]),
         };
         let fitted = [with("64", ""), with("64K", "")];
@@ -138,6 +138,8 @@ mod tests {
         assert_eq!(flags(differing(&fitted)), ["size", "signal-every"]);
         let asked = [with("64", "1"), with("64", "2"), with("64K", "1")];
         assert_eq!(flags(telling_apart(&asked)), ["size", "signal-every"]);
+        let timed = ["64", "64K"].map(|size| Settings::from([("size", size)]));
+        assert_eq!(flags(differing(&timed)), ["size"]);
         let depths = ["16", "64"].map(|depth| Settings::from([("tx-depth", depth)]));
         assert_eq!(flags(telling_apart(&depths)), ["tx-depth"]);
     }

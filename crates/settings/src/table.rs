@@ -199,10 +199,10 @@ settings! {
         },
         title: "receive depth", label: "receive depth {}", may_follow: true,
     }
-    /// Signal one WR in this many
+    /// Signal one WR in this many; latency is of those
     signal_every: u32 = FITTED => {
         flag: "signal-every", short: Some('Q'), heading: QUEUES, takes: Takes::List,
-        default: "64 for messages up to 8K, else 1; fitted to -t and -l; 1 with --rate",
+        default: "1; with --no-latency 64 for messages up to 8K, fitted to -t and -l",
         range: DEPTH, id: Id::Letter('Q'), column: "signal", applies: in_batches,
         title: "signalling", label: "signalled 1 in {}", may_follow: true,
     }

@@ -85,6 +85,17 @@ impl QpWeights {
         self.0.iter().copied()
     }
 
+    /// What each QP is to get over an even share, in order of the QPs.
+    pub fn shares(&self) -> Vec<f64> {
+        let sum: f64 = self.groups().map(|(_, weight)| f64::from(weight)).sum();
+        let even = sum / self.qps() as f64;
+        let of_group = |(qps, weight): (u32, u32)| {
+            let each = f64::from(weight) / f64::from(qps) / even;
+            std::iter::repeat_n(each, qps as usize)
+        };
+        self.groups().flat_map(of_group).collect()
+    }
+
     /// QPs of all groups.
     pub fn qps(&self) -> u64 {
         self.0.iter().map(|(qps, _)| u64::from(*qps)).sum()

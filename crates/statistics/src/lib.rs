@@ -32,7 +32,7 @@ pub use median::median;
 pub use pooled::Pooled;
 pub use ratio::{RatioEstimate, ratio};
 pub use reach::{Scatter, reach, spread};
-pub use shares::{Shares, shares};
+pub use shares::{Shares, is_starved, shares};
 pub use special::t_quantile;
 pub use turns::{FEWEST_PAIRS, Looks, Turn, goes_first, ratio_in_turns};
 pub use verdict::{Verdict, verdict};

@@ -277,7 +277,7 @@ fn flow(
             doubts: Vec::new(),
         },
         totals: Totals::in_window(messages, bytes, 0, SECONDS),
-        fairness: Fairness::of(&[1.0]),
+        fairness: Fairness::of(&vec![1.0; settings.qps as usize]),
         latency_ns,
         ..FlowResult::of(config)
     }

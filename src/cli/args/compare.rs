@@ -19,11 +19,11 @@ that keeps a limit.
 Examples:
   rocebench compare results/base results/new
   rocebench compare results/base results/new --metrics bandwidth,p99 --margin p99=15%
-  rocebench compare old.json new.json            the differences, and no verdict
+  rocebench compare old.json new.json            the differences, all unclear
   rocebench compare base new --markdown comment.md --junit report.xml --quiet
   rocebench compare whole slowed --across faults
 
-Exit status: 0 no regression, 1 a regression, 2 not comparable, no verdict or bad input.",
+Exit status: 0 no regression, 1 a regression, 2 not comparable, not launched in turns or bad input.",
         Metric::short_names()
     )
 }

@@ -117,7 +117,7 @@ pub struct AgainstArgs {
     /// Run each case in turns with the perftest program that does the same, and say which is faster
     #[arg(long, value_name = "perftest", value_parser = ["perftest"], hide_possible_values = true)]
     pub against: Option<String>,
-    /// Least pairs of runs of each case that must count, an even number; fewer than 8 give no verdict [default: 8, or
+    /// Least pairs of runs of each case that must count, an even number; fewer than 8 are unclear [default: 8, or
     /// --runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
     pub pairs: Option<u32>,

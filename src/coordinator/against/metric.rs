@@ -57,7 +57,7 @@ impl Metric {
     /// rocebench's: of both directions together, of what was sent, as perftest prints it.
     pub(crate) fn of_run(self, run: &Run) -> Option<f64> {
         if self == Metric::Latency {
-            return Some(run.flows.first()?.latency_ns.as_ref()?.p50 as f64);
+            return Some(run.flows.first()?.latency_ns.as_ref()?.p50? as f64);
         }
         let rate = |totals: &Totals| match self {
             Metric::Bandwidth => totals.gbit_per_s,

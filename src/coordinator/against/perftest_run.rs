@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use report::text::seconds_text;
+
 use crate::perftest::{Child, Ended, Figure, Job, Program, figure, measuring};
 
 use crate::coordinator::observer::Observer;
@@ -191,9 +193,9 @@ fn wait(
                     format!("{}'s server ended early: {}", job.program, end.status)
                 }
                 _ => format!(
-                    "{} did not end within {} s",
+                    "{} did not end within {}",
                     job.program,
-                    limit.as_secs_f64()
+                    seconds_text(limit.as_secs_f64())
                 ),
             };
             return Err(RunFailure::new(message, None));

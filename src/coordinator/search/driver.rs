@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use report::results::model::{LatencyLimit, LoadSearch, Run, SearchEnd, Trial, TrialOutcome};
+use report::results::percentile::{BEYOND, fewest_samples};
 use settings::TimeSpan;
 
 use crate::coordinator::observer::TrialStart;
@@ -11,10 +12,11 @@ use crate::coordinator::sweeper::Halt;
 use crate::plan::Goal;
 
 use super::bounds::{Bounds, Next};
-use super::judge::{judge, share_above};
+use super::judge::judge;
 
-/// Messages that a trial must have beyond a percentile: of fewer it scatters by a third and more.
-const FEWEST_BEYOND: f64 = 10.0;
+/// A trial is so long that it has samples enough for a percentile but for once in 3 million: so many standard deviations of
+/// a Poisson count are left for chance.
+const DEVIATIONS: f64 = 5.0;
 
 /// The lowest load that is tried, as a share of the closed loop's maximum.
 const LOWEST_SHARE: f64 = 0.01;
@@ -49,6 +51,14 @@ pub(super) trait Trials {
     fn run(&mut self, ask: Ask, told: TrialStart<'_>) -> Result<Run, Halt>;
     /// Tells a person something.
     fn note(&mut self, text: &str);
+}
+
+/// Messages that a trial must be planned to have for a percentile: the mean m of a Poisson count of which
+/// m - [`DEVIATIONS`] √m are enough.
+fn enough_messages(percentile: f64) -> f64 {
+    let fewest = fewest_samples(percentile / 100.0) as f64;
+    let root = f64::midpoint(DEVIATIONS, (DEVIATIONS * DEVIATIONS + 4.0 * fewest).sqrt());
+    root * root
 }
 
 /// Why a search ends before its bounds are found.
@@ -152,7 +162,7 @@ impl Searching<'_> {
 
     /// Messages a second at which a trial of the usual length has enough beyond the percentile.
     fn fewest_per_second(&self) -> f64 {
-        FEWEST_BEYOND / share_above(self.goal.rarest()) / seconds(self.span)
+        enough_messages(self.goal.rarest()) / seconds(self.span)
     }
 
     /// The lowest load to try: that of the reference for a knee, else 1 % of the maximum, and such that trials have
@@ -176,17 +186,16 @@ impl Searching<'_> {
         Ok((lowest.ceil() as u64).max(1))
     }
 
-    /// `a trial of 1 s has fewer than 10 messages beyond p99.9: give -D 20s or more`.
+    /// `a trial of 1 s may have fewer than 10 messages beyond p99.9; -D 22s has enough from 10 % load on`.
     fn too_few(&self) -> String {
         let percentile = self.goal.rarest();
         let tenth = self.told.maximum_per_second * REFERENCE_SHARE;
-        let enough = FEWEST_BEYOND / share_above(percentile) / tenth.max(f64::MIN_POSITIVE);
+        let enough = enough_messages(percentile) / tenth.max(f64::MIN_POSITIVE);
         let span = self.span;
         format!(
-            "a trial of {span} has fewer than {FEWEST_BEYOND} messages beyond p{percentile}; -D {:.0}s has enough from \
+            "a trial of {span} may have fewer than {BEYOND} messages beyond p{percentile}; -D {:.0}s has enough from \
              10 % load on",
-            // 1 - 0.999 is a little more than 0.001.
-            (enough - 1e-6).ceil()
+            enough.ceil()
         )
     }
 
@@ -288,7 +297,7 @@ impl Searching<'_> {
     /// The length of a short trial, with messages enough.
     fn short(&self, load: u64) -> TimeSpan {
         let part = TimeSpan::from_ns(self.span.ns() / SHORT_PART).unwrap_or(self.span);
-        let enough = FEWEST_BEYOND / share_above(self.goal.rarest()) / load.max(1) as f64;
+        let enough = enough_messages(self.goal.rarest()) / load.max(1) as f64;
         at_least(part, enough).min(self.span)
     }
 

@@ -15,7 +15,7 @@ const HOLD: f64 = 0.95;
 pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
     let service_us = number(service_us, "SERVICE_US")?;
     let idle = only_open_loop(idle)?;
-    let idle_us = idle.latency.p50 as f64 / 1e3;
+    let idle_us = idle.latency.p50.unwrap_or_default() as f64 / 1e3;
     println!("A message that does not wait takes {idle_us:.1} us.\n");
     println!(
         "| search | true limit, 1/s | lower bound | off | upper bound | off | trials | seconds | the search says |"

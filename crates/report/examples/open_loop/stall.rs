@@ -34,7 +34,7 @@ pub fn table(stopped_ms: &str, files: &[&str]) -> Checked {
             "| {stopped_ms:.1} | {:.0} % | {} | {:.1} | {p99_ms:.1} | {exact_ms:.1} | {off:+.1} % | {:.1} | {} |",
             load * 100.0,
             run.latency.count,
-            run.latency.p50 as f64 / 1e3,
+            run.latency.p50.unwrap_or_default() as f64 / 1e3,
             run.latency.max as f64 / 1e6,
             run.verdict(),
         );
@@ -57,7 +57,7 @@ pub fn closed(stopped_ms: &str, files: &[&str]) -> Checked {
         };
         println!(
             "A closed loop of one message that was stopped for {stopped_ms:.1} ms tells a p50 of {:.1} us, a p99 of {:.1} us and a longest of {:.1} ms.",
-            latency.p50 as f64 / 1e3,
+            latency.p50.unwrap_or_default() as f64 / 1e3,
             p99 as f64 / 1e3,
             latency.max as f64 / 1e6,
         );

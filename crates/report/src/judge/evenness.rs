@@ -263,12 +263,7 @@ fn asked(settings: &Settings, qps: usize) -> Vec<f64> {
     let Some(weights) = &settings.qp_weights else {
         return vec![1.0; qps];
     };
-    let sum: f64 = weights.groups().map(|(_, weight)| f64::from(weight)).sum();
-    let of_group = |(count, weight): (u32, u32)| {
-        let each = f64::from(weight) / sum / f64::from(count) * qps as f64;
-        std::iter::repeat_n(each, count as usize)
-    };
-    let mut asked: Vec<f64> = weights.groups().flat_map(of_group).take(qps).collect();
+    let mut asked = weights.shares();
     asked.resize(qps, 1.0);
     asked
 }

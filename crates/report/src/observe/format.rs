@@ -3,7 +3,8 @@
 /// A cell that says that a figure was not measured.
 pub(crate) const NOT_MEASURED: &str = "-";
 
-/// Digits after the point that leave about four that count, in at most seven places.
+/// Digits after the point that leave about four that count, in at most seven places; of a value below 0.001 three, in up to
+/// nine places.
 pub(crate) fn digits(value: f64) -> usize {
     match value.abs() {
         0.0 => 0,
@@ -12,7 +13,9 @@ pub(crate) fn digits(value: f64) -> usize {
         value if value >= 99.9995 => 2,
         value if value >= 0.1 => 3,
         value if value >= 0.01 => 4,
-        _ => 5,
+        value if value >= 0.001 => 5,
+        // 10^-4 has its first digit in the fourth place.
+        value => (2 - value.log10().floor() as i32).clamp(5, 9) as usize,
     }
 }
 
@@ -155,7 +158,11 @@ mod tests {
     fn figures_keep_about_four_digits_in_seven_places() {
         for (value, text) in [
             (0.0, "0"),
-            (0.000_43, "0.00043"),
+            (0.001_234, "0.00123"),
+            (0.000_43, "0.000430"),
+            (0.000_001_234, "0.00000123"),
+            (0.000_000_123_4, "0.000000123"),
+            (0.000_000_001, "0.000000001"),
             (0.012_34, "0.0123"),
             (0.1234, "0.123"),
             (1.2346, "1.235"),

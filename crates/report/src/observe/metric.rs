@@ -94,7 +94,7 @@ metrics! {
     P50Ns => {
         name: "latency_p50_ns", short: ["p50", "p50"], noun: "p50", unit: "ns", title: "Median latency", axis: "p50",
         column: ("p50 (µs)", 2, 1e3), margin: Some(0.03), higher_is_better: false,
-        is_of_offer: false, source: Source::Latency(|times| Some(times.p50)),
+        is_of_offer: false, source: Source::Latency(|times| times.p50),
     }
     /// 99 % of latencies are at most this, in nanoseconds.
     P99Ns => {
@@ -149,7 +149,7 @@ metrics! {
     SetupP50Ns => {
         name: "setup_p50_ns", short: ["setup-p50", "setup-p50"], noun: "p50 of set-up", unit: "ns", title: "Median set-up time",
         axis: "set-up p50", column: ("set-up p50 (ms)", 3, 1e6), margin: None, higher_is_better: false,
-        is_of_offer: false, source: Source::SetUpTimes(|times| Some(times.p50)),
+        is_of_offer: false, source: Source::SetUpTimes(|times| times.p50),
     }
     /// What the traffic moves that QPs are set up beside, without set-ups, in 10^9 bits a second.
     AloneGbitPerS => {

@@ -76,7 +76,7 @@ fn flow(settings: &Settings, run: &Run, moved: &FlowResult) -> Found {
     notice(settings, moved)?;
     loads::load(settings, moved)?;
     bandwidth(moved.bandwidth_gbit_per_s.as_ref())?;
-    fairness(moved)?;
+    fairness(settings, moved)?;
     if let Some(told) = &moved.received {
         received(settings, told)?;
     }
@@ -219,7 +219,7 @@ fn bandwidth(told: Option<&Bandwidth>) -> Found {
     let rising = [
         figure("min", Some(told.min)),
         figure("p1", told.p1),
-        figure("p50", Some(told.p50)),
+        figure("p50", told.p50),
         figure("p99", told.p99),
         figure("max", Some(told.max)),
     ];
@@ -227,10 +227,11 @@ fn bandwidth(told: Option<&Bandwidth>) -> Found {
     distribution("bandwidth", "Gb/s", &rising, told.mean, told.stddev)
 }
 
-/// Jain's index and the extreme shares, which follow from the QPs' messages.
-fn fairness(moved: &FlowResult) -> Found {
+/// Jain's index and the extreme shares, which follow from the QPs' bytes. One QP alone has none.
+fn fairness(settings: &Settings, moved: &FlowResult) -> Found {
     let Some(told) = &moved.fairness else {
         return match moved.totals.messages {
+            _ if settings.qps < 2 => Ok(()),
             0 => Ok(()),
             messages => Err(format!("lacks the fairness of its {messages} messages")),
         };
@@ -239,6 +240,7 @@ fn fairness(moved: &FlowResult) -> Found {
         jain,
         min_share,
         max_share,
+        ..
     } = *told;
     for (what, value) in [
         ("fairness", jain),
@@ -254,7 +256,7 @@ fn fairness(moved: &FlowResult) -> Found {
         ));
     }
     let count = moved.qps.len() as f64;
-    let amounts = moved.qps.iter().map(|qp| qp.messages as f64);
+    let amounts = moved.qps.iter().map(|qp| qp.bytes as f64);
     let (sum, squares): (f64, f64) = amounts.fold((0.0, 0.0), |(sum, squares), amount| {
         (sum + amount, squares + amount * amount)
     });

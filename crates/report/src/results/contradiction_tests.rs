@@ -19,7 +19,7 @@ fn percentiles() -> Latency {
         min: 10,
         mean: 25.0,
         stddev: 3.0,
-        p50: 20,
+        p50: Some(20),
         p90: Some(30),
         p99: Some(40),
         p99_9: Some(50),

@@ -1,13 +1,25 @@
-//! Which percentiles so many samples can tell. It must not know what was sampled.
+//! Which percentiles so many samples can tell: the one rule of it. It must not know what was sampled.
 
 use hdrhistogram::Histogram;
 
-/// Whether `samples` can tell a quantile, 0 to 1: at least one of them must lie beyond it, or it would be the
-/// largest (or smallest) sample under another name. So p99 takes 100 samples, p99.9 takes 1,000, p1 takes 100.
+/// Samples that must lie beyond a percentile for it to be told.
+///
+/// Of n samples, n (1 - q) ± √(n q (1 - q)) lie beyond the true percentile q. With ten of them the share beyond is known
+/// to a third (one standard deviation); with one it may as well be none or three, and p99 would be the largest sample
+/// under another name.
+pub const BEYOND: u64 = 10;
+
+/// Whether `samples` can tell a quantile, 0 to 1: at least [`BEYOND`] of them lie beyond it. The median takes 20, p90 and
+/// p10 take 100, p99 takes 1,000, p99.9 takes 10,000.
 pub fn can_tell(samples: u64, quantile: f64) -> bool {
     let beyond = samples as f64 * quantile.min(1.0 - quantile);
     // 1 - 0.999 is a little less than 0.001.
-    beyond >= 1.0 - 1e-9
+    beyond >= BEYOND as f64 - 1e-6
+}
+
+/// The fewest samples that can tell a quantile between 0 and 1.
+pub fn fewest_samples(quantile: f64) -> u64 {
+    (BEYOND as f64 / quantile.min(1.0 - quantile) - 1e-6).ceil() as u64
 }
 
 /// The value that a share of the samples are at most; `None` where there are too few to tell it.
@@ -20,22 +32,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_takes_as_many_samples_as_leave_one_beyond_it() {
+    fn a_percentile_takes_as_many_samples_as_leave_ten_beyond_it() {
         for (quantile, least) in [
-            (0.01, 100),
-            (0.5, 2),
-            (0.9, 10),
-            (0.99, 100),
-            (0.999, 1_000),
-            (0.9999, 10_000),
+            (0.01, 1_000),
+            (0.1, 100),
+            (0.5, 20),
+            (0.9, 100),
+            (0.99, 1_000),
+            (0.999, 10_000),
+            (0.9999, 100_000),
         ] {
             let told = |count: u64| {
                 let mut histogram = Histogram::<u64>::new(3).unwrap();
                 (1..=count).for_each(|value| histogram.record(value).unwrap());
                 percentile(&histogram, quantile)
             };
+            assert_eq!(fewest_samples(quantile), least);
             assert_eq!(told(least - 1), None, "{quantile}");
-            assert!(told(least).unwrap() <= least, "{quantile}");
+            assert!(told(least).is_some(), "{quantile}");
             assert_eq!(told(0), None);
         }
     }

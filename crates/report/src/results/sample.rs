@@ -106,7 +106,7 @@ fn flow(name: &str, messages: &[u64]) -> FlowResult {
 pub(crate) fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
     let latency = |factor: u64| {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).ok()?;
-        (1..=1000u64).for_each(|i| histogram.saturating_record(i * factor));
+        (1..=1000u64).for_each(|i| histogram.saturating_record_n(i * factor, 10));
         Latency::from_histogram(&histogram, 0)
     };
     let total: u64 = messages.iter().sum();
@@ -127,7 +127,7 @@ pub(crate) fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResu
         to: to.to_owned(),
         totals: Totals::in_window(total, total * size_bytes, 0, 2.0),
         latency_ns: latency(11),
-        fairness: fairness(0.99, 0.9, 1.1),
+        fairness: fairness(0.99, 0.9, 1.1).filter(|_| messages.len() > 1),
         qps: (0..).zip(messages).map(of_qp).collect(),
         limits: limits(100.0, 0.98, Some(0.951)),
         ..FlowResult::default()
@@ -199,7 +199,7 @@ fn timeline() -> Timeline {
 
 fn send_run() -> Run {
     let mut forward = flow(FORWARD, &[160_000, 196_000]);
-    let rates = (1..=200).map(|index| 90.0 + f64::from(index) * 0.03);
+    let rates = (1..=2000).map(|index| 90.0 + f64::from(index) * 0.003);
     forward.bandwidth_gbit_per_s = Bandwidth::of_intervals(0.01, rates);
     forward.window = Window {
         warmup_seconds: 0.3,
@@ -273,7 +273,7 @@ pub(crate) fn mixed() -> ResultFile {
         (flow.from, flow.to) = (config.from.clone(), config.to.clone());
         flow.window.seconds = 2.0;
         flow.limits = None;
-        flow.fairness = fairness(1.0, 1.0, 1.0);
+        flow.fairness = fairness(1.0, 1.0, 1.0).filter(|_| flow.qps.len() > 1);
     }
     let mut config = CaseConfig {
         settings: usual,
@@ -300,6 +300,7 @@ pub(crate) fn connect() -> (CaseConfig, Run) {
         count,
         min: 1000,
         mean,
+        p50: Some(mean as u64),
         p99: Some(p99),
         max: p99 + 1000,
         ..Latency::default()

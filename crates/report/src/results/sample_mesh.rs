@@ -277,7 +277,7 @@ impl Mesh {
             min: ns(0.5),
             mean: p50 * 1.02,
             stddev: p50 * 0.1,
-            p50: ns(1.0),
+            p50: Some(ns(1.0)),
             p90: Some(ns(1.2)),
             p99: Some(ns(1.5 + 0.05 * rng.f64())),
             p99_9: Some(ns(2.5)),
@@ -322,7 +322,7 @@ impl Mesh {
                 doubts: Vec::new(),
             },
             totals: Totals::in_window(messages, messages * u64::from(case.size_bytes), 0, SECONDS),
-            fairness: Fairness::of(&[1.0]),
+            fairness: Fairness::of(&vec![1.0; case.qps as usize]),
             latency_ns: self.latency(rng, case, p50, messages),
             load: asked.map(|asked| {
                 let asked = asked * 1e9 / 8.0 / size;

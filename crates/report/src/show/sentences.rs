@@ -174,6 +174,16 @@ fn wrong(problem: &Problem) -> String {
             "{runs} had a QP that stood still while others moved, for up to {:.0} ms",
             most * 1e3
         ),
+        ProblemKind::Starved => {
+            let qp = problem.counts.iter();
+            let qp: Vec<String> = qp
+                .map(|(name, number)| format!("{name} {number}"))
+                .collect();
+            format!(
+                "{runs} had a QP with less than half of its share: {} down to {most:.2} of it",
+                qp.join(", ")
+            )
+        }
         ProblemKind::Uneven => {
             format!("{runs} served QPs unevenly: Jain's index down to {most:.2}")
         }

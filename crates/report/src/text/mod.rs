@@ -6,9 +6,11 @@
 
 pub mod json;
 mod screen;
+mod seconds;
 mod shown;
 mod wrapped;
 
 pub use screen::{Mark, Screen};
+pub use seconds::seconds_text;
 pub use shown::{MAX_CHARS, path, printable};
 pub use wrapped::{unbroken, wrapped};

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use report::judge::compare::{Aspect, Options, Verdict, compare};
 use report::observe::Metric;
 use report::results::load::{Found, Loaded};
-use report::results::model::{
-    CaseConfig, CaseResult, Fairness, FlowResult, ResultFile, Run, Totals, Window,
-};
+use report::results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals, Window};
 
 const SIZE: u64 = 65_536;
 
@@ -24,7 +22,6 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
                 ..Window::default()
             },
             totals: Totals::in_window(messages, messages * SIZE, 0, 1.0),
-            fairness: Fairness::of(&[1.0]),
             ..FlowResult::of(&config.flows[0])
         }],
         ..Run::default()

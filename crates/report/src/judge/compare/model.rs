@@ -210,8 +210,8 @@ names! {
         Improved = "improved",
         /// The runs do not tell.
         Unclear = "unclear",
-        /// The sides were not measured in a way that lets them be judged.
-        NoVerdict = "no verdict",
+        /// It is so since the sides were not measured in a way that lets them be judged.
+        NoVerdict = "unclear",
         /// The sides were not measured alike, or not validly.
         NotComparable = "not comparable",
         /// Worse by more than the margin.

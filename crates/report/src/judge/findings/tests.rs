@@ -257,8 +257,12 @@ fn what_looks_wrong_is_found_with_its_case() {
             (ProblemKind::ReceiverDisagrees, 0.0),
         ),
         (
-            r#"flows/0/fairness={"jain":0.61,"min_share":0.5,"max_share":2}"#,
+            r#"flows/0/fairness={"jain":0.61,"min_share":0.5,"max_share":2,"starved":[]}"#,
             (ProblemKind::Uneven, 0.61),
+        ),
+        (
+            r#"flows/0/fairness={"jain":0.997,"min_share":0.11,"max_share":1,"starved":[{"index":37,"qpn":293,"share":0.108}]}"#,
+            (ProblemKind::Starved, 0.108),
         ),
         (
             "flows/0/totals/gbit_per_s=12.0",

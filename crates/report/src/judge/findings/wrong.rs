@@ -12,6 +12,7 @@ use crate::observe::standing::{self, LeftOut, Standing};
 use crate::observe::{Metric, Observed};
 use crate::results::model::{
     CaseResult, DoubtKind, FlowResult, LoadVerdict, PathEvent, PathEventKind, ResultFile, Run,
+    StarvedQp,
 };
 
 /// Below this Jain's index QPs are served unevenly: at 0.9 a tenth of them may have had nothing.
@@ -46,6 +47,8 @@ names! {
         NotSettled = "throughput that did not settle",
         /// A QP stood still while others moved.
         Stalled = "QPs that stood still",
+        /// A QP got less than half of its share, and not by chance.
+        Starved = "starved QPs",
         /// QPs were served unevenly.
         Uneven = "uneven QPs",
         /// Workers shared cores.
@@ -68,10 +71,10 @@ pub struct Problem {
     pub of: usize,
     /// The case of the first of them; of a scatter, of the worst.
     pub case: String,
-    /// How grave it is: the largest share of messages lost, the longest stall in seconds, the least Jain's index, the largest
+    /// How grave it is: the largest share of messages lost, the longest stall in seconds, the least share of a QP and the least Jain's index, the largest
     /// scatter as a share; 0 where nothing is measured.
     pub most: f64,
-    /// What was counted, by name: doubts, events on the path.
+    /// What was counted, by name: doubts, events on the path; of a starved QP its index and its QPN.
     pub counts: Vec<(String, u64)>,
     /// What helps; empty where nothing is known.
     pub remedy: String,
@@ -80,7 +83,7 @@ pub struct Problem {
 /// Something that is looked for.
 type Check = fn(&[Ran<'_>]) -> Option<Problem>;
 
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 13] = [
     failed,
     unreliable,
     overloaded,
@@ -90,6 +93,7 @@ const CHECKS: [Check; 12] = [
     not_ready,
     unsteady,
     stalled,
+    starved,
     uneven,
     shared_cores,
     drifting,
@@ -141,6 +145,7 @@ fn remedy(kind: ProblemKind) -> &'static str {
         ProblemKind::Failed
         | ProblemKind::Unreliable
         | ProblemKind::Stalled
+        | ProblemKind::Starved
         | ProblemKind::Uneven => "",
     }
 }
@@ -262,6 +267,22 @@ fn stalled(runs: &[Ran<'_>]) -> Option<Problem> {
     let seconds = found.iter().map(|(_, seconds)| *seconds);
     Some(Problem {
         most: seconds.fold(0.0, f64::max),
+        ..problem
+    })
+}
+
+fn starved(runs: &[Ran<'_>]) -> Option<Problem> {
+    fn of(run: &Run) -> impl Iterator<Item = &StarvedQp> {
+        let fairness = run.flows.iter().filter_map(|flow| flow.fairness.as_ref());
+        fairness.flat_map(|it| &it.starved)
+    }
+    let problem = some(ProblemKind::Starved, runs, |run| of(run).next().is_some())?;
+    let all = runs.iter().flat_map(|(_, run)| of(run));
+    let least = all.min_by(|one, other| one.share.total_cmp(&other.share))?;
+    let [index, qpn] = [least.index, least.qpn].map(u64::from);
+    Some(Problem {
+        most: least.share,
+        counts: vec![("QP".to_owned(), index), ("QPN".to_owned(), qpn)],
         ..problem
     })
 }

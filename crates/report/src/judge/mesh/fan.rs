@@ -146,7 +146,7 @@ fn point(case: &CaseResult, direction: Direction) -> FanPoint {
         mmsg_per_s: of_runs(&|run| sum(run, FlowResult::mmsg_per_s)),
         jain: of_runs(&|run| Some(shares(&rates(run)?)?.jain)),
         shares: each_share(case, &runs, direction),
-        p50_ns: of_latencies(|it| Some(it.p50)),
+        p50_ns: of_latencies(|it| it.p50),
         p99_ns: of_latencies(|it| it.p99),
         runs: runs.len(),
         lost: case.runs.len() - runs.len(),

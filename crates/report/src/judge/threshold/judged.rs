@@ -8,6 +8,7 @@ use super::asked::Threshold;
 use super::condition::Condition;
 use super::demands::Demands;
 use crate::judge::mesh::Matrix;
+use crate::observe::Metric;
 use crate::observe::format::digits;
 use crate::observe::standing;
 use crate::results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
@@ -176,13 +177,18 @@ fn measured<'a>(case: &'a CaseResult, fail_if: &[Condition]) -> Vec<Measured> {
         };
         let counted: Vec<(&Run, Option<&FlowResult>)> =
             case.runs.iter().filter_map(of_run).collect();
-        let about_it = fail_if.iter().filter(|it| !it.metric().is_of_setup());
+        let settings = case.config.flow(index);
+        let about_it = fail_if.iter().filter(|it| match it.metric() {
+            // A QP alone shares with none.
+            Metric::Fairness => settings.qps > 1,
+            metric => !metric.is_of_setup(),
+        });
         let conditions = about_it.filter_map(|it| is_true(it, &counted)).collect();
         let runs: Vec<&FlowResult> = counted.into_iter().filter_map(|(_, flow)| flow).collect();
         let limits = || runs.iter().filter_map(|flow| flow.limits.as_ref());
         Measured {
             name: config.name.clone(),
-            settings: case.config.flow(index),
+            settings,
             gbit_per_s: runs.iter().filter_map(|flow| flow.gbit_per_s()).collect(),
             of_limit: limits()
                 .filter_map(|limits| limits.share_of_limit)

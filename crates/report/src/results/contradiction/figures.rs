@@ -84,6 +84,7 @@ pub(super) fn latency(what: &str, told: Option<&Latency>) -> Found {
         return Err(format!("has {what} with {samples:?}"));
     }
     for (name, quantile, ns) in [
+        ("p50", 0.5, told.p50),
         ("p90", 0.9, told.p90),
         ("p99", 0.99, told.p99),
         ("p99.9", 0.999, told.p99_9),
@@ -97,7 +98,7 @@ pub(super) fn latency(what: &str, told: Option<&Latency>) -> Found {
     let figure = |name, ns: Option<u64>| Some((name, ns? as f64));
     let rising = [
         figure("min", Some(told.min)),
-        figure("p50", Some(told.p50)),
+        figure("p50", told.p50),
         figure("p90", told.p90),
         figure("p99", told.p99),
         figure("p99.9", told.p99_9),

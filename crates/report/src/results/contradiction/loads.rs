@@ -123,14 +123,16 @@ fn served_before_seen(moved: &FlowResult) -> Found {
     if latency.count != service.count {
         return Ok(());
     }
-    type Figure = fn(&Latency) -> f64;
+    type Figure = fn(&Latency) -> Option<f64>;
     let figures: [(&str, Figure); 3] = [
-        ("mean", |times| times.mean),
-        ("p50", |times| times.p50 as f64),
-        ("largest", |times| times.max as f64),
+        ("mean", |times| Some(times.mean)),
+        ("p50", |times| Some(times.p50? as f64)),
+        ("largest", |times| Some(times.max as f64)),
     ];
     for (name, of) in figures {
-        let (latency, service) = (of(latency), of(service));
+        let (Some(latency), Some(service)) = (of(latency), of(service)) else {
+            continue;
+        };
         // Histograms know their samples to 1 %.
         if latency < service * 0.98 {
             return Err(format!(

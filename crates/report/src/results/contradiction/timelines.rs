@@ -2,6 +2,7 @@
 
 use super::figures::{Found, finite, is_longer, not_negative, positive};
 use crate::results::model::FlowResult;
+use crate::text::seconds_text;
 
 /// The time of a flow's timeline goes on, within the window, and its messages are the total.
 pub(super) fn of_flow(moved: &FlowResult, window: f64) -> Found {
@@ -65,7 +66,8 @@ fn times(what: &str, interval: f64, ends: &[f64], window: f64) -> Found {
     for &at in ends {
         finite(&format!("a time in {what} (s)"), at)?;
         if at <= before {
-            return Err(format!("has {what} in which {at} s comes after {before} s"));
+            let [at, before] = [at, before].map(seconds_text);
+            return Err(format!("has {what} in which {at} comes after {before}"));
         }
         before = at;
     }

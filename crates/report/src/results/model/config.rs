@@ -130,7 +130,12 @@ mod tests {
 
     #[test]
     fn a_flow_has_what_differs_and_gives_all_back() {
-        let case = Settings::from([("op", "write"), ("qps", "12"), ("size", "64")]);
+        let case = Settings::from([
+            ("op", "write"),
+            ("qps", "12"),
+            ("size", "64"),
+            ("signal-every", "64"),
+        ]);
         let mut other = Settings::from([("op", "read"), ("qps", "4"), ("size", "1M")]);
         other.duration_seconds = "3s".parse().ok();
         let flows = [&case, &other].map(|flow| FlowConfig::of("f", CLIENT, SERVER, &case, flow));

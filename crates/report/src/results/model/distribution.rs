@@ -14,15 +14,15 @@ pub struct Latency {
     pub mean: f64,
     /// Standard deviation of the samples.
     pub stddev: f64,
-    /// Median.
-    pub p50: u64,
-    /// 90 % of samples are at most this; `null` of fewer than 10 samples.
+    /// Median; `null` of fewer than 20 samples. A percentile is told where ten samples or more lie beyond it.
+    pub p50: Option<u64>,
+    /// 90 % of samples are at most this; `null` of fewer than 100.
     pub p90: Option<u64>,
-    /// 99 % of samples are at most this; `null` of fewer than 100.
+    /// 99 % of samples are at most this; `null` of fewer than 1,000.
     pub p99: Option<u64>,
-    /// 99.9 % of samples are at most this; `null` of fewer than 1,000.
+    /// 99.9 % of samples are at most this; `null` of fewer than 10,000.
     pub p99_9: Option<u64>,
-    /// 99.99 % of samples are at most this; `null` of fewer than 10,000.
+    /// 99.99 % of samples are at most this; `null` of fewer than 100,000.
     pub p99_99: Option<u64>,
     /// Largest.
     pub max: u64,
@@ -42,11 +42,11 @@ pub struct Bandwidth {
     pub count: u64,
     /// The slowest.
     pub min: f64,
-    /// 1 % of the intervals were at most this fast; `null` of fewer than 100.
+    /// 1 % of the intervals were at most this fast; `null` of fewer than 1,000.
     pub p1: Option<f64>,
-    /// Median.
-    pub p50: f64,
-    /// 99 % of the intervals were at most this fast; `null` of fewer than 100.
+    /// Median; `null` of fewer than 20.
+    pub p50: Option<f64>,
+    /// 99 % of the intervals were at most this fast; `null` of fewer than 1,000.
     pub p99: Option<f64>,
     /// The fastest.
     pub max: f64,

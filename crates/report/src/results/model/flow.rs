@@ -7,7 +7,7 @@ use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
 use super::load::Load;
 use super::window::{QpTimeline, Timeline, Window};
-use statistics::shares;
+use statistics::{is_starved, shares};
 
 /// One flow's figures in the window, measured at the node that posts its WRs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ pub struct FlowResult {
     pub load: Option<Load>,
     /// Throughput over the intervals of `timeline`; `null` where there is none.
     pub bandwidth_gbit_per_s: Option<Bandwidth>,
-    /// How evenly the QPs were served; `null` without traffic.
+    /// How evenly the QPs were served; `null` of a single QP, and without traffic.
     pub fairness: Option<Fairness>,
     /// Each QP.
     pub qps: Vec<QpResult>,
@@ -137,7 +137,7 @@ pub struct Totals {
     pub errors: u64,
 }
 
-/// Fairness of the QPs' shares of the traffic.
+/// Fairness of the QPs' shares of the payload bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fairness {
     /// Jain's index: 1 is even, 1/n is one QP alone.
@@ -146,16 +146,60 @@ pub struct Fairness {
     pub min_share: f64,
     /// The best served QP's bytes over an even share.
     pub max_share: f64,
+    /// QPs that got less than half of their share of the bytes, and fewer messages than chance explains. Of QPs that are
+    /// served alike one is named in at most 1 of 10,000 runs, however many there are.
+    pub starved: Vec<StarvedQp>,
+}
+
+/// A QP that was served much worse than the others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StarvedQp {
+    /// Index within the case, from 0.
+    pub index: u32,
+    /// QP number that the device gave it.
+    pub qpn: u32,
+    /// Its bytes over its share: an even one, or that of `qp_weights`.
+    pub share: f64,
 }
 
 impl Fairness {
-    /// How evenly these amounts were shared; `None` when nothing was.
+    /// How evenly these amounts were shared; `None` when nothing was, or there was nobody to share with.
     pub fn of(amounts: &[f64]) -> Option<Fairness> {
-        let shares = shares(amounts)?;
+        let shares = shares(amounts).filter(|_| amounts.len() > 1)?;
         Some(Fairness {
             jain: shares.jain,
             min_share: shares.min_share,
             max_share: shares.max_share,
+            starved: Vec::new(),
+        })
+    }
+
+    /// How evenly the bytes of these QPs were shared. Each was to get `asked` of an even share, and completions come for so
+    /// many messages together.
+    pub fn of_qps(
+        qps: &[QpResult],
+        asked: &[f64],
+        messages_per_completion: u32,
+    ) -> Option<Fairness> {
+        let bytes: Vec<f64> = qps.iter().map(|qp| qp.bytes as f64).collect();
+        let even_bytes = bytes.iter().sum::<f64>() / qps.len() as f64;
+        let messages: f64 = qps.iter().map(|qp| qp.messages as f64).sum();
+        let together = messages_per_completion.max(1);
+        let even_completions = messages / qps.len() as f64 / f64::from(together);
+        let starved = |(qp, asked): (&QpResult, &f64)| {
+            let share = qp.bytes as f64 / (even_bytes * asked);
+            let completions = qp.messages.div_ceil(together.into());
+            let is_starved =
+                share < 0.5 && is_starved(completions, even_completions * asked, qps.len());
+            is_starved.then_some(StarvedQp {
+                index: qp.index,
+                qpn: qp.qpn,
+                share,
+            })
+        };
+        Some(Fairness {
+            starved: qps.iter().zip(asked).filter_map(starved).collect(),
+            ..Fairness::of(&bytes)?
         })
     }
 }

@@ -21,7 +21,9 @@ pub use case_flow::{CaseFlow, subject};
 pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER};
 pub use distribution::{Bandwidth, Latency};
 pub use file::{CaseResult, Node, ResultFile, SCHEMA_VERSION, Tool};
-pub use flow::{Delivery, Fairness, FlowResult, Limits, QpResult, ReceiveQueues, Received, Totals};
+pub use flow::{
+    Delivery, Fairness, FlowResult, Limits, QpResult, ReceiveQueues, Received, StarvedQp, Totals,
+};
 pub use host::{Device, Host};
 pub use load::{Gaps, Load, LoadVerdict, NotKeptBy};
 pub use node::{NodeClock, NodeResult, WorkerResult};

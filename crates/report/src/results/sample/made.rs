@@ -58,6 +58,7 @@ pub(crate) fn fairness(jain: f64, min_share: f64, max_share: f64) -> Option<Fair
         jain,
         min_share,
         max_share,
+        starved: Vec::new(),
     })
 }
 

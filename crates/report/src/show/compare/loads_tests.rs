@@ -40,7 +40,8 @@ fn bounds(search: &mut LoadSearch, factor: f64) {
 fn scale(times: &mut Option<Latency>, factor: f64) {
     let Some(times) = times else { return };
     let scaled = |ns: u64| (ns as f64 * factor).round() as u64;
-    (times.min, times.p50, times.max) = (scaled(times.min), scaled(times.p50), scaled(times.max));
+    (times.min, times.p50, times.max) =
+        (scaled(times.min), times.p50.map(scaled), scaled(times.max));
     for tail in [
         &mut times.p90,
         &mut times.p99,

@@ -219,7 +219,7 @@ fn not_compared(comparison: &Comparison) -> Vec<String> {
             )
         });
         let no_verdict = case.no_verdict.iter();
-        let no_verdict = no_verdict.map(|reason| ("Compared without a verdict", reason.clone()));
+        let no_verdict = no_verdict.map(|reason| ("Unclear", reason.clone()));
         let not_comparable = (!case.not_comparable.is_empty()).then(|| {
             (
                 "Not comparable with the base",

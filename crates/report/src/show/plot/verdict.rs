@@ -39,7 +39,7 @@ pub fn sentence(comparison: &Comparison) -> Option<String> {
     let base = &comparison.base.name;
     if judged == 0 {
         return Some(format!(
-            "Compared with {base}, no verdict: the figures of {all} {} do not show whether anything changed.",
+            "Compared with {base}, all is unclear: the figures of {all} {} do not show whether anything changed.",
             plural(all, "case")
         ));
     }
@@ -53,7 +53,7 @@ pub fn sentence(comparison: &Comparison) -> Option<String> {
         text.push_str(&format!(", {improved} improved"));
     }
     if judged < all {
-        text.push_str(&format!(", and {} are without a verdict", all - judged));
+        text.push_str(&format!(", {} unclear", all - judged));
     }
     if let Some((case, metric)) = worst(comparison) {
         let percent = metric.ratio.map_or(0.0, |ratio| (ratio - 1.0) * 100.0);
@@ -114,17 +114,17 @@ mod tests {
             case("c", 1.2, Verdict::Improved),
             case("d", 0.9, Verdict::Unclear),
         ];
-        let told = "Compared with old, 2 of 4 cases regressed, 1 improved, and 1 are without a verdict; the worst is bandwidth of \
+        let told = "Compared with old, 2 of 4 cases regressed, 1 improved, 1 unclear; the worst is bandwidth of \
              b: −20.0\u{a0}%.";
         assert_eq!(sentence(&comparison).unwrap(), told);
         comparison.cases.truncate(0);
         comparison.cases.push(case("d", 0.9, Verdict::Unclear));
-        has(sentence(&comparison).unwrap(), ["no verdict"]);
+        has(sentence(&comparison).unwrap(), ["all is unclear"]);
         comparison.cases[0].metrics.push(MetricComparison {
             metric: Metric::Fairness,
             ..case("d", 1.0, Verdict::Equal).metrics.remove(0)
         });
-        has(sentence(&comparison).unwrap(), ["no verdict"]);
+        has(sentence(&comparison).unwrap(), ["all is unclear"]);
         comparison.cases[0].metrics[1].verdict = Verdict::Regressed;
         has(sentence(&comparison).unwrap(), ["1 of 1 case regressed"]);
         comparison.cases[0].metrics.remove(0);

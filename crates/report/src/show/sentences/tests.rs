@@ -95,6 +95,7 @@ fn each_finding_has_a_sentence() {
             ),
             ProblemKind::PacketsLost => problem(*kind, 0.0, &[("sent again", 7)], ""),
             ProblemKind::Stalled => problem(*kind, 0.12, &[], ""),
+            ProblemKind::Starved => problem(*kind, 0.108, &[("QP", 37), ("QPN", 293)], ""),
             kind => problem(*kind, 0.2, &[], ""),
         });
     }

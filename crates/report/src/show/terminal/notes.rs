@@ -92,7 +92,7 @@ fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Of how many messages one was timed, where it was not each.
+/// Which messages were timed, where it was not each, and in how many of the cases with latencies.
 fn moderation(result: &ResultFile) -> Option<String> {
     let timed = |case: &CaseResult| -> Vec<u32> {
         let is_timed = |run: &Run, index: usize| {
@@ -105,15 +105,21 @@ fn moderation(result: &ResultFile) -> Option<String> {
             .map(|index| case.config.flow(index).signal_every)
             .collect()
     };
-    let every: BTreeSet<u32> = result.cases.iter().flat_map(timed).collect();
-    let every: Vec<String> = every
-        .iter()
-        .filter(|every| **every > 1)
-        .map(u32::to_string)
-        .collect();
-    (!every.is_empty()).then(|| {
-        let every = every.join(" or ");
-        format!("latency is of one message in {every}; -Q 1 times every message")
+    let cases: Vec<Vec<u32>> = result.cases.iter().map(timed).collect();
+    let with_latency = cases.iter().filter(|every| !every.is_empty()).count();
+    let moderated = cases.iter().filter(|it| it.iter().any(|every| *every > 1));
+    let count = moderated.clone().count();
+    let every: BTreeSet<u32> = moderated.flatten().copied().filter(|it| *it > 1).collect();
+    (count > 0).then(|| {
+        let every: Vec<String> = every.iter().map(u32::to_string).collect();
+        let of_cases = match with_latency == count {
+            true => String::new(),
+            false => format!(" ({count} of {with_latency} cases)"),
+        };
+        format!(
+            "latency is measured on the last of every {} messages, which waits longest{of_cases}; -Q 1 measures it on all",
+            every.join(" or ")
+        )
     })
 }
 

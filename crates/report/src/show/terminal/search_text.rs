@@ -2,6 +2,7 @@
 
 use crate::observe::format::{digits, plural, rate_text};
 use crate::results::model::{LoadSearch, ResultFile, SearchEnd, Trial, TrialOutcome};
+use crate::text::seconds_text;
 
 /// The lines of all searches.
 pub(super) fn lines(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
@@ -107,9 +108,9 @@ fn so_far(why: &str, (lower, upper): (Option<f64>, Option<f64>)) -> String {
 fn trials(search: &LoadSearch) -> String {
     let count = search.trials.len();
     let mut text = format!(
-        "{count} {} of {} s",
+        "{count} {} of {}",
         plural(count, "trial"),
-        search.trial_seconds
+        seconds_text(search.trial_seconds)
     );
     let with = |outcome: TrialOutcome| {
         let is_it = |trial: &&Trial| trial.outcome == outcome;

@@ -24,6 +24,8 @@ fn fails_if(file: &ResultFile, conditions: &[&str]) -> Option<String> {
 #[test]
 fn conditions_name_the_flow_and_the_value() {
     let mut file = crate::results::sample::mixed();
+    // A QP alone shares with none.
+    assert_eq!(file.cases[0].config.flow(2).qps, 1);
     assert_eq!(fails_if(&file, &["gbit<1", "p99>1s", "jain<0.9"]), None);
     let text = fails_if(&file, &["gbit<2", "p99>5us", "cpu>1000"]).unwrap();
     let told = "3 of 3 flows fail: small: bandwidth 1.536 Gb/s, below 2.000 Gb/s, and p99 10.9 µs, above 5.00 µs; large: p99 10.9 µs, \

@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use super::sample::Sample;
 use crate::observe::standing::counted_flows;
 use crate::results::model::{CaseFlow, Latency};
+use crate::results::percentile::{BEYOND, can_tell};
 
 /// Latencies of a flow.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ fn of_percentiles(latencies: &[&Latency]) -> Option<Distribution> {
     let latency = sorted.get(sorted.len() / 2)?;
     let told = [
         (0.0, Some(latency.min)),
-        (0.5, Some(latency.p50)),
+        (0.5, latency.p50),
         (0.9, latency.p90),
         (0.99, latency.p99),
         (0.999, latency.p99_9),
@@ -90,7 +91,7 @@ fn of_percentiles(latencies: &[&Latency]) -> Option<Distribution> {
     })
 }
 
-/// Quantiles evenly over log(1 / (1 - q)), with their latencies, up to the last sample.
+/// Quantiles evenly over log(1 / (1 - q)), with their latencies, as far as there are samples enough to tell them.
 fn points(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
     let count = histogram.len();
     let mut cumulated = Vec::new();
@@ -107,9 +108,9 @@ fn points(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
     let decades = (count as f64).log10();
     let steps = (decades * POINTS_A_DECADE as f64).ceil() as usize;
     let tail = (0..=steps).map(|step| 1.0 - 10f64.powf(-(step as f64 / POINTS_A_DECADE as f64)));
-    let within = |quantile: &f64| *quantile <= 1.0 - 1.0 / count as f64 + 1e-12;
-    let last = (count > 1).then(|| 1.0 - 1.0 / count as f64);
-    let mut quantiles: Vec<f64> = tail.filter(within).chain([0.5]).chain(last).collect();
+    let last = 1.0 - BEYOND as f64 / count as f64;
+    let is_told = |quantile: &f64| *quantile == 0.0 || can_tell(count, *quantile);
+    let mut quantiles: Vec<f64> = tail.chain([0.5, last]).filter(is_told).collect();
     quantiles.sort_by(f64::total_cmp);
     quantiles.dedup_by(|a, b| (*a - *b).abs() < 1e-12);
     quantiles.into_iter().filter_map(at).collect()
@@ -144,13 +145,13 @@ mod tests {
             let is_at = |point: &&(f64, f64)| (point.0 - quantile).abs() < 1e-9;
             all.points.iter().find(is_at).unwrap().1
         };
-        assert_eq!((at(0.0), at(0.5), at(0.999)), (100.0, 100.0, 1000.0));
-        assert!(all.points.last().unwrap().0 <= 0.999 + 1e-9);
+        assert_eq!((at(0.0), at(0.5), at(0.99)), (100.0, 100.0, 1000.0));
+        assert!(all.points.last().unwrap().0 <= 0.99 + 1e-9);
     }
 
     #[test]
     fn without_histograms_only_the_percentiles_are_known() {
-        let values: Vec<u64> = (1..=500).collect();
+        let values: Vec<u64> = (1..=1000).collect();
         let all = distribution(&case(&[&values], false)).unwrap();
         let quantiles: Vec<f64> = all.points.iter().map(|point| point.0).collect();
         assert_eq!(quantiles, [0.0, 0.5, 0.9, 0.99]);

@@ -118,7 +118,7 @@ fn figure(groups: &Groups<'_>) -> Option<Figure> {
         sheet.legend(&facets::keys(&drawn_charts, &groups.names));
         facets::draw(sheet, &drawn_charts, 320.0);
         sheet.note(since);
-        sheet.note("All runs' samples in one histogram; a line ends at its last sample.");
+        sheet.note("All runs' samples in one histogram; a line ends where ten samples are left.");
         for line in lines() {
             if let Some(note) = line.all.note {
                 sheet.note(&format!("{}: {note}.", line.full_name));

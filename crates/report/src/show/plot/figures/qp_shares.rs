@@ -15,6 +15,8 @@ pub struct QpShares<'a> {
     pub qps: Vec<QpShare>,
     /// Jain's index: 1 is even, 1/n is one QP alone.
     pub jain: Option<f64>,
+    /// In some run a QP was starved.
+    pub has_starved: bool,
 }
 
 impl QpShares<'_> {
@@ -68,8 +70,12 @@ pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
         })
         .collect::<Option<Vec<_>>>()?;
     qps.sort_by(|one, other| other.share.total_cmp(&one.share));
+    let has_starved = counted_flows(&flow)
+        .filter_map(|moved| moved.fairness.as_ref())
+        .any(|it| !it.starved.is_empty());
     Some(QpShares {
         jain: Observed::of(flow.clone()).median(Metric::Fairness),
+        has_starved,
         flow,
         qps,
     })

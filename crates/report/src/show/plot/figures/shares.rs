@@ -55,8 +55,9 @@ pub fn shares(results: &[Loaded]) -> Shares {
         })
         .collect();
     all.sort_by(|one, other| one.evenness().total_cmp(&other.evenness()));
-    let (mut uneven, even): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|it| it.evenness() < EVEN_FROM);
+    let (mut uneven, even): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|it| it.evenness() < EVEN_FROM || it.has_starved);
     let devices = distinct(uneven.iter().map(|row| row.on.as_str()));
     let devices = devices.into_iter().map(str::to_owned).collect::<Vec<_>>();
     if devices.len() > 1 {
@@ -70,6 +71,8 @@ pub fn shares(results: &[Loaded]) -> Shares {
             1 => "The QPs of 1 flow are".to_owned(),
             many => format!("The QPs of {many} flows are"),
         };
+        // Rounded down, so that it holds; and nothing is more than 1.
+        let least = (least.min(0.999) * 1e3 + 1e-6).floor() / 1e3;
         format!("{flows} served evenly: Jain’s index is {least:.3} or more.")
     });
     Shares {
@@ -132,7 +135,8 @@ fn figure(uneven: &[Row<'_>], devices: &[String], older: usize) -> Option<Figure
         id: "shares".to_owned(),
         title: "Shares of the QPs: percent from an even share".to_owned(),
         subtitle: format!(
-            "Flows with a Jain’s index below {EVEN_FROM}, the least even first, on {}; medians over the runs that count",
+            "Flows with a Jain’s index below {EVEN_FROM} or a starved QP, the least even first, on {}; medians over the \
+             runs that count",
             devices.join(", ")
         ),
         description: format!("{}.", some_of(&told)),

@@ -198,7 +198,7 @@ fn plain(gbit_per_s: f64) -> Made {
         gbit_per_s: Some(gbit_per_s),
         complete: true,
         limit: None,
-        latencies: vec![1000, 2000, 3000],
+        latencies: [1000, 2000, 3000].repeat(10),
         histogram: true,
         timeline: vec![5, 5, 0, 5],
     }

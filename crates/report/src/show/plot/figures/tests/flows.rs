@@ -1,6 +1,7 @@
 //! Figures of cases with several flows.
 
 use super::*;
+use crate::results::model::{Fairness, StarvedQp};
 
 #[test]
 fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
@@ -42,5 +43,20 @@ fn qps_that_are_served_evenly_are_said() {
     even.runs[0].flows[0].qps = vec![sample::qp(0, 10), sample::qp(1, 11)];
     let shares = shares::shares(&one_file(vec![even]));
     assert!(shares.figures.is_empty());
-    has(&shares.sentences[0], ["Jain’s index is 0.998 or more."]);
+    has(&shares.sentences[0], ["Jain’s index is 0.997 or more."]);
+    let with_qps = |bytes: [u64; 2], starved: Vec<StarvedQp>| {
+        let mut case = sends(2, 64, 1.0);
+        let flow = &mut case.runs[0].flows[0];
+        flow.qps = (0..)
+            .zip(bytes)
+            .map(|(index, bytes)| sample::qp(index, bytes))
+            .collect();
+        flow.fairness = Fairness::of(&bytes.map(|bytes| bytes as f64));
+        flow.fairness.as_mut().unwrap().starved = starved;
+        shares::shares(&one_file(vec![case]))
+    };
+    let same = with_qps([10, 10], Vec::new());
+    has(&same.sentences[0], ["Jain’s index is 0.999 or more."]);
+    let starved = with_qps([10, 10], vec![StarvedQp::default()]);
+    assert!(starved.sentences.is_empty() && starved.figures.len() == 1);
 }

@@ -39,7 +39,7 @@ fn open(rate: &str, verdict: LoadVerdict, latencies: &[u64]) -> CaseResult {
 }
 
 pub(super) fn kept(rate: &str, p50: u64) -> CaseResult {
-    let latencies: Vec<u64> = (0..1000).map(|index| p50 + p50 * index / 500).collect();
+    let latencies: Vec<u64> = (0..10_000).map(|index| p50 + p50 * index / 5_000).collect();
     open(rate, LoadVerdict::Kept, &latencies)
 }
 
@@ -118,7 +118,7 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
     let cases = vec![
         kept("10%", 2_000),
         half,
-        open("80%", LoadVerdict::NotKept, &[50_000; 1000]),
+        open("80%", LoadVerdict::NotKept, &[50_000; 10_000]),
         open("100%", LoadVerdict::Overloaded, &[900_000_000; 1000]),
     ];
     let figure = &drawn(cases.clone())[0];
