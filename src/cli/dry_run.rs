@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::coordinator::options::{Against, Target};
-use crate::node::memory_needs::{DeviceKind, MemoryNeeds};
+use crate::node::memory_needs::MemoryNeeds;
 use crate::perftest::{Program, measuring};
 use crate::plan::{Case, Goal, Nodes, Searches, Sweep};
+use crate::protocol::memory_offer::DeviceKind;
 use report::observe::setting_words::{alike, cell};
 use report::text::wrapped;
 use settings::{Row, Settings, differing};

@@ -21,7 +21,7 @@ use crate::node::setup::objects;
 use crate::plan::Side;
 use crate::protocol::endpoints::QpEndpoint;
 use crate::protocol::failure::RunFailure;
-pub use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
+use crate::protocol::memory_offer::{DeviceKind, MemoryOffer};
 
 /// The used part of a worker's stack, and its share of the allocator.
 const THREAD_BYTES: u64 = 256 << 10;

@@ -17,11 +17,12 @@ use settings::{Access, Settings, Stop};
 use verbs::{LinkLayer, Port};
 
 use crate::node::flow_end::{FinishedEnd, FlowEnd};
-use crate::node::memory_needs::{DeviceKind, of_receive_queues};
+use crate::node::memory_needs::of_receive_queues;
 use crate::node::open_loop::{self, OpenLoop};
 use crate::node::sampled::Sampled;
 use crate::node::verbs_objects::VerbsObjects;
 use crate::node::window::{Windows, away_seconds};
+use crate::protocol::memory_offer::DeviceKind;
 use crate::protocol::node_report::{DeviceCounters, EndReport};
 
 impl EndReport {

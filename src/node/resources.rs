@@ -14,7 +14,7 @@ use verbs::{Port, VerbsLibrary, select_or_embedded};
 use crate::protocol::failure::RunFailure;
 
 use crate::node::cores::Cores;
-use crate::node::memory_needs::DeviceKind;
+use crate::protocol::memory_offer::DeviceKind;
 
 /// The options of a node.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use crate::perftest::{Job, Program};
 use crate::plan::Flow;
 
 use crate::lesson::serve_lesson;
-use crate::node::memory_needs::{MemoryOffer, admit};
+use crate::node::memory_needs::admit;
 use crate::node::outcome;
 use crate::node::perftest_launch::PerftestLaunch;
 use crate::node::resources::{NodeOptions, NodeResources, Route};
@@ -27,6 +27,7 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::{Accepted, ServerTerms, accept};
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::link::Link;
+use crate::protocol::memory_offer::MemoryOffer;
 use crate::protocol::message::{BusyInfo, Message};
 use crate::protocol::node_report::NodeFacts;
 use crate::protocol::token::Token;

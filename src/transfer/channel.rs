@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::node::memory_needs::{MemoryNeeds, MemoryOffer};
+use crate::node::memory_needs::MemoryNeeds;
 use crate::node::port_path;
 use crate::node::qp_service::psns;
 use crate::node::resources::NodeResources;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::ChannelSettings;
+use crate::protocol::memory_offer::MemoryOffer;
 use verbs::{
     Access, AsyncEvent, AsyncEvents, CompletionChannel, CompletionQueue, Gid, LinkLayer,
     MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,

@@ -1,7 +1,8 @@
 //! What a device cannot do comes back as a sentence with the limit and the flag that mends it, before
 //! anything is made.
 
-use rocebench::node::memory_needs::{DeviceKind, MemoryNeeds, MemoryOffer};
+use rocebench::node::memory_needs::MemoryNeeds;
+use rocebench::protocol::memory_offer::{DeviceKind, MemoryOffer};
 use rocebench::node::node_threads::NodeThreads;
 use rocebench::node::verbs_objects::VerbsObjects;
 use rocebench::plan::Side;

@@ -1,5 +1,5 @@
 //! The modules of the project's crates, read from their source: what each defines and imports. Code for tests is left
-//! out, and a name that is handed on (`pub use`) is followed to the file that defines it.
+//! out, and a name that is handed on (`pub use`) is followed to the file that defines it, by way of the files that hand it on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -99,8 +99,14 @@ impl Crates {
     }
 
     /// The module of the file that defines what a path means in a module; `None` for what is none of ours, whose imports
-    /// lead to themselves until no step is left.
-    fn resolve(&self, at: &[String], path: &[String], steps: usize) -> Option<(Name, String)> {
+    /// lead to themselves until no step is left. `via` gets the modules that hand the name on.
+    fn resolve(
+        &self,
+        at: &[String],
+        path: &[String],
+        steps: usize,
+        via: &mut Vec<Name>,
+    ) -> Option<(Name, String)> {
         let (first, rest) = path.split_first()?;
         let (module, steps) = (self.0.get(at)?, steps.checked_sub(1)?);
         let child = [at, std::slice::from_ref(first)].concat();
@@ -112,17 +118,19 @@ impl Crates {
             _ if self.0.contains_key(&child) && !rest.is_empty() => &child,
             _ if self.0.contains_key(other_crate) && !rest.is_empty() => other_crate,
             _ if module.imported.contains_key(first) => {
-                return self.resolve(at, &[&module.imported[first], rest].concat(), steps);
+                via.push(at.to_vec());
+                return self.resolve(at, &[&module.imported[first], rest].concat(), steps, via);
             }
             _ if module.defined.contains(first) => return Some((at.to_vec(), first.clone())),
             _ => {
-                let by_glob = |glob: &Name| self.resolve(at, &[glob, path].concat(), steps);
-                let by_glob = module.globs.iter().find_map(by_glob);
+                let mut by_glob =
+                    |glob: &Name| self.resolve(at, &[glob, path].concat(), steps, &mut Vec::new());
+                let by_glob = module.globs.iter().find_map(&mut by_glob);
                 // What a macro makes is not read, but what nobody else defines there is made by it.
                 return by_glob.or_else(|| module.has_macros.then(|| (at.to_vec(), first.clone())));
             }
         };
-        self.resolve(below, rest, steps)
+        self.resolve(below, rest, steps, via)
     }
 
     /// All arrows between files.
@@ -131,11 +139,17 @@ impl Crates {
         for (name, module) in &self.0 {
             // What a module hands on is no import of its own; what its code names is.
             for path in &module.paths {
-                if let Some((to, item)) = self.resolve(name, path, 20) {
-                    let to = &self.0[&to].file;
-                    if *to != module.file {
-                        let into = arrows.entry(module.file.clone()).or_default();
-                        into.entry(to.clone()).or_default().insert(item);
+                let mut via = Vec::new();
+                if let Some((to, item)) = self.resolve(name, path, 20, &mut via) {
+                    // Who takes a name from a file that has it from elsewhere needs both. A folder's own file is its face.
+                    let hands_on = via.iter().map(|it| &self.0[it].file);
+                    let hands_on = hands_on
+                        .filter(|file| !file.ends_with("/mod.rs") && !file.ends_with("/lib.rs"));
+                    for to in hands_on.chain([&self.0[&to].file]) {
+                        if *to != module.file {
+                            let into = arrows.entry(module.file.clone()).or_default();
+                            into.entry(to.clone()).or_default().insert(item.clone());
+                        }
                     }
                 }
             }
