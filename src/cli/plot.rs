@@ -10,7 +10,7 @@ use super::errors::{Failure, say};
 use super::pictures;
 use super::racks;
 use report::judge::compare::{Comparison, Options, compare};
-use report::judge::headlines::headlines;
+use report::judge::headlines::{Topic, headlines};
 use report::results::load::{Found, Loaded, load};
 use report::results::model::ResultFile;
 use report::show::page::Page;
@@ -18,7 +18,7 @@ use report::show::page::folder::{self, FolderError, Written};
 use report::show::plot::draw::Width;
 use report::show::plot::figures::nodes::Racks;
 use report::show::plot::formats::Format;
-use report::show::plot::{Sides, sections, sums, verdict};
+use report::show::plot::{Sides, sections, sums};
 use report::text;
 
 /// Reading that takes longer is worth a word.
@@ -89,10 +89,10 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let mut sections = sections::sections(&results, sides, comparison.as_ref(), &racks);
     let mut left_out = sections::left_out(&results, comparison.as_ref());
     left_out.extend(sections::cap(&mut sections));
-    let verdict = comparison.as_ref().and_then(verdict::sentence);
     let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
-    let told = headlines(&files).into_iter().map(|headline| headline.text);
-    let headlines: Vec<String> = verdict.into_iter().chain(told).collect();
+    let told = headlines(&files).into_iter();
+    let told = told.filter(|it| matches!(it.topic, Topic::Scaling | Topic::Wrong));
+    let headlines: Vec<String> = told.map(|headline| headline.text).collect();
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {
         return Err(Failure::bad_input(format!(
@@ -103,6 +103,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let page = Page {
         results: &results,
         sums: &sums,
+        comparison: comparison.as_ref(),
         sections: &sections,
         refused: &refused,
         headlines: &headlines,
