@@ -10,7 +10,7 @@ use super::errors::{Failure, say};
 use super::pictures;
 use super::racks;
 use report::judge::compare::{Comparison, Options, compare};
-use report::judge::findings::findings;
+use report::judge::findings::{Finding, ProblemKind, findings};
 use report::results::load::{Found, Loaded, load};
 use report::results::model::ResultFile;
 use report::show::page::Page;
@@ -18,8 +18,8 @@ use report::show::page::folder::{self, FolderError, Written};
 use report::show::plot::draw::Width;
 use report::show::plot::figures::nodes::Racks;
 use report::show::plot::formats::Format;
-use report::show::plot::{Sides, sections, sums, verdict};
-use report::show::sentences;
+use report::show::plot::{Sides, sections, sums};
+use report::show::sentences::sentence;
 use report::text;
 
 /// Reading that takes longer is worth a word.
@@ -90,11 +90,16 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let mut sections = sections::sections(&results, sides, comparison.as_ref(), &racks);
     let mut left_out = sections::left_out(&results, comparison.as_ref());
     left_out.extend(sections::cap(&mut sections));
-    let verdict = comparison.as_ref().and_then(verdict::sentence);
     let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
-    let told = sentences::short(&findings(&files)).into_iter();
-    let told = told.map(|(_, text)| text);
-    let headlines: Vec<String> = verdict.into_iter().chain(told).collect();
+    // The tiles tell the best and what does not count, the section of nodes which of them are slow.
+    let is_told = |finding: &Finding| match finding {
+        Finding::Scaling { .. } => true,
+        Finding::Wrong(problem) => problem.kind != ProblemKind::Unreliable,
+        _ => false,
+    };
+    let told = findings(&files).into_iter();
+    let told = told.filter(is_told).map(|finding| sentence(&finding));
+    let headlines: Vec<String> = told.collect();
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {
         return Err(Failure::bad_input(format!(
@@ -105,6 +110,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let page = Page {
         results: &results,
         sums: &sums,
+        comparison: comparison.as_ref(),
         sections: &sections,
         refused: &refused,
         headlines: &headlines,

@@ -178,6 +178,22 @@ fn a_picture_alone_is_as_dark_as_its_reader() {
     assert_eq!(grounds, [light, dark, light]);
 }
 
+/// What is fastest, the tail, fairness and trust are seen without scrolling, with the figure; the table comes next, what was
+/// measured first.
+#[test]
+fn the_first_screen_answers() {
+    let mut browser = at_a_desk();
+    let tiles = "[...document.querySelectorAll('.tiles strong')].filter((it) => \
+        it.textContent && it.getBoundingClientRect().bottom <= 800).length";
+    assert_eq!(browser.count(tiles), 4);
+    let figure = "document.querySelector('figure').getBoundingClientRect().top <= 200";
+    assert_eq!(browser.evaluate(figure), true);
+    let second = "document.querySelectorAll('#cases-table th')[1].textContent";
+    assert_eq!(browser.evaluate(second), "Gb/s");
+    browser.show(400, "screen", "light");
+    assert_eq!(browser.count(tiles), 4);
+}
+
 #[test]
 fn a_keyboard_is_enough() {
     let mut browser = at_a_desk();
@@ -187,6 +203,12 @@ fn a_keyboard_is_enough() {
     let outline = "getComputedStyle(document.activeElement).outlineStyle";
     assert_ne!(browser.evaluate(outline), "none");
     let light = browser.evaluate(BACKGROUND);
+    browser.press("Tab");
+    browser.press("Enter");
+    assert_eq!(
+        browser.evaluate("document.querySelector('.menu').open"),
+        true
+    );
     browser.press("Tab");
     assert_eq!(browser.evaluate(focused), "colours-system");
     browser.press("ArrowRight");
@@ -201,7 +223,7 @@ fn a_keyboard_is_enough() {
     browser.press("ArrowRight");
     assert_eq!(browser.evaluate(BACKGROUND), light);
 
-    browser.evaluate("document.getElementById('cases-table').closest('details').querySelector('summary').focus()");
+    browser.evaluate("document.querySelector('figcaption details summary').focus()");
     browser.press("Enter");
     let is_open = "document.activeElement.closest('details').open";
     assert_eq!(browser.evaluate(is_open), true);
@@ -218,7 +240,7 @@ fn a_keyboard_is_enough() {
     let sorted: Vec<f64> = serde_json::from_value(rates).unwrap();
     let is_sorted = sorted.is_sorted() && sorted.first() != sorted.last();
     assert!(is_sorted, "{sorted:?}");
-    let filter = "const input = document.querySelector('[data-table=cases-table] input'); input.value = 'read per-qp'; \
+    let filter = "const input = document.querySelector('.choose input'); input.value = 'read per-qp'; \
         input.dispatchEvent(new Event('input')); \
         document.querySelectorAll('#cases-table tbody tr:not([hidden])').length";
     // 2 files × 3 sizes × 3 QPs × 2 workers.
@@ -293,6 +315,23 @@ fn a_picture_answers_a_pointer() {
     assert_eq!(trouble(&browser), [""; 0]);
 }
 
+/// What is dragged over becomes the whole chart, with round values at its axes.
+#[test]
+fn a_part_that_is_dragged_over_fills_the_chart() {
+    let mut browser = at_a_desk();
+    let ticks = "(() => { const svg = document.querySelector('[aria-labelledby=bandwidth-by-size] .whole svg'); \
+        svg.scrollIntoView({block: 'center'}); const plot = svg.querySelector('.rb-plot').getBoundingClientRect(); \
+        const send = (name, x, y) => svg.dispatchEvent(new PointerEvent(name, {bubbles: true, pointerType: 'mouse', \
+            clientX: plot.left + plot.width * x, clientY: plot.top + plot.height * y})); \
+        send('pointerdown', 0.25, 0.5); send('pointermove', 0.75, 0.9); send('pointerup', 0.75, 0.9); \
+        const texts = [...svg.querySelectorAll('.rb-own text')]; \
+        const inside = texts.map((it) => it.getBoundingClientRect()).every((it) => it.right >= plot.left - 60 \
+            && it.left <= plot.right + 1 && it.bottom >= plot.top - 9 && it.top <= plot.bottom + 30); \
+        return [texts.map((it) => it.textContent).filter((it) => it.endsWith('B')).length > 1, inside]; })()";
+    assert_eq!(browser.evaluate(ticks), json!([true, true]));
+    assert_eq!(trouble(&browser), [""; 0]);
+}
+
 #[test]
 fn a_picture_answers_keys() {
     let mut browser = at_a_desk();
@@ -300,7 +339,7 @@ fn a_picture_answers_keys() {
     assert_eq!(browser.evaluate(is_hidden), false);
     let tip = "svg.parentElement.querySelector('.tip')";
     let focus = "var svg = document.querySelector('[aria-labelledby=bandwidth-by-size] .whole svg'); svg.focus(); \
-        var whole = svg.getAttribute('viewBox'); document.activeElement === svg";
+        document.activeElement === svg";
     assert_eq!(browser.evaluate(focus), true);
     browser.press("ArrowRight");
     let shown = format!("{tip}.hidden ? '' : {tip}.textContent");
@@ -309,38 +348,35 @@ fn a_picture_answers_keys() {
     let second = browser.evaluate(&shown);
     let are_told = first != "" && second != "" && first != second;
     assert!(are_told, "{first}, {second}");
-    // It tells what was measured: the figures that the lines carry.
+    // It tells what was measured: the values that the lines carry, with their unit and the line's colour.
     let told = format!(
         "const measured = [...svg.querySelectorAll('[data-points]')].flatMap((line) => \
          line.dataset.points.split(',').map((point) => Number(point.split(' ')[1]))); \
-         [...{tip}.querySelectorAll('div')].map((row) => Number(row.textContent.split(': ')[1])) \
-         .map((told) => measured.some((value) => Math.abs(told - value) <= 0.006 * value))"
+         [...{tip}.querySelectorAll('div')].map((row) => [row.textContent.split(': ').pop().split('\\u00a0'), row.querySelector('i')]) \
+         .map(([[told, unit], swatch]) => unit === 'Gb/s' && getComputedStyle(swatch).backgroundColor.startsWith('rgb(') \
+         && measured.some((value) => Math.abs(Number(told) - value) <= 0.006 * value))"
     );
     let told = browser.evaluate(&told);
     let told = told.as_array().unwrap();
     let are_measured = !told.is_empty() && told.iter().all(|it| it == true);
     assert!(are_measured, "{told:?}");
-    // Until the axes are out of sight.
+    // Of a part the axes have ticks of their own; titles and legend stay as they were.
+    let others = "[...svg.querySelectorAll('text')].filter((it) => !it.closest('.rb-own, .rb-ticks, .rb-series')).map((it) => \
+        it.textContent + JSON.stringify(it.getBoundingClientRect())).join()";
+    let before = browser.evaluate(others);
     (0..5).for_each(|_| browser.press("+"));
-    let seen = "[svg.getAttribute('viewBox') !== whole, svg.querySelectorAll('.rb-ticks text').length > 1, \
+    let seen = "[svg.querySelectorAll('.enlarged').length, svg.querySelectorAll('.rb-own text').length > 2, \
+        [...svg.querySelectorAll('.rb-ticks')].some((it) => getComputedStyle(it).display === 'none'), \
         svg.parentElement.querySelector('.tip').hidden]";
-    assert_eq!(browser.evaluate(seen), json!([true, true, false]));
+    assert_eq!(browser.evaluate(seen), json!([1, true, true, false]));
+    assert_eq!(browser.evaluate(others), before);
     // The cross-hair stays in sight.
     (0..3).for_each(|_| browser.press("ArrowRight"));
     let in_sight = "(() => { const of = (it) => it.getBoundingClientRect(); const hair = of(svg.querySelector('.rb-hover circle')); \
         const all = of(svg); return hair.left >= all.left && hair.right <= all.right && hair.top >= all.top && hair.bottom <= all.bottom; })()";
     assert_eq!(browser.evaluate(in_sight), true);
     browser.press("Escape");
-    assert_eq!(browser.evaluate(seen), json!([false, false, true]));
-    // A map has no points, and is enlarged all the same.
-    let map = "var svg = document.querySelector('[aria-labelledby=heat-map] .whole svg'); \
-        svg.focus(); whole = svg.getAttribute('viewBox'); document.activeElement === svg";
-    assert_eq!(browser.evaluate(map), true);
-    browser.press("+");
-    let is_whole = "svg.getAttribute('viewBox') === whole";
-    assert_eq!(browser.evaluate(is_whole), false);
-    browser.press("Escape");
-    assert_eq!(browser.evaluate(is_whole), true);
+    assert_eq!(browser.evaluate(seen), json!([0, false, false, true]));
     assert_eq!(trouble(&browser), [""; 0]);
 }
 

@@ -2,11 +2,11 @@
 //! anything is made.
 
 use rocebench::node::memory_needs::MemoryNeeds;
-use rocebench::protocol::memory_offer::{DeviceKind, MemoryOffer};
 use rocebench::node::node_threads::NodeThreads;
 use rocebench::node::verbs_objects::VerbsObjects;
 use rocebench::plan::Side;
 use rocebench::protocol::failure::RunFailure;
+use rocebench::protocol::memory_offer::{DeviceKind, MemoryOffer};
 use settings::{CallStyle, CqMode, Domains, Op, Settings, Timestamps};
 
 use crate::loopback_node::{Device, case_of, port, small};

@@ -133,20 +133,46 @@ fn spoilt_by(flow: &FlowResult) -> impl Iterator<Item = DoubtKind> + '_ {
     doubts.filter(|kind| kind.spoils_rates()).chain(late)
 }
 
-/// What helps against a doubt.
-pub fn remedy(kind: DoubtKind) -> &'static str {
+/// Why figures are in doubt, and what helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// In three words.
+    pub short: &'static str,
+    /// A sentence.
+    pub cause: &'static str,
+    /// What to do, without a full stop.
+    pub remedy: &'static str,
+}
+
+const TOO_BUSY: Reason = Reason {
+    short: "CPU too busy",
+    cause: "The CPU was too busy",
+    remedy: "Measure longer (-D), or use fewer workers than cores",
+};
+
+/// What is behind a doubt.
+pub fn reason(kind: DoubtKind) -> Reason {
     match kind {
-        DoubtKind::WindowLength | DoubtKind::EdgeMissed => {
-            "The CPU was too busy: measure longer (-D), or use fewer workers than cores"
-        }
-        DoubtKind::WorkerAway => {
-            "Pin workers to cores of their own (--cores), or use fewer workers than cores"
-        }
-        DoubtKind::NotTogether => "Measure longer (-D)",
-        DoubtKind::ScheduleNotKept => {
-            "Use more --workers on cores of their own (--cores), or lower --rate"
-        }
-        DoubtKind::Drift => "Warm up longer (--warmup)",
+        DoubtKind::WindowLength | DoubtKind::EdgeMissed => TOO_BUSY,
+        DoubtKind::WorkerAway => Reason {
+            remedy: "Pin workers to cores of their own (--cores), or use fewer workers than cores",
+            ..TOO_BUSY
+        },
+        DoubtKind::NotTogether => Reason {
+            short: "flows not together",
+            cause: "Flows did not run together",
+            remedy: "Measure longer (-D)",
+        },
+        DoubtKind::ScheduleNotKept => Reason {
+            short: "messages posted late",
+            cause: "Messages were posted late",
+            remedy: "Use more --workers on cores of their own (--cores), or lower --rate",
+        },
+        DoubtKind::Drift => Reason {
+            short: "throughput drifted",
+            cause: "Throughput drifted",
+            remedy: "Warm up longer (--warmup)",
+        },
     }
 }
 

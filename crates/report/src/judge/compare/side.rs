@@ -82,7 +82,7 @@ impl<'a> SideView<'a> {
                 "{count} of {all} {} runs are marked \"{}\" ({})",
                 self.name,
                 kind.name(),
-                standing::remedy(kind)
+                standing::reason(kind).remedy
             ));
         }
         if launches.is_empty() && bad.is_empty() {

@@ -173,9 +173,10 @@ fn unreliable(runs: &[Ran<'_>]) -> Option<Problem> {
     let counts = left_out.doubtful.iter();
     let counts = counts.map(|(kind, count)| (kind.name().to_owned(), *count as u64));
     Some(Problem {
-        remedy: worst
-            .map_or("", |(kind, _)| standing::remedy(*kind))
-            .to_owned(),
+        remedy: worst.map_or_else(String::new, |(kind, _)| {
+            let reason = standing::reason(*kind);
+            format!("{}. {}", reason.cause, reason.remedy)
+        }),
         counts: counts.collect(),
         ..problem
     })

@@ -1,48 +1,21 @@
-//! All flows of all cases in one table.
+//! All flows of all cases in one table: what was measured, what to know about it, and the settings in which they differ.
+
+use std::ops::Range;
 
 use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
-use crate::results::model::{CaseFlow, FlowConfig, FlowResult, LoadVerdict};
+use crate::results::model::{FlowConfig, FlowResult, LoadVerdict};
+use crate::show::page::doubts;
 use crate::show::plot::figure::{Cell, Column, Table};
 use settings::{Applies, ROWS, Row, Settings, Takes};
 
-/// The column behind those of settings.
-const COUNTED_RUNS: &str = "runs that count";
-
-/// Settings that every table has.
-const SHOWN: [&str; 5] = ["op", "cq", "qps", "size", "workers"];
-
-/// What has a column where flows differ in it: its name, and its value of a flow.
-type Setting = (&'static str, Box<dyn Fn(&CaseFlow<'_>) -> Cell>);
-
-fn settings() -> Vec<Setting> {
-    let rows = ROWS
-        .iter()
-        .filter(|row| !row.title.is_empty() && !SHOWN.contains(&row.flag));
-    let rows = rows.map(|row| -> Setting {
-        let value = |flow: &CaseFlow<'_>| of_row(row, &flow.settings);
-        (row.title, Box::new(value))
-    });
-    let of_flow = |name, value: fn(&FlowConfig) -> Cell| -> Setting {
-        let value = move |flow: &CaseFlow<'_>| flow.config.map_or(Cell::Missing, value);
-        (name, Box::new(value))
-    };
-    let name: Setting = (
-        "flow",
-        Box::new(|flow| match flow.label() {
-            "" => Cell::Missing,
-            label => Cell::Text(label.to_owned()),
-        }),
-    );
-    let mtu = of_flow("MTU", |flow| flow.path_mtu.map_or(Cell::Missing, number));
-    let device = of_flow("device", |flow| {
-        flow.from_device.clone().map_or(Cell::Missing, Cell::Text)
-    });
-    [name]
-        .into_iter()
-        .chain(rows)
-        .chain([mtu, device])
-        .collect()
+/// The table.
+pub(crate) struct Cases {
+    pub(crate) table: Table,
+    /// Rows without a run that counts.
+    pub(super) uncounted: Vec<bool>,
+    /// Columns of settings, which are not printed: names of cases tell most of them.
+    pub(super) settings: Range<usize>,
 }
 
 fn of_row(row: &Row, config: &Settings) -> Cell {
@@ -59,109 +32,93 @@ fn of_row(row: &Row, config: &Settings) -> Cell {
     }
 }
 
-fn number(value: u32) -> Cell {
-    Cell::Number(f64::from(value), 0)
-}
-
-pub(super) fn column(name: &str, numeric: bool) -> Column {
-    Column {
-        name: name.to_owned(),
-        numeric,
-    }
-}
-
-fn figure(metric: Metric, value: Option<f64>) -> Cell {
-    let cell = |value| Cell::Number(metric.in_column(value), metric.column().1);
-    value.map_or(Cell::Missing, cell)
-}
-
-/// Columns of settings behind the case's name, which are not printed: names of cases tell most of them.
-pub fn settings_columns(table: &Table) -> std::ops::Range<usize> {
-    let mut runs = table.columns.iter();
-    let runs = runs.position(|it| it.name == COUNTED_RUNS);
-    1..runs.unwrap_or(1)
-}
-
 /// Every case of every file, in their order.
-pub fn all(results: &[Loaded]) -> Table {
+pub(crate) fn all(results: &[Loaded]) -> Cases {
     let flows: Vec<(usize, Observed<'_>)> = (results.iter().enumerate())
         .flat_map(|(file, loaded)| {
-            Observed::of_file(&loaded.result).map(move |observed| (file, observed))
+            Observed::of_file(&loaded.result).map(move |observed| (file + 1, observed))
         })
         .collect();
-    let differ: Vec<Setting> = settings()
-        .into_iter()
-        .filter(|(_, setting)| {
-            let mut values = flows.iter().map(|(_, it)| setting(&it.flow));
-            let first = values.next();
-            values.any(|value| Some(value) != first)
-        })
-        .collect();
-    // What no case has is not there.
-    let has = |metric: &Metric| {
-        let mut flows = flows.iter();
-        flows.any(|(_, observed)| observed.median(*metric).is_some())
-    };
-    let measured: Vec<Metric> = Metric::ALL.iter().copied().filter(has).collect();
-    let many_files = results.len() > 1;
-    let mut columns = vec![column("case", false)];
-    if many_files {
-        columns.push(column("file No", true));
-    }
-    columns.extend([
-        column("op", false),
-        column("CQ", false),
-        column("QPs", true),
-        column("size (B)", true),
-        column("workers", true),
-    ]);
-    columns.extend(differ.iter().map(|(name, _)| column(name, true)));
-    columns.push(column(COUNTED_RUNS, true));
-    columns.extend(measured.iter().map(|it| column(it.column().0, true)));
-    columns.push(column("remarks", false));
-    let rows = flows
-        .iter()
-        .map(|(file, observed)| {
-            let flow = &observed.flow;
-            let (case, config) = (flow.case, &flow.settings);
-            let mut row = vec![Cell::Text(case.id.clone())];
-            if many_files {
-                row.push(Cell::Number((*file + 1) as f64, 0));
+    let mut columns: Vec<(Column, Vec<Cell>)> = Vec::new();
+    let mut add =
+        |name: &str, is_told: fn(&[Cell]) -> bool, cell: &dyn Fn(usize, &Observed<'_>) -> Cell| {
+            let cells: Vec<Cell> = flows.iter().map(|(file, it)| cell(*file, it)).collect();
+            let numeric = !cells.iter().any(|cell| matches!(cell, Cell::Text(_)));
+            if is_told(&cells) {
+                let name = name.to_owned();
+                columns.push((Column { name, numeric }, cells));
             }
-            row.extend([
-                Cell::Text(config.op.to_string()),
-                Cell::Text(config.cq.to_string()),
-                number(config.qps),
-                Cell::Number(f64::from(config.size_bytes), 0),
-                number(config.workers),
-            ]);
-            row.extend(differ.iter().map(|(_, setting)| setting(flow)));
-            row.push(Cell::Number(observed.counted().count() as f64, 0));
-            row.extend(measured.iter().map(|it| figure(*it, observed.median(*it))));
-            row.push(Cell::Text(remarks(observed)));
-            row
-        })
-        .collect();
-    Table {
-        caption: "All cases: medians over the runs that count; – was not measured".to_owned(),
-        columns,
-        rows,
+            columns.len()
+        };
+    // What no case has is not there, and what all have alike is told elsewhere.
+    let is_any = |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Missing);
+    let differs = |cells: &[Cell]| cells.windows(2).any(|pair| pair[0] != pair[1]);
+    add("case", |_| true, &|_, it| Cell::Text(name(it)));
+    // Of closed loops the message rate says it.
+    let has_loads = flows
+        .iter()
+        .any(|(_, it)| it.median(Metric::OfferedPerS).is_some());
+    let is_shown = |metric: &&Metric| has_loads || **metric != Metric::AchievedPerS;
+    for metric in Metric::ALL.iter().filter(is_shown) {
+        let (name, digits, _) = metric.column();
+        let cell = |value| Cell::Number(metric.in_column(value), digits);
+        add(name, is_any, &|_, it| {
+            it.median(*metric).map_or(Cell::Missing, cell)
+        });
+    }
+    let has_words = |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Text(String::new()));
+    let first = add("remarks", has_words, &|_, it| Cell::Text(remarks(it)));
+    add("file", differs, &|file, _| Cell::Number(file as f64, 0));
+    for row in ROWS.iter().filter(|row| !row.title.is_empty()) {
+        add(row.title, differs, &|_, it| of_row(row, &it.flow.settings));
+    }
+    let of_flow = |it: &Observed<'_>, value: fn(&FlowConfig) -> Option<Cell>| {
+        it.flow.config.and_then(value).unwrap_or(Cell::Missing)
+    };
+    let mtu = |flow: &FlowConfig| Some(Cell::Number(flow.path_mtu?.into(), 0));
+    add("MTU", differs, &|_, it| of_flow(it, mtu));
+    let device = |flow: &FlowConfig| flow.from_device.clone().map(Cell::Text);
+    let end = add("device", differs, &|_, it| of_flow(it, device));
+    let row = |index: usize| {
+        columns
+            .iter()
+            .map(|(_, cells)| cells[index].clone())
+            .collect()
+    };
+    Cases {
+        uncounted: flows.iter().map(|(_, it)| is_uncounted(it)).collect(),
+        settings: first..end,
+        table: Table {
+            caption: "Medians over the runs that count; - was not measured".to_owned(),
+            rows: (0..flows.len()).map(row).collect(),
+            columns: columns.into_iter().map(|(column, _)| column).collect(),
+        },
+    }
+}
+
+fn is_uncounted(observed: &Observed<'_>) -> bool {
+    observed.counted().next().is_none()
+}
+
+/// The case and its flow, and why it has no figures.
+fn name(observed: &Observed<'_>) -> String {
+    let reason = doubts::remark(&observed.left_out());
+    match is_uncounted(observed) && !reason.is_empty() {
+        true => format!("{}: {reason}", observed.flow.subject()),
+        false => observed.flow.subject(),
     }
 }
 
 /// What the figures do not say.
 fn remarks(observed: &Observed<'_>) -> String {
-    let left_out = observed.left_out();
     let moved = || observed.runs.iter().filter_map(|it| it.moved);
     let counted = || observed.counted().filter_map(|it| it.moved);
     let mut remarks = Vec::new();
+    if !is_uncounted(observed) {
+        remarks.push(doubts::remark(&observed.left_out()));
+    }
     if observed.runs.is_empty() {
         remarks.push("not run".to_owned());
-    }
-    if left_out.count() > 0 {
-        let counted = left_out.all - left_out.count();
-        remarks.push(format!("{counted} of {} runs", left_out.all));
-        remarks.extend(left_out.reasons());
     }
     let is_overloaded = |moved: &&FlowResult| {
         let load = moved.load.as_ref();
@@ -178,6 +135,7 @@ fn remarks(observed: &Observed<'_>) -> String {
             remarks.push(format!("{count} {what}"));
         }
     }
+    remarks.retain(|remark| !remark.is_empty());
     remarks.join(", ")
 }
 
@@ -204,33 +162,34 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn settings_have_a_column_where_they_differ() {
+    fn what_was_measured_comes_first_and_settings_have_a_column_where_they_differ() {
         let mut cases = vec![case("send", 1, 1.0, true), case("send", 4, 2.0, false)];
         cases[1].config.tx_depth = 64;
-        let table = all(&[sample::file(cases)]);
-        let has = |name: &str| table.columns.iter().any(|column| column.name == name);
-        let names = ["send depth", "receive depth", "file No"];
-        assert_eq!(names.map(has), [true, false, false]);
+        let told = all(&[sample::file(cases)]);
+        let names: Vec<&str> = told.table.columns.iter().map(|it| &*it.name).collect();
+        assert_eq!(names, ["case", "Gb/s", "QPs", "send depth"]);
+        assert_eq!((told.settings, told.uncounted), (2..4, vec![false, true]));
+        let table = told.table;
         assert_eq!(value(&table, 0, "Gb/s"), Cell::Number(1.0, 3));
         assert_eq!(value(&table, 1, "Gb/s"), Cell::Missing);
-        let remarks = Cell::Text("0 of 1 runs, 1 failed".to_owned());
-        assert_eq!(value(&table, 1, "remarks"), remarks);
+        let name = Cell::Text("send-4: the run failed".to_owned());
+        assert_eq!(value(&table, 1, "case"), name);
         let mut rows = table.rows.iter();
         assert!(rows.all(|row| row.len() == table.columns.len()));
     }
 
     #[test]
     fn each_flow_has_a_row() {
-        let table = all(&[sample::loaded(sample::mixed())]);
+        let table = all(&[sample::loaded(sample::mixed())]).table;
         let text = |text: &str| Cell::Text(text.to_owned());
         let flows = [
-            ("small", "write", 3),
-            ("large", "read", 2),
-            ("back", "send", 1),
+            ("mixed, flow small", "write", 3.0),
+            ("mixed, flow large", "read", 2.0),
+            ("mixed, flow back", "send", 1.0),
         ];
         for (row, (name, op, qps)) in flows.into_iter().enumerate() {
-            let cells = ["case", "flow", "op", "QPs"].map(|it| value(&table, row, it));
-            assert_eq!(cells, [text("mixed"), text(name), text(op), number(qps)]);
+            let cells = ["case", "operation", "QPs"].map(|it| value(&table, row, it));
+            assert_eq!(cells, [text(name), text(op), Cell::Number(qps, 0)]);
         }
     }
 }

@@ -187,12 +187,8 @@ mod tests {
             ..Section::default()
         }];
         let page = Page {
-            results: &[],
-            sums: &[],
             sections: &sections,
-            headlines: &[],
-            refused: &[],
-            left_out: &[],
+            ..Page::default()
         };
         let figures = sections[0].figures.iter();
         let how = Written {

@@ -3,18 +3,24 @@
 
 pub(crate) mod cases;
 mod colours;
+mod doubts;
 pub mod folder;
-mod key_figures;
 mod subject;
 mod tables;
+mod tiles;
+
+use std::ops::Range;
 
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use settings::listed;
 use sha2::{Digest as _, Sha256};
 
+use crate::judge::compare::Comparison;
+use crate::observe::format::plural;
 use crate::results::load::Loaded;
 use crate::show::plot::draw::palette;
-use crate::show::plot::figure::{Figure, Table};
+use crate::show::plot::figure::Figure;
 use crate::show::plot::formats::GENERATOR;
 use crate::show::plot::section::Section;
 use crate::text::unbroken;
@@ -33,19 +39,24 @@ const SCRIPT: &str = concat!(
 /// Reasons why something is left out that are not folded.
 const SHOWN_REASONS: usize = 8;
 
+/// Rows of a table that has room below the tiles.
+const FEW_ROWS: usize = 6;
+
 /// Name of the page's list of the pictures that lie beside it.
 pub const FIGURES_NAME: &str = "rocebench-figures";
 
 /// Everything that the page shows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Page<'a> {
     /// The results drawn.
     pub results: &'a [Loaded],
     /// The same with the flows of each case of a pattern as one.
     pub sums: &'a [Loaded],
+    /// What they come to beside a base.
+    pub comparison: Option<&'a Comparison>,
     /// The figures.
     pub sections: &'a [Section],
-    /// What they come to, in sentences.
+    /// What else is worth knowing, in sentences.
     pub headlines: &'a [String],
     /// Files that could not be used, with file, line and reason.
     pub refused: &'a [String],
@@ -54,17 +65,12 @@ pub struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// The document.
+    /// The document. Its first screen answers: the tiles, the first figure, and the table of cases.
     pub fn html(&self) -> String {
         let title = subject::title(self.results);
-        let drawn = || {
-            self.sections
-                .iter()
-                .filter(|section| !section.figures.is_empty())
-        };
         let all_cases = cases::all(self.sums);
-        let list: Vec<&str> = drawn()
-            .flat_map(|section| &section.figures)
+        let sections = self.drawn();
+        let list: Vec<&str> = (sections.iter().flat_map(|section| &section.figures))
             .map(|figure| figure.id.as_str())
             .collect();
         html! {
@@ -78,39 +84,37 @@ impl Page<'_> {
                     meta name="generator" content=(GENERATOR);
                     meta name=(FIGURES_NAME) content=(list.join(" "));
                     title { "rocebench: " (title) }
-                    style { (PreEscaped(style())) (PreEscaped(printed_columns(&all_cases))) }
+                    style { (PreEscaped(style())) (PreEscaped(printed_columns(&all_cases.settings))) }
                 }
                 body {
                     a.skip href="#main" { "Skip to the figures" }
                     header {
                         h1 { "rocebench: " (title) }
-                        @if !self.headlines.is_empty() {
-                            ul.answers { @for sentence in self.headlines { li { (unbroken(sentence)) } } }
-                        }
-                        (self.software_note())
-                        (colour_choice())
-                        (self.hint_at_left_out())
-                        p.choose hidden {
-                            label { "Lines and cases with " input type="search" placeholder="read 4 QPs"; }
-                            " " output {}
-                        }
-                        p.how hidden {
-                            "Point at a chart to read its figures; drag over a part to enlarge it, double-click to show all. "
-                            "By keyboard: Tab to a chart, ← and → for its points, ↑ and ↓ for other charts of the figure, "
-                            "+ and − to enlarge and reduce, Esc to show all."
-                        }
-                        (self.contents())
+                        (self.menu(&sections))
+                        (self.warnings())
                     }
                     main #main tabindex="-1" {
-                        @for section in drawn() { (show(section)) }
-                        h2 #key-figures { "Key figures" }
-                        (tables::table("key-figures-table", &key_figures::key_figures(self.results)))
+                        div.first.few[all_cases.table.rows.len() <= FEW_ROWS] {
+                            (tiles::tiles(self.results, self.sums, self.comparison))
+                            @if let Some(section) = sections.first() { (lead(section)) }
+                            section.wide aria-labelledby="cases" {
+                                div.beside {
+                                    h2 #cases { "All cases" }
+                                    p.choose hidden {
+                                        label { "Show only cases that contain " input type="search" placeholder="read 4"; }
+                                        " " output {}
+                                    }
+                                }
+                                (tables::table("cases-table", &all_cases.table, &all_cases.uncounted))
+                            }
+                        }
+                        @if !self.headlines.is_empty() {
+                            h2 { "What stands out" }
+                            (answers(self.headlines))
+                        }
+                        @for (index, section) in sections.iter().enumerate() { (show(section, index == 0)) }
                         h2 #subject { "What was measured" }
                         (subject::subject(self.results))
-                        section.wide aria-labelledby="cases" {
-                            h2 #cases { "All cases" }
-                            (tables::folded("cases-table", &all_cases, true))
-                        }
                         h2 #left-out { "Left out" }
                         (self.left_out())
                     }
@@ -127,89 +131,82 @@ impl Page<'_> {
         .into_string()
     }
 
-    fn software_note(&self) -> Markup {
-        let devices = subject::software_devices(self.results);
+    /// Sections that have a figure.
+    fn drawn(&self) -> Vec<&Section> {
+        let sections = self.sections.iter();
+        sections
+            .filter(|section| !section.figures.is_empty())
+            .collect()
+    }
+
+    fn warnings(&self) -> Markup {
+        let devices: Vec<&str> = subject::software_devices(self.results)
+            .into_iter()
+            .collect();
+        let refused = self.refused.len();
         html! {
             @if !devices.is_empty() {
                 p.warning role="note" {
-                    strong { "Software" } ": " (devices.join(", "))
-                    @if devices.len() == 1 { " is a software device" } @else { " are software devices" }
-                    "; no figure measured on "
-                    @if devices.len() == 1 { "it" } @else { "them" }
-                    " is a network adapter’s."
+                    (listed(&devices)) ": software. These are not figures of a network adapter."
                 }
             }
-        }
-    }
-
-    /// What is missing is told at the end, and that it is at the top.
-    fn hint_at_left_out(&self) -> Markup {
-        let (refused, left_out) = (self.refused.len(), self.left_out.len());
-        let files = if refused == 1 { "file" } else { "files" };
-        html! {
             @if refused > 0 {
-                p.warning { (refused) " " (files) " could not be used: " a href="#left-out" { "left out" } "." }
-            } @else if left_out > 0 {
-                p { "Something is not in the figures: " a href="#left-out" { "left out" } "." }
+                p.warning { (refused) " " (plural(refused, "file")) " could not be used: " a href="#left-out" { "left out" } "." }
             }
         }
     }
 
-    fn contents(&self) -> Markup {
+    /// Contents, colours, and what the pointer and the keys do.
+    fn menu(&self, sections: &[&Section]) -> Markup {
+        let places = sections.iter().map(|section| (section.id, section.heading));
+        let others = [
+            ("cases", "All cases"),
+            ("subject", "What was measured"),
+            ("left-out", "Left out"),
+        ];
         html! {
-            nav aria-label="Contents" {
-                ol {
-                    @for section in self.sections.iter().filter(|section| !section.figures.is_empty()) {
-                        li {
-                            a href={ "#" (section.id) } { (section.heading) }
-                            @if section.figures.len() > 1 {
-                                details {
-                                    summary { (section.figures.len()) " figures" }
-                                    ol { @for figure in &section.figures {
-                                        li { a href={ "#" (figure.id) } { (figure.title) } }
-                                    } }
-                                }
-                            }
-                        }
-                    }
-                    li { a href="#key-figures" { "Key figures" } }
-                    li { a href="#subject" { "What was measured" } }
-                    li { a href="#cases" { "All cases" } }
-                    li { a href="#left-out" { "Left out" } }
+            details.menu {
+                summary { "Contents, colours, keys" }
+                (colour_choice())
+                nav aria-label="Contents" {
+                    ol { @for (id, heading) in places.chain(others) { li { a href={ "#" (id) } { (heading) } } } }
+                }
+                ul.how hidden {
+                    li { "Point at a chart: its values." }
+                    li { "Drag over a part: enlarge it. Double-click: show all." }
+                    li { "Click a name in a legend: hide its line, or show it." }
+                    li { "By keyboard: Tab to a figure, ← and → for points, ↑ and ↓ for charts, + and − to enlarge and reduce, Esc to show all." }
                 }
             }
         }
     }
 
+    /// What has no figure, and why; what would make more figures is folded.
     fn left_out(&self) -> Markup {
         let empty: Vec<&Section> = self
             .sections
             .iter()
             .filter(|section| section.figures.is_empty() && !section.is_capped)
             .collect();
+        let list = |reasons: &[String]| html! { ul { @for reason in reasons { li { (reason) } } } };
         let (shown, folded) = self
             .left_out
             .split_at(self.left_out.len().min(SHOWN_REASONS));
         html! {
             @if !self.refused.is_empty() {
                 p.warning { strong { (self.refused.len()) " refused" } ": files that could not be used." }
-                ul { @for reason in self.refused { li { (reason) } } }
+                (list(self.refused))
             }
-            @if !shown.is_empty() || !empty.is_empty() {
-                ul {
-                    @for reason in shown { li { (reason) } }
-                    @for section in &empty {
-                        li { "No figure “" (section.heading) "”: it needs " (section.needs) "." }
-                    }
-                }
-            }
+            @if !shown.is_empty() { (list(shown)) }
             @if !folded.is_empty() {
-                details.long {
-                    summary { (folded.len()) " more" }
-                    ul { @for reason in folded { li { (reason) } } }
-                }
+                details.long { summary { (folded.len()) " more" } (list(folded)) }
             }
-            @if self.refused.is_empty() && self.left_out.is_empty() && empty.is_empty() {
+            @if !empty.is_empty() {
+                details.long {
+                    summary { (empty.len()) " " (plural(empty.len(), "section")) " not drawn, and what they need" }
+                    dl { @for section in empty { dt { (section.heading) } dd { (section.needs) } } }
+                }
+            } @else if self.refused.is_empty() && shown.is_empty() {
                 p { "Nothing." }
             }
         }
@@ -229,12 +226,11 @@ fn style() -> String {
 }
 
 /// On paper the table of all cases has no column of a setting.
-fn printed_columns(all_cases: &Table) -> String {
-    let hidden = cases::settings_columns(all_cases);
+fn printed_columns(settings: &Range<usize>) -> String {
     format!(
         "@media print{{#cases-table tr>:nth-child(n+{}):nth-child(-n+{}){{display:none}}}}",
-        hidden.start + 1,
-        hidden.end
+        settings.start + 1,
+        settings.end
     )
 }
 
@@ -259,38 +255,63 @@ fn colour_choice() -> Markup {
     }
 }
 
-fn show(section: &Section) -> Markup {
+fn answers(sentences: &[String]) -> Markup {
     html! {
-        section aria-labelledby=(section.id) {
-            h2 #(section.id) { (section.heading) }
-            @if !section.sentences.is_empty() {
-                ul.answers { @for sentence in &section.sentences { li { (unbroken(sentence)) } } }
-            }
-            p { (section.intro) }
-            @for figure in &section.figures { (show_figure(figure)) }
+        @if !sentences.is_empty() {
+            ul.answers { @for sentence in sentences { li { (unbroken(sentence)) } } }
         }
     }
 }
 
-fn show_figure(figure: &Figure) -> Markup {
-    let caption = format!("{}-words", figure.id);
+/// The first section with its first figure. How to read it comes after it.
+fn lead(section: &Section) -> Markup {
     html! {
-        div.keep {
-            h3.drawn #(figure.id) { (figure.title) }
-            figure aria-labelledby=(figure.id) aria-describedby=(caption) {
-                div.picture {
-                    div.whole { (PreEscaped(inline(&figure.svg))) }
-                    div.narrow { (PreEscaped(inline(&figure.narrow_svg))) }
+        section.lead aria-labelledby=(section.id) {
+            h2.drawn #(section.id) { (section.heading) }
+            (answers(&section.sentences))
+            @if let Some(figure) = section.figures.first() { (picture(figure, Some(&section.intro))) }
+        }
+    }
+}
+
+/// A section; of the one that leads the page, the figures that are left.
+fn show(section: &Section, leads: bool) -> Markup {
+    let (suffix, continued) = if leads {
+        ("-more", ", continued")
+    } else {
+        ("", "")
+    };
+    let figures = &section.figures[usize::from(leads)..];
+    html! {
+        @if !figures.is_empty() {
+            section aria-labelledby={ (section.id) (suffix) } {
+                h2 #{ (section.id) (suffix) } { (section.heading) (continued) }
+                @if !leads {
+                    (answers(&section.sentences))
+                    p { (section.intro) }
                 }
-                figcaption #(caption) {
-                    (figure.description) " "
-                    span.hidden { (figure.subtitle) ". " }
-                    a href={ (figure.id) ".svg" } { "This picture as a file" }
-                }
+                @for figure in figures { (picture(figure, None)) }
             }
         }
-        @for (index, table) in figure.tables.iter().enumerate() {
-            (tables::folded(&format!("{}-table-{}", figure.id, index + 1), table, false))
+    }
+}
+
+fn picture(figure: &Figure, how_to_read: Option<&str>) -> Markup {
+    html! {
+        h3.drawn #(figure.id) { (figure.title) }
+        figure aria-labelledby=(figure.id) data-about=(figure.subtitle) {
+            div.picture {
+                div.whole { (PreEscaped(inline(&figure.svg))) }
+                div.narrow { (PreEscaped(inline(&figure.narrow_svg))) }
+            }
+            figcaption {
+                a href={ (figure.id) ".svg" } { "Picture as a file" }
+                @if let Some(how) = how_to_read { details { summary { "How to read it" } p { (how) } } }
+                @for (index, table) in figure.tables.iter().enumerate() {
+                    @let name = if figure.tables.len() == 1 { "Table" } else { &table.caption };
+                    (tables::folded(&format!("{}-table-{}", figure.id, index + 1), name, table))
+                }
+            }
         }
     }
 }

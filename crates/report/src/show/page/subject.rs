@@ -1,20 +1,21 @@
 //! What was measured on what: the machines, their devices, when, with which program.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
+use settings::listed;
 
 use super::tables;
+use crate::observe::format::plural;
 use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
-use crate::results::model::{Device, Host, Node, ResultFile};
+use crate::results::model::{CaseConfig, Device, Host, Node, ResultFile};
 use crate::show::plot::figure::{Cell, Column, Table};
 use crate::text;
 
-/// Machines that are shown before the rest is folded away.
-const SHOWN_SETUPS: usize = 4;
-/// Nodes up to which each is told by itself.
-const SINGLE_NODES: usize = 4;
+/// So many are told one by one.
+const SHOWN: usize = 4;
 
 /// Results of the same nodes on the same machines with the same devices.
 struct Setup<'a> {
@@ -22,51 +23,57 @@ struct Setup<'a> {
     results: Vec<&'a Loaded>,
 }
 
-/// A line for the page's title: `54 cases on soft0 (embedded software device)`.
+/// A line for the page's title: `4 cases in 5 files on soft0`.
 pub fn title(results: &[Loaded]) -> String {
-    let cases: usize = results.iter().map(|loaded| loaded.result.cases.len()).sum();
-    let mut devices: Vec<String> = results
-        .iter()
-        .filter_map(|loaded| device(&loaded.result))
-        .map(device_in_short)
+    let mut cases: HashMap<&str, Vec<&CaseConfig>> = HashMap::new();
+    for case in results.iter().flat_map(|loaded| &loaded.result.cases) {
+        let known = cases.entry(&case.id).or_default();
+        if !known.contains(&&case.config) {
+            known.push(&case.config);
+        }
+    }
+    let cases = cases.values().map(Vec::len).sum();
+    let mut title = format!("{cases} {}", plural(cases, "case"));
+    if results.len() > 1 {
+        title += &format!(" in {} files", results.len());
+    }
+    let devices = results.iter().filter_map(|loaded| device(&loaded.result));
+    let faulty = |device: &Device| {
+        if device.faults.is_some() {
+            " with faults"
+        } else {
+            ""
+        }
+    };
+    let devices: BTreeSet<String> = devices
+        .map(|device| format!("{}{}", device.name, faulty(device)))
         .collect();
-    devices.sort();
-    devices.dedup();
-    let on = match devices.as_slice() {
-        [] => String::new(),
-        [one] => format!(" on {one}"),
-        [one, other] => format!(" on {one} and {other}"),
-        many => format!(" on {} devices", many.len()),
-    };
-    let nodes = results.iter().map(|loaded| loaded.result.nodes.len()).max();
-    let nodes = match nodes.filter(|count| *count > 2) {
-        Some(count) => format!(", {count} nodes"),
-        None => String::new(),
-    };
-    format!(
-        "{cases} case{}{on}{nodes}",
-        if cases == 1 { "" } else { "s" }
-    )
+    let devices: Vec<String> = devices.into_iter().collect();
+    if !devices.is_empty() {
+        title += &match devices.len() {
+            1 | 2 => format!(" on {}", listed(&devices)),
+            many => format!(" on {many} devices"),
+        };
+    }
+    match results.iter().map(|loaded| loaded.result.nodes.len()).max() {
+        Some(nodes) if nodes > 2 => format!("{title}, {nodes} nodes"),
+        _ => title,
+    }
 }
 
 /// The devices without hardware; empty where all are adapters.
-pub fn software_devices(results: &[Loaded]) -> Vec<String> {
-    let mut names: Vec<String> = results
-        .iter()
-        .flat_map(|loaded| &loaded.result.nodes)
+pub fn software_devices(results: &[Loaded]) -> BTreeSet<&str> {
+    let nodes = results.iter().flat_map(|loaded| &loaded.result.nodes);
+    let devices = nodes
         .flat_map(|node| &node.devices)
-        .filter(|device| device.software)
-        .map(|device| device.name.clone())
-        .collect();
-    names.sort();
-    names.dedup();
-    names
+        .filter(|device| device.software);
+    devices.map(|device| &*device.name).collect()
 }
 
 /// The machines, and a table of the result files.
 pub fn subject(results: &[Loaded]) -> Markup {
     let setups = setups(results);
-    let (shown, folded) = setups.split_at(setups.len().min(SHOWN_SETUPS));
+    let (shown, folded) = setups.split_at(setups.len().min(SHOWN));
     html! {
         @for setup in shown { (setup_facts(setup)) }
         @if !folded.is_empty() {
@@ -75,7 +82,7 @@ pub fn subject(results: &[Loaded]) -> Markup {
                 @for setup in folded { (setup_facts(setup)) }
             }
         }
-        (tables::folded("files", &files(results), false))
+        (tables::folded("files", "Result files", &files(results)))
     }
 }
 
@@ -111,41 +118,21 @@ fn same(one: &[Node], other: &[Node]) -> bool {
 }
 
 fn setup_facts(setup: &Setup<'_>) -> Markup {
-    let mut times: Vec<&str> = setup
-        .results
-        .iter()
+    let times: BTreeSet<&str> = (setup.results.iter())
         .map(|loaded| loaded.result.started_at.as_str())
         .collect();
-    times.sort_unstable();
-    let when = match (times.first(), times.last()) {
-        (Some(first), Some(last)) if first != last => {
-            format!("{} to {}", minute(first), minute(last))
-        }
-        (Some(first), _) => minute(first),
-        _ => String::new(),
-    };
+    let ends = times.first().into_iter().chain(times.last());
+    let mut when: Vec<String> = ends.map(|time| minute(time)).collect();
+    when.dedup();
     let mut programs: Vec<String> = setup.results.iter().map(|loaded| program(loaded)).collect();
     programs.dedup();
-    let programs = match programs.as_slice() {
-        [first, .., last] if programs.len() > 3 => {
-            format!("{first} to {last}, {} revisions", programs.len())
-        }
-        few => few.join(", "),
-    };
     html! {
         dl {
-            @if setup.nodes.len() > SINGLE_NODES {
-                @for (facts, nodes) in alike(setup.nodes) {
-                    dt { (nodes.len()) @if nodes.len() == 1 { " node" } @else { " nodes" } }
-                    dd { (some_of(&nodes)) ": " (facts) }
-                }
-            } @else {
-                @for (number, node) in setup.nodes.iter().enumerate() {
-                    (machine(number, setup.nodes, node))
-                }
+            @for (facts, names) in alike(setup.nodes) {
+                dt { (first_and_last(&names)) } dd { (facts) }
             }
-            dt { "When" } dd { (when) }
-            dt { "Program" } dd { (programs) }
+            dt { "When" } dd { (when.join(" to ")) }
+            dt { "Program" } dd { (first_and_last(&programs)) }
             @if let [only] = setup.results.as_slice() {
                 dt { "Command" } dd { code { (only.result.command_line.join(" ")) } }
             }
@@ -154,79 +141,43 @@ fn setup_facts(setup: &Setup<'_>) -> Markup {
 }
 
 /// Nodes with the same facts but for their names, those of the first first.
-fn alike(nodes: &[Node]) -> Vec<(String, Vec<&str>)> {
-    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+fn alike(nodes: &[Node]) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for node in nodes {
-        let unnamed = Host {
-            hostname: String::new(),
-            ..node.host.clone()
-        };
-        let mut facts = host(&unnamed).trim_start_matches(", ").to_owned();
+        let mut facts = host(&node.host);
         for device in &node.devices {
             let _ = write!(facts, "; {}", device_in_full(device));
             if let Some(faults) = &device.faults {
                 let _ = write!(facts, ", with faults on purpose: {faults}");
             }
         }
+        let name = match node.host.hostname.as_str() {
+            host if host.is_empty() || host == node.name => node.name.clone(),
+            host => format!("{} ({host})", node.name),
+        };
         match groups.iter_mut().find(|(known, _)| *known == facts) {
-            Some((_, names)) => names.push(&node.name),
-            None => groups.push((facts, vec![&node.name])),
+            Some((_, names)) => names.push(name),
+            None => groups.push((facts, vec![name])),
         }
     }
     groups
 }
 
 /// All names of a few, the first and the last of many.
-fn some_of(names: &[&str]) -> String {
+fn first_and_last(names: &[String]) -> String {
     match names {
-        [first, .., last] if names.len() > SINGLE_NODES => format!("{first} to {last}"),
+        [first, .., last] if names.len() > SHOWN => {
+            format!("{first} to {last} ({} of them)", names.len())
+        }
         few => few.join(", "),
     }
 }
 
-/// Machine and devices of a node; what it shares with the first is not told again.
-fn machine(number: usize, nodes: &[Node], node: &Node) -> Markup {
-    let (label, facts) = match (number, nodes) {
-        (0, _) => ("Host", host(&node.host)),
-        (_, [first, ..]) => {
-            let label = if nodes.len() == 2 {
-                "Other end"
-            } else {
-                &node.name
-            };
-            match first.host == node.host {
-                true => (label, "the same machine".to_owned()),
-                false => (label, host(&node.host)),
-            }
-        }
-        (_, []) => return html! {},
-    };
-    let is_told = |device: &&Device| {
-        let first = nodes
-            .first()
-            .filter(|first| number > 0 && first.host == node.host);
-        let names = first.into_iter().flat_map(|first| &first.devices);
-        !names
-            .into_iter()
-            .any(|known| known.name == device.name && known.faults == device.faults)
-    };
-    html! {
-        dt { (label) } dd { (facts) }
-        @for device in node.devices.iter().filter(is_told) {
-            dt { (label) "’s device" } dd { (device_in_full(device)) }
-            @if let Some(faults) = &device.faults {
-                dt { (label) "’s faults, on purpose" } dd { code { (faults) } }
-            }
-        }
-    }
-}
-
 fn host(host: &Host) -> String {
-    let mut facts = host.hostname.clone();
+    let mut facts = format!("{} cores", host.cores);
     if let Some(cpu) = &host.cpu_model {
-        let _ = write!(facts, ", {cpu}");
+        let _ = write!(facts, " of {cpu}");
     }
-    let _ = write!(facts, ", {} cores", host.cores);
     if let Some(os) = &host.os {
         let _ = write!(facts, ", {os}");
     }
@@ -316,7 +267,7 @@ fn files(results: &[Loaded]) -> Table {
             column("program", false),
             column("cases", true),
             column("runs", true),
-            column("of them incomplete", true),
+            column("that do not count", true),
         ],
         rows: results
             .iter()
@@ -364,9 +315,9 @@ mod tests {
     #[test]
     fn software_is_marked_in_words() {
         let results = [loaded("soft0", true, "::1"), loaded("mlx5_0", false, "::2")];
-        let words = "2 cases on mlx5_0 and soft0 (embedded software device)";
+        let words = "1 case in 2 files on mlx5_0 and soft0";
         assert_eq!(title(&results), words);
-        assert_eq!(software_devices(&results), ["soft0"]);
+        assert!(software_devices(&results).iter().eq(&["soft0"]));
         let html = subject(&results[..1]).into_string();
         let words = ["software: not a network adapter", "2026-11-20 12:00 UTC"];
         has(html, words);
@@ -379,8 +330,8 @@ mod tests {
         let results = [sample::loaded(result)];
         assert_eq!(title(&results), "1 case on mlx5_0, 16 nodes");
         let html = subject(&results).into_string();
-        has(&html, ["15 nodes", "node1 to node16: 16 cores"]);
-        has(&html, ["1 node", "node5: 16 cores", "firmware 1.2"]);
+        has(&html, ["<dt>node1 to node16 (15 of them)</dt><dd>16 cores"]);
+        has(&html, ["<dt>node5</dt><dd>16 cores", "firmware 1.2"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 // Sorting: a header becomes a button; figures are compared as figures, and what was not measured comes last.
 function value(row, column) {
   var text = row.cells[column].textContent.trim();
-  if (text === "\u2013" || text === "") return null;
+  if (text === "-" || text === "") return null;
   var number = Number(text);
   return Number.isNaN(number) ? text : number;
 }
@@ -32,15 +32,6 @@ document.querySelectorAll("table.sortable").forEach(function (table) {
     header.appendChild(button);
     button.addEventListener("click", function () { sort(table, header); });
   });
-});
-
-// Filtering: rows that have every word.
-document.querySelectorAll(".filter").forEach(function (filter) {
-  var table = document.getElementById(filter.dataset.table);
-  var input = filter.querySelector("input");
-  var output = filter.querySelector("output");
-  filter.hidden = false;
-  input.addEventListener("input", function () { output.textContent = filterRows(table, wordsOf(input)) + " rows"; });
 });
 
 // Paper cannot be opened: every short table is printed, and closed again afterwards.

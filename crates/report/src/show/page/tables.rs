@@ -1,29 +1,18 @@
-//! Tables as HTML.
+//! Tables as HTML. They must not know of what they are.
 
 use maud::{Markup, html};
 
+use crate::observe::format::{NOT_MEASURED, plural};
 use crate::show::plot::figure::{Cell, Table};
-
-/// What stands where nothing was measured.
-pub const MISSING: &str = "–";
-
-/// Rows from which on a table has a field to filter them.
-const FILTERED_FROM: usize = 15;
 
 /// Rows of a table up to which it is printed.
 const PRINTED_UP_TO: usize = 8;
 
-/// The table, scrolling by itself where it is wide. The first column names the rows. `id` is its place on the
-/// page.
-pub fn table(id: &str, table: &Table) -> Markup {
+/// The table, scrolling by itself where it is wide or long. The first column names the rows. `id` is its place on the page;
+/// `faint` says which rows have no figure that counts, and may be shorter.
+pub fn table(id: &str, table: &Table, faint: &[bool]) -> Markup {
     let caption_id = format!("{id}-caption");
     html! {
-        @if table.rows.len() >= FILTERED_FROM {
-            p.filter data-table=(id) hidden {
-                label { "Filter rows " input type="search"; }
-                " " output {}
-            }
-        }
         div.scroll role="region" aria-labelledby=(caption_id) tabindex="0" {
             table.sortable #(id) {
                 caption #(caption_id) { (table.caption) }
@@ -33,7 +22,7 @@ pub fn table(id: &str, table: &Table) -> Markup {
                     }
                 } }
                 tbody {
-                    @for row in &table.rows { tr {
+                    @for (number, row) in table.rows.iter().enumerate() { tr class=[(faint.get(number) == Some(&true)).then_some("faint")] {
                         @for (index, cell) in row.iter().enumerate() {
                             @if index == 0 { th class=[class(is_numeric(cell))] scope="row" { (text(cell)) } }
                             @else { td class=[class(is_numeric(cell))] { (text(cell)) } }
@@ -45,20 +34,15 @@ pub fn table(id: &str, table: &Table) -> Markup {
     }
 }
 
-/// The table behind a line that opens it; where it is long and `once` does not say that it is told nowhere else, it is not
-/// printed.
-pub fn folded(id: &str, content: &Table, once: bool) -> Markup {
-    let is_long = !once && content.rows.len() > PRINTED_UP_TO;
+/// The table behind a line that opens it and begins with `name`; a long one is not printed.
+pub fn folded(id: &str, name: &str, content: &Table) -> Markup {
+    let rows = content.rows.len();
     html! {
-        details.long[is_long] {
-            summary { "Table: " (content.caption) " (" (rows(content.rows.len())) ")" }
-            (table(id, content))
+        details.long[rows > PRINTED_UP_TO] {
+            summary { (name) " (" (rows) " " (plural(rows, "row")) ")" }
+            (table(id, content, &[]))
         }
     }
-}
-
-fn rows(count: usize) -> String {
-    format!("{count} row{}", if count == 1 { "" } else { "s" })
 }
 
 /// Figures stand at the right.
@@ -74,7 +58,7 @@ fn text(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) => text.clone(),
         Cell::Number(value, digits) if value.is_finite() => format!("{value:.digits$}"),
-        Cell::Number(..) | Cell::Missing => MISSING.to_owned(),
+        Cell::Number(..) | Cell::Missing => NOT_MEASURED.to_owned(),
     }
 }
 
@@ -99,10 +83,11 @@ mod tests {
                 vec![Cell::Text("d".to_owned()), Cell::Number(f64::NAN, 2)],
             ],
         };
-        let html = table("t", &content).into_string();
+        let html = table("t", &content, &[false, true]).into_string();
         let row = r#"<th scope="row">a &amp; b</th><td class="n">1.01</td>"#;
         has(&html, ["By &lt;case&gt;", row]);
-        assert_eq!(html.matches(r#"<td class="n">–</td>"#).count(), 2, "{html}");
+        assert_eq!(html.matches(r#"<td class="n">-</td>"#).count(), 2, "{html}");
+        assert_eq!(html.matches(r#"<tr class="faint">"#).count(), 1);
         assert_eq!(html.matches(r#"scope="col""#).count(), 2);
     }
 }

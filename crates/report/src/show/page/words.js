@@ -11,10 +11,8 @@ function has(text, words) {
   });
 }
 function filterRows(table, words) {
-  var shown = 0;
-  Array.from(table.tBodies[0].rows).forEach(function (row) {
+  return Array.from(table.tBodies[0].rows).filter(function (row) {
     row.hidden = !has(Array.from(row.cells, function (cell) { return cell.textContent; }).join(" "), words);
-    if (!row.hidden) shown += 1;
-  });
-  return shown;
+    return !row.hidden;
+  }).length;
 }

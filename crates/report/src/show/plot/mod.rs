@@ -9,7 +9,6 @@ pub mod section;
 pub mod sections;
 pub mod sides;
 pub mod sums;
-pub mod verdict;
 
 pub use figure::{Cell, Column, Figure, Table};
 pub use section::Section;

@@ -84,7 +84,7 @@ fn each_finding_has_a_sentence() {
             usual: 9.4,
         });
     }
-    let busy = "The CPU was too busy: measure longer (-D)";
+    let busy = "The CPU was too busy. Measure longer (-D)";
     for kind in ProblemKind::ALL {
         all.push(match kind {
             ProblemKind::Unreliable => problem(

@@ -102,8 +102,10 @@ impl AxisFrame {
             x_ticks = self::x_ticks(x, frame.plot.width);
         }
         canvas.plot(frame.plot, &x.for_script(), &y.for_script());
+        canvas.begin_part("rb-axes");
         frame.horizontal(canvas, area, x, &x_ticks);
         frame.vertical(canvas, area, y, &y_ticks, widest);
+        canvas.end_group();
         frame
     }
 
@@ -130,6 +132,7 @@ impl AxisFrame {
         let plot = &self.plot;
         let foot = plot.bottom() + GAP + SMALL_PX * ASCENT;
         let mut free_from = area.x;
+        canvas.begin_part("rb-ticks");
         for tick in ticks {
             let Some(x) = self.x(tick.value) else {
                 continue;
@@ -150,6 +153,7 @@ impl AxisFrame {
                 free_from = x + half + BETWEEN;
             }
         }
+        canvas.end_group();
         let (left, right) = ((plot.x, plot.bottom()), (plot.right(), plot.bottom()));
         canvas.line(left, right, Paint::line(INK, 1.0));
         let title = shortened(&axis.title, SMALL_PX, false, area.width);
@@ -168,6 +172,7 @@ impl AxisFrame {
     fn vertical(&self, canvas: &mut Canvas, area: Rect, axis: &Axis, ticks: &[Tick], room: f64) {
         let plot = &self.plot;
         let mut free_below = f64::INFINITY;
+        canvas.begin_part("rb-ticks");
         for tick in ticks {
             let Some(y) = self.y(tick.value) else {
                 continue;
@@ -185,6 +190,7 @@ impl AxisFrame {
                 free_below = foot - SMALL_PX * 1.3;
             }
         }
+        canvas.end_group();
         canvas.line(
             (plot.x, plot.y),
             (plot.x, plot.bottom()),

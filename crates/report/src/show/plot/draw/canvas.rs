@@ -197,6 +197,11 @@ impl Canvas {
         self.begin(html! { g class="rb-heading" data-heading=(printable(heading)) {} });
     }
 
+    /// What is drawn until [`Canvas::end_group`] is a part that a page's script finds by this class.
+    pub(super) fn begin_part(&mut self, class: &str) {
+        self.begin(html! { g class=(class) {} });
+    }
+
     fn begin(&mut self, group: Markup) {
         let tag = group.into_string();
         self.elements.push_str(tag.trim_end_matches("</g>"));

@@ -33,7 +33,7 @@ pub fn figures(results: &[Loaded], sums: &[Loaded]) -> Vec<Figure> {
         };
         let groups = grouped(Sample::transfers(sums), &rule);
         let value = |sample: &Sample<'_>, of: fn(&FanPoint) -> Option<f64>| {
-            Spread::of(points.find(sample).and_then(of).into_iter())
+            Spread::of(points.find(sample).and_then(of))
         };
         let kind = Kind {
             id,

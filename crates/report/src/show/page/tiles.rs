@@ -1,0 +1,352 @@
+//! The tiles that the page begins with: what is fastest or what a comparison came to, the tail of latency, how even QPs are, and
+//! how many runs can be trusted. Each figure stands in the table of cases too.
+
+use maud::{Markup, html};
+
+use super::doubts;
+use crate::judge::compare::{Comparison, MetricComparison, Observation, Verdict};
+use crate::observe::format::{NOT_MEASURED, plural};
+use crate::observe::standing::{self, LeftOut};
+use crate::observe::{Metric, Observed};
+use crate::results::load::Loaded;
+use crate::results::model::{FlowResult, LoadVerdict, subject};
+use crate::text::unbroken;
+
+struct Tile {
+    label: String,
+    value: String,
+    /// Of what it is, or what to do.
+    about: String,
+}
+
+impl Tile {
+    fn new(label: &str, value: String, about: String) -> Tile {
+        Tile {
+            label: label.to_owned(),
+            value,
+            about,
+        }
+    }
+}
+
+/// Of these results, and of the same with the flows of each case of a pattern as one.
+pub(super) fn tiles(
+    results: &[Loaded],
+    sums: &[Loaded],
+    comparison: Option<&Comparison>,
+) -> Markup {
+    let flows: Vec<Observed<'_>> = (sums.iter())
+        .flat_map(|loaded| Observed::of_file(&loaded.result))
+        .collect();
+    let first = comparison.map_or_else(|| fastest(&flows), against);
+    let tiles = [first, tail(&flows), fairness(&flows), trust(results)];
+    html! {
+        dl.tiles aria-label="In short" {
+            @for tile in tiles { div {
+                dt { (tile.label) }
+                dd { strong { (unbroken(&tile.value)) } " " span { (unbroken(&tile.about)) } }
+            } }
+        }
+    }
+}
+
+/// Transfers at full speed, whose rates are results. An open loop moves what it is offered.
+fn is_full_speed(observed: &&Observed<'_>) -> bool {
+    observed.flow.settings.is_closed_loop() && !observed.flow.case.config.is_set_up()
+}
+
+/// Open loops that did what they were asked for.
+fn is_kept(observed: &&Observed<'_>) -> bool {
+    let is_kept = |moved: &FlowResult| {
+        let load = moved.load.as_ref();
+        load.is_some_and(|load| load.verdict == LoadVerdict::Kept)
+    };
+    !observed.flow.settings.is_closed_loop()
+        && observed.counted().filter_map(|it| it.moved).all(is_kept)
+}
+
+/// The flow whose median is the largest, or the smallest.
+fn extreme<'o, 'a: 'o>(
+    flows: impl Iterator<Item = &'o Observed<'a>>,
+    metric: Metric,
+    largest: bool,
+) -> Option<(f64, &'o Observed<'a>)> {
+    let medians = flows.filter_map(|flow| Some((flow.median(metric)?, flow)));
+    medians.reduce(|best, next| {
+        let is_better = if largest {
+            next.0 > best.0
+        } else {
+            next.0 < best.0
+        };
+        if is_better { next } else { best }
+    })
+}
+
+fn of(label: &str, metric: Metric, best: Option<(f64, &Observed<'_>)>) -> Option<Tile> {
+    let (value, flow) = best?;
+    let mut about = flow.flow.subject();
+    let spread = flow.spread(metric).filter(|spread| spread.count > 1);
+    if let Some(spread) = spread {
+        let [low, high] = [spread.low, spread.high].map(|value| metric.text(value));
+        // The unit once, where both have the same.
+        let low = match (low.split_once(' '), high.split_once(' ')) {
+            (Some((number, unit)), Some((_, other))) if unit == other => number,
+            _ => &low,
+        };
+        about += &format!(", {} runs: {low} to {high}", spread.count);
+    }
+    Some(Tile::new(label, metric.text(value), about))
+}
+
+fn fastest(flows: &[Observed<'_>]) -> Tile {
+    let full = || flows.iter().filter(is_full_speed);
+    let kept = || flows.iter().filter(is_kept);
+    let most = |label, metric, best| of(label, metric, best);
+    let achieved = Metric::AchievedPerS;
+    let set_ups = Metric::ConnectionsPerS;
+    let tile = searched(flows)
+        .or_else(|| {
+            most(
+                "Fastest",
+                Metric::GbitPerS,
+                extreme(full(), Metric::GbitPerS, true),
+            )
+        })
+        .or_else(|| {
+            most(
+                "Highest load kept",
+                achieved,
+                extreme(kept(), achieved, true),
+            )
+        })
+        .or_else(|| {
+            most(
+                "Fastest set-up",
+                set_ups,
+                extreme(flows.iter(), set_ups, true),
+            )
+        });
+    tile.unwrap_or_else(|| nothing("Fastest"))
+}
+
+fn nothing(label: &str) -> Tile {
+    let about = "no run that counts has it".to_owned();
+    Tile::new(label, NOT_MEASURED.to_owned(), about)
+}
+
+/// The highest load that a search found.
+fn searched(flows: &[Observed<'_>]) -> Option<Tile> {
+    let cases = flows.iter().filter(|it| it.flow.is_first());
+    let searches =
+        cases.flat_map(|it| it.flow.case.searches.iter().map(move |search| (it, search)));
+    let found = searches.filter_map(|(it, search)| Some((search.lower_per_second?, it, search)));
+    let (load, observed, search) = found.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let label = format!("Highest load with {}", search.asked);
+    let about = observed.flow.case.id.clone();
+    Some(Tile::new(&label, Metric::HighestLoad.text(load), about))
+}
+
+fn tail(flows: &[Observed<'_>]) -> Tile {
+    let transfers = flows.iter().filter(|it| is_full_speed(it) || is_kept(it));
+    let transfers = extreme(transfers, Metric::P99Ns, false);
+    let (label, set_ups) = ("Lowest p99", Metric::SetupP99Ns);
+    of("Lowest p99", Metric::P99Ns, transfers)
+        .or_else(|| {
+            of(
+                "Lowest p99 of set-up",
+                set_ups,
+                extreme(flows.iter(), set_ups, false),
+            )
+        })
+        .unwrap_or_else(|| nothing(label))
+}
+
+/// The least even one. A QP alone is always even.
+fn fairness(flows: &[Observed<'_>]) -> Tile {
+    let many = flows.iter().filter(|it| it.flow.settings.qps > 1);
+    let least = extreme(many, Metric::Fairness, false);
+    let label = "Lowest fairness (Jain’s index)";
+    let tile =
+        least.map(|(value, it)| Tile::new(label, Metric::Fairness.text(value), it.flow.subject()));
+    tile.unwrap_or_else(|| {
+        let about = "no case has two QPs or more".to_owned();
+        Tile::new("Fairness", NOT_MEASURED.to_owned(), about)
+    })
+}
+
+fn trust(results: &[Loaded]) -> Tile {
+    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    let runs = cases.flat_map(|case| &case.runs);
+    let left_out = LeftOut::of(runs.map(standing::of_run));
+    let runs = format!("{} {}", left_out.all, plural(left_out.all, "run"));
+    let value = match left_out.count() {
+        0 if left_out.all == 1 => "The run counts".to_owned(),
+        0 => format!("All {runs} count"),
+        1 => format!("1 of {runs} is unreliable"),
+        some => format!("{some} of {runs} are unreliable"),
+    };
+    Tile::new("Trust", value, doubts::sentence(&left_out))
+}
+
+/// What a comparison came to: cases by verdict, and the worst of them or what would settle it.
+fn against(comparison: &Comparison) -> Tile {
+    let unclear =
+        comparison.cases_with(Verdict::Unclear) + comparison.cases_with(Verdict::NoVerdict);
+    let counts = [
+        (comparison.cases_with(Verdict::Regressed), "slower"),
+        (comparison.cases_with(Verdict::Improved), "faster"),
+        (comparison.cases_with(Verdict::Equal), "equal"),
+        (unclear, "unclear"),
+        (
+            comparison.cases_with(Verdict::NotComparable),
+            "not comparable",
+        ),
+    ];
+    let told = counts.iter().filter(|(count, _)| *count > 0);
+    let told: Vec<String> = told
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let value = match told.is_empty() {
+        true => "No case in common".to_owned(),
+        false => told.join(", "),
+    };
+    let remedy = || (unclear > 0).then(|| remedy(comparison));
+    let about = worst(comparison).or_else(remedy).unwrap_or_default();
+    let label = format!("Compared with {}", comparison.base.name);
+    Tile::new(&label, value, about)
+}
+
+/// The regression that is furthest from 1.
+fn worst(comparison: &Comparison) -> Option<String> {
+    let cases = comparison.cases.iter();
+    let metrics = cases.flat_map(|case| case.metrics.iter().map(move |metric| (case, metric)));
+    let slower = metrics.filter(|(_, metric)| metric.verdict == Verdict::Regressed);
+    let far = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    let (case, metric) = slower.max_by(|one, other| far(one.1).total_cmp(&far(other.1)))?;
+    let percent = (metric.ratio? - 1.0) * 100.0;
+    let of = subject(&case.config, &case.id, &metric.flow);
+    Some(format!(
+        "worst: {} of {of}, {percent:+.1} %",
+        metric.metric.short_name()
+    ))
+}
+
+fn remedy(comparison: &Comparison) -> String {
+    if let Some(reason) = comparison
+        .cases
+        .iter()
+        .find_map(|case| case.no_verdict.clone())
+    {
+        return reason;
+    }
+    let reach = comparison.reach;
+    let needed = reach.and_then(|reach| Some((reach.by_case.needed?, reach.observation)));
+    match needed {
+        Some((count, Observation::Run)) => format!("Measure about {count} runs on each side."),
+        Some((count, Observation::Launch)) => {
+            format!("Measure about {count} launches on each side.")
+        }
+        None => "The runs scatter too much. Measure longer.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cases::tests::case;
+    use super::*;
+    use crate::judge::compare::CaseComparison;
+    use crate::results::model::{CaseResult, LoadSearch};
+    use crate::results::sample::{self, doubt, file, load_of};
+
+    fn fastest_of(cases: Vec<CaseResult>) -> [String; 3] {
+        let loaded = file(cases);
+        let flows: Vec<_> = Observed::of_file(&loaded.result).collect();
+        let tile = fastest(&flows);
+        [tile.label, tile.value, tile.about]
+    }
+
+    /// Of open loops it is the highest load that was kept, of searches what they found; runs that do not count are in none.
+    #[test]
+    fn the_fastest_is_the_best_figure_of_a_run_that_counts() {
+        let open = |id: &str, per_second: f64, verdict| {
+            let mut case = case("send", 1, 99.0, true);
+            case.id = id.to_owned();
+            case.config.settings.rate = "1M".parse().unwrap();
+            let flow = &mut case.runs[0].flows[0];
+            flow.load = load_of(verdict);
+            flow.totals.mmsg_per_s = Some(per_second / 1e6);
+            case
+        };
+        let mut cases = vec![
+            open("1M", 1e6, LoadVerdict::Kept),
+            open("2M", 2e6, LoadVerdict::Kept),
+            open("3M", 3e6, LoadVerdict::Overloaded),
+            open("4M", 4e6, LoadVerdict::NotKept),
+        ];
+        let wanted = ["Highest load kept", "2.000 M/s", "2M"];
+        assert_eq!(fastest_of(cases.clone()), wanted);
+        let mut doubtful = case("write", 4, 50.0, true);
+        let flow = &mut doubtful.runs[0].flows[0];
+        flow.window
+            .doubts
+            .push(doubt(crate::results::model::DoubtKind::EdgeMissed));
+        cases.extend([
+            doubtful,
+            case("send", 4, 3.0, true),
+            case("read", 1, 9.0, false),
+        ]);
+        assert_eq!(
+            fastest_of(cases.clone()),
+            ["Fastest", "3.000 Gb/s", "send-4"]
+        );
+        let search = |lower_per_second| LoadSearch {
+            asked: "p99<20us".to_owned(),
+            lower_per_second,
+            ..LoadSearch::default()
+        };
+        cases[5].searches = [None, Some(1.5e6), Some(1.25e6)].map(search).to_vec();
+        let wanted = ["Highest load with p99<20us", "1.500 M/s", "send-4"];
+        assert_eq!(fastest_of(cases), wanted);
+        assert_eq!(fastest_of(Vec::new())[1], "-");
+    }
+
+    #[test]
+    fn trust_counts_runs_and_says_what_helps() {
+        let tile = trust(&[file(vec![
+            case("send", 1, 1.0, true),
+            case("read", 1, 1.0, false),
+        ])]);
+        assert_eq!(tile.value, "1 of 2 runs is unreliable");
+        let tile = trust(&[sample::loaded(sample::cases(Vec::new()))]);
+        assert_eq!((&*tile.value, &*tile.about), ("All 0 runs count", ""));
+    }
+
+    #[test]
+    fn a_comparison_is_counted_by_case_and_its_worst_is_named_with_its_flow() {
+        let case = |id: &str, ratio: f64, verdict| CaseComparison {
+            id: id.to_owned(),
+            metrics: vec![MetricComparison {
+                verdict,
+                ..MetricComparison::unjudged(Metric::GbitPerS, 0.03, vec![1.0], vec![ratio])
+            }],
+            ..CaseComparison::default()
+        };
+        let mut worst = case("b", 0.8, Verdict::Regressed);
+        worst.config = sample::mixed().cases.remove(0).config;
+        worst.metrics[0].flow = "large".to_owned();
+        let mut comparison = Comparison::default();
+        assert_eq!(against(&comparison).value, "No case in common");
+        comparison.cases = vec![
+            case("a", 0.95, Verdict::Regressed),
+            worst,
+            case("c", 1.2, Verdict::Improved),
+            case("d", 0.9, Verdict::Unclear),
+            case("e", 0.9, Verdict::NoVerdict),
+        ];
+        comparison.base.name = "old".to_owned();
+        let tile = against(&comparison);
+        assert_eq!(tile.label, "Compared with old");
+        assert_eq!(tile.value, "2 slower, 1 faster, 2 unclear");
+        assert_eq!(tile.about, "worst: bandwidth of b, flow large, -20.0 %");
+    }
+}
