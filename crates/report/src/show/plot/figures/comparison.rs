@@ -1,6 +1,5 @@
 //! Figure: ratios with their intervals, one row a case, the worst first, with the margin and the line at 1.
 
-use super::naming::{drawn, slug};
 use super::ratio_scale::RatioScale;
 use super::ratios::{RatioRow, Ratios, Tone, of_comparison, of_perftest};
 use crate::judge::compare::Comparison;
@@ -8,7 +7,8 @@ use crate::results::load::Loaded;
 use crate::show::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, RULE, WORSE};
 use crate::show::plot::draw::text::{SMALL_PX, shortened, width_px};
 use crate::show::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, Width};
-use crate::show::plot::figure::{Cell, Column, Figure, Table};
+use crate::show::plot::figure::{Cell, Figure, Table, number_column, text_column};
+use crate::show::plot::naming::{drawn, slug};
 
 /// Rows that are drawn; of more, the worst and the best.
 pub const MOST_ROWS: usize = 24;
@@ -112,16 +112,9 @@ fn figure(ratios: &Ratios, of: &str, said: &[String]) -> Figure {
         ratios.rows.len(),
         ratios.margin * 100.0
     );
-    let mut description = format!("Of {} cases {}.", ratios.rows.len(), counts(ratios));
-    if let (Some(worst), Some(best)) = (ratios.rows.first(), ratios.rows.last()) {
-        description.push_str(&format!(
-            " The worst ratio is {:.3} ({}), the best {:.3} ({}).",
-            worst.ratio, worst.case, best.ratio, best.case
-        ));
-    }
     let figure = Figure {
         id: format!("comparison-{of}-{}", slug(ratios.metric.short_name())),
-        description,
+        description: format!("Of {} cases {}.", ratios.rows.len(), counts(ratios)),
         title,
         subtitle,
         tables: vec![table(ratios)],
@@ -316,7 +309,6 @@ fn draw_row(canvas: &mut Canvas, row: &RatioRow, scale: &RatioScale, top: f64, r
 }
 
 fn table(ratios: &Ratios) -> Table {
-    let column = |name: String, numeric| Column { name, numeric };
     let unit = ratios.metric.unit();
     let with_unit = |what: &str| {
         if unit.is_empty() {
@@ -333,13 +325,13 @@ fn table(ratios: &Ratios) -> Table {
             ratios.base
         ),
         columns: vec![
-            column("case".to_owned(), false),
-            column(with_unit(&ratios.base), true),
-            column(with_unit(&ratios.new), true),
-            column("ratio".to_owned(), true),
-            column("95 % from".to_owned(), true),
-            column("to".to_owned(), true),
-            column("verdict".to_owned(), false),
+            text_column("case"),
+            number_column(with_unit(&ratios.base)),
+            number_column(with_unit(&ratios.new)),
+            number_column("ratio"),
+            number_column("95 % from"),
+            number_column("to"),
+            text_column("verdict"),
         ],
         rows: ratios
             .rows

@@ -7,11 +7,12 @@ use crate::observe::Metric;
 use crate::show::plot::draw::palette::{GRID, Look, MUTED, Marker, SERIES, WORSE};
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, shortened, width_px};
 use crate::show::plot::draw::{
-    Anchor, Axis, AxisFrame, Canvas, Key, KeyMark, Labels, Paint, Rect, Scale, Sheet, Style, Unit,
+    Anchor, Canvas, Key, KeyMark, Labels, Paint, Rect, Scale, Sheet, Style, Unit,
 };
 use crate::show::plot::figure::{Cell, Figure, Table};
-use crate::show::plot::figures::curves::{number_column, text_column};
-use crate::show::plot::figures::naming::drawn;
+use crate::show::plot::figure::{number_column, text_column};
+use crate::show::plot::marks::{Axis, AxisFrame};
+use crate::show::plot::naming::drawn;
 
 const HEIGHT_PX: f64 = 300.0;
 /// A line of small text.
@@ -29,7 +30,9 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
         id,
         title: subject.title(&format!("{what} of each node ({})", strip.told.unit)),
         subtitle: subject.subtitle.clone(),
-        description: strip.description(),
+        description:
+            "For each node the median of the flows that it posts, and of those that go to it."
+                .to_owned(),
         tables: vec![strip.table()],
         ..Figure::default()
     };
@@ -260,34 +263,6 @@ impl Strip<'_> {
                 taken.push((from, to));
             }
         }
-    }
-
-    fn description(&self) -> String {
-        let of_side = |side: &Side| {
-            let told = side.medians.iter().enumerate();
-            let told = told.filter_map(|(place, value)| Some((place, (*value)?)));
-            let worst = told.reduce(|worst, next| {
-                let is_worse = match self.quantity.higher_is_better() {
-                    true => next.1 < worst.1,
-                    false => next.1 > worst.1,
-                };
-                if is_worse { next } else { worst }
-            });
-            worst.map(|(place, value)| {
-                format!(
-                    " The worst {}: {} with {}, {:.0}\u{a0}% of it.",
-                    side.name,
-                    self.subject.name(place),
-                    self.told.with_unit(value),
-                    self.steps.share(value) * 100.0
-                )
-            })
-        };
-        let worst: String = self.sides.iter().filter_map(of_side).collect();
-        format!(
-            "For each node the median of the flows that it posts, and of those that go to it; the median of all flows is {}.{worst}",
-            self.told.with_unit(self.median)
-        )
     }
 
     fn table(&self) -> Table {

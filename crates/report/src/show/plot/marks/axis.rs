@@ -1,11 +1,11 @@
 //! Two axes around the place for a chart, with their ticks, grid and titles. It must not know what is
 //! drawn between them.
 
-use super::canvas::{Anchor, Canvas, Paint, Rect, Style};
-use super::palette::{GRID, INK, MUTED};
-use super::scale::{Kind, Scale};
-use super::text::{ASCENT, SMALL_PX, shortened, width_px};
-use super::ticks::{Tick, Unit, ticks};
+use crate::show::plot::draw::canvas::{Anchor, Canvas, Paint, Rect, Style};
+use crate::show::plot::draw::palette::{GRID, INK, MUTED};
+use crate::show::plot::draw::scale::{Kind, Scale};
+use crate::show::plot::draw::text::{ASCENT, SMALL_PX, shortened, width_px};
+use crate::show::plot::draw::ticks::{Tick, Unit, ticks};
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +117,11 @@ impl AxisFrame {
     pub fn y(&self, value: f64) -> Option<f64> {
         let fraction = self.y.fraction(value)?;
         Some(self.plot.bottom() - fraction * self.plot.height)
+    }
+
+    /// Pixels from the left and from the top of two figures; `None` when they have no place.
+    pub fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
+        Some((self.x(x)?, self.y(y)?))
     }
 
     /// Whether a place is within the chart.
