@@ -65,7 +65,7 @@ impl Spec {
         };
         let metric = *metrics.last()?;
         let (title, unit) = match (metric.unit(), &self.x) {
-            ("ns", X::Setting(..)) => (metric.title(), Unit::Nanoseconds),
+            ("ns", X::Setting(..)) => ("time", Unit::Nanoseconds),
             ("ns", _) => ("latency", Unit::Nanoseconds),
             _ => (metric.axis(), Unit::Plain),
         };

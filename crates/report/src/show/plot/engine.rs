@@ -95,7 +95,7 @@ impl Spec {
             .filter(|it| it.len() > 1)
         {
             // Colours tell lines and dashes percentiles.
-            keys.retain(|key| key.mark == KeyMark::Marker);
+            keys.retain(|key| [KeyMark::Marker, KeyMark::Area].contains(&key.mark));
             let mut lines: Vec<Key> = Vec::new();
             for line in groups.lines() {
                 let label = groups.name(line);

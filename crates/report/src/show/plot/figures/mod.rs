@@ -7,7 +7,6 @@ mod intervals;
 pub mod nodes;
 pub mod qp_shares;
 pub mod qp_time;
-mod ratio_scale;
 pub mod ratios;
 pub mod shares;
 mod steadiness;

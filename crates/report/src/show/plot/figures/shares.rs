@@ -177,7 +177,10 @@ fn chart(flows: &[Row<'_>], room_px: f64) -> Chart {
         label: shortened(&shares.name, SMALL_PX, false, room_px),
     };
     y.ticks = Some(flows.iter().enumerate().rev().map(tick).collect());
-    let even = Mark::Upright(Upright { x: 0.0 });
+    let even = Mark::Upright(Upright {
+        x: 0.0,
+        label: String::new(),
+    });
     let dots = flows.iter().enumerate().flat_map(|(row, shares)| {
         deviations(shares).map(move |(index, percent)| {
             Mark::Dot(Dot {

@@ -258,7 +258,9 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
     });
     let stall = stall(&run.intervals).map(|(from, to)| {
         Mark::Band(Band {
+            name: "longest stall",
             look: slowest_look(),
+            transparency: 0.65,
             ends: (from * 1e9, to * 1e9),
             hint: "longest stall".to_owned(),
         })

@@ -109,12 +109,10 @@ impl<'l> Trend<'l> {
         let mut x = Axis::new(moments.axis_title(), moments.scale(), Unit::Plain);
         x.ticks = Some(moments.ticks());
         let changes = moments.changes();
-        let changes = changes.map(|(x, _)| Mark::Upright(Upright { x }));
+        let changes = changes.map(|(x, _)| upright(x));
         let rings = self.lines.iter().flat_map(|(series, line, steps)| {
             let steps = line.points.iter().zip(steps);
-            steps.filter_map(|((place, _), step)| {
-                Some(ring(&series.name, *place, (*step)?, self.metric)?)
-            })
+            steps.filter_map(|((place, _), step)| ring(&series.name, *place, (*step)?, self.metric))
         });
         let lines = series.cloned().map(Mark::Line);
         Some(Chart {
@@ -151,6 +149,13 @@ impl<'l> Trend<'l> {
             rows,
         }
     }
+}
+
+fn upright(x: f64) -> Mark {
+    Mark::Upright(Upright {
+        x,
+        label: String::new(),
+    })
 }
 
 /// A ring around a point at which the metric stepped.

@@ -63,8 +63,9 @@ pub struct AxisFrame {
 const GAP: f64 = 7.0;
 /// Height of a line of labels or of a title.
 const LINE: f64 = 18.0;
-/// Least pixels between two labels of a horizontal axis.
+/// Least pixels between two labels of a horizontal axis, and of percentiles, which are the same everywhere.
 const BETWEEN: f64 = 12.0;
+const BETWEEN_TAIL: f64 = 5.0;
 /// Least width left to the chart.
 const NARROWEST: f64 = 60.0;
 
@@ -152,7 +153,13 @@ impl AxisFrame {
                     ..Style::default()
                 };
                 canvas.text(x, foot, &tick.label, style);
-                free_from = x + half + BETWEEN;
+                free_from = x
+                    + half
+                    + if axis.unit == Unit::Tail {
+                        BETWEEN_TAIL
+                    } else {
+                        BETWEEN
+                    };
             }
         }
         let (left, right) = ((plot.x, plot.bottom()), (plot.right(), plot.bottom()));

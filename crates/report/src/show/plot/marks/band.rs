@@ -1,8 +1,8 @@
 //! Bands, areas and upright lines. They must not know what they are of.
 
 use super::axis::AxisFrame;
-use crate::show::plot::draw::palette::{Look, RULE};
-use crate::show::plot::draw::{Canvas, Paint, Rect};
+use crate::show::plot::draw::palette::{Look, MUTED, RULE};
+use crate::show::plot::draw::{Canvas, Labels, Paint, Rect, Style};
 
 /// The narrowest band that is seen.
 const NARROWEST_PX: f64 = 3.0;
@@ -10,8 +10,12 @@ const NARROWEST_PX: f64 = 3.0;
 /// A part of the horizontal axis, over the whole height.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
+    /// What it is, for a legend.
+    pub name: &'static str,
     /// Its colour.
     pub look: Look,
+    /// How much of what is behind shows through, 0 to 1.
+    pub transparency: f64,
     /// Its ends.
     pub ends: (f64, f64),
     /// Words for who points at it.
@@ -28,10 +32,12 @@ pub struct Area {
 }
 
 /// A line from top to bottom.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Upright {
     /// Where it stands.
     pub x: f64,
+    /// Words at its right; none where empty.
+    pub label: String,
 }
 
 impl Band {
@@ -46,7 +52,7 @@ impl Band {
             width: width.min(frame.plot.right() - left),
             ..frame.plot
         };
-        let paint = Paint::area(self.look.colour).see_through(0.65);
+        let paint = Paint::area(self.look.colour).see_through(self.transparency);
         canvas.rect(rect, paint, Some(&self.hint));
     }
 }
@@ -66,6 +72,16 @@ impl Upright {
         if let Some(x) = frame.x(self.x) {
             let (top, bottom) = ((x, frame.plot.y - 6.0), (x, frame.plot.bottom()));
             canvas.line(top, bottom, Paint::line(RULE, 1.5).dashed("2 4"));
+        }
+    }
+
+    pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
+        let style = Style {
+            colour: MUTED,
+            ..Style::default()
+        };
+        if let (Some(x), false) = (frame.x(self.x), self.label.is_empty()) {
+            labels.at(canvas, (x + 6.0, frame.plot.y + 14.0), &self.label, style);
         }
     }
 }

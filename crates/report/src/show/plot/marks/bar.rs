@@ -44,7 +44,7 @@ impl Bar {
 
     pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
         if let (Some((x, y)), false) = (frame.place(self.ends.1, self.y), self.label.is_empty()) {
-            labels.at(canvas, (x + 6.0, y + 4.0), &self.label, Style::default());
+            labels.at(canvas, (x + 10.0, y + 4.0), &self.label, Style::default());
         }
     }
 }

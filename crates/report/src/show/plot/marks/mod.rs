@@ -109,13 +109,13 @@ impl Chart {
     pub fn keys(&self) -> Vec<Key> {
         let key = |mark: &Mark| {
             let (look, mark, label) = match mark {
-                Mark::Line(it) if it.markers => (it.look, KeyMark::LineAndMarker, &it.name),
-                Mark::Line(it) => (it.look, KeyMark::Line, &it.name),
-                Mark::Rule(it) => (it.look, KeyMark::Line, &it.name),
-                Mark::Band(it) => (it.look, KeyMark::Area, &it.hint),
+                Mark::Line(it) if it.markers => (it.look, KeyMark::LineAndMarker, &*it.name),
+                Mark::Line(it) => (it.look, KeyMark::Line, &*it.name),
+                Mark::Rule(it) => (it.look, KeyMark::Line, &*it.name),
+                Mark::Band(it) => (it.look, KeyMark::Area, it.name),
                 _ => return None,
             };
-            let label = label.clone();
+            let label = label.to_owned();
             Some(Key { look, mark, label })
         };
         self.marks.iter().filter_map(key).collect()
@@ -142,6 +142,7 @@ impl Chart {
                     }
                 }
                 Mark::Rule(rule) => rule.words(canvas, frame, &mut labels),
+                Mark::Upright(upright) => upright.words(canvas, frame, &mut labels),
                 Mark::Bar(bar) => bar.words(canvas, frame, &mut labels),
                 Mark::Dot(dot) => dot.words(canvas, frame, &mut labels),
                 _ => {}

@@ -42,8 +42,17 @@ impl Dot {
     pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
         if let Some(place) = self.place(frame) {
             labels.keep_free_of_marker(place);
+            let plain = Style::default();
+            let style = match self.ring {
+                Some(_) => Style {
+                    bold: true,
+                    colour: self.look.colour,
+                    ..plain
+                },
+                None => plain,
+            };
             if !self.label.is_empty() {
-                labels.beside(canvas, place, &self.label, Style::default());
+                labels.beside(canvas, place, &self.label, style);
             }
         }
     }

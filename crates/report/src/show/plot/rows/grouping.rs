@@ -1,7 +1,7 @@
 //! Cases become lines, and lines charts of at most so many: files of one revision with the same cases are launches of them. It
 //! must not know what is drawn of a case.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::groups::{Group, Groups, Line, distinct, name_by, without_side};
@@ -321,14 +321,13 @@ fn line<'a>(mut points: Vec<Placed<'a>>, hidden: &mut usize) -> Line<'a> {
     Line { points }
 }
 
-/// Leaves the charts with the most cases, in their order.
+/// Leaves the charts with the most cases, in their order; of equal ones, some from all over.
 fn keep_largest(charts: &mut Vec<Vec<Line<'_>>>, most: usize) {
     let cases = |lines: &[Line<'_>]| lines.iter().map(|line| line.points.len()).sum::<usize>();
-    let mut sizes: Vec<(std::cmp::Reverse<usize>, usize)> = (charts.iter().enumerate())
-        .map(|(index, lines)| (std::cmp::Reverse(cases(lines)), index))
-        .collect();
-    sizes.sort_unstable();
-    let kept: BTreeSet<usize> = sizes.iter().take(most).map(|(_, index)| *index).collect();
+    let stride = charts.len().div_ceil(most.max(1));
+    let mut order: Vec<usize> = (0..charts.len()).collect();
+    order.sort_by_key(|&index| (Reverse(cases(&charts[index])), index % stride, index));
+    let kept = &order[..most.min(order.len())];
     let mut index = 0..;
     charts.retain(|_| index.next().is_some_and(|index| kept.contains(&index)));
 }

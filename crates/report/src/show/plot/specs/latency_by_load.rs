@@ -133,7 +133,9 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
         };
         marks.extend(ends.map(|(from, to)| {
             Mark::Band(Band {
+                name: "bounds of a search",
                 look,
+                transparency: 0.65,
                 ends: (from * factor, to * factor),
                 hint: format!("{name}, {}", searches::words(search, rate, factor)),
             })
