@@ -189,7 +189,7 @@ pub(super) mod tests {
 
     #[test]
     fn lateness_spoils_a_trial_whose_limit_is_of_a_percentile_that_it_spoils() {
-        let mut run = run_of(&[10_000; 1_000], LoadVerdict::NotKept);
+        let mut run = run_of(&[10_000; 10_000], LoadVerdict::NotKept);
         let flow = &mut run.flows[0];
         flow.load.as_mut().unwrap().not_kept_by = Some(NotKeptBy::Lateness);
         flow.latency_ns.as_mut().unwrap().p99_9 = None;

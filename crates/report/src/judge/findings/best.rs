@@ -2,7 +2,7 @@
 
 use settings::Row;
 
-use super::Finding;
+use super::finding::Finding;
 use super::noise::Figures;
 use super::subject::{Subject, named, rows_of};
 use crate::observe::Metric;

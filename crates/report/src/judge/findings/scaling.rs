@@ -1,9 +1,8 @@
 //! What more QPs, workers or bytes gain, seen from the best case: the cases that differ from it in one number alone.
 
-use serde::Serialize;
 use settings::Row;
 
-use super::Finding;
+use super::finding::{Finding, Shape};
 use super::noise::Figures;
 use super::subject::{Subject, named, rows_of};
 use crate::observe::Metric;
@@ -98,26 +97,6 @@ fn points<'a>(
     points.sort_by(|one, other| one.value.total_cmp(&other.value));
     let are_apart = points.windows(2).all(|pair| pair[0].value < pair[1].value);
     (are_apart && points.len() > 1).then_some(points)
-}
-
-/// How a figure goes over a setting's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Shape {
-    /// Runs do not tell its values apart.
-    Level,
-    /// It is less at the second of two values.
-    Falls,
-    /// It is more at the second of two values.
-    Grows,
-    /// It grows up to the last value.
-    StillGrows,
-    /// It grows until a value, and no further.
-    GrowsUntil,
-    /// It is highest somewhere before the end, and falls from there.
-    HighestThenFalls,
-    /// It is highest somewhere.
-    Highest,
 }
 
 /// The shape of a curve, and the points that tell it.

@@ -2,6 +2,7 @@
 //! figures as tables.
 
 use super::draw::Width;
+use crate::observe::{Metric, Spread};
 
 /// One figure.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,4 +63,29 @@ pub enum Cell {
     Number(f64, usize),
     /// Was not measured.
     Missing,
+}
+
+impl Cell {
+    /// Median, lowest and highest of a metric, as its column has them.
+    pub(crate) fn of_spread(metric: Metric, spread: Option<Spread>) -> [Cell; 3] {
+        let (_, digits, factor) = metric.column();
+        let cell = |value: f64| Cell::Number(value / factor, digits);
+        spread.map_or([Cell::Missing, Cell::Missing, Cell::Missing], |spread| {
+            [spread.median, spread.low, spread.high].map(cell)
+        })
+    }
+}
+
+pub(crate) fn text_column(name: &str) -> Column {
+    Column {
+        name: name.to_owned(),
+        numeric: false,
+    }
+}
+
+pub(crate) fn number_column(name: impl Into<String>) -> Column {
+    Column {
+        name: name.into(),
+        numeric: true,
+    }
 }

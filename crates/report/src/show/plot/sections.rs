@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::figures::nodes::{self, Nodes, Racks};
-use super::figures::{
-    bandwidth_by_size, comparison, heat_map, latency, latency_by_load, latency_by_throughput,
-    qp_time, rate_by_qps, set_up, shares, timeline, trend, workers,
-};
+use super::figures::{comparison, heat_map, qp_time, shares, timeline, trend};
 use super::section::Section;
 use super::sides::Sides;
+use super::specs::{
+    bandwidth_by_size, latency, latency_by_load, latency_by_throughput, rate_by_qps, set_up,
+    workers,
+};
 use super::sums::is_of_pattern;
 use crate::judge::compare::Comparison;
 use crate::observe::format::plural;
@@ -47,8 +48,7 @@ pub fn sections(
         Section {
             id: "comparison",
             heading: "Comparison",
-            intro: "Ratio of the medians of each case, with its 95 % interval, the worst first. Within the shaded \
-                    band a difference does not matter; on the line there is none."
+            intro: "Ratio of the medians of each case with its 95 % interval, the worst first. Grey: too small to matter."
                 .to_owned(),
             figures: comparison::figures(sums.new, comparison),
             needs: "a base to compare with (--base), or cases run --against perftest",
@@ -61,7 +61,7 @@ pub fn sections(
             intro: "How long messages take at a given load: each has a planned time, from which its latency counts. \
                     A closed loop sends a slow system fewer messages, so it cannot show this."
                 .to_owned(),
-            figures: latency_by_load::figures(sums),
+            figures: latency_by_load::SPEC.figures(sums),
             needs: "a case with planned times (--rate), or a search for a load (--slo, --knee)",
             ..Section::default()
         },
@@ -70,7 +70,10 @@ pub fn sections(
             heading: "Throughput and latency",
             intro: "Gain of throughput and cost in latency of more messages in flight, in closed loops."
                 .to_owned(),
-            figures: latency_by_throughput::figures(sums),
+            figures: [latency_by_throughput::BY_DEPTH, latency_by_throughput::BY_QPS]
+                .iter()
+                .flat_map(|spec| spec.figures(sums))
+                .collect(),
             needs: "two cases that differ in send depth or QPs only",
             ..Section::default()
         },
@@ -78,9 +81,9 @@ pub fn sections(
         Section {
             id: "latency",
             heading: "Latency",
-            intro: "All samples of a case; the scale stretches the slow ones: further right is rarer."
+            intro: "Right: the slowest 1 in 100, 1,000, 10,000 messages."
                 .to_owned(),
-            figures: latency::figures(sums),
+            figures: latency::SPEC.figures(sums),
             needs: "a run that counts with latencies (not --no-latency)",
             ..Section::default()
         },
@@ -100,7 +103,7 @@ pub fn sections(
             intro: "Small messages are limited by the cost of a message, and rise along a straight line; large ones \
                     are limited by the link."
                 .to_owned(),
-            figures: bandwidth_by_size::figures(sums),
+            figures: bandwidth_by_size::SPEC.figures(sums),
             needs: "two cases that differ in message size only",
             ..Section::default()
         },
@@ -108,7 +111,7 @@ pub fn sections(
             id: "workers",
             heading: "Workers",
             intro: "Effect of more threads.".to_owned(),
-            figures: workers::figures(sums),
+            figures: workers::SPEC.figures(sums),
             needs: "two cases that differ in workers only",
             ..Section::default()
         },
@@ -153,7 +156,7 @@ pub fn cap(sections: &mut [Section]) -> Option<String> {
 
 fn queue_pairs_section(sums: Sides<'_>) -> Section {
     let shares = shares::shares(sums.new);
-    let mut figures = rate_by_qps::figures(sums);
+    let mut figures = rate_by_qps::SPEC.figures(sums);
     figures.extend(heat_map::figures(sums.new));
     figures.extend(shares.figures);
     Section {

@@ -178,7 +178,7 @@ impl Canvas {
     }
 
     /// The same of its line, whose figures are `points`: x and y of each, for a page that tells them.
-    pub(super) fn begin_line(&mut self, name: &str, points: impl Iterator<Item = (f64, f64)>) {
+    pub(crate) fn begin_line(&mut self, name: &str, points: impl Iterator<Item = (f64, f64)>) {
         let points: Vec<String> = (points.filter(|(x, y)| x.is_finite() && y.is_finite()))
             .map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)))
             .collect();
@@ -198,7 +198,7 @@ impl Canvas {
     }
 
     /// What is drawn until [`Canvas::end_group`] is a part that a page's script finds by this class.
-    pub(super) fn begin_part(&mut self, class: &str) {
+    pub(crate) fn begin_part(&mut self, class: &str) {
         self.begin(html! { g class=(class) {} });
     }
 
@@ -214,7 +214,7 @@ impl Canvas {
     }
 
     /// Where a chart is, with its axes in words that a page's script reads.
-    pub(super) fn plot(&mut self, rect: Rect, x: &str, y: &str) {
+    pub(crate) fn plot(&mut self, rect: Rect, x: &str, y: &str) {
         self.add(html! {
             rect class="rb-plot" x=(px(rect.x)) y=(px(rect.y)) width=(px(rect.width)) height=(px(rect.height))
                 fill="none" data-x=(printable(x)) data-y=(printable(y)) {}

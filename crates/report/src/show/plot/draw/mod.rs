@@ -1,28 +1,21 @@
-//! Drawing of figures as SVG: text that is measured before it is set, scales and their ticks, legends, line
-//! charts, and the sheet that carries them. It must not know results, cases or metrics.
+//! Drawing of figures as SVG: text that is measured before it is set, scales and their ticks, legends, and the sheet that carries them. It must not know results, cases or metrics.
 
-mod axis;
-mod canvas;
-#[cfg(test)]
-mod chart_tests;
+pub(crate) mod canvas;
 #[cfg(test)]
 pub(crate) mod check;
 pub mod colour;
-mod labels;
-mod legend;
-mod line_chart;
+pub(crate) mod labels;
+pub(crate) mod legend;
 pub mod number;
 pub mod palette;
-mod scale;
-mod sheet;
+pub(crate) mod scale;
+pub(crate) mod sheet;
 pub mod text;
-mod ticks;
+pub(crate) mod ticks;
 
-pub use axis::{Axis, AxisFrame};
 pub use canvas::{Anchor, Canvas, Paint, Rect, Style};
 pub use labels::Labels;
 pub use legend::{Key, KeyMark};
-pub use line_chart::{LineChart, Point, Rule, Series};
 pub use scale::{Kind, Scale};
 pub use sheet::{Head, Sheet, Width, as_file};
 pub use ticks::{Tick, Unit};

@@ -155,23 +155,26 @@ pub fn look(index: usize) -> Look {
 }
 
 impl Look {
-    /// The same series of another program: hollow markers on a dotted line.
+    /// The same series of another program: a dotted line.
     pub fn of_peer(self) -> Look {
         Look {
             dash: "1.5 3.5",
-            hollow: true,
             ..self
         }
     }
 
-    /// The same series of the results that others are compared with: hollow markers on a thin dashed line.
+    /// The same series of the results that others are compared with: a thin dashed line.
     pub fn of_base(self) -> Look {
         Look {
             dash: "4 4",
-            hollow: true,
             thin: true,
             ..self
         }
+    }
+
+    /// The same with other dashes.
+    pub fn with_dash(self, dash: &'static str) -> Look {
+        Look { dash, ..self }
     }
 
     /// A line to hold others against, the `index`th of its figure.

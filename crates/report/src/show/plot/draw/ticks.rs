@@ -24,12 +24,12 @@ pub enum Unit {
     Nanoseconds,
     /// Parts of a whole, 0 to 1, written in percent.
     Share,
-    /// 1 / (1 - q), written as the quantile q in percent.
+    /// 1 / (1 - q), written as the percentile q.
     Tail,
 }
 
 /// About as many ticks as `wanted`, seldom more.
-pub(super) fn ticks(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+pub(crate) fn ticks(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     let wanted = wanted.max(1);
     match (unit, scale.kind()) {
         (Unit::Tail, _) => tail(scale, wanted),
@@ -171,22 +171,18 @@ fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
         .collect()
 }
 
+/// The percentiles that people name, always; further ones where there is room.
 fn tail(scale: &Scale, wanted: usize) -> Vec<Tick> {
+    let ends = (scale.max().log10() + 1e-9).floor().clamp(0.0, 9.0) as i32;
+    let named = if wanted > ends as usize { ends } else { 4 };
+    let nines = (1..=named).map(|nines| 10f64.powi(nines));
+    let places = std::iter::once(2.0).chain(nines);
+    let places = places.filter(|value| within(scale, *value));
     let tick = |value: f64| Tick {
         value,
-        label: number::percentile(1.0 - 1.0 / value),
+        label: number::percentile(1.0 - 1.0 / value).replace("\u{a0}%", ""),
     };
-    let ends = (scale.max().log10() + 1e-9).floor().clamp(0.0, 9.0) as i32;
-    let stride = (ends as usize).div_ceil(wanted).max(1);
-    let middle = (wanted > ends as usize && within(scale, 2.0)).then(|| tick(2.0));
-    let nines = (1..=ends)
-        .step_by(stride)
-        .map(|nines| tick(10f64.powi(nines)));
-    middle
-        .into_iter()
-        .chain(nines)
-        .filter(|tick| within(scale, tick.value))
-        .collect()
+    places.map(tick).collect()
 }
 
 #[cfg(test)]
@@ -201,7 +197,8 @@ mod tests {
         let sizes = Scale::log2(64.0, 1_048_576.0);
         let tail = log10(1.0, 1e5);
         let (round, ns) = (Scale::from_zero(93.4), Unit::Nanoseconds);
-        let nines = "50 %; 90 %; 99 %; 99.9 %; 99.99 %; 99.999 %";
+        let nines = "50; 90; 99; 99.9; 99.99";
+        let all = "50; 90; 99; 99.9; 99.99; 99.999";
         for (scale, unit, wanted, told) in [
             (round, Unit::Plain, 5, "0; 20; 40; 60; 80; 100"),
             (linear(0.0, 1.0), Unit::Share, 2, "0 %; 50 %; 100 %"),
@@ -219,9 +216,9 @@ mod tests {
             (log10(1e3, 1e6), ns, 4, "1 µs; 10 µs; 100 µs; 1 ms"),
             (log10(10.0, 100.0), Unit::Plain, 4, "10; 20; 50; 100"),
             (log10(3.1, 3.9), Unit::Plain, 4, "3.2; 3.4; 3.6; 3.8"),
-            // Tails are nines.
-            (tail, Unit::Tail, 8, nines),
-            (tail, Unit::Tail, 3, "90 %; 99.9 %; 99.999 %"),
+            // The percentiles that people name are always there.
+            (tail, Unit::Tail, 8, all),
+            (tail, Unit::Tail, 3, nines),
         ] {
             let ticks = ticks(&scale, unit, wanted).into_iter();
             let labels: Vec<String> = ticks.map(|tick| tick.label).collect();

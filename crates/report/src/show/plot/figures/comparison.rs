@@ -1,25 +1,24 @@
 //! Figure: ratios with their intervals, one row a case, the worst first, with the margin and the line at 1.
 
-use super::naming::{drawn, slug};
-use super::ratio_scale::RatioScale;
 use super::ratios::{RatioRow, Ratios, Tone, of_comparison, of_perftest};
 use crate::judge::compare::Comparison;
 use crate::results::load::Loaded;
-use crate::show::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, RULE, WORSE};
-use crate::show::plot::draw::text::{SMALL_PX, shortened, width_px};
-use crate::show::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style, Width};
-use crate::show::plot::figure::{Cell, Column, Figure, Table};
+use crate::show::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, WORSE};
+use crate::show::plot::draw::text::{SMALL_PX, shortened};
+use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, Unit};
+use crate::show::plot::figure::{Cell, Figure, Table, number_column, text_column};
+use crate::show::plot::marks::{Axis, Band, Bar, Chart, Dot, Mark, Upright, facets};
+use crate::show::plot::naming::{drawn, slug};
 
-/// Rows that are drawn; of more, the worst and the best.
-pub const MOST_ROWS: usize = 24;
-const WORST_ROWS: usize = 16;
+/// Rows that are drawn; of more, the worst.
+const MOST_ROWS: usize = 24;
 /// Metrics of a comparison that are drawn: those with the most cases that changed.
 const MOST_METRICS: usize = 3;
 
-/// The part of the width that the names of cases take at most; where they have a line of their own, they take all.
+/// The part of the width that the names of cases take at most.
 const LABEL_PART: f64 = 0.36;
 const ROW_PX: f64 = 20.0;
-const GAP_PX: f64 = 12.0;
+const INTERVAL_PX: f64 = 4.0;
 
 /// One for each metric of the comparison in which cases changed most, and of perftest's figures; what the other metrics say
 /// is said below the first.
@@ -88,11 +87,6 @@ fn figure(ratios: &Ratios, of: &str, said: &[String]) -> Figure {
         ratios.new,
         ratios.base
     );
-    let better = if ratios.metric.higher_is_better() {
-        "more"
-    } else {
-        "less"
-    };
     let on = match ratios.devices.len() {
         0 => String::new(),
         1..=3 => format!(
@@ -106,167 +100,108 @@ fn figure(ratios: &Ratios, of: &str, said: &[String]) -> Figure {
         ),
         many => format!(" on {many} devices"),
     };
+    let margin = ratios.margin * 100.0;
     let subtitle = format!(
-        "{} cases{on}. Medians over runs that count with 95 % intervals, no unit; {better} is better; differences \
-         within the band of ±{:.0} % do not matter; worst first",
-        ratios.rows.len(),
-        ratios.margin * 100.0
+        "{} cases{on}. Medians of the runs that count with 95 % intervals; grey: ±{margin:.0} %, too small to matter",
+        ratios.rows.len()
     );
-    let mut description = format!("Of {} cases {}.", ratios.rows.len(), counts(ratios));
-    if let (Some(worst), Some(best)) = (ratios.rows.first(), ratios.rows.last()) {
-        description.push_str(&format!(
-            " The worst ratio is {:.3} ({}), the best {:.3} ({}).",
-            worst.ratio, worst.case, best.ratio, best.case
-        ));
-    }
     let figure = Figure {
         id: format!("comparison-{of}-{}", slug(ratios.metric.short_name())),
-        description,
+        description: format!("Of {} cases {}.", ratios.rows.len(), counts(ratios)),
         title,
         subtitle,
         tables: vec![table(ratios)],
         ..Figure::default()
     };
+    let rows = &ratios.rows[..ratios.rows.len().min(MOST_ROWS)];
     drawn(figure, |sheet| {
-        draw(sheet, ratios);
+        sheet.legend(&keys(rows));
+        let chart = chart(ratios, rows, sheet.room_px() * LABEL_PART);
+        facets::draw(sheet, &[chart], rows.len() as f64 * ROW_PX + 70.0);
+        let more = ratios.rows.len() - rows.len();
+        if more > 0 {
+            sheet.note(&format!("{more} more are in the table."));
+        }
         said.iter().for_each(|said| sheet.note(said));
     })
 }
 
-/// The rows that are drawn, and how many are left out after which.
-fn shown(rows: &[RatioRow]) -> (Vec<&RatioRow>, Option<(usize, usize)>) {
-    if rows.len() <= MOST_ROWS {
-        return (rows.iter().collect(), None);
-    }
-    let best = MOST_ROWS - WORST_ROWS;
-    let shown = rows[..WORST_ROWS].iter().chain(&rows[rows.len() - best..]);
-    (shown.collect(), Some((WORST_ROWS, rows.len() - MOST_ROWS)))
-}
-
-/// Where the parts of rows are.
-struct Rows {
-    left: f64,
-    labels_px: f64,
-    /// Names stand above their marks.
-    is_stacked: bool,
-}
-
-impl Rows {
-    fn height_px(&self) -> f64 {
-        if self.is_stacked {
-            2.0 * ROW_PX - 4.0
-        } else {
-            ROW_PX
-        }
-    }
-}
-
-fn draw(sheet: &mut Sheet, ratios: &Ratios) {
-    let (rows, gap) = shown(&ratios.rows);
-    let widest = |texts: &mut dyn Iterator<Item = &str>| {
-        texts
-            .map(|text| width_px(text, SMALL_PX, false))
-            .fold(0.0, f64::max)
+fn chart(ratios: &Ratios, rows: &[RatioRow], room_px: f64) -> Chart {
+    let margin = (1.0 - ratios.margin, 1.0 + ratios.margin);
+    let points = || {
+        rows.iter()
+            .map(|row| row.ratio)
+            .chain([margin.0 / 1.02, margin.1 * 1.02])
     };
-    let labels = widest(&mut rows.iter().map(|row| row.case.as_str()));
-    let words = widest(&mut rows.iter().map(|row| row.verdict.as_str()))
-        + width_px("0.000 ", SMALL_PX, false);
-    let is_stacked = sheet.width() == Width::Column;
-    let all = sheet.take(0.0);
-    let places = Rows {
-        left: all.x,
-        labels_px: match is_stacked {
-            true => all.width,
-            false => labels.min(all.width * LABEL_PART),
+    let (least, most) = (
+        points().fold(f64::INFINITY, f64::min),
+        points().fold(0.0, f64::max),
+    );
+    // Intervals do not dwarf the ratios.
+    let span = (most / least).sqrt().max(1.1);
+    let ends = || rows.iter().filter_map(|row| row.interval);
+    let low = ends()
+        .map(|it| it.0)
+        .fold(least, f64::min)
+        .max(least / span);
+    let high = ends().map(|it| it.1).fold(most, f64::max).min(most * span);
+    let better = match ratios.metric.higher_is_better() {
+        true => "right is better",
+        false => "left is better",
+    };
+    let title = format!("{} ÷ {} (log): {better}", ratios.new, ratios.base);
+    let mut y = Axis::new("", Scale::linear(0.5 - rows.len() as f64, 0.5), Unit::Plain);
+    let tick = |(row, ratio): (usize, &RatioRow)| Tick {
+        value: -(row as f64),
+        label: shortened(&ratio.case, SMALL_PX, false, room_px),
+    };
+    y.ticks = Some(rows.iter().enumerate().rev().map(tick).collect());
+    let band = Mark::Band(Band {
+        name: "too small to matter",
+        look: Look {
+            colour: GRID,
+            ..look(Tone::Equal)
         },
-        is_stacked,
-    };
-    let left = match is_stacked {
-        true => all.x + GAP_PX,
-        false => all.x + places.labels_px + GAP_PX,
-    };
-    let right = all.right() - words - GAP_PX;
-    let scale = RatioScale::of(ratios, left, right);
-    let gaps = if gap.is_some() { ROW_PX } else { 0.0 };
-    // A row above for the directions, two below for the axis.
-    let area = sheet.take(rows.len() as f64 * places.height_px() + gaps + 3.0 * ROW_PX);
-    let (top, bottom) = (area.y + ROW_PX, area.bottom() - 2.0 * ROW_PX);
-    let canvas = &mut sheet.canvas;
-    background(canvas, ratios, &scale, (top, bottom));
-    let beyond = |row: &&RatioRow| {
-        row.interval
-            .is_some_and(|(low, high)| !scale.holds(low) || !scale.holds(high))
-    };
-    let some_beyond = rows.iter().any(beyond);
-    let mut y = top;
-    for (index, row) in rows.into_iter().enumerate() {
-        if let Some((after, count)) = gap
-            && index == after
-        {
-            let style = Style {
-                colour: MUTED,
-                ..Style::default()
-            };
-            let text = format!("… {count} more in the table");
-            canvas.text(places.left, y + 14.0, &text, style);
-            y += ROW_PX;
+        transparency: 0.4,
+        ends: margin,
+        hint: "too small to matter".to_owned(),
+    });
+    let marks = rows.iter().enumerate().flat_map(|(row, ratio)| {
+        let y = -(row as f64);
+        let look = look(ratio.tone);
+        let mut hint = format!("{}: {:.3} {}", ratio.case, ratio.ratio, ratio.verdict);
+        if let Some((low, high)) = ratio.interval {
+            hint.push_str(&format!(", 95 % from {low:.3} to {high:.3}"));
         }
-        draw_row(canvas, row, &scale, y, &places);
-        y += places.height_px();
+        let (from, to) = ratio.interval.unwrap_or((ratio.ratio, ratio.ratio));
+        let interval = Mark::Bar(Bar {
+            y,
+            ends: (from.max(low), to.min(high)),
+            height_px: INTERVAL_PX,
+            colour: look.colour,
+            hint: hint.clone(),
+            label: format!("{:.3}", ratio.ratio),
+        });
+        let dot = Mark::Dot(Dot {
+            name: String::new(),
+            at: (ratio.ratio, y),
+            look,
+            ring: None,
+            hint,
+            label: String::new(),
+        });
+        [interval, dot]
+    });
+    let one = Mark::Upright(Upright {
+        x: 1.0,
+        label: String::new(),
+    });
+    Chart {
+        heading: String::new(),
+        x: Axis::new(title, Scale::log10(low, high).widened(0.03), Unit::Plain),
+        y,
+        marks: [band, one].into_iter().chain(marks).collect(),
     }
-    if some_beyond {
-        sheet.note("An interval without an end mark goes on beyond the scale.");
-    }
-}
-
-fn background(canvas: &mut Canvas, ratios: &Ratios, scale: &RatioScale, (top, bottom): (f64, f64)) {
-    let (from, to) = (scale.x(1.0 - ratios.margin), scale.x(1.0 + ratios.margin));
-    let band = Rect {
-        x: from,
-        y: top,
-        width: to - from,
-        height: bottom - top,
-    };
-    canvas.rect(band, Paint::area(GRID).see_through(0.4), None);
-    for (ratio, text) in scale.ticks() {
-        let x = scale.x(ratio);
-        let paint = if ratio == 1.0 {
-            Paint::line(RULE, 1.5)
-        } else {
-            Paint::line(GRID, 1.0)
-        };
-        canvas.line((x, top), (x, bottom), paint);
-        let style = Style {
-            anchor: Anchor::Middle,
-            colour: MUTED,
-            ..Style::default()
-        };
-        canvas.text(x, bottom + 16.0, &text, style);
-    }
-    let (worse, better) = if ratios.metric.higher_is_better() {
-        ("← worse", "better →")
-    } else {
-        ("← better", "worse →")
-    };
-    for (x, anchor, text) in [
-        (scale.left, Anchor::Start, worse),
-        (scale.right, Anchor::End, better),
-    ] {
-        let style = Style {
-            anchor,
-            colour: MUTED,
-            ..Style::default()
-        };
-        canvas.text(x, top - 6.0, text, style);
-    }
-    let style = Style {
-        anchor: Anchor::Middle,
-        ..Style::default()
-    };
-    let middle = f64::midpoint(scale.left, scale.right);
-    let title = format!("{} / {} (log)", ratios.new, ratios.base);
-    let title = shortened(&title, SMALL_PX, false, scale.right - scale.left);
-    canvas.text(middle, bottom + 36.0, &title, style);
 }
 
 fn look(tone: Tone) -> Look {
@@ -285,38 +220,23 @@ fn look(tone: Tone) -> Look {
     }
 }
 
-fn draw_row(canvas: &mut Canvas, row: &RatioRow, scale: &RatioScale, top: f64, rows: &Rows) {
-    let case = shortened(&row.case, SMALL_PX, false, rows.labels_px);
-    canvas.text(rows.left, top + 14.0, &case, Style::default());
-    let top = if rows.is_stacked {
-        top + ROW_PX - 4.0
-    } else {
-        top
+fn keys(rows: &[RatioRow]) -> Vec<Key> {
+    let tones = [
+        (Tone::Worse, "worse"),
+        (Tone::Better, "better"),
+        (Tone::Equal, "equal"),
+        (Tone::Unclear, "unclear"),
+    ];
+    let has = |tone: Tone| rows.iter().any(|row| row.tone == tone);
+    let key = |(tone, label): (Tone, &str)| Key {
+        look: look(tone),
+        mark: KeyMark::Marker,
+        label: label.to_owned(),
     };
-    let (middle, foot) = (top + ROW_PX / 2.0, top + 14.0);
-    let look = look(row.tone);
-    let mut hint = format!("{}: {:.3}", row.case, row.ratio);
-    if let Some((low, high)) = row.interval {
-        hint = format!("{hint}, 95 % from {low:.3} to {high:.3}");
-        let (from, to) = (scale.x(low), scale.x(high));
-        canvas.line((from, middle), (to, middle), Paint::line(look.colour, 2.0));
-        // An end that does not fit on the scale has no stop.
-        for end in [low, high].into_iter().filter(|end| scale.holds(*end)) {
-            let x = scale.x(end);
-            canvas.line(
-                (x, middle - 4.0),
-                (x, middle + 4.0),
-                Paint::line(look.colour, 2.0),
-            );
-        }
-    }
-    canvas.marker((scale.x(row.ratio), middle), look, Some(&hint));
-    let words = format!("{:.3} {}", row.ratio, row.verdict);
-    canvas.text(scale.right + GAP_PX, foot, &words, Style::default());
+    tones.into_iter().filter(|it| has(it.0)).map(key).collect()
 }
 
 fn table(ratios: &Ratios) -> Table {
-    let column = |name: String, numeric| Column { name, numeric };
     let unit = ratios.metric.unit();
     let with_unit = |what: &str| {
         if unit.is_empty() {
@@ -333,13 +253,13 @@ fn table(ratios: &Ratios) -> Table {
             ratios.base
         ),
         columns: vec![
-            column("case".to_owned(), false),
-            column(with_unit(&ratios.base), true),
-            column(with_unit(&ratios.new), true),
-            column("ratio".to_owned(), true),
-            column("95 % from".to_owned(), true),
-            column("to".to_owned(), true),
-            column("verdict".to_owned(), false),
+            text_column("case"),
+            number_column(with_unit(&ratios.base)),
+            number_column(with_unit(&ratios.new)),
+            number_column("ratio"),
+            number_column("95 % from"),
+            number_column("to"),
+            text_column("verdict"),
         ],
         rows: ratios
             .rows
@@ -357,19 +277,5 @@ fn table(ratios: &Ratios) -> Table {
                 ]
             })
             .collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_many_rows_the_worst_and_the_best_are_drawn() {
-        let values: Vec<_> = (1..=100).map(|number| f64::from(number) / 50.0).collect();
-        let ratios = Ratios::of(&values);
-        let (rows, gap) = shown(&ratios.rows);
-        assert_eq!((rows.len(), gap), (MOST_ROWS, Some((WORST_ROWS, 76))));
-        assert_eq!(rows[MOST_ROWS - 1].case, "case-99");
     }
 }

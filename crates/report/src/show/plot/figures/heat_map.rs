@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::grid::{Grid, GridCell, grids};
-use super::naming::{drawn, some_of};
-use crate::observe::format::{human_size, plural};
+use super::grid::{Grid, grids};
+use crate::observe::format::human_size;
 use crate::results::load::Loaded;
 use crate::show::plot::draw::colour::Colour;
 use crate::show::plot::draw::palette::{GRID, GROUND, INK, MAP, MUTED};
 use crate::show::plot::draw::text::{SMALL_PX, shortened, width_px};
 use crate::show::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
-use crate::show::plot::figure::{Cell, Column, Figure, Table};
+use crate::show::plot::figure::{Cell, Figure, Table, number_column, text_column};
+use crate::show::plot::naming::drawn;
 
 /// Maps that are drawn; of more, those whose cells differ most.
 const MOST_MAPS: usize = 9;
@@ -59,20 +59,19 @@ fn figure(all: Vec<Grid>) -> Option<Figure> {
         .collect();
     grids.first()?;
     let mut subtitle = format!(
-        "Gb/s in percent of the best number of QPs of the same size, on {}",
+        "Percent of the best of each size, on {}",
         devices.join(", ")
     );
     let most = grids.iter().map(|grid| grid.cases_a_cell).max();
     if let Some(most @ 2..) = most {
-        subtitle.push_str(&format!(
-            "; each cell is the best of up to {most} cases (workers, depths, files)"
-        ));
+        subtitle.push_str(&format!("; each cell is the best of up to {most} cases"));
     }
     let figure = Figure {
         id: "heat-map".to_owned(),
         title: "Effect of more QPs at each size (%)".to_owned(),
         subtitle,
-        description: describe(&grids, &headings),
+        description: "Each cell: Gb/s of a number of QPs, in percent of the best of its size."
+            .to_owned(),
         tables: vec![table],
         ..Figure::default()
     };
@@ -93,27 +92,6 @@ fn or_unknown(device: &str) -> &str {
     } else {
         device
     }
-}
-
-fn describe(grids: &[Grid], headings: &[String]) -> String {
-    let of = |(grid, heading): (&Grid, &String)| {
-        let least = grid.cells.iter();
-        let least = least.min_by(|a, b| a.1.share.total_cmp(&b.1.share));
-        let told = |((qps, size), cell): (&(u32, u64), &GridCell)| {
-            format!(
-                "{heading}: least is {:.0} % with {qps} {} and {}",
-                cell.share * 100.0,
-                plural(*qps as usize, "QP"),
-                human_size(*size)
-            )
-        };
-        least.map(told)
-    };
-    let all: Vec<String> = grids.iter().zip(headings).filter_map(of).collect();
-    format!(
-        "Each cell is the throughput of a number of QPs in percent of the best of its size. {}.",
-        some_of(&all)
-    )
 }
 
 /// The step of the map that stands for a share.
@@ -356,10 +334,6 @@ fn legend(canvas: &mut Canvas, (left, top): (f64, f64)) {
 }
 
 fn table(grids: &[Grid]) -> Table {
-    let column = |name: &str, numeric| Column {
-        name: name.to_owned(),
-        numeric,
-    };
     let rows = grids.iter().flat_map(|grid| {
         grid.qps.iter().flat_map(move |&qps| {
             grid.sizes.iter().map(move |&size| {
@@ -379,13 +353,13 @@ fn table(grids: &[Grid]) -> Table {
     Table {
         caption: "Throughput, and in percent of the best number of QPs of the same size".to_owned(),
         columns: vec![
-            column("op", false),
-            column("device", false),
-            column("CQ", false),
-            column("QPs", true),
-            column("size (B)", true),
-            column("Gb/s", true),
-            column("share (%)", true),
+            text_column("op"),
+            text_column("device"),
+            text_column("CQ"),
+            number_column("QPs"),
+            number_column("size (B)"),
+            number_column("Gb/s"),
+            number_column("share (%)"),
         ],
         rows: rows.collect(),
     }

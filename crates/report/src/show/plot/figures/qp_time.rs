@@ -4,20 +4,18 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::curves::{number_column, text_column};
-use super::facets::{Place, places};
-use super::naming::{drawn, some_of};
-use super::sample::Sample;
 use crate::judge::evenness::{OverTime, QpOverTime};
 use crate::observe::standing::counted_runs;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, FlowResult, QpTimeline, Run};
 use crate::show::plot::draw::colour::Colour;
-use crate::show::plot::draw::palette::{DIVERGING, GROUND, INK, Look, look};
-use crate::show::plot::draw::{
-    Axis, AxisFrame, Canvas, Key, KeyMark, Paint, Rect, Scale, Sheet, Tick, Unit, number,
-};
+use crate::show::plot::draw::palette::{DIVERGING, INK, Look, look};
+use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Table};
+use crate::show::plot::figure::{number_column, text_column};
+use crate::show::plot::marks::{Axis, Chart, Mark, Row, facets};
+use crate::show::plot::naming::drawn;
+use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::sides::Sides;
 
 /// Maps that are drawn; of more, the least even.
@@ -158,20 +156,15 @@ fn qp_words(qp: &QpOverTime) -> String {
 fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
     let runs = &all[..all.len().min(MOST_MAPS)];
     runs.first()?;
-    let told = runs
-        .iter()
-        .map(|run| format!("{}: {}", run.name(), run.words()));
-    let told: Vec<String> = told.collect();
     let figure = Figure {
         id: "qp-time".to_owned(),
         title: "QPs over time: messages in percent of an even share".to_owned(),
         subtitle:
             "Runs in which a QP stood still or QPs were served unevenly, the least even first"
                 .to_owned(),
-        description: format!(
-            "Each row is a QP, each column an interval. {}.",
-            some_of(&told)
-        ),
+        description: "Each row is a QP, each column an interval. If a column differs, all QPs were slow at that time; if a \
+                      row differs, its QP got less or more than the others."
+            .to_owned(),
         tables: vec![table(all)],
         ..Figure::default()
     };
@@ -186,13 +179,10 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
     Some(drawn(figure, |sheet| {
         sheet.legend(&keys());
         for run in runs {
-            draw(sheet, run);
+            let (chart, height) = chart(run);
+            facets::draw(sheet, &[chart], height);
         }
-        sheet.note(
-            "Messages whose completions were seen at the node that posts them. 100 % is the mean of all QPs over the \
-             whole run. If a column differs, all QPs were slow at that time; if a row differs, its QP got less or \
-             more than the others.",
-        );
+        sheet.note("100 % is the mean of all QPs over the whole run.");
         if has_weights {
             sheet.note("With --qp-weights the share of a QP is the requested one.");
         }
@@ -229,28 +219,16 @@ fn step(share: f64) -> usize {
     STEPS.iter().position(within).unwrap_or(STEPS.len() - 1)
 }
 
-fn draw(sheet: &mut Sheet, run: &Uneven<'_, '_>) {
+/// A run's map, and how high it is.
+fn chart(run: &Uneven<'_, '_>) -> (Chart, f64) {
     let rows = run.rows();
     let cell_px = (MAP_PX / rows.len() as f64).min(MOST_CELL_PX);
-    let heading = format!("{}: {}", run.name(), run.words());
-    let height = rows.len() as f64 * cell_px + AXES_PX;
-    let Some(Place { area, .. }) = places(sheet, &[heading], height).pop() else {
-        return;
-    };
     let ends = &run.over_time.ends_seconds;
     let window = ends.last().copied().unwrap_or(0.0);
-    let x = Axis::new(
-        "time in the window",
-        Scale::linear(0.0, window * 1e9),
-        Unit::Nanoseconds,
-    );
-    let mut y = Axis::new(
-        "QP",
-        Scale::linear(0.5 - rows.len() as f64, 0.5),
-        Unit::Plain,
-    );
-    let every = (LABEL_PX / cell_px).ceil() as usize;
-    let labelled = rows.iter().enumerate().step_by(every.max(1));
+    let height = Scale::linear(0.5 - rows.len() as f64, 0.5);
+    let mut y = Axis::new("QP", height, Unit::Plain);
+    let every = (LABEL_PX / cell_px).ceil().max(1.0) as usize;
+    let labelled = rows.iter().enumerate().step_by(every);
     let ticks = labelled.map(|(row, qp)| Tick {
         value: -(row as f64),
         label: qp.index.to_string(),
@@ -258,45 +236,36 @@ fn draw(sheet: &mut Sheet, run: &Uneven<'_, '_>) {
     let mut ticks: Vec<Tick> = ticks.collect();
     ticks.reverse();
     y.ticks = Some(ticks);
-    let frame = AxisFrame::draw(&mut sheet.canvas, area, &x, &y);
-    cells(&mut sheet.canvas, &frame, ends, &rows);
-}
-
-/// The cells of each colour as one shape, and a hint for each row.
-fn cells(canvas: &mut Canvas, frame: &AxisFrame, ends: &[f64], rows: &[&QpOverTime]) {
-    let mut tiles: [Vec<Rect>; STEPS.len()] = Default::default();
-    let height = frame.plot.height / rows.len() as f64;
-    let x = |seconds: f64| frame.x(seconds * 1e9).unwrap_or(frame.plot.x);
     let begin = |interval: usize| match interval {
         0 => 0.0,
-        later => ends[later - 1],
+        later => ends[later - 1] * 1e9,
     };
-    for (row, qp) in rows.iter().enumerate() {
-        let y = frame.plot.y + row as f64 * height;
+    let row = |(row, qp): (usize, &&QpOverTime)| {
         let mut from = 0;
-        for same in qp.cells.chunk_by(|one, next| step(*one) == step(*next)) {
-            let (left, right) = (x(begin(from)), x(begin(from + same.len())));
-            tiles[step(same[0])].push(Rect {
-                x: left,
-                y,
-                width: right - left,
-                height,
-            });
-            from += same.len();
-        }
-    }
-    for (tiles, (_, colour, _)) in tiles.iter().zip(STEPS) {
-        canvas.tiles(tiles, colour);
-    }
-    for (row, qp) in rows.iter().enumerate() {
-        let of_row = Rect {
-            y: frame.plot.y + row as f64 * height,
-            height,
-            ..frame.plot
-        };
-        let unseen = Paint::area(GROUND).see_through(1.0);
-        canvas.rect(of_row, unseen, Some(&qp_words(qp)));
-    }
+        let same = qp.cells.chunk_by(|one, next| step(*one) == step(*next));
+        let cells = same.map(|same| {
+            let to = from + same.len();
+            let cell = ((begin(from), begin(to)), STEPS[step(same[0])].1);
+            from = to;
+            cell
+        });
+        Mark::Row(Row {
+            y: -(row as f64),
+            cells: cells.collect(),
+            hint: qp_words(qp),
+        })
+    };
+    let chart = Chart {
+        heading: format!("{}: {}", run.name(), run.words()),
+        x: Axis::new(
+            "time in the window",
+            Scale::linear(0.0, window * 1e9),
+            Unit::Nanoseconds,
+        ),
+        y,
+        marks: rows.iter().enumerate().map(row).collect(),
+    };
+    (chart, rows.len() as f64 * cell_px + AXES_PX)
 }
 
 fn table(runs: &[Uneven<'_, '_>]) -> Table {

@@ -173,33 +173,6 @@ fn sorted(by_metric: BTreeMap<Metric, Ratios>) -> Vec<Ratios> {
 }
 
 #[cfg(test)]
-impl Ratios {
-    /// Rows with these ratios, each within 2 %, none judged.
-    pub(super) fn of(values: &[f64]) -> Ratios {
-        Ratios {
-            metric: Metric::GbitPerS,
-            margin: 0.03,
-            base: "base".to_owned(),
-            new: "new".to_owned(),
-            devices: ["soft0".to_owned()].into(),
-            rows: values
-                .iter()
-                .enumerate()
-                .map(|(index, &ratio)| RatioRow {
-                    case: format!("case-{index}"),
-                    base_median: 1.0,
-                    new_median: ratio,
-                    ratio,
-                    interval: Some((ratio / 1.02, ratio * 1.02)),
-                    verdict: "unclear".to_owned(),
-                    tone: Tone::Unclear,
-                })
-                .collect(),
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::results::model::{CaseResult, PerftestComparison};

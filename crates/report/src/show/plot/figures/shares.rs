@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::groups::distinct;
-use super::naming::{drawn, some_of};
 use super::qp_shares::{QpShare, QpShares, qp_shares};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
-use crate::show::plot::draw::palette::{GRID, Look, MUTED, Marker, RULE, SERIES};
-use crate::show::plot::draw::text::{SMALL_PX, shortened, width_px};
-use crate::show::plot::draw::{
-    Anchor, Axis, AxisFrame, Key, KeyMark, Paint, Rect, Scale, Sheet, Style, Tick, Unit, Width,
-};
-use crate::show::plot::figure::{Cell, Column, Figure, Table};
+use crate::show::plot::draw::palette::{Look, Marker, SERIES};
+use crate::show::plot::draw::text::{SMALL_PX, shortened};
+use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, Unit};
+use crate::show::plot::figure::{Cell, Figure, Table, number_column, text_column};
+use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Upright, facets};
+use crate::show::plot::naming::drawn;
+use crate::show::plot::rows::groups::distinct;
 
 /// From this index on QPs are served so evenly that nothing is drawn.
 const EVEN_FROM: f64 = 0.98;
@@ -118,19 +117,6 @@ fn deviations(shares: &QpShares<'_>) -> impl Iterator<Item = (u32, f64)> {
 fn figure(uneven: &[Row<'_>], devices: &[String], older: usize) -> Option<Figure> {
     let drawn_flows = &uneven[..uneven.len().min(MOST_FLOWS)];
     drawn_flows.first()?;
-    let ends = |shares: &Row<'_>| {
-        let (most, least) = (shares.qps.first()?, shares.qps.last()?);
-        Some(format!(
-            "{}: Jain’s index {:.3}, QP {} got {:+.0} %, QP {} {:+.0} %",
-            shares.name,
-            shares.evenness(),
-            most.index,
-            (most.share - 1.0) * 100.0,
-            least.index,
-            (least.share - 1.0) * 100.0
-        ))
-    };
-    let told: Vec<String> = drawn_flows.iter().filter_map(ends).collect();
     let figure = Figure {
         id: "shares".to_owned(),
         title: "Shares of the QPs: percent from an even share".to_owned(),
@@ -139,7 +125,8 @@ fn figure(uneven: &[Row<'_>], devices: &[String], older: usize) -> Option<Figure
              runs that count",
             devices.join(", ")
         ),
-        description: format!("{}.", some_of(&told)),
+        description: "Each ring is a QP: how much more or less than an even share it got."
+            .to_owned(),
         tables: vec![table(uneven)],
         ..Figure::default()
     };
@@ -152,13 +139,14 @@ fn figure(uneven: &[Row<'_>], devices: &[String], older: usize) -> Option<Figure
                 label: "a QP".to_owned(),
             },
             Key {
-                look: Look::of_rule(1),
+                look: Look::of_rule(0).with_dash("2 4"),
                 mark: KeyMark::Line,
                 label: "even share".to_owned(),
             },
         ];
         sheet.legend(&keys);
-        draw(sheet, drawn_flows);
+        let chart = chart(drawn_flows, sheet.room_px() * 0.36);
+        facets::draw(sheet, &[chart], drawn_flows.len() as f64 * ROW_PX + 70.0);
         if left_out > 0 {
             sheet.note(&format!("{left_out} more are in the table."));
         }
@@ -178,7 +166,7 @@ fn qp_look() -> Look {
     }
 }
 
-fn draw(sheet: &mut Sheet, flows: &[Row<'_>]) {
+fn chart(flows: &[Row<'_>], room_px: f64) -> Chart {
     let all = || {
         flows
             .iter()
@@ -186,75 +174,39 @@ fn draw(sheet: &mut Sheet, flows: &[Row<'_>]) {
             .map(|(_, percent)| percent)
     };
     let (low, high) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
-    let area = sheet.take(flows.len() as f64 * ROW_PX + 70.0);
-    let (label_part, words) = match sheet.width() {
-        Width::Page => (0.36, true),
-        Width::Column => (0.3, false),
+    let rows = Scale::linear(0.5 - flows.len() as f64, 0.5);
+    let mut y = Axis::new("", rows, Unit::Plain);
+    let tick = |(row, shares): (usize, &Row<'_>)| Tick {
+        value: -(row as f64),
+        label: shortened(&shares.name, SMALL_PX, false, room_px),
     };
-    let jain = |shares: &Row<'_>| format!("Jain {:.3}", shares.evenness());
-    let words_px = match words {
-        true => width_px("Jain 0.000", SMALL_PX, false) + 10.0,
-        false => 0.0,
-    };
-    let mut y = Axis::new(
-        "",
-        Scale::linear(0.5 - flows.len() as f64, 0.5),
-        Unit::Plain,
-    );
-    y.ticks = Some(
-        (flows.iter().enumerate().rev())
-            .map(|(row, shares)| Tick {
-                value: -(row as f64),
-                label: shortened(&shares.name, SMALL_PX, false, area.width * label_part),
+    y.ticks = Some(flows.iter().enumerate().rev().map(tick).collect());
+    let even = Mark::Upright(Upright {
+        x: 0.0,
+        label: String::new(),
+    });
+    let dots = flows.iter().enumerate().flat_map(|(row, shares)| {
+        deviations(shares).map(move |(index, percent)| {
+            Mark::Dot(Dot {
+                name: shares.name.clone(),
+                at: (percent, -(row as f64)),
+                look: qp_look(),
+                ring: None,
+                hint: format!("{}, QP {index}: {percent:+.1} %", shares.name),
+                label: String::new(),
             })
-            .collect(),
-    );
-    let x = Axis::new(
-        "percent from an even share",
-        Scale::linear(low, high).widened(0.05),
-        Unit::Plain,
-    );
-    let inner = Rect {
-        width: area.width - words_px,
-        ..area
-    };
-    let canvas = &mut sheet.canvas;
-    let frame = AxisFrame::draw(canvas, inner, &x, &y);
-    if let Some(even) = frame.x(0.0) {
-        let paint = Paint::line(RULE, 1.5).dashed(Look::of_rule(1).dash);
-        canvas.line((even, frame.plot.y), (even, frame.plot.bottom()), paint);
-    }
-    for (row, shares) in flows.iter().enumerate() {
-        let Some(middle) = frame.y(-(row as f64)) else {
-            continue;
-        };
-        let ends = deviations(shares).filter_map(|(_, percent)| frame.x(percent));
-        let (left, right) = ends.fold((f64::INFINITY, 0.0_f64), |(left, right), x| {
-            (left.min(x), right.max(x))
-        });
-        canvas.line((left, middle), (right, middle), Paint::line(GRID, 3.0));
-        for (index, percent) in deviations(shares) {
-            if let Some(x) = frame.x(percent) {
-                let hint = format!("{}, QP {index}: {percent:+.1} %", shares.name);
-                canvas.marker((x, middle), qp_look(), Some(&hint));
-            }
-        }
-        if words {
-            let style = Style {
-                anchor: Anchor::Start,
-                colour: MUTED,
-                ..Style::default()
-            };
-            canvas.text(inner.right() + 4.0, middle + 4.0, &jain(shares), style);
-        }
+        })
+    });
+    let scale = Scale::linear(low, high).widened(0.05);
+    Chart {
+        heading: String::new(),
+        x: Axis::new("percent from an even share", scale, Unit::Plain),
+        y,
+        marks: std::iter::once(even).chain(dots).collect(),
     }
 }
 
 fn table(flows: &[Row<'_>]) -> Table {
-    let column = |name: &str, numeric| Column {
-        name: name.to_owned(),
-        numeric,
-    };
     let row = |shares: &Row<'_>| {
         let p99s = shares.qps.iter().filter_map(|qp| qp.p99_ns);
         let us = |ns: Option<f64>| ns.map_or(Cell::Missing, |ns| Cell::Number(ns / 1e3, 2));
@@ -280,15 +232,15 @@ fn table(flows: &[Row<'_>]) -> Table {
     Table {
         caption: "Flows whose QPs are served unevenly; the CSV file of QPs has each".to_owned(),
         columns: vec![
-            column("flow", false),
-            column("QPs", true),
-            column("Jain", true),
-            column("most served QP", true),
-            column("over an even share", true),
-            column("least served QP", true),
-            column("over an even share", true),
-            column("lowest p99 (µs)", true),
-            column("highest p99 (µs)", true),
+            text_column("flow"),
+            number_column("QPs"),
+            number_column("Jain"),
+            number_column("most served QP"),
+            number_column("over an even share"),
+            number_column("least served QP"),
+            number_column("over an even share"),
+            number_column("lowest p99 (µs)"),
+            number_column("highest p99 (µs)"),
         ],
         rows: flows.iter().map(row).collect(),
     }

@@ -1,8 +1,8 @@
 //! Whether a metric stepped from one result file to the next. It must not know how it is drawn.
 
-use super::sample::Sample;
 use crate::observe::Metric;
 use crate::show::plot::draw::number;
+use crate::show::plot::rows::sample::Sample;
 use statistics::{RatioEstimate, Verdict, ratio, verdict};
 
 /// Runs that an interval needs on each side.

@@ -11,6 +11,9 @@ use crate::results::sample::{self, cases, has, limits, node, window};
 use crate::show::plot::draw::check::faults;
 use crate::show::plot::figure::{Cell, Figure, Table};
 use crate::show::plot::sides::Sides;
+use crate::show::plot::specs::{
+    bandwidth_by_size, latency, latency_by_load, latency_by_throughput, rate_by_qps, workers,
+};
 
 mod flows;
 mod launches;
@@ -22,14 +25,14 @@ mod searches;
 type Maker = fn(&[Loaded]) -> Vec<Figure>;
 
 const KINDS: [(&str, Maker); 13] = [
-    ("latency-by-load", |it| latency_by_load::figures(it)),
-    ("latency-by-throughput-", |it| {
-        latency_by_throughput::figures(it)
+    ("latency-by-load", |it| latency_by_load::SPEC.figures(it)),
+    ("latency-by-throughput-", |it| paths(it)),
+    ("bandwidth-by-size", |it| {
+        bandwidth_by_size::SPEC.figures(it)
     }),
-    ("bandwidth-by-size", |it| bandwidth_by_size::figures(it)),
-    ("rate-by-qps", |it| rate_by_qps::figures(it)),
-    ("rate-by-workers", |it| workers::figures(it)),
-    ("latency", |it| latency::figures(it)),
+    ("rate-by-qps", |it| rate_by_qps::SPEC.figures(it)),
+    ("rate-by-workers", |it| workers::SPEC.figures(it)),
+    ("latency", |it| latency::SPEC.figures(it)),
     ("timeline", |it| timeline::figures(it)),
     ("qp-time", |it| qp_time::figures(it)),
     ("trend", |it| trend::figures(it)),
@@ -37,7 +40,7 @@ const KINDS: [(&str, Maker); 13] = [
     ("heat-map", heat_map::figures),
     ("latency", |it| {
         let (base, new) = it.split_at(it.len() / 2);
-        latency::figures(Sides { new, base })
+        latency::SPEC.figures(Sides { new, base })
     }),
     ("comparison-", |results| {
         let half = results.len() / 2;
@@ -55,6 +58,15 @@ const KINDS: [(&str, Maker); 13] = [
         comparison::figures(results, Some(&compared))
     }),
 ];
+
+fn paths<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
+    let sides = results.into();
+    let specs = [
+        latency_by_throughput::BY_DEPTH,
+        latency_by_throughput::BY_QPS,
+    ];
+    specs.iter().flat_map(|spec| spec.figures(sides)).collect()
+}
 
 /// What a generated run has.
 #[derive(Clone, Debug)]
@@ -319,13 +331,52 @@ fn a_run_that_is_not_complete_is_no_figure() {
         of_size(1024, &[broken]),
         of_size(4096, &[plain(3.0)]),
     ]);
-    let figure = only(bandwidth_by_size::figures(&results));
+    let figure = only(bandwidth_by_size::SPEC.figures(&results));
     let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(3.0, 3)];
     assert_eq!(cells(&figure, 0, 3), numbers);
     has(&figure.subtitle, [", left out: 2 failed"]);
     assert!(!figure.svg.contains(">protocol limit<"));
+    // What went wrong has no figure, also none that does not count.
+    assert!(!figure.svg.contains("does not count"));
     let timeline = only(timeline::figures(&results));
     assert_eq!(timeline.tables[0].rows.len(), 2);
+}
+
+/// A doubtful run has its ring, and is in no line, median or row.
+#[test]
+fn what_does_not_count_is_hollow() {
+    let mut mixed = case(
+        config(0, 0, 1, 64, 1),
+        &[plain(1.0), plain(1.0), plain(9.0)],
+    );
+    let mut doubtful = case(config(0, 0, 1, 1024, 1), &[plain(5.0)]);
+    for run in [&mut mixed.runs[2], &mut doubtful.runs[0]] {
+        let doubt = sample::doubt(DoubtKind::EdgeMissed);
+        run.flows[0].window.doubts.push(doubt);
+    }
+    let results = one_file(vec![mixed, doubtful.clone(), sends(1, 4096, 2.0)]);
+    let figure = only(bandwidth_by_size::SPEC.figures(&results));
+    let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(2.0, 3)];
+    assert_eq!(cells(&figure, 0, 3), numbers);
+    assert_eq!(texts(&figure, 0, 2), ["2 of 3", "0 of 1", "1"]);
+    has(
+        &figure.svg,
+        [
+            ": 5.00, does not count",
+            ": 9.00, does not count",
+            "data-points=\"64 1,4096 2\"",
+        ],
+    );
+    assert_eq!(unfit(&figure), [""; 0]);
+    // Without a run that counts there are rings only.
+    let mut larger = doubtful.clone();
+    larger.config.settings.size_bytes = 4096;
+    let figure = only(bandwidth_by_size::SPEC.figures(&one_file(vec![doubtful, larger])));
+    assert_eq!(figure.svg.matches(", does not count").count(), 2);
+    has(
+        &figure.svg,
+        ["data-points=\"\"", ">a run that does not count<"],
+    );
 }
 
 #[test]
@@ -336,9 +387,12 @@ fn what_follows_from_the_size_does_not_part_a_line() {
         case
     };
     let cases = vec![with(64, 100), with(1024, 100), with(65536, 1)];
-    let figures = bandwidth_by_size::figures(&one_file(cases));
+    let figures = bandwidth_by_size::SPEC.figures(&one_file(cases));
     assert_eq!(figures[0].tables[0].rows.len(), 3);
-    has(&figures[0].subtitle, ["signalling differs along a line"]);
+    has(
+        &figures[0].subtitle,
+        ["signalled 1 in 1 or signalled 1 in 100"],
+    );
 }
 
 #[test]
@@ -355,7 +409,7 @@ fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
     ] {
         let both = |qps| [with(qps, "busy", "tcp"), with(qps, poll, connect)];
         let results = one_file([1, 2].map(both).concat());
-        has(&only(rate_by_qps::figures(&results)).svg, names);
+        has(&only(rate_by_qps::SPEC.figures(&results)).svg, names);
     }
 }
 
@@ -370,7 +424,7 @@ fn too_many_lines_become_several_charts_that_say_what_they_have() {
             }
         }
     }
-    let figure = only(bandwidth_by_size::figures(&one_file(cases)));
+    let figure = only(bandwidth_by_size::SPEC.figures(&one_file(cases)));
     for heading in ["send", "write", "read"] {
         let heading = format!("font-weight=\"bold\">{heading}<");
         assert_eq!(figure.svg.matches(&heading).count(), 1, "{heading}");
@@ -389,7 +443,7 @@ fn sizes(index: usize, git: &str, rate: f64) -> Loaded {
 fn launches_of_a_case_are_one_point_with_their_spread() {
     let rates = [3.0, 5.0, 10.0].into_iter().enumerate();
     let results: Vec<Loaded> = rates.map(|(index, rate)| sizes(index, "a", rate)).collect();
-    let figure = &bandwidth_by_size::figures(&results)[0];
+    let figure = &bandwidth_by_size::SPEC.figures(&results)[0];
     assert_eq!(figure.tables[0].rows.len(), 2);
     let spread = [5.0, 3.0, 10.0].map(|value| Cell::Number(value, 3));
     assert_eq!(figure.tables[0].rows[0][3..6], spread);
@@ -400,7 +454,7 @@ fn launches_of_a_case_are_one_point_with_their_spread() {
 fn the_base_is_drawn_beside_the_new_results() {
     let (base, new) = ([sizes(0, "a", 1.0)], [sizes(1, "b", 2.0)]);
     let lines = |new, base| {
-        let figures = bandwidth_by_size::figures(Sides { new, base });
+        let figures = bandwidth_by_size::SPEC.figures(Sides { new, base });
         texts(&figures[0], 0, 0)
     };
     assert_eq!(lines(&new, &base), ["base", "base", "new", "new"]);
@@ -422,5 +476,5 @@ fn a_slower_file_is_marked_in_the_trend() {
     assert_eq!(steps[0], "–");
     let worse: Vec<bool> = steps.iter().map(|it| it.ends_with("worse")).collect();
     assert_eq!(worse, [false, false, true, false]);
-    has(&figure.unwrap().svg, ["changed to new."]);
+    has(&figure.unwrap().svg, ["left to right: new."]);
 }

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::settings::{minute, revision};
 use crate::results::load::Loaded;
 use crate::show::plot::draw::{Scale, Tick};
+use crate::show::plot::rows::settings::{minute, revision};
 
 /// Places of all files.
 #[derive(Debug)]

@@ -1,21 +1,18 @@
 //! Throughput over the time of a run, with its slowest interval and its longest stall: the least steady run of each of the
 //! least steady flows. It must not know where the figures are shown.
 
-use super::curves::{number_column, text_column};
-use super::facets;
 use super::intervals::{COLUMNS, Interval, columns, slowest, stall};
-use super::naming::{drawn, some_of};
-use super::sample::Sample;
-use super::settings::{Setting, revision};
 use super::steadiness;
 use crate::observe::standing::counted_runs;
 use crate::results::model::{FlowResult, Run, Timeline};
 use crate::show::plot::draw::palette::{Look, WORSE, look};
-use crate::show::plot::draw::{
-    Axis, AxisFrame, Canvas, Key, KeyMark, LineChart, Paint, Point, Rect, Rule, Scale, Series,
-    Sheet, Unit, number,
-};
+use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Table};
+use crate::show::plot::figure::{number_column, text_column};
+use crate::show::plot::marks::{Area, Axis, Band, Chart, Dot, Mark, Point, Rule, Series, facets};
+use crate::show::plot::naming::drawn;
+use crate::show::plot::rows::sample::Sample;
+use crate::show::plot::rows::settings::{Setting, revision};
 use crate::show::plot::sides::Sides;
 
 /// Flows that are drawn; of more, the least steady.
@@ -110,12 +107,6 @@ fn sampled<'a>(run: &Run, flow: &'a FlowResult, mean_bytes: f64) -> Option<Sampl
     })
 }
 
-fn gbit(value: Option<f64>) -> String {
-    value.map_or("unknown".to_owned(), |value| {
-        format!("{} Gb/s", number::short(value))
-    })
-}
-
 /// The run and its stall, as a chart has room for it.
 fn brief(sampled: &Sampled<'_>) -> String {
     let stall = match sampled.timeline.longest_stall_seconds {
@@ -123,12 +114,7 @@ fn brief(sampled: &Sampled<'_>) -> String {
         Some(seconds) => format!("longest stall {}", number::time(seconds * 1e9)),
         None => "longest stall unknown".to_owned(),
     };
-    format!("Run {}: {stall}", sampled.run)
-}
-
-fn words(sampled: &Sampled<'_>) -> String {
-    let (min, p1) = (gbit(sampled.min()), gbit(sampled.p1()));
-    format!("{}, min {min}, p1 {p1}", brief(sampled))
+    format!("Gb/s of run {}: {stall}", sampled.run)
 }
 
 /// What all flows share.
@@ -168,15 +154,12 @@ fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
     let flows = &all[..all.len().min(MOST_FLOWS)];
     flows.first()?;
     let subject = |flow: &Flow<'_, '_>| subject(flow, all);
-    let told: Vec<String> = flows
-        .iter()
-        .filter_map(|flow| Some(format!("{}: {}", subject(flow), words(flow.runs.first()?))))
-        .collect();
     let figure = Figure {
         id: "timeline".to_owned(),
-        title: "Throughput over time, Gb/s".to_owned(),
+        title: "Throughput over time".to_owned(),
         subtitle: subtitle(flows),
-        description: format!("Throughput in intervals of a run. {}.", some_of(&told)),
+        description: "The least steady run of each flow: payload whose completions the node saw that posts it."
+            .to_owned(),
         tables: vec![table(all)],
         ..Figure::default()
     };
@@ -185,23 +168,20 @@ fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
         .map(|run| run.timeline.interval_seconds)
         .fold(0.0, f64::max);
     let joined = first_runs().any(|run| run.intervals.len() > COLUMNS);
-    let headings: Vec<String> = flows.iter().map(subject).collect();
+    let charts = flows
+        .iter()
+        .filter_map(|flow| Some(chart(subject(flow), flow.runs.first()?)));
+    let charts: Vec<Chart> = charts.collect();
     Some(drawn(figure, |sheet| {
         sheet.legend(&keys(joined));
-        let places = facets::places(sheet, &headings, 300.0);
-        for (flow, place) in flows.iter().zip(&places) {
-            if let Some(run) = flow.runs.first() {
-                draw_run(sheet, place, run);
-            }
-        }
+        facets::draw(sheet, &charts, 300.0);
+        let interval = number::time(aimed * 1e9);
         sheet.note(&format!(
-            "Payload whose completions were seen at the node that posts them, in intervals of about {}; of each flow the \
-             least steady run. Completions come in groups of the signalled ones, so short intervals scatter.",
-            number::time(aimed * 1e9)
+            "Intervals of about {interval}. Short ones scatter, since completions come in groups of the signalled ones."
         ));
         if all.len() > flows.len() {
             sheet.note(&format!(
-                "The figure has the {MOST_FLOWS} least steady of {} flows, with scales of their own.",
+                "The figure has the {MOST_FLOWS} least steady of {} flows.",
                 all.len()
             ));
         }
@@ -219,12 +199,12 @@ fn keys(joined: bool) -> Vec<Key> {
         Key {
             look: look(0),
             mark: KeyMark::Line,
-            label: "throughput".to_owned(),
+            label: THROUGHPUT.to_owned(),
         },
         Key {
             look: Look::of_rule(1),
             mark: KeyMark::Line,
-            label: "p1: 1 % of the intervals are at most this fast".to_owned(),
+            label: "p1: 1 % of the intervals are slower".to_owned(),
         },
         Key {
             look: slowest_look(),
@@ -244,13 +224,14 @@ fn keys(joined: bool) -> Vec<Key> {
         keys.push(Key {
             look: look(5),
             mark: KeyMark::Area,
-            label: "from least to most of the intervals that share a column".to_owned(),
+            label: "least to most in a column".to_owned(),
         });
     }
     keys
 }
 
-/// The name of the slowest interval.
+/// Names of the line and of the slowest interval.
+const THROUGHPUT: &str = "throughput";
 const SLOWEST: &str = "slowest interval";
 
 fn slowest_look() -> Look {
@@ -260,86 +241,66 @@ fn slowest_look() -> Look {
     }
 }
 
-fn draw_run(sheet: &mut Sheet, place: &facets::Place, run: &Sampled<'_>) {
+fn chart(heading: String, run: &Sampled<'_>) -> Chart {
     let intervals = || run.intervals.iter();
     let most = intervals().map(|it| it.gbit_per_s).fold(0.0, f64::max);
     let longest = intervals().map(|it| it.to).fold(0.0, f64::max);
-    let (y, x) = (Scale::from_zero(most), Scale::linear(0.0, longest * 1e9));
+    let x = Scale::linear(0.0, longest * 1e9);
     let columns = columns(&run.intervals);
     let middle = |interval: &Interval| f64::midpoint(interval.from, interval.to) * 1e9;
-    let points = columns.iter().map(|(interval, ..)| Point {
-        x: middle(interval),
-        y: Some(interval.gbit_per_s),
-        interval: None,
+    let p1 = run.p1().map(|y| {
+        Mark::Rule(Rule {
+            name: String::new(),
+            look: Look::of_rule(1),
+            y,
+            label: String::new(),
+        })
     });
-    let p1 = run.p1().map(|y| Rule {
-        name: String::new(),
-        look: Look::of_rule(1),
-        y,
+    let stall = stall(&run.intervals).map(|(from, to)| {
+        Mark::Band(Band {
+            name: "longest stall",
+            look: slowest_look(),
+            transparency: 0.65,
+            ends: (from * 1e9, to * 1e9),
+            hint: "longest stall".to_owned(),
+        })
     });
-    let mut chart = LineChart {
-        x: Axis::new(
-            if place.is_lowest {
-                "time in the window"
-            } else {
-                ""
-            },
-            x,
-            Unit::Nanoseconds,
-        ),
-        y: Axis::new(brief(run), y, Unit::Plain),
-        series: Vec::new(),
-        rules: p1.into_iter().collect(),
-    };
-    let canvas = &mut sheet.canvas;
-    let frame = chart.draw(canvas, place.area);
-    if let Some((from, to)) = stall(&run.intervals) {
-        shade(canvas, &frame, from * 1e9, to * 1e9);
-    }
-    if run.intervals.len() > COLUMNS {
-        let place = |x: f64, y: f64| Some((frame.x(x)?, frame.y(y)?));
-        let above = columns
-            .iter()
-            .filter_map(|(one, _, most)| place(middle(one), *most));
-        let below = columns
-            .iter()
-            .rev()
-            .filter_map(|(one, least, _)| place(middle(one), *least));
-        let outline: Vec<_> = above.chain(below).collect();
-        canvas.polygon(&outline, Paint::area(look(5).colour).see_through(0.5));
-    }
-    chart.series = vec![Series {
-        name: "throughput".to_owned(),
+    let spread = columns
+        .iter()
+        .map(|(one, least, most)| (middle(one), *least, *most));
+    let area = (run.intervals.len() > COLUMNS).then(|| {
+        Mark::Area(Area {
+            look: look(5),
+            points: spread.collect(),
+        })
+    });
+    let points = columns
+        .iter()
+        .map(|(one, ..)| Point::at(middle(one), one.gbit_per_s));
+    let line = Mark::Line(Series {
+        name: THROUGHPUT.to_owned(),
         look: look(0),
         points: points.collect(),
+        hollow: Vec::new(),
         markers: false,
-    }];
-    chart
-        .series
-        .iter()
-        .for_each(|series| series.draw(canvas, &frame));
-    if let Some(slowest) = slowest(&run.intervals)
-        && let (Some(x), Some(y)) = (frame.x(middle(&slowest)), frame.y(slowest.gbit_per_s))
-    {
-        let hint = format!("slowest: {} Gb/s", number::short(slowest.gbit_per_s));
-        canvas.begin_series(SLOWEST);
-        canvas.marker((x, y), slowest_look(), Some(&hint));
-        canvas.end_group();
-    }
-}
-
-fn shade(canvas: &mut Canvas, frame: &AxisFrame, from: f64, to: f64) {
-    if let (Some(from), Some(to)) = (frame.x(from), frame.x(to)) {
-        let stalled = Rect {
-            x: from,
-            width: (to - from).max(2.0).min(frame.plot.right() - from),
-            ..frame.plot
-        };
-        canvas.rect(
-            stalled,
-            Paint::area(WORSE).see_through(0.65),
-            Some("longest stall"),
-        );
+        labels: Vec::new(),
+    });
+    let slowest = slowest(&run.intervals).map(|slowest| {
+        Mark::Dot(Dot {
+            name: SLOWEST.to_owned(),
+            at: (middle(&slowest), slowest.gbit_per_s),
+            look: slowest_look(),
+            ring: None,
+            hint: format!("slowest: {} Gb/s", number::short(slowest.gbit_per_s)),
+            label: String::new(),
+        })
+    });
+    let below = p1.into_iter().chain(stall).chain(area);
+    Chart {
+        heading,
+        x: Axis::new("time in the window", x, Unit::Nanoseconds),
+        y: Axis::new(brief(run), Scale::from_zero(most), Unit::Plain),
+        marks: below.chain([line]).chain(slowest).collect(),
     }
 }
 

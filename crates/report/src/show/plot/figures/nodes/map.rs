@@ -9,8 +9,8 @@ use crate::show::plot::draw::palette::{GROUND, INK, MUTED, WORSE};
 use crate::show::plot::draw::text::{SMALL_PX, shortened, width_px};
 use crate::show::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
 use crate::show::plot::figure::{Cell, Figure, Table};
-use crate::show::plot::figures::curves::{number_column, text_column};
-use crate::show::plot::figures::naming::drawn;
+use crate::show::plot::figure::{number_column, text_column};
+use crate::show::plot::naming::drawn;
 
 const CELL_WIDTH_PX: f64 = 64.0;
 const CELL_HEIGHT_PX: f64 = 26.0;
@@ -45,7 +45,9 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
         id,
         title: subject.title(&format!("{what} from node to node ({})", told.unit)),
         subtitle: subject.subtitle.clone(),
-        description: map.description(median?),
+        description: "Each row is a node that posts, each column one at the other end. The colour is the distance from the \
+                      median of all."
+            .to_owned(),
         tables: vec![map.table()],
         ..Figure::default()
     };
@@ -319,35 +321,6 @@ impl Map<'_> {
         let all = grid.all();
         let middle = (all.x + all.width / 2.0).max(area.x + half);
         canvas.text(middle, foot + LINE_PX, &title, style);
-    }
-
-    fn description(&self, median: f64) -> String {
-        let worst = self.sorted().first().map(|(row, column, value)| {
-            let [from, to] = [*row, *column].map(|place| self.subject.name(place));
-            let share = self.steps.share(*value) * 100.0;
-            let value = self.told.with_unit(*value);
-            format!(" The worst: {from} to {to} with {value}, {share:.0}\u{a0}% of it.")
-        });
-        let missing = self.missing();
-        let missing = match missing {
-            0 => String::new(),
-            1 => " 1 cell is hatched: no run of it counts.".to_owned(),
-            many => format!(" {many} cells are hatched: no run of them counts."),
-        };
-        format!(
-            "Each row is a node that posts, each column one at the other end; the median of all cells is {}.{}{missing}",
-            self.told.with_unit(median),
-            worst.unwrap_or_default()
-        )
-    }
-
-    fn missing(&self) -> usize {
-        let count = self.subject.matrix.nodes.len();
-        let places = (0..count).flat_map(|row| (0..count).map(move |column| (row, column)));
-        let is_missing = |(row, column): &(usize, usize)| {
-            self.subject.has(*row, *column) && self.value(*row, *column).is_none()
-        };
-        places.filter(is_missing).count()
     }
 
     /// All cells with figures, the worst first.

@@ -12,11 +12,11 @@ use settings::{Pattern, Settings};
 
 pub use self::order::Racks;
 use self::subject::{Subject, words};
-use super::fan;
 use crate::judge::mesh::{Fan, Matrix};
 use crate::observe::Metric;
 use crate::results::load::Loaded;
 use crate::show::plot::figure::Figure;
+use crate::show::plot::specs::fan;
 
 /// Matrices that are drawn.
 const MOST_MATRICES: usize = 2;
@@ -49,7 +49,9 @@ pub fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
     for (number, subject) in (1..).zip(&subjects) {
         figures.extend(of_subject(subject, number));
     }
-    figures.extend(fan::figures(results, sums));
+    for spec in [fan::IN, fan::OUT] {
+        figures.extend(spec.figures(sums));
+    }
     Nodes {
         matrices: (count, subjects.len()),
         sentences,
@@ -151,9 +153,10 @@ fn tell_apart(subjects: &mut [Subject<'_>]) {
         .iter()
         .map(|it| words(it.loaded, &it.matrix))
         .collect();
-    let shared =
-        |told: &(super::settings::Setting, String)| words.iter().all(|words| words.contains(told));
-    let pattern = super::settings::Setting::of("pattern");
+    let shared = |told: &(crate::show::plot::rows::settings::Setting, String)| {
+        words.iter().all(|words| words.contains(told))
+    };
+    let pattern = crate::show::plot::rows::settings::Setting::of("pattern");
     let apart: Vec<String> = (words.iter())
         .map(|words| {
             let own = words

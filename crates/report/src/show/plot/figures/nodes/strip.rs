@@ -1,23 +1,21 @@
 //! Figure: the median of what each node sends and of what it receives, beside the other nodes.
 
-use super::names::thinned;
 use super::steps::{Steps, Told};
 use super::subject::Subject;
 use crate::observe::Metric;
-use crate::show::plot::draw::palette::{GRID, Look, MUTED, Marker, SERIES, WORSE};
-use crate::show::plot::draw::text::{ASCENT, SMALL_PX, shortened, width_px};
-use crate::show::plot::draw::{
-    Anchor, Axis, AxisFrame, Canvas, Key, KeyMark, Labels, Paint, Rect, Scale, Sheet, Style, Unit,
-};
+use crate::show::plot::draw::palette::{Look, Marker, SERIES, WORSE};
+use crate::show::plot::draw::text::{SMALL_PX, shortened};
+use crate::show::plot::draw::{Key, KeyMark, Scale, Sheet, Tick, Unit};
 use crate::show::plot::figure::{Cell, Figure, Table};
-use crate::show::plot::figures::curves::{number_column, text_column};
-use crate::show::plot::figures::naming::drawn;
+use crate::show::plot::figure::{number_column, text_column};
+use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Rule, Upright, facets};
+use crate::show::plot::naming::drawn;
 
 const HEIGHT_PX: f64 = 300.0;
-/// A line of small text.
-const LINE_PX: f64 = 18.0;
-/// Pixels a node needs for markers beside each other.
-const APART_FROM_PX: f64 = 24.0;
+/// Width of a node's name.
+const NAME_PX: f64 = 150.0;
+/// How far a side's marker is from the node's place; 1 is from node to node.
+const BESIDE: f64 = 0.15;
 
 /// The strip of a quantity; `None` where no flow has it.
 pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Figure> {
@@ -29,7 +27,9 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
         id,
         title: subject.title(&format!("{what} of each node ({})", strip.told.unit)),
         subtitle: subject.subtitle.clone(),
-        description: strip.description(),
+        description:
+            "For each node the median of the flows that it posts, and of those that go to it."
+                .to_owned(),
         tables: vec![strip.table()],
         ..Figure::default()
     };
@@ -114,89 +114,99 @@ impl Strip<'_> {
             label: "median of all flows".to_owned(),
         };
         sheet.legend(&keys.chain([rule]).collect::<Vec<_>>());
-        let racks = &self.subject.order.racks;
-        let above = sheet.take(if racks.is_empty() { 0.0 } else { LINE_PX });
-        let area = sheet.take(HEIGHT_PX);
+        facets::draw(sheet, &[self.chart()], HEIGHT_PX);
+    }
+
+    fn chart(&self) -> Chart {
         let count = self.subject.matrix.nodes.len();
-        let all = self
+        let medians = self
             .sides
             .iter()
             .flat_map(|side| side.medians.iter().flatten());
-        let largest = all.copied().fold(self.median, f64::max);
+        let largest = medians.copied().fold(self.median, f64::max);
         let unit = match self.quantity.unit() {
             "ns" => Unit::Nanoseconds,
             _ => Unit::Plain,
         };
-        let title = match unit {
-            Unit::Plain => self.told.unit,
-            _ => "time",
+        let name = |(place, label): (usize, &String)| Tick {
+            value: place as f64,
+            label: shortened(label, SMALL_PX, false, NAME_PX),
         };
         let x = Axis {
-            ticks: Some(Vec::new()),
+            ticks: Some(
+                self.subject
+                    .names
+                    .labels
+                    .iter()
+                    .enumerate()
+                    .map(name)
+                    .collect(),
+            ),
             ..Axis::new(
                 self.subject.names.title("node"),
                 Scale::linear(-0.5, count as f64 - 0.5),
                 Unit::Plain,
             )
         };
-        let y = Axis::new(title, Scale::from_zero(largest), unit);
-        let canvas = &mut sheet.canvas;
-        let frame = AxisFrame::draw(canvas, area, &x, &y);
-        if let Some(y) = frame.y(self.median) {
-            let look = Look::of_rule(1);
-            let paint = Paint::line(look.colour, 1.5).dashed(look.dash);
-            canvas.line((frame.plot.x, y), (frame.plot.right(), y), paint);
+        let rule = Mark::Rule(Rule {
+            name: String::new(),
+            look: Look::of_rule(1),
+            y: self.median,
+            label: String::new(),
+        });
+        let racks = self.subject.order.racks.iter().map(|rack| {
+            Mark::Upright(Upright {
+                x: rack.start as f64 - 0.5,
+                label: rack.name.clone(),
+            })
+        });
+        let sides = self.sides.iter().enumerate();
+        let dots = sides.flat_map(|(number, side)| {
+            let medians = side.medians.iter().enumerate();
+            medians.filter_map(move |(place, value)| Some(self.dot(number, side, place, (*value)?)))
+        });
+        let marked = self.marked().into_iter().filter_map(|(number, place)| {
+            let side = &self.sides[number];
+            let value = side.medians.get(place).copied().flatten()?;
+            let (name, end) = (self.subject.name(place), ["from", "to"][number]);
+            Some(Dot {
+                look: Look {
+                    colour: WORSE,
+                    ..side.look
+                },
+                ring: Some(false),
+                hint: format!("{name} is named above"),
+                label: format!("{end} {name}"),
+                ..self.dot(number, side, place, value)
+            })
+        });
+        Chart {
+            heading: String::new(),
+            x,
+            y: Axis::new(self.quantity.axis(), Scale::from_zero(largest), unit),
+            marks: racks
+                .chain([rule])
+                .chain(dots.chain(marked).map(Mark::Dot))
+                .collect(),
         }
-        self.racks(canvas, &frame, above);
-        self.points(canvas, &frame);
-        self.names(canvas, &frame, area);
     }
 
-    fn pitch(&self, frame: &AxisFrame) -> f64 {
-        frame.plot.width / self.subject.matrix.nodes.len().max(1) as f64
-    }
-
-    /// Where the marker of a side stands.
-    fn place(&self, frame: &AxisFrame, side: usize, place: usize) -> Option<(f64, f64)> {
-        let pitch = self.pitch(frame);
-        let beside = if pitch >= APART_FROM_PX { 6.0 } else { 0.0 };
-        let x = frame.x(place as f64)? + if side == 0 { -beside } else { beside };
-        let value = self.sides[side].medians.get(place).copied().flatten()?;
-        Some((x, frame.y(value)?))
-    }
-
-    fn points(&self, canvas: &mut Canvas, frame: &AxisFrame) {
-        for (number, side) in self.sides.iter().enumerate() {
-            canvas.begin_series(&side.label());
-            for (place, value) in side.medians.iter().enumerate() {
-                let (Some(at), Some(value)) = (self.place(frame, number, place), value) else {
-                    continue;
-                };
-                let hint = format!(
-                    "{}: median of the flows {} {}, {:.1}\u{a0}% of the median",
-                    self.subject.name(place),
-                    side.name,
-                    self.told.with_unit(*value),
-                    self.steps.share(*value) * 100.0
-                );
-                canvas.marker(at, side.look, Some(&hint));
-            }
-            canvas.end_group();
-        }
-        let mut labels = Labels::within(frame.plot);
-        for (number, place) in self.marked() {
-            let Some(at) = self.place(frame, number, place) else {
-                continue;
-            };
-            let name = self.subject.name(place);
-            canvas.ring(at, WORSE, false, &format!("{name} is named above"));
-            let style = Style {
-                bold: true,
-                colour: WORSE,
-                ..Style::default()
-            };
-            let side = if number == 0 { "from" } else { "to" };
-            beside(&mut labels, canvas, at, &format!("{side} {name}"), style);
+    /// The marker of a side, beside that of the other.
+    fn dot(&self, number: usize, side: &Side, place: usize, value: f64) -> Dot {
+        let beside = if number == 0 { -BESIDE } else { BESIDE };
+        Dot {
+            name: side.label(),
+            at: (place as f64 + beside, value),
+            look: side.look,
+            ring: None,
+            hint: format!(
+                "{}: median of the flows {} {}, {:.1}\u{a0}% of the median",
+                self.subject.name(place),
+                side.name,
+                self.told.with_unit(value),
+                self.steps.share(value) * 100.0
+            ),
+            label: String::new(),
         }
     }
 
@@ -206,88 +216,6 @@ impl Strip<'_> {
         let from = marks.from.iter().map(|place| (0, *place));
         from.chain(marks.to.iter().map(|place| (1, *place)))
             .collect()
-    }
-
-    /// Borders between racks, and their names above.
-    fn racks(&self, canvas: &mut Canvas, frame: &AxisFrame, above: Rect) {
-        let pitch = self.pitch(frame);
-        for rack in &self.subject.order.racks {
-            let left = frame.plot.x + rack.start as f64 * pitch;
-            let width = rack.len as f64 * pitch;
-            if rack.start > 0 {
-                let line = [(left, frame.plot.y), (left, frame.plot.bottom())];
-                canvas.lines(&[line], Paint::line(MUTED, 1.0));
-            }
-            let name = shortened(&rack.name, SMALL_PX, false, width - 6.0);
-            if width_px(&name, SMALL_PX, false) <= width - 6.0 {
-                let style = Style {
-                    anchor: Anchor::Middle,
-                    colour: MUTED,
-                    ..Style::default()
-                };
-                canvas.text(left + width / 2.0, above.y + SMALL_PX, &name, style);
-            }
-        }
-    }
-
-    fn names(&self, canvas: &mut Canvas, frame: &AxisFrame, area: Rect) {
-        let marked = self.marked().into_iter().map(|(_, place)| place).collect();
-        let pitch = self.pitch(frame);
-        let labels: Vec<String> = (self.subject.names.labels.iter())
-            .map(|name| shortened(name, SMALL_PX, false, 150.0))
-            .collect();
-        let widths: Vec<f64> = labels
-            .iter()
-            .map(|name| width_px(name, SMALL_PX, false))
-            .collect();
-        let foot = frame.plot.bottom() + 7.0 + SMALL_PX * ASCENT;
-        let mut taken: Vec<(f64, f64)> = Vec::new();
-        for place in thinned(&widths, pitch, 8.0, &marked) {
-            let Some(x) = frame.x(place as f64) else {
-                continue;
-            };
-            let tick = [(x, frame.plot.bottom()), (x, frame.plot.bottom() + 4.0)];
-            canvas.lines(&[tick], Paint::line(GRID, 1.0));
-            let half = widths[place] / 2.0;
-            let style = Style {
-                anchor: Anchor::Middle,
-                ..Style::default()
-            };
-            let x = x.min(area.right() - half).max(area.x + half);
-            let (from, to) = (x - half - 4.0, x + half + 4.0);
-            if !taken.iter().any(|other| from < other.1 && other.0 < to) {
-                canvas.text(x, foot, &labels[place], style);
-                taken.push((from, to));
-            }
-        }
-    }
-
-    fn description(&self) -> String {
-        let of_side = |side: &Side| {
-            let told = side.medians.iter().enumerate();
-            let told = told.filter_map(|(place, value)| Some((place, (*value)?)));
-            let worst = told.reduce(|worst, next| {
-                let is_worse = match self.quantity.higher_is_better() {
-                    true => next.1 < worst.1,
-                    false => next.1 > worst.1,
-                };
-                if is_worse { next } else { worst }
-            });
-            worst.map(|(place, value)| {
-                format!(
-                    " The worst {}: {} with {}, {:.0}\u{a0}% of it.",
-                    side.name,
-                    self.subject.name(place),
-                    self.told.with_unit(value),
-                    self.steps.share(value) * 100.0
-                )
-            })
-        };
-        let worst: String = self.sides.iter().filter_map(of_side).collect();
-        format!(
-            "For each node the median of the flows that it posts, and of those that go to it; the median of all flows is {}.{worst}",
-            self.told.with_unit(self.median)
-        )
     }
 
     fn table(&self) -> Table {
@@ -324,22 +252,6 @@ impl Strip<'_> {
             caption: "Medians of each node over its peers".to_owned(),
             columns,
             rows: (0..subject.matrix.nodes.len()).map(row).collect(),
-        }
-    }
-}
-
-/// Writes words right or left of a ring, or above or below it, where there is room.
-fn beside(labels: &mut Labels, canvas: &mut Canvas, (x, y): (f64, f64), text: &str, style: Style) {
-    const AWAY_PX: f64 = 13.0;
-    let places = [
-        (x + AWAY_PX, y + 4.0, Anchor::Start),
-        (x - AWAY_PX, y + 4.0, Anchor::End),
-        (x, y - AWAY_PX, Anchor::Middle),
-        (x, y + 2.0 * AWAY_PX, Anchor::Middle),
-    ];
-    for (x, foot, anchor) in places {
-        if labels.at(canvas, (x, foot), text, Style { anchor, ..style }) {
-            return;
         }
     }
 }

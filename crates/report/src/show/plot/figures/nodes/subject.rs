@@ -8,8 +8,8 @@ use super::order::{Order, Racks};
 use crate::judge::mesh::{Cell, Matrix, Outlier, Place};
 use crate::observe::Metric;
 use crate::results::load::Loaded;
-use crate::show::plot::figures::sample::Sample;
-use crate::show::plot::figures::settings::Setting;
+use crate::show::plot::rows::sample::Sample;
+use crate::show::plot::rows::settings::Setting;
 
 /// A matrix as it is drawn.
 pub(super) struct Subject<'a> {

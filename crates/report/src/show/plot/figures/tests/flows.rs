@@ -23,7 +23,7 @@ fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
     let mut cases = vec![with("one", [64, 65_536]), with("two", [128, 1 << 20])];
     cases[0].runs[0].flows[1].qps = vec![sample::qp(0, 10), sample::qp(1, 30)];
     let results = one_file(cases);
-    let figures = bandwidth_by_size::figures(&results);
+    let figures = bandwidth_by_size::SPEC.figures(&results);
     assert_eq!(figures.len(), 1);
     let flows = ["flow large", "flow large", "flow small", "flow small"];
     assert_eq!(texts(&figures[0], 0, 0), flows);

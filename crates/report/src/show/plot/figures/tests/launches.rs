@@ -14,7 +14,7 @@ fn with(index: usize, set: impl Fn(&mut Settings)) -> Loaded {
 #[test]
 fn files_may_differ_in_their_number_of_runs() {
     let files = [(0, 3), (1, 5)].map(|(index, runs)| with(index, |it| it.runs = runs));
-    let figure = &bandwidth_by_size::figures(&files)[0];
+    let figure = &bandwidth_by_size::SPEC.figures(&files)[0];
     assert_eq!(texts(figure, 0, 2), ["2", "2"]);
     has(&figure.subtitle, ["2 launches"]);
 }
@@ -23,11 +23,11 @@ fn files_may_differ_in_their_number_of_runs() {
 fn files_that_differ_in_what_they_measure_have_lines_of_their_own() {
     let files = [(0, "auto:5s"), (1, "2s")]
         .map(|(index, warmup)| with(index, |it| it.warmup = warmup.parse().unwrap()));
-    let lines = texts(&bandwidth_by_size::figures(&files)[0], 0, 0);
+    let lines = texts(&bandwidth_by_size::SPEC.figures(&files)[0], 0, 0);
     assert_eq!(lines[1..3], ["usual warmup", "warmup 2s"]);
     let files = [(0, "5s"), (1, "9s")]
         .map(|(index, duration)| with(index, |it| it.duration_seconds = duration.parse().ok()));
-    let figure = &latency::figures(&files)[0];
+    let figure = &latency::SPEC.figures(&files)[0];
     assert_eq!(figure.tables[0].rows.len(), 4, "{:?}", texts(figure, 0, 0));
 }
 
@@ -37,8 +37,8 @@ fn a_case_at_the_place_of_another_one_is_told() {
     let mut again = file.result.cases[0].clone();
     again.id = "again".to_owned();
     file.result.cases.push(again);
-    let figure = &bandwidth_by_size::figures(&[file])[0];
-    assert!(figure.svg.contains("1 case is not drawn"));
+    let figure = &bandwidth_by_size::SPEC.figures(&[file])[0];
+    assert!(figure.svg.contains("1 repeated case is hidden"));
 }
 
 #[test]
@@ -49,18 +49,18 @@ fn an_old_base_stays_and_so_does_what_only_an_old_revision_has() {
     let of_size = |size| case(config(1, 0, 1, size, 1), &[plain(f64::from(size))]);
     new[0].result.cases.extend([64, 1024].map(of_size));
     let base = &[sizes(0, "old", 2.0)];
-    let figure = &bandwidth_by_size::figures(Sides { new: &new, base })[0];
+    let figure = &bandwidth_by_size::SPEC.figures(Sides { new: &new, base })[0];
     let lines = texts(figure, 0, 0).join("; ");
     for (told, is_drawn) in [
-        ("send, rev old, base", true),
-        ("send, rev e, new", true),
-        ("send, rev c, new", true),
-        ("send, rev b, new", false),
-        ("write, rev a, new", true),
+        ("send: rev old, base", true),
+        ("send: rev e, new", true),
+        ("send: rev c, new", true),
+        ("send: rev b, new", false),
+        ("write: rev a, new", true),
     ] {
         assert_eq!(lines.contains(told), is_drawn, "{told}: {lines}");
     }
-    has(&figure.svg, ["2 older ones are in the trend"]);
+    has(&figure.svg, ["2 older ones"]);
 }
 
 /// A case all of whose messages took as long.
@@ -102,7 +102,7 @@ fn a_path_of_which_only_the_latency_grows_is_drawn() {
         with(4096, 1, 5.0, 1000),
         with(4096, 2, 5.0, 2000),
     ];
-    let figure = &latency_by_throughput::figures(&one_file(cases))[0];
+    let figure = &paths(&one_file(cases))[0];
     assert_eq!(figure.tables[0].rows.len(), 4, "{:?}", texts(figure, 0, 0));
 }
 
@@ -120,9 +120,9 @@ fn the_base_is_thin_where_dashes_tell_percentiles() {
         file
     };
     let (base, new) = (&[of(0, "a", 2_000)], &[of(1, "b", 3_000)]);
-    let load = &latency_by_load::figures(Sides { new, base })[0];
+    let load = &latency_by_load::SPEC.figures(Sides { new, base })[0];
     let (base, new) = (&[depth(0, "a")], &[depth(1, "b")]);
-    let path = &latency_by_throughput::figures(Sides { new, base })[0];
+    let path = &paths(Sides { new, base })[0];
     for figure in [load, path] {
         let dashes =
             ["1", "2"].map(|width| format!("stroke-width=\"{width}\" stroke-dasharray=\"2 3\""));
@@ -152,4 +152,48 @@ fn flows_of_several_files_and_devices_are_named_with_them() {
     assert!(is_told, "{names:?}");
     let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
     assert_eq!(distinct.len(), 3);
+}
+
+/// Two sizes at the speed of one sitting, a third at that of another: no line goes from one to the other.
+#[test]
+fn a_line_is_of_one_sitting() {
+    let slow = file(0, "host", "a", vec![sends(1, 64, 1.0), sends(1, 4096, 1.0)]);
+    let fast = file(
+        1,
+        "host",
+        "a",
+        vec![sends(1, 512, 9.0), sends(1, 1024, 9.0)],
+    );
+    let figure = &bandwidth_by_size::SPEC.figures(&[slow.clone(), fast.clone()])[0];
+    let lines = texts(figure, 0, 0);
+    assert_eq!(lines, ["host-0", "host-0", "host-1", "host-1"]);
+    for (name, points) in [("host-0", "64 1,4096 1"), ("host-1", "512 9,1024 9")] {
+        let line = format!("data-series=\"{name}\" data-points=\"{points}\"");
+        has(&figure.svg, [&line]);
+    }
+    // A single case of another sitting is no peak of a line.
+    let mut peak = fast;
+    peak.result.cases.truncate(1);
+    let figure = &bandwidth_by_size::SPEC.figures(&[slow, peak])[0];
+    has(&figure.svg, ["data-points=\"64 1,4096 1\""]);
+}
+
+/// Deep queues in one file and a single message in flight in the other are no step.
+#[test]
+fn a_trend_is_of_equal_settings() {
+    let of = |index: usize, depth: u32, rate: f64| {
+        let mut config = config(0, 0, 1, 64, 1);
+        config.settings.tx_depth = depth;
+        let rates = [1.0, 1.001, 0.999].map(|part| plain(rate * part));
+        file(index, "host", "a", vec![case(config, &rates)])
+    };
+    assert!(trend::figures(&[of(0, 128, 6.0), of(1, 1, 1.0)]).is_empty());
+    let figure = &trend::figures(&[of(0, 128, 6.0), of(1, 1, 1.0), of(2, 128, 6.0)])[0];
+    let steps = texts(figure, 0, 7);
+    assert_eq!(steps.len(), 2);
+    has(&steps[1], ["no clear step"]);
+    has(&figure.svg, ["1 case is in one file only"]);
+    // The same change of speed with equal settings is one.
+    let figure = &trend::figures(&[of(0, 128, 6.0), of(1, 128, 1.0)])[0];
+    has(&texts(figure, 0, 7)[1], ["−83.3", "worse"]);
 }

@@ -48,7 +48,7 @@ pub(super) fn closed() -> CaseResult {
 }
 
 pub(super) fn drawn(cases: Vec<CaseResult>) -> Vec<Figure> {
-    let figures = latency_by_load::figures(&one_file(cases));
+    let figures = latency_by_load::SPEC.figures(&one_file(cases));
     let unfit: Vec<String> = figures.iter().flat_map(unfit).collect();
     assert_eq!(unfit, [""; 0]);
     figures
@@ -77,27 +77,26 @@ fn markers(figure: &Figure, hint: &str) -> Vec<(f64, f64)> {
 
 #[test]
 fn loads_lie_in_their_order_with_what_the_closed_loop_says() {
-    let mut sampled = kept("95%", 30_000);
-    let load = sampled.runs[0].flows[0].load.as_mut();
-    load.unwrap().recorded_one_in = 4;
-    let cases = vec![closed(), sampled, kept("10%", 2_000), kept("50%", 4_000)];
+    let cases = vec![
+        closed(),
+        kept("95%", 30_000),
+        kept("10%", 2_000),
+        kept("50%", 4_000),
+    ];
     let figure = &only(drawn(cases));
     assert_eq!(figure.id, "latency-by-load");
-    assert_eq!(texts(figure, 0, 1), ["10%", "50%", "95%", "closed loop"]);
-    let loads = ["100000", "500000", "950000", "1000000"];
-    assert_eq!(texts(figure, 0, 4), loads);
-    assert_eq!(texts(figure, 0, 6), ["4.00", "8.00", "60.16", "200.70"]);
-    assert_eq!(texts(figure, 0, 10), ["kept", "kept", "kept", "–"]);
-    let of_rate = |rate: &&str| markers(figure, &format!(", {rate} ("));
-    let places: Vec<(f64, f64)> = ["10%", "50%", "95%"].iter().flat_map(of_rate).collect();
+    assert_eq!(texts(figure, 0, 1), ["10%", "50%", "95%"]);
+    assert_eq!(texts(figure, 0, 3), ["0.1000", "0.5000", "0.9500"]);
+    assert_eq!(texts(figure, 0, 4), ["4.00", "8.00", "60.16"]);
+    let places = markers(figure, ", p99: ");
     assert_eq!(places.len(), 3, "{places:?}");
     for pair in places.windows(2) {
         assert!(pair[0].0 < pair[1].0 && pair[0].1 > pair[1].1, "{places:?}");
     }
-    let of_closed = markers(figure, "closed loop at");
+    let of_closed = markers(figure, ", closed loop: ");
     assert_eq!(of_closed.len(), 3, "{of_closed:?}");
     assert!(of_closed.iter().all(|place| place.0 > places[2].0));
-    has(&figure.svg, ["one message in 4", ">closed loop<"]);
+    has(&figure.svg, [">closed loop<"]);
     assert!(!figure.svg.contains(">overloaded<"));
 }
 
@@ -107,13 +106,13 @@ fn the_closed_loop_is_that_of_the_same_settings() {
     other.config.settings.signal_every = 64;
     let figures = drawn(vec![other, kept("10%", 2_000), kept("50%", 4_000)]);
     assert_eq!(texts(&figures[0], 0, 1), ["10%", "50%"]);
-    assert!(!figures[0].svg.contains("closed loop"));
+    assert!(!figures[0].svg.contains(">closed loop"));
 }
 
 #[test]
 fn what_is_no_result_of_its_load_is_marked_and_told() {
     let mut half = kept("50%", 4_000);
-    let mut late = open("50%", LoadVerdict::NotKept, &[900_000; 1000]).runs;
+    let mut late = open("50%", LoadVerdict::NotKept, &[900_000; 10_000]).runs;
     half.runs.append(&mut late);
     let cases = vec![
         kept("10%", 2_000),
@@ -122,22 +121,31 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
         open("100%", LoadVerdict::Overloaded, &[900_000_000; 1000]),
     ];
     let figure = &drawn(cases.clone())[0];
-    let schedules = "kept; kept (1 of 2 not kept); schedule not kept; overloaded";
-    assert_eq!(texts(figure, 0, 10).join("; "), schedules);
+    assert_eq!(texts(figure, 0, 2), ["1", "1 of 2", "0 of 1", "1"]);
     // The run that kept its schedule alone is the figure.
-    assert_eq!(texts(figure, 0, 6)[1], "8.00");
-    assert_eq!(markers(figure, ", 80% (").len(), 3, "p50, p99 and p99.9");
-    let marks = [">schedule not kept: no result<", ">overloaded<"];
-    has(&figure.svg, marks);
+    assert_eq!(texts(figure, 0, 4)[1], "8.00");
+    let rings = markers(figure, ", p99: 50 000, does not count");
+    assert_eq!(
+        rings.len() + markers(figure, "does not count").len(),
+        6,
+        "two runs, three percentiles"
+    );
+    has(&figure.svg, [">overloaded<"]);
     has(&figure.subtitle, [", left out: 2 schedule not kept"]);
     // What was overloaded for a second leaves the others their height, and is marked at the end of the axis.
-    let [kept, above] = [", 10% (", ", 100% ("].map(|hint| markers(figure, hint)[0]);
-    assert!(above.1 < kept.1 - 100.0, "{kept:?}, {above:?}");
+    let of_p99 = markers(figure, ", p99: ");
+    let above = of_p99
+        .iter()
+        .map(|place| place.1)
+        .fold(f64::INFINITY, f64::min);
+    assert!(above < of_p99[0].1 - 100.0, "{of_p99:?}");
     assert!(!figure.svg.contains("1\u{a0}s<"));
-    // Other figures do not have it at all.
+    // Others have rings of what does not count.
     let results = one_file(cases);
-    let latency = &latency::figures(&results)[0].svg;
-    assert!(!latency.contains(">load 80%<") && latency.contains(">load 50%<"));
+    let latency = &latency::SPEC.figures(&results)[0].svg;
+    has(latency, ["<title>load 80%: ", ", does not count<"]);
+    let is_line = |line: &&str| line.contains("data-series=\"load 80%\" data-points=\"\"");
+    assert_eq!(latency.lines().filter(is_line).count(), 1);
     assert_eq!(timeline::figures(&results)[0].tables[0].rows.len(), 3);
 }
 
@@ -153,11 +161,11 @@ fn open_loops_are_in_no_figure_of_throughput() {
         cases.extend([at(qps, size, "10%"), at(qps, size, "50%")]);
     }
     let of_throughput: [Maker; 5] = [
-        |it| bandwidth_by_size::figures(it),
-        |it| rate_by_qps::figures(it),
-        |it| workers::figures(it),
+        |it| bandwidth_by_size::SPEC.figures(it),
+        |it| rate_by_qps::SPEC.figures(it),
+        |it| workers::SPEC.figures(it),
         heat_map::figures,
-        |it| latency_by_throughput::figures(it),
+        |it| paths(it),
     ];
     let closed = [(1, 64), (2, 64), (1, 128)].map(|(qps, size)| at(qps, size, "closed"));
     // Beside closed loops they change nothing.
@@ -170,7 +178,7 @@ fn open_loops_are_in_no_figure_of_throughput() {
     // Nothing stepped, so bandwidth alone is drawn.
     let files = [(0, "a"), (1, "b")].map(|(index, git)| file(index, "host", git, both.clone()));
     let trend = &trend::figures(&files)[0];
-    assert!(!trend.svg.contains("load 10%"), "{}", trend.description);
+    assert!(!trend.svg.contains("load 10%"), "{}", trend.svg);
 }
 
 #[test]
@@ -188,7 +196,7 @@ fn a_path_has_its_numbers_in_their_order() {
         at(16, 1.9, 8_000),
         at(4, 1.1, 3_500),
     ];
-    let figure = &only(latency_by_throughput::figures(&one_file(cases)));
+    let figure = &only(paths(&one_file(cases)));
     assert_eq!(figure.id, "latency-by-throughput-tx-depth");
     assert_eq!(unfit(figure), [""; 0]);
     assert_eq!(texts(figure, 0, 1), ["1", "4", "16", "64"]);

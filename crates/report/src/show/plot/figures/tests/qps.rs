@@ -32,7 +32,7 @@ fn a_qp_that_stands_still_has_its_place_in_the_map_and_the_first_row_of_the_tabl
     let even = with(of_qps(8), |_| ());
     let figure = &only(figures_of(vec![even, stalled]));
     let words = "QP 2 had no message for 120\u{a0}ms from 1.20 s on, and 95 % of its share in all";
-    has(&figure.description, [words]);
+    has(&figure.svg, [words]);
     let rows = &figure.tables[0].rows;
     assert_eq!(rows.len(), 4, "the even case has none");
     assert_eq!(rows[0][2], Cell::Number(2.0, 0));

@@ -10,14 +10,14 @@ use crate::show::plot::draw::palette::{Look, look};
 
 /// Cases that differ in the figure's horizontal axis only.
 #[derive(Clone, Debug)]
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     /// Place on the axis and case, by place.
-    pub(super) points: Vec<(f64, Sample<'a>)>,
+    pub(crate) points: Vec<(f64, Sample<'a>)>,
 }
 
 impl<'a> Line<'a> {
     /// The words for a setting that its cases share.
-    pub(super) fn value(&self, setting: Setting) -> &str {
+    pub(crate) fn value(&self, setting: Setting) -> &str {
         self.first()
             .map_or("", |sample| sample.value(setting).words.as_str())
     }
@@ -26,42 +26,42 @@ impl<'a> Line<'a> {
         self.points.first().map(|(_, sample)| sample)
     }
 
-    pub(super) fn is_of_base(&self) -> bool {
+    pub(crate) fn is_of_base(&self) -> bool {
         self.first().is_some_and(|sample| sample.is_base)
     }
 }
 
 /// Lines of one chart.
 #[derive(Clone, Debug)]
-pub(super) struct Group<'a> {
-    pub(super) lines: Vec<Line<'a>>,
+pub(crate) struct Group<'a> {
+    pub(crate) lines: Vec<Line<'a>>,
     /// What tells this chart from the others of its figure.
-    pub(super) apart: Vec<String>,
+    pub(crate) apart: Vec<String>,
 }
 
 /// The charts of one figure.
 #[derive(Debug)]
-pub(super) struct Groups<'a> {
-    pub(super) groups: Vec<Group<'a>>,
+pub(crate) struct Groups<'a> {
+    pub(crate) groups: Vec<Group<'a>>,
     /// What is not drawn and why, for a reader.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// The settings that make a line.
-    pub(super) key: Vec<Setting>,
+    pub(crate) key: Vec<Setting>,
     /// Those of them that differ within a chart, which name the lines.
-    pub(super) inside: Vec<Setting>,
+    pub(crate) inside: Vec<Setting>,
     /// Names of all lines, in the order of their settings.
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// The same without their sides: those of one name have one colour.
-    pub(super) looks: Vec<String>,
+    pub(crate) looks: Vec<String>,
 }
 
 /// All values of a setting.
-pub(super) fn distinct<'s>(values: impl Iterator<Item = &'s str>) -> BTreeSet<&'s str> {
+pub(crate) fn distinct<'s>(values: impl Iterator<Item = &'s str>) -> BTreeSet<&'s str> {
     values.collect()
 }
 
 /// The words for a value, or for what is usual where it has none.
-pub(super) fn plain(setting: Setting, words: &str) -> String {
+pub(crate) fn plain(setting: Setting, words: &str) -> String {
     match words {
         "" => setting.usual(),
         words => words.to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn plain(setting: Setting, words: &str) -> String {
 }
 
 /// A line's name by these settings.
-pub(super) fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
+pub(crate) fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
     let named = settings.iter();
     let words: Vec<String> = named
         .map(|setting| plain(*setting, line.value(*setting)))
@@ -84,19 +84,19 @@ pub(super) fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
 }
 
 /// What tells lines of two sides apart is not in their common name.
-pub(super) fn without_side(settings: &[Setting]) -> Vec<Setting> {
+pub(crate) fn without_side(settings: &[Setting]) -> Vec<Setting> {
     let settings = settings.iter().copied();
     settings.filter(|it| *it != Setting::Side).collect()
 }
 
 impl<'a> Groups<'a> {
     /// Name of a line: what it does not share with the others.
-    pub(super) fn name(&self, line: &Line<'_>) -> String {
+    pub(crate) fn name(&self, line: &Line<'_>) -> String {
         name_by(line, &self.inside)
     }
 
     /// The look of a line, the same in all charts; the base's is like that of its new counterpart.
-    pub(super) fn look(&self, line: &Line<'_>) -> Look {
+    pub(crate) fn look(&self, line: &Line<'_>) -> Look {
         let common = name_by(line, &without_side(&self.inside));
         let index = self.looks.iter().position(|name| *name == common);
         let own = look(index.unwrap_or_default());
@@ -106,12 +106,12 @@ impl<'a> Groups<'a> {
         }
     }
 
-    pub(super) fn lines(&self) -> impl Iterator<Item = &Line<'a>> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line<'a>> {
         self.groups.iter().flat_map(|group| &group.lines)
     }
 
     /// All lines, by what tells their chart and them.
-    pub(super) fn named_lines(&self) -> impl Iterator<Item = (String, &Line<'a>)> {
+    pub(crate) fn named_lines(&self) -> impl Iterator<Item = (String, &Line<'a>)> {
         self.groups.iter().flat_map(move |group| {
             group.lines.iter().map(move |line| {
                 let name = self.name(line);
@@ -123,13 +123,13 @@ impl<'a> Groups<'a> {
         })
     }
 
-    pub(super) fn samples(&self) -> impl Iterator<Item = &Sample<'a>> {
+    pub(crate) fn samples(&self) -> impl Iterator<Item = &Sample<'a>> {
         let points = self.lines().flat_map(|line| &line.points);
         points.map(|(_, sample)| sample)
     }
 
     /// What was measured on what: all that the lines share, when, and how often.
-    pub(super) fn subtitle(&self, axis: Setting) -> String {
+    pub(crate) fn subtitle(&self, axis: Setting) -> String {
         let mut parts = Vec::new();
         for setting in Setting::all() {
             if setting == axis || setting == Setting::Revision || setting == Setting::Side {
@@ -144,8 +144,11 @@ impl<'a> Groups<'a> {
             match (values.len(), values.first()) {
                 (0, _) | (1, Some(&"")) => {}
                 (1, Some(&one)) => parts.push(one.to_owned()),
+                (2, _) if !self.key.contains(&setting) => {
+                    parts.push(values.into_iter().collect::<Vec<_>>().join(" or "));
+                }
                 _ if !self.key.contains(&setting) => {
-                    parts.push(format!("{} differs along a line", setting.name()));
+                    parts.push(format!("{} varies", setting.name()));
                 }
                 _ => {}
             }
@@ -198,7 +201,7 @@ impl<'a> Groups<'a> {
 
 impl Group<'_> {
     /// All places of the axis on which a case of the chart lies.
-    pub(super) fn places(&self) -> Vec<f64> {
+    pub(crate) fn places(&self) -> Vec<f64> {
         let points = self.lines.iter().flat_map(|line| &line.points);
         let mut places: Vec<f64> = points.map(|(place, _)| *place).collect();
         places.sort_by(f64::total_cmp);
@@ -207,7 +210,7 @@ impl Group<'_> {
     }
 
     /// What tells the chart from the others; empty of one alone.
-    pub(super) fn heading(&self) -> String {
+    pub(crate) fn heading(&self) -> String {
         self.apart.join(", ")
     }
 }

@@ -1,11 +1,14 @@
 //! Small multiples: the charts of one figure beside each other, each under what tells it from the others. It must not know
 //! what the charts show.
 
+use super::line::hollow;
+use super::{Chart, Series};
+use crate::show::plot::draw::palette::look;
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, printable, shortened, wrapped};
-use crate::show::plot::draw::{Key, LineChart, Rect, Sheet, Style, Width};
+use crate::show::plot::draw::{Key, KeyMark, Rect, Sheet, Style, Width};
 
 /// Charts that a figure has at most.
-pub(super) const MOST_CHARTS: usize = 9;
+pub const MOST_CHARTS: usize = 9;
 
 /// A line of a heading, and lines that it has at most.
 const HEADING_PX: f64 = 16.0;
@@ -13,12 +16,13 @@ const HEADING_LINES: usize = 3;
 const HEIGHT_PX: f64 = 200.0;
 
 /// Where a chart is drawn.
-pub(super) struct Place {
-    pub(super) area: Rect,
+pub struct Place {
+    /// All of it.
+    pub area: Rect,
     /// At the left, where the title of the vertical axis stands.
-    pub(super) is_left: bool,
+    pub is_left: bool,
     /// Nothing is below it but the title of the horizontal axis.
-    pub(super) is_lowest: bool,
+    pub is_lowest: bool,
 }
 
 fn columns(width: Width, count: usize) -> usize {
@@ -30,7 +34,7 @@ fn columns(width: Width, count: usize) -> usize {
 }
 
 /// Places for charts, with their headings; one alone is `alone_px` high.
-pub(super) fn places(sheet: &mut Sheet, headings: &[String], alone_px: f64) -> Vec<Place> {
+pub fn places(sheet: &mut Sheet, headings: &[String], alone_px: f64) -> Vec<Place> {
     let count = headings.len();
     if count == 1 && headings[0].is_empty() {
         let area = sheet.take(alone_px);
@@ -85,31 +89,28 @@ fn lines(heading: &str, width: f64) -> Vec<String> {
     lines
 }
 
-/// Draws charts at their places, with the names of lines at their ends where a chart stands alone.
-pub(super) fn draw(sheet: &mut Sheet, charts: &[(String, LineChart)], alone_px: f64) {
-    let headings: Vec<String> = charts.iter().map(|(heading, _)| heading.clone()).collect();
+/// Draws charts at their places; one alone is `alone_px` high.
+pub fn draw(sheet: &mut Sheet, charts: &[Chart], alone_px: f64) {
+    let headings: Vec<String> = charts.iter().map(|it| it.heading.clone()).collect();
     let places = places(sheet, &headings, alone_px);
-    for ((_, chart), place) in charts.iter().zip(&places) {
+    let same_y = charts.iter().all(|it| it.y.title == charts[0].y.title);
+    let same_x = charts.iter().all(|it| it.x.title == charts[0].x.title);
+    for (chart, place) in charts.iter().zip(&places) {
         let mut chart = chart.clone();
-        if !place.is_left {
+        if !place.is_left && same_y {
             chart.y.title.clear();
-        } else if charts.len() > 1 {
-            // What the unit is short for has no room.
-            let end = chart.y.title.find(" (10").unwrap_or(chart.y.title.len());
-            chart.y.title.truncate(end);
         }
-        if !place.is_lowest {
+        if !place.is_lowest && same_x {
             chart.x.title.clear();
         }
-        let frame = chart.draw(&mut sheet.canvas, place.area);
-        chart.label_ends(&mut sheet.canvas, &frame);
+        chart.draw(&mut sheet.canvas, place.area);
     }
 }
 
-/// Keys of all charts, each name once; lines in the order of `names`, then the rest.
-pub(super) fn keys(charts: &[(String, LineChart)], names: &[String]) -> Vec<Key> {
+/// Keys of all charts, each name once, in the order of `names`, then the rest.
+pub fn keys(charts: &[Chart], names: &[String]) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
-    for key in charts.iter().flat_map(|(_, chart)| chart.keys()) {
+    for key in charts.iter().flat_map(Chart::keys) {
         if !key.label.is_empty() && !keys.iter().any(|known| known.label == key.label) {
             keys.push(key);
         }
@@ -119,6 +120,14 @@ pub(super) fn keys(charts: &[(String, LineChart)], names: &[String]) -> Vec<Key>
     if keys.len() < 2 {
         // Nothing to tell apart.
         keys.clear();
+    }
+    let is_hollow = |series: &Series| !series.hollow.is_empty();
+    if charts.iter().flat_map(Chart::series).any(is_hollow) {
+        keys.push(Key {
+            look: hollow(look(0)),
+            mark: KeyMark::Marker,
+            label: "a run that does not count".to_owned(),
+        });
     }
     keys
 }

@@ -1,28 +1,26 @@
-//! Cases become lines, and lines charts of at most so many: files of one revision are launches of the same cases, and
-//! what is too much is thinned. It must not know what is drawn of a case.
+//! Cases become lines, and lines charts of at most so many: files of one revision with the same cases are launches of them. It
+//! must not know what is drawn of a case.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::groups::{Group, Groups, Line, distinct, name_by, without_side};
 use super::sample::Sample;
-use super::settings::Setting;
-use super::telling::{choose, drop_flat, thin};
-use crate::observe::Metric;
+use super::settings::{Setting, minute};
+use crate::observe::format::plural;
+use crate::results::load::Loaded;
 
 /// How cases are put together.
-pub(super) struct Rule<'r> {
+pub(crate) struct Rule<'r> {
     /// The setting along the axis, whose number a case has there.
-    pub(super) axis: Setting,
-    pub(super) place: &'r dyn Fn(&Sample<'_>) -> Option<f64>,
-    /// What tells whether lines are alike, which are then not drawn; with none all are.
-    pub(super) metrics: &'r [Metric],
+    pub(crate) axis: Setting,
+    pub(crate) place: &'r dyn Fn(&Sample<'_>) -> Option<f64>,
     /// Settings that never share a chart.
-    pub(super) apart: &'r [Setting],
-    pub(super) most_lines: usize,
-    pub(super) most_charts: usize,
+    pub(crate) apart: &'r [&'static str],
+    pub(crate) most_lines: usize,
+    pub(crate) most_charts: usize,
     /// Places that a line has at least.
-    pub(super) least_places: usize,
+    pub(crate) least_places: usize,
 }
 
 /// Revisions of which the same cases are drawn together.
@@ -36,7 +34,7 @@ fn values_of<'s>(samples: &'s [Placed<'_>], setting: Setting) -> BTreeSet<&'s st
 }
 
 /// Groups what `rule` finds a place for.
-pub(super) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'a> {
+pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'a> {
     let placed = |sample: Sample<'a>| Some(((rule.place)(&sample)?, sample));
     let mut placed: Vec<Placed<'a>> = samples.into_iter().filter_map(placed).collect();
     let mut notes = Vec::new();
@@ -45,42 +43,50 @@ pub(super) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
         let older = keep_newest(&mut placed, &key);
         if older > 0 {
             notes.push(format!(
-                "Each case is drawn with its newest {MOST_REVISIONS} revisions; {older} older {} in the trend.",
+                "Each case has its newest {MOST_REVISIONS} revisions. {older} older {} in the trend.",
                 if older == 1 { "one is" } else { "ones are" }
             ));
         }
         key = key_of(&placed, rule.axis);
     }
-    let (mut lines, refused) = lines_of(placed, &key, rule.least_places);
-    if refused > 0 {
-        notes.push(format!(
-            "{refused} {} not drawn: another case with the same settings is at {}.",
-            if refused == 1 { "case is" } else { "cases are" },
-            if refused == 1 {
-                "its place"
-            } else {
-                "their places"
-            },
-        ));
+    let (mut lines, hidden) = lines_of(placed, &mut key, rule);
+    if hidden > 0 {
+        let cases = plural(hidden, "repeated case");
+        let are = if hidden == 1 { "is" } else { "are" };
+        notes.push(format!("{hidden} {cases} {are} hidden."));
     }
-    notes.extend(thin(&mut lines, &mut key, rule.metrics, rule.most_lines));
-    lines.sort_by(|a, b| by_settings(a, b, &key));
+    if rule.axis == Setting::Sitting {
+        let alone = lines
+            .iter()
+            .filter(|line| line.points.len() < rule.least_places);
+        let alone = alone.count();
+        if alone > 0 {
+            let (cases, are) = (plural(alone, "case"), if alone == 1 { "is" } else { "are" });
+            notes.push(format!(
+                "{alone} {cases} {are} in one file only with these settings, and not drawn."
+            ));
+        }
+    }
+    lines.retain(|line| line.points.len() >= rule.least_places);
     let mut charts = Vec::new();
     let mut pending = vec![lines];
     for setting in rule.apart {
+        let setting = Setting::of(setting);
         let parts = pending.into_iter();
-        pending = parts.flat_map(|lines| parted(lines, *setting)).collect();
+        pending = parts.flat_map(|lines| parted(lines, setting)).collect();
     }
     for lines in pending {
         split(lines, &key, rule.most_lines, &mut charts);
     }
     charts.retain(|lines| !lines.is_empty());
-    if rule.least_places > 1 {
-        let is_apart = |setting: &Setting| charts.iter().all(|lines| is_one(lines, *setting));
-        let apart: Vec<Setting> = key.iter().copied().filter(is_apart).collect();
-        notes.extend(drop_flat(&mut charts, &apart, rule.metrics));
+    if charts.len() > rule.most_charts {
+        notes.push(format!(
+            "The figure has {} of {} charts, those with the most cases. The table of all cases has the others.",
+            rule.most_charts,
+            charts.len()
+        ));
+        keep_largest(&mut charts, rule.most_charts);
     }
-    notes.extend(choose(&mut charts, rule.metrics, rule.most_charts));
     let differs_inside = |setting: &Setting| charts.iter().any(|lines| !is_one(lines, *setting));
     let inside: Vec<Setting> = key.iter().copied().filter(differs_inside).collect();
     let telling: Vec<Setting> = (key.iter().copied())
@@ -132,6 +138,11 @@ fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
         .filter(|setting| !setting.may_differ())
         .filter(|&setting| values_of(placed, setting).len() > 1)
         .collect();
+    if axis == Setting::Sitting {
+        // A trend is of equal settings: none of them follows from the file.
+        key.retain(|setting| *setting != Setting::Link);
+        return key;
+    }
     let places = |key: &[Setting]| {
         let of = |(place, sample): &Placed<'_>| {
             let values: Vec<&str> = key
@@ -205,32 +216,120 @@ fn keep_newest(placed: &mut Vec<Placed<'_>>, key: &[Setting]) -> usize {
     gone.len()
 }
 
-/// The lines, and how many cases are at the place of another one that they are no launch of.
-fn lines_of<'a>(placed: Vec<Placed<'a>>, key: &[Setting], least: usize) -> (Vec<Line<'a>>, usize) {
-    let mut lines: BTreeMap<Vec<String>, Vec<Placed<'a>>> = BTreeMap::new();
+/// The lines, and how many cases are at the place of another one that they are no launch of. A line is of one sitting: files
+/// with the same cases are launches of them, and others have lines of their own.
+fn lines_of<'a>(
+    placed: Vec<Placed<'a>>,
+    key: &mut Vec<Setting>,
+    rule: &Rule<'_>,
+) -> (Vec<Line<'a>>, usize) {
+    let mut alike: BTreeMap<Vec<String>, Vec<Placed<'a>>> = BTreeMap::new();
     for (place, sample) in placed {
         let values = key
             .iter()
-            .map(|setting| sample.value(*setting).words.clone())
-            .collect();
-        lines.entry(values).or_default().push((place, sample));
+            .map(|setting| sample.value(*setting).words.clone());
+        alike
+            .entry(values.collect())
+            .or_default()
+            .push((place, sample));
     }
-    let mut refused = 0;
-    let of = |mut points: Vec<Placed<'a>>| {
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        points.dedup_by(|later, first| {
-            let is_same = later.0 == first.0;
-            if is_same {
-                refused += usize::from(!first.1.add_launch(&later.1));
-            }
-            is_same
-        });
-        Line { points }
-    };
-    let mut lines: Vec<Line<'a>> = lines.into_values().map(of).collect();
-    lines.retain(|line| line.points.len() >= least);
+    let mut hidden = 0;
+    let mut lines = Vec::new();
+    for placed in alike.into_values() {
+        let mut sittings = match rule.axis {
+            Setting::Sitting => vec![placed],
+            _ => sittings(placed, rule.least_places),
+        };
+        if sittings.len() > 1 {
+            name(&mut sittings);
+            key.push(Setting::Sitting);
+        }
+        lines.extend(sittings.into_iter().map(|points| line(points, &mut hidden)));
+    }
+    key.dedup();
     lines.sort_by(|a, b| by_settings(a, b, key));
-    (lines, refused)
+    (lines, hidden)
+}
+
+fn places(placed: &[Placed<'_>]) -> BTreeSet<u64> {
+    placed.iter().map(|(place, _)| place.to_bits()).collect()
+}
+
+/// Parts cases by the files that have the same places, of which a line needs some.
+fn sittings<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> {
+    let mut by_file: Vec<Vec<Placed<'a>>> = Vec::new();
+    for one in placed {
+        let is_same =
+            |points: &&mut Vec<Placed<'a>>| std::ptr::eq(points[0].1.loaded, one.1.loaded);
+        match by_file.iter_mut().find(is_same) {
+            Some(points) => points.push(one),
+            None => by_file.push(vec![one]),
+        }
+    }
+    let mut sittings: BTreeMap<BTreeSet<u64>, Vec<Placed<'a>>> = BTreeMap::new();
+    for points in by_file {
+        sittings.entry(places(&points)).or_default().extend(points);
+    }
+    sittings.retain(|places, _| places.len() >= least);
+    sittings.into_values().collect()
+}
+
+/// Names sittings by their first files, and when these were begun if that does not tell them apart.
+fn name(sittings: &mut [Vec<Placed<'_>>]) {
+    sittings.sort_by_key(|points| first(points).map(|it| &it.result.started_at));
+    let names = |with_time: bool| -> Vec<String> {
+        let files = sittings.iter().filter_map(first);
+        let named = files.map(|loaded| {
+            let name = loaded
+                .path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy();
+            match with_time {
+                true => format!("{name} of {}", minute(&loaded.result.started_at)),
+                false => name.into_owned(),
+            }
+        });
+        named.collect()
+    };
+    let short = names(false);
+    let is_distinct = distinct(short.iter().map(String::as_str)).len() == sittings.len();
+    let names = if is_distinct { short } else { names(true) };
+    for (order, (points, name)) in sittings.iter_mut().zip(names).enumerate() {
+        points
+            .iter_mut()
+            .for_each(|(_, sample)| sample.set_sitting(order, &name));
+    }
+}
+
+/// The file of a sitting that was begun first.
+fn first<'a>(points: &Vec<Placed<'a>>) -> Option<&'a Loaded> {
+    let files = points.iter().map(|(_, sample)| sample.loaded);
+    files.min_by_key(|loaded| &loaded.result.started_at)
+}
+
+/// A line, in which launches of a case are one.
+fn line<'a>(mut points: Vec<Placed<'a>>, hidden: &mut usize) -> Line<'a> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points.dedup_by(|later, first| {
+        let is_same = later.0 == first.0;
+        if is_same {
+            *hidden += usize::from(!first.1.add_launch(&later.1));
+        }
+        is_same
+    });
+    Line { points }
+}
+
+/// Leaves the charts with the most cases, in their order; of equal ones, some from all over.
+fn keep_largest(charts: &mut Vec<Vec<Line<'_>>>, most: usize) {
+    let cases = |lines: &[Line<'_>]| lines.iter().map(|line| line.points.len()).sum::<usize>();
+    let stride = charts.len().div_ceil(most.max(1));
+    let mut order: Vec<usize> = (0..charts.len()).collect();
+    order.sort_by_key(|&index| (Reverse(cases(&charts[index])), index % stride, index));
+    let kept = &order[..most.min(order.len())];
+    let mut index = 0..;
+    charts.retain(|_| index.next().is_some_and(|index| kept.contains(&index)));
 }
 
 fn by_settings(a: &Line<'_>, b: &Line<'_>, key: &[Setting]) -> Ordering {

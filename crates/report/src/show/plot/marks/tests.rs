@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::show::plot::draw::{Head, Scale, Sheet, Tick, Unit, Width, check, palette};
 
 fn axis(kind: u8, values: &[f64], title: &str) -> Axis {
     let min = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -33,21 +34,23 @@ fn drawn(
         description: text(2),
     };
     let mut sheet = Sheet::new(head, width);
-    let chart = LineChart {
+    let rule = Mark::Rule(Rule {
+        name: text(3),
+        look: palette::Look::of_rule(0),
+        y: 5.0,
+        label: text(3).chars().take(20).collect(),
+    });
+    let lines = series.into_iter().map(Mark::Line);
+    let chart = Chart {
+        heading: String::new(),
         x,
         y,
-        series,
-        rules: vec![Rule {
-            name: text(3),
-            look: palette::Look::of_rule(0),
-            y: 5.0,
-        }],
+        marks: std::iter::once(rule).chain(lines).collect(),
     };
     sheet.legend(&chart.keys());
     for &height in heights {
         let area = sheet.take(height);
-        let frame = chart.draw(&mut sheet.canvas, area);
-        chart.label_ends(&mut sheet.canvas, &frame);
+        chart.draw(&mut sheet.canvas, area);
     }
     sheet.note(&text(4));
     sheet.finish()
@@ -79,13 +82,16 @@ proptest! {
             x,
             y,
             interval: y.map(|y| (y * 0.9, y * 1.5)),
+            may_be_beyond: x > 500.0,
         };
         let points: Vec<Point> = values.iter().map(point).collect();
         let of = |(index, name): (usize, &String)| Series {
             name: name.clone(),
             look: palette::look(index),
             points: points.iter().skip(index).copied().collect(),
+            hollow: points.iter().filter_map(|point| Some((point.x, point.y? * 9.0))).collect(),
             markers: index % 2 == 0,
+            labels: if index == 2 { names.clone() } else { Vec::new() },
         };
         let series = names.iter().enumerate().map(of).collect();
         let xs: Vec<f64> = values.iter().map(|value| value.0).collect();
@@ -114,14 +120,16 @@ fn a_missing_figure_is_a_gap() {
     let at = |(index, y): (i32, Option<f64>)| Point {
         x: f64::from(index),
         y,
-        interval: None,
+        ..Point::default()
     };
     let points = (1..).zip(values).map(at).collect();
     let series = Series {
         name: "one".to_owned(),
         look: palette::look(0),
         points,
+        hollow: vec![(3.0, 3.0)],
         markers: true,
+        labels: Vec::new(),
     };
     let x = Axis::new("x", Scale::linear(0.0, 6.0), Unit::Plain);
     let y = Axis::new("y", Scale::from_zero(5.0), Unit::Plain);
@@ -129,7 +137,8 @@ fn a_missing_figure_is_a_gap() {
     let is_line = |line: &&str| line.contains("s-1") && line.contains("stroke-width=\"2\"");
     // Two stretches and the legend's sample.
     assert_eq!(svg.lines().filter(is_line).count(), 3, "{svg}");
-    assert_eq!(svg.matches("<title>one: ").count(), 4);
+    assert_eq!(svg.matches("<title>one: ").count(), 4 + 1);
+    assert_eq!(svg.matches("3.00, does not count").count(), 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use settings::{Applies, ROWS, Row, Settings, Takes, Workload};
 
 /// A setting, or another fact by which cases differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Setting {
+pub(crate) enum Setting {
     Machine,
     Device,
     Link,
@@ -23,7 +23,7 @@ pub(super) enum Setting {
     Revision,
     /// Whether it is of the base.
     Side,
-    /// Which file it is of: files of one revision are launches of the same cases.
+    /// Which files it is of: those of one revision that have the same cases are one.
     Sitting,
 }
 
@@ -31,36 +31,54 @@ pub(super) enum Setting {
 const SIDES: [&str; 2] = ["base", "new"];
 
 impl Setting {
-    /// All of which figures speak; [`Setting::Sitting`] is an axis only.
-    pub(super) fn all() -> Vec<Setting> {
+    /// All that a case has; [`Setting::Sitting`] follows from the others.
+    pub(crate) fn all() -> Vec<Setting> {
         // The path's MTU stands for the requested one: it is also known where none was requested.
         let rows = ROWS
             .iter()
             .enumerate()
             .filter(|(_, row)| (!row.title.is_empty() || !row.may_differ) && row.flag != "mtu");
         let rows = rows.map(|(number, _)| Setting::Row(number));
-        [
+        let before = [
             Setting::Machine,
             Setting::Device,
             Setting::Link,
             Setting::Faults,
-        ]
-        .into_iter()
-        .chain(rows)
-        .chain([
+        ];
+        let behind = [
             Setting::PathMtu,
             Setting::Flow,
             Setting::Revision,
             Setting::Side,
-        ])
-        .collect()
+        ];
+        before.into_iter().chain(rows).chain(behind).collect()
     }
 
     /// The setting with this flag.
-    pub(super) fn of(flag: &str) -> Setting {
+    pub(crate) fn of(flag: &str) -> Setting {
         let row = ROWS.iter().position(|row| row.flag == flag);
         debug_assert!(row.is_some(), "{flag}");
         Setting::Row(row.unwrap_or_default())
+    }
+
+    /// Its value as a place on an axis; `None` of words, of 0, and where it does not apply; a closed loop is at 0.
+    pub(crate) fn number(self, settings: &Settings) -> Option<f64> {
+        let row = self
+            .row()
+            .filter(|row| (row.applies)(settings) == Applies::Yes)?;
+        match row.flag {
+            // A closed loop has none.
+            "rate" => Some(order_of_rate(settings))
+                .filter(|it| it.is_finite())
+                .or(Some(0.0)),
+            _ => row.number(settings).filter(|number| *number > 0.0),
+        }
+    }
+
+    /// Its value as people write it.
+    pub(crate) fn text(self, settings: &Settings) -> String {
+        self.row()
+            .map_or_else(String::new, |row| row.text(settings))
     }
 
     fn row(self) -> Option<&'static Row> {
@@ -71,7 +89,7 @@ impl Setting {
     }
 
     /// Those that may follow from others by themselves, as the moderation does from the size.
-    pub(super) fn may_follow(self) -> bool {
+    pub(crate) fn may_follow(self) -> bool {
         match self.row() {
             Some(row) => row.may_follow || row.title.is_empty(),
             None => matches!(self, Setting::Revision | Setting::Link),
@@ -79,24 +97,19 @@ impl Setting {
     }
 
     /// Whether launches of one case may differ in it.
-    pub(super) fn may_differ(self) -> bool {
+    pub(crate) fn may_differ(self) -> bool {
         self.row().is_some_and(|row| row.may_differ)
     }
 
-    /// Whether a sweep goes through its values.
-    pub(super) fn is_set_by_hand(self) -> bool {
-        self.row().is_some() || self == Setting::PathMtu
-    }
-
     /// Whether there are words for each of its values.
-    pub(super) fn always_has_words(self) -> bool {
+    pub(crate) fn always_has_words(self) -> bool {
         self.row().is_some_and(|row| {
             !row.is_quiet && !row.title.is_empty() && !row.text(&Settings::default()).is_empty()
         })
     }
 
     /// What it is when it differs within a line.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Setting::Machine => "hosts",
             Setting::Device => "devices",
@@ -110,12 +123,12 @@ impl Setting {
             Setting::Flow => "flow",
             Setting::Revision => "revision",
             Setting::Side => "side",
-            Setting::Sitting => "file",
+            Setting::Sitting => "files",
         }
     }
 
     /// The words for a value that has none: what is usual.
-    pub(super) fn usual(self) -> String {
+    pub(crate) fn usual(self) -> String {
         match (self, self.row()) {
             (Setting::Faults, _) => "no faults".to_owned(),
             (Setting::Flow, _) => "the only flow".to_owned(),
@@ -129,7 +142,7 @@ impl Setting {
     }
 
     /// Its value of a flow that is of the base or not.
-    pub(super) fn value(self, loaded: &Loaded, flow: &CaseFlow<'_>, is_base: bool) -> Value {
+    pub(crate) fn value(self, loaded: &Loaded, flow: &CaseFlow<'_>, is_base: bool) -> Value {
         let file = &loaded.result;
         let [here, _] = flow.devices(file);
         match self {
@@ -191,7 +204,7 @@ fn of_row(row: &Row, config: &Settings) -> Value {
 }
 
 /// Shares of the closed loop's maximum first, then messages a second, and the closed loop last.
-pub(super) fn order_of_rate(config: &Settings) -> f64 {
+fn order_of_rate(config: &Settings) -> f64 {
     let known = config.rate.share();
     let known = known.or_else(|| config.rate.messages_per_second(config.mean_bytes()));
     known.unwrap_or(f64::INFINITY)
@@ -199,9 +212,9 @@ pub(super) fn order_of_rate(config: &Settings) -> f64 {
 
 /// A setting's value: how it is sorted, and the words for it; none where there is nothing to say.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Value {
+pub(crate) struct Value {
     order: f64,
-    pub(super) words: String,
+    pub(crate) words: String,
 }
 
 impl Value {
@@ -209,12 +222,12 @@ impl Value {
         Value { order: 0.0, words }
     }
 
-    fn number(order: f64, words: String) -> Value {
+    pub(crate) fn number(order: f64, words: String) -> Value {
         Value { order, words }
     }
 
     /// As people sort them: figures by size.
-    pub(super) fn compare(&self, other: &Value) -> std::cmp::Ordering {
+    pub(crate) fn compare(&self, other: &Value) -> std::cmp::Ordering {
         let order = self.order.total_cmp(&other.order);
         order.then_with(|| self.words.cmp(&other.words))
     }
@@ -298,13 +311,13 @@ fn faults(file: &ResultFile) -> String {
 }
 
 /// The first characters of a time as the file has it, such as `2026-11-20 12:00`.
-pub(super) fn minute(started_at: &str) -> String {
+pub(crate) fn minute(started_at: &str) -> String {
     let text: String = started_at.chars().take(16).collect();
     text.replace('T', " ")
 }
 
 /// A revision as short as git shows it.
-pub(super) fn revision(file: &ResultFile) -> Option<String> {
+pub(crate) fn revision(file: &ResultFile) -> Option<String> {
     let git = file.tool.git.as_ref()?;
     let (hash, dirty) = match git.strip_suffix("-dirty") {
         Some(hash) => (hash, "-dirty"),

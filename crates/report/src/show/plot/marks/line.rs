@@ -1,15 +1,8 @@
 //! Lines over two axes. What is missing is a gap in its line. It must not know what the lines are of.
 
-use super::axis::{Axis, AxisFrame};
-use super::canvas::{Canvas, Paint, Rect, Style};
-use super::labels::Labels;
-use super::legend::{Key, KeyMark};
-use super::number;
-use super::palette::Look;
-use super::text::{SMALL_PX, width_px};
-
-/// The part of a chart's width that a name at a line's end takes at most.
-const LABEL_PART: f64 = 0.35;
+use super::axis::AxisFrame;
+use crate::show::plot::draw::palette::{Look, MUTED, Marker};
+use crate::show::plot::draw::{Canvas, Labels, Paint, Rect, Style, number};
 
 /// A figure at a place of the horizontal axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,6 +13,25 @@ pub struct Point {
     pub y: Option<f64>,
     /// Ends of the interval around it, if it has one.
     pub interval: Option<(f64, f64)>,
+    /// It may lie above or below the axis, and is then at its edge.
+    pub may_be_beyond: bool,
+}
+
+impl Point {
+    /// A figure without an interval.
+    pub fn at(x: f64, y: f64) -> Point {
+        Point {
+            x,
+            y: Some(y),
+            ..Point::default()
+        }
+    }
+
+    pub(super) fn place(&self, frame: &AxisFrame) -> Option<(f64, f64)> {
+        let (x, y) = frame.place(self.x, self.y?)?;
+        let at_edge = y.clamp(frame.plot.y, frame.plot.bottom());
+        Some((x, if self.may_be_beyond { at_edge } else { y }))
+    }
 }
 
 /// A line.
@@ -31,8 +43,12 @@ pub struct Series {
     pub look: Look,
     /// Its points, by place.
     pub points: Vec<Point>,
+    /// Points beside it that do not count: rings, at the edge where they lie above or below the chart.
+    pub hollow: Vec<(f64, f64)>,
     /// Points have markers. A point without neighbours has one anyway.
     pub markers: bool,
+    /// Words at its points; none where empty.
+    pub labels: Vec<String>,
 }
 
 /// A line across the chart to hold others against.
@@ -44,89 +60,57 @@ pub struct Rule {
     pub look: Look,
     /// Where it crosses the vertical axis.
     pub y: f64,
+    /// Words at its beginning; none where empty.
+    pub label: String,
 }
 
-/// A chart of lines.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LineChart {
-    /// Horizontal axis.
-    pub x: Axis,
-    /// Vertical axis.
-    pub y: Axis,
-    /// Lines; later ones lie above earlier ones.
-    pub series: Vec<Series>,
-    /// Lines across.
-    pub rules: Vec<Rule>,
-}
-
-impl LineChart {
-    /// Draws the chart with its axes within `area`.
-    pub fn draw(&self, canvas: &mut Canvas, area: Rect) -> AxisFrame {
-        let frame = AxisFrame::draw(canvas, area, &self.x, &self.y);
-        for rule in &self.rules {
-            let Some(y) = frame.y(rule.y) else {
-                continue;
-            };
-            let (from, to) = ((frame.plot.x, y), (frame.plot.right(), y));
-            if frame.contains(from) {
-                let paint = Paint::line(rule.look.colour, 1.5).dashed(rule.look.dash);
-                canvas.line(from, to, paint);
-            }
-        }
-        for series in &self.series {
-            series.draw(canvas, &frame);
-        }
-        frame
-    }
-
-    /// Names lines at their ends, where there is room for the whole name.
-    pub fn label_ends(&self, canvas: &mut Canvas, frame: &AxisFrame) {
-        let mut labels = Labels::within(frame.plot);
-        let place = |point: &Point| Some((frame.x(point.x)?, frame.y(point.y?)?));
-        let places = |series: &Series| series.points.iter().filter_map(place).collect::<Vec<_>>();
-        for series in self.series.iter().filter(|series| series.markers) {
-            let all = places(series);
-            all.iter().for_each(|at| labels.keep_free_of_marker(*at));
-            for pair in all.windows(2) {
-                labels.keep_free_of_line(pair[0], pair[1]);
-            }
-        }
-        for series in &self.series {
-            let name = &series.name;
-            let is_short = width_px(name, SMALL_PX, false) <= frame.plot.width * LABEL_PART;
-            let all = places(series);
-            if let (Some(end), true, false) = (all.last(), is_short, name.is_empty()) {
-                canvas.begin_series(name);
-                labels.beside(canvas, *end, name, Style::default());
-                canvas.end_group();
-            }
+impl Rule {
+    pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+        if let Some(y) = frame.y(self.y)
+            && frame.contains((frame.plot.x, y))
+        {
+            let paint = Paint::line(self.look.colour, 1.5).dashed(self.look.dash);
+            canvas.line((frame.plot.x, y), (frame.plot.right(), y), paint);
         }
     }
 
-    /// What the lines are, for a legend.
-    pub fn keys(&self) -> Vec<Key> {
-        let of_series = |series: &Series| Key {
-            look: series.look,
-            mark: if series.markers {
-                KeyMark::LineAndMarker
-            } else {
-                KeyMark::Line
-            },
-            label: series.name.clone(),
+    pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
+        let style = Style {
+            colour: MUTED,
+            ..Style::default()
         };
-        let of_rule = |rule: &Rule| Key {
-            look: rule.look,
-            mark: KeyMark::Line,
-            label: rule.name.clone(),
-        };
-        let series = self.series.iter().map(of_series);
-        series.chain(self.rules.iter().map(of_rule)).collect()
+        if let (Some(y), false) = (frame.y(self.y), self.label.is_empty()) {
+            let x = frame.plot.x + 8.0;
+            let _ = labels.at(canvas, (x, y - 5.0), &self.label, style)
+                || labels.at(canvas, (x, y + 15.0), &self.label, style);
+        }
+    }
+}
+
+/// The look of what does not count.
+pub fn hollow(look: Look) -> Look {
+    Look {
+        marker: Marker::Circle,
+        hollow: true,
+        ..look
     }
 }
 
 impl Series {
-    /// Draws the line into a chart.
-    pub fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+    /// The places of its figures.
+    pub(crate) fn xs(&self) -> impl Iterator<Item = f64> {
+        let points = self.points.iter().filter(|point| point.y.is_some());
+        let hollow = self.hollow.iter().map(|it| it.0);
+        points.map(|point| point.x).chain(hollow)
+    }
+
+    /// How many figures it has, with those that do not count.
+    pub fn figures(&self) -> usize {
+        let points = self.points.iter().filter(|point| point.y.is_some());
+        points.count() + self.hollow.len()
+    }
+
+    pub(crate) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let within = frame.plot.x - 0.5..=frame.plot.right() + 0.5;
         let points = self.points.iter().filter_map(|point| {
             let x = frame.x(point.x).filter(|x| within.contains(x));
@@ -134,12 +118,18 @@ impl Series {
         });
         canvas.begin_line(&self.name, points);
         self.draw_parts(canvas, frame);
+        for &(x, y) in &self.hollow {
+            if let Some((left, top)) = frame.place(x, y) {
+                let place = (left, top.clamp(frame.plot.y, frame.plot.bottom()));
+                let hint = format!("{}: {}, does not count", self.name, number::short(y));
+                canvas.marker(place, hollow(self.look), Some(&hint));
+            }
+        }
         canvas.end_group();
     }
 
     fn draw_parts(&self, canvas: &mut Canvas, frame: &AxisFrame) {
-        let place = |point: &Point| Some((frame.x(point.x)?, frame.y(point.y?)?));
-        let places: Vec<_> = self.points.iter().map(place).collect();
+        let places: Vec<_> = self.points.iter().map(|it| it.place(frame)).collect();
         let paint = Paint::line(self.look.colour, self.look.width()).dashed(self.look.dash);
         for stretch in places.split(Option::is_none) {
             let stretch: Vec<_> = stretch.iter().flatten().copied().collect();

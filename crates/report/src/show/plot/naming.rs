@@ -4,7 +4,7 @@ use crate::show::plot::draw::{Head, Sheet, Width};
 use crate::show::plot::figure::Figure;
 
 /// A part of a figure's name: lower case, digits and hyphens.
-pub(super) fn slug(text: &str) -> String {
+pub(crate) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for letter in text.chars().map(|letter| letter.to_ascii_lowercase()) {
         if letter.is_ascii_lowercase() || letter.is_ascii_digit() {
@@ -16,18 +16,8 @@ pub(super) fn slug(text: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// The first of so many words about lines, and how many more there are.
-pub(super) fn some_of(told: &[String]) -> String {
-    const TOLD: usize = 4;
-    let first = told[..told.len().min(TOLD)].join("; ");
-    match told.len().saturating_sub(TOLD) {
-        0 => first,
-        more => format!("{first}; {more} more in the table"),
-    }
-}
-
-/// The figure with its pictures: the same in each width, below what it says of itself.
-pub(super) fn drawn(figure: Figure, draw: impl Fn(&mut Sheet)) -> Figure {
+/// The figure with its pictures: the same in each width, below its title.
+pub(crate) fn drawn(figure: Figure, draw: impl Fn(&mut Sheet)) -> Figure {
     let picture = |width| {
         let head = Head {
             id: figure.id.clone(),

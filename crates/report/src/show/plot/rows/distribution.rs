@@ -3,32 +3,48 @@
 
 use hdrhistogram::Histogram;
 
-use super::sample::Sample;
+use crate::observe::Metric;
 use crate::observe::standing::counted_flows;
 use crate::results::model::{CaseFlow, Latency};
 use crate::results::percentile::{BEYOND, can_tell};
+use crate::show::plot::rows::sample::Sample;
 
 /// Latencies of a flow.
 #[derive(Clone, Debug)]
-pub(super) struct Distribution {
+struct Distribution {
     /// Quantile, from 0, and the latency in nanoseconds that it is at most.
-    pub(super) points: Vec<(f64, f64)>,
-    /// What was used, when it was not every sample of every run that counts.
-    pub(super) note: Option<&'static str>,
+    points: Vec<(f64, f64)>,
     /// Latencies recorded.
-    pub(super) samples: u64,
-    /// Runs used.
-    pub(super) runs: usize,
-    /// The longest, in nanoseconds.
-    pub(super) max_ns: f64,
+    samples: u64,
 }
 
 /// Points of a whole distribution.
 const POINTS_A_DECADE: usize = 16;
 
-/// What is known of the latencies of all launches; `None` without a run that counts that has some.
-pub(super) fn distribution(sample: &Sample<'_>) -> Option<Distribution> {
-    of_launches(sample.launches())
+/// The quantiles from the median on, as 1 / (1 - q), with the latencies of all launches, as far as samples can tell them.
+pub(crate) fn tail(sample: &Sample<'_>) -> Vec<(f64, f64)> {
+    let Some(all) = of_launches(sample.launches()) else {
+        return Vec::new();
+    };
+    let told = all
+        .points
+        .iter()
+        .filter(|(quantile, _)| *quantile >= 0.5 - 1e-9);
+    let told = told.filter(|(quantile, _)| can_tell(all.samples, *quantile));
+    told.map(|(quantile, ns)| (1.0 / (1.0 - quantile), *ns))
+        .collect()
+}
+
+/// The same of each run that does not count, a few percentiles.
+pub(crate) fn uncounted(sample: &Sample<'_>) -> Vec<(f64, f64)> {
+    let told = [
+        (2.0, Metric::P50Ns),
+        (100.0, Metric::P99Ns),
+        (1000.0, Metric::P99_9Ns),
+    ];
+    let runs = sample.uncounted();
+    let points = runs.flat_map(|run| told.map(|(x, metric)| Some((x, run.value(metric)?))));
+    points.flatten().collect()
 }
 
 fn of_launches<'s, 'a: 's>(
@@ -39,33 +55,18 @@ fn of_launches<'s, 'a: 's>(
         .filter_map(|flow| flow.latency_ns.as_ref())
         .filter(|latency| latency.count > 0)
         .collect();
-    let mut all: Option<Histogram<u64>> = None;
-    let mut runs = 0;
-    for latency in &latencies {
-        let Ok(histogram) = latency.histogram() else {
-            continue;
-        };
-        match &mut all {
-            None => all = Some(histogram),
-            // Of other bounds there may be none in one case's runs; such a run is left out and told.
-            Some(all) => {
-                if all.add(&histogram).is_err() {
-                    continue;
-                }
-            }
-        }
-        runs += 1;
+    let mut histograms = latencies.iter().filter_map(|it| it.histogram().ok());
+    let Some(mut all) = histograms.next().filter(|all| !all.is_empty()) else {
+        return of_percentiles(&latencies);
+    };
+    // Those of other bounds are left out; one case's runs have none.
+    for histogram in histograms {
+        let _ = all.add(&histogram);
     }
-    match all {
-        Some(all) if !all.is_empty() => Some(Distribution {
-            points: points(&all),
-            note: (runs < latencies.len()).then_some("some runs have no histogram"),
-            samples: all.len(),
-            runs,
-            max_ns: all.max() as f64,
-        }),
-        _ => of_percentiles(&latencies),
-    }
+    Some(Distribution {
+        points: points(&all),
+        samples: all.len(),
+    })
 }
 
 /// The run in the middle by its p99, with the percentiles that it has.
@@ -84,10 +85,7 @@ fn of_percentiles(latencies: &[&Latency]) -> Option<Distribution> {
     let known = |(quantile, ns): (f64, Option<u64>)| Some((quantile, ns? as f64));
     Some(Distribution {
         points: told.into_iter().filter_map(known).collect(),
-        note: Some("no histogram: percentiles of one run only"),
         samples: latency.count,
-        runs: 1,
-        max_ns: latency.max as f64,
     })
 }
 
@@ -140,7 +138,7 @@ mod tests {
     fn runs_are_put_together_before_percentiles_are_read() {
         let (short, long) = (vec![100; 900], vec![1000; 100]);
         let all = distribution(&case(&[&short, &long], true)).unwrap();
-        assert_eq!((all.samples, all.runs, all.note), (1000, 2, None));
+        assert_eq!(all.samples, 1000);
         let at = |quantile: f64| {
             let is_at = |point: &&(f64, f64)| (point.0 - quantile).abs() < 1e-9;
             all.points.iter().find(is_at).unwrap().1
@@ -155,7 +153,6 @@ mod tests {
         let all = distribution(&case(&[&values], false)).unwrap();
         let quantiles: Vec<f64> = all.points.iter().map(|point| point.0).collect();
         assert_eq!(quantiles, [0.0, 0.5, 0.9, 0.99]);
-        assert!(all.note.is_some());
         assert!(distribution(&CaseResult::default()).is_none());
     }
 

@@ -2,28 +2,29 @@
 //! kind.
 
 use super::settings::{Setting, Value};
-use crate::observe::{Metric, Observed, Spread};
+use crate::observe::{Metric, Observation, Observed, Spread};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
+use crate::show::plot::figure::Cell;
 use crate::show::plot::sides::Sides;
-use settings::{Pattern, ROWS, Settings};
+use settings::{Pattern, ROWS};
 
 /// A flow of a case and its settings; files of one revision are launches of it.
 #[derive(Clone, Debug)]
-pub(super) struct Sample<'a> {
+pub(crate) struct Sample<'a> {
     /// The file of the first launch.
-    pub(super) loaded: &'a Loaded,
+    pub(crate) loaded: &'a Loaded,
     /// The flow in it.
-    pub(super) flow: CaseFlow<'a>,
+    pub(crate) flow: CaseFlow<'a>,
     /// Of the side that the others are held against.
-    pub(super) is_base: bool,
+    pub(crate) is_base: bool,
     further: Vec<(&'a Loaded, CaseFlow<'a>)>,
     values: Vec<(Setting, Value)>,
     nothing: Value,
 }
 
 impl<'a> Sample<'a> {
-    pub(super) fn new(loaded: &'a Loaded, flow: CaseFlow<'a>, is_base: bool) -> Sample<'a> {
+    pub(crate) fn new(loaded: &'a Loaded, flow: CaseFlow<'a>, is_base: bool) -> Sample<'a> {
         let values = Setting::all().into_iter();
         let values = values.map(|it| (it, it.value(loaded, &flow, is_base)));
         let values = values.collect();
@@ -38,7 +39,7 @@ impl<'a> Sample<'a> {
     }
 
     /// Takes the same case of another file as a further launch; returns whether it is one.
-    pub(super) fn add_launch(&mut self, other: &Sample<'a>) -> bool {
+    pub(crate) fn add_launch(&mut self, other: &Sample<'a>) -> bool {
         let (own, others) = (&self.flow.settings, &other.flow.settings);
         let mut rows = ROWS.iter().filter(|row| !row.may_differ);
         let is_same = other.flow.case.id == self.flow.case.id
@@ -53,18 +54,44 @@ impl<'a> Sample<'a> {
     }
 
     /// A metric in each run of each launch that counts and has it.
-    pub(super) fn values(&self, metric: Metric) -> impl Iterator<Item = f64> {
+    pub(crate) fn values(&self, metric: Metric) -> impl Iterator<Item = f64> {
         let launches = self.launches();
         launches.flat_map(move |flow| Observed::of(flow.clone()).values(metric))
     }
 
+    /// What was observed in each run of each launch.
+    fn runs(&self) -> impl Iterator<Item = Observation<'a>> {
+        let launches = self.launches();
+        launches.flat_map(|flow| Observed::of(flow.clone()).runs)
+    }
+
+    /// Its runs that count.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = Observation<'a>> {
+        self.runs().filter(Observation::counts)
+    }
+
+    /// Its runs that have figures and do not count.
+    pub(crate) fn uncounted(&self) -> impl Iterator<Item = Observation<'a>> {
+        let has_figures = |run: &Observation<'_>| !run.counts() && run.standing.has_figures();
+        self.runs().filter(has_figures)
+    }
+
+    /// Runs that count, of all, as a cell.
+    pub(crate) fn runs_cell(&self) -> Cell {
+        let (all, counted) = (self.runs().count(), self.counted().count());
+        Cell::Text(match counted == all {
+            true => all.to_string(),
+            false => format!("{counted} of {all}"),
+        })
+    }
+
     /// Median, smallest and largest of them; `None` without one.
-    pub(super) fn spread(&self, metric: Metric) -> Option<Spread> {
+    pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
         Spread::of(self.values(metric))
     }
 
     /// The name of its first file, and the side where there are two.
-    pub(super) fn file_words(&self, sides: Sides<'_>) -> String {
+    pub(crate) fn file_words(&self, sides: Sides<'_>) -> String {
         let name = self.loaded.path.file_name().unwrap_or_default();
         let name = name.to_string_lossy();
         match (sides.base.is_empty(), self.is_base) {
@@ -75,20 +102,20 @@ impl<'a> Sample<'a> {
     }
 
     /// The flow in each file.
-    pub(super) fn launches(&self) -> impl Iterator<Item = &CaseFlow<'a>> {
+    pub(crate) fn launches(&self) -> impl Iterator<Item = &CaseFlow<'a>> {
         let further = self.further.iter().map(|(_, flow)| flow);
         std::iter::once(&self.flow).chain(further)
     }
 
     /// The files of all launches.
-    pub(super) fn files(&self) -> impl Iterator<Item = &'a Loaded> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &'a Loaded> {
         let further = self.further.iter().map(|(loaded, _)| *loaded);
         std::iter::once(self.loaded).chain(further)
     }
 
     /// All flows of all cases of all files, the base's first; but for those of pairs, which are each of two nodes of many
     /// and never run all at once: a line says nothing of them.
-    pub(super) fn all(sides: Sides<'a>) -> Vec<Sample<'a>> {
+    pub(crate) fn all(sides: Sides<'a>) -> Vec<Sample<'a>> {
         let of = |(loaded, is_base): (&'a Loaded, bool)| {
             let cases = loaded.result.cases.iter();
             let cases = cases.filter(|case| case.config.pattern != Some(Pattern::Pairs));
@@ -101,38 +128,60 @@ impl<'a> Sample<'a> {
     }
 
     /// Those that moved data for its own sake.
-    pub(super) fn transfers(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+    pub(crate) fn transfers(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
         let mut all = Sample::all(sides.into());
         all.retain(|sample| !sample.flow.settings.is_set_up());
         all
     }
 
     /// Those of them that moved as much as they could: the throughput of an open loop is what was offered.
-    pub(super) fn closed_loops(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+    pub(crate) fn closed_loops(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
         let mut all = Sample::transfers(sides);
         all.retain(Sample::is_closed_loop);
         all
     }
 
     /// Whether completions posted its messages.
-    pub(super) fn is_closed_loop(&self) -> bool {
+    pub(crate) fn is_closed_loop(&self) -> bool {
         self.flow.settings.is_closed_loop()
     }
 
     /// Those that measured set-up, each case once.
-    pub(super) fn set_ups(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+    pub(crate) fn set_ups(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
         let mut all = Sample::all(sides.into());
         all.retain(|sample| sample.flow.settings.is_set_up() && sample.flow.is_first());
         all
     }
 
-    /// A number among its settings as a place on an axis; `None` of 0.
-    pub(super) fn number(&self, of: impl Fn(&Settings) -> u32) -> Option<f64> {
-        let number = of(&self.flow.settings);
-        (number > 0).then_some(number.into())
+    /// Those that moved data and recorded latencies.
+    pub(crate) fn with_latency(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+        let mut all = Sample::transfers(sides);
+        all.retain(|sample| {
+            sample.runs().any(|run| {
+                let latency = run.moved.and_then(|moved| moved.latency_ns.as_ref());
+                run.standing.has_figures() && latency.is_some_and(|latency| latency.count > 0)
+            })
+        });
+        all
     }
 
-    pub(super) fn value(&self, setting: Setting) -> &Value {
+    /// Those that posted at planned times, and those for which a load was searched.
+    pub(crate) fn loads(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+        let mut all = Sample::transfers(sides);
+        all.retain(|sample| match sample.is_closed_loop() {
+            true => sample.flow.is_first() && !sample.flow.case.searches.is_empty(),
+            false => true,
+        });
+        all
+    }
+
+    /// Names the files in which it was measured, `order`th of those of its line.
+    pub(crate) fn set_sitting(&mut self, order: usize, words: &str) {
+        let value = Value::number(order as f64, words.to_owned());
+        self.values.push((Setting::Sitting, value));
+    }
+
+    pub(crate) fn value(&self, setting: Setting) -> &Value {
         let found = self.values.iter().find(|(known, _)| *known == setting);
         found.map_or(&self.nothing, |(_, value)| value)
     }

@@ -1,11 +1,11 @@
 //! Two axes around the place for a chart, with their ticks, grid and titles. It must not know what is
 //! drawn between them.
 
-use super::canvas::{Anchor, Canvas, Paint, Rect, Style};
-use super::palette::{GRID, INK, MUTED};
-use super::scale::{Kind, Scale};
-use super::text::{ASCENT, SMALL_PX, shortened, width_px};
-use super::ticks::{Tick, Unit, ticks};
+use crate::show::plot::draw::canvas::{Anchor, Canvas, Paint, Rect, Style};
+use crate::show::plot::draw::palette::{GRID, INK, MUTED};
+use crate::show::plot::draw::scale::{Kind, Scale};
+use crate::show::plot::draw::text::{ASCENT, SMALL_PX, shortened, width_px};
+use crate::show::plot::draw::ticks::{Tick, Unit, ticks};
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,8 +63,9 @@ pub struct AxisFrame {
 const GAP: f64 = 7.0;
 /// Height of a line of labels or of a title.
 const LINE: f64 = 18.0;
-/// Least pixels between two labels of a horizontal axis.
+/// Least pixels between two labels of a horizontal axis, and of percentiles, which are the same everywhere.
 const BETWEEN: f64 = 12.0;
+const BETWEEN_TAIL: f64 = 5.0;
 /// Least width left to the chart.
 const NARROWEST: f64 = 60.0;
 
@@ -121,6 +122,11 @@ impl AxisFrame {
         Some(self.plot.bottom() - fraction * self.plot.height)
     }
 
+    /// Pixels from the left and from the top of two figures; `None` when they have no place.
+    pub fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
+        Some((self.x(x)?, self.y(y)?))
+    }
+
     /// Whether a place is within the chart.
     pub fn contains(&self, (x, y): (f64, f64)) -> bool {
         let plot = &self.plot;
@@ -150,7 +156,13 @@ impl AxisFrame {
                     ..Style::default()
                 };
                 canvas.text(x, foot, &tick.label, style);
-                free_from = x + half + BETWEEN;
+                free_from = x
+                    + half
+                    + if axis.unit == Unit::Tail {
+                        BETWEEN_TAIL
+                    } else {
+                        BETWEEN
+                    };
             }
         }
         canvas.end_group();

@@ -1,0 +1,110 @@
+//! What results may say, as values. It must not know how anything is found.
+
+use serde::Serialize;
+
+use super::wrong::Problem;
+use crate::observe::Metric;
+
+/// One thing that results say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "finding", rename_all = "snake_case")]
+pub enum Finding {
+    /// The cases with the best figure, which runs do not tell apart.
+    Best {
+        /// By which metric.
+        metric: Metric,
+        /// The smallest of their medians.
+        low: f64,
+        /// The largest.
+        high: f64,
+        /// How many cases they are.
+        cases: usize,
+        /// How many are compared.
+        of_cases: usize,
+        /// Their names by what tells cases apart; of many what they share.
+        names: Vec<String>,
+    },
+    /// Cases that runs do not tell apart, and whose figures are far apart all the same.
+    NoClearWinner {
+        /// By which metric.
+        metric: Metric,
+        /// The smallest of their medians.
+        low: f64,
+        /// The largest.
+        high: f64,
+        /// How many cases they are.
+        cases: usize,
+    },
+    /// Runs are too few to tell how they scatter.
+    FewRuns {
+        /// Differences up to this share may be chance, by metric.
+        chance: Vec<(Metric, f64)>,
+    },
+    /// What more of a setting gains.
+    Scaling {
+        /// By which metric.
+        metric: Metric,
+        /// How the figure goes.
+        shape: Shape,
+        /// Where it begins: the words of the setting, and the figure.
+        from: (String, f64),
+        /// Where it ends.
+        to: (String, f64),
+        /// What the cases share; empty where they differ in one setting alone.
+        of: String,
+    },
+    /// A node or a path between two is slower than the others.
+    Slow {
+        /// By which metric.
+        metric: Metric,
+        /// Of which case, or rounds of a case.
+        case: String,
+        /// Which part of the node's traffic: `node`, `sends`, `receives`, `path`.
+        part: &'static str,
+        /// The node, or the two ends of the path.
+        nodes: Vec<String>,
+        /// The median over its flows.
+        value: f64,
+        /// The median over the flows of which nothing is told.
+        usual: f64,
+    },
+    /// Something looks wrong.
+    Wrong(Problem),
+    /// Nothing of the kind was found.
+    NothingWrong {
+        /// In so many runs.
+        runs: usize,
+    },
+}
+
+impl Finding {
+    /// Whether something is to be done about it.
+    pub fn is_wrong(&self) -> bool {
+        matches!(self, Finding::Wrong(_) | Finding::Slow { .. })
+    }
+
+    /// Whether it is told where there is nothing else to tell.
+    pub(super) fn is_of_cases(&self) -> bool {
+        !self.is_wrong() && !matches!(self, Finding::NothingWrong { .. })
+    }
+}
+
+/// How a figure goes over a setting's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// Runs do not tell its values apart.
+    Level,
+    /// It is less at the second of two values.
+    Falls,
+    /// It is more at the second of two values.
+    Grows,
+    /// It grows up to the last value.
+    StillGrows,
+    /// It grows until a value, and no further.
+    GrowsUntil,
+    /// It is highest somewhere before the end, and falls from there.
+    HighestThenFalls,
+    /// It is highest somewhere.
+    Highest,
+}

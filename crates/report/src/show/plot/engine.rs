@@ -1,0 +1,190 @@
+//! Figures of lines: flows become lines and charts, and the table beside them is made of the same rows. It must not know a
+//! single figure.
+
+use super::charts::dash;
+use super::draw::palette::{INK, Look, look};
+use super::draw::{Key, KeyMark, Unit, number};
+use super::figure::{Cell, Figure, Table, number_column, text_column};
+use super::marks::{Chart, Mark, facets};
+use super::naming::drawn;
+use super::rows::grouping::{Rule, grouped};
+use super::rows::groups::Groups;
+use super::rows::sample::Sample;
+use super::sides::Sides;
+use super::spec::{Spec, X, rate_of};
+use crate::observe::Metric;
+
+/// Charts that a figure has at most.
+const MOST_CHARTS: usize = 9;
+
+impl Spec {
+    /// The figure; none without a line.
+    pub fn figures<'a>(&self, sides: impl Into<Sides<'a>>) -> Vec<Figure> {
+        let sides = sides.into();
+        let figure = self.figure(&self.groups(sides), sides);
+        figure.into_iter().collect()
+    }
+
+    pub(crate) fn groups<'a>(&self, sides: Sides<'a>) -> Groups<'a> {
+        let axis = self.x.setting();
+        let place = |sample: &Sample<'_>| match self.x {
+            X::Percentile => Some(0.0),
+            _ => axis.number(&sample.flow.settings),
+        };
+        let rule = Rule {
+            axis,
+            place: &place,
+            apart: self.apart,
+            most_lines: self.most_lines,
+            most_charts: MOST_CHARTS / self.y.len().max(1),
+            least_places: self.x.least_places(),
+        };
+        grouped((self.rows)(sides), &rule)
+    }
+
+    /// What is drawn of these lines.
+    pub(crate) fn figure<'a>(&self, groups: &Groups<'a>, sides: Sides<'a>) -> Option<Figure> {
+        let rate = rate_of(groups);
+        let charts = self.y.iter().flat_map(|y| {
+            let charts = groups.groups.iter();
+            charts.filter_map(move |group| {
+                let extra = (self.extra)(groups, group, sides, rate);
+                self.chart(groups, group, y, rate, extra)
+            })
+        });
+        let charts: Vec<Chart> = charts.collect();
+        let is_told = |chart: &Chart| {
+            let mut series = chart.series();
+            let has_dots = chart.marks.iter().any(|mark| matches!(mark, Mark::Dot(_)));
+            has_dots || series.any(|it| it.figures() >= self.x.least_places())
+        };
+        if !charts.iter().any(is_told) {
+            return None;
+        }
+        let metrics: Vec<Metric> = self.y.iter().flat_map(|y| y.metrics(rate)).collect();
+        let figure = Figure {
+            id: self.id.to_owned(),
+            title: self.title.replace("{y}", metrics.first()?.title()),
+            subtitle: groups.subtitle(self.x.setting()),
+            description: self.caption.to_owned(),
+            tables: [
+                vec![self.table(groups, &metrics, rate)],
+                (self.tables)(groups),
+            ]
+            .concat(),
+            ..Figure::default()
+        };
+        let mut series = charts.iter().flat_map(Chart::series);
+        let has_spread = series.any(|it| it.points.iter().any(|point| point.interval.is_some()));
+        Some(drawn(figure, |sheet| {
+            sheet.legend(&self.keys(groups, &charts, rate));
+            facets::draw(sheet, &charts, 320.0);
+            if has_spread {
+                sheet.note("Points are medians of the runs, whiskers their lowest and highest.");
+            }
+            groups.notes.iter().for_each(|note| sheet.note(note));
+        }))
+    }
+
+    fn keys(&self, groups: &Groups<'_>, charts: &[Chart], rate: Metric) -> Vec<Key> {
+        let mut keys = facets::keys(charts, &groups.names);
+        for metrics in self
+            .y
+            .iter()
+            .map(|y| y.metrics(rate))
+            .filter(|it| it.len() > 1)
+        {
+            // Colours tell lines and dashes percentiles.
+            keys.retain(|key| [KeyMark::Marker, KeyMark::Area].contains(&key.mark));
+            let mut lines: Vec<Key> = Vec::new();
+            for line in groups.lines() {
+                let label = groups.name(line);
+                if !lines.iter().any(|known| known.label == label) {
+                    lines.push(Key {
+                        look: groups.look(line).with_dash(""),
+                        mark: KeyMark::LineAndMarker,
+                        label,
+                    });
+                }
+            }
+            let is_one = lines.len() < 2;
+            let plain = Look {
+                colour: if is_one { look(0).colour } else { INK },
+                ..look(0)
+            };
+            let dashes = metrics.iter().enumerate().rev().map(|(index, metric)| Key {
+                look: plain.with_dash(dash(index, metrics.len())),
+                mark: KeyMark::Line,
+                label: metric.short_name().to_owned(),
+            });
+            let lines = lines.into_iter().filter(|_| !is_one);
+            keys.splice(0..0, lines.chain(dashes));
+        }
+        keys
+    }
+
+    fn table(&self, groups: &Groups<'_>, metrics: &[Metric], rate: Metric) -> Table {
+        let mut metrics = metrics.to_vec();
+        metrics.sort();
+        match self.x {
+            X::RateOver(..) => metrics.insert(0, rate),
+            X::Percentile => {
+                metrics = vec![Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns, Metric::MaxNs];
+            }
+            X::Setting(..) => {}
+        }
+        metrics.extend(self.columns);
+        let has_spread = metrics.len() < 3
+            && groups
+                .samples()
+                .any(|it| it.spread(metrics[0]).is_some_and(|it| it.count > 1));
+        let shown = if has_spread { 3 } else { 1 };
+        let mut columns = vec![text_column("Line")];
+        let title = match self.x {
+            X::Setting(_, title, Unit::Bytes) => Some(text_column(title)),
+            X::Setting(_, title, _) => Some(number_column(title)),
+            X::RateOver(_, title, _) => Some(text_column(title)),
+            X::Percentile => None,
+        };
+        columns.extend(title);
+        columns.push(text_column("Runs"));
+        for metric in &metrics {
+            let names = [metric.column().0, "lowest", "highest"].into_iter();
+            columns.extend(names.take(shown).map(number_column));
+        }
+        columns.extend(self.beside.iter().map(|it| number_column(it.name)));
+        let axis = self.x.setting();
+        let row = |name: &str, place: f64, sample: &Sample<'_>| {
+            let mut row = vec![Cell::Text(name.to_owned())];
+            row.extend(match self.x {
+                X::Setting(_, _, Unit::Bytes) => Some(Cell::Text(number::bytes(place as u64))),
+                X::Setting(..) => Some(Cell::Number(place, 0)),
+                X::RateOver(..) => Some(Cell::Text(axis.text(&sample.flow.settings))),
+                X::Percentile => None,
+            });
+            row.push(sample.runs_cell());
+            for metric in &metrics {
+                row.extend(
+                    Cell::of_spread(*metric, sample.spread(*metric))
+                        .into_iter()
+                        .take(shown),
+                );
+            }
+            let beside = self.beside.iter().map(|it| (it.of)(sample));
+            row.extend(beside.map(|it| it.map_or(Cell::Missing, |value| Cell::Number(value, 3))));
+            row
+        };
+        let rows = groups.named_lines().flat_map(|(name, line)| {
+            let rows = line
+                .points
+                .iter()
+                .map(|(place, sample)| row(&name, *place, sample));
+            rows.collect::<Vec<_>>()
+        });
+        Table {
+            caption: "Medians of the runs that count".to_owned(),
+            columns,
+            rows: rows.collect(),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Rows of figures: flows of cases, put together into lines and charts. They must not know what is drawn of them.
+
+pub mod distribution;
+pub mod grouping;
+pub mod groups;
+pub mod sample;
+pub mod settings;

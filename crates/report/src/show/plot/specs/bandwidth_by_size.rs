@@ -1,0 +1,51 @@
+//! Bandwidth against message size, with what the protocol allows and what perftest reaches.
+
+use crate::observe::standing::counted_flows;
+use crate::observe::{Metric, Spread};
+use crate::show::plot::draw::Unit;
+use crate::show::plot::rows::sample::Sample;
+use crate::show::plot::spec::{Beside, Spec, X, Y};
+
+/// Both axes are logarithmic.
+pub const SPEC: Spec = Spec {
+    id: "bandwidth-by-size",
+    title: "{y} against message size",
+    caption: "Small messages are limited by the cost of a message, large ones by the link.",
+    x: X::Setting("size", "message size", Unit::Bytes),
+    y: &[Y::Log(Metric::GbitPerS)],
+    most_lines: 4,
+    beside: &[
+        Beside {
+            name: "protocol limit",
+            of: limit,
+            is_limit: true,
+        },
+        Beside {
+            name: "perftest",
+            of: perftest,
+            is_limit: false,
+        },
+    ],
+    ..Spec::USUAL
+};
+
+/// What the link and the protocol allow, in Gb/s.
+fn limit(sample: &Sample<'_>) -> Option<f64> {
+    let limits = counted_flows(&sample.flow).find_map(|flow| flow.limits.as_ref())?;
+    Some(limits.link_gbit_per_s * limits.protocol_efficiency)
+}
+
+/// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, which it tells together.
+fn perftest(sample: &Sample<'_>) -> Option<f64> {
+    let case = sample.flow.case;
+    let comparison = case.perftest.as_ref();
+    let comparison = comparison.filter(|_| case.config.flows.len() == 1)?;
+    let factor = match comparison.metric.as_str() {
+        "gbit_per_s" => 1.0,
+        "mmsg_per_s" => sample.flow.settings.mean_bytes() * 8.0 / 1e3,
+        _ => return None,
+    };
+    let pairs = comparison.pairs.iter();
+    let counts = pairs.filter(|pair| pair.failure.is_none());
+    Some(Spread::of(counts.filter_map(|pair| Some(pair.perftest? * factor)))?.median)
+}

@@ -1,0 +1,16 @@
+//! Latency percentiles over the logarithm of 1 / (1 - q).
+
+use crate::observe::Metric;
+use crate::show::plot::rows::sample::Sample;
+use crate::show::plot::spec::{Spec, X, Y};
+
+/// All samples of a case in one line.
+pub const SPEC: Spec = Spec {
+    id: "latency-percentiles",
+    title: "Latency percentiles",
+    caption: "Latency: from the post, with a load from the planned time, until the program sees the completion.",
+    rows: |sides| Sample::with_latency(sides),
+    x: X::Percentile,
+    y: &[Y::Log(Metric::P99Ns)],
+    ..Spec::USUAL
+};

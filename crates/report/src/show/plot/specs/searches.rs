@@ -1,0 +1,173 @@
+//! Searches for a load in words and rows.
+
+use crate::observe::Metric;
+use crate::results::model::{LatencyLimit, LoadSearch, SearchEnd};
+use crate::show::plot::draw::number;
+use crate::show::plot::figure::{Cell, Table, number_column, text_column};
+use crate::show::plot::rows::groups::{Groups, Line};
+use crate::show::plot::rows::sample::Sample;
+
+/// The searches of a line's cases.
+pub(super) fn of<'l, 'a>(
+    line: &'l Line<'a>,
+) -> impl Iterator<Item = (&'l Sample<'a>, &'a LoadSearch)> {
+    let samples = line.points.iter().map(|(_, sample)| sample);
+    let first = samples.filter(|sample| sample.is_closed_loop() && sample.flow.is_first());
+    first.flat_map(|sample| {
+        let searches = sample.launches().flat_map(|flow| &flow.case.searches);
+        searches.map(move |search| (sample, search))
+    })
+}
+
+/// What a message a second is in a rate.
+pub(super) fn factor(sample: &Sample<'_>, rate: Metric) -> f64 {
+    match rate {
+        Metric::GbitPerS => sample.flow.settings.mean_bytes() * 8.0 / 1e9,
+        _ => 1e-6,
+    }
+}
+
+/// `p99 < 20 µs`.
+pub(super) fn limit_words(limit: &LatencyLimit) -> String {
+    let unit = number::time_unit(limit.below_ns as f64);
+    let time = limit.below_ns as f64 / unit.ns;
+    format!("p{} < {time} {}", limit.percentile, unit.name).replace(' ', "\u{a0}")
+}
+
+/// What was searched for: `p99 < 20 µs`, or `knee 3 (p99 < 12 µs)`.
+fn asked_words(search: &LoadSearch) -> String {
+    let limits: Vec<String> = search.limits.iter().map(limit_words).collect();
+    let limits = limits.join(", ");
+    match (search.reference_p99_ns.is_some(), limits.is_empty()) {
+        (true, false) => format!("{} ({limits})", search.asked),
+        (false, false) => limits,
+        (_, true) => search.asked.clone(),
+    }
+}
+
+/// What was searched for, and what came of it.
+pub(super) fn words(search: &LoadSearch, rate: Metric, factor: f64) -> String {
+    let told = |load: f64| number::short(load * factor);
+    let unit = rate.unit();
+    let found = match (search.lower_per_second, search.upper_per_second) {
+        (Some(lower), Some(upper)) => format!("{} to {}\u{a0}{unit}", told(lower), told(upper)),
+        (Some(lower), None) => format!("{}\u{a0}{unit} or more", told(lower)),
+        (None, Some(upper)) => format!("less than {}\u{a0}{unit}", told(upper)),
+        (None, None) => "not known".to_owned(),
+    };
+    let asked = asked_words(search);
+    match search.end {
+        SearchEnd::Found => format!("{asked}: {found}"),
+        end => format!("{asked}: {found} ({end})"),
+    }
+}
+
+/// The searches, and their trials in the order in which they ran.
+pub(super) fn tables(groups: &Groups<'_>) -> Vec<Table> {
+    let loads = |load: Option<f64>| load.map_or(Cell::Missing, |load| Cell::Number(load, 0));
+    let ns = |ns: Option<u64>| ns.map_or(Cell::Missing, |ns| Cell::Number(ns as f64 / 1e3, 2));
+    let (mut searches, mut trials) = (Vec::new(), Vec::new());
+    for (name, line) in groups.named_lines() {
+        for (_, search) in of(line) {
+            let share = search
+                .lower_per_second
+                .map(|load| load / search.maximum_per_second);
+            searches.push(vec![
+                Cell::Text(name.clone()),
+                Cell::Text(asked_words(search)),
+                loads(search.lower_per_second),
+                loads(search.upper_per_second),
+                share.map_or(Cell::Missing, |share| Cell::Number(share * 100.0, 1)),
+                Cell::Text(match &search.note {
+                    Some(note) => format!("{}: {note}", search.end),
+                    None => search.end.name().to_owned(),
+                }),
+            ]);
+            trials.extend(search.trials.iter().map(|trial| {
+                vec![
+                    Cell::Text(name.clone()),
+                    Cell::Text(search.asked.clone()),
+                    Cell::Number(trial.asked_per_second, 0),
+                    Cell::Number(trial.achieved_per_second, 0),
+                    Cell::Number(trial.seconds, 2),
+                    ns(trial.p50_ns),
+                    ns(trial.p99_ns),
+                    ns(trial.p99_9_ns),
+                    ns(trial.lateness_p99_ns),
+                    Cell::Text(trial.outcome.name().to_owned()),
+                ]
+            }));
+        }
+    }
+    let table = |caption: &str, rows: Vec<Vec<Cell>>, numbers: &[&str], last: &str| {
+        let mut columns = vec![text_column("Line"), text_column("Searched for")];
+        columns.extend(numbers.iter().map(|name| number_column(*name)));
+        columns.push(text_column(last));
+        Table {
+            caption: caption.to_owned(),
+            columns,
+            rows,
+        }
+    };
+    let bounds = [
+        "kept up to (msg/s)",
+        "broken from (msg/s)",
+        "kept, of the closed loop (%)",
+    ];
+    let of_trials = [
+        "offered (msg/s)",
+        "achieved (msg/s)",
+        "window (s)",
+        "p50 (µs)",
+        "p99 (µs)",
+        "p99.9 (µs)",
+        "late p99 (µs)",
+    ];
+    let all = [
+        table("Searches for the highest load", searches, &bounds, "End"),
+        table("Trials of the searches", trials, &of_trials, "Outcome"),
+    ];
+    all.into_iter()
+        .filter(|table| !table.rows.is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_search_came_to_is_said_in_words() {
+        let (low, high) = (Some(0.5e6), Some(0.75e6));
+        for (end, lower_per_second, upper_per_second, wanted) in [
+            (
+                SearchEnd::Found,
+                low,
+                high,
+                "p99<20us: 0.500 to 0.750 Mmsg/s",
+            ),
+            (
+                SearchEnd::NoneKeeps,
+                None,
+                low,
+                "p99<20us: less than 0.500 Mmsg/s (no load keeps it)",
+            ),
+            (
+                SearchEnd::Stopped,
+                low,
+                None,
+                "p99<20us: 0.500 Mmsg/s or more (stopped)",
+            ),
+        ] {
+            let search = LoadSearch {
+                asked: "p99<20us".to_owned(),
+                lower_per_second,
+                upper_per_second,
+                end,
+                ..LoadSearch::default()
+            };
+            let told = words(&search, Metric::MmsgPerS, 1e-6);
+            assert_eq!(told.replace('\u{a0}', " "), wanted);
+        }
+    }
+}
