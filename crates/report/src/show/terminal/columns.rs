@@ -203,8 +203,8 @@ mod tests {
         ];
         assert_eq!(heads(&all, usize::MAX), wide);
         let at_80: Vec<&str> = wide.into_iter().filter(|it| *it != "max µs").collect();
-        assert_eq!(heads(&all, 80), at_80);
-        assert_eq!(heads(&all, 44), ["qps", "Gb/s", "p50 µs", "p99 µs"]);
+        assert_eq!(heads(&all, 82), at_80);
+        assert_eq!(heads(&all, 46), ["qps", "Gb/s", "p50 µs", "p99 µs"]);
         assert_eq!(heads(&all, 1), ["qps", "Gb/s"]);
     }
 

@@ -48,8 +48,8 @@ const fn metric(metric: Metric, width: usize, rank: u8) -> Figure {
 pub(super) static CLOSED: [Figure; 9] = [
     metric(Metric::GbitPerS, 7, 0),
     metric(Metric::MmsgPerS, 8, 3),
-    metric(Metric::P50Ns, 8, 2),
-    metric(Metric::P99Ns, 8, 1),
+    metric(Metric::P50Ns, 9, 2),
+    metric(Metric::P99Ns, 9, 1),
     metric(Metric::P99_9Ns, 9, 4),
     metric(Metric::MaxNs, 9, 7),
     metric(Metric::CpuSecondsPerGb, 8, 6),

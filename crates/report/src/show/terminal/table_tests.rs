@@ -38,10 +38,10 @@ fn table_on(screen: Screen, cases: &[CaseResult]) -> String {
 fn rows_are_aligned_below_one_header() {
     insta::assert_snapshot!(table(&sample::result().cases), @r"
     CQ shared · 64 KiB · 2 QPs · 1 worker · signalled 1 in 4 · windows of 2s · MTU 4096
-    op    poll  connect verify dir    Gb/s   Mmsg/s   p50 µs   p99 µs  p99.9 µs    max µs CPU s/GB limit %
-    send  busy  tcp     false       93.323   0.1780     5.50    10.89     10.99     11.01    0.086    95.1
-    write event cm      true   out  (0.039 0.000075        -        -         -         -  101.725       -) interrupted, receiver not ready 3
-    write event cm      true   in   (0.039 0.000075     5.50    10.89     10.99     11.01  101.725    95.1) interrupted
+    op    poll  connect verify dir    Gb/s   Mmsg/s    p50 µs    p99 µs  p99.9 µs    max µs CPU s/GB limit %
+    send  busy  tcp     false       93.323   0.1780      5.50     10.89     10.99     11.01    0.086    95.1
+    write event cm      true   out  (0.039 0.000075         -         -         -         -  101.725       -) interrupted, receiver not ready 3
+    write event cm      true   in   (0.039 0.000075      5.50     10.89     10.99     11.01  101.725    95.1) interrupted
     ");
 }
 
@@ -49,10 +49,10 @@ fn rows_are_aligned_below_one_header() {
 fn a_flow_has_its_row_with_its_name_and_settings() {
     insta::assert_snapshot!(table(&sample::mixed().cases), @r"
     CQ shared · 1 worker · MTU 4096
-    op     size qps    Gb/s   Mmsg/s   p50 µs   p99 µs  p99.9 µs    max µs CPU s/GB
-    write  64 B   3   1.536   3.0000     5.50    10.89     10.99     11.01    0.165 small
-    read  1 MiB   2  41.943   0.0050     5.50    10.89     10.99     11.01    0.165 large
-    send  4 KiB   1   4.915   0.1500     5.50    10.89     10.99     11.01    0.165 back
+    op     size qps    Gb/s   Mmsg/s    p50 µs    p99 µs  p99.9 µs    max µs CPU s/GB
+    write  64 B   3   1.536   3.0000      5.50     10.89     10.99     11.01    0.165 small
+    read  1 MiB   2  41.943   0.0050      5.50     10.89     10.99     11.01    0.165 large
+    send  4 KiB   1   4.915   0.1500      5.50     10.89     10.99     11.01    0.165 back
     ");
     let mut cases = sample::mixed().cases;
     cases[0].config.flows[2].to = "third".to_owned();
@@ -93,10 +93,10 @@ fn columns_are_as_wide_as_the_longest_word() {
     settings.insert("op".to_owned(), "compare-swap".into());
     insta::assert_snapshot!(table(&cases), @r"
     CQ shared · 1 worker · MTU 4096
-    op            size qps    Gb/s   Mmsg/s   p50 µs   p99 µs  p99.9 µs    max µs CPU s/GB
-    write         64 B   3   1.536   3.0000     5.50    10.89     10.99     11.01    0.165 small
-    compare-swap     -   2  41.943   0.0050     5.50    10.89     10.99     11.01    0.165 large
-    send         4 KiB   1   4.915   0.1500     5.50    10.89     10.99     11.01    0.165 back
+    op            size qps    Gb/s   Mmsg/s    p50 µs    p99 µs  p99.9 µs    max µs CPU s/GB
+    write         64 B   3   1.536   3.0000      5.50     10.89     10.99     11.01    0.165 small
+    compare-swap     -   2  41.943   0.0050      5.50     10.89     10.99     11.01    0.165 large
+    send         4 KiB   1   4.915   0.1500      5.50     10.89     10.99     11.01    0.165 back
     ");
 }
 
@@ -233,25 +233,27 @@ fn rows_fit_80_columns_with_their_remarks() {
     let mut other = cases[0].clone();
     other.config.tx_depth = 16;
     other.config.mtu = "1024".parse().ok();
-    other.runs[0].flows[1].window.warmup_steady = Some(false);
+    let flow = &mut other.runs[0].flows[1];
+    flow.window.warmup_steady = Some(false);
+    flow.fairness.as_mut().unwrap().jain = 0.5;
     cases.push(other);
     let table = table_on(COLUMNS_80, &cases);
     assert_within_80(&table);
     insta::assert_snapshot!(table, @r"
     write · CQ per-worker · 64 KiB · 4096 QPs · 1 worker · signalled 1 in 4 ·
       bidirectional · windows of 2s
-     tx  MTU dir    Gb/s   Mmsg/s   p50 µs   p99 µs  p99.9 µs limit %
-    128 auto out 399.999   0.1780  1000.00 12345.68 123456.79    95.1 verify ok
-    128 auto in   93.323   0.1780     5.50    10.89     10.99    95.1 verify ok
-     16 1024 out 399.999   0.1780  1000.00 12345.68 123456.79    95.1 verify ok
-     16 1024 in   93.323   0.1780     5.50    10.89     10.99    95.1 unsteady +1
+     tx  MTU dir    Gb/s   Mmsg/s    p50 µs    p99 µs  p99.9 µs
+    128 auto out 399.999   0.1780   1000.00  12345.68 123456.79 verify ok
+    128 auto in   93.323   0.1780      5.50     10.89     10.99 verify ok
+     16 1024 out 399.999   0.1780   1000.00  12345.68 123456.79 verify ok
+     16 1024 in   93.323   0.1780      5.50     10.89     10.99 unsteady +2
     ");
     let coloured = Screen {
         is_coloured: true,
         ..COLUMNS_80
     };
     let painted = table_on(coloured, &cases);
-    has(&painted, ["\x1b[33munsteady +1\x1b[0m"]);
+    has(&painted, ["\x1b[33munsteady +2\x1b[0m"]);
 }
 
 #[test]
