@@ -7,7 +7,7 @@
 //! | room | what is in it |
 //! |---|---|
 //! | [`show`] | terminal, CSV, JSON, JUnit, page, figures: they decide nothing |
-//! | [`judge`] | comparisons, thresholds, nodes beside each other, headlines |
+//! | [`judge`] | comparisons, thresholds, nodes beside each other, findings |
 //! | [`observe`] | which figures count, what a metric is, how a figure is written |
 //! | [`results`] | the model, and its files |
 
