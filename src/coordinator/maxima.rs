@@ -2,7 +2,7 @@
 
 use crate::plan::{Case, Flow};
 use crate::protocol::failure::RunFailure;
-use report::observe::standing;
+use report::observe::standing::{self, Standing};
 use report::results::model::{ResultFile, Run};
 use statistics::median;
 
@@ -14,14 +14,22 @@ pub(super) struct Rated {
     maxima: Vec<Option<f64>>,
 }
 
-/// Messages a second: the median over the runs that count of what each moved, in 10^6 a second.
+/// Messages a second: the median over the runs that count of what each moved, in 10^6 a second. Where none counts, over those
+/// in doubt: a load that is asked for need not be exact, and its own figures say what became of it.
 pub(super) fn median_per_second<'a>(
     runs: impl Iterator<Item = &'a Run>,
     mmsg_per_s: impl Fn(&Run) -> Option<f64>,
 ) -> Option<f64> {
-    let counted = runs.filter(|run| standing::run_counts(run));
-    let rates: Vec<f64> = counted.filter_map(mmsg_per_s).collect();
-    median(&rates).map(|rate| rate * 1e6)
+    let (mut counted, mut doubtful) = (Vec::new(), Vec::new());
+    for run in runs {
+        let standing = standing::of_run(run);
+        match mmsg_per_s(run).filter(|_| standing.has_figures()) {
+            Some(rate) if standing == Standing::Counts => counted.push(rate),
+            rate => doubtful.extend(rate),
+        }
+    }
+    let rate = median(&counted).or_else(|| median(&doubtful))?;
+    Some(rate * 1e6)
 }
 
 impl Rated {
@@ -72,5 +80,40 @@ impl Rated {
                 load.maximum_per_second = *maximum;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use report::results::model::{Doubt, DoubtKind, FlowResult};
+
+    #[test]
+    fn runs_in_doubt_are_asked_where_none_counts_and_failed_ones_never() {
+        let run = |number, complete, kind: Option<DoubtKind>| {
+            let mut flow = FlowResult::default();
+            flow.window.doubts.extend(kind.map(|kind| Doubt {
+                kind,
+                message: String::new(),
+            }));
+            Run {
+                run: number,
+                complete,
+                flows: vec![flow],
+                ..Run::default()
+            }
+        };
+        let missed = Some(DoubtKind::EdgeMissed);
+        let runs = [
+            run(1, true, None),
+            run(3, true, None),
+            run(9, true, missed),
+            run(7, false, None),
+        ];
+        let rate = |run: &Run| Some(f64::from(run.run));
+        let of = |runs: &[Run]| median_per_second(runs.iter(), rate);
+        assert_eq!(of(&runs), Some(2e6));
+        assert_eq!(of(&runs[2..]), Some(9e6));
+        assert_eq!(of(&runs[3..]), None);
     }
 }
