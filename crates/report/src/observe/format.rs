@@ -71,6 +71,16 @@ pub(crate) fn rate_text(rate: f64) -> String {
     format!("{value} {unit}/s")
 }
 
+/// The first names with commas, and how many more: `a, b and 3 more`.
+pub(crate) fn some_of<T: AsRef<str>>(names: &[T], most: usize) -> String {
+    let named: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    let named = named.join(", ");
+    match names.len().saturating_sub(most) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
 /// The word for so many of a thing.
 pub(crate) fn plural(count: usize, word: &str) -> String {
     format!("{word}{}", if count == 1 { "" } else { "s" })

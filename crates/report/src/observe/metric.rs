@@ -251,6 +251,19 @@ impl Metric {
         }
     }
 
+    /// Two figures of it: `9.5 to 10.5 Gb/s`, the unit once, where both have the same.
+    pub fn range(self, low: f64, high: f64) -> String {
+        let [low, high] = [low, high].map(|value| self.text(value));
+        if low == high {
+            return low;
+        }
+        let low = match (low.split_once(' '), high.split_once(' ')) {
+            (Some((number, unit)), Some((_, other))) if unit == other => number,
+            _ => &low,
+        };
+        format!("{low} to {high}")
+    }
+
     /// The heading of its column in a table for a terminal: `p50 µs`.
     pub fn heading(self) -> String {
         self.row().column.0.replace(['(', ')'], "")

@@ -6,8 +6,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-use crate::results::model::{CaseFlow, DoubtKind, FlowResult, LoadVerdict, Run};
-use statistics::median;
+use crate::results::model::{DoubtKind, FlowResult, LoadVerdict, Run};
 
 /// What is to be done with a run, or with a flow of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,39 +183,6 @@ pub fn counts(run: &Run, flow: &FlowResult) -> bool {
 /// Whether the run counts as a whole.
 pub fn run_counts(run: &Run) -> bool {
     of_run(run) == Standing::Counts
-}
-
-/// The standing of a flow in each run of its case; of the run where the case has no flow.
-pub fn of_case_flow<'f, 'a>(
-    flow: &'f CaseFlow<'a>,
-) -> impl Iterator<Item = (&'a Run, Standing)> + use<'f, 'a> {
-    let of = |run: &'a Run| match flow.result(run) {
-        Some(moved) => (run, of_flow(run, moved)),
-        None => (run, of_run(run)),
-    };
-    flow.case.runs.iter().map(of)
-}
-
-/// The runs in which a flow's figures count; those that count where the case has no flow.
-pub fn counted_runs<'f, 'a>(flow: &'f CaseFlow<'a>) -> impl Iterator<Item = &'a Run> + use<'f, 'a> {
-    of_case_flow(flow).filter_map(|(run, standing)| (standing == Standing::Counts).then_some(run))
-}
-
-/// What a flow moved in the runs in which it counts.
-pub fn counted_flows<'f, 'a>(
-    flow: &'f CaseFlow<'a>,
-) -> impl Iterator<Item = &'a FlowResult> + use<'f, 'a> {
-    counted_runs(flow).filter_map(|run| flow.result(run))
-}
-
-/// Median of what is taken from each of these runs; `None` where no run that counts has it.
-pub fn median_of(flow: &CaseFlow<'_>, figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
-    let values = counted_runs(flow).filter_map(figure);
-    median(
-        &values
-            .filter(|value| value.is_finite())
-            .collect::<Vec<f64>>(),
-    )
 }
 
 #[cfg(test)]

@@ -42,10 +42,14 @@ pub struct Observed<'a> {
 impl<'a> Observed<'a> {
     /// Of a flow.
     pub fn of(flow: CaseFlow<'a>) -> Observed<'a> {
-        let runs = standing::of_case_flow(&flow).map(|(run, standing)| Observation {
-            run,
-            moved: flow.result(run),
-            standing,
+        let runs = flow.case.runs.iter().map(|run| {
+            let moved = flow.result(run);
+            let of_flow = |moved| standing::of_flow(run, moved);
+            Observation {
+                run,
+                moved,
+                standing: moved.map_or_else(|| standing::of_run(run), of_flow),
+            }
         });
         Observed {
             runs: runs.collect(),
@@ -79,6 +83,12 @@ impl<'a> Observed<'a> {
     /// The median over the runs that count; `None` where none has it.
     pub fn median(&self, metric: Metric) -> Option<f64> {
         median(&self.values(metric))
+    }
+
+    /// The median of what is taken from each run that counts; `None` where none has it.
+    pub fn median_of(&self, figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+        let figures = self.counted().filter_map(|it| figure(it.run));
+        median(&figures.filter(|it| it.is_finite()).collect::<Vec<f64>>())
     }
 
     /// Median, smallest and largest over the runs that count; `None` where none has it.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use settings::{Row, Settings, telling_apart};
 
-use crate::observe::format::{digits, time_text};
+use crate::observe::format::{exact, time_text};
 use crate::observe::setting_words::cell;
 use crate::results::model::{PerftestComparison, ResultFile};
 
@@ -112,7 +112,7 @@ fn name(metric: &str) -> &str {
 fn figure(metric: &str, value: f64) -> String {
     match metric {
         LATENCY => time_text(value),
-        _ => format!("{value:.*}", digits(value)),
+        _ => exact(value),
     }
 }
 

@@ -25,7 +25,7 @@ pub fn sentence(finding: &Finding) -> String {
         } => format!(
             "No clear winner in {}: {cases} cases from {}. The runs scatter too much.",
             metric.noun(),
-            range(*metric, *low, *high)
+            metric.range(*low, *high)
         ),
         Finding::FewRuns { chance } => {
             let chance = chance
@@ -64,26 +64,13 @@ pub fn sentence(finding: &Finding) -> String {
     }
 }
 
-/// `9.5 to 10.5 Gb/s`: the unit once, where both have the same.
-fn range(metric: Metric, low: f64, high: f64) -> String {
-    let [low, high] = [low, high].map(|value| metric.text(value));
-    if low == high {
-        return low;
-    }
-    let low = match (low.split_once(' '), high.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => number.to_owned(),
-        _ => low,
-    };
-    format!("{low} to {high}")
-}
-
 fn best(
     metric: Metric,
     [low, high]: [f64; 2],
     [cases, of]: [usize; 2],
     names: &[String],
 ) -> String {
-    let range = range(metric, low, high);
+    let range = metric.range(low, high);
     let noun = metric.noun();
     if cases == of {
         let all = match of {

@@ -3,7 +3,7 @@
 use settings::listed;
 
 use crate::observe::Metric;
-use crate::observe::format::exact;
+use crate::observe::format::{self, exact};
 
 /// `9.410 Gb/s`, `p50 12.30 µs`.
 pub(super) fn figure(quantity: Metric, value: f64) -> String {
@@ -62,7 +62,7 @@ pub(super) fn than(quantity: Metric, ratio: f64) -> String {
 pub(super) fn some_of(names: &[String], most: usize) -> String {
     match names.len().saturating_sub(most) {
         0 => listed(names),
-        more => format!("{} and {more} more", names[..most].join(", ")),
+        _ => format::some_of(names, most),
     }
 }
 

@@ -9,7 +9,7 @@ use super::condition::Condition;
 use super::demands::Demands;
 use crate::judge::mesh::Matrix;
 use crate::observe::Metric;
-use crate::observe::format::digits;
+use crate::observe::format::exact;
 use crate::observe::standing;
 use crate::results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
 use statistics::median;
@@ -225,7 +225,7 @@ fn failure(
     usual: Option<f64>,
     threshold: Threshold,
 ) -> Option<String> {
-    let text = |gbit_per_s: f64| format!("{gbit_per_s:.*}", digits(gbit_per_s));
+    let text = exact;
     let below = |least: f64, of: &str| {
         let [reached_text, least_text] = [reached, least].map(text);
         (reached < least).then(|| format!("{reached_text} Gb/s, below {least_text}{of}"))

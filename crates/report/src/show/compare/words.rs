@@ -5,6 +5,7 @@ use settings::listed;
 use crate::judge::compare::model::{
     CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Verdict,
 };
+use crate::observe::format::some_of;
 use crate::observe::metric::Metric;
 use crate::results::model::{FORWARD, FlowConfig};
 
@@ -215,13 +216,7 @@ pub(super) fn worst_first(comparison: &Comparison) -> Vec<&CaseComparison> {
 
 /// Names that a person takes in: the first, and how many more.
 pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
-    const NAMES: usize = 6;
-    let named: Vec<&str> = names.iter().take(NAMES).map(AsRef::as_ref).collect();
-    let mut text = named.join(", ");
-    if names.len() > NAMES {
-        text += &format!(" and {} more", names.len() - NAMES);
-    }
-    text
+    some_of(names, 6)
 }
 
 /// Why figures are not judged, each reason once: `one run each: unclear`, and of how many cases where it is not all.

@@ -87,13 +87,8 @@ fn of(label: &str, metric: Metric, best: Option<(f64, &Observed<'_>)>) -> Option
     let mut about = flow.flow.subject();
     let spread = flow.spread(metric).filter(|spread| spread.count > 1);
     if let Some(spread) = spread {
-        let [low, high] = [spread.low, spread.high].map(|value| metric.text(value));
-        // The unit once, where both have the same.
-        let low = match (low.split_once(' '), high.split_once(' ')) {
-            (Some((number, unit)), Some((_, other))) if unit == other => number,
-            _ => &low,
-        };
-        about += &format!(", {} runs: {low} to {high}", spread.count);
+        let range = metric.range(spread.low, spread.high);
+        about += &format!(", {} runs: {range}", spread.count);
     }
     Some(Tile::new(label, metric.text(value), about))
 }

@@ -118,7 +118,7 @@ impl Spec {
             _ => Some(place),
         };
         let hollow = placed().flat_map(|(place, sample)| {
-            let of_run = |run: Observation<'_>| Some((x(*place, &run)?, run.value(metric)?));
+            let of_run = |run: &Observation<'_>| Some((x(*place, run)?, run.value(metric)?));
             sample.uncounted().filter_map(of_run).collect::<Vec<_>>()
         });
         let mut series = Series {

@@ -29,7 +29,7 @@ impl Spec {
         let axis = self.x.setting();
         let place = |sample: &Sample<'_>| match self.x {
             X::Percentile => Some(0.0),
-            _ => axis.number(&sample.flow.settings),
+            _ => axis.number(&sample.observed.flow.settings),
         };
         let rule = Rule {
             axis,
@@ -159,7 +159,7 @@ impl Spec {
             row.extend(match self.x {
                 X::Setting(_, _, Unit::Bytes) => Some(Cell::Text(number::bytes(place as u64))),
                 X::Setting(..) => Some(Cell::Number(place, 0)),
-                X::RateOver(..) => Some(Cell::Text(axis.text(&sample.flow.settings))),
+                X::RateOver(..) => Some(Cell::Text(axis.text(&sample.observed.flow.settings))),
                 X::Percentile => None,
             });
             row.push(sample.runs_cell());

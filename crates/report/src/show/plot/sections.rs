@@ -12,7 +12,7 @@ use super::specs::{
 };
 use super::sums::is_of_pattern;
 use crate::judge::compare::Comparison;
-use crate::observe::format::plural;
+use crate::observe::format::{plural, some_of};
 use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, subject};
@@ -32,6 +32,9 @@ pub const IDS: [&str; 11] = [
     "set-up",
     "trend",
 ];
+
+/// Names that a sentence has at most.
+const NAMED: usize = 5;
 
 /// Figures that a page has at most.
 pub const MOST_FIGURES: usize = 20;
@@ -235,7 +238,7 @@ fn not_compared(comparison: &Comparison) -> Vec<String> {
     }
     let mut told: Vec<String> = reasons
         .into_iter()
-        .map(|((what, reason), cases)| format!("{what}: {} ({reason}).", some_of(&cases)))
+        .map(|((what, reason), cases)| format!("{what}: {} ({reason}).", some_of(&cases, NAMED)))
         .collect();
     for (cases, whose) in [
         (&comparison.only_in_base, "the base"),
@@ -243,20 +246,10 @@ fn not_compared(comparison: &Comparison) -> Vec<String> {
     ] {
         if !cases.is_empty() {
             let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
-            told.push(format!("Only in {whose}: {}.", some_of(&cases)));
+            told.push(format!("Only in {whose}: {}.", some_of(&cases, NAMED)));
         }
     }
     told
-}
-
-/// The first names, and how many more.
-fn some_of(cases: &[&str]) -> String {
-    const NAMED: usize = 5;
-    let named = cases[..cases.len().min(NAMED)].join(", ");
-    match cases.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named} and {more} more"),
-    }
 }
 
 /// What other figures than those of nodes leave out.

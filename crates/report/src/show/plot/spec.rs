@@ -125,7 +125,9 @@ impl Y {
 
 /// Gb/s of large messages, else the message rate.
 pub(crate) fn rate_of(groups: &Groups<'_>) -> Metric {
-    let mut sizes = groups.samples().map(|it| it.flow.settings.mean_bytes());
+    let mut sizes = groups
+        .samples()
+        .map(|it| it.observed.flow.settings.mean_bytes());
     match sizes.any(|bytes| bytes >= LARGE_BYTES) {
         true => Metric::GbitPerS,
         false => Metric::MmsgPerS,

@@ -1,7 +1,7 @@
 //! What a run of `connect` measured, in lines for a person below its row of the table: a table of the steps. It must not
 //! know the table above.
 
-use crate::observe::format::{NOT_MEASURED, digits, time_text};
+use crate::observe::format::{NOT_MEASURED, exact, time_text};
 use crate::results::model::{CaseConfig, Connect, ConnectStep};
 
 /// How far the table of steps stands to the right.
@@ -69,8 +69,8 @@ fn times(step: Option<&ConnectStep>) -> [String; 2] {
 fn rates(config: &CaseConfig, connect: &Connect) -> String {
     let mut line = match connect.connections_per_second {
         Some(rate) => format!(
-            "  {rate:.*} connections/s: {} round{} of {}",
-            digits(rate),
+            "  {} connections/s: {} round{} of {}",
+            exact(rate),
             connect.rounds,
             if connect.rounds == 1 { "" } else { "s" },
             config.qps
@@ -89,7 +89,7 @@ fn rates(config: &CaseConfig, connect: &Connect) -> String {
         qps => format!("; traffic on {qps} QPs"),
     };
     if let Some(alone) = connect.traffic_alone_gbit_per_s {
-        line += &format!(", alone {alone:.*} Gb/s", digits(alone));
+        line += &format!(", alone {} Gb/s", exact(alone));
     }
     line
 }

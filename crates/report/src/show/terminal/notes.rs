@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::observe::format::{digits, plural};
+use crate::observe::format::{exact, plural};
 use crate::results::model::{
     CaseFlow, CaseResult, Device, FlowResult, Load, Node, ResultFile, Run,
 };
@@ -68,8 +68,8 @@ fn full_queue(load: &Load) -> Option<String> {
     let share = load.queue_full_messages as f64 / load.offered.max(1) as f64 * 100.0;
     let seconds = load.queue_full_seconds;
     let waited = (load.queue_full_messages > 0).then(|| {
-        let digits = digits(seconds);
-        format!("{share:.1} % of messages waited, {seconds:.digits$} s summed over QPs")
+        let seconds = exact(seconds);
+        format!("{share:.1} % of messages waited, {seconds} s summed over QPs")
     });
     let lost = (load.never_sent > 0).then(|| {
         let [never, offered] = [load.never_sent, load.offered];

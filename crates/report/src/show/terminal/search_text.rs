@@ -1,6 +1,6 @@
 //! What a search for a load found, in two to four lines for a person. It must not know the table.
 
-use crate::observe::format::{digits, plural, rate_text};
+use crate::observe::format::{exact, plural, rate_text};
 use crate::results::model::{LoadSearch, ResultFile, SearchEnd, Trial, TrialOutcome};
 use crate::text::seconds_text;
 
@@ -39,8 +39,7 @@ fn asked(search: &LoadSearch) -> String {
 }
 
 fn micros(ns: u64) -> String {
-    let value = ns as f64 / 1e3;
-    format!("{value:.*} µs", digits(value))
+    format!("{} µs", exact(ns as f64 / 1e3))
 }
 
 /// `61 % of the closed loop's maximum`.

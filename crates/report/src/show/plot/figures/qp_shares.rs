@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::observe::standing::counted_flows;
 use crate::observe::{Metric, Observed};
 use crate::results::model::CaseFlow;
 
@@ -43,7 +42,9 @@ pub struct QpShare {
 /// The QPs of a flow; `None` with a single QP, without a run that counts or without traffic.
 pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
     let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-    for moved in counted_flows(&flow) {
+    let observed = Observed::of(flow);
+    let counted = || observed.counted().filter_map(|it| it.moved);
+    for moved in counted() {
         let qps = &moved.qps;
         let bytes: u64 = qps.iter().map(|qp| qp.bytes).sum();
         if bytes == 0 {
@@ -70,13 +71,13 @@ pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
         })
         .collect::<Option<Vec<_>>>()?;
     qps.sort_by(|one, other| other.share.total_cmp(&one.share));
-    let has_starved = counted_flows(&flow)
+    let has_starved = counted()
         .filter_map(|moved| moved.fairness.as_ref())
         .any(|it| !it.starved.is_empty());
     Some(QpShares {
-        jain: Observed::of(flow.clone()).median(Metric::Fairness),
+        jain: observed.median(Metric::Fairness),
         has_starved,
-        flow,
+        flow: observed.flow,
         qps,
     })
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::judge::evenness::{OverTime, QpOverTime};
-use crate::observe::standing::counted_runs;
+use crate::observe::Observed;
 use crate::results::load::Loaded;
-use crate::results::model::{CaseResult, FlowResult, QpTimeline, Run};
+use crate::results::model::{FlowResult, QpTimeline, Run};
 use crate::show::plot::draw::colour::Colour;
 use crate::show::plot::draw::palette::{DIVERGING, INK, Look, look};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, Unit, number};
@@ -73,13 +73,13 @@ fn uneven<'s, 'a>(sample: &'s Sample<'a>, several: bool) -> Vec<Uneven<'s, 'a>> 
     let subject = match several {
         true => {
             let file = sample.file_words(Sides::default());
-            format!("{}, {file}", sample.flow.subject())
+            format!("{}, {file}", sample.observed.flow.subject())
         }
-        false => sample.flow.subject(),
+        false => sample.observed.flow.subject(),
     };
-    let flow = &sample.flow;
-    let of_run = |run| OverTime::of(flow.result(run)?, &flow.settings);
-    let runs = counted_runs(flow).filter_map(|run| Some((run.run, of_run(run)?)));
+    let settings = &sample.observed.flow.settings;
+    let counted = sample.observed.counted();
+    let runs = counted.filter_map(|it| Some((it.run.run, OverTime::of(it.moved?, settings)?)));
     let uneven = runs.filter(|(_, over_time)| over_time.is_uneven());
     let with_sample = |(run, over_time)| Uneven {
         sample,
@@ -92,13 +92,11 @@ fn uneven<'s, 'a>(sample: &'s Sample<'a>, several: bool) -> Vec<Uneven<'s, 'a>> 
 
 /// What is said of flows that had too many QPs to count each over time.
 pub fn left_out(results: &[Loaded]) -> Option<String> {
-    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
-    let without = cases.flat_map(CaseResult::flows).filter(|flow| {
-        let mut runs = counted_runs(flow);
-        runs.any(|run| {
-            flow.result(run)
-                .is_some_and(|moved| had_no_room(run, moved))
-        })
+    let flows = results.iter();
+    let flows = flows.flat_map(|loaded| Observed::of_file(&loaded.result));
+    let without = flows.filter(|flow| {
+        let mut counted = flow.counted();
+        counted.any(|it| it.moved.is_some_and(|moved| had_no_room(it.run, moved)))
     });
     let count = without.count();
     (count > 0).then(|| {
@@ -170,7 +168,7 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
     };
     let has_weights = runs
         .iter()
-        .any(|run| run.sample.flow.settings.qp_weights.is_some());
+        .any(|run| run.sample.observed.flow.settings.qp_weights.is_some());
     let has_counted = runs.iter().any(|run| {
         let mut qps = run.over_time.qps.iter();
         qps.any(|qp| qp.cells.len() < run.over_time.ends_seconds.len())

@@ -3,7 +3,6 @@
 
 use super::intervals::{COLUMNS, Interval, columns, slowest, stall};
 use super::steadiness;
-use crate::observe::standing::counted_runs;
 use crate::results::model::{FlowResult, Run, Timeline};
 use crate::show::plot::draw::palette::{Look, WORSE, look};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
@@ -76,10 +75,9 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
 }
 
 fn sampled_runs<'a>(sample: &Sample<'a>) -> Option<Vec<Sampled<'a>>> {
-    let flow = &sample.flow;
-    let mean_bytes = flow.settings.mean_bytes();
-    let sampled = |run| sampled(run, flow.result(run)?, mean_bytes);
-    let runs = counted_runs(flow).filter_map(sampled);
+    let mean_bytes = sample.observed.flow.settings.mean_bytes();
+    let counted = sample.observed.counted();
+    let runs = counted.filter_map(|it| sampled(it.run, it.moved?, mean_bytes));
     let runs: Vec<_> = runs.collect();
     (!runs.is_empty()).then_some(runs)
 }
@@ -134,10 +132,10 @@ fn subtitle(flows: &[Flow<'_, '_>]) -> String {
 
 /// The flow, with its file where another file has it too.
 fn subject(flow: &Flow<'_, '_>, all: &[Flow<'_, '_>]) -> String {
-    let subject = flow.sample.flow.subject();
+    let subject = flow.sample.observed.flow.subject();
     let file = flow.sample.loaded;
     let is_elsewhere = |other: &Flow<'_, '_>| {
-        !std::ptr::eq(other.sample.loaded, file) && other.sample.flow.subject() == subject
+        !std::ptr::eq(other.sample.loaded, file) && other.sample.observed.flow.subject() == subject
     };
     match all.iter().any(is_elsewhere) {
         true => {

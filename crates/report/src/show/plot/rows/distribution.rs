@@ -3,9 +3,8 @@
 
 use hdrhistogram::Histogram;
 
-use crate::observe::Metric;
-use crate::observe::standing::counted_flows;
-use crate::results::model::{CaseFlow, Latency};
+use crate::observe::{Metric, Observed};
+use crate::results::model::Latency;
 use crate::results::percentile::{BEYOND, can_tell};
 use crate::show::plot::rows::sample::Sample;
 
@@ -48,11 +47,11 @@ pub(crate) fn uncounted(sample: &Sample<'_>) -> Vec<(f64, f64)> {
 }
 
 fn of_launches<'s, 'a: 's>(
-    launches: impl Iterator<Item = &'s CaseFlow<'a>>,
+    launches: impl Iterator<Item = &'s Observed<'a>>,
 ) -> Option<Distribution> {
     let latencies: Vec<&Latency> = launches
-        .flat_map(counted_flows)
-        .filter_map(|flow| flow.latency_ns.as_ref())
+        .flat_map(Observed::counted)
+        .filter_map(|run| run.moved?.latency_ns.as_ref())
         .filter(|latency| latency.count > 0)
         .collect();
     let mut histograms = latencies.iter().filter_map(|it| it.histogram().ok());
@@ -131,7 +130,7 @@ mod tests {
     }
 
     fn distribution(case: &CaseResult) -> Option<Distribution> {
-        of_launches(case.flows().take(1).collect::<Vec<_>>().iter())
+        of_launches(Observed::of_case(case).take(1).collect::<Vec<_>>().iter())
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl<'a> Groups<'a> {
         let cases = || {
             let mut seen = BTreeSet::new();
             let all = self.samples().flat_map(Sample::launches);
-            all.map(|flow| flow.case)
+            all.map(|launch| launch.flow.case)
                 .filter(move |case| seen.insert(std::ptr::from_ref(*case)))
         };
         let range = |counts: BTreeSet<usize>, one: &str, many: &str| match (

@@ -15,10 +15,10 @@ pub(crate) struct Sample<'a> {
     /// The file of the first launch.
     pub(crate) loaded: &'a Loaded,
     /// The flow in it.
-    pub(crate) flow: CaseFlow<'a>,
+    pub(crate) observed: Observed<'a>,
     /// Of the side that the others are held against.
     pub(crate) is_base: bool,
-    further: Vec<(&'a Loaded, CaseFlow<'a>)>,
+    further: Vec<(&'a Loaded, Observed<'a>)>,
     values: Vec<(Setting, Value)>,
     nothing: Value,
 }
@@ -30,7 +30,7 @@ impl<'a> Sample<'a> {
         let values = values.collect();
         Sample {
             loaded,
-            flow,
+            observed: Observed::of(flow),
             is_base,
             further: Vec::new(),
             values,
@@ -40,15 +40,15 @@ impl<'a> Sample<'a> {
 
     /// Takes the same case of another file as a further launch; returns whether it is one.
     pub(crate) fn add_launch(&mut self, other: &Sample<'a>) -> bool {
-        let (own, others) = (&self.flow.settings, &other.flow.settings);
+        let (own, others) = (&self.observed.flow, &other.observed.flow);
         let mut rows = ROWS.iter().filter(|row| !row.may_differ);
-        let is_same = other.flow.case.id == self.flow.case.id
-            && other.flow.name() == self.flow.name()
-            && rows.all(|row| row.is_equal(own, others));
+        let is_same = others.case.id == own.case.id
+            && others.name() == own.name()
+            && rows.all(|row| row.is_equal(&own.settings, &others.settings));
         let is_known = self.files().any(|file| std::ptr::eq(file, other.loaded));
         let is_launch = is_same && !is_known;
         if is_launch {
-            self.further.push((other.loaded, other.flow.clone()));
+            self.further.push((other.loaded, other.observed.clone()));
         }
         is_launch
     }
@@ -56,23 +56,22 @@ impl<'a> Sample<'a> {
     /// A metric in each run of each launch that counts and has it.
     pub(crate) fn values(&self, metric: Metric) -> impl Iterator<Item = f64> {
         let launches = self.launches();
-        launches.flat_map(move |flow| Observed::of(flow.clone()).values(metric))
+        launches.flat_map(move |observed| observed.values(metric))
     }
 
     /// What was observed in each run of each launch.
-    fn runs(&self) -> impl Iterator<Item = Observation<'a>> {
-        let launches = self.launches();
-        launches.flat_map(|flow| Observed::of(flow.clone()).runs)
+    fn runs(&self) -> impl Iterator<Item = &Observation<'a>> {
+        self.launches().flat_map(|observed| &observed.runs)
     }
 
     /// Its runs that count.
-    pub(crate) fn counted(&self) -> impl Iterator<Item = Observation<'a>> {
-        self.runs().filter(Observation::counts)
+    pub(crate) fn counted(&self) -> impl Iterator<Item = &Observation<'a>> {
+        self.launches().flat_map(Observed::counted)
     }
 
     /// Its runs that have figures and do not count.
-    pub(crate) fn uncounted(&self) -> impl Iterator<Item = Observation<'a>> {
-        let has_figures = |run: &Observation<'_>| !run.counts() && run.standing.has_figures();
+    pub(crate) fn uncounted(&self) -> impl Iterator<Item = &Observation<'a>> {
+        let has_figures = |run: &&Observation<'_>| !run.counts() && run.standing.has_figures();
         self.runs().filter(has_figures)
     }
 
@@ -102,9 +101,9 @@ impl<'a> Sample<'a> {
     }
 
     /// The flow in each file.
-    pub(crate) fn launches(&self) -> impl Iterator<Item = &CaseFlow<'a>> {
-        let further = self.further.iter().map(|(_, flow)| flow);
-        std::iter::once(&self.flow).chain(further)
+    pub(crate) fn launches(&self) -> impl Iterator<Item = &Observed<'a>> {
+        let further = self.further.iter().map(|(_, observed)| observed);
+        std::iter::once(&self.observed).chain(further)
     }
 
     /// The files of all launches.
@@ -130,7 +129,7 @@ impl<'a> Sample<'a> {
     /// Those that moved data for its own sake.
     pub(crate) fn transfers(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
         let mut all = Sample::all(sides.into());
-        all.retain(|sample| !sample.flow.settings.is_set_up());
+        all.retain(|sample| !sample.observed.flow.settings.is_set_up());
         all
     }
 
@@ -143,13 +142,15 @@ impl<'a> Sample<'a> {
 
     /// Whether completions posted its messages.
     pub(crate) fn is_closed_loop(&self) -> bool {
-        self.flow.settings.is_closed_loop()
+        self.observed.flow.settings.is_closed_loop()
     }
 
     /// Those that measured set-up, each case once.
     pub(crate) fn set_ups(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
         let mut all = Sample::all(sides.into());
-        all.retain(|sample| sample.flow.settings.is_set_up() && sample.flow.is_first());
+        all.retain(|sample| {
+            sample.observed.flow.settings.is_set_up() && sample.observed.flow.is_first()
+        });
         all
     }
 
@@ -169,7 +170,9 @@ impl<'a> Sample<'a> {
     pub(crate) fn loads(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
         let mut all = Sample::transfers(sides);
         all.retain(|sample| match sample.is_closed_loop() {
-            true => sample.flow.is_first() && !sample.flow.case.searches.is_empty(),
+            true => {
+                sample.observed.flow.is_first() && !sample.observed.flow.case.searches.is_empty()
+            }
             false => true,
         });
         all

@@ -1,6 +1,5 @@
 //! Bandwidth against message size, with what the protocol allows and what perftest reaches.
 
-use crate::observe::standing::counted_flows;
 use crate::observe::{Metric, Spread};
 use crate::show::plot::draw::Unit;
 use crate::show::plot::rows::sample::Sample;
@@ -31,18 +30,19 @@ pub const SPEC: Spec = Spec {
 
 /// What the link and the protocol allow, in Gb/s.
 fn limit(sample: &Sample<'_>) -> Option<f64> {
-    let limits = counted_flows(&sample.flow).find_map(|flow| flow.limits.as_ref())?;
+    let mut counted = sample.observed.counted();
+    let limits = counted.find_map(|it| it.moved?.limits.as_ref())?;
     Some(limits.link_gbit_per_s * limits.protocol_efficiency)
 }
 
 /// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, which it tells together.
 fn perftest(sample: &Sample<'_>) -> Option<f64> {
-    let case = sample.flow.case;
+    let case = sample.observed.flow.case;
     let comparison = case.perftest.as_ref();
     let comparison = comparison.filter(|_| case.config.flows.len() == 1)?;
     let factor = match comparison.metric.as_str() {
         "gbit_per_s" => 1.0,
-        "mmsg_per_s" => sample.flow.settings.mean_bytes() * 8.0 / 1e3,
+        "mmsg_per_s" => sample.observed.flow.settings.mean_bytes() * 8.0 / 1e3,
         _ => return None,
     };
     let pairs = comparison.pairs.iter();

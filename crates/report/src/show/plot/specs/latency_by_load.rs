@@ -106,7 +106,7 @@ fn same_but_closed<'s, 'a>(
         rate: usual.rate,
         arrivals: usual.arrivals,
         seed: usual.seed,
-        ..sample.flow.settings.clone()
+        ..sample.observed.flow.settings.clone()
     };
     let path = |sample: &Sample<'a>| {
         [Setting::Flow, Setting::Device, Setting::PathMtu].map(|it| sample.value(it).clone())
@@ -114,7 +114,7 @@ fn same_but_closed<'s, 'a>(
     closed.iter().find(|other| {
         std::ptr::eq(other.loaded, sample.loaded)
             && path(other) == path(sample)
-            && other.flow.settings == wanted
+            && other.observed.flow.settings == wanted
     })
 }
 

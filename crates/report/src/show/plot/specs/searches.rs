@@ -12,9 +12,11 @@ pub(super) fn of<'l, 'a>(
     line: &'l Line<'a>,
 ) -> impl Iterator<Item = (&'l Sample<'a>, &'a LoadSearch)> {
     let samples = line.points.iter().map(|(_, sample)| sample);
-    let first = samples.filter(|sample| sample.is_closed_loop() && sample.flow.is_first());
+    let first = samples.filter(|sample| sample.is_closed_loop() && sample.observed.flow.is_first());
     first.flat_map(|sample| {
-        let searches = sample.launches().flat_map(|flow| &flow.case.searches);
+        let searches = sample
+            .launches()
+            .flat_map(|launch| &launch.flow.case.searches);
         searches.map(move |search| (sample, search))
     })
 }
@@ -22,7 +24,7 @@ pub(super) fn of<'l, 'a>(
 /// What a message a second is in a rate.
 pub(super) fn factor(sample: &Sample<'_>, rate: Metric) -> f64 {
     match rate {
-        Metric::GbitPerS => sample.flow.settings.mean_bytes() * 8.0 / 1e9,
+        Metric::GbitPerS => sample.observed.flow.settings.mean_bytes() * 8.0 / 1e9,
         _ => 1e-6,
     }
 }

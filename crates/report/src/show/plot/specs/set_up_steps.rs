@@ -1,7 +1,6 @@
 //! What a connection's set-up consists of, a bar for each case with its steps one after the other.
 
 use crate::observe::format::plural;
-use crate::observe::standing::{counted_runs, median_of};
 use crate::results::model::{Connect, ConnectStep, Latency};
 use crate::show::plot::draw::palette::look;
 use crate::show::plot::draw::text::{SMALL_PX, shortened};
@@ -108,7 +107,8 @@ pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
 }
 
 fn connect<'a>(sample: &Sample<'a>) -> Option<&'a Connect> {
-    counted_runs(&sample.flow).find_map(|run| run.connect.as_ref())
+    let mut counted = sample.observed.counted();
+    counted.find_map(|it| it.run.connect.as_ref())
 }
 
 /// Steps of a set-up that are one after the other: what `connect` contains is in it, and destroying is none.
@@ -122,8 +122,8 @@ fn told(sample: &Sample<'_>) -> Vec<String> {
 
 /// Mean time of a step for one connection, the median of the runs; 0 of a step that there is not.
 fn time_ns(sample: &Sample<'_>, step: &str) -> f64 {
-    let qps = f64::from(sample.flow.settings.qps.max(1));
-    let mean = median_of(&sample.flow, |run| {
+    let qps = f64::from(sample.observed.flow.settings.qps.max(1));
+    let mean = sample.observed.median_of(|run| {
         let steps = &run.connect.as_ref()?.steps;
         let step = steps.iter().find(|it| it.step == step)?;
         let shared_by = if step.per == "round" { qps } else { 1.0 };
@@ -146,7 +146,7 @@ fn table(cases: &[(String, &Sample<'_>)]) -> Table {
         for (end, steps_of) in ends {
             for step in connect(sample).map_or(&[][..], |connect| steps_of(connect)) {
                 let figure = |of: fn(&Latency) -> Option<f64>| {
-                    let value = median_of(&sample.flow, |run| {
+                    let value = sample.observed.median_of(|run| {
                         let steps = steps_of(run.connect.as_ref()?);
                         let same = steps.iter().find(|it| it.step == step.step)?;
                         Some(of(&same.time_ns)? / 1e3)
