@@ -207,8 +207,15 @@ fn against(comparison: &Comparison) -> Tile {
     };
     let remedy = || (unclear > 0).then(|| remedy(comparison));
     let about = worst(comparison).or_else(remedy).unwrap_or_default();
-    let label = format!("Compared with {}", comparison.base.name);
+    let label = format!("Compared with {}", short(&comparison.base.name));
     Tile::new(&label, value, about)
+}
+
+/// The last two parts of a path: enough to tell a file from its neighbours, and short enough for a tile.
+fn short(path: &str) -> &str {
+    path.rmatch_indices('/')
+        .nth(1)
+        .map_or(path, |(at, _)| path.get(at + 1..).unwrap_or(path))
 }
 
 /// The regression that is furthest from 1.
@@ -338,9 +345,10 @@ mod tests {
             case("d", 0.9, Verdict::Unclear),
             case("e", 0.9, Verdict::NoVerdict),
         ];
-        comparison.base.name = "old".to_owned();
+        comparison.base.name = "/of/somebody/results/old.json".to_owned();
         let tile = against(&comparison);
-        assert_eq!(tile.label, "Compared with old");
+        assert_eq!(tile.label, "Compared with results/old.json");
+        assert_eq!(short("old.json"), "old.json");
         assert_eq!(tile.value, "2 slower, 1 faster, 2 unclear");
         assert_eq!(tile.about, "worst: bandwidth of b, flow large, -20.0 %");
     }
