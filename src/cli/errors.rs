@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use crate::plan::{ConfigError, PlanError};
 use crate::protocol::failure::RunFailure;
+use machine::threads;
 
 use super::terminal::fit_for_stderr;
 use super::token::TokenError;
@@ -101,9 +102,10 @@ impl Failure {
     /// The message: the error and its sources in one line, then the hint.
     pub fn text(&self) -> String {
         let mut text = format!("rocebench: error: {}", chain(self.error.as_ref()));
-        if let Some(hint) = &self.hint {
+        let of_thread = || threads::remedy(self.error.as_ref()).map(str::to_owned);
+        if let Some(hint) = self.hint.clone().or_else(of_thread) {
             // Writing to a String cannot fail.
-            let _ = write!(text, "\n  hint: {hint}");
+            let _ = write!(text, "\n  hint: {}", hint.replace('\n', " "));
         }
         text
     }

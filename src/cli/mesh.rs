@@ -1,6 +1,7 @@
 //! `rocebench mesh`: a sweep between many nodes. Under a launcher each process finds its rank, and rank 0 leads the others.
 //! How ranks find each other is `launch`'s, what they do together the coordinator's and the server's.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -151,7 +152,9 @@ fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
     let done = led(args, &ranks, &stop);
     match &done {
         Ok(()) => ranks.part(),
-        Err(failure) => ranks.dismiss(&failure.to_run_failure()),
+        Err(failure) => {
+            ranks.dismiss(&failure.to_run_failure(), stop.load(Ordering::Relaxed));
+        }
     }
     done
 }
@@ -233,7 +236,7 @@ fn listen(port: u16) -> Result<TcpListener, Failure> {
 }
 
 fn variables() -> Variables {
-    let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    let text = |text: OsString| text.to_string_lossy().into_owned();
     std::env::vars_os()
         .map(|(name, value)| (text(name), text(value)))
         .collect()
@@ -254,8 +257,8 @@ fn as_name(text: &str) -> String {
 }
 
 /// Whether these are the arguments of a rank other than 0, for which rank 0 speaks.
-pub(super) fn is_further_rank(mut arguments: impl Iterator<Item = String>) -> bool {
-    arguments.nth(1).as_deref() == Some(COMMAND)
+pub(super) fn is_further_rank(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.nth(1).is_some_and(|word| word == COMMAND)
         && launch::rank(&variables()).is_some_and(|rank| rank > 0)
 }
 

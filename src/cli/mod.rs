@@ -2,6 +2,8 @@
 //! must not know verbs or the wire.
 
 mod against;
+#[cfg(test)]
+mod any_words_tests;
 pub mod args;
 pub mod compare;
 pub mod devices;
@@ -37,6 +39,8 @@ mod terminal;
 mod time_left;
 pub mod token;
 
+use std::ffi::OsString;
+
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 
@@ -52,6 +56,7 @@ pub use errors::{ExitKind, Failure};
 /// # Errors
 /// What went wrong, with its exit code and, where there is one, what to do about it.
 pub fn main() -> Result<(), Failure> {
+    signals::files_may_not_grow().map_err(Failure::failed)?;
     let command = args::command();
     let typed = perftest_options::translate(std::env::args_os(), &command)?;
     let parsed = command
@@ -101,7 +106,7 @@ pub fn main() -> Result<(), Failure> {
 
 /// `--help`, `--version`, or what is wrong with the command line. Of a launcher's ranks the first says it.
 fn usage(told: &clap::Error) -> Result<(), Failure> {
-    if mesh::is_further_rank(std::env::args()) {
+    if mesh::is_further_rank(std::env::args_os()) {
         return match told.use_stderr() {
             true => {
                 let text = told.to_string();
@@ -114,6 +119,11 @@ fn usage(told: &clap::Error) -> Result<(), Failure> {
         };
     }
     if told.use_stderr() {
+        let is_control = |word: OsString| word.to_string_lossy().contains(char::is_control);
+        if std::env::args_os().any(is_control) {
+            errors::say(told.to_string().trim_end());
+            std::process::exit(told.exit_code());
+        }
         told.exit();
     }
     devices::unless_closed(told.print())

@@ -12,7 +12,7 @@ use crate::plan::Case;
 use crate::protocol::failure::RunFailure;
 use report::judge::threshold::Demands;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
-use report::results::journal::{self, Journal};
+use report::results::journal::Journal;
 use report::results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use report::show::mesh;
 use report::show::{Table, against};
@@ -72,9 +72,10 @@ impl Output {
             }
         };
         prepare_directory(folder).map_err(refused("--out"))?;
-        let file = |ending: &str| folder.join(format!("{stem}{ending}"));
+        let endings = Format::OF_SWEEP.map(Format::ending);
+        let journal = Journal::reserve(folder, &stem, &endings).map_err(refused("--out"))?;
         let of_sweep = Format::OF_SWEEP.map(|format| Document {
-            path: file(format.ending()),
+            path: journal.beside(format.ending()),
             format,
         });
         let mut documents = Vec::from(of_sweep);
@@ -95,7 +96,7 @@ impl Output {
         };
         Ok(Output {
             documents,
-            journal: Journal::new(file(&format!(".{}", journal::EXTENSION))),
+            journal,
             is_told: false,
             on_stdout,
             demands: plan.output.demands.clone(),
@@ -149,6 +150,10 @@ impl Output {
     /// The first document that could not be written; the others are told.
     pub(super) fn close(mut self, result: &ResultFile, stop: &AtomicBool) -> Result<(), Failure> {
         let documents = std::mem::take(&mut self.documents);
+        // Somebody may have removed it; what goes wrong here does so once more below, and is told.
+        if let Some(folder) = documents.first().and_then(|first| first.path.parent()) {
+            let _ = std::fs::create_dir_all(folder);
+        }
         let mut failures = Vec::new();
         let mut written: Vec<&Path> = Vec::new();
         for Document { path, format } in &documents {
@@ -337,7 +342,7 @@ fn file_stem(now: &str) -> String {
         .chars()
         .filter(|c| !matches!(c, '-' | ':'))
         .collect();
-    format!("rocebench-{digits}Z-{}", std::process::id())
+    format!("rocebench-{digits}Z")
 }
 
 #[cfg(test)]
@@ -358,6 +363,6 @@ mod tests {
     #[test]
     fn files_are_named_by_time() {
         let stem = file_stem("2026-11-20T12:00:00.5Z");
-        assert!(stem.starts_with("rocebench-20261120T120000Z-"), "{stem}");
+        assert_eq!(stem, "rocebench-20261120T120000Z");
     }
 }

@@ -11,6 +11,7 @@ use super::pictures;
 use super::racks;
 use report::judge::compare::{Comparison, Options, compare};
 use report::judge::findings::{Finding, ProblemKind, findings};
+use report::observe::Observed;
 use report::results::load::{Found, Loaded, load};
 use report::results::model::ResultFile;
 use report::show::page::Page;
@@ -102,6 +103,14 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let headlines: Vec<String> = told.collect();
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {
+        let counts =
+            |file: &&ResultFile| Observed::of_file(file).any(|it| it.counted().next().is_some());
+        if files.iter().any(counts) {
+            let text =
+                "nothing to draw: runs count, and no figure shows a single case of their kind";
+            let hint = "measure it with several values of a setting, such as --qps 1,4,16";
+            return Err(Failure::bad_input(text).with_hint(hint));
+        }
         return Err(Failure::bad_input(format!(
             "nothing to draw: none of the {cases} cases has a run that counts and has figures"
         ))
@@ -231,6 +240,6 @@ fn real(path: &Path) -> PathBuf {
 
 /// Says where the page is.
 fn report(page: &Path, figures: usize, cases: usize) -> Result<(), Failure> {
-    let page = page.display();
+    let page = text::path(page);
     print(&format!("{page}: {figures} figures of {cases} cases\n"))
 }

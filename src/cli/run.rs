@@ -1,6 +1,8 @@
 //! From flags and a configuration file to what is to be run: everything that can be wrong with them is
 //! found here, before a device or a peer is touched.
 
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -317,13 +319,47 @@ pub(super) fn server(
     }
 }
 
+/// A file by what the system knows it by (device and inode), or one to come by its directory and its name there.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    There(u64, u64),
+    ToCome(u64, u64, OsString),
+}
+
+impl Identity {
+    /// `None` where there is no such directory: writing there will say so.
+    fn of(path: &Path) -> Option<Identity> {
+        if let Ok(facts) = path.metadata() {
+            return Some(Identity::There(facts.dev(), facts.ino()));
+        }
+        let directory = match path.parent()? {
+            parent if parent.as_os_str().is_empty() => Path::new("."),
+            parent => parent,
+        };
+        let facts = directory.metadata().ok()?;
+        let name = path.file_name()?.to_owned();
+        Some(Identity::ToCome(facts.dev(), facts.ino(), name))
+    }
+}
+
+impl Sink {
+    /// Whether a document there would take the place of one at `other`, however the two are spelled.
+    fn is(&self, other: &Sink) -> bool {
+        let identity = |sink: &Sink| match sink {
+            Sink::Stdout => None,
+            Sink::File(path) => Identity::of(path),
+        };
+        self == other || identity(self).is_some_and(|one| Some(one) == identity(other))
+    }
+}
+
 /// Checks that no two options send their documents to one place.
 ///
 /// # Errors
 /// Two do.
 pub(super) fn apart(sinks: &[(&str, &Sink)]) -> Result<(), Failure> {
     for (index, (two, sink)) in sinks.iter().enumerate() {
-        if let Some((one, _)) = sinks[..index].iter().find(|(_, other)| other == sink) {
+        if let Some((one, _)) = sinks[..index].iter().find(|(_, other)| sink.is(other)) {
             let place = match sink {
                 Sink::File(path) => path.display().to_string(),
                 Sink::Stdout => "stdout".to_owned(),

@@ -101,9 +101,6 @@ fn receiver(
         let (is_bad_input, hint) = (error.is_bad_input(), error.hint());
         Failure::told(error, is_bad_input, Some(hint))
     })?;
-    // A file that may not grow is an error of writing it, not the end of the process.
-    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
-        .map_err(Failure::failed)?;
     Ok(Some(Arc::new(FileReceiver::new(folder, !keep_existing))))
 }
 

@@ -1,13 +1,15 @@
-//! Ctrl-C and `kill`: the first asks the run to end, drain and keep its results; the second ends the
-//! process at once.
+//! Ctrl-C, `kill` and a lost terminal: the first asks the run to end, drain and keep its results; the second ends the
+//! process at once. A limit on the size of files is an error of writing, not an end.
 
+use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use machine::threads;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 
@@ -18,7 +20,32 @@ const EXIT_INTERRUPTED: i32 = 130;
 /// come so soon after the first count as one.
 const LAUNCHERS_SIGNALS: Duration = Duration::from_secs(1);
 
-/// Catches SIGINT and SIGTERM from now on. The flag becomes true at the first of either. One thread takes
+/// Has writing fail where a file may not grow further (`ulimit -f`), for all of the process: without it the system ends the
+/// process without a word.
+///
+/// # Errors
+/// The system refuses a handler.
+pub(super) fn files_may_not_grow() -> io::Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop)
+}
+
+/// Those by which a person, a launcher or a lost terminal asks for the end. `nohup` has SIGHUP ignored, and it stays so.
+fn wishes_to_stop() -> io::Result<Signals> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let stays = |signal: &i32| *signal != SIGHUP || !is_ignored(&status, SIGHUP);
+    Signals::new([SIGINT, SIGTERM, SIGHUP].into_iter().filter(stays))
+}
+
+/// Whether a process with this `/proc/PID/status` ignores a signal: proc(5), `SigIgn`, a mask in hex.
+fn is_ignored(status: &str, signal: i32) -> bool {
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// Catches SIGINT, SIGTERM and SIGHUP from now on. The flag becomes true at the first of either. One thread takes
 /// them all: handlers of two signals may run at once, and then neither would know itself to be the second.
 ///
 /// # Errors
@@ -26,16 +53,14 @@ const LAUNCHERS_SIGNALS: Duration = Duration::from_secs(1);
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let for_thread = Arc::clone(&stop);
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            for _ in signals.forever() {
-                if for_thread.swap(true, Ordering::SeqCst) {
-                    low_level::exit(EXIT_INTERRUPTED);
-                }
+    let mut signals = wishes_to_stop()?;
+    threads::spawn("signals", move || {
+        for _ in signals.forever() {
+            if for_thread.swap(true, Ordering::SeqCst) {
+                low_level::exit(EXIT_INTERRUPTED);
             }
-        })?;
+        }
+    })?;
     Ok(stop)
 }
 
@@ -55,19 +80,31 @@ pub struct RankSignals {
 pub fn signals_of_rank(delay: Duration) -> io::Result<RankSignals> {
     let flags = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let [asked, stop] = flags.clone();
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            signals.wait().for_each(drop);
-            asked.store(true, Ordering::SeqCst);
-            thread::sleep(delay);
-            stop.store(true, Ordering::SeqCst);
-            thread::sleep(LAUNCHERS_SIGNALS);
-            signals.pending().for_each(drop);
-            signals.wait().for_each(drop);
-            low_level::exit(EXIT_INTERRUPTED);
-        })?;
+    let mut signals = wishes_to_stop()?;
+    threads::spawn("signals", move || {
+        signals.wait().for_each(drop);
+        asked.store(true, Ordering::SeqCst);
+        thread::sleep(delay);
+        stop.store(true, Ordering::SeqCst);
+        thread::sleep(LAUNCHERS_SIGNALS);
+        signals.pending().for_each(drop);
+        signals.wait().for_each(drop);
+        low_level::exit(EXIT_INTERRUPTED);
+    })?;
     let [asked, stop] = flags;
     Ok(RankSignals { asked, stop })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_bits_of_a_mask() {
+        let status = |mask: &str| format!("Name:\trocebench\nSigBlk:\tffff\nSigIgn:\t{mask}\n");
+        assert!(is_ignored(&status("0000000000000001"), SIGHUP));
+        assert!(!is_ignored(&status("0000000000001000"), SIGHUP));
+        assert!(is_ignored(&status("0000000001000000"), SIGXFSZ));
+        assert!(!is_ignored("", SIGHUP));
+    }
 }

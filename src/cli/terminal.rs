@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-use report::text::{Screen, wrapped};
+use report::text::{Screen, printable_lines, wrapped};
 
 /// The width of a terminal that does not tell it.
 const USUAL_COLUMNS: usize = 80;
@@ -30,8 +30,9 @@ pub(super) fn screen(stream: &(impl AsFd + IsTerminal)) -> Screen {
     }
 }
 
-/// The text in lines that fit the terminal behind stderr; as it is where there is none.
+/// The text as a terminal may have it, whoever chose the names in it, and in lines that fit the one behind stderr.
 pub(super) fn fit_for_stderr(text: &str) -> String {
+    let text = &*printable_lines(text, usize::MAX);
     let stderr = std::io::stderr();
     if !stderr.is_terminal() {
         return text.to_owned();

@@ -15,6 +15,7 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::join_message::Join;
 use crate::protocol::message::Message;
 use crate::protocol::token::Token;
+use machine::threads;
 pub(crate) use slots::Joined;
 use slots::{AGAIN_LIMIT, Slot, Slots, TICK, accept_until};
 
@@ -22,6 +23,9 @@ mod slots;
 
 /// How long those that have not joined yet may take to hear that the job is over.
 const LATECOMERS_LIMIT: Duration = Duration::from_secs(3);
+
+/// The same where the user stops the job: a launcher stops the others too.
+const STOPPED_LIMIT: Duration = Duration::from_millis(500);
 
 /// The other ranks of a job.
 pub struct Ranks {
@@ -49,9 +53,7 @@ impl Ranks {
         let slots = Arc::new(Slots::new(own, hosts, token, facts));
         let ends = Arc::new(AtomicBool::new(false));
         let (for_thread, end) = (Arc::clone(&slots), Arc::clone(&ends));
-        let thread = thread::Builder::new()
-            .name("ranks".into())
-            .spawn(move || accept_until(&end, &listener, &for_thread))?;
+        let thread = threads::spawn("ranks", move || accept_until(&end, &listener, &for_thread))?;
         Ok(Ranks {
             slots,
             port,
@@ -110,12 +112,13 @@ impl Ranks {
         }
     }
 
-    /// Ends the job: all ranks that are there or come within a moment are told why.
-    pub fn dismiss(&self, why: &RunFailure) {
+    /// Ends the job: all ranks that are there or come within a moment are told why, a shorter one where the user stopped it.
+    pub fn dismiss(&self, why: &RunFailure, is_stopped: bool) {
         let (parked, limit) = {
             let mut state = self.slots.lock();
             state.over = Some(why.clone());
             let limit = match state.is_complete {
+                _ if is_stopped => STOPPED_LIMIT,
                 true => AGAIN_LIMIT,
                 false => LATECOMERS_LIMIT,
             };
@@ -175,9 +178,10 @@ impl Ranks {
                     |it: &Slot| it.link.is_none() && it.absent_since.elapsed() >= it.limit();
                 if let Some(late) = state.slots.iter().find(|it| is_late(it)) {
                     let (is_first, seconds) = (!late.was_here, late.limit().as_secs_f64());
-                    let missing = self.slots.give_up(&mut state);
+                    let missing = self.slots.give_up(&mut state, !is_first);
                     return Err(Missing::Connect(ConnectError::NotJoined {
                         missing,
+                        unproven: state.unproven.clone(),
                         is_first,
                         seconds,
                         port: self.port,

@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use serde_json::json;
 use testing::wait::wait_until;
 
-use crate::protocol::handshake::ServerTerms;
+use crate::protocol::handshake::{ServerTerms, accept};
 use crate::protocol::join::{JoinError, join};
 use crate::tests::{has, starts};
 
@@ -99,7 +99,7 @@ fn one_that_joins_twice_ends_the_job() {
     let second = joins(&ranks, rank(1, 3), None);
     let told = "rank 1 has joined twice, from host and from host";
     assert_eq!(gathered(&ranks).unwrap_err(), told);
-    ranks.dismiss(&RunFailure::new("over", None));
+    ranks.dismiss(&RunFailure::new("over", None), false);
     let heard = [first, second].map(|it| it.recv().unwrap()).concat();
     has(heard, [told, "gave up: over"]);
 }
@@ -122,18 +122,88 @@ fn one_of_another_job_ends_this_one() {
     }
 }
 
+/// With the token the same words end the job; without it they cost the stranger its connection, and it learns nothing.
 #[test]
-fn a_rank_without_the_token_is_named() {
-    let ranks = open(2, Some("a"));
-    let _heard = joins(&ranks, rank(1, 2), None);
-    starts(gathered(&ranks).unwrap_err(), "rank 1 (host): ");
+fn a_stranger_without_the_token_ends_nothing_and_learns_nothing() {
+    let mut other_options = rank(1, 3);
+    other_options.options = vec!["--size=4096".to_owned()];
+    let mut other_version = rank(1, 3);
+    other_version.version = "9.9.9".to_owned();
+    let mut no_host = rank(1, 3);
+    no_host.host = "a b".to_owned();
+    let ranks = open(3, Some("a"));
+    for stranger in [
+        other_options,
+        other_version,
+        no_host,
+        rank(1, 4),
+        rank(7, 3),
+    ] {
+        for token in [None, Some("b")] {
+            let said = wait_for(&joins(&ranks, stranger.clone(), token));
+            assert!(!said.contains("--size"), "{said}");
+        }
+    }
+    assert!(ranks.slots.lock().refused.is_none());
+    let who = ranks.slots.lock().unproven.clone();
+    assert_eq!(who.as_deref(), Some("rank 7 (host)"));
+    let _heard = [1, 2].map(|number| joins(&ranks, rank(number, 3), Some("a")));
+    gathered(&ranks).unwrap();
+}
+
+#[test]
+fn one_of_another_job_that_knows_the_token_ends_this_one() {
+    let ranks = open(3, Some("a"));
+    let mut other = rank(1, 3);
+    other.options.clear();
+    let heard = joins(&ranks, other, Some("a"));
+    let words = "rank 1 (host) was started with other options";
+    has(gathered(&ranks).unwrap_err(), [words]);
+    has(wait_for(&heard), [words]);
+}
+
+#[test]
+fn a_rank_that_reaches_a_server_is_told_what_listens_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let terms = ServerTerms::new(None, json!({}));
+    let refused = thread::scope(|scope| {
+        scope.spawn(|| {
+            let (stream, _) = listener.accept().unwrap();
+            accept(stream, &terms, &GO_ON, |_| Ok(())).map(drop)
+        });
+        join(&["127.0.0.1".to_owned()], port, &rank(1, 2), &terms, &GO_ON).map(drop)
+    });
+    has(
+        refused.unwrap_err().to_string(),
+        ["`rocebench serve` listens here"],
+    );
+}
+
+#[test]
+fn idle_connections_keep_no_rank_out() {
+    let ranks = open(3, None);
+    let idle = (0..100).map(|_| std::net::TcpStream::connect(("127.0.0.1", ranks.port)).unwrap());
+    let idle: Vec<_> = idle.collect();
+    let _heard = [1, 2].map(|number| joins(&ranks, rank(number, 3), None));
+    gathered(&ranks).unwrap();
+    drop(idle);
+}
+
+#[test]
+fn of_those_that_are_missing_the_ones_that_were_there_are_named() {
+    let ranks = open(3, None);
+    let mut state = ranks.slots.lock();
+    state.slots[0].was_here = true;
+    assert_eq!(ranks.slots.give_up(&mut state, true), "rank 1 (node1)");
+    assert_eq!(ranks.slots.give_up(&mut state, false), "rank 2 (node2)");
 }
 
 #[test]
 fn the_end_is_told_to_those_that_come_late() {
     let ranks = open(2, None);
     thread::scope(|scope| {
-        scope.spawn(|| ranks.dismiss(&RunFailure::refused("no such file", "look for it")));
+        scope.spawn(|| ranks.dismiss(&RunFailure::refused("no such file", "look for it"), false));
         has(wait_for(&joins(&ranks, rank(1, 2), None)), ["no such file"]);
     });
 }
@@ -165,7 +235,7 @@ fn the_wish_to_stop_ends_the_wait() {
 #[test]
 fn many_that_miss_are_told_by_some() {
     let ranks = open(12, None);
-    let text = ranks.slots.give_up(&mut ranks.slots.lock());
+    let text = ranks.slots.give_up(&mut ranks.slots.lock(), false);
     starts(&text, "rank 1 (node1), rank 2 (node2)");
     assert!(text.ends_with("rank 8 (node8) and 3 more"), "{text}");
 }

@@ -11,6 +11,7 @@ use crate::coordinator::nodes::Node;
 use crate::coordinator::observer::Observer;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{Message, Progress};
+use machine::threads;
 
 /// How often each direction looks whether it is to end.
 const TICK: Duration = Duration::from_millis(10);
@@ -28,17 +29,12 @@ pub(crate) fn measure(links: Links<'_>, observer: &mut dyn Observer) -> Result<(
     links.tell_all(&Message::SetUp)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let back = thread::Builder::new()
-            .name("relay".into())
-            .spawn_scoped(scope, || {
-                let done = pass_on(second, first, || is_over.load(Ordering::Relaxed), |_| false);
-                is_over.store(true, Ordering::Relaxed);
-                done
-            })
-            .map_err(|error| {
-                let text = format!("cannot start a thread: {error}");
-                RunFailure::new(text, None)
-            })?;
+        let body = || {
+            let done = pass_on(second, first, || is_over.load(Ordering::Relaxed), |_| false);
+            is_over.store(true, Ordering::Relaxed);
+            done
+        };
+        let back = threads::spawn_scoped(scope, "relay", body).map_err(RunFailure::from)?;
         let mut shown = Shown {
             meter: Meter::new(1),
             observer,

@@ -17,6 +17,7 @@ use crate::protocol::handshake::{PeerInfo, connect};
 use crate::protocol::link::Link;
 use crate::protocol::token::Token;
 use crate::server::listener::{Server, ServerOptions};
+use machine::threads;
 
 /// A node in this process.
 pub(crate) struct LocalServer {
@@ -39,10 +40,10 @@ impl LocalServer {
     ) -> Result<LocalServer, RunFailure> {
         LocalServer::listen(resources, facts, route, whose).map_err(|error| {
             let text = format!("cannot start a node in this process: {error}");
-            let hint = (error.kind() == ErrorKind::AddrNotAvailable).then(|| {
-                "it is reached over loopback: bring that up with `ip link set lo up`".into()
-            });
-            RunFailure::new(text, hint)
+            let of_loopback = (error.kind() == ErrorKind::AddrNotAvailable)
+                .then_some("it is reached over loopback: bring that up with `ip link set lo up`");
+            let hint = of_loopback.or_else(|| threads::remedy(&error));
+            RunFailure::new(text, hint.map(str::to_owned))
         })
     }
 
@@ -77,13 +78,11 @@ impl LocalServer {
         )?;
         let stop = Arc::new(AtomicBool::new(false));
         let for_server = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("server".into())
-            .spawn(move || {
-                if let Err(error) = server.run(&for_server) {
-                    tracing::warn!(%error, "the node in this process stopped listening");
-                }
-            })?;
+        let thread = threads::spawn("server", move || {
+            if let Err(error) = server.run(&for_server) {
+                tracing::warn!(%error, "the node in this process stopped listening");
+            }
+        })?;
         Ok(LocalServer {
             port,
             token,

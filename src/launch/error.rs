@@ -1,6 +1,6 @@
 //! Why the place of this process among the ranks is not known, as types.
 
-use crate::plan::node_list::ListError;
+use crate::plan::node_list::{ListError, MOST_NODES};
 
 use super::launcher::Launcher;
 
@@ -32,6 +32,8 @@ pub enum LaunchError {
     },
     #[error("this is rank {rank}, and there are only {ranks}, counted from 0")]
     RankOutside { rank: u32, ranks: u32 },
+    #[error("a job has at most {MOST_NODES} ranks, not {0}")]
+    TooMany(u32),
     #[error("--rank-0 says port {written}, --port says {flag}")]
     TwoPorts { written: u16, flag: u16 },
     #[error("rank 0 runs on {here}, but {launcher} sends the other ranks to {hosts}")]
@@ -49,6 +51,7 @@ impl LaunchError {
             LaunchError::NumberUntold(_) | LaunchError::RankOutside { .. } => {
                 "give all ranks the same --ranks N"
             }
+            LaunchError::TooMany(_) => "start fewer, or several jobs",
             LaunchError::Rank0Untold(_) | LaunchError::Rank0Elsewhere { .. } => {
                 "give all ranks the same --rank-0 HOST"
             }

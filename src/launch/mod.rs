@@ -11,6 +11,7 @@ mod reader;
 use std::net::IpAddr;
 
 use crate::plan::HostPort;
+use crate::plan::node_list::MOST_NODES;
 
 pub use error::LaunchError;
 pub use launcher::Launcher;
@@ -85,6 +86,9 @@ pub fn find(variables: &Variables, asked: &Asked) -> Result<Option<Launched>, La
         (Some(ranks), _) | (None, Some(ranks)) => ranks,
         (None, None) => return Err(LaunchError::NumberUntold(launcher)),
     };
+    if ranks > MOST_NODES {
+        return Err(LaunchError::TooMany(ranks));
+    }
     let rank = told.rank;
     if rank >= ranks {
         return Err(LaunchError::RankOutside { rank, ranks });

@@ -107,6 +107,7 @@ fn kubernetes_tells_the_index_alone() {
         (None, Some(4), None, LaunchError::Rank0Untold(kubernetes)),
         (Some("j-0.j:8"), Some(4), Some(9), two_ports),
         (rank_0, Some(1), None, outside),
+        (rank_0, Some(5_000), None, LaunchError::TooMany(5_000)),
     ] {
         assert_eq!(find(rank_0, ranks, port), Err(error));
     }

@@ -26,7 +26,7 @@ impl Connection {
         ours: &Endpoints,
         theirs: &Endpoints,
     ) -> Result<Connection, RunFailure> {
-        same_kind(ours, theirs)?;
+        ours.fits(theirs)?;
         let mtu_bytes = path_mtu(lesson, ours, theirs)?;
         let limits = &objects.port.limits;
         let reads = limits.max_initiator_reads.min(theirs.max_rd_atomic).max(1);
@@ -97,17 +97,6 @@ fn nobodys(gid: Gid) -> Gid {
     })
 }
 
-/// Checks that both ports are of one kind.
-fn same_kind(ours: &Endpoints, theirs: &Endpoints) -> Result<(), RunFailure> {
-    if ours.link_layer == theirs.link_layer {
-        return Ok(());
-    }
-    Err(RunFailure::new(
-        "one end has a RoCE port and the other an InfiniBand port",
-        Some("choose ports of one kind with --device and --ib-port on both ends".into()),
-    ))
-}
-
 /// The smaller MTU of both ports, or the requested one, which must not be larger.
 fn path_mtu(lesson: &Lesson, ours: &Endpoints, theirs: &Endpoints) -> Result<u32, RunFailure> {
     let most = ours.mtu_bytes.min(theirs.mtu_bytes);
@@ -127,14 +116,14 @@ mod tests {
     use crate::protocol::endpoints::LinkLayer;
     use settings::Op;
 
-    fn endpoints(mtu_bytes: u32, link_layer: LinkLayer) -> Endpoints {
+    fn endpoints(mtu_bytes: u32) -> Endpoints {
         Endpoints {
             mtu_bytes,
             max_rd_atomic: 1,
             lid: 0,
             gid: "::1".into(),
             qkey: 0,
-            link_layer,
+            link_layer: LinkLayer::RoceV2,
             qps: Vec::new(),
         }
     }
@@ -151,14 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_mtu_counts_and_ports_are_of_one_kind() {
-        let [large, small] = [4096, 1024].map(|mtu| endpoints(mtu, LinkLayer::Ethernet));
+    fn the_smaller_mtu_counts() {
+        let [large, small] = [4096, 1024].map(endpoints);
         let agreed = |asked| path_mtu(&Lesson::new(Op::Send, None, asked, "x"), &large, &small);
         assert_eq!(agreed(None).unwrap(), 1024);
         assert_eq!(agreed(Some(512)).unwrap(), 512);
         assert!(agreed(Some(2048)).unwrap_err().bad_input);
-        let other = endpoints(1024, LinkLayer::Infiniband);
-        assert!(same_kind(&large, &small).is_ok());
-        assert!(same_kind(&large, &other).is_err());
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
         lid: port.info.lid,
         gid: gid_text(port.gid.map_or([0; 16], |entry| entry.gid.0)),
         qkey: 0,
-        link_layer: port.info.link_layer.into(),
+        link_layer: endpoints::LinkLayer::of(port.info.link_layer, port.gid.as_ref()),
         qps,
     }
 }
@@ -43,12 +43,7 @@ impl Agreed {
         flow: &Settings,
         peer: &Endpoints,
     ) -> Result<Self, RunFailure> {
-        if endpoints::LinkLayer::from(port.info.link_layer) != peer.link_layer {
-            return Err(RunFailure::new(
-                "one end has a RoCE port and the other an InfiniBand port",
-                Some("choose ports of one kind with --device and --ib-port on both ends".into()),
-            ));
-        }
+        endpoints(port, Vec::new()).fits(peer)?;
         let path_mtu_bytes = path_mtu(flow, port.info.active_mtu_bytes, peer.mtu_bytes)?;
         let path = Path {
             port: port.info.port,

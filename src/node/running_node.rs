@@ -26,6 +26,9 @@ pub const TICK: Duration = Duration::from_millis(10);
 /// Least time from the word of a window to its start, in which all workers learn of it; the coordinator mostly gives more.
 const LEAST_LEAD: Duration = Duration::from_millis(5);
 
+/// Most time to it: the coordinator gives 20 ms and a little for each node.
+const MOST_LEAD: Duration = Duration::from_secs(30);
+
 /// How long flushed completions are collected after a failure.
 const FLUSH_LIMIT: Duration = Duration::from_millis(200);
 
@@ -129,7 +132,9 @@ impl RunningNode {
                 return Ok(Some(early));
             }
         }
-        let least_raw = clock.raw_after(clock.raw(), LEAST_LEAD.as_nanos() as u64);
+        let now_raw = clock.raw();
+        is_near(clock.ns(now_raw), at_ns).map_err(EarlyEnd::Known)?;
+        let least_raw = clock.raw_after(now_raw, LEAST_LEAD.as_nanos() as u64);
         let opens_raw = clock.raw_after(0, at_ns).max(least_raw);
         if !self.ends.iter().any(|end| timed(&end)) {
             let early = self.wait(link, stop, |_| clock.raw() >= opens_raw)?;
@@ -406,6 +411,23 @@ impl RunningNode {
     }
 }
 
+/// Whether a window can be waited for that opens at `at_ns` by a clock that reads `now_ns`.
+///
+/// # Errors
+/// It cannot: this clock was set back, or another node's was set forward, since the two were compared.
+fn is_near(now_ns: u64, at_ns: u64) -> Result<(), RunFailure> {
+    let lead = Duration::from_nanos(at_ns.saturating_sub(now_ns));
+    if lead <= MOST_LEAD {
+        return Ok(());
+    }
+    let text = format!(
+        "this node's clock jumped: the window would open in {} s",
+        lead.as_secs()
+    );
+    let hint = "a virtual machine that was stopped or moved does that: run again";
+    Err(RunFailure::new(text, Some(hint.to_owned())))
+}
+
 /// Why a run ended early at a node.
 #[derive(Debug)]
 pub enum EarlyEnd {
@@ -479,4 +501,25 @@ fn wrong_payload(mismatch: &Mismatch) -> RunFailure {
         format!("verification failed: {mismatch}"),
         Some(VERIFY_HINT.into()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_far_ahead_is_no_window_to_wait_for() {
+        let now_ns = 5_000_000_000;
+        for at_ns in [0, now_ns, now_ns + 20_000_000, now_ns + 30_000_000_000] {
+            is_near(now_ns, at_ns).unwrap();
+        }
+        let hour_ns = 3_600_000_000_000;
+        let refused = is_near(now_ns, now_ns + hour_ns).unwrap_err();
+        assert!(
+            refused.message.ends_with("would open in 3600 s"),
+            "{}",
+            refused.message
+        );
+        is_near(now_ns, u64::MAX).unwrap_err();
+    }
 }

@@ -21,6 +21,10 @@ const SMALLEST_MTU_BYTES: f64 = 256.0;
 const LOST_HINT: &str = "check the peer's output and both ends' `dmesg`; with --rnr-retry 7 a sender waits for ever \
                          for a receiver that never posts, with lower values it gives up";
 
+/// Without an ACK timeout, which is the first thing to look at.
+const NEVER_AGAIN_HINT: &str =
+    "with --timeout 0 what is lost is never sent again: leave it out, or lose nothing (--faults)";
+
 /// Watches the ends of flows at a node.
 pub(crate) struct StallDetector {
     flows: Vec<Settings>,
@@ -107,7 +111,8 @@ fn stall_limit(flow: &Settings) -> Duration {
     // 4.096 µs × 2^timeout per attempt (InfiniBand specification 9.9.2.1.2); devices may take up to four times that.
     let tries = f64::from(flow.retry_cnt) + 1.0;
     let gives_up = match flow.timeout {
-        0 => 60.0,
+        // It never does, and what has not come is not sent again.
+        0 => 0.0,
         exponent => 4.0 * 4.096e-6 * 2f64.powi(exponent.into()) * tries,
     };
     let crossing = batch_bytes(flow) / 10e6;
@@ -124,13 +129,17 @@ fn stalled(flow: &Settings, counts: Counts, limit: Duration) -> RunFailure {
         received,
     } = counts;
     let waited = limit.as_secs_f64();
+    let lost_hint = match flow.timeout {
+        0 => NEVER_AGAIN_HINT,
+        _ => LOST_HINT,
+    };
     let (message, hint) = match posted.saturating_sub(completed) {
         0 if posted == 0 && flow.op.profile().receives => (
             format!(
                 "nothing was received for {waited:.0} s after {received} messages, and the sender had sent all: messages \
                  are lost"
             ),
-            LOST_HINT,
+            lost_hint,
         ),
         0 => (
             format!(
@@ -143,7 +152,7 @@ fn stalled(flow: &Settings, counts: Counts, limit: Duration) -> RunFailure {
                 "nothing completed for {waited:.0} s while {outstanding} messages are outstanding: completions are lost, \
                  or the peer does not answer"
             ),
-            LOST_HINT,
+            lost_hint,
         ),
     };
     RunFailure::new(message, Some(hint.into()))
@@ -186,6 +195,21 @@ mod tests {
             let late = at.checked_sub(stall_limit(flow)).unwrap();
             assert!(late <= Duration::from_secs(1), "{at:?}");
         }
+    }
+
+    #[test]
+    fn without_an_ack_timeout_what_is_lost_is_told_soon_and_why() {
+        let mut flow = case();
+        flow.timeout = 0;
+        assert_eq!(fails_at(&flow, 0), Some(Duration::from_secs(11)));
+        let lost = Counts {
+            posted: 8,
+            completed: 0,
+            received: 0,
+        };
+        let hint = |flow: &Settings| stalled(flow, lost, Duration::from_secs(10)).hint.unwrap();
+        assert!(hint(&flow).contains("--timeout 0"));
+        assert!(hint(&case()).contains("--rnr-retry 7"));
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl VerbsObjects {
         let pd = ProtectionDomain::new(&port.context)?;
         let region = |wanted: bool, layout: Layout, access| {
             wanted
-                .then(|| Regions::new(&pd, flow, &layout, access, numa_node))
+                .then(|| Regions::new(&pd, flow, &layout, access, numa_node, &alive))
                 .transpose()
         };
         let requests = Layout::requests(flow, &geometry);

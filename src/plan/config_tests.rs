@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::plan::Sweep;
 use crate::tests::{asked, has};
@@ -107,4 +109,32 @@ fn the_shipped_sweeps_expand() {
     let shipped = "atomics buffers cq-modes latency many-nodes message-size post-and-poll qp-scaling quick set-up \
                    srq-scaling ud-fan-out working-set";
     assert_eq!(names.join(" "), shipped);
+}
+
+/// A file of lines that look like settings.
+fn any_file() -> impl Strategy<Value = String> {
+    let keys = ROWS.iter().map(|row| row.flag);
+    let keys: Vec<&str> = keys
+        .chain(["nodes", "flow", "flow.x", "\"\"", "x"])
+        .collect();
+    let values = "1 0 -1 1.5 inf nan 1e308 9223372036854775807 true '' 'x' '64K' '1ms' 'a->b' [] [1,4] [[1]] [1,'x'] {} {x=1} \
+                  {bytes=64,weight=1} [{bytes=64,weight=9},{bytes='1G',weight=1}] [{from=1,to=0}] 1979-05-27 0x10 '\\u001b' ] '";
+    let values: Vec<&str> = values.split_whitespace().collect();
+    let line = prop_oneof![
+        6 => (prop::sample::select(keys.clone()), prop::sample::select(values))
+            .prop_map(|(key, value)| format!("{key} = {value}")),
+        1 => prop::sample::select(keys).prop_map(|key| format!("[[{key}]]")),
+        1 => ".{0,20}",
+    ];
+    prop::collection::vec(line, 0..8).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_file_holds_is_a_sweep_or_is_refused(text in any_file()) {
+        match parse(&text) {
+            Ok(file) => drop(Sweep::new(&file.given)),
+            Err(refused) => prop_assert!(refused.starts_with("s.toml:"), "{refused}"),
+        }
+    }
 }

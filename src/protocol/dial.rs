@@ -5,12 +5,12 @@ use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 
 use crate::protocol::error::ConnectError;
+use machine::threads;
 
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(20);
 
@@ -30,14 +30,11 @@ pub(crate) fn dial(
         .and_then(|name| name.strip_suffix(']'))
         .unwrap_or(host);
     let name = name.to_owned();
-    let dialler = thread::Builder::new().name("control-dial".into());
-    let failed = |source| resolve_error(host, source);
-    dialler
-        .spawn(move || {
-            // Nobody listens any more if this end has given up.
-            let _ = tell.send(try_addresses(&name, port, deadline));
-        })
-        .map_err(failed)?;
+    threads::spawn("control-dial", move || {
+        // Nobody listens any more if this end has given up.
+        let _ = tell.send(try_addresses(&name, port, deadline));
+    })
+    .map_err(|error| ConnectError::Thread(Arc::new(error)))?;
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(ConnectError::Interrupted { host: host.into() });

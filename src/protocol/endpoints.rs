@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use settings::Mtu;
+use verbs::{Gid, GidEntry, GidType};
+
+use crate::protocol::failure::RunFailure;
 
 /// The connection array of one end of a flow. LID, GID and the limits belong to its port, which all of its QPs are on;
 /// so they stand here once, not with each QP.
@@ -32,17 +35,29 @@ pub struct Endpoints {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkLayer {
-    /// RoCE: addressed by GID.
-    Ethernet,
+    /// RoCE v1, by the type of the port's GID: addressed by GID, within one Ethernet.
+    RoceV1,
+    /// RoCE v2: addressed by GID, which is an IP address.
+    RoceV2,
     /// InfiniBand: addressed by LID.
     Infiniband,
 }
 
-impl From<verbs::LinkLayer> for LinkLayer {
-    fn from(port: verbs::LinkLayer) -> Self {
-        match port {
-            verbs::LinkLayer::Ethernet => LinkLayer::Ethernet,
-            verbs::LinkLayer::Infiniband => LinkLayer::Infiniband,
+impl LinkLayer {
+    /// Of a port with this entry of its GID table.
+    pub fn of(port: verbs::LinkLayer, gid: Option<&GidEntry>) -> Self {
+        match (port, gid.map(|entry| entry.gid_type)) {
+            (verbs::LinkLayer::Infiniband, _) => LinkLayer::Infiniband,
+            (verbs::LinkLayer::Ethernet, Some(GidType::RoceV1)) => LinkLayer::RoceV1,
+            (verbs::LinkLayer::Ethernet, _) => LinkLayer::RoceV2,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            LinkLayer::RoceV1 => "RoCE v1",
+            LinkLayer::RoceV2 => "RoCE v2",
+            LinkLayer::Infiniband => "InfiniBand",
         }
     }
 }
@@ -97,6 +112,13 @@ pub enum EndpointsError {
     Gid(String),
 }
 
+impl From<EndpointsError> for RunFailure {
+    fn from(error: EndpointsError) -> Self {
+        let hint = "install the same version of rocebench on both ends";
+        RunFailure::new(error.to_string(), Some(hint.into()))
+    }
+}
+
 impl Endpoints {
     /// Checks the peer's array against the case: `expected_qps` of them, each with at least
     /// `needed_bytes` of memory (0 if the case accesses none).
@@ -106,7 +128,7 @@ impl Endpoints {
     pub fn check(&self, expected_qps: u32, needed_bytes: u64) -> Result<(), EndpointsError> {
         Mtu::try_from(self.mtu_bytes).map_err(|_| EndpointsError::Mtu(self.mtu_bytes))?;
         let gid = self.gid_bytes()?;
-        if self.link_layer == LinkLayer::Ethernet && gid == [0; 16] {
+        if self.link_layer != LinkLayer::Infiniband && gid == [0; 16] {
             return Err(self.bad_gid());
         }
         if usize::try_from(expected_qps) != Ok(self.qps.len()) {
@@ -130,6 +152,41 @@ impl Endpoints {
             .parse::<Ipv6Addr>()
             .map(|gid| gid.octets())
             .map_err(|_| self.bad_gid())
+    }
+
+    /// Checks that packets of one port are packets to the other's: of one kind, and of RoCE v2 one family of addresses.
+    ///
+    /// # Errors
+    /// What differs, and what to choose instead.
+    pub fn fits(&self, peer: &Endpoints) -> Result<(), RunFailure> {
+        let (here, there) = (self.link_layer, peer.link_layer);
+        if (here == LinkLayer::Infiniband) != (there == LinkLayer::Infiniband) {
+            return Err(RunFailure::refused(
+                "one end has a RoCE port and the other an InfiniBand port",
+                "choose ports of one kind with --device and --ib-port at both ends",
+            ));
+        }
+        let [own, others] = [self, peer].map(|end| end.gid_bytes().map(|gid| Gid(gid).address()));
+        let (own, others) = (own?, others?);
+        let kinds = [here, there].map(|kind| kind.name().to_owned());
+        let differ = match (own.is_ipv4(), others.is_ipv4()) {
+            _ if here != there => Some((kinds, "GIDs of one type")),
+            (here_v4, there_v4) if here == LinkLayer::RoceV2 && here_v4 != there_v4 => {
+                let family = |is_v4| if is_v4 { "IPv4" } else { "IPv6" }.to_owned();
+                Some(([here_v4, there_v4].map(family), "GIDs of one family"))
+            }
+            _ => None,
+        };
+        let Some(([here, there], choice)) = differ else {
+            return Ok(());
+        };
+        let text = format!(
+            "the GID here is {here} ({own}) and the peer's is {there} ({others}): neither sees the other's packets"
+        );
+        let hint = format!(
+            "choose {choice} with --gid-index at both ends (`rocebench devices` lists them)"
+        );
+        Err(RunFailure::refused(text, hint))
     }
 
     fn bad_gid(&self) -> EndpointsError {
@@ -167,4 +224,53 @@ pub fn gid_text(gid: [u8; 16]) -> String {
         .segments()
         .map(|group| format!("{group:04x}"))
         .join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::has;
+
+    #[test]
+    fn ports_whose_packets_the_other_does_not_see_are_refused_with_what_to_change() {
+        use LinkLayer::{Infiniband, RoceV1, RoceV2};
+        let of = |(link_layer, gid): (LinkLayer, &str)| Endpoints {
+            mtu_bytes: 1024,
+            max_rd_atomic: 1,
+            lid: 0,
+            gid: gid.to_owned(),
+            qkey: 0,
+            link_layer,
+            qps: Vec::new(),
+        };
+        let (v4, v6) = ("::ffff:10.0.0.1", "fd00::9");
+        for (here, there, says) in [
+            ((RoceV2, v4), (RoceV2, "::ffff:192.0.2.9"), None),
+            ((RoceV2, v6), (RoceV2, v6), None),
+            // Its GIDs are no addresses of IP.
+            ((RoceV1, v4), (RoceV1, v6), None),
+            ((Infiniband, v4), (Infiniband, v6), None),
+            (
+                (RoceV2, v4),
+                (RoceV2, v6),
+                Some("IPv4 (10.0.0.1) and the peer's is IPv6 (fd00::9)"),
+            ),
+            (
+                (RoceV1, v6),
+                (RoceV2, v6),
+                Some("RoCE v1 (fd00::9) and the peer's is RoCE v2"),
+            ),
+            ((RoceV2, v4), (Infiniband, v6), Some("an InfiniBand port")),
+        ] {
+            let fits = of(here).fits(&of(there));
+            let Some(says) = says else {
+                fits.unwrap();
+                continue;
+            };
+            let refused = fits.unwrap_err();
+            assert!(refused.bad_input);
+            has(&refused.message, [says]);
+            has(refused.hint.unwrap(), ["at both ends"]);
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use machine::threads;
 use thiserror::Error;
 
 pub use crate::protocol::handshake_error::{AcceptError, ConnectError, ExchangeError};
@@ -127,7 +128,8 @@ impl LinkError {
             LinkError::Protocol { .. } | LinkError::Unexpected { .. } => Some(SAME_VERSION.into()),
             LinkError::Unsendable { .. } => Some("run fewer QPs, or smaller cases".into()),
             LinkError::Aborted { hint, .. } => hint.clone(),
-            LinkError::Interrupted { .. } | LinkError::Io { .. } => None,
+            LinkError::Io { source, .. } => threads::remedy(&**source).map(str::to_owned),
+            LinkError::Interrupted { .. } => None,
         }
     }
 

@@ -104,6 +104,18 @@ impl<'a> Exchange<'a> {
     }
 }
 
+/// Tells why there is nothing more to come on a connection, and ends it.
+pub(crate) fn tell_last(stream: &TcpStream, reason: String, hint: Option<String>) {
+    let word = Message::Abort {
+        reason,
+        hint,
+        bad_input: false,
+    };
+    // One that is gone needs no word.
+    let _ = frame::encode(&word).map(|bytes| write_frame(stream, &bytes, WRITE_TIMEOUT));
+    part(stream, PARTING);
+}
+
 fn io_error(operation: &'static str, error: io::Error) -> ExchangeError {
     ExchangeError::Io {
         operation,

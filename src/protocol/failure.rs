@@ -1,10 +1,10 @@
 //! Why a run failed, in words: one sentence for what happened, one for what to try.
 
 use datapath::{FailedCompletion, Trouble, WorkerPoolError};
+use machine::threads::{self, ThreadError};
 use report::results::model::Failure;
 use verbs::{AsyncEvent, VerbsError};
 
-use crate::protocol::endpoints::EndpointsError;
 use crate::protocol::error::{ConnectError, LinkError};
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
@@ -132,9 +132,15 @@ impl RunFailure {
 
     /// A failed verbs call.
     pub fn from_verbs(error: &VerbsError) -> Self {
+        // So the embedded device says that it has no thread: calls that would wait do not fail by it.
+        let has_no_thread = matches!(error, VerbsError::Call { source, .. } if source.raw_os_error() == Some(libc::EAGAIN));
+        let hint = match has_no_thread {
+            true => Some(threads::REMEDY.to_owned()),
+            false => error.hint(),
+        };
         RunFailure {
             bad_input: error.is_bad_input(),
-            ..RunFailure::new(error.to_string(), error.hint())
+            ..RunFailure::new(error.to_string(), hint)
         }
     }
 
@@ -168,6 +174,12 @@ impl RunFailure {
 pub const VERIFY_HINT: &str = "the device or the network corrupts data: repeat with --size and --qps smaller to find where it \
                                begins, and check memory, cables and firmware";
 
+impl From<ThreadError> for RunFailure {
+    fn from(error: ThreadError) -> Self {
+        RunFailure::new(error.to_string(), Some(threads::REMEDY.to_owned()))
+    }
+}
+
 impl From<LinkError> for RunFailure {
     fn from(error: LinkError) -> Self {
         RunFailure {
@@ -197,16 +209,12 @@ impl From<ConnectError> for RunFailure {
 
 impl From<WorkerPoolError> for RunFailure {
     fn from(error: WorkerPoolError) -> Self {
-        RunFailure {
-            bad_input: matches!(error, WorkerPoolError::Core(_)),
-            ..RunFailure::new(error.to_string(), None)
+        match error {
+            WorkerPoolError::Spawn(error) => error.into(),
+            error => RunFailure {
+                bad_input: matches!(error, WorkerPoolError::Core(_)),
+                ..RunFailure::new(error.to_string(), None)
+            },
         }
-    }
-}
-
-impl From<EndpointsError> for RunFailure {
-    fn from(error: EndpointsError) -> Self {
-        let hint = "install the same version of rocebench on both ends";
-        RunFailure::new(error.to_string(), Some(hint.into()))
     }
 }

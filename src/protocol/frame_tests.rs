@@ -101,7 +101,7 @@ fn any_endpoints() -> impl Strategy<Value = Endpoints> {
             lid,
             gid,
             qkey,
-            link_layer: [LinkLayer::Infiniband, LinkLayer::Ethernet][usize::from(ethernet)],
+            link_layer: [LinkLayer::Infiniband, LinkLayer::RoceV2][usize::from(ethernet)],
             qps,
         },
     )

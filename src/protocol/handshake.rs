@@ -298,6 +298,11 @@ fn last_word(error: &AcceptError) -> Option<Message> {
             true,
         )),
         AcceptError::Handshake { source, .. } => match source {
+            ExchangeError::Unexpected { got: "join", .. } => Some(abort(
+                "`rocebench serve` listens here, and rank 0 of the job was expected".into(),
+                Some("give --rank-0 the host where rank 0 runs, or all ranks another --port"),
+                true,
+            )),
             ExchangeError::Unexpected { expected, got } => Some(abort(
                 format!("`{got}` came where `{expected}` was due"),
                 None,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use machine::threads::{self, ThreadError};
+
 use crate::protocol::error::{FrameError, SAME_VERSION};
 use crate::protocol::message::BusyInfo;
 
@@ -95,10 +97,15 @@ pub enum ConnectError {
         /// Who has it, and for how long.
         busy: BusyInfo,
     },
+    /// There is no thread to reach it from.
+    #[error(transparent)]
+    Thread(Arc<ThreadError>),
     /// Ranks of a launcher are not there, by number and, where it is known, by name.
     #[error("{missing} {} within {seconds:.0} s", if *.is_first { "did not join" } else { "did not come back" })]
     NotJoined {
         missing: String,
+        /// One that came and did not prove the token, as it called itself.
+        unproven: Option<String>,
         /// They have never been there.
         is_first: bool,
         seconds: f64,
@@ -122,6 +129,13 @@ pub enum ConnectError {
         nodes: usize,
     },
 }
+
+/// Whether an IPv6 address is of one link, and it is not said of which.
+fn lacks_zone(address: &SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
+}
+
+const SEE_SERVER: &str = "see what `rocebench serve` printed on the other host";
 
 /// Errors that are told where there are many.
 const MOST_TOLD: usize = 8;
@@ -162,6 +176,10 @@ impl ConnectError {
                     address.ip()
                 ),
                 io::ErrorKind::TimedOut => no_answer_hint(address.port()),
+                _ if lacks_zone(address) => format!(
+                    "an address that begins with fe80 is of one interface: name that too, as in {}%eth0",
+                    address.ip()
+                ),
                 _ => format!(
                     "check the address {} and this host's routes to it",
                     address.ip()
@@ -171,8 +189,9 @@ impl ConnectError {
             ConnectError::Interrupted { .. } => return None,
             ConnectError::Handshake { source, .. } => match source {
                 ExchangeError::Interrupted => return None,
-                ExchangeError::Closed | ExchangeError::Io { .. } => {
-                    "see what `rocebench serve` printed on the other host".into()
+                ExchangeError::Closed => SEE_SERVER.into(),
+                ExchangeError::Io { source, .. } => {
+                    threads::remedy(&**source).unwrap_or(SEE_SERVER).into()
                 }
                 ExchangeError::TimedOut { .. } | ExchangeError::Frame(_) => {
                     "check that the program behind this port is `rocebench serve`".into()
@@ -186,6 +205,10 @@ impl ConnectError {
             }
             ConnectError::Busy { .. } => "try again when that sweep has ended".into(),
             ConnectError::NotJoined {
+                unproven: Some(who),
+                ..
+            } => format!("{who} came and did not prove the token: give all ranks the same --token"),
+            ConnectError::NotJoined {
                 is_first: true,
                 port,
                 ..
@@ -195,6 +218,7 @@ impl ConnectError {
             ConnectError::NotJoined { .. } => {
                 "see what these ranks printed, and what ended them".into()
             }
+            ConnectError::Thread(_) => threads::REMEDY.into(),
             ConnectError::Refused { hint, .. } => return hint.clone(),
             ConnectError::Several { errors, .. } => return errors.first()?.hint(),
         })
@@ -265,7 +289,7 @@ pub enum AcceptError {
     )]
     Crowded { client: SocketAddr },
     /// There is no thread or descriptor for it.
-    #[error("there is no thread for the connection of {client}: {source}")]
+    #[error("there is no room for the connection of {client}: {source}")]
     NoRoom {
         client: SocketAddr,
         source: Arc<io::Error>,
@@ -285,8 +309,9 @@ impl AcceptError {
             } => Some(SAME_VERSION.into()),
             AcceptError::Unproven { .. } => Some("give the client this server's --token".into()),
             AcceptError::Refused { hint, .. } => hint.clone(),
-            AcceptError::NoRoom { .. } => {
-                Some("raise the limits on threads and open files (`ulimit -u -n`, pids.max)".into())
+            AcceptError::NoRoom { source, .. } => {
+                let of_files = "raise the limit of open files (`ulimit -n`)";
+                Some(threads::remedy(&**source).unwrap_or(of_files).into())
             }
             _ => None,
         }
@@ -295,4 +320,28 @@ impl AcceptError {
 
 fn no_answer_hint(port: u16) -> String {
     format!("check the address, and that the firewall lets TCP port {port} through")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_one_link_wants_its_interface() {
+        let hint = |address: &str| {
+            let error = ConnectError::Unreachable {
+                address: address.parse().unwrap(),
+                source: Arc::new(io::Error::from_raw_os_error(libc::EINVAL)),
+            };
+            error.hint().unwrap()
+        };
+        assert!(hint("[fe80::1]:18515").ends_with("as in fe80::1%eth0"));
+        for other in [
+            "[fe80::1%2]:18515",
+            "[2001:db8::1]:18515",
+            "192.0.2.1:18515",
+        ] {
+            assert!(hint(other).contains("routes"), "{other}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
@@ -77,10 +77,21 @@ impl Link {
         let beat = move || beat_until_end(&shared, &stopped);
         let spawning = fail("starting a thread for the connection to");
         // Pushed one by one: should the second fail, dropping the link ends the first.
-        link.threads
-            .push(spawn("control-read", read).map_err(spawning)?);
-        link.threads
-            .push(spawn("control-beat", beat).map_err(spawning)?);
+        let started = spawn("control-read", read).and_then(|read| {
+            link.threads.push(read);
+            link.threads.push(spawn("control-beat", beat)?);
+            Ok(())
+        });
+        if let Err(error) = started {
+            let error = spawning(error);
+            // The other end has a link by now, and would wonder.
+            let _ = link.send(&Message::Abort {
+                reason: error.to_string(),
+                hint: error.hint(),
+                bad_input: false,
+            });
+            return Err(error);
+        }
         Ok(link)
     }
 
@@ -289,5 +300,5 @@ fn configure(stream: &TcpStream) -> io::Result<()> {
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(name.into()).spawn(body)
+    Ok(machine::threads::spawn(name, body)?)
 }

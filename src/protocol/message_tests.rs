@@ -25,7 +25,7 @@ fn endpoints() -> Endpoints {
         lid: 0,
         gid: "0000:0000:0000:0000:0000:ffff:0a00:0001".into(),
         qkey: 0x11,
-        link_layer: LinkLayer::Ethernet,
+        link_layer: LinkLayer::RoceV2,
         qps: vec![qp, QpEndpoint { qpn: 18, ..qp }],
     }
 }

@@ -23,18 +23,20 @@ use crate::plan::flow::FlowDevice;
 use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::error::{AcceptError, LinkError};
 use crate::protocol::examination::NodeExamination;
+use crate::protocol::exchange::tell_last;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::{Accepted, ServerTerms, accept};
+use crate::protocol::handshakes::{Handshake, Handshakes, Most};
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::link::Link;
 use crate::protocol::memory_offer::MemoryOffer;
 use crate::protocol::message::{BusyInfo, Message};
 use crate::protocol::node_report::NodeFacts;
 use crate::protocol::token::Token;
-use crate::server::handshakes::{Handshake, Handshakes};
 use crate::server::node_run::NodeRun;
 use crate::server::perftest::{permit, serve_perftest};
 use crate::server::run::serve_run;
+use machine::threads;
 
 /// How often an idle server looks whether it should stop.
 const IDLE_TICK: Duration = Duration::from_millis(20);
@@ -181,7 +183,7 @@ impl Server {
     /// The socket failed.
     pub fn run(&self, stop: &Arc<AtomicBool>) -> io::Result<Option<RunFailure>> {
         let slot = Slot::default();
-        let handshakes = Arc::<Handshakes>::default();
+        let handshakes = Handshakes::new(Most::SERVER);
         // How the first session ended.
         let served: Arc<OnceLock<Option<RunFailure>>> = Arc::default();
         let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
@@ -210,6 +212,7 @@ impl Server {
                 Arc::clone(&self.log),
                 Arc::clone(stop),
             );
+            let same = stream.try_clone();
             // It counts until the closure is dropped, which a thread that cannot be had does at once.
             let thread = handshakes.take(&stream, client).and_then(|handshake| {
                 let body = move || match take(stream, &handshake, &options, &slot, &stop) {
@@ -220,13 +223,16 @@ impl Server {
                     }
                     Err(error) => log(ServerEvent::Refused { error: &error }),
                 };
-                thread::Builder::new().name("session".into()).spawn(body)
+                Ok(threads::spawn("session", body)?)
             });
             match thread {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     let source = Arc::new(error);
                     let error = AcceptError::NoRoom { client, source };
+                    if let Ok(same) = same {
+                        tell_last(&same, error.to_string(), error.hint());
+                    }
                     (self.log)(ServerEvent::Refused { error: &error });
                     thread::sleep(IDLE_TICK);
                 }

@@ -2,7 +2,6 @@
 //! sweeps.
 
 mod flow_ends;
-mod handshakes;
 pub mod listener;
 mod node_run;
 mod perftest;

@@ -247,12 +247,7 @@ impl Channel {
 
     fn path(&self, peer: &Endpoints) -> Result<Path, RunFailure> {
         let ours = self.endpoints();
-        if ours.link_layer != peer.link_layer {
-            return Err(RunFailure::new(
-                "one end has a RoCE port and the other an InfiniBand port",
-                Some("choose ports of one kind with --device and --ib-port on both ends".into()),
-            ));
-        }
+        ours.fits(peer)?;
         let most = ours.mtu_bytes.min(peer.mtu_bytes);
         let mtu = self.settings.mtu_bytes.unwrap_or(most);
         if mtu > most {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::name::{self, NameError};
@@ -48,6 +48,14 @@ pub enum SourceError {
         /// Bytes of a chunk.
         chunk_bytes: u32,
     },
+    /// It goes on where the system says that it ends, as files of /proc do.
+    #[error("{} goes on after the {size_bytes} bytes that it is told to have", path.display())]
+    Unsized {
+        /// Its path as given.
+        path: PathBuf,
+        /// What the system tells.
+        size_bytes: u64,
+    },
     /// It cannot be opened or read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
@@ -68,6 +76,7 @@ impl SourceError {
                 "send them one after the other to different folders, or rename one"
             }
             SourceError::TooLarge { .. } => "raise --chunk",
+            SourceError::Unsized { .. } => "send a copy of it (`cat FILE >COPY`)",
             SourceError::Io { .. } => "check the path and the right to read it",
         }
     }
@@ -173,6 +182,12 @@ pub(super) fn open(path: &Path) -> Result<Opened, SourceError> {
         .open(path)
         .map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
+    if file.read_at(&mut [0], metadata.len()).map_err(failed)? > 0 {
+        return Err(SourceError::Unsized {
+            path: path.to_owned(),
+            size_bytes: metadata.len(),
+        });
+    }
     Ok(Opened {
         size_bytes: metadata.len(),
         before: Stamp::of(&metadata),
@@ -189,8 +204,6 @@ impl Opened {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt as _;
-
     use super::*;
     use crate::tests::has;
 
@@ -204,6 +217,7 @@ mod tests {
         let folder = error(&[path("a"), home.path().into()]);
         assert!(folder.ends_with("is a folder, and only files are sent"));
         refused(&["/dev/null".into()], "is a device");
+        refused(&["/proc/self/status".into()], "goes on after the 0 bytes");
         refused(&[path("absent")], "No such file");
         refused(&[path("a\nb")], "No such file");
         let mut mkfifo = std::process::Command::new("mkfifo");

@@ -10,6 +10,7 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 use machine::cpu::keep_to;
+use machine::threads::spawn_scoped;
 
 use super::channel::ChannelWorker;
 use super::chunks::{FileProgress, WorkerBuffers};
@@ -47,14 +48,10 @@ pub(super) fn run<W: Send>(
                 let _ = tell.send(());
                 done
             };
-            match thread::Builder::new()
-                .name("chunks".into())
-                .spawn_scoped(scope, body)
-            {
+            match spawn_scoped(scope, "chunks", body) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    let text = format!("starting a thread: {error}");
-                    failure = Some(RunFailure::new(text, Some("raise `ulimit -u`".into())));
+                    failure = Some(error.into());
                     progress.halt();
                     break;
                 }

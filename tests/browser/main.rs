@@ -17,7 +17,8 @@ use testing::synthetic_results::Synthetic;
 fn page() -> &'static Path {
     static PAGE: OnceLock<PathBuf> = OnceLock::new();
     // Nothing on it may be so wide as the path of its files.
-    let folder = "browser/a_folder_with_a_name_as_long_as_those_that_programs_make_0123456789abcdef";
+    let folder =
+        "browser/a_folder_with_a_name_as_long_as_those_that_programs_make_0123456789abcdef";
     PAGE.get_or_init(|| draw(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder)))
 }
 

@@ -1,11 +1,13 @@
 //! Files whose texts would drive a terminal, forge a line of a log or flood it: nothing that is printed does.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{Ran, has, run_in};
+use crate::{Ran, has, program, run_in};
 
 /// Clears a screen, forges a line, turns what follows around, hides, and is long.
 fn hostile() -> String {
@@ -125,4 +127,57 @@ fn a_hostile_configuration_is_quoted_tamely() {
         is_tame(&with(text).ends(2));
     }
     is_tame(&with(&format!("op = \"{}\"", "x".repeat(1 << 19))));
+}
+
+/// Whoever made a file chose its name, which need not even be text.
+#[test]
+fn a_hostile_path_is_shown_tamely_wherever_it_is_named() {
+    let name = OsStr::from_bytes(b"\x1b[2J\nrocebench: error: forged\xe2\x80\xae\xff");
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
+    let plot = format!("plot {sample} -o");
+    let compare = format!("compare {sample}");
+    let documents = ["--json", "--markdown", "--junit", "--bmf", "--otava"];
+    let documents = documents.map(|flag| format!("compare {sample} {sample} {flag}"));
+    let one_file = "--dry-run --csv=x --json=x";
+    let others = [
+        "--dry-run",
+        "--dry-run --out",
+        "--dry-run --op",
+        "--dry-run --qps",
+        "--dry-run --json",
+        "--dry-run --config",
+        "--dry-run --token-file",
+        "--dry-run --nodes",
+        "serve --receive",
+        "mesh --config",
+        "plot",
+        "compare -q",
+        "send /etc/hostname",
+        "man --out",
+        "doctor --device",
+        one_file,
+        &plot,
+        &compare,
+    ];
+    let documents = documents.iter().map(String::as_str);
+    for words in others.into_iter().chain(documents) {
+        for is_there in [false, true] {
+            let home = tempfile::tempdir().unwrap();
+            if is_there {
+                fs::write(home.path().join(name), "{").unwrap();
+            }
+            let words: Vec<&str> = words.split(' ').collect();
+            let ran = Ran::of(program(&words).arg(name).current_dir(&home));
+            is_tame(&ran);
+            assert!(
+                ran.code.is_some_and(|code| code < 3),
+                "{}: {}",
+                ran.what,
+                ran.err
+            );
+        }
+    }
+    let at_sign = OsStr::from_bytes(b"@\x1b[2J\xff");
+    let ran = Ran::of(program(&["--dry-run", "--nodes"]).arg(at_sign)).ends(2);
+    is_tame(&ran);
 }

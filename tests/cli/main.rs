@@ -6,6 +6,7 @@ mod compare_files;
 mod hostile_text;
 mod input;
 mod manual;
+mod odd_results;
 mod perftest;
 mod pictures;
 mod plot;

@@ -3,7 +3,7 @@
 use datapath::{Geometry, Layout, Mismatch, Regions, Sizes, check_written, fill_for_reads};
 use null_verbs::loopback::corrupt_next_message;
 use settings::{AtomicTarget, Op, Service, Settings};
-use verbs::{Access, ProtectionDomain};
+use verbs::{Access, ProtectionDomain, VerbsError};
 
 use crate::bench::{Bench, SetUp, whole};
 use crate::loopback_node::{Pair, Rest, Steer, case_of, port, small};
@@ -168,7 +168,9 @@ fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
     let layout = Layout::requests(&reliable, &Geometry::of(&reliable));
     let sizes = Sizes::of(&reliable);
     let pd = ProtectionDomain::new(&port().context).unwrap();
-    let memory = Regions::new(&pd, &reliable, &layout, Access::RemoteWrite, None).unwrap();
+    let access = Access::RemoteWrite;
+    let alive = || Ok::<(), VerbsError>(());
+    let memory = Regions::new(&pd, &reliable, &layout, access, None, alive).unwrap();
     let found = |flow: &Settings, posts: u32| {
         let found = check_written(&memory, flow, &sizes, 1, 256, &[posts; 4]);
         found.map(|mismatch| mismatch.to_string())

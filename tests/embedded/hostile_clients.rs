@@ -48,7 +48,7 @@ fn a_server_that_got_no_threads_for_a_while_serves_on() {
         .collect();
     server.says(
         0,
-        "there is no thread for the connection of [::ffff:127.0.1.63]",
+        "there is no room for the connection of [::ffff:127.0.1.63]",
     );
     drop(idles);
     prlimit(process, Resource::As, before).unwrap();

@@ -1,19 +1,32 @@
-//! Ctrl-C while messages are in flight that take far longer than anyone waits: the end does not wait for them.
+//! Ctrl-C, `kill` or a lost terminal while messages are in flight that take far longer than anyone waits: the end does not
+//! wait for them.
 
 use testing::program::{Program, Signal};
-use testing::server::{Server, call};
+use testing::server::{Server, call, call_by};
 
 /// A message takes 5 s, and 128 of them are posted.
 const SLOW: &str = "-d soft0 --op send -s 64M -D 60s --warmup 0 --timeout 18 --faults rate=100M";
 
 #[test]
-fn a_slow_send_in_one_process_is_interrupted() {
-    let program = call(SLOW).start();
+fn a_slow_send_in_one_process_is_stopped_by_each_wish() {
+    for wish in [Signal::Interrupt, Signal::Terminate, Signal::HangUp] {
+        let program = call(SLOW).start();
+        program.has_said("phase measure");
+        program.signal(wish);
+        let ended = program.wait().exits(1).says(&["interrupted"]);
+        let run = ended.runs().remove(0);
+        assert!(run.interrupted && !run.complete);
+    }
+}
+
+#[test]
+fn a_lost_terminal_ends_nothing_under_nohup() {
+    let words = "-d soft0 -s 64 -D 2s --warmup 0 --timeout 18";
+    let program = call_by("nohup", words).start();
     program.has_said("phase measure");
-    program.signal(Signal::Interrupt);
-    let ended = program.wait().exits(1).says(&["interrupted"]);
-    let run = ended.runs().remove(0);
-    assert!(run.interrupted && !run.complete);
+    program.signal(Signal::HangUp);
+    let ended = program.wait().exits(0);
+    assert!(ended.runs().remove(0).complete);
 }
 
 #[test]
@@ -50,7 +63,9 @@ fn a_slow_send_to_a_server_is_interrupted_and_the_server_lives_on() {
 
 #[test]
 fn a_server_in_a_slow_send_is_interrupted() {
-    let interrupt = |server: &Server, _: &Program| server.program.signal(Signal::Interrupt);
-    let server = stopped(interrupt, "the server was stopped");
-    server.program.wait().exits(0);
+    for wish in [Signal::Interrupt, Signal::HangUp] {
+        let stop = |server: &Server, _: &Program| server.program.signal(wish);
+        let server = stopped(stop, "the server was stopped");
+        server.program.wait().exits(0);
+    }
 }

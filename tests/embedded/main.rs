@@ -37,6 +37,7 @@ mod outputs;
 mod pace;
 mod patterns;
 mod polling;
+mod process_limits;
 mod refused;
 mod send;
 mod send_refused;

@@ -131,6 +131,45 @@ fn a_full_stdout_is_told_by_all_that_print_there() {
 }
 
 #[test]
+fn sweeps_at_once_have_a_name_each() {
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("results");
+    let words = format!("{QUICK} --out {}", out.display());
+    let started: Vec<_> = (0..3).map(|_| call(&words).start()).collect();
+    for program in started {
+        let _ended = program.wait().exits(0);
+    }
+    assert_eq!(files(&out, ".json").len(), 3);
+    assert!(files(&out, ".jsonl").is_empty());
+    assert_eq!(load(&[&out]).results.len(), 3);
+}
+
+#[test]
+fn a_folder_that_is_removed_meanwhile_is_made_again() {
+    let program = call(&format!("{QUICK} -q 1 --runs 200 --quiet")).start();
+    let results = program.folder().join("results");
+    wait_until("a line", STEP, || {
+        let journal = files(&results, ".jsonl").pop();
+        journal.is_some_and(|path| fs::metadata(path).is_ok_and(|it| it.len() > 0))
+    });
+    fs::remove_dir_all(&results).unwrap();
+    let ended = program.wait().exits(0);
+    assert_eq!(ended.runs().len(), 200);
+}
+
+#[test]
+fn two_documents_do_not_go_to_one_file_however_it_is_spelled() {
+    let refused = call(&format!("{QUICK} --json linked/same --csv ./same"));
+    std::os::unix::fs::symlink(".", refused.folder().join("linked")).unwrap();
+    refused.is_refused(&["--json and --csv both go to ./same"]);
+    let refused = call(&format!("{QUICK} --json one --csv other"));
+    let path = |name| refused.folder().join(name);
+    fs::write(path("one"), "").unwrap();
+    fs::hard_link(path("one"), path("other")).unwrap();
+    refused.is_refused(&["--json and --csv both go to other"]);
+}
+
+#[test]
 fn a_place_that_does_not_do_is_bad_input() {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
     let plot = format!("plot {sample}");

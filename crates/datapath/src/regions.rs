@@ -15,20 +15,21 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Allocates and registers what `layout` takes.
+    /// Allocates and registers what `layout` takes. Calls `alive` from time to time, which may end it.
     ///
     /// # Errors
-    /// No memory, no such pages, or a failed registration.
-    pub fn new(
+    /// No memory, no such pages, a failed registration, or an error of `alive`.
+    pub fn new<E: From<VerbsError>>(
         pd: &Arc<ProtectionDomain>,
         flow: &Settings,
         layout: &Layout,
         access: Access,
         numa_node: Option<u32>,
-    ) -> Result<Regions, VerbsError> {
+        alive: impl Fn() -> Result<(), E>,
+    ) -> Result<Regions, E> {
         let mapping = Mapping::new(layout.total_bytes(), pages(flow), numa_node)?;
         if flow.memory_bytes.is_some() {
-            mapping.touch();
+            mapping.touch(alive)?;
         }
         let (count, bytes) = match flow.mr {
             MrMode::One => (1, mapping.length_bytes()),
@@ -37,7 +38,7 @@ impl Regions {
         let region = |qp: usize| MemoryRegion::within(pd, &mapping, qp * bytes, bytes, access);
         Ok(Regions {
             first: region(0)?,
-            rest: (1..count).map(region).collect::<Result<_, _>>()?,
+            rest: (1..count).map(region).collect::<Result<_, VerbsError>>()?,
         })
     }
 

@@ -1,12 +1,13 @@
 //! The worker threads of a node: starts them, waits until they are ready, and collects their workers' reports.
 
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::bounded;
 
 use machine::cpu;
+use machine::threads::{self, ThreadError};
 
 use super::report::WorkerReport;
 use super::shared::{Phase, Shared};
@@ -27,13 +28,8 @@ pub struct WorkerPool {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerPoolError {
     /// The kernel could not create a thread.
-    #[error("cannot start worker thread {index}: {source}")]
-    Spawn {
-        /// Its number.
-        index: usize,
-        /// Why.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Spawn(#[from] ThreadError),
     /// A core cannot be used.
     #[error(transparent)]
     Core(#[from] cpu::CoreError),
@@ -70,10 +66,8 @@ impl WorkerPool {
         };
         for (index, (spec, parts)) in threads.into_iter().zip(parts).enumerate() {
             let ready = ready.clone();
-            let thread = Builder::new()
-                .name(format!("worker-{index}"))
-                .spawn(move || work(&parts, spec.core, spec.sleep, &ready))
-                .map_err(|source| WorkerPoolError::Spawn { index, source })?;
+            let body = move || work(&parts, spec.core, spec.sleep, &ready);
+            let thread = threads::spawn(format!("worker-{index}"), body)?;
             pool.threads.push(thread);
         }
         drop(ready);

@@ -10,3 +10,4 @@ pub mod device;
 pub mod host;
 pub mod memory;
 pub mod open_files;
+pub mod threads;

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use rustix::process::{Resource, getrlimit};
+
 use super::cgroup;
 
 /// What can be had, and what limits it.
@@ -16,13 +18,22 @@ pub struct Available {
 
 /// What can be had now; `None` where the kernel does not say.
 pub fn available() -> Option<Available> {
-    below(Path::new("/"))
+    let of_process = getrlimit(Resource::As).current.and_then(|limit| {
+        let status = std::fs::read_to_string("/proc/self/status").ok()?;
+        Some(Available {
+            bytes: limit.saturating_sub(kib(&status, "VmSize:")?),
+            by: "the limit of this process (`ulimit -v`)".to_owned(),
+        })
+    });
+    let all = below(Path::new("/")).into_iter().chain(of_process);
+    all.min_by_key(|it| it.bytes)
 }
 
 /// The same with the kernel's files below `root`.
 fn below(root: &Path) -> Option<Available> {
     let meminfo = std::fs::read_to_string(root.join("proc/meminfo")).ok();
-    let machine = meminfo.as_deref().and_then(parse).map(|bytes| Available {
+    let machine = meminfo.as_deref().and_then(|it| kib(it, "MemAvailable:"));
+    let machine = machine.map(|bytes| Available {
         bytes,
         by: "this machine".to_owned(),
     });
@@ -33,12 +44,10 @@ fn below(root: &Path) -> Option<Available> {
     machine.into_iter().chain(groups).min_by_key(|it| it.bytes)
 }
 
-/// Bytes that new allocations can have without swapping, as the kernel estimates (`MemAvailable`,
-/// proc_meminfo(5)).
-fn parse(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// Bytes of a line of proc_meminfo(5) or proc_pid_status(5); `MemAvailable` is what new allocations can have without swapping,
+/// as the kernel estimates.
+fn kib(text: &str, line: &str) -> Option<u64> {
+    let line = text.lines().find_map(|it| it.strip_prefix(line))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -63,6 +72,7 @@ mod tests {
     #[test]
     fn the_kernels_estimate_is_read() {
         let text = "MemTotal:       24552456 kB\nMemFree: 1 kB\nMemAvailable:   23000000 kB\n";
+        let parse = |text| kib(text, "MemAvailable:");
         assert_eq!(parse(text), Some(23_000_000 * 1024));
         assert_eq!(parse("MemTotal: 1 kB\n"), None);
         assert_eq!(parse("MemAvailable: lots kB\n"), None);

@@ -58,6 +58,7 @@ pub enum Signal {
     Kill = 9,
     Stop = 19,
     Continue = 18,
+    HangUp = 1,
     Interrupt = 2,
     Terminate = 15,
 }
@@ -440,13 +441,15 @@ impl Ended {
         names.collect()
     }
 
-    /// The text of the file in the results folder whose name has this after the time and the process: `.json`, `.csv`,
+    /// The text of the file in the results folder whose name has this after the time and the number: `.json`, `.csv`,
     /// `-qps.csv` or `-histograms.csv`.
     #[track_caller]
     pub fn file(&self, ending: &str) -> String {
         let is_it = |name: &String| {
             let stem = name.strip_suffix(ending);
-            stem.is_some_and(|stem| stem.ends_with(|last: char| last.is_ascii_digit()))
+            stem.is_some_and(|stem| {
+                stem.ends_with(|last: char| last == 'Z' || last.is_ascii_digit())
+            })
         };
         let files: Vec<String> = self.results().into_iter().filter(is_it).collect();
         assert_eq!(files.len(), 1, "{files:?}; stderr: {}", self.stderr);

@@ -33,6 +33,21 @@ pub fn call(words: &str) -> Call {
     Call::of(on_this_machine(), words)
 }
 
+/// The same, started by another program, such as `nohup` or `prlimit --fsize=0`.
+pub fn call_by(other: &str, words: &str) -> Call {
+    let own = on_this_machine();
+    let mut parts = other.split_whitespace();
+    let mut command = Command::new(parts.next().unwrap());
+    command.args(parts).arg(own.get_program());
+    for (name, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    Call::of(command, words)
+}
+
 /// Where servers of one-guest tests listen: the address of `rxe1`.
 pub const SERVER_ADDRESS: &str = "192.0.2.2";
 

@@ -67,7 +67,7 @@ impl Wire {
         let qp = |qpn: &u32| json!({"qpn": qpn, "psn": 1, "address": 0, "rkey": 0, "length": 0});
         let qps: Vec<Value> = qpns.iter().map(qp).collect();
         let endpoints = json!({
-            "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "qkey": 0, "gid": "::ffff:192.0.2.1", "link_layer": "ethernet",
+            "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "qkey": 0, "gid": "::ffff:192.0.2.1", "link_layer": "roce_v2",
             "qps": qps
         });
         let array =

@@ -120,6 +120,14 @@ pub enum VerbsError {
         /// The reason for each port.
         reasons: Vec<String>,
     },
+    /// No device has a port of the number that was asked for; how many each has.
+    #[error("no RDMA port {port}: {}", .have.join("; "))]
+    NoSuchPort {
+        /// The number.
+        port: u8,
+        /// What each device has.
+        have: Vec<String>,
+    },
     /// `--gid-index` names an empty or missing entry.
     #[error("{device} port {port} has no GID at index {index}; it has: {}", .available.join(", "))]
     NoSuchGid {
@@ -242,6 +250,9 @@ impl VerbsError {
                      or choose with --device, --ib-port and --gid-index"
                         .into(),
                 );
+            }
+            VerbsError::NoSuchPort { .. } => {
+                return Some("choose another with --ib-port, or leave the flag out".into());
             }
             VerbsError::NoSuchGid { .. } => {
                 return Some("choose one of them with --gid-index, or leave the flag out".into());

@@ -107,6 +107,7 @@ pub(super) fn among(
     let local = local.map(|address| address.to_canonical());
     let mut candidates = Vec::new();
     let mut reasons = Vec::new();
+    let mut have = Vec::new();
     for device in wanted {
         let limits = device.limits()?;
         let ports = match request.ib_port {
@@ -115,11 +116,11 @@ pub(super) fn among(
         };
         for number in ports {
             if number == 0 || number > limits.ports {
-                reasons.push(format!(
-                    "{} has ports 1 to {}, not {number}",
-                    device.name(),
-                    limits.ports
-                ));
+                let name = device.name();
+                have.push(match limits.ports {
+                    1 => format!("{name} has port 1"),
+                    last => format!("{name} has ports 1 to {last}"),
+                });
                 continue;
             }
             match candidate(&device, number, &limits, request, local)? {
@@ -134,7 +135,10 @@ pub(super) fn among(
     });
     match candidates.into_iter().nth(owner.unwrap_or(0)) {
         Some(port) => Ok(port),
-        None => Err(VerbsError::NoUsablePort { reasons }),
+        None => Err(match request.ib_port {
+            Some(port) if reasons.is_empty() => VerbsError::NoSuchPort { port, have },
+            _ => VerbsError::NoUsablePort { reasons },
+        }),
     }
 }
 

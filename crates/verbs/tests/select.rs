@@ -117,9 +117,9 @@ fn what_is_not_there_is_answered_with_what_is() {
     };
     let text = "there is no RDMA device \"mlx5_0\"; this machine has: null0, loop0";
     assert_eq!(refused(Some("mlx5_0"), None, None, "--device"), text);
-    let text = "no usable RDMA port: loop0 has ports 1 to 1, not 0";
+    let text = "no RDMA port 0: loop0 has port 1";
     assert_eq!(refused(Some("loop0"), Some(0), None, "--ib-port"), text);
-    let text = "no usable RDMA port: null0 has ports 1 to 1, not 2; loop0 has ports 1 to 1, not 2";
+    let text = "no RDMA port 2: null0 has port 1; loop0 has port 1";
     assert_eq!(refused(None, Some(2), None, "--ib-port"), text);
     let text = "loop0 port 1 has no GID at index 7; it has: 0 (fe80::200:ff:fe00:1, RoCE v1), \
                 1 (::ffff:127.0.0.1, RoCE v2)";

@@ -15,7 +15,7 @@ stay as they are.
 
 Examples:
   rocebench plot results -o plots
-  rocebench plot results/rocebench-20261121T031008Z-30327.json -o plots
+  rocebench plot results/rocebench-20261121T031008Z.json -o plots
   rocebench plot results --base results/before.json -o plots
   rocebench plot results --width column --format pdf -o paper
 

@@ -182,7 +182,9 @@ impl<'a> Pairing<'a> {
             return Ok(());
         };
         let standing = standing::of_run(run);
-        // A doubtful run has its figure here still.
+        if let Standing::Doubtful(_) = standing {
+            pair.doubt = Some(standing.words().to_owned());
+        }
         if standing.has_figures() {
             pair.rocebench = self.metric.of_run(run);
             if let Some(flow) = run.flows.first() {
@@ -311,13 +313,18 @@ impl<'a> Pairing<'a> {
             _ => UNCLEAR,
         };
         let mut notes: Vec<String> = note(self.case).into_iter().collect();
-        let failed = comparison.pairs.len() - turns.len();
-        if failed > 0 {
-            notes.push(format!(
-                "{failed} of {} pairs failed",
-                comparison.pairs.len()
-            ));
-        }
+        let of = |which: fn(&PerftestPair) -> bool, what: &str| {
+            let all = comparison.pairs.len();
+            let count = comparison.pairs.iter().filter(|it| which(it)).count();
+            (count > 0).then(|| format!("{count} of {all} pairs {what}"))
+        };
+        notes.extend(of(|pair| pair.failure.is_some(), "failed"));
+        let in_doubt: fn(&PerftestPair) -> bool =
+            |pair| pair.failure.is_none() && pair.doubt.is_some();
+        notes.extend(of(
+            in_doubt,
+            "do not count, since rocebench's run is in doubt",
+        ));
         if count < FEWEST_PAIRS {
             notes.push(format!("fewer than {FEWEST_PAIRS} pairs decide nothing"));
         } else if is_last && word == UNCLEAR {
@@ -353,16 +360,15 @@ const OWN: &str = "rocebench";
 /// The pairs that count.
 fn counting(comparison: &PerftestComparison) -> Vec<Turn> {
     let pairs = comparison.pairs.iter();
-    pairs
-        .filter(|pair| pair.failure.is_none())
-        .filter_map(|pair| {
-            Some(Turn {
-                new_first: pair.first == OWN,
-                base: pair.perftest?,
-                new: pair.rocebench?,
-            })
+    let turns = pairs.filter_map(|pair| {
+        let (new, base) = pair.counted()?;
+        Some(Turn {
+            new_first: pair.first == OWN,
+            base,
+            new,
         })
-        .collect()
+    });
+    turns.collect()
 }
 
 #[cfg(test)]

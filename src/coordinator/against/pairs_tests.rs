@@ -72,19 +72,35 @@ fn a_longer_latency_is_slower_and_only_a_reads_is_compared() {
 }
 
 #[test]
-fn failed_pairs_do_not_count_and_are_told() {
-    let case = case();
-    let mut pairing = pairing(&case, &[(10.0, 10.0); 8]);
+fn pairs_that_failed_or_are_in_doubt_do_not_count_and_are_told() {
     let failed = PerftestPair {
-        rocebench: Some(100.0),
         failure: Some("ib_send_bw did not end within 2 s".into()),
         ..PerftestPair::default()
     };
-    pairing.add(failed, false);
-    let comparison = &pairing.comparison;
-    assert_eq!(comparison.rocebench_median, Some(10.0));
-    assert_eq!(comparison.verdict, "equal");
-    assert_eq!(comparison.note.as_deref(), Some("1 of 9 pairs failed"));
+    let doubtful = PerftestPair {
+        perftest: Some(10.0),
+        doubt: Some("edge missed".into()),
+        ..PerftestPair::default()
+    };
+    let why = "do not count, since rocebench's run is in doubt";
+    for (pair, note) in [
+        (failed, "1 of 9 pairs failed".to_owned()),
+        (doubtful, format!("1 of 9 pairs {why}")),
+    ] {
+        let case = case();
+        let mut pairing = pairing(&case, &[(10.0, 10.0); 8]);
+        pairing.add(
+            PerftestPair {
+                rocebench: Some(100.0),
+                ..pair
+            },
+            false,
+        );
+        let comparison = &pairing.comparison;
+        assert_eq!(comparison.rocebench_median, Some(10.0));
+        assert_eq!(comparison.verdict, "equal");
+        assert_eq!(comparison.note, Some(note));
+    }
 }
 
 #[test]

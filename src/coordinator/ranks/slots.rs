@@ -2,7 +2,7 @@
 //! the links are for.
 
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,10 +11,12 @@ use serde_json::Value;
 
 use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::PeerInfo;
+use crate::protocol::handshakes::{Handshakes, Most};
 use crate::protocol::join::Joining;
 use crate::protocol::join_message::Join;
 use crate::protocol::link::Link;
 use crate::protocol::token::Token;
+use machine::threads;
 
 /// How long all ranks may take to join. A launcher may load the program at each node first.
 const FIRST_LIMIT: Duration = Duration::from_secs(60);
@@ -27,9 +29,6 @@ pub(super) const TICK: Duration = Duration::from_millis(10);
 
 /// How long the end of an old connection may take to be seen once its rank has connected again.
 const OLD_LINK_LIMIT: Duration = Duration::from_millis(500);
-
-/// Connections beyond one for each rank that may be in their handshake at a time.
-const FURTHER_HANDSHAKES: usize = 32;
 
 /// Missing ranks that an error names.
 const MOST_NAMED: usize = 8;
@@ -44,7 +43,6 @@ pub(super) struct Slots {
     /// What the launcher calls the host of each rank; empty where it does not tell.
     hosts: Vec<String>,
     state: Mutex<State>,
-    handshakes: AtomicUsize,
 }
 
 /// What changes.
@@ -55,6 +53,8 @@ pub(super) struct State {
     pub(super) refused: Option<RunFailure>,
     /// What is told to those that come now.
     pub(super) over: Option<RunFailure>,
+    /// One that did not prove the token, as it calls itself.
+    pub(super) unproven: Option<String>,
     /// Of each rank but 0.
     pub(super) slots: Vec<Slot>,
 }
@@ -111,13 +111,13 @@ impl Slots {
                 is_complete: false,
                 refused: None,
                 over: None,
+                unproven: None,
                 slots: (1..own.ranks).map(slot).collect(),
             }),
             own,
             token,
             facts,
             hosts,
-            handshakes: AtomicUsize::new(0),
         }
     }
 
@@ -125,8 +125,8 @@ impl Slots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits no more for those that are missing, and names them.
-    pub(super) fn give_up(&self, state: &mut State) -> String {
+    /// Waits no more for those that are missing, and names them: those that were here, or those that never were.
+    pub(super) fn give_up(&self, state: &mut State, were_here: bool) -> String {
         let mut named = Vec::new();
         let mut more = 0;
         for (index, slot) in state.slots.iter_mut().enumerate() {
@@ -134,6 +134,9 @@ impl Slots {
                 continue;
             }
             slot.is_done = true;
+            if slot.was_here != were_here {
+                continue;
+            }
             let rank = index + 1;
             let host = slot.host.as_ref().or_else(|| self.hosts.get(rank));
             match host {
@@ -158,31 +161,42 @@ impl Slots {
                 return;
             }
         };
-        if let Err(why) = self.admit(&joining.join, &mut None) {
-            let rank = joining.join.rank as usize;
+        let join = joining.join.clone();
+        // With a token nothing is judged, told or ended before it is proved: anybody may say anything.
+        let may_be_anybody = self.token.is_some();
+        if !may_be_anybody && let Err(why) = self.admit(&join, &mut None) {
             joining.refuse(&why.message, why.hint.as_deref(), why.bad_input);
-            let mut state = self.lock();
-            if let Some(slot) = state.slots.get_mut(rank.wrapping_sub(1)) {
-                slot.is_done |= slot.link.is_none();
-            }
+            self.knows(&join);
             return;
         }
-        let join = joining.join.clone();
         match joining.greet(self.token.as_ref(), &self.facts) {
             Ok(joined) => {
                 let mut joined = Some(joined);
                 if let (Err(why), Some((link, _))) = (self.admit(&join, &mut joined), &joined) {
                     why.tell(link);
+                    self.knows(&join);
                 }
             }
-            Err(error) if error.bad_input() => {
+            Err(error) if error.bad_input() && !may_be_anybody => {
                 let mut state = self.lock();
                 state.refuse(&RunFailure {
                     message: format!("{}: {error}", join.who()),
                     ..RunFailure::from(error)
                 });
             }
-            Err(error) => tracing::warn!(%error, who = join.who(), "a rank did not join"),
+            Err(error) => {
+                tracing::warn!(%error, who = join.who(), "a rank did not join");
+                let of_token = may_be_anybody && error.bad_input();
+                self.lock().unproven = of_token.then(|| join.who());
+            }
+        }
+    }
+
+    /// One that was refused has heard why, and does not come again.
+    fn knows(&self, join: &Join) {
+        let mut state = self.lock();
+        if let Some(slot) = state.slots.get_mut((join.rank as usize).wrapping_sub(1)) {
+            slot.is_done |= slot.link.is_none();
         }
     }
 
@@ -230,27 +244,27 @@ impl Slots {
 
 /// Has ranks join until `ends` is set.
 pub(super) fn accept_until(ends: &Arc<AtomicBool>, listener: &TcpListener, shared: &Arc<Slots>) {
-    let most = shared.own.ranks as usize + FURTHER_HANDSHAKES;
+    let handshakes = Handshakes::new(Most::awaited(shared.own.ranks as usize));
     while !ends.load(Ordering::Relaxed) {
-        let is_full = shared.handshakes.load(Ordering::Relaxed) >= most;
-        let accepted = match is_full {
+        let accepted = match handshakes.is_full() {
             true => None,
             // Errors are of one connection, or of a moment.
             false => listener.accept().ok(),
         };
-        let Some((stream, _)) = accepted else {
+        let Some((stream, peer)) = accepted else {
             thread::sleep(TICK);
             continue;
         };
-        shared.handshakes.fetch_add(1, Ordering::Relaxed);
         let (for_thread, end) = (Arc::clone(shared), Arc::clone(ends));
-        let thread = thread::Builder::new().name("join".into());
-        let spawned = thread.spawn(move || {
-            for_thread.take(stream, &end);
-            for_thread.handshakes.fetch_sub(1, Ordering::Relaxed);
+        // It counts until the closure is dropped, which a thread that cannot be had does at once.
+        let spawned = handshakes.take(&stream, peer).and_then(|handshake| {
+            let body = move || {
+                for_thread.take(stream, &end);
+                drop(handshake);
+            };
+            Ok(threads::spawn("join", body)?)
         });
         if let Err(error) = spawned {
-            shared.handshakes.fetch_sub(1, Ordering::Relaxed);
             tracing::warn!(%error, "no thread for a rank that joins");
         }
     }

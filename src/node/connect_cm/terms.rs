@@ -1,8 +1,6 @@
 //! Preconditions of rdma_cm (a RoCE port of a device that has a connection manager) and the
 //! parameters that both ends give rdma_cm for a case's QPs.
 
-use std::net::IpAddr;
-
 use verbs::cm::{CmAddress, CmParameters};
 use verbs::{LinkLayer, Port};
 
@@ -39,7 +37,6 @@ impl Terms {
     ) -> Result<Terms, RunFailure> {
         let reliability = &agreed.reliability;
         let local = local_address(port)?;
-        same_family(local.ip(), agreed.gid().address())?;
         Ok(Terms {
             local,
             port: (port.context.name().to_owned(), port.info.port),
@@ -83,19 +80,6 @@ impl Terms {
         let told = |qpns: &Vec<u32>| qpns.get(data.index as usize) == Some(&qpn);
         data.qpn == qpn && self.peer_qpns.as_ref().is_none_or(told)
     }
-}
-
-/// Both addresses must be of one family: rdma_cm finds no route otherwise.
-fn same_family(here: IpAddr, there: IpAddr) -> Result<(), RunFailure> {
-    if here.is_ipv4() == there.is_ipv4() {
-        return Ok(());
-    }
-    Err(RunFailure::refused(
-        format!(
-            "the GID here is that of {here} and the peer's that of {there}: one is IPv4, the other IPv6"
-        ),
-        "choose GIDs of one family with --gid-index at both ends (`rocebench devices` lists them)",
-    ))
 }
 
 /// The address by which rdma_cm knows a port.
@@ -169,15 +153,5 @@ mod tests {
         assert!(!terms.is_peer(&other, 18), "of another QP");
         terms.peer_qpns = None;
         assert!(terms.is_peer(&other, 18) && !terms.is_peer(&other, 17));
-    }
-
-    #[test]
-    fn addresses_of_two_families_are_refused_with_what_to_change() {
-        let [v4, other_v4, v6]: [IpAddr; 3] =
-            ["10.0.0.1", "192.0.2.9", "fd00::9"].map(|text| text.parse().unwrap());
-        assert!(same_family(v4, other_v4).is_ok() && same_family(v6, v6).is_ok());
-        let failure = same_family(v4, v6).unwrap_err();
-        assert!(failure.bad_input && failure.message.contains("fd00::9"));
-        assert!(failure.hint.unwrap().contains("--gid-index"));
     }
 }

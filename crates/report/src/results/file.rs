@@ -43,6 +43,7 @@ impl WriteError {
                 "that file system has no inode left (`df -i`): remove files there, or name another place"
             }
             Some(Errno::NOSPC | Errno::DQUOT) => "free some space there, or name another place",
+            Some(Errno::FBIG) => "raise the limit of a file's size (`ulimit -f`)",
             Some(Errno::ACCESS | Errno::PERM) => {
                 "allow this user to write in that directory, or name another place"
             }

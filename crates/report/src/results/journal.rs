@@ -6,13 +6,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::file::WriteError;
-use super::json::{ReadError, parse};
+use super::json::{ReadError, parse, whole};
 use super::model::{CaseResult, ResultFile};
 
 /// How names of journals end.
 pub const EXTENSION: &str = "jsonl";
 
-/// A journal that is written. There is none before its first line.
+/// A journal that is written. It is empty before its first line, and gone if none comes.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -22,18 +22,48 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// One that will be at `path`.
-    pub fn new(path: PathBuf) -> Journal {
-        Journal {
-            path,
-            file: None,
-            bytes: 0,
+    /// Reserves a name in `folder`, for the journal and for files with these `endings`: `stem`, or where a file has that
+    /// `stem-2`, `stem-3` and so on. No two processes get one, on one host or on several.
+    ///
+    /// # Errors
+    /// The journal cannot be made.
+    pub fn reserve(folder: &Path, stem: &str, endings: &[&str]) -> Result<Journal, WriteError> {
+        let mut number = 0;
+        loop {
+            number += 1;
+            let name = match number {
+                1 => stem.to_owned(),
+                more => format!("{stem}-{more}"),
+            };
+            let file = |ending: &str| folder.join(format!("{name}{ending}"));
+            let path = file(&format!(".{EXTENSION}"));
+            match File::options().append(true).create_new(true).open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(WriteError::of(&path, "create it")(error)),
+                Ok(_) if endings.iter().any(|ending| file(ending).exists()) => {
+                    let _ = fs::remove_file(&path);
+                }
+                Ok(file) => {
+                    return Ok(Journal {
+                        path,
+                        file: Some(file),
+                        bytes: 0,
+                    });
+                }
+            }
         }
     }
 
-    /// Where it is, if it has a line.
+    /// The file of the same name with another ending, such as `.csv`.
+    pub fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.path.with_extension("").into_os_string();
+        name.push(ending);
+        name.into()
+    }
+
+    /// Where it is, if it has a line and nobody has removed it.
     pub fn path(&self) -> Option<&Path> {
-        (self.bytes > 0).then_some(&self.path)
+        (self.bytes > 0 && self.path.exists()).then_some(&self.path)
     }
 
     /// Adds the last run of `result`, with what is known of its case and the nodes by now. With an error it is as it
@@ -86,7 +116,7 @@ impl Journal {
     }
 
     /// Removes it: all that it has is in other files.
-    pub fn remove(mut self) {
+    pub fn remove(&mut self) {
         self.discard();
     }
 
@@ -97,16 +127,21 @@ impl Journal {
     }
 }
 
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            self.discard();
+        }
+    }
+}
+
 /// Reads a journal as the result file that its sweep would have written. Of a run that it has twice the later counts; a
 /// last line that was cut off does not.
 ///
 /// # Errors
 /// With the file, the line and the reason.
 pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
-    let text = fs::read(path).map_err(|source| ReadError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = whole(path)?;
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let mut result: Option<ResultFile> = None;
     for (index, line) in lines.filter(|line| line.ends_with(b"\n")).enumerate() {
@@ -147,6 +182,30 @@ mod tests {
     use super::*;
     use crate::results::sample::has;
 
+    /// One at exactly this path.
+    fn made(path: &Path) -> Journal {
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        let journal = Journal::reserve(path.parent().unwrap(), stem, &[]).unwrap();
+        assert_eq!(journal.path, path);
+        journal
+    }
+
+    #[test]
+    fn a_name_has_one_sweep() {
+        let home = tempfile::tempdir().unwrap();
+        let reserve = || Journal::reserve(home.path(), "r", &[".json", ".csv"]).unwrap();
+        let name = |journal: &Journal| journal.path.file_name().unwrap().to_owned();
+        let (one, mut two) = (reserve(), reserve());
+        assert_eq!([name(&one), name(&two)], ["r.jsonl", "r-2.jsonl"]);
+        assert_eq!(one.beside(".csv"), home.path().join("r.csv"));
+        two.add(&sample::result()).unwrap();
+        drop((one, two));
+        // The first has left nothing, the second its runs; of another there is a document.
+        fs::write(home.path().join("r-3.csv"), "").unwrap();
+        let names = [0; 2].map(|_| reserve()).map(|journal| name(&journal));
+        assert_eq!(names, ["r.jsonl", "r-4.jsonl"]);
+    }
+
     /// What a sweep comes to, run by run.
     fn stages() -> Vec<ResultFile> {
         let whole = sample::result();
@@ -168,7 +227,7 @@ mod tests {
     fn a_journal_reads_as_the_result_at_every_stage() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("r.jsonl");
-        let mut journal = Journal::new(path.clone());
+        let mut journal = made(&path);
         assert!(!path.exists());
         for stage in stages() {
             journal.add(&stage).unwrap();
@@ -199,7 +258,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = |name: &str| home.path().join(name);
         for name in ["killed.jsonl", "whole.jsonl"] {
-            Journal::new(path(name)).add(&sample::result()).unwrap();
+            made(&path(name)).add(&sample::result()).unwrap();
         }
         json::write(&sample::result(), &path("whole.json")).unwrap();
         let found = load(&[home.path()]);
@@ -212,7 +271,7 @@ mod tests {
     fn what_is_no_journal_is_told_with_its_line() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("r.jsonl");
-        Journal::new(path.clone()).add(&sample::result()).unwrap();
+        made(&path).add(&sample::result()).unwrap();
         let line = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{line}{{}}\n")).unwrap();
         let error = read(&path).unwrap_err().to_string();
@@ -226,7 +285,7 @@ mod tests {
     fn a_line_that_cannot_be_written_leaves_no_half() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("r.jsonl");
-        let mut journal = Journal::new(path.clone());
+        let mut journal = made(&path);
         journal.add(&stages()[0]).unwrap();
         // A file that may only be read cannot be appended to.
         let whole = journal.file.replace(File::open(&path).unwrap());
@@ -237,7 +296,7 @@ mod tests {
         // The first is not even half there.
         fs::remove_file(&path).unwrap();
         fs::write(&path, "").unwrap();
-        let mut journal = Journal::new(path.clone());
+        let mut journal = made(&path);
         journal.file = Some(File::open(&path).unwrap());
         journal.add(&stages()[0]).unwrap_err();
         assert!(!path.exists());

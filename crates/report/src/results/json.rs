@@ -1,7 +1,8 @@
 //! The result file as JSON: written whole, read with reasons, its texts made printable. It must not know what the
 //! figures mean.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -11,6 +12,9 @@ use super::flow_faults;
 use super::model::{ResultFile, SCHEMA_VERSION};
 use super::schema;
 use crate::text;
+
+/// The largest file that is read: a result of ten thousand cases has a tenth of it.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Replaces the file at `path` with the result.
 ///
@@ -105,11 +109,42 @@ impl ReadError {
 /// # Errors
 /// With the file, the line and the reason.
 pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
-    let text = std::fs::read(path).map_err(|source| ReadError::Io {
+    parse(path, &whole(path)?)
+}
+
+/// All bytes of a file that begins as a result does. No more is read of one that does not, or that has no end.
+pub(super) fn whole(path: &Path) -> Result<Vec<u8>, ReadError> {
+    let failed = |source| ReadError::Io {
         path: path.to_owned(),
         source,
-    })?;
-    parse(path, &text)
+    };
+    let too_large = || failed(io::Error::other("it is larger than 1 GiB"));
+    let file = File::open(path).map_err(failed)?;
+    let is_too_large = file.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES);
+    // Of a pipe the size is not known.
+    let mut file = file.take(MAX_BYTES + 1);
+    let mut text = Vec::new();
+    while text.trim_ascii_start().is_empty() {
+        let more = file.by_ref().take(4096).read_to_end(&mut text);
+        if more.map_err(failed)? == 0 {
+            return Ok(text);
+        }
+    }
+    if !text.trim_ascii_start().starts_with(b"{") {
+        return Err(ReadError::Format {
+            path: path.to_owned(),
+            line: 1,
+            reason: "it does not begin with `{`".to_owned(),
+        });
+    }
+    if is_too_large {
+        return Err(too_large());
+    }
+    file.read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(too_large());
+    }
+    Ok(text)
 }
 
 pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {

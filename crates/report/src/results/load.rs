@@ -78,7 +78,9 @@ fn json_files_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
         let is_json = path
             .extension()
             .is_some_and(|extension| extension == "json");
-        let is_left = is_journal(&path) && !path.with_extension("json").exists();
+        // A sweep that has no run yet, or came to none, has an empty one.
+        let has_run = || path.metadata().is_ok_and(|facts| facts.len() > 0);
+        let is_left = is_journal(&path) && !path.with_extension("json").exists() && has_run();
         if (is_json || is_left) && path.is_file() {
             files.push(path);
         }

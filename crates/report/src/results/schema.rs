@@ -6,9 +6,7 @@ use std::sync::LazyLock;
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use serde::de::{
-    Deserialize as _, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::model::ResultFile;
@@ -33,6 +31,68 @@ pub(super) fn lacking(text: &[u8]) -> serde_json::Result<Option<Lack>> {
     });
     let lack = FIELDS.deserialize(&mut serde_json::Deserializer::from_slice(text))?;
     Ok(lack.map(|(place, field)| (place.trim_start_matches('.').to_owned(), field)))
+}
+
+/// The largest whole number that every reader of JSON knows exactly (RFC 8259, section 6). No count of a run comes near it, and
+/// sums of such counts fit 64 bits.
+const MOST: u64 = 1 << 53;
+
+/// What has no fields of ours: whole numbers in it are counts.
+struct Plain;
+
+impl<'de> DeserializeSeed<'de> for Plain {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Plain {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("anything")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        match number > MOST {
+            true => Err(E::custom(format!("{number} is more than anything counts"))),
+            false => Ok(()),
+        }
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(Plain)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while map.next_key::<IgnoredAny>()?.is_some() {
+            map.next_value_seed(Plain)?;
+        }
+        Ok(())
+    }
 }
 
 /// A place and the name of a field that is not there.
@@ -61,7 +121,7 @@ impl<'de> DeserializeSeed<'de> for &Fields {
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Lack>, D::Error> {
         if self.0.is_empty() {
-            return IgnoredAny::deserialize(from).map(|_| None);
+            return Plain.deserialize(from).map(|()| None);
         }
         from.deserialize_any(self)
     }

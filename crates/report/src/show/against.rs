@@ -7,7 +7,7 @@ use settings::{Row, Settings, telling_apart};
 
 use crate::observe::format::{exact, time_text};
 use crate::observe::setting_words::cell;
-use crate::results::model::{PerftestComparison, ResultFile};
+use crate::results::model::{PerftestComparison, PerftestPair, ResultFile};
 
 /// A cell without a figure.
 const NONE: &str = "-";
@@ -138,7 +138,7 @@ fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
         (Some(ratio), ..) => format!("{ratio:.3}"),
         _ => NONE.to_owned(),
     };
-    let counted = comparison.pairs.iter().filter(|it| it.failure.is_none());
+    let counted = comparison.pairs.iter().filter_map(PerftestPair::counted);
     let counted = counted.count();
     let pairs = match comparison.pairs.len() {
         all if all == counted => all.to_string(),
@@ -156,7 +156,6 @@ fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::PerftestPair;
     use crate::results::sample;
 
     fn comparison(verdict: &str, note: Option<&str>) -> PerftestComparison {

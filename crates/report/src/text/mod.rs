@@ -12,5 +12,5 @@ mod wrapped;
 
 pub use screen::{Mark, Screen};
 pub use seconds::seconds_text;
-pub use shown::{MAX_CHARS, path, printable};
+pub use shown::{MAX_CHARS, path, printable, printable_lines};
 pub use wrapped::{unbroken, wrapped};

@@ -18,7 +18,7 @@ pub fn path(path: &Path) -> String {
 }
 
 /// As [`printable`], and lines and tabs stay.
-pub(super) fn printable_lines(text: &str, max_chars: usize) -> String {
+pub fn printable_lines(text: &str, max_chars: usize) -> String {
     escaped(text, max_chars, |char| {
         matches!(char, '\n' | '\t') || is_shown(char)
     })

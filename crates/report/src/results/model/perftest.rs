@@ -46,8 +46,18 @@ pub struct PerftestPair {
     pub rocebench: Option<f64>,
     /// perftest's; `null` when it failed.
     pub perftest: Option<f64>,
-    /// Why the pair does not count.
+    /// Why the pair failed.
     pub failure: Option<String>,
+    /// Why rocebench's figure is in doubt, in a few words: the pair does not count.
+    pub doubt: Option<String>,
     /// The failing perftest's output at both ends; of long output, the end.
     pub output: Option<String>,
+}
+
+impl PerftestPair {
+    /// rocebench's figure and perftest's, where the pair counts.
+    pub fn counted(&self) -> Option<(f64, f64)> {
+        let counts = self.failure.is_none() && self.doubt.is_none();
+        self.rocebench.zip(self.perftest).filter(|_| counts)
+    }
 }

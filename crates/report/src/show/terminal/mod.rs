@@ -20,7 +20,7 @@ use crate::observe::format::plural;
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::model::{CLIENT, CaseConfig, FlowResult, ResultFile, Run};
 use crate::show::sentences;
-use crate::text::{Mark, Screen, wrapped};
+use crate::text::{Mark, Screen, path, wrapped};
 use columns::{Column, Columns};
 use figures::RowOf;
 use remarks::{Remark, is_both_ways};
@@ -163,10 +163,7 @@ impl<W: Write> Table<W> {
             }
         };
         if !files.is_empty() {
-            let files: Vec<_> = files
-                .iter()
-                .map(|file| file.display().to_string())
-                .collect();
+            let files: Vec<_> = files.iter().map(|file| path(file)).collect();
             count += &format!("; written to {}", together(&files));
         }
         self.paragraph(Mark::Plain, &count)?;

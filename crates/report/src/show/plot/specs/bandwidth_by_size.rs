@@ -1,6 +1,7 @@
 //! Bandwidth against message size, with what the protocol allows and what perftest reaches.
 
 use crate::observe::{Metric, Spread};
+use crate::results::model::PerftestPair;
 use crate::show::plot::draw::Unit;
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::spec::{Beside, Spec, X, Y};
@@ -45,7 +46,6 @@ fn perftest(sample: &Sample<'_>) -> Option<f64> {
         "mmsg_per_s" => sample.observed.flow.settings.mean_bytes() * 8.0 / 1e3,
         _ => return None,
     };
-    let pairs = comparison.pairs.iter();
-    let counts = pairs.filter(|pair| pair.failure.is_none());
-    Some(Spread::of(counts.filter_map(|pair| Some(pair.perftest? * factor)))?.median)
+    let counted = comparison.pairs.iter().filter_map(PerftestPair::counted);
+    Some(Spread::of(counted.map(|(_, perftest)| perftest * factor))?.median)
 }

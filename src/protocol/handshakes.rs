@@ -1,23 +1,37 @@
-//! Connections of which it is not known yet whether they become a session: how many there may be, and the oldest to
-//! end when there are too many. It must not know what a handshake says.
+//! Connections to a port of which it is not known yet whether they become a session or a rank: how many there may be, and the
+//! oldest to end when there are too many. It must not know what a handshake says.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Of all addresses.
-const MOST: usize = 32;
+/// How many there may be: of all addresses, and of one, so that one host cannot keep the others out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    all: usize,
+    of_one: usize,
+}
 
-/// Of one address, so that one host cannot keep the others out.
-const MOST_OF_ONE: usize = 8;
+impl Most {
+    /// Of a server that has one client at a time.
+    pub(crate) const SERVER: Most = Most { all: 32, of_one: 8 };
 
-/// With those that were ended and whose threads are about to see it.
-const MOST_WITH_ENDED: usize = 2 * MOST;
+    /// Where so many are awaited, which may all be on one host.
+    pub(crate) fn awaited(count: usize) -> Most {
+        Most {
+            all: Most::SERVER.all + count,
+            of_one: Most::SERVER.of_one + count,
+        }
+    }
+}
 
-/// All of a server.
-#[derive(Debug, Default)]
-pub(crate) struct Handshakes(Mutex<Vec<Arc<Entry>>>);
+/// All of one port.
+#[derive(Debug)]
+pub(crate) struct Handshakes {
+    most: Most,
+    entries: Mutex<Vec<Arc<Entry>>>,
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -41,9 +55,17 @@ pub(crate) struct Handshake {
 }
 
 impl Handshakes {
-    /// Whether no more can be taken now, not even for an older one.
+    pub(crate) fn new(most: Most) -> Arc<Handshakes> {
+        Arc::new(Handshakes {
+            most,
+            entries: Mutex::default(),
+        })
+    }
+
+    /// Whether no more can be taken now, not even for an older one: there are as many again that were ended and whose threads
+    /// are about to see it.
     pub(crate) fn is_full(&self) -> bool {
-        self.lock().len() >= MOST_WITH_ENDED
+        self.lock().len() >= 2 * self.most.all
     }
 
     /// Takes a connection from `client`; where there are too many of its host, or in all, the oldest of them is ended.
@@ -62,8 +84,8 @@ impl Handshakes {
         });
         let mut entries = self.lock();
         let of_host = |other: &&Arc<Entry>| other.host == entry.host;
-        end_oldest(entries.iter().filter(of_host), MOST_OF_ONE);
-        end_oldest(entries.iter(), MOST);
+        end_oldest(entries.iter().filter(of_host), self.most.of_one);
+        end_oldest(entries.iter(), self.most.all);
         entries.push(Arc::clone(&entry));
         Ok(Handshake {
             all: Arc::clone(self),
@@ -72,7 +94,7 @@ impl Handshakes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Entry>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -134,11 +156,12 @@ mod tests {
 
     #[test]
     fn one_host_ends_its_own_oldest() {
-        let all = Arc::default();
+        let Most { of_one, .. } = Most::SERVER;
+        let all = Handshakes::new(Most::SERVER);
         let other = connection(&all, "192.0.2.1");
         let of_mine = || connection(&all, "192.0.2.2");
-        let mut mine: Vec<_> = (0..MOST_OF_ONE).map(|_| of_mine()).collect();
-        assert_eq!(ended(&mine), [false; MOST_OF_ONE]);
+        let mut mine: Vec<_> = (0..of_one).map(|_| of_mine()).collect();
+        assert_eq!(ended(&mine), vec![false; of_one]);
         mine.push(of_mine());
         assert!(mine[0].1.is_ended() && !mine[1].1.is_ended() && !other.1.is_ended());
         // Its client sees the end.
@@ -147,12 +170,15 @@ mod tests {
 
     #[test]
     fn many_hosts_end_the_oldest_of_all() {
-        let all = Arc::default();
+        let Most {
+            all: most_of_all, ..
+        } = Most::SERVER;
+        let all = Handshakes::new(Most::SERVER);
         let of = |index: usize| connection(&all, &format!("2001:db8:0:{index:x}::1"));
-        let most: Vec<_> = (0..MOST).map(of).collect();
+        let most: Vec<_> = (0..most_of_all).map(of).collect();
         assert!(!ended(&most).contains(&true) && !all.is_full());
-        let more: Vec<_> = (MOST..2 * MOST).map(of).collect();
-        assert_eq!(ended(&most), [true; MOST]);
+        let more: Vec<_> = (most_of_all..2 * most_of_all).map(of).collect();
+        assert_eq!(ended(&most), vec![true; most_of_all]);
         assert!(!ended(&more).contains(&true) && all.is_full());
         drop(most);
         assert!(!all.is_full());
