@@ -144,7 +144,7 @@ fn the_page_has_every_part_and_every_file_beside_it() {
     };
     let figures = count(&mut browser, "figure .whole svg");
     assert!(figures >= 10, "{figures}");
-    for section in report::show::plot::sections::IDS {
+    for section in report::show::plot::sections::ids() {
         let selector = format!("section[aria-labelledby={section}] figure");
         assert!(count(&mut browser, &selector) > 0, "no figure in {section}");
     }
