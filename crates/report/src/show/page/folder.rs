@@ -132,7 +132,7 @@ mod tests {
     use crate::results::sample::{has, starts};
     use crate::show::page::Page;
     use crate::show::plot::figure::Section;
-    
+
     fn figure(id: &&str) -> Figure {
         Figure {
             id: (*id).to_owned(),

@@ -115,10 +115,10 @@ mod tests {
         let pdfs = [PDF, &long].map(|file| (Format::Pdf, file));
         for (format, file) in pdfs.into_iter().chain([(Format::Png, &*header)]) {
             let path = folder.path().join("picture");
-            std::fs::write(&path, file).unwrap();
+            fs::write(&path, file).unwrap();
             assert!(!is_ours(&path), "{format:?}");
             let marked = format.marked(file).unwrap();
-            std::fs::write(&path, &marked).unwrap();
+            fs::write(&path, &marked).unwrap();
             assert!(is_ours(&path), "{format:?}");
             assert_eq!(marked[..9], file[..9]);
             assert!(file.iter().rev().take(4).eq(marked.iter().rev().take(4)));

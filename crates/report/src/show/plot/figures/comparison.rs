@@ -106,7 +106,10 @@ fn figure(ratios: &Ratios, of: &str, said: &[String]) -> Figure {
         ratios.rows.len()
     );
     let figure = Figure {
-        id: format!("comparison-{of}-{}", ratios.metric.short_name().replace('.', "-")),
+        id: format!(
+            "comparison-{of}-{}",
+            ratios.metric.short_name().replace('.', "-")
+        ),
         description: format!("Of {} cases {}.", ratios.rows.len(), counts(ratios)),
         title,
         subtitle,

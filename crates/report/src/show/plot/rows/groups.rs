@@ -165,12 +165,12 @@ impl<'a> Groups<'a> {
         let cases = cases.filter(|case| seen.insert(std::ptr::from_ref(*case)));
         let cases: Vec<&CaseResult> = cases.collect();
         let runs = cases.iter().map(|case| case.runs.len());
-        let runs = range(runs.collect(), ["run", "runs"]);
+        let runs = range(&runs.collect(), ["run", "runs"]);
         let launches: BTreeSet<usize> = self.samples().map(|it| it.cases().count()).collect();
         let mut text = match launches.last() {
             Some(2..) => format!(
                 "{} of {runs} a case",
-                range(launches, ["launch", "launches"])
+                range(&launches, ["launch", "launches"])
             ),
             _ => format!("{runs} a case"),
         };
@@ -183,7 +183,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-fn range(counts: BTreeSet<usize>, [one, many]: [&str; 2]) -> String {
+fn range(counts: &BTreeSet<usize>, [one, many]: [&str; 2]) -> String {
     match (counts.first(), counts.last()) {
         (Some(1), Some(1)) => format!("1 {one}"),
         (Some(least), Some(most)) if least == most => format!("{most} {many}"),
