@@ -3,7 +3,7 @@
 
 use roxmltree::{Document, Node};
 
-use super::Rect;
+use super::canvas::Rect;
 use super::text::{ASCENT, DESCENT, width_px};
 
 fn number(node: &Node<'_, '_>, name: &str) -> f64 {
