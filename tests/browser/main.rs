@@ -145,7 +145,7 @@ fn the_page_has_every_part_and_every_file_beside_it() {
     };
     let figures = count(&mut browser, "figure .whole svg");
     assert!(figures >= 10, "{figures}");
-    for section in report::show::plot::sections::IDS {
+    for section in report::show::plot::sections::ids() {
         let selector = format!("section[aria-labelledby={section}] figure");
         assert!(count(&mut browser, &selector) > 0, "no figure in {section}");
     }
@@ -193,6 +193,8 @@ fn the_first_screen_answers() {
     assert_eq!(browser.evaluate(figure), true);
     let second = "document.querySelectorAll('#cases-table th')[1].textContent";
     assert_eq!(browser.evaluate(second), "Gb/s");
+    let row = "document.querySelector('#cases-table tbody tr').getBoundingClientRect().bottom <= 800";
+    assert_eq!(browser.evaluate(row), true);
     browser.show(400, "screen", "light");
     assert_eq!(browser.count(tiles), 4);
 }

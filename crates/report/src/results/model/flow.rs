@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
-use super::load::Load;
+use super::load::{Load, LoadVerdict};
 use super::window::{QpTimeline, Timeline, Window};
 use statistics::{is_starved, shares};
 
@@ -94,6 +94,11 @@ impl FlowResult {
             delivery: Delivery::of_flows(flows),
             ..FlowResult::default()
         }
+    }
+
+    /// How an open loop went; `None` of a closed loop.
+    pub fn verdict(&self) -> Option<LoadVerdict> {
+        self.load.as_ref().map(|load| load.verdict)
     }
 
     /// What the receiver got over what was sent, where they differ by more than 2 %: what is in flight when a window opens

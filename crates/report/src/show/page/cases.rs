@@ -6,7 +6,8 @@ use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
 use crate::results::model::{FlowConfig, FlowResult, LoadVerdict};
 use crate::show::page::doubts;
-use crate::show::plot::figure::{Cell, Column, Table};
+use crate::show::plot::figure::{Cell, Column, Table, number_column, text_column};
+use crate::show::plot::rows::groups::joined;
 use settings::{Applies, ROWS, Row, Settings, Takes};
 
 /// The table.
@@ -34,19 +35,23 @@ fn of_row(row: &Row, config: &Settings) -> Cell {
 
 /// Every case of every file, in their order.
 pub(crate) fn all(results: &[Loaded]) -> Cases {
-    let flows: Vec<(usize, Observed<'_>)> = (results.iter().enumerate())
-        .flat_map(|(file, loaded)| {
-            Observed::of_file(&loaded.result).map(move |observed| (file + 1, observed))
-        })
-        .collect();
-    let mut columns: Vec<(Column, Vec<Cell>)> = Vec::new();
+    let flows = results.iter().enumerate().flat_map(|(file, loaded)| {
+        Observed::of_file(&loaded.result).map(move |observed| (file + 1, observed))
+    });
+    let flows: Vec<(usize, Observed<'_>)> = flows.collect();
+    let mut columns: Vec<Column> = Vec::new();
+    let mut rows: Vec<Vec<Cell>> = vec![Vec::new(); flows.len()];
     let mut add =
         |name: &str, is_told: fn(&[Cell]) -> bool, cell: &dyn Fn(usize, &Observed<'_>) -> Cell| {
             let cells: Vec<Cell> = flows.iter().map(|(file, it)| cell(*file, it)).collect();
-            let numeric = !cells.iter().any(|cell| matches!(cell, Cell::Text(_)));
             if is_told(&cells) {
-                let name = name.to_owned();
-                columns.push((Column { name, numeric }, cells));
+                let is_text = cells.iter().any(|cell| matches!(cell, Cell::Text(_)));
+                columns.push(match is_text {
+                    true => text_column(name),
+                    false => number_column(name),
+                });
+                let rows = rows.iter_mut().zip(cells);
+                rows.for_each(|(row, cell)| row.push(cell));
             }
             columns.len()
         };
@@ -55,15 +60,13 @@ pub(crate) fn all(results: &[Loaded]) -> Cases {
     let differs = |cells: &[Cell]| cells.windows(2).any(|pair| pair[0] != pair[1]);
     add("case", |_| true, &|_, it| Cell::Text(name(it)));
     // Of closed loops the message rate says it.
-    let has_loads = flows
-        .iter()
-        .any(|(_, it)| it.median(Metric::OfferedPerS).is_some());
+    let is_load = |(_, it): &(usize, Observed<'_>)| it.median(Metric::OfferedPerS).is_some();
+    let has_loads = flows.iter().any(is_load);
     let is_shown = |metric: &&Metric| has_loads || **metric != Metric::AchievedPerS;
     for metric in Metric::ALL.iter().filter(is_shown) {
-        let (name, digits, _) = metric.column();
-        let cell = |value| Cell::Number(metric.in_column(value), digits);
-        add(name, is_any, &|_, it| {
-            it.median(*metric).map_or(Cell::Missing, cell)
+        add(metric.column().0, is_any, &|_, it| {
+            let [median, ..] = Cell::of_spread(*metric, it.spread(*metric));
+            median
         });
     }
     let has_words = |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Text(String::new()));
@@ -79,19 +82,13 @@ pub(crate) fn all(results: &[Loaded]) -> Cases {
     add("MTU", differs, &|_, it| of_flow(it, mtu));
     let device = |flow: &FlowConfig| flow.from_device.clone().map(Cell::Text);
     let end = add("device", differs, &|_, it| of_flow(it, device));
-    let row = |index: usize| {
-        columns
-            .iter()
-            .map(|(_, cells)| cells[index].clone())
-            .collect()
-    };
     Cases {
         uncounted: flows.iter().map(|(_, it)| is_uncounted(it)).collect(),
         settings: first..end,
         table: Table {
             caption: "Medians over the runs that count; - was not measured".to_owned(),
-            rows: (0..flows.len()).map(row).collect(),
-            columns: columns.into_iter().map(|(column, _)| column).collect(),
+            columns,
+            rows,
         },
     }
 }
@@ -111,7 +108,7 @@ fn name(observed: &Observed<'_>) -> String {
 
 /// What the figures do not say.
 fn remarks(observed: &Observed<'_>) -> String {
-    let moved = || observed.runs.iter().filter_map(|it| it.moved);
+    let moved = observed.runs.iter().filter_map(|it| it.moved);
     let counted = || observed.counted().filter_map(|it| it.moved);
     let mut remarks = Vec::new();
     if !is_uncounted(observed) {
@@ -120,23 +117,16 @@ fn remarks(observed: &Observed<'_>) -> String {
     if observed.runs.is_empty() {
         remarks.push("not run".to_owned());
     }
-    let is_overloaded = |moved: &&FlowResult| {
-        let load = moved.load.as_ref();
-        load.is_some_and(|load| load.verdict == LoadVerdict::Overloaded)
-    };
+    let is_overloaded = |moved: &&FlowResult| moved.verdict() == Some(LoadVerdict::Overloaded);
     let is_unsteady = |moved: &&FlowResult| moved.window.warmup_steady == Some(false);
-    let errors: u64 = moved().map(|moved| moved.totals.errors).sum();
-    for (count, what) in [
+    let counts = [
         (counted().filter(is_overloaded).count() as u64, "overloaded"),
-        (errors, "errors"),
+        (moved.map(|moved| moved.totals.errors).sum(), "errors"),
         (counted().filter(is_unsteady).count() as u64, "unsteady"),
-    ] {
-        if count > 0 {
-            remarks.push(format!("{count} {what}"));
-        }
-    }
-    remarks.retain(|remark| !remark.is_empty());
-    remarks.join(", ")
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    remarks.extend(counts.map(|(count, what)| format!("{count} {what}")));
+    joined(remarks)
 }
 
 #[cfg(test)]

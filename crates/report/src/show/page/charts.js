@@ -20,8 +20,8 @@ var WRITTEN = {
   plain: figure,
   bytes: function (value, step) { return inUnits(Math.round(value), step, ["B", "KiB", "MiB", "GiB"], 1024); },
   ns: function (value, step) { return inUnits(value, step, ["ns", "\u00b5s", "ms", "s"], 1000); },
-  share: function (value, step) { return figure(value * 100, step * 100) + "\u00a0%"; },
-  tail: function (value) { return "p" + Number((100 - 100 / value).toPrecision(value > 999 ? 7 : 4)); }
+  // At an axis, whose title says that it has percentiles, the figure alone.
+  tail: function (value, step) { return (step ? "" : "p") + Number((100 - 100 / value).toPrecision(value > 999 ? 7 : 4)); }
 };
 
 // An axis, as the picture has it: kind, ends, unit and title. The title says what is measured, and often in what:

@@ -45,12 +45,8 @@ pub(super) fn sentence(left_out: &LeftOut) -> String {
         }
     }
     let sentence = |(reason, counted): &(Reason, Vec<String>)| {
-        format!(
-            "{} ({}). {}.",
-            reason.cause,
-            counted.join(", "),
-            reason.remedy
-        )
+        let (cause, remedy) = (reason.cause, reason.remedy);
+        format!("{cause} ({}). {remedy}.", counted.join(", "))
     };
     told.iter().map(sentence).collect::<Vec<_>>().join(" ")
 }

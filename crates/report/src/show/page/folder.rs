@@ -1,9 +1,8 @@
 //! The folder with the page and its pictures in the width and the formats asked for. Files that are not rocebench's are not
 //! touched: neither replaced nor removed. It must not know what is in the pictures.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::results::file::{WriteError, prepare_directory, write_whole};
@@ -14,9 +13,6 @@ use crate::show::plot::formats::{Format, is_ours, marked_svg};
 
 /// The page's name in its folder.
 pub const PAGE_NAME: &str = "index.html";
-
-/// How much of a page is looked at to tell whose it is.
-const BEGINNING_BYTES: u64 = 4096;
 
 /// Turns an SVG into the file of another format, or says why that is not possible and what to do.
 pub type Convert<'c> = dyn Fn(&str, Format) -> Result<Vec<u8>, String> + 'c;
@@ -69,42 +65,36 @@ pub fn write<'a>(
     prepare_directory(folder)?;
     let page = folder.join(PAGE_NAME);
     let earlier = ids_of_earlier_page(&page)?;
-    let figures: Vec<&Figure> = figures.collect();
-    let extensions = || how.formats.iter().map(|format| format.extension());
-    let names: BTreeSet<String> = (figures.iter())
-        .flat_map(|figure| {
-            let extensions = std::iter::once("svg").chain(extensions());
-            extensions.map(|extension| format!("{}.{extension}", figure.id))
-        })
-        .collect();
-    for path in names.iter().map(|name| folder.join(name)) {
+    let name = |id: &str, extension: &str| format!("{id}.{extension}");
+    // All of them before the first file is replaced.
+    let mut pictures: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for figure in figures {
+        let svg = figure.picture(how.width);
+        let file = marked_svg(&as_file(svg)).into_bytes();
+        pictures.insert(name(&figure.id, "svg"), file);
+        for &format in how.formats {
+            let name = name(&figure.id, format.extension());
+            let unconverted = |reason| FolderError::Unconverted {
+                path: folder.join(&name),
+                reason,
+            };
+            let file = (how.convert)(svg, format).map_err(unconverted)?;
+            pictures.insert(name, file);
+        }
+    }
+    for path in pictures.keys().map(|name| folder.join(name)) {
         if path.exists() && !is_ours(&path) {
             return Err(FolderError::Foreign { path });
         }
     }
-    // All of them before the first file is replaced.
-    let mut pictures: Vec<(PathBuf, Vec<u8>)> = Vec::with_capacity(names.len());
-    for figure in figures {
-        let svg = figure.picture(how.width);
-        let path = |extension| folder.join(format!("{}.{extension}", figure.id));
-        pictures.push((path("svg"), marked_svg(&as_file(svg)).into_bytes()));
-        for &format in how.formats {
-            let path = path(format.extension());
-            let unconverted = |reason| FolderError::Unconverted {
-                path: path.clone(),
-                reason,
-            };
-            let file = (how.convert)(svg, format).map_err(unconverted)?;
-            pictures.push((path, file));
-        }
-    }
-    for (path, file) in &pictures {
-        write_whole(path, |out| out.write_all(file))?;
+    for (name, file) in &pictures {
+        write_whole(&folder.join(name), |out| out.write_all(file))?;
     }
     write_whole(&page, |out| out.write_all(html.as_bytes()))?;
-    let all = || std::iter::once("svg").chain(Format::ALL.map(Format::extension));
-    let earlier = (earlier.iter()).flat_map(|id| all().map(move |it| format!("{id}.{it}")));
-    for name in earlier.filter(|name| !names.contains(name)) {
+    let extensions = Format::ALL.map(Format::extension);
+    let extensions = || extensions.into_iter().chain(["svg"]);
+    let earlier = (earlier.iter()).flat_map(|id| extensions().map(|it| name(id, it)));
+    for name in earlier.filter(|name| !pictures.contains_key(name)) {
         let path = folder.join(name);
         if is_ours(&path) {
             // One picture too many does no harm.
@@ -114,58 +104,40 @@ pub fn write<'a>(
     Ok(page)
 }
 
-fn beginning(path: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .ok()?
-        .take(BEGINNING_BYTES)
-        .read_to_end(&mut bytes)
-        .ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 /// Names of the figures that the page of an earlier run lists; none without a page.
 fn ids_of_earlier_page(page: &Path) -> Result<Vec<String>, FolderError> {
     if !page.exists() {
         return Ok(Vec::new());
     }
-    let mark = "name=\"generator\" content=\"rocebench";
-    if !beginning(page).is_some_and(|text| text.contains(mark)) {
-        return Err(FolderError::Foreign {
-            path: page.to_owned(),
-        });
-    }
     let html = fs::read(page).unwrap_or_default();
     let html = String::from_utf8_lossy(&html);
-    let list = html
-        .split_once(&format!("name=\"{FIGURES_NAME}\" content=\""))
-        .and_then(|(_, rest)| rest.split_once('"'))
-        .map_or("", |(list, _)| list);
-    let is_id = |id: &&str| {
-        id.chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-    };
-    Ok(list
-        .split_whitespace()
-        .filter(is_id)
-        .map(str::to_owned)
-        .collect())
+    let mark = html.find("name=\"generator\" content=\"rocebench");
+    // In its head.
+    if mark.is_none_or(|at| at > 4096) {
+        let path = page.to_owned();
+        return Err(FolderError::Foreign { path });
+    }
+    let list = html.split_once(&format!("name=\"{FIGURES_NAME}\" content=\""));
+    let list = list.and_then(|(_, rest)| rest.split_once('"'));
+    let is_of_id = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let ids = list.map_or("", |(list, _)| list).split_whitespace();
+    let ids = ids.filter(|id| id.chars().all(is_of_id));
+    Ok(ids.map(str::to_owned).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::new_file::tests::names;
-    use crate::results::sample::has;
-    use crate::results::sample::starts;
+    use crate::results::sample::{has, starts};
     use crate::show::page::Page;
-    use crate::show::plot::section::Section;
+    use crate::show::plot::figure::Section;
 
     fn figure(id: &&str) -> Figure {
         Figure {
             id: (*id).to_owned(),
             title: (*id).to_owned(),
-            svg: format!("<?xml version=\"1.0\"?>\n<svg><title>{id}</title></svg>"),
+            svg: format!("<svg><title>{id}</title></svg>"),
             ..Figure::default()
         }
     }
@@ -212,7 +184,7 @@ mod tests {
         let left = ["a.svg", "c.svg", "index.html", "kept.svg", "notes.svg"];
         assert_eq!(names(&folder), left);
         let picture = fs::read_to_string(folder.join("a.svg")).unwrap();
-        starts(&picture, "<?xml version=\"1.0\"?>\n<!-- Drawn by rocebench");
+        starts(&picture, "<!-- Drawn by rocebench");
     }
 
     #[test]

@@ -20,9 +20,8 @@ use crate::judge::compare::Comparison;
 use crate::observe::format::plural;
 use crate::results::load::Loaded;
 use crate::show::plot::draw::palette;
-use crate::show::plot::figure::Figure;
+use crate::show::plot::figure::{Figure, Section};
 use crate::show::plot::formats::GENERATOR;
-use crate::show::plot::section::Section;
 use crate::text::unbroken;
 
 const STYLE: &str = include_str!("style.css");
@@ -69,10 +68,10 @@ impl Page<'_> {
     pub fn html(&self) -> String {
         let title = subject::title(self.results);
         let all_cases = cases::all(self.sums);
-        let sections = self.drawn();
-        let list: Vec<&str> = (sections.iter().flat_map(|section| &section.figures))
-            .map(|figure| figure.id.as_str())
-            .collect();
+        let (sections, empty): (Vec<&Section>, Vec<&Section>) =
+            (self.sections.iter()).partition(|section| !section.figures.is_empty());
+        let figures = sections.iter().flat_map(|section| &section.figures);
+        let list: Vec<&str> = figures.map(|figure| figure.id.as_str()).collect();
         html! {
             (DOCTYPE)
             html lang="en" {
@@ -116,7 +115,7 @@ impl Page<'_> {
                         h2 #subject { "What was measured" }
                         (subject::subject(self.results))
                         h2 #left-out { "Left out" }
-                        (self.left_out())
+                        (self.left_out(&empty))
                     }
                     footer {
                         p {
@@ -131,18 +130,8 @@ impl Page<'_> {
         .into_string()
     }
 
-    /// Sections that have a figure.
-    fn drawn(&self) -> Vec<&Section> {
-        let sections = self.sections.iter();
-        sections
-            .filter(|section| !section.figures.is_empty())
-            .collect()
-    }
-
     fn warnings(&self) -> Markup {
-        let devices: Vec<&str> = subject::software_devices(self.results)
-            .into_iter()
-            .collect();
+        let devices: Vec<&str> = Vec::from_iter(subject::software_devices(self.results));
         let refused = self.refused.len();
         html! {
             @if !devices.is_empty() {
@@ -167,7 +156,13 @@ impl Page<'_> {
         html! {
             details.menu {
                 summary { "Contents, colours, keys" }
-                (colour_choice())
+                // Works without a script: the style sheet looks at what is chosen.
+                fieldset {
+                    legend { "Colours" }
+                    @for (id, label) in [("system", "as the system"), ("light", "light"), ("dark", "dark")] {
+                        label { input type="radio" name="colours" id={ "colours-" (id) } checked[id == "system"]; (label) }
+                    }
+                }
                 nav aria-label="Contents" {
                     ol { @for (id, heading) in places.chain(others) { li { a href={ "#" (id) } { (heading) } } } }
                 }
@@ -182,16 +177,11 @@ impl Page<'_> {
     }
 
     /// What has no figure, and why; what would make more figures is folded.
-    fn left_out(&self) -> Markup {
-        let empty: Vec<&Section> = self
-            .sections
-            .iter()
-            .filter(|section| section.figures.is_empty() && !section.is_capped)
-            .collect();
+    fn left_out(&self, empty: &[&Section]) -> Markup {
+        let empty: Vec<_> = empty.iter().filter(|it| !it.is_capped).collect();
         let list = |reasons: &[String]| html! { ul { @for reason in reasons { li { (reason) } } } };
-        let (shown, folded) = self
-            .left_out
-            .split_at(self.left_out.len().min(SHOWN_REASONS));
+        let reasons = self.left_out;
+        let (shown, folded) = reasons.split_at(reasons.len().min(SHOWN_REASONS));
         html! {
             @if !self.refused.is_empty() {
                 p.warning { strong { (self.refused.len()) " refused" } ": files that could not be used." }
@@ -214,24 +204,20 @@ impl Page<'_> {
 }
 
 fn style() -> String {
-    let (light, dark) = (colours::declarations(false), colours::declarations(true));
+    let (colours, figures) = (colours::declarations(), palette::rules_of_page());
     // Paper stays light.
     format!(
-        ":root{{color-scheme:light;{light}}}\
-         @media screen and (prefers-color-scheme:dark){{\
-         :root:not(:has(#colours-light:checked)){{color-scheme:dark;{dark}}}}}\
-         @media screen{{:root:has(#colours-dark:checked){{color-scheme:dark;{dark}}}}}\n{STYLE}\n{}",
-        palette::rules_of_page()
+        ":root{{color-scheme:light;{colours}}}@media screen{{:root{{color-scheme:light dark}}\
+         :root:has(#colours-light:checked){{color-scheme:light}}:root:has(#colours-dark:checked){{color-scheme:dark}}}}\n\
+         {STYLE}\n{figures}"
     )
 }
 
 /// On paper the table of all cases has no column of a setting.
 fn printed_columns(settings: &Range<usize>) -> String {
-    format!(
-        "@media print{{#cases-table tr>:nth-child(n+{}):nth-child(-n+{}){{display:none}}}}",
-        settings.start + 1,
-        settings.end
-    )
+    let (first, last) = (settings.start + 1, settings.end);
+    let columns = format!("#cases-table tr>:nth-child(n+{first}):nth-child(-n+{last})");
+    format!("@media print{{{columns}{{display:none}}}}")
 }
 
 /// Nothing is fetched, nothing is sent, and of scripts only the page's own runs.
@@ -241,18 +227,6 @@ fn policy() -> String {
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; \
          base-uri 'none'; form-action 'none'"
     )
-}
-
-/// Works without a script: the style sheet looks at what is chosen.
-fn colour_choice() -> Markup {
-    html! {
-        fieldset {
-            legend { "Colours" }
-            @for (id, label) in [("system", "as the system"), ("light", "light"), ("dark", "dark")] {
-                label { input type="radio" name="colours" id={ "colours-" (id) } checked[id == "system"]; (label) }
-            }
-        }
-    }
 }
 
 fn answers(sentences: &[String]) -> Markup {
@@ -276,10 +250,10 @@ fn lead(section: &Section) -> Markup {
 
 /// A section; of the one that leads the page, the figures that are left.
 fn show(section: &Section, leads: bool) -> Markup {
-    let (suffix, continued) = if leads {
-        ("-more", ", continued")
+    let [suffix, continued] = if leads {
+        ["-more", ", continued"]
     } else {
-        ("", "")
+        ["", ""]
     };
     let figures = &section.figures[usize::from(leads)..];
     html! {
@@ -301,8 +275,8 @@ fn picture(figure: &Figure, how_to_read: Option<&str>) -> Markup {
         h3.drawn #(figure.id) { (figure.title) }
         figure aria-labelledby=(figure.id) data-about=(figure.subtitle) {
             div.picture {
-                div.whole { (PreEscaped(inline(&figure.svg))) }
-                div.narrow { (PreEscaped(inline(&figure.narrow_svg))) }
+                div.whole { (PreEscaped(&figure.svg)) }
+                div.narrow { (PreEscaped(&figure.narrow_svg)) }
             }
             figcaption {
                 a href={ (figure.id) ".svg" } { "Picture as a file" }
@@ -314,11 +288,6 @@ fn picture(figure: &Figure, how_to_read: Option<&str>) -> Markup {
             }
         }
     }
-}
-
-/// The picture without what an SVG has before its root when it is a file.
-fn inline(svg: &str) -> &str {
-    svg.find("<svg").map_or(svg, |start| &svg[start..])
 }
 
 #[cfg(test)]

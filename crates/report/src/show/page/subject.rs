@@ -1,7 +1,6 @@
 //! What was measured on what: the machines, their devices, when, with which program.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write as _;
 
 use maud::{Markup, html};
 use settings::listed;
@@ -11,17 +10,12 @@ use crate::observe::format::plural;
 use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseConfig, Device, Host, Node, ResultFile};
-use crate::show::plot::figure::{Cell, Column, Table};
+use crate::show::plot::figure::{Cell, Table, number_column, text_column};
+use crate::show::plot::rows::settings::{device_words, minute};
 use crate::text;
 
-/// So many are told one by one.
+/// So many names are told one by one.
 const SHOWN: usize = 4;
-
-/// Results of the same nodes on the same machines with the same devices.
-struct Setup<'a> {
-    nodes: &'a [Node],
-    results: Vec<&'a Loaded>,
-}
 
 /// A line for the page's title: `4 cases in 5 files on soft0`.
 pub fn title(results: &[Loaded]) -> String {
@@ -37,24 +31,17 @@ pub fn title(results: &[Loaded]) -> String {
     if results.len() > 1 {
         title += &format!(" in {} files", results.len());
     }
-    let devices = results.iter().filter_map(|loaded| device(&loaded.result));
-    let faulty = |device: &Device| {
-        if device.faults.is_some() {
-            " with faults"
-        } else {
-            ""
-        }
+    let name = |device: &Device| match device.faults {
+        Some(_) => format!("{} with faults", device.name),
+        None => device.name.clone(),
     };
-    let devices: BTreeSet<String> = devices
-        .map(|device| format!("{}{}", device.name, faulty(device)))
-        .collect();
-    let devices: Vec<String> = devices.into_iter().collect();
-    if !devices.is_empty() {
-        title += &match devices.len() {
-            1 | 2 => format!(" on {}", listed(&devices)),
-            many => format!(" on {many} devices"),
-        };
-    }
+    let devices = results.iter().filter_map(|loaded| device(&loaded.result));
+    let devices: BTreeSet<String> = devices.map(name).collect();
+    title += &match devices.len() {
+        0 => String::new(),
+        1 | 2 => format!(" on {}", listed(&devices.into_iter().collect::<Vec<_>>())),
+        many => format!(" on {many} devices"),
+    };
     match results.iter().map(|loaded| loaded.result.nodes.len()).max() {
         Some(nodes) if nodes > 2 => format!("{title}, {nodes} nodes"),
         _ => title,
@@ -64,41 +51,24 @@ pub fn title(results: &[Loaded]) -> String {
 /// The devices without hardware; empty where all are adapters.
 pub fn software_devices(results: &[Loaded]) -> BTreeSet<&str> {
     let nodes = results.iter().flat_map(|loaded| &loaded.result.nodes);
-    let devices = nodes
-        .flat_map(|node| &node.devices)
-        .filter(|device| device.software);
+    let devices = nodes.flat_map(|node| &node.devices);
+    let devices = devices.filter(|device| device.software);
     devices.map(|device| &*device.name).collect()
 }
 
-/// The machines, and a table of the result files.
+/// The nodes, and a table of the result files.
 pub fn subject(results: &[Loaded]) -> Markup {
-    let setups = setups(results);
-    let (shown, folded) = setups.split_at(setups.len().min(SHOWN));
     html! {
-        @for setup in shown { (setup_facts(setup)) }
-        @if !folded.is_empty() {
-            details {
-                summary { (folded.len()) " more set-ups" }
-                @for setup in folded { (setup_facts(setup)) }
+        dl {
+            @for (facts, names) in alike(results) {
+                dt { (first_and_last(&names)) } dd { (facts) }
+            }
+            @if let [only] = results {
+                dt { "Command" } dd { code { (only.result.command_line.join(" ")) } }
             }
         }
         (tables::folded("files", "Result files", &files(results)))
     }
-}
-
-fn setups(results: &[Loaded]) -> Vec<Setup<'_>> {
-    let mut setups: Vec<Setup<'_>> = Vec::new();
-    for loaded in results {
-        let nodes = &loaded.result.nodes[..];
-        match setups.iter_mut().find(|setup| same(setup.nodes, nodes)) {
-            Some(setup) => setup.results.push(loaded),
-            None => setups.push(Setup {
-                nodes,
-                results: vec![loaded],
-            }),
-        }
-    }
-    setups
 }
 
 /// The first node's first device.
@@ -106,61 +76,25 @@ fn device(result: &ResultFile) -> Option<&Device> {
     result.nodes.first()?.devices.first()
 }
 
-/// The embedded device takes another address each time, which makes no other set-up.
-fn same(one: &[Node], other: &[Node]) -> bool {
-    let plain = |nodes: &[Node]| {
-        let mut nodes = nodes.to_vec();
-        let devices = nodes.iter_mut().flat_map(|node| &mut node.devices);
-        devices.for_each(|device| device.gid = None);
-        nodes
-    };
-    plain(one) == plain(other)
-}
-
-fn setup_facts(setup: &Setup<'_>) -> Markup {
-    let times: BTreeSet<&str> = (setup.results.iter())
-        .map(|loaded| loaded.result.started_at.as_str())
-        .collect();
-    let ends = times.first().into_iter().chain(times.last());
-    let mut when: Vec<String> = ends.map(|time| minute(time)).collect();
-    when.dedup();
-    let mut programs: Vec<String> = setup.results.iter().map(|loaded| program(loaded)).collect();
-    programs.dedup();
-    html! {
-        dl {
-            @for (facts, names) in alike(setup.nodes) {
-                dt { (first_and_last(&names)) } dd { (facts) }
-            }
-            dt { "When" } dd { (when.join(" to ")) }
-            dt { "Program" } dd { (first_and_last(&programs)) }
-            @if let [only] = setup.results.as_slice() {
-                dt { "Command" } dd { code { (only.result.command_line.join(" ")) } }
-            }
-        }
-    }
-}
-
 /// Nodes with the same facts but for their names, those of the first first.
-fn alike(nodes: &[Node]) -> Vec<(String, Vec<String>)> {
+fn alike(results: &[Loaded]) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for node in nodes {
-        let mut facts = host(&node.host);
-        for device in &node.devices {
-            let _ = write!(facts, "; {}", device_in_full(device));
-            if let Some(faults) = &device.faults {
-                let _ = write!(facts, ", with faults on purpose: {faults}");
-            }
-        }
-        let name = match node.host.hostname.as_str() {
-            host if host.is_empty() || host == node.name => node.name.clone(),
-            host => format!("{} ({host})", node.name),
-        };
+    for node in results.iter().flat_map(|loaded| &loaded.result.nodes) {
+        let (facts, name) = (facts(node), name(node));
         match groups.iter_mut().find(|(known, _)| *known == facts) {
+            Some((_, names)) if names.contains(&name) => {}
             Some((_, names)) => names.push(name),
             None => groups.push((facts, vec![name])),
         }
     }
     groups
+}
+
+fn name(node: &Node) -> String {
+    match node.host.hostname.as_str() {
+        host if host.is_empty() || host == node.name => node.name.clone(),
+        host => format!("{} ({host})", node.name),
+    }
 }
 
 /// All names of a few, the first and the last of many.
@@ -173,122 +107,81 @@ fn first_and_last(names: &[String]) -> String {
     }
 }
 
-fn host(host: &Host) -> String {
-    let mut facts = format!("{} cores", host.cores);
-    if let Some(cpu) = &host.cpu_model {
-        let _ = write!(facts, " of {cpu}");
-    }
-    if let Some(os) = &host.os {
-        let _ = write!(facts, ", {os}");
-    }
-    let _ = write!(facts, ", kernel {}", host.kernel);
-    if let Some(governor) = &host.governor {
-        let _ = write!(facts, ", governor {governor}");
-    }
-    facts
+/// What is known of those things, with what stands before it.
+fn told<const N: usize>(facts: [(&str, &Option<String>); N]) -> String {
+    let known = facts
+        .into_iter()
+        .filter_map(|(what, fact)| Some((what, fact.as_ref()?)));
+    known.map(|(what, fact)| format!("{what}{fact}")).collect()
 }
 
-/// Name, and in words when there is no hardware.
-fn device_in_short(device: &Device) -> String {
-    let mut text = device.name.clone();
-    if device.software {
-        text.push_str(match device.library.as_str() {
-            "embedded" => " (embedded software device)",
-            _ => " (software device)",
-        });
-    }
-    if device.faults.is_some() {
-        text.push_str(" with faults");
-    }
-    text
+fn facts(node: &Node) -> String {
+    let Host {
+        cpu_model,
+        os,
+        kernel,
+        governor,
+        cores,
+        ..
+    } = &node.host;
+    let host = told([(" of ", cpu_model), (", ", os)]);
+    let governor = told([(", governor ", governor)]);
+    let devices: String = node.devices.iter().map(device_facts).collect();
+    format!("{cores} cores{host}, kernel {kernel}{governor}{devices}")
 }
 
-fn device_in_full(device: &Device) -> String {
-    let mut text = device.name.clone();
-    if device.software {
-        text.push_str(", software: not a network adapter");
-    }
-    if let Some(driver) = &device.driver {
-        let _ = write!(text, ", driver {driver}");
-    }
-    if let Some(firmware) = &device.firmware {
-        let _ = write!(text, ", firmware {firmware}");
-    }
-    match device.link_gbit_per_s {
-        Some(speed) if !device.software => {
-            let _ = write!(text, ", link of {speed} Gb/s");
-        }
-        _ => {}
-    }
-    if let Some(mtu) = device.active_mtu_bytes {
-        let _ = write!(text, ", MTU {mtu}");
-    }
-    if let Some(gid_type) = &device.gid_type {
-        let _ = write!(text, ", {gid_type}");
-    }
-    text
-}
-
-fn program(loaded: &Loaded) -> String {
-    let tool = &loaded.result.tool;
-    match &tool.git {
-        Some(git) => format!("{} {} ({git})", tool.name, tool.version),
-        None => format!("{} {}", tool.name, tool.version),
-    }
-}
-
-/// `2026-11-20 12:00 UTC` of `2026-11-20T12:00:01.25Z`; what is not such a time stays as it is.
-fn minute(time: &str) -> String {
-    match (time.get(..10), time.get(10..11), time.get(11..16)) {
-        (Some(day), Some("T"), Some(minute)) => format!("{day} {minute} UTC"),
-        _ => time.to_owned(),
-    }
-}
-
-fn hostname(result: &ResultFile) -> String {
-    let first = result.nodes.first();
-    first.map_or_else(String::new, |node| node.host.hostname.clone())
+fn device_facts(device: &Device) -> String {
+    let what = if device.software {
+        ", software: not a network adapter"
+    } else {
+        ""
+    };
+    let speed = device.link_gbit_per_s.filter(|_| !device.software);
+    let link = speed.map(|speed| format!("link of {speed} Gb/s"));
+    let mtu = device.active_mtu_bytes.map(|mtu| format!("MTU {mtu}"));
+    let facts = told([
+        (", driver ", &device.driver),
+        (", firmware ", &device.firmware),
+        (", ", &link),
+        (", ", &mtu),
+        (", ", &device.gid_type),
+        (", with faults on purpose: ", &device.faults),
+    ]);
+    format!("; {}{what}{facts}", device.name)
 }
 
 fn files(results: &[Loaded]) -> Table {
-    let column = |name: &str, numeric| Column {
-        name: name.to_owned(),
-        numeric,
-    };
     let count = |count: usize| Cell::Number(count as f64, 0);
+    let texts = ["file", "began (UTC)", "host", "device", "program"].map(text_column);
+    let counts = ["cases", "runs", "that do not count"].map(number_column);
+    let row = |(index, loaded): (usize, &Loaded)| {
+        let result = &loaded.result;
+        let runs = || result.cases.iter().flat_map(|case| &case.runs);
+        let left_out = LeftOut::of(runs().map(standing::of_run));
+        let tool = &result.tool;
+        let git = tool.git.as_ref().map(|git| format!(" ({git})"));
+        let host = result.nodes.first().map(|node| node.host.hostname.clone());
+        vec![
+            count(index + 1),
+            Cell::Text(text::path(&loaded.path)),
+            Cell::Text(minute(&result.started_at)),
+            Cell::Text(host.unwrap_or_default()),
+            device(result).map_or(Cell::Missing, |device| Cell::Text(device_words(device))),
+            Cell::Text(format!(
+                "{} {}{}",
+                tool.name,
+                tool.version,
+                git.unwrap_or_default()
+            )),
+            count(result.cases.len()),
+            count(left_out.all),
+            count(left_out.count()),
+        ]
+    };
     Table {
         caption: "Result files".to_owned(),
-        columns: vec![
-            column("No", true),
-            column("file", false),
-            column("began", false),
-            column("host", false),
-            column("device", false),
-            column("program", false),
-            column("cases", true),
-            column("runs", true),
-            column("that do not count", true),
-        ],
-        rows: results
-            .iter()
-            .enumerate()
-            .map(|(index, loaded)| {
-                let result = &loaded.result;
-                let runs = || result.cases.iter().flat_map(|case| &case.runs);
-                let device = device(result);
-                vec![
-                    count(index + 1),
-                    Cell::Text(text::path(&loaded.path)),
-                    Cell::Text(minute(&result.started_at)),
-                    Cell::Text(hostname(result)),
-                    device.map_or(Cell::Missing, |device| Cell::Text(device_in_short(device))),
-                    Cell::Text(program(loaded)),
-                    count(result.cases.len()),
-                    count(runs().count()),
-                    count(LeftOut::of(runs().map(standing::of_run)).count()),
-                ]
-            })
-            .collect(),
+        columns: [vec![number_column("No")], texts.to_vec(), counts.to_vec()].concat(),
+        rows: results.iter().enumerate().map(row).collect(),
     }
 }
 
@@ -319,7 +212,7 @@ mod tests {
         assert_eq!(title(&results), words);
         assert!(software_devices(&results).iter().eq(&["soft0"]));
         let html = subject(&results[..1]).into_string();
-        let words = ["software: not a network adapter", "2026-11-20 12:00 UTC"];
+        let words = ["software: not a network adapter", "2026-11-20 12:00"];
         has(html, words);
     }
 
@@ -338,7 +231,7 @@ mod tests {
     fn another_address_of_the_embedded_device_is_no_other_set_up() {
         let results = [("soft0", "::1"), ("soft0", "::2"), ("soft1", "::2")];
         let results = results.map(|(device, gid)| loaded(device, true, gid));
-        let setups = setups(&results);
-        assert!(setups.iter().map(|setup| setup.results.len()).eq([2, 1]));
+        let names = alike(&results).into_iter().map(|(_, names)| names.len());
+        assert!(names.eq([1, 1]));
     }
 }

@@ -66,17 +66,13 @@ fn text(cell: &Cell) -> String {
 mod tests {
     use super::*;
     use crate::results::sample::has;
-    use crate::show::plot::figure::Column;
+    use crate::show::plot::figure::{number_column, text_column};
 
     #[test]
     fn cells_are_escaped_rounded_and_missing_is_no_zero() {
-        let column = |name: &str, numeric| Column {
-            name: name.to_owned(),
-            numeric,
-        };
         let content = Table {
             caption: "By <case>".to_owned(),
-            columns: vec![column("case", false), column("Gb/s", true)],
+            columns: vec![text_column("case"), number_column("Gb/s")],
             rows: vec![
                 vec![Cell::Text("a & b".to_owned()), Cell::Number(1.005_1, 2)],
                 vec![Cell::Text("c".to_owned()), Cell::Missing],

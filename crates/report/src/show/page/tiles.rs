@@ -20,14 +20,34 @@ struct Tile {
 }
 
 impl Tile {
-    fn new(label: &str, value: String, about: String) -> Tile {
+    fn new(label: impl Into<String>, value: String, about: impl Into<String>) -> Tile {
         Tile {
-            label: label.to_owned(),
+            label: label.into(),
             value,
-            about,
+            about: about.into(),
         }
     }
 }
+
+/// A label, flows of which it is, and by which metric.
+type Extreme = (&'static str, fn(&Observed<'_>) -> bool, Metric);
+
+const FASTEST: [Extreme; 3] = [
+    ("Fastest", is_full_speed, Metric::GbitPerS),
+    ("Highest load kept", is_kept, Metric::AchievedPerS),
+    ("Fastest set-up", |_| true, Metric::ConnectionsPerS),
+];
+const TAIL: [Extreme; 2] = [
+    ("Lowest p99", has_own_rate, Metric::P99Ns),
+    ("Lowest p99 of set-up", |_| true, Metric::SetupP99Ns),
+];
+/// The least even one. A QP alone is always even.
+const FAIRNESS: [Extreme; 1] = [(
+    "Lowest fairness (Jain’s index)",
+    |it| it.flow.settings.qps > 1,
+    Metric::Fairness,
+)];
+const NOTHING: &str = "no run that counts has it";
 
 /// Of these results, and of the same with the flows of each case of a pattern as one.
 pub(super) fn tiles(
@@ -35,11 +55,17 @@ pub(super) fn tiles(
     sums: &[Loaded],
     comparison: Option<&Comparison>,
 ) -> Markup {
-    let flows: Vec<Observed<'_>> = (sums.iter())
-        .flat_map(|loaded| Observed::of_file(&loaded.result))
-        .collect();
-    let first = comparison.map_or_else(|| fastest(&flows), against);
-    let tiles = [first, tail(&flows), fairness(&flows), trust(results)];
+    let flows = sums.iter();
+    let flows = flows.flat_map(|loaded| Observed::of_file(&loaded.result));
+    let flows: Vec<Observed<'_>> = flows.collect();
+    let least = |of: &[Extreme]| extreme(&flows, of, false);
+    let nothing = |label, about| Tile::new(label, NOT_MEASURED.to_owned(), about);
+    let tiles = [
+        comparison.map_or_else(|| fastest(&flows), against),
+        least(&TAIL).unwrap_or_else(|| nothing("Lowest p99", NOTHING)),
+        least(&FAIRNESS).unwrap_or_else(|| nothing("Fairness", "no case has two QPs or more")),
+        trust(results),
+    ];
     html! {
         dl.tiles aria-label="In short" {
             @for tile in tiles { div {
@@ -51,122 +77,53 @@ pub(super) fn tiles(
 }
 
 /// Transfers at full speed, whose rates are results. An open loop moves what it is offered.
-fn is_full_speed(observed: &&Observed<'_>) -> bool {
+fn is_full_speed(observed: &Observed<'_>) -> bool {
     observed.flow.settings.is_closed_loop() && !observed.flow.case.config.is_set_up()
 }
 
 /// Open loops that did what they were asked for.
-fn is_kept(observed: &&Observed<'_>) -> bool {
-    let is_kept = |moved: &FlowResult| {
-        let load = moved.load.as_ref();
-        load.is_some_and(|load| load.verdict == LoadVerdict::Kept)
-    };
+fn is_kept(observed: &Observed<'_>) -> bool {
+    let is_kept = |moved: &FlowResult| moved.verdict() == Some(LoadVerdict::Kept);
     !observed.flow.settings.is_closed_loop()
         && observed.counted().filter_map(|it| it.moved).all(is_kept)
 }
 
-/// The flow whose median is the largest, or the smallest.
-fn extreme<'o, 'a: 'o>(
-    flows: impl Iterator<Item = &'o Observed<'a>>,
-    metric: Metric,
-    largest: bool,
-) -> Option<(f64, &'o Observed<'a>)> {
-    let medians = flows.filter_map(|flow| Some((flow.median(metric)?, flow)));
-    medians.reduce(|best, next| {
-        let is_better = if largest {
-            next.0 > best.0
-        } else {
-            next.0 < best.0
-        };
-        if is_better { next } else { best }
+fn has_own_rate(observed: &Observed<'_>) -> bool {
+    is_full_speed(observed) || is_kept(observed)
+}
+
+/// Of the first of these that flows have, the flow whose median is the largest, or the smallest.
+fn extreme(flows: &[Observed<'_>], of: &[Extreme], largest: bool) -> Option<Tile> {
+    of.iter().find_map(|(label, is_it, metric)| {
+        let flows = flows.iter().filter(|flow| is_it(flow));
+        let medians = flows.filter_map(|flow| Some((flow.median(*metric)?, flow)));
+        let (value, flow) = medians.reduce(|best, next| {
+            let is_further = next.0 != best.0 && (next.0 > best.0) == largest;
+            if is_further { next } else { best }
+        })?;
+        let mut about = flow.flow.subject();
+        if let Some(spread) = flow.spread(*metric).filter(|spread| spread.count > 1) {
+            let range = metric.range(spread.low, spread.high);
+            about += &format!(", {} runs: {range}", spread.count);
+        }
+        Some(Tile::new(*label, metric.text(value), about))
     })
 }
 
-fn of(label: &str, metric: Metric, best: Option<(f64, &Observed<'_>)>) -> Option<Tile> {
-    let (value, flow) = best?;
-    let mut about = flow.flow.subject();
-    let spread = flow.spread(metric).filter(|spread| spread.count > 1);
-    if let Some(spread) = spread {
-        let range = metric.range(spread.low, spread.high);
-        about += &format!(", {} runs: {range}", spread.count);
-    }
-    Some(Tile::new(label, metric.text(value), about))
-}
-
 fn fastest(flows: &[Observed<'_>]) -> Tile {
-    let full = || flows.iter().filter(is_full_speed);
-    let kept = || flows.iter().filter(is_kept);
-    let most = |label, metric, best| of(label, metric, best);
-    let achieved = Metric::AchievedPerS;
-    let set_ups = Metric::ConnectionsPerS;
-    let tile = searched(flows)
-        .or_else(|| {
-            most(
-                "Fastest",
-                Metric::GbitPerS,
-                extreme(full(), Metric::GbitPerS, true),
-            )
-        })
-        .or_else(|| {
-            most(
-                "Highest load kept",
-                achieved,
-                extreme(kept(), achieved, true),
-            )
-        })
-        .or_else(|| {
-            most(
-                "Fastest set-up",
-                set_ups,
-                extreme(flows.iter(), set_ups, true),
-            )
-        });
-    tile.unwrap_or_else(|| nothing("Fastest"))
-}
-
-fn nothing(label: &str) -> Tile {
-    let about = "no run that counts has it".to_owned();
-    Tile::new(label, NOT_MEASURED.to_owned(), about)
+    let tile = searched(flows).or_else(|| extreme(flows, &FASTEST, true));
+    tile.unwrap_or_else(|| Tile::new("Fastest", NOT_MEASURED.to_owned(), NOTHING))
 }
 
 /// The highest load that a search found.
 fn searched(flows: &[Observed<'_>]) -> Option<Tile> {
     let cases = flows.iter().filter(|it| it.flow.is_first());
-    let searches =
-        cases.flat_map(|it| it.flow.case.searches.iter().map(move |search| (it, search)));
-    let found = searches.filter_map(|(it, search)| Some((search.lower_per_second?, it, search)));
-    let (load, observed, search) = found.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let cases = cases.map(|it| it.flow.case);
+    let searches = cases.flat_map(|case| case.searches.iter().map(move |it| (case, it)));
+    let found = searches.filter_map(|(case, it)| Some((it.lower_per_second?, case, it)));
+    let (load, case, search) = found.max_by(|one, other| one.0.total_cmp(&other.0))?;
     let label = format!("Highest load with {}", search.asked);
-    let about = observed.flow.case.id.clone();
-    Some(Tile::new(&label, Metric::HighestLoad.text(load), about))
-}
-
-fn tail(flows: &[Observed<'_>]) -> Tile {
-    let transfers = flows.iter().filter(|it| is_full_speed(it) || is_kept(it));
-    let transfers = extreme(transfers, Metric::P99Ns, false);
-    let (label, set_ups) = ("Lowest p99", Metric::SetupP99Ns);
-    of("Lowest p99", Metric::P99Ns, transfers)
-        .or_else(|| {
-            of(
-                "Lowest p99 of set-up",
-                set_ups,
-                extreme(flows.iter(), set_ups, false),
-            )
-        })
-        .unwrap_or_else(|| nothing(label))
-}
-
-/// The least even one. A QP alone is always even.
-fn fairness(flows: &[Observed<'_>]) -> Tile {
-    let many = flows.iter().filter(|it| it.flow.settings.qps > 1);
-    let least = extreme(many, Metric::Fairness, false);
-    let label = "Lowest fairness (Jain’s index)";
-    let tile =
-        least.map(|(value, it)| Tile::new(label, Metric::Fairness.text(value), it.flow.subject()));
-    tile.unwrap_or_else(|| {
-        let about = "no case has two QPs or more".to_owned();
-        Tile::new("Fairness", NOT_MEASURED.to_owned(), about)
-    })
+    Some(Tile::new(label, Metric::HighestLoad.text(load), &*case.id))
 }
 
 fn trust(results: &[Loaded]) -> Tile {
@@ -185,37 +142,31 @@ fn trust(results: &[Loaded]) -> Tile {
 
 /// What a comparison came to: cases by verdict, and the worst of them or what would settle it.
 fn against(comparison: &Comparison) -> Tile {
-    let unclear =
-        comparison.cases_with(Verdict::Unclear) + comparison.cases_with(Verdict::NoVerdict);
+    let count = |verdict| comparison.cases_with(verdict);
+    let unclear = count(Verdict::Unclear) + count(Verdict::NoVerdict);
     let counts = [
-        (comparison.cases_with(Verdict::Regressed), "slower"),
-        (comparison.cases_with(Verdict::Improved), "faster"),
-        (comparison.cases_with(Verdict::Equal), "equal"),
+        (count(Verdict::Regressed), "slower"),
+        (count(Verdict::Improved), "faster"),
+        (count(Verdict::Equal), "equal"),
         (unclear, "unclear"),
-        (
-            comparison.cases_with(Verdict::NotComparable),
-            "not comparable",
-        ),
+        (count(Verdict::NotComparable), "not comparable"),
     ];
     let told = counts.iter().filter(|(count, _)| *count > 0);
-    let told: Vec<String> = told
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
-    let value = match told.is_empty() {
-        true => "No case in common".to_owned(),
-        false => told.join(", "),
+    let told = told.map(|(count, word)| format!("{count} {word}"));
+    let value = match told.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "No case in common".to_owned(),
+        told => told,
     };
     let remedy = || (unclear > 0).then(|| remedy(comparison));
     let about = worst(comparison).or_else(remedy).unwrap_or_default();
     let label = format!("Compared with {}", short(&comparison.base.name));
-    Tile::new(&label, value, about)
+    Tile::new(label, value, about)
 }
 
 /// The last two parts of a path: enough to tell a file from its neighbours, and short enough for a tile.
 fn short(path: &str) -> &str {
-    path.rmatch_indices('/')
-        .nth(1)
-        .map_or(path, |(at, _)| path.get(at + 1..).unwrap_or(path))
+    let second = path.rmatch_indices('/').nth(1);
+    second.map_or(path, |(at, _)| &path[at + 1..])
 }
 
 /// The regression that is furthest from 1.
@@ -227,29 +178,22 @@ fn worst(comparison: &Comparison) -> Option<String> {
     let (case, metric) = slower.max_by(|one, other| far(one.1).total_cmp(&far(other.1)))?;
     let percent = (metric.ratio? - 1.0) * 100.0;
     let of = subject(&case.config, &case.id, &metric.flow);
-    Some(format!(
-        "worst: {} of {of}, {percent:+.1} %",
-        metric.metric.short_name()
-    ))
+    let name = metric.metric.short_name();
+    Some(format!("worst: {name} of {of}, {percent:+.1} %"))
 }
 
 fn remedy(comparison: &Comparison) -> String {
-    if let Some(reason) = comparison
-        .cases
-        .iter()
-        .find_map(|case| case.no_verdict.clone())
-    {
+    let mut cases = comparison.cases.iter();
+    if let Some(reason) = cases.find_map(|case| case.no_verdict.clone()) {
         return reason;
     }
-    let reach = comparison.reach;
-    let needed = reach.and_then(|reach| Some((reach.by_case.needed?, reach.observation)));
-    match needed {
-        Some((count, Observation::Run)) => format!("Measure about {count} runs on each side."),
-        Some((count, Observation::Launch)) => {
-            format!("Measure about {count} launches on each side.")
-        }
-        None => "The runs scatter too much. Measure longer.".to_owned(),
-    }
+    let needed = (comparison.reach).and_then(|it| Some((it.by_case.needed?, it.observation)));
+    let (count, what) = match needed {
+        Some((count, Observation::Run)) => (count, "runs"),
+        Some((count, Observation::Launch)) => (count, "launches"),
+        None => return "The runs scatter too much. Measure longer.".to_owned(),
+    };
+    format!("Measure about {count} {what} on each side.")
 }
 
 #[cfg(test)]
@@ -257,7 +201,7 @@ mod tests {
     use super::super::cases::tests::case;
     use super::*;
     use crate::judge::compare::CaseComparison;
-    use crate::results::model::{CaseResult, LoadSearch};
+    use crate::results::model::{CaseResult, DoubtKind, LoadSearch};
     use crate::results::sample::{self, doubt, file, load_of};
 
     fn fastest_of(cases: Vec<CaseResult>) -> [String; 3] {
@@ -288,19 +232,15 @@ mod tests {
         let wanted = ["Highest load kept", "2.000 M/s", "2M"];
         assert_eq!(fastest_of(cases.clone()), wanted);
         let mut doubtful = case("write", 4, 50.0, true);
-        let flow = &mut doubtful.runs[0].flows[0];
-        flow.window
-            .doubts
-            .push(doubt(crate::results::model::DoubtKind::EdgeMissed));
+        let window = &mut doubtful.runs[0].flows[0].window;
+        window.doubts.push(doubt(DoubtKind::EdgeMissed));
         cases.extend([
             doubtful,
             case("send", 4, 3.0, true),
             case("read", 1, 9.0, false),
         ]);
-        assert_eq!(
-            fastest_of(cases.clone()),
-            ["Fastest", "3.000 Gb/s", "send-4"]
-        );
+        let wanted = ["Fastest", "3.000 Gb/s", "send-4"];
+        assert_eq!(fastest_of(cases.clone()), wanted);
         let search = |lower_per_second| LoadSearch {
             asked: "p99<20us".to_owned(),
             lower_per_second,

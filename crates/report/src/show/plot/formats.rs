@@ -1,8 +1,7 @@
 //! Formats of pictures besides SVG, and the mark by which each file is known as ours. It must not know how a picture gets
 //! its format: a program outside this crate does that.
 
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::fs;
 use std::path::Path;
 
 /// What a page and its pictures say of who made them.
@@ -14,9 +13,6 @@ const MARKS: [&str; 3] = [
     "% Drawn by rocebench",
     "Software\0Drawn by rocebench",
 ];
-
-/// How much of each end of a file is looked at for the mark.
-const END_BYTES: u64 = 4096;
 
 /// Dots of a PNG in an inch.
 pub const PNG_DPI: u32 = 300;
@@ -55,25 +51,15 @@ impl Format {
     }
 }
 
-/// The SVG as a file with the mark, which must stand behind an XML declaration.
+/// The SVG as a file with the mark.
 pub(crate) fn marked_svg(svg: &str) -> String {
-    let (before, root) = svg.split_at(svg.find("<svg").unwrap_or(0));
-    format!("{before}<!-- {} -->\n{}\n", mark(), root.trim_end())
+    format!("<!-- {} -->\n{}\n", mark(), svg.trim_end())
 }
 
 /// Whether rocebench made the file.
 pub(crate) fn is_ours(path: &Path) -> bool {
-    let ends = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
-        let mut bytes = Vec::new();
-        file.by_ref().take(END_BYTES).read_to_end(&mut bytes)?;
-        let behind = file.metadata()?.len().saturating_sub(END_BYTES);
-        file.seek(SeekFrom::Start(behind.max(END_BYTES)))?;
-        file.take(END_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
     let has = |bytes: &[u8], mark: &str| position(bytes, mark.as_bytes()).is_some();
-    ends().is_ok_and(|bytes| MARKS.iter().any(|mark| has(&bytes, mark)))
+    fs::read(path).is_ok_and(|bytes| MARKS.iter().any(|mark| has(&bytes, mark)))
 }
 
 fn mark() -> String {
@@ -101,13 +87,9 @@ fn marked_png(file: &[u8]) -> Option<Vec<u8>> {
     }
     let (before, behind) = file.split_at_checked(PNG_HEADER_BYTES)?;
     let dots_a_metre = (f64::from(PNG_DPI) / 0.0254).round() as u32;
-    let size = [
-        &dots_a_metre.to_be_bytes()[..],
-        &dots_a_metre.to_be_bytes(),
-        // The unit is the metre.
-        &[1],
-    ];
-    let size = png_chunk(b"pHYs", &size.concat());
+    let dots = dots_a_metre.to_be_bytes();
+    // The unit is the metre.
+    let size = png_chunk(b"pHYs", &[&dots[..], &dots, &[1]].concat());
     let mark = png_chunk(b"tEXt", format!("Software\0{}", mark()).as_bytes());
     Some([before, &size, &mark, behind].concat())
 }
@@ -133,10 +115,10 @@ mod tests {
         let pdfs = [PDF, &long].map(|file| (Format::Pdf, file));
         for (format, file) in pdfs.into_iter().chain([(Format::Png, &*header)]) {
             let path = folder.path().join("picture");
-            std::fs::write(&path, file).unwrap();
+            fs::write(&path, file).unwrap();
             assert!(!is_ours(&path), "{format:?}");
             let marked = format.marked(file).unwrap();
-            std::fs::write(&path, &marked).unwrap();
+            fs::write(&path, &marked).unwrap();
             assert!(is_ours(&path), "{format:?}");
             assert_eq!(marked[..9], file[..9]);
             assert!(file.iter().rev().take(4).eq(marked.iter().rev().take(4)));

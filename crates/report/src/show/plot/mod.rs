@@ -9,14 +9,12 @@ pub mod figures;
 pub mod formats;
 pub mod marks;
 mod naming;
-mod rows;
-pub mod section;
+pub(crate) mod rows;
 pub mod sections;
 pub mod sides;
 pub mod spec;
 pub mod specs;
 pub mod sums;
 
-pub use figure::{Cell, Column, Figure, Table};
-pub use section::Section;
+pub use figure::{Cell, Column, Figure, Section, Table};
 pub use sides::Sides;

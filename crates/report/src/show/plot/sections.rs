@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::figure::{Figure, Section};
 use super::figures::nodes::{self, Nodes, Racks};
 use super::figures::{comparison, heat_map, qp_time, shares, timeline, trend};
-use super::section::Section;
 use super::sides::Sides;
 use super::specs::{
     bandwidth_by_size, latency, latency_by_load, latency_by_throughput, rate_by_qps, set_up,
@@ -12,26 +12,10 @@ use super::specs::{
 };
 use super::sums::is_of_pattern;
 use crate::judge::compare::Comparison;
-use crate::observe::format::{plural, some_of};
+use crate::observe::format::some_of;
 use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
-use crate::results::model::{CaseResult, subject};
-use settings::Pattern;
-
-/// Ids of all sections, in the page's order.
-pub const IDS: [&str; 11] = [
-    "comparison",
-    "nodes",
-    "load",
-    "throughput-and-latency",
-    "queue-pairs",
-    "latency",
-    "over-time",
-    "message-size",
-    "workers",
-    "set-up",
-    "trend",
-];
+use crate::results::model::subject;
 
 /// Names that a sentence has at most.
 const NAMED: usize = 5;
@@ -39,7 +23,7 @@ const NAMED: usize = 5;
 /// Figures that a page has at most.
 pub const MOST_FIGURES: usize = 20;
 
-/// Every section, in the order of [`IDS`]; those without a figure say what they need. `sums` are both sides with the flows
+/// Every section, in the page's order; those without a figure say what they need. `sums` are both sides with the flows
 /// of each case of a pattern as one (`sums`), since a line for each flow of a pattern would be thousands.
 pub fn sections(
     results: &[Loaded],
@@ -47,95 +31,104 @@ pub fn sections(
     comparison: Option<&Comparison>,
     racks: &Racks,
 ) -> Vec<Section> {
+    let by_throughput = [
+        latency_by_throughput::BY_DEPTH,
+        latency_by_throughput::BY_QPS,
+    ];
+    let by_throughput = by_throughput.iter().flat_map(|spec| spec.figures(sums));
     vec![
-        Section {
-            id: "comparison",
-            heading: "Comparison",
-            intro: "Ratio of the medians of each case with its 95 % interval, the worst first. Grey: too small to matter."
-                .to_owned(),
-            figures: comparison::figures(sums.new, comparison),
-            needs: "a base to compare with (--base), or cases run --against perftest",
-            ..Section::default()
-        },
+        section(
+            "comparison",
+            "Comparison",
+            "a base to compare with (--base), or cases run --against perftest",
+            "Ratio of the medians of each case with its 95 % interval, the worst first. Grey: too small to matter.",
+            comparison::figures(sums.new, comparison),
+        ),
         nodes_section(results, sums.new, racks),
-        Section {
-            id: "load",
-            heading: "Latency against load",
-            intro: "How long messages take at a given load: each has a planned time, from which its latency counts. \
-                    A closed loop sends a slow system fewer messages, so it cannot show this."
-                .to_owned(),
-            figures: latency_by_load::SPEC.figures(sums),
-            needs: "a case with planned times (--rate), or a search for a load (--slo, --knee)",
-            ..Section::default()
-        },
-        Section {
-            id: "throughput-and-latency",
-            heading: "Throughput and latency",
-            intro: "Gain of throughput and cost in latency of more messages in flight, in closed loops."
-                .to_owned(),
-            figures: [latency_by_throughput::BY_DEPTH, latency_by_throughput::BY_QPS]
-                .iter()
-                .flat_map(|spec| spec.figures(sums))
-                .collect(),
-            needs: "two cases that differ in send depth or QPs only",
-            ..Section::default()
-        },
+        section(
+            "load",
+            "Latency against load",
+            "a case with planned times (--rate), or a search for a load (--slo, --knee)",
+            "How long messages take at a given load: each has a planned time, from which its latency counts. \
+             A closed loop sends a slow system fewer messages, so it cannot show this.",
+            latency_by_load::SPEC.figures(sums),
+        ),
+        section(
+            "throughput-and-latency",
+            "Throughput and latency",
+            "two cases that differ in send depth or QPs only",
+            "Gain of throughput and cost in latency of more messages in flight, in closed loops.",
+            by_throughput.collect(),
+        ),
         queue_pairs_section(sums),
-        Section {
-            id: "latency",
-            heading: "Latency",
-            intro: "Right: the slowest 1 in 100, 1,000, 10,000 messages."
-                .to_owned(),
-            figures: latency::SPEC.figures(sums),
-            needs: "a run that counts with latencies (not --no-latency)",
-            ..Section::default()
-        },
-        Section {
-            id: "over-time",
-            heading: "Throughput over time",
-            intro: "The least steady runs over time, with their slowest interval and their longest stall, and each \
-                    QP of the least even runs."
-                .to_owned(),
-            figures: [timeline::figures(sums), qp_time::figures(sums)].concat(),
-            needs: "a run whose throughput was sampled",
-            ..Section::default()
-        },
-        Section {
-            id: "message-size",
-            heading: "Bandwidth and message size",
-            intro: "Small messages are limited by the cost of a message, and rise along a straight line; large ones \
-                    are limited by the link."
-                .to_owned(),
-            figures: bandwidth_by_size::SPEC.figures(sums),
-            needs: "two cases that differ in message size only",
-            ..Section::default()
-        },
-        Section {
-            id: "workers",
-            heading: "Workers",
-            intro: "Effect of more threads.".to_owned(),
-            figures: workers::SPEC.figures(sums),
-            needs: "two cases that differ in workers only",
-            ..Section::default()
-        },
-        Section {
-            id: "set-up",
-            heading: "Set-up",
-            intro: "How fast QPs are created, connected and destroyed, while others carry traffic or none do."
-                .to_owned(),
-            figures: set_up::figures(sums),
-            needs: "two cases of --op connect that differ in QPs only",
-            ..Section::default()
-        },
-        Section {
-            id: "trend",
-            heading: "Trend",
-            intro: "The same cases in one result file after the other.".to_owned(),
-            figures: trend::figures(sums),
-            needs: "two result files with the same case",
-            ..Section::default()
-        },
+        section(
+            "latency",
+            "Latency",
+            "a run that counts with latencies (not --no-latency)",
+            "Right: the slowest 1 in 100, 1,000, 10,000 messages.",
+            latency::SPEC.figures(sums),
+        ),
+        section(
+            "over-time",
+            "Throughput over time",
+            "a run whose throughput was sampled",
+            "The least steady runs over time, with their slowest interval and their longest stall, and each \
+             QP of the least even runs.",
+            [timeline::figures(sums), qp_time::figures(sums)].concat(),
+        ),
+        section(
+            "message-size",
+            "Bandwidth and message size",
+            "two cases that differ in message size only",
+            "Small messages are limited by the cost of a message, and rise along a straight line; large ones \
+             are limited by the link.",
+            bandwidth_by_size::SPEC.figures(sums),
+        ),
+        section(
+            "workers",
+            "Workers",
+            "two cases that differ in workers only",
+            "Effect of more threads.",
+            workers::SPEC.figures(sums),
+        ),
+        section(
+            "set-up",
+            "Set-up",
+            "two cases of --op connect that differ in QPs only",
+            "How fast QPs are created, connected and destroyed, while others carry traffic or none do.",
+            set_up::figures(sums),
+        ),
+        section(
+            "trend",
+            "Trend",
+            "two result files with the same case",
+            "The same cases in one result file after the other.",
+            trend::figures(sums),
+        ),
     ]
+}
+
+fn section(
+    id: &'static str,
+    heading: &'static str,
+    needs: &'static str,
+    intro: impl Into<String>,
+    figures: Vec<Figure>,
+) -> Section {
+    Section {
+        id,
+        heading,
+        needs,
+        intro: intro.into(),
+        figures,
+        ..Section::default()
+    }
+}
+
+/// Ids of all sections, in the page's order.
+pub fn ids() -> Vec<&'static str> {
+    let all = sections(&[], Sides::default(), None, &Racks::default());
+    all.iter().map(|section| section.id).collect()
 }
 
 /// Takes the last figures where there are more than [`MOST_FIGURES`]; returns what is said of them.
@@ -159,19 +152,18 @@ pub fn cap(sections: &mut [Section]) -> Option<String> {
 
 fn queue_pairs_section(sums: Sides<'_>) -> Section {
     let shares = shares::shares(sums.new);
-    let mut figures = rate_by_qps::SPEC.figures(sums);
-    figures.extend(heat_map::figures(sums.new));
-    figures.extend(shares.figures);
+    let lines = rate_by_qps::SPEC.figures(sums);
+    let own = section(
+        "queue-pairs",
+        "Queue pairs",
+        "two cases that differ in QPs only, or QPs that are served unevenly",
+        "Effect of more QPs, for each way of sharing completion queues, and how evenly QPs are served (Jain’s \
+         index: 1 is even).",
+        [lines, heat_map::figures(sums.new), shares.figures].concat(),
+    );
     Section {
-        id: "queue-pairs",
-        heading: "Queue pairs",
-        intro: "Effect of more QPs, for each way of sharing completion queues, and how evenly QPs are served (Jain’s \
-                index: 1 is even)."
-            .to_owned(),
         sentences: shares.sentences,
-        figures,
-        needs: "two cases that differ in QPs only, or QPs that are served unevenly",
-        ..Section::default()
+        ..own
     }
 }
 
@@ -179,36 +171,29 @@ fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section 
     let Nodes {
         sentences,
         figures,
-        matrices,
+        matrices: (all, drawn),
     } = nodes::figures(results, sums, racks);
     let mut intro = "Each row of a map is a node that posts, each column one at the other end; its colour is how far a cell \
                      is from the median of all. Strips have the medians of each node."
         .to_owned();
-    let (all, drawn) = matrices;
     if all > drawn {
-        intro.push_str(&format!(
+        intro += &format!(
             " The figure has {drawn} of {all} matrices: give files with fewer cases to see the others."
-        ));
+        );
     }
+    let needs = "a case of a pattern over nodes (--pattern)";
     Section {
-        id: "nodes",
-        heading: "Nodes",
         sentences,
-        intro,
-        figures,
-        needs: "a case of a pattern over nodes (--pattern)",
-        ..Section::default()
+        ..section("nodes", "Nodes", needs, intro, figures)
     }
 }
 
 /// What of the results is in no figure, and why.
 pub fn left_out(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<String> {
-    let mut left_out = not_counted(results);
+    let mut left_out: Vec<String> = not_counted(results).into_iter().collect();
     left_out.extend(flows_of_patterns(results));
     left_out.extend(qp_time::left_out(results));
-    if let Some(comparison) = comparison {
-        left_out.extend(not_compared(comparison));
-    }
+    left_out.extend(comparison.into_iter().flat_map(not_compared));
     left_out
 }
 
@@ -216,90 +201,50 @@ pub fn left_out(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Stri
 fn not_compared(comparison: &Comparison) -> Vec<String> {
     let mut reasons: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
     for case in &comparison.cases {
-        let missing = case.missing.iter().map(|missing| {
-            let name = missing.metric.short_name();
-            let name = subject(&case.config, name, &missing.flow);
-            (
-                "Not compared with the base",
-                format!("{name}: {}", missing.reason),
-            )
-        });
-        let no_verdict = case.no_verdict.iter();
-        let no_verdict = no_verdict.map(|reason| ("Unclear", reason.clone()));
-        let not_comparable = (!case.not_comparable.is_empty()).then(|| {
-            (
-                "Not comparable with the base",
-                case.not_comparable.join("; "),
-            )
-        });
-        for reason in missing.chain(no_verdict).chain(not_comparable) {
-            reasons.entry(reason).or_default().push(&case.id);
+        let mut add = |what, reason| reasons.entry((what, reason)).or_default().push(&case.id);
+        for missing in &case.missing {
+            let name = subject(&case.config, missing.metric.short_name(), &missing.flow);
+            let reason = format!("{name}: {}", missing.reason);
+            add("Not compared with the base", reason);
+        }
+        if let Some(reason) = &case.no_verdict {
+            add("Unclear", reason.clone());
+        }
+        if !case.not_comparable.is_empty() {
+            let reasons = case.not_comparable.join("; ");
+            add("Not comparable with the base", reasons);
         }
     }
-    let mut told: Vec<String> = reasons
-        .into_iter()
-        .map(|((what, reason), cases)| format!("{what}: {} ({reason}).", some_of(&cases, NAMED)))
-        .collect();
-    for (cases, whose) in [
+    let reasons = reasons.into_iter();
+    let told =
+        reasons.map(|((what, why), cases)| format!("{what}: {} ({why}).", some_of(&cases, NAMED)));
+    let alone = [
         (&comparison.only_in_base, "the base"),
         (&comparison.only_in_new, "the results, not in the base"),
-    ] {
-        if !cases.is_empty() {
-            let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
-            told.push(format!("Only in {whose}: {}.", some_of(&cases, NAMED)));
-        }
-    }
-    told
+    ];
+    let alone = alone.into_iter().filter(|(cases, _)| !cases.is_empty());
+    let alone = alone.map(|(cases, side)| format!("Only in {side}: {}.", some_of(cases, NAMED)));
+    told.chain(alone).collect()
 }
 
 /// What other figures than those of nodes leave out.
-fn flows_of_patterns(results: &[Loaded]) -> Vec<String> {
-    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
-    let (pairs, others): (Vec<&CaseResult>, Vec<_>) = (cases.filter(|case| is_of_pattern(case)))
-        .partition(|case| case.config.pattern == Some(Pattern::Pairs));
-    let flows =
-        |cases: &[&CaseResult]| -> usize { cases.iter().map(|case| case.config.flows.len()).sum() };
-    let mut told = Vec::new();
-    if !pairs.is_empty() {
-        told.push(format!(
-            "The {} flows of {} rounds of pairs are under “Nodes” only, and a round in the table of all cases.",
-            flows(&pairs),
-            pairs.len()
-        ));
-    }
-    if !others.is_empty() {
-        told.push(format!(
-            "The {} flows of {} {} of patterns are drawn one by one under “Nodes” only; other figures and the table of all \
-             cases have the total of a case’s flows; shares, heat map and throughput over time leave these cases out.",
-            flows(&others),
-            others.len(),
-            plural(others.len(), "case")
-        ));
-    }
-    told
+fn flows_of_patterns(results: &[Loaded]) -> Option<String> {
+    let mut cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    cases.any(is_of_pattern).then(|| {
+        "Flows of patterns (--pattern) are drawn one by one under “Nodes” only. The table of all cases and figures of lines have \
+         the total of a case’s flows, and figures have no rounds of pairs. Shares, heat map and throughput over time leave them out."
+            .to_owned()
+    })
 }
 
-fn not_counted(results: &[Loaded]) -> Vec<String> {
-    let cases = || results.iter().flat_map(|loaded| &loaded.result.cases);
-    let runs = cases().flat_map(|case| &case.runs);
+fn not_counted(results: &[Loaded]) -> Option<String> {
+    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    let runs = cases.flat_map(|case| &case.runs);
     let left_out = LeftOut::of(runs.map(standing::of_run));
-    let runs = (left_out.count() > 0).then(|| {
-        format!(
-            "{} of {} runs do not count and are in no median: {}.",
-            left_out.count(),
-            left_out.all,
-            left_out.reasons().join(", ")
-        )
-    });
-    let without = |case: &&CaseResult| !case.runs.iter().any(standing::run_counts);
-    let cases = match cases().filter(without).count() {
-        0 => None,
-        1 => Some("1 case has no run that counts; its figures are missing, not zero.".to_owned()),
-        more => Some(format!(
-            "{more} cases have no run that counts; their figures are missing, not zero."
-        )),
-    };
-    runs.into_iter().chain(cases).collect()
+    let (count, all) = (left_out.count(), left_out.all);
+    let reasons = left_out.reasons().join(", ");
+    (count > 0)
+        .then(|| format!("{count} of {all} runs do not count and are in no median: {reasons}."))
 }
 
 #[cfg(test)]
@@ -307,8 +252,7 @@ mod tests {
     use super::*;
     use crate::judge::compare::CaseComparison;
     use crate::results::model::{FlowResult, LoadVerdict, Run};
-    use crate::results::sample::{self, case, has, starts};
-    use crate::show::plot::figure::Figure;
+    use crate::results::sample::{self, case, has};
 
     #[test]
     fn what_failed_is_told() {
@@ -318,23 +262,18 @@ mod tests {
         };
         let cases = vec![case(vec![run(true), run(false)]), case(vec![run(false)])];
         let mut loaded = sample::file(cases);
-        let told = left_out(std::slice::from_ref(&loaded), None).join("\n");
-        starts(
-            &told,
-            "2 of 3 runs do not count and are in no median: 2 failed.",
-        );
-        has(&told, ["\n1 case has no run that counts"]);
+        let told = left_out(std::slice::from_ref(&loaded), None);
+        let words = "2 of 3 runs do not count and are in no median: 2 failed.";
+        assert_eq!(told, [words]);
         loaded.result.cases = vec![case(vec![run(true)])];
         assert!(left_out(std::slice::from_ref(&loaded), None).is_empty());
         loaded.result.cases[0].runs[0].flows = vec![FlowResult {
             load: sample::load_of(LoadVerdict::NotKept),
             ..FlowResult::default()
         }];
-        let told = left_out(&[loaded], None).join("\n");
-        starts(
-            &told,
-            "1 of 1 runs do not count and are in no median: 1 schedule not kept.",
-        );
+        let told = left_out(&[loaded], None);
+        let words = "1 of 1 runs do not count and are in no median: 1 schedule not kept.";
+        assert_eq!(told, [words]);
     }
 
     #[test]

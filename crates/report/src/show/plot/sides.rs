@@ -24,20 +24,9 @@ impl<'a> Sides<'a> {
     }
 }
 
-impl<'a> From<&'a [Loaded]> for Sides<'a> {
-    fn from(new: &'a [Loaded]) -> Sides<'a> {
-        Sides { new, base: &[] }
-    }
-}
-
-impl<'a> From<&'a Vec<Loaded>> for Sides<'a> {
-    fn from(new: &'a Vec<Loaded>) -> Sides<'a> {
-        new.as_slice().into()
-    }
-}
-
-impl<'a, const N: usize> From<&'a [Loaded; N]> for Sides<'a> {
-    fn from(new: &'a [Loaded; N]) -> Sides<'a> {
-        new.as_slice().into()
+impl<'a, T: AsRef<[Loaded]> + ?Sized> From<&'a T> for Sides<'a> {
+    fn from(new: &'a T) -> Sides<'a> {
+        let (new, base) = (new.as_ref(), &[][..]);
+        Sides { new, base }
     }
 }

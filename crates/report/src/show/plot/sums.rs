@@ -15,8 +15,8 @@ pub const ALL_FLOWS: &str = "all flows together";
 
 /// The results as figures of lines draw them, and as tables of cases tell them.
 pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
-    let cases = |loaded: &Loaded| loaded.result.cases.iter().any(is_of_pattern);
-    if !results.iter().any(cases) {
+    let mut cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    if !cases.any(is_of_pattern) {
         return Cow::Borrowed(results);
     }
     let file = |loaded: &Loaded| {
@@ -68,13 +68,10 @@ fn sum(case: &CaseResult) -> CaseResult {
         to_device: shared(|flow| &flow.to_device),
         ..first.clone()
     };
+    let runs = case.runs.iter().map(|run| sum_of_run(run, &config));
     CaseResult {
         id: case.id.clone(),
-        runs: case
-            .runs
-            .iter()
-            .map(|run| sum_of_run(run, &config))
-            .collect(),
+        runs: runs.collect(),
         config: CaseConfig {
             settings,
             flows: vec![config],
@@ -85,6 +82,7 @@ fn sum(case: &CaseResult) -> CaseResult {
 
 fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
     let flows = &run.flows;
+    let first = flows.first().map(|flow| flow.window.clone());
     let doubts = flows.iter().flat_map(|flow| &flow.window.doubts);
     let sum = FlowResult {
         name: config.name.clone(),
@@ -92,10 +90,7 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
         to: config.to.clone(),
         window: Window {
             doubts: doubts.cloned().collect(),
-            ..flows
-                .first()
-                .map(|flow| flow.window.clone())
-                .unwrap_or_default()
+            ..first.unwrap_or_default()
         },
         latency_ns: Latency::merged(flows, |flow| flow.latency_ns.as_ref()),
         service_ns: Latency::merged(flows, |flow| flow.service_ns.as_ref()),
@@ -106,13 +101,11 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
     Run {
         run: run.run,
         started_at: run.started_at.clone(),
+        complete: run.complete,
+        interrupted: run.interrupted,
         failure: run.failure.clone(),
         flows: vec![sum],
-        ..Run {
-            complete: run.complete,
-            interrupted: run.interrupted,
-            ..Run::default()
-        }
+        ..Run::default()
     }
 }
 

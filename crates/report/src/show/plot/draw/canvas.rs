@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use maud::{Markup, PreEscaped, html};
 
 use super::colour::Colour;
-use super::palette::{INK, Look, Marker};
+use super::palette::{GROUND, INK, Look, Marker};
 use super::text::{SMALL_PX, printable};
 
 /// A rectangle, in pixels from the upper left corner.
@@ -22,6 +22,21 @@ pub struct Rect {
 }
 
 impl Rect {
+    /// From its left and upper edge, its width and its height.
+    pub const fn new(x: f64, y: f64, width: f64, height: f64) -> Rect {
+        Rect {
+            x,
+            y,
+            width,
+            height,
+        }
+    }
+
+    /// A square with so many pixels from its middle to each side.
+    pub(super) fn around((x, y): (f64, f64), half: f64) -> Rect {
+        Rect::new(x - half, y - half, 2.0 * half, 2.0 * half)
+    }
+
     /// Right edge.
     pub fn right(&self) -> f64 {
         self.x + self.width
@@ -115,45 +130,64 @@ impl Paint {
     }
 
     fn class(&self) -> String {
-        let mut classes = Vec::with_capacity(2);
-        classes.extend(self.fill.map(|colour| format!("f-{}", colour.name())));
-        classes.extend(self.stroke.map(|colour| format!("s-{}", colour.name())));
+        let fill = self.fill.map(|colour| format!("f-{}", colour.name()));
+        let stroke = self.stroke.map(|colour| format!("s-{}", colour.name()));
+        let classes: Vec<String> = fill.into_iter().chain(stroke).collect();
         classes.join(" ")
     }
 
-    fn attributes(&self) -> Attributes {
-        Attributes {
-            class: self.class(),
-            fill: self.fill.map_or("none", |colour| colour.light),
-            stroke: self.stroke.map(|colour| colour.light),
-            width: (self.stroke.is_some() && self.width > 0.0).then(|| px(self.width)),
-            dash: (!self.dash.is_empty()).then_some(self.dash),
-            opacity: (self.transparency > 0.0).then(|| px(1.0 - self.transparency)),
-        }
+    /// Colours are attributes, which every renderer knows; the class lets a style sheet that knows themes overrule them.
+    fn attributes(&self) -> String {
+        let fill = self.fill.map_or("none", |colour| colour.light);
+        let mut text = format!(" fill=\"{fill}\"");
+        let mut add = |is_told: bool, name: &str, value: &str| {
+            if is_told {
+                text += &format!(" {name}=\"{value}\"");
+            }
+        };
+        let is_line = self.stroke.is_some();
+        add(is_line, "stroke", self.stroke.map_or("", |it| it.light));
+        add(is_line && self.width > 0.0, "stroke-width", &px(self.width));
+        add(!self.dash.is_empty(), "stroke-dasharray", self.dash);
+        let opacity = px(1.0 - self.transparency);
+        add(self.transparency > 0.0, "opacity", &opacity);
+        text
     }
 }
 
-/// Colours are attributes, which every renderer knows; the class lets a style sheet that knows themes overrule them.
-struct Attributes {
-    class: String,
-    fill: &'static str,
-    stroke: Option<&'static str>,
-    width: Option<String>,
-    dash: Option<&'static str>,
-    opacity: Option<String>,
-}
-
-/// A length with at most two digits behind the point. What is not a number would make the document
-/// invalid and is 0.
+/// A length with at most two digits behind the point. What is not a number would make the document invalid and is 0.
 pub(super) fn px(value: f64) -> String {
+    rounded(value, 2)
+}
+
+/// A coordinate of a line with many points.
+fn px1(value: f64) -> String {
+    rounded(value, 1)
+}
+
+fn rounded(value: f64, digits: usize) -> String {
     let value = if value.is_finite() { value } else { 0.0 };
-    let text = format!("{value:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" {
-        "0".to_owned()
-    } else {
-        text.to_owned()
+    let text = format!("{value:.digits$}");
+    match text.trim_end_matches('0').trim_end_matches('.') {
+        "-0" => "0".to_owned(),
+        text => text.to_owned(),
     }
+}
+
+fn geometry(rect: &Rect) -> String {
+    let Rect { x, y, .. } = *rect;
+    let [width, height] = [rect.width, rect.height].map(|it| px(it.max(0.0)));
+    let [x, y] = [x, y].map(px);
+    format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"")
+}
+
+/// The outlines of rectangles.
+fn outlines(rects: &[Rect]) -> String {
+    let outline = |rect: &Rect| {
+        let [x, y, width, height] = [rect.x, rect.y, rect.width, rect.height].map(px);
+        format!("M{x} {y}h{width}v{height}h-{width}Z")
+    };
+    rects.iter().map(outline).collect()
 }
 
 /// What was drawn so far.
@@ -179,11 +213,9 @@ impl Canvas {
 
     /// The same of its line, whose figures are `points`: x and y of each, for a page that tells them.
     pub(crate) fn begin_line(&mut self, name: &str, points: impl Iterator<Item = (f64, f64)>) {
-        let points: Vec<String> = (points.filter(|(x, y)| x.is_finite() && y.is_finite()))
-            .map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)))
-            .collect();
-        let points = points.join(",");
-        let name = printable(name);
+        let points = points.filter(|(x, y)| x.is_finite() && y.is_finite());
+        let points = points.map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)));
+        let (name, points) = (printable(name), points.collect::<Vec<_>>().join(","));
         self.begin(html! { g class="rb-series" data-series=(name) data-points=(points) {} });
     }
 
@@ -245,158 +277,98 @@ impl Canvas {
 
     /// A line through all points.
     pub fn polyline(&mut self, points: &[(f64, f64)], paint: Paint) {
-        self.path(points, false, paint);
+        self.points(points, "", paint);
     }
 
     /// The area within the points.
     pub fn polygon(&mut self, points: &[(f64, f64)], paint: Paint) {
-        self.path(points, true, paint);
+        self.points(points, "Z", paint);
     }
 
-    fn path(&mut self, points: &[(f64, f64)], closed: bool, paint: Paint) {
-        let mut data = String::with_capacity(points.len() * 12);
-        for (index, &(x, y)) in points.iter().enumerate() {
-            data.push(if index == 0 { 'M' } else { 'L' });
-            data.push_str(&px1(x));
-            data.push(' ');
-            data.push_str(&px1(y));
+    fn points(&mut self, points: &[(f64, f64)], end: &str, paint: Paint) {
+        let place = |(x, y): &(f64, f64)| format!("{} {}", px1(*x), px1(*y));
+        let data: Vec<String> = points.iter().map(place).collect();
+        if !data.is_empty() {
+            let data = format!("M{}{end}", data.join("L"));
+            self.path(&data, paint, " stroke-linejoin=\"round\"", None);
         }
-        if closed {
-            data.push('Z');
-        }
-        let a = paint.attributes();
-        self.add(html! {
-            path class=(a.class) d=(data) fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width] stroke-dasharray=[a.dash]
-                opacity=[a.opacity] stroke-linejoin="round" {}
-        });
     }
 
     /// A rectangle, with words for who points at it.
     pub fn rect(&mut self, rect: Rect, paint: Paint, hint: Option<&str>) {
-        let a = paint.attributes();
-        self.add(html! {
-            rect class=(a.class) x=(px(rect.x)) y=(px(rect.y)) width=(px(rect.width.max(0.0)))
-                height=(px(rect.height.max(0.0))) fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width]
-                stroke-dasharray=[a.dash] opacity=[a.opacity] {
-                @if let Some(hint) = hint { title { (printable(hint)) } }
-            }
-        });
+        self.shape("rect", &geometry(&rect), paint, "", hint);
     }
 
     /// Rectangles that look alike, as one shape: for so many that an element each would be too much.
     pub fn rects(&mut self, rects: &[Rect], paint: Paint) {
-        let mut data = String::with_capacity(rects.len() * 24);
-        for rect in rects {
-            let [x, y, width, height] = [rect.x, rect.y, rect.width, rect.height].map(px);
-            // Writing to a String cannot fail.
-            let _ = write!(data, "M{x} {y}h{width}v{height}h-{width}Z");
-        }
-        self.shape(&data, paint);
-    }
-
-    /// Straight lines that look alike, as one shape.
-    pub fn lines(&mut self, lines: &[[(f64, f64); 2]], paint: Paint) {
-        let mut data = String::with_capacity(lines.len() * 20);
-        for [from, to] in lines {
-            let [from_x, from_y, to_x, to_y] = [from.0, from.1, to.0, to.1].map(px1);
-            let _ = write!(data, "M{from_x} {from_y}L{to_x} {to_y}");
-        }
-        self.shape(&data, paint);
+        self.path(&outlines(rects), paint, "", None);
     }
 
     /// Many rectangles of one colour without gaps between those that touch, as one shape.
     pub fn tiles(&mut self, tiles: &[Rect], colour: Colour) {
-        let mut data = String::with_capacity(tiles.len() * 24);
-        for tile in tiles {
-            let [x, y, width, height] = [tile.x, tile.y, tile.width, tile.height].map(px);
-            let _ = write!(data, "M{x} {y}h{width}v{height}h-{width}Z");
-        }
+        let crisp = " shape-rendering=\"crispEdges\"";
+        self.path(&outlines(tiles), Paint::area(colour), crisp, None);
+    }
+
+    /// Straight lines that look alike, as one shape.
+    pub fn lines(&mut self, lines: &[[(f64, f64); 2]], paint: Paint) {
+        let line = |[from, to]: &[(f64, f64); 2]| {
+            let [from_x, from_y, to_x, to_y] = [from.0, from.1, to.0, to.1].map(px1);
+            format!("M{from_x} {from_y}L{to_x} {to_y}")
+        };
+        let data: String = lines.iter().map(line).collect();
+        self.path(&data, paint, "", None);
+    }
+
+    fn path(&mut self, data: &str, paint: Paint, further: &str, hint: Option<&str>) {
         if !data.is_empty() {
-            let a = Paint::area(colour).attributes();
-            self.add(html! {
-                path class=(a.class) d=(data) fill=(a.fill) shape-rendering="crispEdges" {}
-            });
+            self.shape("path", &format!("d=\"{data}\""), paint, further, hint);
         }
     }
 
-    fn shape(&mut self, data: &str, paint: Paint) {
-        if data.is_empty() {
-            return;
-        }
-        let a = paint.attributes();
-        self.add(html! {
-            path class=(a.class) d=(data) fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width] stroke-dasharray=[a.dash]
-                opacity=[a.opacity] {}
-        });
+    fn shape(&mut self, tag: &str, place: &str, paint: Paint, further: &str, hint: Option<&str>) {
+        let (class, paint) = (paint.class(), paint.attributes());
+        let hint = html! { @if let Some(hint) = hint { title { (printable(hint)) } } };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            self.elements,
+            "<{tag} class=\"{class}\" {place}{paint}{further}>{}</{tag}>",
+            hint.into_string()
+        );
     }
 
     /// A ring around a point: round for what is better, square for what is worse.
-    pub fn ring(&mut self, (x, y): (f64, f64), colour: Colour, better: bool, hint: &str) {
-        let square = Rect {
-            x: x - 9.0,
-            y: y - 9.0,
-            width: 18.0,
-            height: 18.0,
-        };
-        let radius = better.then_some("9");
-        let a = Paint::line(colour, 2.2).attributes();
-        self.add(html! {
-            rect class=(a.class) x=(px(square.x)) y=(px(square.y)) width="18" height="18" rx=[radius]
-                fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width] { title { (printable(hint)) } }
-        });
+    pub fn ring(&mut self, at: (f64, f64), colour: Colour, better: bool, hint: &str) {
+        let corner = if better { " rx=\"9\"" } else { "" };
+        let place = geometry(&Rect::around(at, 9.0)) + corner;
+        self.shape("rect", &place, Paint::line(colour, 2.2), "", Some(hint));
     }
 
     /// A series' marker, with words for who points at it.
     pub fn marker(&mut self, (x, y): (f64, f64), look: Look, hint: Option<&str>) {
-        let r = 4.0;
-        let data = match look.marker {
-            Marker::Circle => format!(
-                "M{} {}a{r} {r} 0 1 0 {} 0a{r} {r} 0 1 0 {} 0Z",
-                px(x - r),
-                px(y),
-                2.0 * r,
-                -2.0 * r
-            ),
-            Marker::Square => format!("M{} {}h7v7h-7Z", px(x - 3.5), px(y - 3.5)),
-            Marker::Up => format!("M{} {}l4.5 8h-9Z", px(x), px(y - 5.0)),
-            Marker::Down => format!("M{} {}l4.5 -8h-9Z", px(x), px(y + 5.0)),
-            Marker::Diamond => format!("M{} {}l5 5l-5 5l-5 -5Z", px(x), px(y - 5.0)),
-            Marker::Plus => format!("M{} {}h10M{} {}v10", px(x - 5.0), px(y), px(x), px(y - 5.0)),
-            Marker::Cross => {
-                format!("M{} {}l8 8m0 -8l-8 8", px(x - 4.0), px(y - 4.0))
-            }
-            Marker::Bar => format!("M{} {}h9v4h-9Z", px(x - 4.5), px(y - 2.0)),
+        let (left, up, shape) = match look.marker {
+            Marker::Circle => (4.0, 0.0, "a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z"),
+            Marker::Square => (3.5, 3.5, "h7v7h-7Z"),
+            Marker::Up => (0.0, 5.0, "l4.5 8h-9Z"),
+            Marker::Down => (0.0, -5.0, "l4.5 -8h-9Z"),
+            Marker::Diamond => (0.0, 5.0, "l5 5l-5 5l-5 -5Z"),
+            Marker::Plus => (5.0, 0.0, "h10m-5 -5v10"),
+            Marker::Cross => (4.0, 4.0, "l8 8m0 -8l-8 8"),
+            Marker::Bar => (4.5, 2.0, "h9v4h-9Z"),
         };
-        let fill = if look.hollow {
-            super::palette::GROUND
-        } else {
-            look.colour
-        };
+        let fill = if look.hollow { GROUND } else { look.colour };
         let paint = Paint {
             fill: Some(fill),
-            stroke: Some(look.colour),
-            width: 1.8,
-            ..Paint::default()
+            ..Paint::line(look.colour, 1.8)
         };
-        let a = paint.attributes();
-        self.add(html! {
-            path class=(a.class) d=(data) fill=(a.fill) stroke=[a.stroke] stroke-width=[a.width] {
-                @if let Some(hint) = hint { title { (printable(hint)) } }
-            }
-        });
+        let data = format!("M{} {}{shape}", px(x - left), px(y - up));
+        self.path(&data, paint, "", hint);
     }
 }
 
 /// A figure for a page that tells three digits of it.
 fn five_digits(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
-}
-
-/// A coordinate of a line with many points.
-fn px1(value: f64) -> String {
-    let value = if value.is_finite() { value } else { 0.0 };
-    let text = format!("{value:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 #[cfg(test)]

@@ -3,25 +3,19 @@
 
 use roxmltree::{Document, Node};
 
+use super::canvas::Rect;
 use super::text::{ASCENT, DESCENT, width_px};
-
-struct Label {
-    text: String,
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
-}
 
 fn number(node: &Node<'_, '_>, name: &str) -> f64 {
     node.attribute(name).unwrap().parse().unwrap()
 }
 
-fn label(node: &Node<'_, '_>) -> Label {
-    let text = node.text().unwrap_or_default().to_owned();
+/// A text and its place.
+fn label<'t>(node: &Node<'t, '_>) -> (&'t str, Rect) {
+    let text = node.text().unwrap_or_default();
     let size = number(node, "font-size");
     assert!(size >= 12.0, "`{text}` is too small");
-    let width = width_px(&text, size, node.attribute("font-weight") == Some("bold"));
+    let width = width_px(text, size, node.attribute("font-weight") == Some("bold"));
     let (x, y) = (number(node, "x"), number(node, "y"));
     let left = match node.attribute("text-anchor") {
         None => x,
@@ -29,13 +23,8 @@ fn label(node: &Node<'_, '_>) -> Label {
         Some("end") => x - width,
         other => panic!("anchor {other:?}"),
     };
-    Label {
-        text,
-        left,
-        right: left + width,
-        top: y - ASCENT * size,
-        bottom: y + DESCENT * size,
-    }
+    let height = (ASCENT + DESCENT) * size;
+    (text, Rect::new(left, y - ASCENT * size, width, height))
 }
 
 /// Everything wrong with the text of a figure.
@@ -54,49 +43,38 @@ pub fn faults(svg: &str) -> Vec<String> {
     for node in root.descendants() {
         assert!(!node.has_tag_name("script"));
         // Words may be anything; places and lengths are numbers.
-        let places = node
-            .attributes()
-            .filter(|it| !it.name().starts_with("data-"));
+        let is_place = |name: &str| !name.starts_with("data-");
+        let places = node.attributes().filter(|it| is_place(it.name()));
         for value in places.map(|attribute| attribute.value()) {
             assert!(!value.contains("NaN") && !value.contains("inf"), "{value}");
         }
     }
-    for node in root
-        .descendants()
-        .filter(|node| node.has_attribute("class"))
-    {
+    for node in root.descendants().filter(|it| it.has_attribute("class")) {
         // A renderer that knows no style sheet draws the same.
-        let coloured = |what| {
-            node.attribute(what)
-                .is_some_and(|it| it == "none" || it.starts_with('#'))
-        };
+        let colour = |what| node.attribute(what).unwrap_or_default();
+        let is_coloured = |what| colour(what) == "none" || colour(what).starts_with('#');
         let classes = node.attribute("class").unwrap_or_default();
         let is_shape = ["path", "rect", "text"].contains(&node.tag_name().name());
-        assert!(!is_shape || coloured("fill"), "{node:?}");
-        assert!(!classes.contains("s-") || coloured("stroke"), "{node:?}");
+        assert!(!is_shape || is_coloured("fill"), "{node:?}");
+        assert!(!classes.contains("s-") || is_coloured("stroke"), "{node:?}");
     }
     let (width, height) = (number(&root, "width"), number(&root, "height"));
-    let is_text = |node: &Node<'_, '_>| node.tag_name().name() == "text";
-    let labels: Vec<_> = root
-        .descendants()
-        .filter(is_text)
-        .map(|node| label(&node))
-        .collect();
+    let texts = root.descendants().filter(|it| it.has_tag_name("text"));
+    let labels: Vec<(&str, Rect)> = texts.map(|node| label(&node)).collect();
     let mut faults = Vec::new();
-    for (index, one) in labels.iter().enumerate() {
-        if one.left < -0.1 || one.right > width + 0.1 || one.top < 0.0 || one.bottom > height {
-            faults.push(format!(
-                "`{}` leaves the frame: {:.1} to {:.1}",
-                one.text, one.left, one.right
-            ));
+    for (index, (text, one)) in labels.iter().enumerate() {
+        let (left, right) = (one.x, one.right());
+        if left < -0.1 || right > width + 0.1 || one.y < 0.0 || one.bottom() > height {
+            let place = format!("{left:.1} to {right:.1}");
+            faults.push(format!("`{text}` leaves the frame: {place}"));
         }
-        for other in labels.iter().take(index) {
-            let apart = one.right <= other.left + 0.1
-                || other.right <= one.left + 0.1
-                || one.bottom <= other.top + 0.5
-                || other.bottom <= one.top + 0.5;
+        for (other_text, other) in labels.iter().take(index) {
+            let apart = right <= other.x + 0.1
+                || other.right() <= left + 0.1
+                || one.bottom() <= other.y + 0.5
+                || other.bottom() <= one.y + 0.5;
             if !apart {
-                faults.push(format!("`{}` lies over `{}`", one.text, other.text));
+                faults.push(format!("`{text}` lies over `{other_text}`"));
             }
         }
     }

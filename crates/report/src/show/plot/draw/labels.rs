@@ -31,14 +31,8 @@ impl Labels {
     }
 
     /// Keeps words from a marker.
-    pub fn keep_free_of_marker(&mut self, (x, y): (f64, f64)) {
-        let half = 5.0;
-        self.keep_free(Rect {
-            x: x - half,
-            y: y - half,
-            width: 2.0 * half,
-            height: 2.0 * half,
-        });
+    pub fn keep_free_of_marker(&mut self, place: (f64, f64)) {
+        self.keep_free(Rect::around(place, 5.0));
     }
 
     /// Keeps words from a straight line.
@@ -48,13 +42,7 @@ impl Labels {
         let steps = (dx.abs().max(dy.abs()) / STEP).clamp(1.0, 200.0) as usize;
         for step in 0..=steps {
             let part = step as f64 / steps as f64;
-            let (x, y) = (from.0 + dx * part, from.1 + dy * part);
-            self.keep_free(Rect {
-                x: x - 1.0,
-                y: y - 1.0,
-                width: 2.0,
-                height: 2.0,
-            });
+            self.keep_free(Rect::around((from.0 + dx * part, from.1 + dy * part), 1.0));
         }
     }
 
@@ -99,12 +87,8 @@ impl Labels {
             Anchor::Middle => x - width / 2.0,
             Anchor::End => x - width,
         };
-        let plate = Rect {
-            x: left - EDGE,
-            y: foot - style.size_px * ASCENT,
-            width: width + 2.0 * EDGE,
-            height: style.size_px * (ASCENT + DESCENT),
-        };
+        let (top, height) = (style.size_px * ASCENT, style.size_px * (ASCENT + DESCENT));
+        let plate = Rect::new(left - EDGE, foot - top, width + 2.0 * EDGE, height);
         let is_inside = plate.x >= self.within.x
             && plate.right() <= self.within.right()
             && plate.y >= self.within.y

@@ -2,7 +2,7 @@
 
 use super::canvas::{Canvas, Paint, Rect, Style};
 use super::palette::Look;
-use super::text::{SMALL_PX, width_px, wrapped};
+use super::text::{SMALL_PX, printable, width_px, wrapped};
 
 /// How an entry's sample looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +38,9 @@ pub(super) fn draw(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &
     let (mut x, mut y) = (left, top);
     let widest = width - SAMPLE - GAP;
     for key in keys {
-        let lines = wrapped(&key.label, SMALL_PX, false, widest);
-        let needed = lines
-            .iter()
-            .map(|line| width_px(line, SMALL_PX, false))
-            .fold(0.0, f64::max);
+        let lines = wrapped(&printable(&key.label), SMALL_PX, false, widest);
+        let widths = lines.iter().map(|line| width_px(line, SMALL_PX, false));
+        let needed = widths.fold(0.0, f64::max);
         let entry = SAMPLE + GAP + needed;
         if x > left && x + entry > left + width {
             (x, y) = (left, y + ROW);
@@ -53,12 +51,8 @@ pub(super) fn draw(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &
             if index > 0 {
                 y += ROW;
             }
-            canvas.text(
-                x + SAMPLE + GAP,
-                y + ROW / 2.0 + SMALL_PX * 0.36,
-                line,
-                Style::default(),
-            );
+            let foot = y + ROW / 2.0 + SMALL_PX * 0.36;
+            canvas.text(x + SAMPLE + GAP, foot, line, Style::default());
         }
         canvas.end_group();
         x += entry + BETWEEN;
@@ -76,12 +70,7 @@ fn sample(canvas: &mut Canvas, (x, y): (f64, f64), key: &Key) {
         canvas.marker((x + SAMPLE / 2.0, y), look, None);
     }
     if key.mark == KeyMark::Area {
-        let patch = Rect {
-            x: x + 8.0,
-            y: y - 6.0,
-            width: SAMPLE - 16.0,
-            height: 12.0,
-        };
+        let patch = Rect::new(x + 8.0, y - 6.0, SAMPLE - 16.0, 12.0);
         canvas.rect(patch, Paint::area(look.colour), None);
     }
 }

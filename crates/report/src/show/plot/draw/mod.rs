@@ -17,5 +17,5 @@ pub use canvas::{Anchor, Canvas, Paint, Rect, Style};
 pub use labels::Labels;
 pub use legend::{Key, KeyMark};
 pub use scale::{Kind, Scale};
-pub use sheet::{Head, Sheet, Width, as_file};
+pub use sheet::{Sheet, Width, as_file};
 pub use ticks::{Tick, Unit};

@@ -1,9 +1,8 @@
 //! Figures as short text, the same on axes, in words and in tables. It must not know what they are of.
 
-use crate::observe::format::human_size;
+use crate::observe::format::{human_size, time_text};
 
-/// `value` with `digits` behind the point and blanks between thousands; powers of ten where it is very
-/// large or very small.
+/// `value` with `digits` behind the point and blanks between thousands; powers of ten where it is very large.
 pub fn fixed(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -12,7 +11,7 @@ pub fn fixed(value: f64, digits: usize) -> String {
         return scientific(value, 2);
     }
     let text = format!("{:.digits$}", value.abs());
-    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    let (whole, part) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut out = String::new();
     if value < 0.0 && text.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) {
         out.push('−');
@@ -23,11 +22,7 @@ pub fn fixed(value: f64, digits: usize) -> String {
         }
         out.push(digit);
     }
-    if !part.is_empty() {
-        out.push('.');
-        out.push_str(part);
-    }
-    out
+    out + part
 }
 
 fn scientific(value: f64, digits: usize) -> String {
@@ -64,41 +59,15 @@ pub struct TimeUnit {
 
 /// The unit in which `ns` nanoseconds are a figure of at least 1.
 pub fn time_unit(ns: f64) -> TimeUnit {
-    const UNITS: [TimeUnit; 4] = [
-        TimeUnit { name: "s", ns: 1e9 },
-        TimeUnit {
-            name: "ms",
-            ns: 1e6,
-        },
-        TimeUnit {
-            name: "µs",
-            ns: 1e3,
-        },
-        TimeUnit {
-            name: "ns",
-            ns: 1.0,
-        },
-    ];
-    let fits = |unit: &TimeUnit| ns.abs() >= unit.ns * (1.0 - 1e-9);
-    UNITS.into_iter().find(fits).unwrap_or(UNITS[3])
+    let units = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)];
+    let fits = |(_, unit): &(&str, f64)| ns.abs() >= unit * (1.0 - 1e-9);
+    let (name, ns) = units.into_iter().find(fits).unwrap_or(("ns", 1.0));
+    TimeUnit { name, ns }
 }
 
 /// A time in its own unit: `1.23 µs`.
 pub fn time(ns: f64) -> String {
-    let unit = time_unit(ns);
-    format!("{}\u{a0}{}", short(ns / unit.ns), unit.name)
-}
-
-/// A part of a whole with as many nines as it has: `99.9 %` for 0.999.
-pub fn percentile(quantile: f64) -> String {
-    let mut digits = 0;
-    let percent = quantile * 100.0;
-    while digits < 8
-        && (percent - format!("{percent:.digits$}").parse().unwrap_or(percent)).abs() > 1e-9
-    {
-        digits += 1;
-    }
-    format!("{percent:.digits$}\u{a0}%")
+    time_text(ns).replace(' ', "\u{a0}")
 }
 
 #[cfg(test)]
@@ -117,11 +86,9 @@ mod tests {
     }
 
     #[test]
-    fn times_have_their_unit_and_percentiles_their_nines() {
+    fn times_have_their_unit() {
         let times = [0.0, 12.0, 1000.0, 1_234_567.0, 2e9].map(time).join("; ");
-        let percentiles = [0.5, 0.9, 0.99, 0.9999].map(percentile).join("; ");
-        let told = [times, percentiles].map(|text| text.replace('\u{a0}', " "));
-        let times = "0 ns; 12.0 ns; 1.00 µs; 1.23 ms; 2.00 s";
-        assert_eq!(told, [times, "50 %; 90 %; 99 %; 99.99 %"]);
+        let told = "0 ns; 12 ns; 1.00 µs; 1.23 ms; 2.00 s";
+        assert_eq!(times.replace('\u{a0}', " "), told);
     }
 }

@@ -2,8 +2,6 @@
 //! have others for dark; series differ by marker and pattern as well, for who does not tell the colours apart. It must not
 //! know what is drawn.
 
-use std::fmt::Write as _;
-
 use super::colour::{Colour, colour};
 
 /// The ground.
@@ -68,16 +66,11 @@ pub fn all() -> impl Iterator<Item = Colour> {
 
 /// A rule for each class: `f…` fills with its colour, `s…` strokes.
 fn rules(value: impl Fn(Colour) -> String) -> String {
-    let mut css = String::new();
-    for colour in all() {
+    let rule = |colour: Colour| {
         let (name, value) = (colour.name(), value(colour));
-        // Writing to a String cannot fail.
-        let _ = write!(
-            css,
-            ".rb-figure .f-{name}{{fill:{value}}}.rb-figure .s-{name}{{stroke:{value}}}"
-        );
-    }
-    css
+        format!(".rb-figure .f-{name}{{fill:{value}}}.rb-figure .s-{name}{{stroke:{value}}}")
+    };
+    all().map(rule).collect()
 }
 
 /// For a page, which says what the properties are in each of its themes.
@@ -143,32 +136,31 @@ pub fn look(index: usize) -> Look {
         (Marker::Cross, "3 3"),
         (Marker::Bar, "12 3 5 3"),
     ];
-    let index = index % LOOKS;
-    let (marker, dash) = SHAPES[index];
-    Look {
-        colour: SERIES[index],
-        marker,
-        dash,
-        hollow: false,
-        thin: false,
-    }
+    let (marker, dash) = SHAPES[index % LOOKS];
+    Look::new(SERIES[index % LOOKS], marker, dash)
 }
 
 impl Look {
+    fn new(colour: Colour, marker: Marker, dash: &'static str) -> Look {
+        Look {
+            colour,
+            marker,
+            dash,
+            hollow: false,
+            thin: false,
+        }
+    }
+
     /// The same series of another program: a dotted line.
     pub fn of_peer(self) -> Look {
-        Look {
-            dash: "1.5 3.5",
-            ..self
-        }
+        self.with_dash("1.5 3.5")
     }
 
     /// The same series of the results that others are compared with: a thin dashed line.
     pub fn of_base(self) -> Look {
         Look {
-            dash: "4 4",
             thin: true,
-            ..self
+            ..self.with_dash("4 4")
         }
     }
 
@@ -180,13 +172,7 @@ impl Look {
     /// A line to hold others against, the `index`th of its figure.
     pub fn of_rule(index: usize) -> Look {
         const DASHES: [&str; 4] = ["14 4", "6 4", "2 4", "14 4 2 4"];
-        Look {
-            colour: RULE,
-            marker: Marker::Bar,
-            dash: DASHES[index % DASHES.len()],
-            hollow: false,
-            thin: false,
-        }
+        Look::new(RULE, Marker::Bar, DASHES[index % DASHES.len()])
     }
 
     /// Width of its line.

@@ -22,33 +22,22 @@ pub struct Scale {
 impl Scale {
     /// From `min` to `max`, or around them where they are equal.
     pub fn linear(min: f64, max: f64) -> Scale {
-        let (mut min, mut max) = ordered(min, max, 0.0, 1.0);
+        let (mut min, mut max) = ordered(min, max, (0.0, 1.0));
         // Figures that differ in their last bits only would lie on no tick.
         let spread = (min.abs().max(max.abs()) * 1e-6).max(f64::MIN_POSITIVE * 1e6);
         if max - min < spread {
             let pad = if max == 0.0 { 0.5 } else { max.abs() * 0.1 };
             (min, max) = (min - pad, max + pad);
         }
-        Scale {
-            kind: Kind::Linear,
-            min,
-            max,
-        }
+        Scale::of(Kind::Linear, min, max)
     }
 
     /// From 0 to a round figure that is at least `max`.
     pub fn from_zero(max: f64) -> Scale {
-        let max = if max.is_finite() && max > 0.0 {
-            max
-        } else {
-            1.0
-        };
+        let is_told = max.is_finite() && max > 0.0;
+        let max = if is_told { max } else { 1.0 };
         let step = round_step(max / 8.0);
-        Scale {
-            kind: Kind::Linear,
-            min: 0.0,
-            max: ((max * 1.02) / step).ceil() * step,
-        }
+        Scale::of(Kind::Linear, 0.0, ((max * 1.02) / step).ceil() * step)
     }
 
     /// From `min` to `max`, both above 0, in powers of 2; an octave around them where they are equal.
@@ -62,28 +51,30 @@ impl Scale {
     }
 
     fn log(kind: Kind, min: f64, max: f64, pad: f64) -> Scale {
-        let (mut min, mut max) = ordered(min, max, 1.0, 10.0);
+        let (mut min, mut max) = ordered(min, max, (1.0, 10.0));
         if min <= 0.0 {
             min = if max > 0.0 { max / 10.0 } else { 1.0 };
         }
         max = max.max(min);
-        if max / min < 1.01 {
-            (min, max) = (min / pad, max * pad);
+        match max / min < 1.01 {
+            true => Scale::of(kind, min / pad, max * pad),
+            false => Scale::of(kind, min, max),
         }
+    }
+
+    fn of(kind: Kind, min: f64, max: f64) -> Scale {
         Scale { kind, min, max }
     }
 
     /// With a margin of that part of its length at both ends.
     pub fn widened(self, part: f64) -> Scale {
         let Scale { kind, min, max } = self;
-        let (min, max) = match kind {
-            Kind::Linear => (min - (max - min) * part, max + (max - min) * part),
-            Kind::Log2 | Kind::Log10 => {
-                let factor = (max / min).powf(part);
-                (min / factor, max * factor)
-            }
-        };
-        Scale { kind, min, max }
+        if kind == Kind::Linear {
+            let margin = (max - min) * part;
+            return Scale::of(kind, min - margin, max + margin);
+        }
+        let factor = (max / min).powf(part);
+        Scale::of(kind, min / factor, max * factor)
     }
 
     /// How figures lie on it.
@@ -104,15 +95,12 @@ impl Scale {
     /// Where `value` lies: 0 is the lower end, 1 the upper one, others are outside; `None` for what has no
     /// place, such as 0 on a logarithmic axis.
     pub fn fraction(&self, value: f64) -> Option<f64> {
-        let fraction = match self.kind {
-            Kind::Linear => (value - self.min) / (self.max - self.min),
-            Kind::Log2 | Kind::Log10 => {
-                if value <= 0.0 {
-                    return None;
-                }
-                (value.ln() - self.min.ln()) / (self.max.ln() - self.min.ln())
-            }
+        let on = |value: f64| match self.kind {
+            Kind::Linear => value,
+            // Of 0 and below it is not finite.
+            Kind::Log2 | Kind::Log10 => value.ln(),
         };
+        let fraction = (on(value) - on(self.min)) / (on(self.max) - on(self.min));
         fraction.is_finite().then_some(fraction)
     }
 }
@@ -120,23 +108,19 @@ impl Scale {
 /// 1, 2, 2.5 or 5 times a power of ten, at least `step`.
 pub(super) fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
-    [1.0, 2.0, 2.5, 5.0, 10.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|&rounded| rounded >= step * (1.0 - 1e-9))
-        .unwrap_or(step)
+    let rounded = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power);
+    let enough = |rounded: &f64| *rounded >= step * (1.0 - 1e-9);
+    rounded.into_iter().find(enough).unwrap_or(step)
 }
 
-fn ordered(min: f64, max: f64, default_min: f64, default_max: f64) -> (f64, f64) {
+/// Both ends, or twice the one that is a number.
+fn ordered(min: f64, max: f64, default: (f64, f64)) -> (f64, f64) {
     // Beyond these, differences and ratios of doubles are not finite.
     const LARGEST: f64 = 1e150;
-    let cut = |value: f64| value.clamp(-LARGEST, LARGEST);
-    match (min.is_finite(), max.is_finite()) {
-        (true, true) => (cut(min.min(max)), cut(max.max(min))),
-        (true, false) => (cut(min), cut(min)),
-        (false, true) => (cut(max), cut(max)),
-        (false, false) => (default_min, default_max),
-    }
+    let ends = [min, max].into_iter().filter(|end| end.is_finite());
+    let ends = ends.map(|end| end.clamp(-LARGEST, LARGEST));
+    let both = (ends.clone().reduce(f64::min)).zip(ends.reduce(f64::max));
+    both.unwrap_or(default)
 }
 
 #[cfg(test)]
@@ -144,19 +128,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn ends_are_0_and_1() {
-        for scale in [
-            Scale::linear(3.0, 7.0),
-            Scale::log2(64.0, 65536.0),
-            Scale::log10(1e-3, 1e6),
-            Scale::from_zero(93.4),
-        ] {
-            assert!(scale.fraction(scale.min()).unwrap().abs() < 1e-12);
-            assert!((scale.fraction(scale.max()).unwrap() - 1.0).abs() < 1e-12);
-        }
-    }
 
     #[test]
     fn octaves_are_equally_long() {
@@ -179,7 +150,9 @@ mod tests {
         fn every_scale_has_a_length(a in proptest::num::f64::ANY, b in proptest::num::f64::ANY) {
             for scale in [Scale::linear(a, b), Scale::log2(a, b), Scale::log10(a, b), Scale::from_zero(a.min(1e300))] {
                 prop_assert!(scale.min() < scale.max(), "{scale:?}");
-                prop_assert!(scale.fraction(scale.max()).is_some_and(|at| (at - 1.0).abs() < 1e-6), "{scale:?}");
+                for (end, place) in [(scale.min(), 0.0), (scale.max(), 1.0)] {
+                    prop_assert!(scale.fraction(end).is_some_and(|at| (at - place).abs() < 1e-6), "{scale:?}");
+                }
             }
         }
     }

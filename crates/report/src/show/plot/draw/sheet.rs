@@ -43,23 +43,9 @@ impl Width {
     }
 }
 
-/// What every figure says of itself.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Head {
-    /// Unique name; ids within the document begin with it.
-    pub id: String,
-    /// What is shown.
-    pub title: String,
-    /// What was measured on what.
-    pub subtitle: String,
-    /// For those who do not see it.
-    pub description: String,
-}
-
 /// A figure that is being drawn.
 #[derive(Debug)]
 pub struct Sheet {
-    head: Head,
     /// Where shapes and text go.
     pub canvas: Canvas,
     width: Width,
@@ -67,35 +53,30 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// A sheet with its head.
-    pub fn new(head: Head, width: Width) -> Sheet {
+    /// A sheet with what is shown and what was measured on what above.
+    pub fn new(title: &str, subtitle: &str, width: Width) -> Sheet {
         let mut sheet = Sheet {
             canvas: Canvas::default(),
             width,
             y: width.margin_px(),
-            head,
         };
-        let (title, subtitle) = (sheet.head.title.clone(), sheet.head.subtitle.clone());
-        sheet.paragraph(
-            &title,
-            Style {
-                size_px: match width {
-                    Width::Page => TITLE_PX,
-                    Width::Column => SUBTITLE_PX + 2.0,
-                },
-                bold: true,
-                ..Style::default()
-            },
-        );
+        let size_px = match width {
+            Width::Page => TITLE_PX,
+            Width::Column => SUBTITLE_PX + 2.0,
+        };
+        let style = Style {
+            size_px,
+            bold: true,
+            ..Style::default()
+        };
+        sheet.paragraph(title, style);
         sheet.y += 2.0;
-        sheet.paragraph(
-            &subtitle,
-            Style {
-                size_px: SUBTITLE_PX,
-                colour: MUTED,
-                ..Style::default()
-            },
-        );
+        let style = Style {
+            size_px: SUBTITLE_PX,
+            colour: MUTED,
+            ..Style::default()
+        };
+        sheet.paragraph(subtitle, style);
         sheet.y += 10.0;
         sheet
     }
@@ -122,31 +103,13 @@ impl Sheet {
 
     /// A legend.
     pub fn legend(&mut self, keys: &[Key]) {
-        let printable: Vec<_> = keys
-            .iter()
-            .map(|key| Key {
-                label: printable(&key.label),
-                ..key.clone()
-            })
-            .collect();
-        let width = self.room_px();
-        self.y += legend::draw(
-            &mut self.canvas,
-            self.width.margin_px(),
-            self.y,
-            width,
-            &printable,
-        ) + 8.0;
+        let (left, width) = (self.width.margin_px(), self.room_px());
+        self.y += legend::draw(&mut self.canvas, left, self.y, width, keys) + 8.0;
     }
 
     /// The next `height` pixels for a chart.
     pub fn take(&mut self, height: f64) -> Rect {
-        let area = Rect {
-            x: self.width.margin_px(),
-            y: self.y,
-            width: self.room_px(),
-            height,
-        };
+        let area = Rect::new(self.width.margin_px(), self.y, self.room_px(), height);
         self.y += height + 8.0;
         area
     }
@@ -160,13 +123,10 @@ impl Sheet {
     /// The next `height` pixels for so many charts beside each other.
     pub fn take_beside(&mut self, count: usize, height: f64) -> Vec<Rect> {
         let width = self.width_beside(count);
-        let all = self.take(height);
-        let of = |index: usize| Rect {
-            x: all.x + index as f64 * (width + BETWEEN),
-            width,
-            ..all
-        };
-        (0..count.max(1)).map(of).collect()
+        let Rect { x, y, .. } = self.take(height);
+        let left = |index: usize| x + index as f64 * (width + BETWEEN);
+        let rects = (0..count.max(1)).map(|index| Rect::new(left(index), y, width, height));
+        rects.collect()
     }
 
     /// Small text over the whole width: what to know about the figures.
@@ -180,38 +140,27 @@ impl Sheet {
         self.y += 3.0;
     }
 
-    /// The document.
-    pub fn finish(self) -> String {
+    /// The document: its name, with which ids within it begin, its title, and words for those who do not see it.
+    pub fn finish(self, id: &str, title: &str, description: &str) -> String {
+        let width = self.width.px();
         let height = (self.y + self.width.margin_px() - 8.0).ceil();
-        let Sheet {
-            head,
-            canvas,
-            width,
-            ..
-        } = self;
         // A page has both widths.
-        let id = match width {
-            Width::Page => head.id.clone(),
-            Width::Column => format!("{}-narrow", head.id),
+        let narrow = match self.width {
+            Width::Page => "",
+            Width::Column => "-narrow",
         };
-        let width = width.px();
-        let (title_id, description_id) = (format!("{id}-title"), format!("{id}-desc"));
+        let [title_id, description_id] = ["title", "desc"].map(|it| format!("{id}{narrow}-{it}"));
         let mut ground = Canvas::default();
-        let all = Rect {
-            x: 0.0,
-            y: 0.0,
-            width,
-            height,
-        };
+        let all = Rect::new(0.0, 0.0, width, height);
         ground.rect(all, Paint::area(GROUND), None);
         html! {
             svg xmlns="http://www.w3.org/2000/svg" class="rb-figure" viewBox=(format!("0 0 {width} {height}"))
                 width=(px(width)) height=(px(height)) font-family=(FONTS) role="img"
                 aria-labelledby=(format!("{title_id} {description_id}")) {
-                title id=(title_id) { (printable(&head.title)) }
-                desc id=(description_id) { (printable(&head.description)) }
+                title id=(title_id) { (printable(title)) }
+                desc id=(description_id) { (printable(description)) }
                 (ground.into_markup())
-                (canvas.into_markup())
+                (self.canvas.into_markup())
             }
         }
         .into_string()

@@ -34,10 +34,8 @@ const BOLD: [u16; 95] = [
 
 fn advance(letter: char, bold: bool) -> f64 {
     let table = if bold { &BOLD } else { &REGULAR };
-    let ascii = u32::from(letter)
-        .checked_sub(32)
-        .map(|index| index as usize);
-    if let Some(&width) = ascii.and_then(|index| table.get(index)) {
+    let ascii = u32::from(letter).checked_sub(32);
+    if let Some(&width) = ascii.and_then(|index| table.get(index as usize)) {
         return f64::from(width) / 1000.0;
     }
     match letter {
@@ -53,10 +51,8 @@ fn advance(letter: char, bold: bool) -> f64 {
 
 /// The most that `text` is wide, in pixels, at a size of `size_px`.
 pub fn width_px(text: &str, size_px: f64, bold: bool) -> f64 {
-    text.chars()
-        .map(|letter| advance(letter, bold))
-        .sum::<f64>()
-        * size_px
+    let advances = text.chars().map(|letter| advance(letter, bold));
+    advances.sum::<f64>() * size_px
 }
 
 /// `text` with what XML cannot hold replaced, and line ends and tabs as blanks.
@@ -77,48 +73,36 @@ pub fn shortened(text: &str, size_px: f64, bold: bool, width: f64) -> String {
     }
     let room = width - width_px("…", size_px, bold);
     let mut used = 0.0;
-    let mut short: String = text
-        .chars()
-        .take_while(|&letter| {
-            used += advance(letter, bold) * size_px;
-            used <= room
-        })
-        .collect();
-    short.truncate(short.trim_end().len());
-    short.push('…');
-    short
+    let fits = |letter: &char| {
+        used += advance(*letter, bold) * size_px;
+        used <= room
+    };
+    let short: String = text.chars().take_while(fits).collect();
+    format!("{}…", short.trim_end())
 }
 
 /// `text` in lines of at most `width` pixels, cut at blanks (not at those that do not break), and within
 /// words that are longer.
 pub fn wrapped(text: &str, size_px: f64, bold: bool, width: f64) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut line = String::new();
+    let fits = |line: &str| width_px(line, size_px, bold) <= width;
+    let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_ascii_whitespace() {
-        let longer = if line.is_empty() {
-            word.to_owned()
-        } else {
-            format!("{line} {word}")
-        };
-        if width_px(&longer, size_px, bold) <= width {
-            line = longer;
+        let longer = format!("{line} {word}");
+        let longer = longer.trim_start_matches(' ');
+        if fits(longer) {
+            line = longer.to_owned();
             continue;
         }
-        if !line.is_empty() {
-            lines.push(std::mem::take(&mut line));
-        }
+        lines.push(std::mem::take(&mut line));
         for letter in word.chars() {
-            line.push(letter);
-            if width_px(&line, size_px, bold) > width && line.chars().count() > 1 {
-                line.pop();
+            if !line.is_empty() && !fits(&format!("{line}{letter}")) {
                 lines.push(std::mem::take(&mut line));
-                line.push(letter);
             }
+            line.push(letter);
         }
     }
-    if !line.is_empty() {
-        lines.push(line);
-    }
+    lines.push(line);
+    lines.retain(|line| !line.is_empty());
     lines
 }
 

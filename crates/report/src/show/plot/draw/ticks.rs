@@ -22,8 +22,6 @@ pub enum Unit {
     Bytes,
     /// Nanoseconds, written with ns, µs, ms and s.
     Nanoseconds,
-    /// Parts of a whole, 0 to 1, written in percent.
-    Share,
     /// 1 / (1 - q), written as the percentile q.
     Tail,
 }
@@ -54,80 +52,77 @@ fn within(scale: &Scale, value: f64) -> bool {
         .is_some_and(|at| (-1e-9..=1.0 + 1e-9).contains(&at))
 }
 
-fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
-    let (min, max) = (scale.min(), scale.max());
-    let (factor, name) = match unit {
+/// What figures of so many are divided by, and what stands behind them.
+fn written_in(unit: Unit, most: f64) -> (f64, &'static str) {
+    match unit {
         Unit::Nanoseconds => {
-            let unit = number::time_unit(min.abs().max(max.abs()));
+            let unit = number::time_unit(most);
             (unit.ns, unit.name)
         }
-        Unit::Share => (0.01, "%"),
         Unit::Bytes => (1.0, "B"),
         Unit::Plain | Unit::Tail => (1.0, ""),
-    };
+    }
+}
+
+fn named(figure: &str, name: &str) -> String {
+    let blank = if name.is_empty() { "" } else { "\u{a0}" };
+    format!("{figure}{blank}{name}")
+}
+
+fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+    let (min, max) = (scale.min(), scale.max());
+    let (factor, name) = written_in(unit, min.abs().max(max.abs()));
     let (min, max) = (min / factor, max / factor);
     let step = round_step((max - min) / wanted as f64);
     let digits = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
     // 2.5 needs one digit more than its power of ten.
-    let digits = if (step * 10f64.powi(digits as i32)).fract().abs() > 1e-6 && digits < 12 {
-        digits + 1
-    } else {
-        digits
-    };
+    let is_short = digits < 12 && (step * 10f64.powi(digits as i32)).fract().abs() > 1e-6;
+    let digits = digits + usize::from(is_short);
     let first = (min / step - 1e-9).ceil();
     let count = ((max / step + 1e-9).floor() - first).clamp(0.0, 60.0) as usize;
-    (0..=count)
-        .map(|index| {
-            let value = (first + index as f64) * step;
-            let figure = if !(1e-9..1e9).contains(&step) {
-                number::short(value)
-            } else {
-                number::fixed(value, digits)
-            };
-            let label = if name.is_empty() {
-                figure
-            } else {
-                format!("{figure}\u{a0}{name}")
-            };
-            Tick {
-                value: value * factor,
-                label,
-            }
-        })
-        .filter(|tick| within(scale, tick.value))
-        .collect()
-}
-
-fn label(value: f64, unit: Unit) -> String {
-    let plain = |value: f64| {
-        if (1.0..1e6).contains(&value) && value.fract() == 0.0 {
-            number::fixed(value, 0)
-        } else if (1e-4..1e6).contains(&value) {
-            let text = number::short(value);
-            if text.contains('.') {
-                text.trim_end_matches('0').trim_end_matches('.').to_owned()
-            } else {
-                text
-            }
-        } else {
-            let exponent = value.log10().floor();
-            let mantissa = value / 10f64.powf(exponent);
-            let power = format!("10^{exponent}").replace('-', "−");
-            if (mantissa - 1.0).abs() < 1e-6 {
-                power
-            } else {
-                format!("{mantissa:.0}×{power}")
-            }
+    let tick = |index: usize| {
+        let value = (first + index as f64) * step;
+        let figure = match (1e-9..1e9).contains(&step) {
+            true => number::fixed(value, digits),
+            false => number::short(value),
+        };
+        Tick {
+            value: value * factor,
+            label: named(&figure, name),
         }
     };
-    match unit {
+    let ticks = (0..=count).map(tick);
+    ticks.filter(|tick| within(scale, tick.value)).collect()
+}
+
+/// A tick of a logarithmic axis.
+fn tick(value: f64, unit: Unit) -> Tick {
+    let (factor, name) = written_in(unit, value);
+    let label = match unit {
         Unit::Bytes if (1.0..=1e18).contains(&value) => number::bytes(value as u64),
-        Unit::Nanoseconds => {
-            let unit = number::time_unit(value);
-            format!("{}\u{a0}{}", plain(value / unit.ns), unit.name)
-        }
-        Unit::Share => format!("{}\u{a0}%", plain(value * 100.0)),
-        Unit::Bytes | Unit::Plain | Unit::Tail => plain(value),
+        Unit::Bytes => plain(value),
+        _ => named(&plain(value / factor), name),
+    };
+    Tick { value, label }
+}
+
+fn plain(value: f64) -> String {
+    if (1.0..1e6).contains(&value) && value.fract() == 0.0 {
+        return number::fixed(value, 0);
+    }
+    if (1e-4..1e6).contains(&value) {
+        let text = number::short(value);
+        return match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text,
+        };
+    }
+    let exponent = value.log10().floor();
+    let mantissa = value / 10f64.powf(exponent);
+    let power = format!("10^{exponent}").replace('-', "−");
+    match (mantissa - 1.0).abs() < 1e-6 {
+        true => power,
+        false => format!("{mantissa:.0}×{power}"),
     }
 }
 
@@ -136,17 +131,10 @@ fn powers(scale: &Scale, unit: Unit, wanted: usize, base: f64) -> Vec<Tick> {
     let last = (scale.max().ln() / base.ln() + 1e-9).floor();
     let stride = (((last - first + 1.0) / wanted as f64).ceil()).max(1.0);
     // Multiples of the stride, so that 1 KiB and 1 MiB keep their ticks while others go.
-    let mut exponent = (first / stride).ceil() * stride;
-    let mut ticks = Vec::new();
-    while exponent <= last && ticks.len() < 400 {
-        let value = base.powf(exponent);
-        ticks.push(Tick {
-            value,
-            label: label(value, unit),
-        });
-        exponent += stride;
-    }
-    ticks
+    let first = (first / stride).ceil();
+    let exponents = (0..400).map(|index| (first + f64::from(index)) * stride);
+    let exponents = exponents.take_while(|exponent| *exponent <= last);
+    exponents.map(|it| tick(base.powf(it), unit)).collect()
 }
 
 fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
@@ -157,32 +145,23 @@ fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
         _ => return powers(scale, unit, wanted, 10.0),
     };
     let first = scale.min().log10().floor() as i32;
-    (first..=first + 1 + span.ceil() as i32)
-        .flat_map(|exponent| {
-            between
-                .iter()
-                .map(move |factor| factor * 10f64.powi(exponent))
-        })
-        .filter(|&value| within(scale, value))
-        .map(|value| Tick {
-            value,
-            label: label(value, unit),
-        })
-        .collect()
+    let decades = first..=first + 1 + span.ceil() as i32;
+    let values = decades.flat_map(|decade| between.iter().map(move |it| it * 10f64.powi(decade)));
+    let values = values.filter(|&value| within(scale, value));
+    values.map(|value| tick(value, unit)).collect()
 }
 
 /// The percentiles that people name, always; further ones where there is room.
 fn tail(scale: &Scale, wanted: usize) -> Vec<Tick> {
     let ends = (scale.max().log10() + 1e-9).floor().clamp(0.0, 9.0) as i32;
     let named = if wanted > ends as usize { ends } else { 4 };
-    let nines = (1..=named).map(|nines| 10f64.powi(nines));
-    let places = std::iter::once(2.0).chain(nines);
-    let places = places.filter(|value| within(scale, *value));
-    let tick = |value: f64| Tick {
+    let tick = |(value, nines): (f64, i32)| Tick {
         value,
-        label: number::percentile(1.0 - 1.0 / value).replace("\u{a0}%", ""),
+        label: format!("{:.*}", (nines - 2).max(0) as usize, 100.0 - 100.0 / value),
     };
-    places.map(tick).collect()
+    let nines = (1..=named).map(|nines| (10f64.powi(nines), nines));
+    let ticks = std::iter::once((2.0, 0)).chain(nines).map(tick);
+    ticks.filter(|tick| within(scale, tick.value)).collect()
 }
 
 #[cfg(test)]
@@ -201,7 +180,7 @@ mod tests {
         let all = "50; 90; 99; 99.9; 99.99; 99.999";
         for (scale, unit, wanted, told) in [
             (round, Unit::Plain, 5, "0; 20; 40; 60; 80; 100"),
-            (linear(0.0, 1.0), Unit::Share, 2, "0 %; 50 %; 100 %"),
+            (linear(0.0, 1.0), Unit::Plain, 2, "0.0; 0.5; 1.0"),
             (
                 linear(0.0, 10.0),
                 Unit::Plain,

@@ -8,7 +8,7 @@ use crate::show::plot::draw::text::{SMALL_PX, shortened};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, Unit};
 use crate::show::plot::figure::{Cell, Figure, Table, number_column, text_column};
 use crate::show::plot::marks::{Axis, Band, Bar, Chart, Dot, Mark, Upright, facets};
-use crate::show::plot::naming::{drawn, slug};
+use crate::show::plot::naming::drawn;
 
 /// Rows that are drawn; of more, the worst.
 const MOST_ROWS: usize = 24;
@@ -106,7 +106,10 @@ fn figure(ratios: &Ratios, of: &str, said: &[String]) -> Figure {
         ratios.rows.len()
     );
     let figure = Figure {
-        id: format!("comparison-{of}-{}", slug(ratios.metric.short_name())),
+        id: format!(
+            "comparison-{of}-{}",
+            ratios.metric.short_name().replace('.', "-")
+        ),
         description: format!("Of {} cases {}.", ratios.rows.len(), counts(ratios)),
         title,
         subtitle,

@@ -72,7 +72,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
 fn uneven<'s, 'a>(sample: &'s Sample<'a>, several: bool) -> Vec<Uneven<'s, 'a>> {
     let subject = match several {
         true => {
-            let file = sample.file_words(Sides::default());
+            let file = sample.file_words();
             format!("{}, {file}", sample.observed.flow.subject())
         }
         false => sample.observed.flow.subject(),

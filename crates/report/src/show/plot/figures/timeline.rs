@@ -139,7 +139,7 @@ fn subject(flow: &Flow<'_, '_>, all: &[Flow<'_, '_>]) -> String {
     };
     match all.iter().any(is_elsewhere) {
         true => {
-            let file = flow.sample.file_words(Sides::default());
+            let file = flow.sample.file_words();
             let revision = revision(&flow.sample.loaded.result);
             let revision = revision.map_or(String::new(), |it| format!(", rev {it}"));
             format!("{subject}, {file}{revision}")

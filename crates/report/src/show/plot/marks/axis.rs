@@ -42,7 +42,6 @@ impl Axis {
             (None, Unit::Plain) => "plain",
             (None, Unit::Bytes) => "bytes",
             (None, Unit::Nanoseconds) => "ns",
-            (None, Unit::Share) => "share",
             (None, Unit::Tail) => "tail",
         };
         let (min, max) = (self.scale.min(), self.scale.max());

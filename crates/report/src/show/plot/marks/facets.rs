@@ -135,12 +135,11 @@ pub fn keys(charts: &[Chart], names: &[String]) -> Vec<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::plot::draw::Head;
 
     #[test]
     fn charts_stand_beside_each_other_where_there_is_room() {
         let rows = |width, count: usize| {
-            let mut sheet = Sheet::new(Head::default(), width);
+            let mut sheet = Sheet::new("", "", width);
             let headings: Vec<String> = (0..count).map(|number| number.to_string()).collect();
             let places = places(&mut sheet, &headings, 300.0);
             let lefts = places.iter().filter(|place| place.is_left).count();

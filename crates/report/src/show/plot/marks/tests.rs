@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::show::plot::draw::{Head, Scale, Sheet, Tick, Unit, Width, check, palette};
+use crate::show::plot::draw::{Scale, Sheet, Tick, Unit, Width, check, palette};
 
 fn axis(kind: u8, values: &[f64], title: &str) -> Axis {
     let min = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -14,7 +14,7 @@ fn axis(kind: u8, values: &[f64], title: &str) -> Axis {
         2 => (Scale::log10(min, max), Unit::Nanoseconds),
         3 => (Scale::log10(1.0, max), Unit::Tail),
         4 => (Scale::from_zero(max), Unit::Nanoseconds),
-        _ => (Scale::linear(0.0, 1.0), Unit::Share),
+        _ => (Scale::linear(0.0, 1.0), Unit::Plain),
     };
     Axis::new(title, scale.widened(0.02), unit)
 }
@@ -27,13 +27,7 @@ fn drawn(
     width: Width,
 ) -> String {
     let text = |index: usize| texts.get(index).cloned().unwrap_or_default();
-    let head = Head {
-        id: "figure".to_owned(),
-        title: text(0),
-        subtitle: text(1),
-        description: text(2),
-    };
-    let mut sheet = Sheet::new(head, width);
+    let mut sheet = Sheet::new(&text(0), &text(1), width);
     let rule = Mark::Rule(Rule {
         name: text(3),
         look: palette::Look::of_rule(0),
@@ -53,7 +47,7 @@ fn drawn(
         chart.draw(&mut sheet.canvas, area);
     }
     sheet.note(&text(4));
-    sheet.finish()
+    sheet.finish("figure", &text(0), &text(2))
 }
 
 fn value() -> impl Strategy<Value = f64> {
@@ -143,10 +137,10 @@ fn a_missing_figure_is_a_gap() {
 
 #[test]
 fn the_check_finds_what_is_wrong() {
-    let mut sheet = Sheet::new(Head::default(), Width::Page);
+    let mut sheet = Sheet::new("", "", Width::Page);
     sheet.canvas.text(100.0, 100.0, "here", Style::default());
     sheet.canvas.text(110.0, 104.0, "there", Style::default());
     sheet.canvas.text(710.0, 30.0, "outside", Style::default());
     sheet.take(200.0);
-    assert_eq!(check::faults(&sheet.finish()).len(), 2);
+    assert_eq!(check::faults(&sheet.finish("", "", "")).len(), 2);
 }

@@ -3,35 +3,28 @@
 
 use hdrhistogram::Histogram;
 
-use crate::observe::{Metric, Observed};
+use crate::observe::Metric;
 use crate::results::model::Latency;
-use crate::results::percentile::{BEYOND, can_tell};
+use crate::results::percentile::{BEYOND, percentile};
 use crate::show::plot::rows::sample::Sample;
 
-/// Latencies of a flow.
-#[derive(Clone, Debug)]
-struct Distribution {
-    /// Quantile, from 0, and the latency in nanoseconds that it is at most.
-    points: Vec<(f64, f64)>,
-    /// Latencies recorded.
-    samples: u64,
-}
+const POINTS_A_DECADE: f64 = 16.0;
 
-/// Points of a whole distribution.
-const POINTS_A_DECADE: usize = 16;
-
-/// The quantiles from the median on, as 1 / (1 - q), with the latencies of all launches, as far as samples can tell them.
+/// The quantiles from the median on, as 1 / (1 - q), with the latencies of all launches in nanoseconds, as far as samples can
+/// tell them.
 pub(crate) fn tail(sample: &Sample<'_>) -> Vec<(f64, f64)> {
-    let Some(all) = of_launches(sample.launches()) else {
-        return Vec::new();
+    let counted = sample.counted();
+    let latencies = counted.filter_map(|run| run.moved?.latency_ns.as_ref());
+    let latencies: Vec<&Latency> = latencies.filter(|it| it.count > 0).collect();
+    let mut histograms = latencies.iter().filter_map(|it| it.histogram().ok());
+    let Some(mut all) = histograms.next().filter(|all| !all.is_empty()) else {
+        return of_percentiles(latencies);
     };
-    let told = all
-        .points
-        .iter()
-        .filter(|(quantile, _)| *quantile >= 0.5 - 1e-9);
-    let told = told.filter(|(quantile, _)| can_tell(all.samples, *quantile));
-    told.map(|(quantile, ns)| (1.0 / (1.0 - quantile), *ns))
-        .collect()
+    // Those of other bounds are left out; one case's runs have none.
+    for histogram in histograms {
+        let _ = all.add(&histogram);
+    }
+    points(&all)
 }
 
 /// The same of each run that does not count, a few percentiles.
@@ -46,71 +39,28 @@ pub(crate) fn uncounted(sample: &Sample<'_>) -> Vec<(f64, f64)> {
     points.flatten().collect()
 }
 
-fn of_launches<'s, 'a: 's>(
-    launches: impl Iterator<Item = &'s Observed<'a>>,
-) -> Option<Distribution> {
-    let latencies: Vec<&Latency> = launches
-        .flat_map(Observed::counted)
-        .filter_map(|run| run.moved?.latency_ns.as_ref())
-        .filter(|latency| latency.count > 0)
-        .collect();
-    let mut histograms = latencies.iter().filter_map(|it| it.histogram().ok());
-    let Some(mut all) = histograms.next().filter(|all| !all.is_empty()) else {
-        return of_percentiles(&latencies);
-    };
-    // Those of other bounds are left out; one case's runs have none.
-    for histogram in histograms {
-        let _ = all.add(&histogram);
-    }
-    Some(Distribution {
-        points: points(&all),
-        samples: all.len(),
-    })
-}
-
 /// The run in the middle by its p99, with the percentiles that it has.
-fn of_percentiles(latencies: &[&Latency]) -> Option<Distribution> {
-    let mut sorted = latencies.to_vec();
-    sorted.sort_by_key(|latency| latency.p99);
-    let latency = sorted.get(sorted.len() / 2)?;
-    let told = [
-        (0.0, Some(latency.min)),
-        (0.5, latency.p50),
-        (0.9, latency.p90),
-        (0.99, latency.p99),
-        (0.999, latency.p99_9),
-        (0.9999, latency.p99_99),
-    ];
-    let known = |(quantile, ns): (f64, Option<u64>)| Some((quantile, ns? as f64));
-    Some(Distribution {
-        points: told.into_iter().filter_map(known).collect(),
-        samples: latency.count,
-    })
+fn of_percentiles(mut latencies: Vec<&Latency>) -> Vec<(f64, f64)> {
+    latencies.sort_by_key(|latency| latency.p99);
+    let Some(it) = latencies.get(latencies.len() / 2) else {
+        return Vec::new();
+    };
+    let told = [it.p50, it.p90, it.p99, it.p99_9, it.p99_99];
+    let places = [2.0, 1e1, 1e2, 1e3, 1e4].into_iter().zip(told);
+    let points = places.filter_map(|(x, ns)| Some((x, ns? as f64)));
+    points.collect()
 }
 
-/// Quantiles evenly over log(1 / (1 - q)), with their latencies, as far as there are samples enough to tell them.
-fn points(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
-    let count = histogram.len();
-    let mut cumulated = Vec::new();
-    let mut seen = 0;
-    for step in histogram.iter_recorded() {
-        seen += step.count_since_last_iteration();
-        cumulated.push((seen, step.value_iterated_to()));
-    }
-    let at = |quantile: f64| {
-        let rank = ((quantile * count as f64).ceil() as u64).clamp(1, count);
-        let index = cumulated.partition_point(|(seen, _)| *seen < rank);
-        cumulated.get(index).map(|(_, ns)| (quantile, *ns as f64))
-    };
-    let decades = (count as f64).log10();
-    let steps = (decades * POINTS_A_DECADE as f64).ceil() as usize;
-    let tail = (0..=steps).map(|step| 1.0 - 10f64.powf(-(step as f64 / POINTS_A_DECADE as f64)));
-    let last = 1.0 - BEYOND as f64 / count as f64;
-    let is_told = |quantile: &f64| *quantile == 0.0 || can_tell(count, *quantile);
-    let mut quantiles: Vec<f64> = tail.chain([0.5, last]).filter(is_told).collect();
-    quantiles.sort_by(f64::total_cmp);
-    quantiles.dedup_by(|a, b| (*a - *b).abs() < 1e-12);
-    quantiles.into_iter().filter_map(at).collect()
+/// Quantiles evenly over log(1 / (1 - q)), as far as there are samples enough to tell them.
+fn points(all: &Histogram<u64>) -> Vec<(f64, f64)> {
+    let last = all.len() as f64 / BEYOND as f64;
+    let places = (0..).map(|step| 10f64.powf(f64::from(step) / POINTS_A_DECADE));
+    let places = places.take_while(|x| *x < last).filter(|x| *x > 2.0);
+    let places = std::iter::once(2.0).chain(places).chain([last]);
+    let point = |x: f64| Some((x, percentile(all, 1.0 - 1.0 / x)? as f64));
+    let mut points: Vec<(f64, f64)> = places.filter_map(point).collect();
+    points.dedup();
+    points
 }
 
 #[cfg(test)]
@@ -129,36 +79,34 @@ mod tests {
         sample::case(runs.iter().map(run).collect())
     }
 
-    fn distribution(case: &CaseResult) -> Option<Distribution> {
-        of_launches(Observed::of_case(case).take(1).collect::<Vec<_>>().iter())
+    fn tail_of(case: CaseResult) -> Vec<(f64, f64)> {
+        let loaded = sample::file(vec![case]);
+        let flow = loaded.result.cases[0].flows().next().unwrap();
+        tail(&Sample::new(&loaded, flow, false))
     }
 
     #[test]
     fn runs_are_put_together_before_percentiles_are_read() {
         let (short, long) = (vec![100; 900], vec![1000; 100]);
-        let all = distribution(&case(&[&short, &long], true)).unwrap();
-        assert_eq!(all.samples, 1000);
-        let at = |quantile: f64| {
-            let is_at = |point: &&(f64, f64)| (point.0 - quantile).abs() < 1e-9;
-            all.points.iter().find(is_at).unwrap().1
-        };
-        assert_eq!((at(0.0), at(0.5), at(0.99)), (100.0, 100.0, 1000.0));
-        assert!(all.points.last().unwrap().0 <= 0.99 + 1e-9);
+        let all = tail_of(case(&[&short, &long], true));
+        // A thousand samples tell p99, and nothing beyond it.
+        assert_eq!(all.first(), Some(&(2.0, 100.0)));
+        assert_eq!(all.last(), Some(&(100.0, 1000.0)));
+        assert!(all.is_sorted());
     }
 
     #[test]
     fn without_histograms_only_the_percentiles_are_known() {
         let values: Vec<u64> = (1..=1000).collect();
-        let all = distribution(&case(&[&values], false)).unwrap();
-        let quantiles: Vec<f64> = all.points.iter().map(|point| point.0).collect();
-        assert_eq!(quantiles, [0.0, 0.5, 0.9, 0.99]);
-        assert!(distribution(&CaseResult::default()).is_none());
+        let all = tail_of(case(&[&values], false));
+        let places: Vec<f64> = all.iter().map(|point| point.0).collect();
+        assert_eq!(places, [2.0, 10.0, 100.0]);
+        assert!(tail_of(CaseResult::default()).is_empty());
     }
 
     #[test]
-    fn one_sample_is_one_point() {
-        let all = distribution(&case(&[&[42]], true)).unwrap();
-        assert!(all.points.iter().all(|(_, ns)| *ns == 42.0));
-        assert_eq!(all.samples, 1);
+    fn twenty_samples_tell_the_median_and_fewer_nothing() {
+        assert_eq!(tail_of(case(&[&[42; 20]], true)), [(2.0, 42.0)]);
+        assert!(tail_of(case(&[&[42; 19]], true)).is_empty());
     }
 }

@@ -4,7 +4,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::groups::{Group, Groups, Line, distinct, name_by, without_side};
+use super::groups::{Group, Groups, Line, distinct, joined, name_by, plain, without_side};
 use super::sample::Sample;
 use super::settings::{Setting, minute};
 use crate::observe::format::plural;
@@ -28,9 +28,19 @@ const MOST_REVISIONS: usize = 3;
 
 type Placed<'a> = (f64, Sample<'a>);
 
-fn values_of<'s>(samples: &'s [Placed<'_>], setting: Setting) -> BTreeSet<&'s str> {
-    let samples = samples.iter();
-    distinct(samples.map(|(_, sample)| sample.value(setting).words.as_str()))
+/// The words for the values of these settings.
+fn words(sample: &Sample<'_>, settings: &[Setting]) -> Vec<String> {
+    let values = settings.iter().map(|setting| sample.value(*setting));
+    values.map(|value| value.words.clone()).collect()
+}
+
+fn without(key: &[Setting], others: &[Setting]) -> Vec<Setting> {
+    let key = key.iter().copied();
+    key.filter(|setting| !others.contains(setting)).collect()
+}
+
+fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }
 
 /// Groups what `rule` finds a place for.
@@ -42,43 +52,36 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     if key.contains(&Setting::Revision) {
         let older = keep_newest(&mut placed, &key);
         if older > 0 {
+            let (ones, are) = (plural(older, "one"), are(older));
             notes.push(format!(
-                "Each case has its newest {MOST_REVISIONS} revisions. {older} older {} in the trend.",
-                if older == 1 { "one is" } else { "ones are" }
+                "Each case has its newest {MOST_REVISIONS} revisions. {older} older {ones} {are} in the trend."
             ));
         }
         key = key_of(&placed, rule.axis);
     }
     let (mut lines, hidden) = lines_of(placed, &mut key, rule);
     if hidden > 0 {
-        let cases = plural(hidden, "repeated case");
-        let are = if hidden == 1 { "is" } else { "are" };
+        let (cases, are) = (plural(hidden, "repeated case"), are(hidden));
         notes.push(format!("{hidden} {cases} {are} hidden."));
     }
-    if rule.axis == Setting::Sitting {
-        let alone = lines
-            .iter()
-            .filter(|line| line.points.len() < rule.least_places);
-        let alone = alone.count();
-        if alone > 0 {
-            let (cases, are) = (plural(alone, "case"), if alone == 1 { "is" } else { "are" });
-            notes.push(format!(
-                "{alone} {cases} {are} in one file only with these settings, and not drawn."
-            ));
-        }
-    }
+    let all = lines.len();
     lines.retain(|line| line.points.len() >= rule.least_places);
-    let mut charts = Vec::new();
-    let mut pending = vec![lines];
+    let alone = all - lines.len();
+    if rule.axis == Setting::Sitting && alone > 0 {
+        let (cases, are) = (plural(alone, "case"), are(alone));
+        notes.push(format!(
+            "{alone} {cases} {are} in one file only with these settings, and not drawn."
+        ));
+    }
+    let mut charts = vec![lines];
     for setting in rule.apart {
-        let setting = Setting::of(setting);
-        let parts = pending.into_iter();
-        pending = parts.flat_map(|lines| parted(lines, setting)).collect();
+        let parts = charts.into_iter();
+        let parts = parts.flat_map(|lines| parted_by(lines, Setting::of(setting)));
+        charts = parts.collect();
     }
-    for lines in pending {
-        split(lines, &key, rule.most_lines, &mut charts);
-    }
-    charts.retain(|lines| !lines.is_empty());
+    let parts = charts.into_iter();
+    let parts = parts.flat_map(|lines| split(lines, &key, rule.most_lines));
+    let mut charts: Vec<Vec<Line<'a>>> = parts.filter(|lines| !lines.is_empty()).collect();
     if charts.len() > rule.most_charts {
         notes.push(format!(
             "The figure has {} of {} charts, those with the most cases. The table of all cases has the others.",
@@ -87,34 +90,20 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
         ));
         keep_largest(&mut charts, rule.most_charts);
     }
-    let differs_inside = |setting: &Setting| charts.iter().any(|lines| !is_one(lines, *setting));
-    let inside: Vec<Setting> = key.iter().copied().filter(differs_inside).collect();
-    let telling: Vec<Setting> = (key.iter().copied())
-        .filter(|setting| {
-            let lines = charts.iter().flatten();
-            !inside.contains(setting) && distinct(lines.map(|it| it.value(*setting))).len() > 1
-        })
-        .collect();
-    let common = without_side(&inside);
+    let (inside, shared): (Vec<Setting>, Vec<Setting>) = (key.iter().copied())
+        .partition(|setting| charts.iter().any(|lines| differs(lines, *setting)));
     let mut all: Vec<&Line<'a>> = charts.iter().flatten().collect();
+    let is_telling = |setting: &&Setting| differs(all.iter().copied(), **setting);
+    let telling: Vec<Setting> = shared.iter().filter(is_telling).copied().collect();
     all.sort_by(|a, b| by_settings(a, b, &key));
     let distinct_by = |settings: &[Setting]| {
-        let mut names: Vec<String> = Vec::new();
-        for line in &all {
-            let name = name_by(line, settings);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names
+        let mut seen = BTreeSet::new();
+        let names = all.iter().map(|line| name_by(line, settings));
+        names.filter(|name| seen.insert(name.clone())).collect()
     };
-    let (names, looks) = (distinct_by(&inside), distinct_by(&common));
+    let (names, looks) = (distinct_by(&inside), distinct_by(&without_side(&inside)));
     let headed = |lines: Vec<Line<'a>>| Group {
-        apart: telling
-            .iter()
-            .map(|setting| super::groups::plain(*setting, lines[0].value(*setting)))
-            .filter(|words| !words.is_empty())
-            .collect(),
+        heading: joined(telling.iter().map(|it| plain(*it, lines[0].value(*it)))),
         lines,
     };
     Groups {
@@ -130,45 +119,25 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
 /// The settings that make a line: all that differ, without those in which launches may differ, and those that follow from
 /// the others.
 fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
-    let mut key: Vec<Setting> = Setting::all()
-        .into_iter()
-        .filter(|&setting| {
-            setting != axis && !(axis == Setting::Sitting && setting == Setting::Revision)
-        })
-        .filter(|setting| !setting.may_differ())
-        .filter(|&setting| values_of(placed, setting).len() > 1)
-        .collect();
+    let differs = |setting: &Setting| {
+        let samples = placed.iter();
+        distinct(samples.map(|(_, sample)| &*sample.value(*setting).words)).len() > 1
+    };
+    let mut key = Setting::all();
+    key.retain(|setting| *setting != axis && !setting.may_differ() && differs(setting));
     if axis == Setting::Sitting {
         // A trend is of equal settings: none of them follows from the file.
-        key.retain(|setting| *setting != Setting::Link);
-        return key;
+        return without(&key, &[Setting::Revision, Setting::Link]);
     }
     let places = |key: &[Setting]| {
-        let of = |(place, sample): &Placed<'_>| {
-            let values: Vec<&str> = key
-                .iter()
-                .map(|setting| sample.value(*setting).words.as_str())
-                .collect();
-            (place.to_bits(), values.join("\n"))
-        };
+        let of = |(place, sample): &Placed<'_>| (place.to_bits(), words(sample, key));
         placed.iter().map(of).collect::<BTreeSet<_>>().len()
     };
-    let candidates: Vec<Setting> = key
-        .iter()
-        .copied()
-        .filter(|setting| setting.may_follow())
-        .collect();
-    let mut all = places(&key);
-    for setting in candidates.into_iter().rev() {
-        let without: Vec<Setting> = key
-            .iter()
-            .copied()
-            .filter(|other| *other != setting)
-            .collect();
-        let left = places(&without);
-        if left == all {
-            key = without;
-            all = left;
+    let all = places(&key);
+    for setting in key.clone().into_iter().rev() {
+        let others = without(&key, &[setting]);
+        if setting.may_follow() && places(&others) == all {
+            key = others;
         }
     }
     key
@@ -176,42 +145,29 @@ fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
 
 /// Leaves each case of the newest revisions that have it, and of the base; returns how many revisions lost one.
 fn keep_newest(placed: &mut Vec<Placed<'_>>, key: &[Setting]) -> usize {
-    let mut begun: BTreeMap<String, String> = BTreeMap::new();
-    for (_, sample) in placed.iter().filter(|(_, sample)| !sample.is_base) {
-        let revision = sample.value(Setting::Revision).words.clone();
-        let at = &sample.loaded.result.started_at;
-        let newest = begun.entry(revision).or_default();
-        if *at > *newest {
-            newest.clone_from(at);
-        }
+    let revision = |sample: &Sample<'_>| sample.value(Setting::Revision).words.clone();
+    let new = || placed.iter().filter(|(_, sample)| !sample.is_base);
+    let mut begun: BTreeMap<String, &str> = BTreeMap::new();
+    for (_, sample) in new() {
+        let newest = begun.entry(revision(sample)).or_default();
+        *newest = (*newest).max(sample.loaded.result.started_at.as_str());
     }
-    let mut by_age: Vec<(String, String)> = begun.into_iter().collect();
-    by_age.sort_by(|a, b| b.1.cmp(&a.1));
-    let age = |sample: &Sample<'_>| {
-        let revision = &sample.value(Setting::Revision).words;
-        by_age.iter().position(|(known, _)| known == revision)
-    };
-    let case = |(place, sample): &Placed<'_>| {
-        let others = key
-            .iter()
-            .filter(|it| ![Setting::Revision, Setting::Side].contains(it));
-        let values: Vec<String> = others.map(|it| sample.value(*it).words.clone()).collect();
-        (place.to_bits(), values)
-    };
-    let mut ages: BTreeMap<(u64, Vec<String>), BTreeSet<usize>> = BTreeMap::new();
-    for placed in placed.iter().filter(|(_, sample)| !sample.is_base) {
-        ages.entry(case(placed)).or_default().extend(age(&placed.1));
+    let key = without(key, &[Setting::Revision, Setting::Side]);
+    let case = |(place, sample): &Placed<'_>| (place.to_bits(), words(sample, &key));
+    let mut revisions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for placed in new() {
+        let revision = revision(&placed.1);
+        let of_case = revisions.entry(case(placed)).or_default();
+        of_case.insert((Reverse(begun.get(&revision).copied()), revision));
     }
-    let mut gone: BTreeSet<usize> = BTreeSet::new();
+    let mut gone = BTreeSet::new();
     placed.retain(|placed| {
-        let (false, Some(age), Some(all)) =
-            (placed.1.is_base, age(&placed.1), ages.get(&case(placed)))
-        else {
-            return true;
-        };
-        let is_new = all.iter().take(MOST_REVISIONS).any(|new| *new == age);
-        gone.extend((!is_new).then_some(age));
-        is_new
+        let own = revision(&placed.1);
+        let newest = revisions.get(&case(placed)).into_iter().flatten();
+        let mut newest = newest.take(MOST_REVISIONS);
+        let is_kept = placed.1.is_base || newest.any(|(_, revision)| *revision == own);
+        gone.extend((!is_kept).then_some(own));
+        is_kept
     });
     gone.len()
 }
@@ -224,14 +180,9 @@ fn lines_of<'a>(
     rule: &Rule<'_>,
 ) -> (Vec<Line<'a>>, usize) {
     let mut alike: BTreeMap<Vec<String>, Vec<Placed<'a>>> = BTreeMap::new();
-    for (place, sample) in placed {
-        let values = key
-            .iter()
-            .map(|setting| sample.value(*setting).words.clone());
-        alike
-            .entry(values.collect())
-            .or_default()
-            .push((place, sample));
+    for placed in placed {
+        let of_line = alike.entry(words(&placed.1, key)).or_default();
+        of_line.push(placed);
     }
     let mut hidden = 0;
     let mut lines = Vec::new();
@@ -251,24 +202,15 @@ fn lines_of<'a>(
     (lines, hidden)
 }
 
-fn places(placed: &[Placed<'_>]) -> BTreeSet<u64> {
-    placed.iter().map(|(place, _)| place.to_bits()).collect()
-}
-
 /// Parts cases by the files that have the same places, of which a line needs some.
 fn sittings<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> {
-    let mut by_file: Vec<Vec<Placed<'a>>> = Vec::new();
-    for one in placed {
-        let is_same =
-            |points: &&mut Vec<Placed<'a>>| std::ptr::eq(points[0].1.loaded, one.1.loaded);
-        match by_file.iter_mut().find(is_same) {
-            Some(points) => points.push(one),
-            None => by_file.push(vec![one]),
-        }
-    }
+    let by_file = parted(placed, |one, other| {
+        std::ptr::eq(one.1.loaded, other.1.loaded)
+    });
     let mut sittings: BTreeMap<BTreeSet<u64>, Vec<Placed<'a>>> = BTreeMap::new();
     for points in by_file {
-        sittings.entry(places(&points)).or_default().extend(points);
+        let places = points.iter().map(|(place, _)| place.to_bits()).collect();
+        sittings.entry(places).or_default().extend(points);
     }
     sittings.retain(|places, _| places.len() >= least);
     sittings.into_values().collect()
@@ -277,33 +219,28 @@ fn sittings<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> {
 /// Names sittings by their first files, and when these were begun if that does not tell them apart.
 fn name(sittings: &mut [Vec<Placed<'_>>]) {
     sittings.sort_by_key(|points| first(points).map(|it| &it.result.started_at));
-    let names = |with_time: bool| -> Vec<String> {
-        let files = sittings.iter().filter_map(first);
-        let named = files.map(|loaded| {
-            let name = loaded
-                .path
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy();
-            match with_time {
-                true => format!("{name} of {}", minute(&loaded.result.started_at)),
-                false => name.into_owned(),
-            }
-        });
-        named.collect()
+    let named = |loaded: &Loaded| {
+        let name = loaded.path.file_stem().unwrap_or_default();
+        name.to_string_lossy().into_owned()
     };
-    let short = names(false);
-    let is_distinct = distinct(short.iter().map(String::as_str)).len() == sittings.len();
-    let names = if is_distinct { short } else { names(true) };
+    let dated = |loaded: &Loaded| {
+        let begun = minute(&loaded.result.started_at);
+        format!("{} of {begun}", named(loaded))
+    };
+    let files: Vec<&Loaded> = sittings.iter().filter_map(|it| first(it)).collect();
+    let short: Vec<String> = files.iter().map(|it| named(it)).collect();
+    let names = match distinct(short.iter().map(String::as_str)).len() == files.len() {
+        true => short,
+        false => files.iter().map(|it| dated(it)).collect(),
+    };
     for (order, (points, name)) in sittings.iter_mut().zip(names).enumerate() {
-        points
-            .iter_mut()
-            .for_each(|(_, sample)| sample.set_sitting(order, &name));
+        let samples = points.iter_mut().map(|(_, sample)| sample);
+        samples.for_each(|sample| sample.set_sitting(order, &name));
     }
 }
 
 /// The file of a sitting that was begun first.
-fn first<'a>(points: &Vec<Placed<'a>>) -> Option<&'a Loaded> {
+fn first<'a>(points: &[Placed<'a>]) -> Option<&'a Loaded> {
     let files = points.iter().map(|(_, sample)| sample.loaded);
     files.min_by_key(|loaded| &loaded.result.started_at)
 }
@@ -336,71 +273,58 @@ fn by_settings(a: &Line<'_>, b: &Line<'_>, key: &[Setting]) -> Ordering {
     let (Some((_, a)), Some((_, b))) = (a.points.first(), b.points.first()) else {
         return Ordering::Equal;
     };
-    key.iter()
-        .map(|setting| a.value(*setting).compare(b.value(*setting)))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+    let orders = key.iter().map(|it| a.value(*it).compare(b.value(*it)));
+    orders.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Lines with the same value of a setting, in the order in which values first come.
-fn parted<'a>(lines: Vec<Line<'a>>, setting: Setting) -> Vec<Vec<Line<'a>>> {
-    let mut parts: Vec<Vec<Line<'a>>> = Vec::new();
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for line in lines {
-        let next = parts.len();
-        let place = *places.entry(line.value(setting).to_owned()).or_insert(next);
-        if place == next {
-            parts.push(Vec::new());
+/// Parts of what is alike, in the order in which they first come.
+fn parted<T>(all: Vec<T>, is_alike: impl Fn(&T, &T) -> bool) -> Vec<Vec<T>> {
+    let mut parts: Vec<Vec<T>> = Vec::new();
+    for one in all {
+        match parts.iter_mut().find(|part| is_alike(&part[0], &one)) {
+            Some(part) => part.push(one),
+            None => parts.push(vec![one]),
         }
-        parts[place].push(line);
     }
     parts
+}
+
+fn parted_by<'a>(lines: Vec<Line<'a>>, setting: Setting) -> Vec<Vec<Line<'a>>> {
+    parted(lines, |one, other| {
+        one.value(setting) == other.value(setting)
+    })
 }
 
 /// Parts lines by one setting after another until they are few enough, each time by the one that leaves the fewest
 /// charts. Lines of several numbers of QPs, several loads and both sides stay in one chart as long as another setting
 /// parts them.
-fn split<'a>(lines: Vec<Line<'a>>, key: &[Setting], most: usize, into: &mut Vec<Vec<Line<'a>>>) {
+fn split<'a>(lines: Vec<Line<'a>>, key: &[Setting], most: usize) -> Vec<Vec<Line<'a>>> {
     if lines.len() <= most {
-        into.push(lines);
-        return;
+        return vec![lines];
     }
-    let together = [
-        Setting::of("qps"),
-        Setting::of("rate"),
-        Setting::Revision,
-        Setting::Side,
-    ];
-    let sizes = |setting: Setting| {
+    let [qps, rate] = ["qps", "rate"].map(Setting::of);
+    let together = [qps, rate, Setting::Revision, Setting::Side];
+    let rank = |setting: &Setting| {
         let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
         for line in &lines {
-            *sizes.entry(line.value(setting)).or_default() += 1;
+            *sizes.entry(line.value(*setting)).or_default() += 1;
         }
-        sizes
+        let largest = sizes.values().copied().max().unwrap_or(0);
+        let is_large = largest > most;
+        let charts = if is_large { largest } else { sizes.len() };
+        (together.contains(setting), is_large, charts)
     };
-    let best = key
-        .iter()
-        .map(|setting| (*setting, sizes(*setting)))
-        .filter(|(_, sizes)| sizes.len() > 1)
-        .min_by_key(|(setting, sizes)| {
-            let largest = sizes.values().copied().max().unwrap_or(0);
-            (
-                together.contains(setting),
-                largest > most,
-                if largest > most { largest } else { sizes.len() },
-            )
-        })
-        .map(|(setting, _)| setting);
-    match best {
+    let parting = key.iter().copied().filter(|it| differs(&lines, *it));
+    match parting.min_by_key(rank) {
         Some(setting) => {
-            for part in parted(lines, setting) {
-                split(part, key, most, into);
-            }
+            let parts = parted_by(lines, setting).into_iter();
+            parts.flat_map(|part| split(part, key, most)).collect()
         }
-        None => into.extend(lines.chunks(most).map(<[Line<'a>]>::to_vec)),
+        None => lines.chunks(most).map(<[Line<'a>]>::to_vec).collect(),
     }
 }
 
-fn is_one(lines: &[Line<'_>], setting: Setting) -> bool {
-    distinct(lines.iter().map(|line| line.value(setting))).len() == 1
+fn differs<'l, 'a: 'l>(lines: impl IntoIterator<Item = &'l Line<'a>>, setting: Setting) -> bool {
+    let lines = lines.into_iter();
+    distinct(lines.map(|line| line.value(setting))).len() > 1
 }

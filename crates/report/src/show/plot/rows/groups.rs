@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::sample::Sample;
-use super::settings::{Setting, minute};
+use super::settings::Setting;
 use crate::observe::standing::{self, LeftOut};
+use crate::results::load::Loaded;
+use crate::results::model::CaseResult;
 use crate::show::plot::draw::palette::{Look, look};
 
 /// Cases that differ in the figure's horizontal axis only.
@@ -15,19 +17,17 @@ pub(crate) struct Line<'a> {
     pub(crate) points: Vec<(f64, Sample<'a>)>,
 }
 
-impl<'a> Line<'a> {
+impl Line<'_> {
     /// The words for a setting that its cases share.
     pub(crate) fn value(&self, setting: Setting) -> &str {
-        self.first()
-            .map_or("", |sample| sample.value(setting).words.as_str())
-    }
-
-    fn first(&self) -> Option<&Sample<'a>> {
-        self.points.first().map(|(_, sample)| sample)
+        let first = self.points.first();
+        first.map_or("", |(_, sample)| &sample.value(setting).words)
     }
 
     pub(crate) fn is_of_base(&self) -> bool {
-        self.first().is_some_and(|sample| sample.is_base)
+        self.points
+            .first()
+            .is_some_and(|(_, sample)| sample.is_base)
     }
 }
 
@@ -35,8 +35,8 @@ impl<'a> Line<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) lines: Vec<Line<'a>>,
-    /// What tells this chart from the others of its figure.
-    pub(crate) apart: Vec<String>,
+    /// What tells this chart from the others of its figure; empty of one alone.
+    pub(crate) heading: String,
 }
 
 /// The charts of one figure.
@@ -70,17 +70,18 @@ pub(crate) fn plain(setting: Setting, words: &str) -> String {
 
 /// A line's name by these settings.
 pub(crate) fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
-    let named = settings.iter();
-    let words: Vec<String> = named
-        .map(|setting| plain(*setting, line.value(*setting)))
-        .filter(|words| !words.is_empty())
-        .collect();
-    if words.is_empty() {
-        let of_case = [Setting::of("op"), Setting::of("cq")].map(|setting| line.value(setting));
-        let of_case = of_case.into_iter().filter(|words| !words.is_empty());
-        return of_case.collect::<Vec<_>>().join(", ");
+    let own = settings.iter().map(|it| plain(*it, line.value(*it)));
+    let of_case = ["op", "cq"].map(|flag| line.value(Setting::of(flag)).to_owned());
+    match joined(own) {
+        name if name.is_empty() => joined(of_case),
+        name => name,
     }
-    words.join(", ")
+}
+
+/// Those that are not empty, with commas.
+pub(crate) fn joined(words: impl IntoIterator<Item = String>) -> String {
+    let words = words.into_iter().filter(|words| !words.is_empty());
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// What tells lines of two sides apart is not in their common name.
@@ -112,15 +113,12 @@ impl<'a> Groups<'a> {
 
     /// All lines, by what tells their chart and them.
     pub(crate) fn named_lines(&self) -> impl Iterator<Item = (String, &Line<'a>)> {
-        self.groups.iter().flat_map(move |group| {
-            group.lines.iter().map(move |line| {
-                let name = self.name(line);
-                match group.heading() {
-                    heading if heading.is_empty() => (name, line),
-                    heading => (format!("{heading}: {name}"), line),
-                }
-            })
-        })
+        let name = move |group: &Group<'a>, line| match (&*group.heading, self.name(line)) {
+            ("", name) => name,
+            (heading, name) => format!("{heading}: {name}"),
+        };
+        let groups = self.groups.iter();
+        groups.flat_map(move |group| group.lines.iter().map(move |it| (name(group, it), it)))
     }
 
     pub(crate) fn samples(&self) -> impl Iterator<Item = &Sample<'a>> {
@@ -132,70 +130,65 @@ impl<'a> Groups<'a> {
     pub(crate) fn subtitle(&self, axis: Setting) -> String {
         let mut parts = Vec::new();
         for setting in Setting::all() {
-            if setting == axis || setting == Setting::Revision || setting == Setting::Side {
+            if [axis, Setting::Revision, Setting::Side].contains(&setting) {
                 continue;
             }
-            let samples = self.samples();
-            let mut values = distinct(samples.map(|sample| sample.value(setting).words.as_str()));
-            if setting.always_has_words() && !self.key.contains(&setting) {
+            let mut values = distinct(self.samples().map(|it| &*it.value(setting).words));
+            let is_key = self.key.contains(&setting);
+            if setting.always_has_words() && !is_key {
                 // Without words there is no such setting, and nothing that differs.
                 values.remove("");
             }
-            match (values.len(), values.first()) {
-                (0, _) | (1, Some(&"")) => {}
-                (1, Some(&one)) => parts.push(one.to_owned()),
-                (2, _) if !self.key.contains(&setting) => {
-                    parts.push(values.into_iter().collect::<Vec<_>>().join(" or "));
-                }
-                _ if !self.key.contains(&setting) => {
-                    parts.push(format!("{} varies", setting.name()));
-                }
-                _ => {}
-            }
-        }
-        let files = || self.samples().flat_map(Sample::files);
-        let started = || files().map(|loaded| minute(&loaded.result.started_at));
-        let day = |minute: String| minute.chars().take(10).collect::<String>();
-        if let (Some(first), Some(last)) = (started().min().map(day), started().max().map(day)) {
-            parts.push(if first == last {
-                first
-            } else {
-                format!("{first} to {last}")
+            parts.extend(match values.into_iter().collect::<Vec<_>>()[..] {
+                [] | [""] => None,
+                [one] => Some(one.to_owned()),
+                _ if is_key => None,
+                [one, other] => Some(format!("{one} or {other}")),
+                _ => Some(format!("{} varies", setting.name())),
             });
         }
+        let files = self.samples().flat_map(Sample::files);
+        let day = |loaded: &Loaded| loaded.result.started_at.chars().take(10).collect();
+        let days: BTreeSet<String> = files.map(day).collect();
+        parts.extend(match (days.first(), days.last()) {
+            (Some(first), Some(last)) if first != last => Some(format!("{first} to {last}")),
+            (first, _) => first.cloned(),
+        });
         parts.push(self.runs());
         parts.join("\u{a0}· ")
     }
 
     fn runs(&self) -> String {
         // A case of several flows has several lines.
-        let cases = || {
-            let mut seen = BTreeSet::new();
-            let all = self.samples().flat_map(Sample::launches);
-            all.map(|launch| launch.flow.case)
-                .filter(move |case| seen.insert(std::ptr::from_ref(*case)))
-        };
-        let range = |counts: BTreeSet<usize>, one: &str, many: &str| match (
-            counts.first(),
-            counts.last(),
-        ) {
-            (Some(1), Some(1)) => format!("1 {one}"),
-            (Some(least), Some(most)) if least == most => format!("{most} {many}"),
-            (Some(least), Some(most)) => format!("{least} to {most} {many}"),
-            _ => String::new(),
-        };
-        let launches: BTreeSet<usize> = self.samples().map(|it| it.launches().count()).collect();
-        let runs = range(cases().map(|case| case.runs.len()).collect(), "run", "runs");
+        let mut seen = BTreeSet::new();
+        let cases = self.samples().flat_map(Sample::cases);
+        let cases = cases.filter(|case| seen.insert(std::ptr::from_ref(*case)));
+        let cases: Vec<&CaseResult> = cases.collect();
+        let runs = cases.iter().map(|case| case.runs.len());
+        let runs = range(&runs.collect(), ["run", "runs"]);
+        let launches: BTreeSet<usize> = self.samples().map(|it| it.cases().count()).collect();
         let mut text = match launches.last() {
-            Some(2..) => format!("{} of {runs} a case", range(launches, "launch", "launches")),
+            Some(2..) => format!(
+                "{} of {runs} a case",
+                range(&launches, ["launch", "launches"])
+            ),
             _ => format!("{runs} a case"),
         };
-        let runs = cases().flat_map(|case| &case.runs);
+        let runs = cases.iter().flat_map(|case| &case.runs);
         let reasons = LeftOut::of(runs.map(standing::of_run)).reasons();
         if !reasons.is_empty() {
-            text.push_str(&format!(", left out: {}", reasons.join(", ")));
+            text += &format!(", left out: {}", reasons.join(", "));
         }
         text
+    }
+}
+
+fn range(counts: &BTreeSet<usize>, [one, many]: [&str; 2]) -> String {
+    match (counts.first(), counts.last()) {
+        (Some(1), Some(1)) => format!("1 {one}"),
+        (Some(least), Some(most)) if least == most => format!("{most} {many}"),
+        (Some(least), Some(most)) => format!("{least} to {most} {many}"),
+        _ => String::new(),
     }
 }
 
@@ -211,6 +204,6 @@ impl Group<'_> {
 
     /// What tells the chart from the others; empty of one alone.
     pub(crate) fn heading(&self) -> String {
-        self.apart.join(", ")
+        self.heading.clone()
     }
 }

@@ -1,6 +1,8 @@
 //! A flow of a case with what it was measured with, in all files that are launches of it. It must not know figures of any
 //! kind.
 
+use std::collections::BTreeMap;
+
 use super::settings::{Setting, Value};
 use crate::observe::{Metric, Observation, Observed, Spread};
 use crate::results::load::Loaded;
@@ -14,27 +16,24 @@ use settings::{Pattern, ROWS};
 pub(crate) struct Sample<'a> {
     /// The file of the first launch.
     pub(crate) loaded: &'a Loaded,
-    /// The flow in it.
+    /// The flow in it, with the runs of all launches.
     pub(crate) observed: Observed<'a>,
     /// Of the side that the others are held against.
     pub(crate) is_base: bool,
-    further: Vec<(&'a Loaded, Observed<'a>)>,
-    values: Vec<(Setting, Value)>,
-    nothing: Value,
+    launches: Vec<(&'a Loaded, &'a CaseResult)>,
+    values: BTreeMap<Setting, Value>,
 }
 
 impl<'a> Sample<'a> {
     pub(crate) fn new(loaded: &'a Loaded, flow: CaseFlow<'a>, is_base: bool) -> Sample<'a> {
         let values = Setting::all().into_iter();
         let values = values.map(|it| (it, it.value(loaded, &flow, is_base)));
-        let values = values.collect();
         Sample {
             loaded,
+            launches: vec![(loaded, flow.case)],
+            values: values.collect(),
             observed: Observed::of(flow),
             is_base,
-            further: Vec::new(),
-            values,
-            nothing: Value::default(),
         }
     }
 
@@ -42,74 +41,61 @@ impl<'a> Sample<'a> {
     pub(crate) fn add_launch(&mut self, other: &Sample<'a>) -> bool {
         let (own, others) = (&self.observed.flow, &other.observed.flow);
         let mut rows = ROWS.iter().filter(|row| !row.may_differ);
-        let is_same = others.case.id == own.case.id
+        let is_launch = others.case.id == own.case.id
             && others.name() == own.name()
-            && rows.all(|row| row.is_equal(&own.settings, &others.settings));
-        let is_known = self.files().any(|file| std::ptr::eq(file, other.loaded));
-        let is_launch = is_same && !is_known;
+            && rows.all(|row| row.is_equal(&own.settings, &others.settings))
+            && !self.files().any(|file| std::ptr::eq(file, other.loaded));
         if is_launch {
-            self.further.push((other.loaded, other.observed.clone()));
+            self.launches.extend(&other.launches);
+            self.observed.runs.extend(other.observed.runs.clone());
         }
         is_launch
     }
 
-    /// A metric in each run of each launch that counts and has it.
+    /// A metric in each run that counts and has it.
     pub(crate) fn values(&self, metric: Metric) -> impl Iterator<Item = f64> {
-        let launches = self.launches();
-        launches.flat_map(move |observed| observed.values(metric))
-    }
-
-    /// What was observed in each run of each launch.
-    fn runs(&self) -> impl Iterator<Item = &Observation<'a>> {
-        self.launches().flat_map(|observed| &observed.runs)
+        self.observed.values(metric).into_iter()
     }
 
     /// Its runs that count.
     pub(crate) fn counted(&self) -> impl Iterator<Item = &Observation<'a>> {
-        self.launches().flat_map(Observed::counted)
+        self.observed.counted()
     }
 
     /// Its runs that have figures and do not count.
     pub(crate) fn uncounted(&self) -> impl Iterator<Item = &Observation<'a>> {
         let has_figures = |run: &&Observation<'_>| !run.counts() && run.standing.has_figures();
-        self.runs().filter(has_figures)
+        self.observed.runs.iter().filter(has_figures)
     }
 
     /// Runs that count, of all, as a cell.
     pub(crate) fn runs_cell(&self) -> Cell {
-        let (all, counted) = (self.runs().count(), self.counted().count());
+        let (all, counted) = (self.observed.runs.len(), self.counted().count());
         Cell::Text(match counted == all {
             true => all.to_string(),
             false => format!("{counted} of {all}"),
         })
     }
 
-    /// Median, smallest and largest of them; `None` without one.
+    /// Median, smallest and largest of a metric; `None` without one.
     pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
-        Spread::of(self.values(metric))
+        self.observed.spread(metric)
     }
 
-    /// The name of its first file, and the side where there are two.
-    pub(crate) fn file_words(&self, sides: Sides<'_>) -> String {
+    /// The name of its first file.
+    pub(crate) fn file_words(&self) -> String {
         let name = self.loaded.path.file_name().unwrap_or_default();
-        let name = name.to_string_lossy();
-        match (sides.base.is_empty(), self.is_base) {
-            (true, _) => name.into_owned(),
-            (false, true) => format!("base: {name}"),
-            (false, false) => format!("new: {name}"),
-        }
+        name.to_string_lossy().into_owned()
     }
 
-    /// The flow in each file.
-    pub(crate) fn launches(&self) -> impl Iterator<Item = &Observed<'a>> {
-        let further = self.further.iter().map(|(_, observed)| observed);
-        std::iter::once(&self.observed).chain(further)
+    /// The case in each launch.
+    pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseResult> {
+        self.launches.iter().map(|(_, case)| *case)
     }
 
     /// The files of all launches.
     pub(crate) fn files(&self) -> impl Iterator<Item = &'a Loaded> {
-        let further = self.further.iter().map(|(loaded, _)| *loaded);
-        std::iter::once(self.loaded).chain(further)
+        self.launches.iter().map(|(loaded, _)| *loaded)
     }
 
     /// All flows of all cases of all files, the base's first; but for those of pairs, which are each of two nodes of many
@@ -126,18 +112,45 @@ impl<'a> Sample<'a> {
         base.chain(new).flat_map(of).collect()
     }
 
+    fn some(sides: impl Into<Sides<'a>>, is_told: fn(&Sample<'a>) -> bool) -> Vec<Sample<'a>> {
+        let mut all = Sample::all(sides.into());
+        all.retain(is_told);
+        all
+    }
+
     /// Those that moved data for its own sake.
     pub(crate) fn transfers(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
-        let mut all = Sample::all(sides.into());
-        all.retain(|sample| !sample.observed.flow.settings.is_set_up());
-        all
+        Sample::some(sides, |it| !it.is_set_up())
     }
 
     /// Those of them that moved as much as they could: the throughput of an open loop is what was offered.
     pub(crate) fn closed_loops(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+        Sample::some(sides, |it| !it.is_set_up() && it.is_closed_loop())
+    }
+
+    /// Those that measured set-up, each case once.
+    pub(crate) fn set_ups(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+        Sample::some(sides, |it| it.is_set_up() && it.observed.flow.is_first())
+    }
+
+    /// Those that moved data and recorded latencies.
+    pub(crate) fn with_latency(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+        let is_told = |run: &Observation<'_>| {
+            let latency = run.moved.and_then(|moved| moved.latency_ns.as_ref());
+            run.standing.has_figures() && latency.is_some_and(|latency| latency.count > 0)
+        };
         let mut all = Sample::transfers(sides);
-        all.retain(Sample::is_closed_loop);
+        all.retain(|sample| sample.observed.runs.iter().any(is_told));
         all
+    }
+
+    /// Those that posted at planned times, and those for which a load was searched.
+    pub(crate) fn loads(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+        Sample::some(sides, |it| {
+            let flow = &it.observed.flow;
+            let is_searched = flow.is_first() && !flow.case.searches.is_empty();
+            !it.is_set_up() && (!it.is_closed_loop() || is_searched)
+        })
     }
 
     /// Whether completions posted its messages.
@@ -145,47 +158,18 @@ impl<'a> Sample<'a> {
         self.observed.flow.settings.is_closed_loop()
     }
 
-    /// Those that measured set-up, each case once.
-    pub(crate) fn set_ups(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
-        let mut all = Sample::all(sides.into());
-        all.retain(|sample| {
-            sample.observed.flow.settings.is_set_up() && sample.observed.flow.is_first()
-        });
-        all
-    }
-
-    /// Those that moved data and recorded latencies.
-    pub(crate) fn with_latency(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
-        let mut all = Sample::transfers(sides);
-        all.retain(|sample| {
-            sample.runs().any(|run| {
-                let latency = run.moved.and_then(|moved| moved.latency_ns.as_ref());
-                run.standing.has_figures() && latency.is_some_and(|latency| latency.count > 0)
-            })
-        });
-        all
-    }
-
-    /// Those that posted at planned times, and those for which a load was searched.
-    pub(crate) fn loads(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
-        let mut all = Sample::transfers(sides);
-        all.retain(|sample| match sample.is_closed_loop() {
-            true => {
-                sample.observed.flow.is_first() && !sample.observed.flow.case.searches.is_empty()
-            }
-            false => true,
-        });
-        all
+    fn is_set_up(&self) -> bool {
+        self.observed.flow.settings.is_set_up()
     }
 
     /// Names the files in which it was measured, `order`th of those of its line.
     pub(crate) fn set_sitting(&mut self, order: usize, words: &str) {
         let value = Value::number(order as f64, words.to_owned());
-        self.values.push((Setting::Sitting, value));
+        self.values.insert(Setting::Sitting, value);
     }
 
     pub(crate) fn value(&self, setting: Setting) -> &Value {
-        let found = self.values.iter().find(|(known, _)| *known == setting);
-        found.map_or(&self.nothing, |(_, value)| value)
+        static NOTHING: Value = Value::NONE;
+        self.values.get(&setting).unwrap_or(&NOTHING)
     }
 }

@@ -27,31 +27,16 @@ pub(crate) enum Setting {
     Sitting,
 }
 
-/// Names of the sides.
-const SIDES: [&str; 2] = ["base", "new"];
-
 impl Setting {
     /// All that a case has; [`Setting::Sitting`] follows from the others.
     pub(crate) fn all() -> Vec<Setting> {
+        use Setting::{Device, Faults, Flow, Link, Machine, PathMtu, Revision, Side};
         // The path's MTU stands for the requested one: it is also known where none was requested.
-        let rows = ROWS
-            .iter()
-            .enumerate()
-            .filter(|(_, row)| (!row.title.is_empty() || !row.may_differ) && row.flag != "mtu");
-        let rows = rows.map(|(number, _)| Setting::Row(number));
-        let before = [
-            Setting::Machine,
-            Setting::Device,
-            Setting::Link,
-            Setting::Faults,
-        ];
-        let behind = [
-            Setting::PathMtu,
-            Setting::Flow,
-            Setting::Revision,
-            Setting::Side,
-        ];
-        before.into_iter().chain(rows).chain(behind).collect()
+        let is_told = |row: &Row| (!row.title.is_empty() || !row.may_differ) && row.flag != "mtu";
+        let rows = (0..ROWS.len()).filter(|number| is_told(&ROWS[*number]));
+        let before = [Machine, Device, Link, Faults].into_iter();
+        let behind = [PathMtu, Flow, Revision, Side];
+        before.chain(rows.map(Setting::Row)).chain(behind).collect()
     }
 
     /// The setting with this flag.
@@ -63,22 +48,18 @@ impl Setting {
 
     /// Its value as a place on an axis; `None` of words, of 0, and where it does not apply; a closed loop is at 0.
     pub(crate) fn number(self, settings: &Settings) -> Option<f64> {
-        let row = self
-            .row()
-            .filter(|row| (row.applies)(settings) == Applies::Yes)?;
+        let row = self.row();
+        let row = row.filter(|row| (row.applies)(settings) == Applies::Yes)?;
         match row.flag {
-            // A closed loop has none.
-            "rate" => Some(order_of_rate(settings))
-                .filter(|it| it.is_finite())
-                .or(Some(0.0)),
+            "rate" => Some(rate(settings).unwrap_or(0.0)),
             _ => row.number(settings).filter(|number| *number > 0.0),
         }
     }
 
     /// Its value as people write it.
     pub(crate) fn text(self, settings: &Settings) -> String {
-        self.row()
-            .map_or_else(String::new, |row| row.text(settings))
+        let row = self.row();
+        row.map_or_else(String::new, |row| row.text(settings))
     }
 
     fn row(self) -> Option<&'static Row> {
@@ -145,43 +126,41 @@ impl Setting {
     pub(crate) fn value(self, loaded: &Loaded, flow: &CaseFlow<'_>, is_base: bool) -> Value {
         let file = &loaded.result;
         let [here, _] = flow.devices(file);
-        match self {
-            Setting::Machine => Value::words(machines(file)),
-            Setting::Device => Value::words(devices(file, flow)),
-            Setting::Link => match here.and_then(|device| device.link_gbit_per_s) {
-                Some(speed) => Value::number(speed, format!("link {} Gb/s", trimmed(speed))),
-                None => Value::words(String::new()),
-            },
-            Setting::Faults => Value::words(faults(file)),
-            Setting::Row(_) => self.row().map_or_else(
-                || Value::words(String::new()),
-                |row| of_row(row, &flow.settings),
-            ),
-            Setting::PathMtu => match flow.config.and_then(|config| config.path_mtu) {
-                Some(mtu) => Value::number(mtu.into(), format!("MTU {mtu}")),
-                None => Value::words(String::new()),
-            },
-            Setting::Flow => Value::words(match flow.label() {
-                "" => String::new(),
-                ALL_FLOWS => ALL_FLOWS.to_owned(),
+        let words = match self {
+            Setting::Machine => machines(file),
+            Setting::Device => devices(file, flow),
+            Setting::Link => {
+                let speed = here.and_then(|device| device.link_gbit_per_s);
+                let words = |speed| format!("link {} Gb/s", trimmed(speed));
+                return Value::of(speed, words);
+            }
+            Setting::Faults => faults(file),
+            Setting::Row(_) => {
+                return (self.row()).map_or(Value::NONE, |row| of_row(row, &flow.settings));
+            }
+            Setting::PathMtu => {
+                let mtu = flow.config.and_then(|config| config.path_mtu);
+                return Value::of(mtu.map(f64::from), |mtu| format!("MTU {mtu}"));
+            }
+            Setting::Flow => match flow.label() {
+                label @ ("" | ALL_FLOWS) => label.to_owned(),
                 name => format!("flow {name}"),
-            }),
+            },
             Setting::Revision => {
-                let revision = revision(file).map(|revision| format!("rev {revision}"));
-                Value::words(revision.unwrap_or_default())
+                revision(file).map_or_else(String::new, |revision| format!("rev {revision}"))
             }
-            Setting::Side => {
-                let order = usize::from(!is_base);
-                Value::number(order as f64, SIDES[order].to_owned())
-            }
-            Setting::Sitting => Value::words(String::new()),
-        }
+            Setting::Side if is_base => "base".to_owned(),
+            // After the base.
+            Setting::Side => return Value::number(1.0, "new".to_owned()),
+            Setting::Sitting => String::new(),
+        };
+        Value { order: 0.0, words }
     }
 }
 
 fn of_row(row: &Row, config: &Settings) -> Value {
     if (row.applies)(config) != Applies::Yes {
-        return Value::words(String::new());
+        return Value::NONE;
     }
     let number = row.number(config);
     let text = match number {
@@ -194,20 +173,19 @@ fn of_row(row: &Row, config: &Settings) -> Value {
         _ => row.words(config, &text),
     };
     let of_op = || Workload::ALL.iter().position(|op| *op == config.op);
-    let order = match (number, row.flag) {
-        (Some(number), _) => number,
-        (None, "op") => of_op().map_or(0.0, |order| order as f64),
-        (None, "rate") => order_of_rate(config),
+    let place = || match row.flag {
+        "op" => of_op().map_or(0.0, |order| order as f64),
+        // The closed loop is the last.
+        "rate" => rate(config).unwrap_or(f64::INFINITY),
         _ => 0.0,
     };
-    Value::number(order, words)
+    Value::number(number.unwrap_or_else(place), words)
 }
 
-/// Shares of the closed loop's maximum first, then messages a second, and the closed loop last.
-fn order_of_rate(config: &Settings) -> f64 {
-    let known = config.rate.share();
-    let known = known.or_else(|| config.rate.messages_per_second(config.mean_bytes()));
-    known.unwrap_or(f64::INFINITY)
+/// Shares of the closed loop's maximum, which are before all messages a second; `None` of a closed loop.
+fn rate(config: &Settings) -> Option<f64> {
+    let share = config.rate.share();
+    share.or_else(|| config.rate.messages_per_second(config.mean_bytes()))
 }
 
 /// A setting's value: how it is sorted, and the words for it; none where there is nothing to say.
@@ -218,12 +196,18 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    fn words(words: String) -> Value {
-        Value { order: 0.0, words }
-    }
+    /// Of what is not there.
+    pub(crate) const NONE: Value = Value {
+        order: 0.0,
+        words: String::new(),
+    };
 
     pub(crate) fn number(order: f64, words: String) -> Value {
         Value { order, words }
+    }
+
+    fn of(number: Option<f64>, words: impl Fn(f64) -> String) -> Value {
+        number.map_or(Value::NONE, |number| Value::number(number, words(number)))
     }
 
     /// As people sort them: figures by size.
@@ -242,45 +226,45 @@ fn trimmed(value: f64) -> String {
 const MOST_MACHINES: usize = 4;
 
 fn machines(file: &ResultFile) -> String {
-    let name = |name: &str| match name {
-        "" => "a host without name".to_owned(),
-        name => name.to_owned(),
-    };
-    let mut names: Vec<String> = file
-        .nodes
-        .iter()
-        .map(|node| name(&node.host.hostname))
-        .collect();
+    let names = file.nodes.iter().map(|node| match &*node.host.hostname {
+        "" => "a host without name",
+        name => name,
+    });
+    let mut names: Vec<&str> = names.collect();
     names.dedup();
-    match &names[..] {
-        [] => name(""),
+    match names[..] {
+        [] => "a host without name".to_owned(),
         [only] if file.nodes.len() == 2 => format!("both ends on {only}"),
         [only] => format!("all nodes on {only}"),
         [first, .., last] if names.len() > MOST_MACHINES => {
             format!("{} hosts, {first} to {last}", names.len())
         }
-        many => many.join(" → "),
+        _ => names.join(" → "),
     }
 }
 
 fn devices(file: &ResultFile, flow: &CaseFlow<'_>) -> String {
     let [here, there] = flow.devices(file);
-    let marked = |device: Option<&Device>, name: Option<&String>| {
-        let name = name.or(device.map(|device| &device.name));
-        let kind = match device {
-            Some(device) if device.library == "embedded" => " (embedded software device)",
-            Some(device) if device.software => " (software device)",
-            _ => "",
-        };
-        name.map(|name| format!("{name}{kind}"))
+    let words = |device: Option<&Device>, name: Option<&String>| match device {
+        Some(device) => Some(device_words(device)),
+        None => name.cloned(),
     };
-    let here = marked(here, flow.config.and_then(|it| it.from_device.as_ref()));
-    let there = marked(there, flow.config.and_then(|it| it.to_device.as_ref()));
+    let here = words(here, flow.config.and_then(|it| it.from_device.as_ref()));
+    let there = words(there, flow.config.and_then(|it| it.to_device.as_ref()));
     match (here, there) {
         (Some(here), Some(there)) if here != there => format!("{here} → {there}"),
-        (Some(one), _) | (None, Some(one)) => one,
-        (None, None) => String::new(),
+        (here, there) => here.or(there).unwrap_or_default(),
     }
+}
+
+/// A device's name, and in words when there is no hardware.
+pub(crate) fn device_words(device: &Device) -> String {
+    let kind = match (device.software, &*device.library) {
+        (_, "embedded") => " (embedded software device)",
+        (true, _) => " (software device)",
+        _ => "",
+    };
+    format!("{}{kind}", device.name)
 }
 
 fn faults(file: &ResultFile) -> String {
@@ -290,23 +274,18 @@ fn faults(file: &ResultFile) -> String {
             0 => String::new(),
             _ => format!("at the {} ", node.name),
         };
-        for faults in node
-            .devices
-            .iter()
-            .filter_map(|device| device.faults.as_ref())
-        {
+        for faults in node.devices.iter().filter_map(|it| it.faults.as_ref()) {
             if !told.iter().any(|(_, known)| *known == faults) {
                 told.push((whose.clone(), faults));
             }
         }
     }
-    let told: Vec<String> = told
-        .into_iter()
-        .map(|(whose, faults)| format!("{whose}{faults}"))
-        .collect();
-    match told.is_empty() {
-        true => String::new(),
-        false => format!("FAULTS ON PURPOSE {}", told.join("; ")),
+    let told = told
+        .iter()
+        .map(|(whose, faults)| format!("{whose}{faults}"));
+    match told.collect::<Vec<_>>().join("; ") {
+        told if told.is_empty() => told,
+        told => format!("FAULTS ON PURPOSE {told}"),
     }
 }
 
@@ -319,12 +298,6 @@ pub(crate) fn minute(started_at: &str) -> String {
 /// A revision as short as git shows it.
 pub(crate) fn revision(file: &ResultFile) -> Option<String> {
     let git = file.tool.git.as_ref()?;
-    let (hash, dirty) = match git.strip_suffix("-dirty") {
-        Some(hash) => (hash, "-dirty"),
-        None => (git.as_str(), ""),
-    };
-    Some(format!(
-        "{}{dirty}",
-        hash.chars().take(9).collect::<String>()
-    ))
+    let hash = git.strip_suffix("-dirty").unwrap_or(git);
+    Some(format!("{hash:.9}{}", &git[hash.len()..]))
 }

@@ -14,9 +14,7 @@ pub(super) fn of<'l, 'a>(
     let samples = line.points.iter().map(|(_, sample)| sample);
     let first = samples.filter(|sample| sample.is_closed_loop() && sample.observed.flow.is_first());
     first.flat_map(|sample| {
-        let searches = sample
-            .launches()
-            .flat_map(|launch| &launch.flow.case.searches);
+        let searches = sample.cases().flat_map(|case| &case.searches);
         searches.map(move |search| (sample, search))
     })
 }
