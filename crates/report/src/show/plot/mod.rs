@@ -9,6 +9,7 @@ pub mod figures;
 pub mod formats;
 pub mod marks;
 mod naming;
+mod picture;
 mod rows;
 pub mod section;
 pub mod sections;

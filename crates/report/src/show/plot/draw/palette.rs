@@ -154,6 +154,12 @@ pub fn look(index: usize) -> Look {
     }
 }
 
+impl Default for Look {
+    fn default() -> Look {
+        look(0)
+    }
+}
+
 impl Look {
     /// The same series of another program: a dotted line.
     pub fn of_peer(self) -> Look {
