@@ -137,6 +137,8 @@ pub struct AxisFrame {
     pub plot: Rect,
     x: Scale,
     y: Scale,
+    /// Cells of a map have none between them.
+    has_grid: bool,
 }
 
 /// Pixels from an axis to its labels.
@@ -215,6 +217,7 @@ impl AxisFrame {
             },
             x: x.scale,
             y: y.scale,
+            has_grid: x.ticks.is_none() || y.ticks.is_none(),
         };
         if x.ticks.is_none() {
             x_ticks = self::x_ticks(x, frame.plot.width);
@@ -254,6 +257,12 @@ impl AxisFrame {
             && (plot.y - 0.5..=plot.bottom() + 0.5).contains(&y)
     }
 
+    fn grid(&self, canvas: &mut Canvas, from: (f64, f64), to: (f64, f64)) {
+        if self.has_grid {
+            canvas.line(from, to, Paint::line(GRID, 1.0));
+        }
+    }
+
     fn horizontal(&self, canvas: &mut Canvas, area: Rect, axis: &Axis, ticks: &[Tick]) {
         let plot = &self.plot;
         let (top, bottom) = (plot.y, plot.bottom());
@@ -264,7 +273,7 @@ impl AxisFrame {
             let half = axis.label_width(ticks, at) / 2.0;
             let x = self.x(tick.value).unwrap_or(f64::NEG_INFINITY);
             if x >= plot.x - 0.5 {
-                canvas.line((x, top), (x, bottom), Paint::line(GRID, 1.0));
+                self.grid(canvas, (x, top), (x, bottom));
                 canvas.line((x, bottom), (x, bottom + 4.0), Paint::line(INK, 1.0));
             }
             let middle = match axis.ticks {
@@ -302,7 +311,7 @@ impl AxisFrame {
         let ys = ticks.iter().filter_map(|tick| self.y(tick.value));
         let ys: Vec<f64> = ys.collect();
         for y in &ys {
-            canvas.line((plot.x, *y), (plot.right(), *y), Paint::line(GRID, 1.0));
+            self.grid(canvas, (plot.x, *y), (plot.right(), *y));
         }
         let half = SMALL_PX * 0.65;
         let spans: Vec<_> = ys.iter().map(|y| (y - half, y + half)).collect();

@@ -14,19 +14,21 @@ const HEADING_LINES: usize = 3;
 const HEIGHT_PX: f64 = 200.0;
 const ALONE_PX: f64 = 320.0;
 
-/// Charts beside each other: as many as have the width that they need.
+/// Charts beside each other: as many as have the width that they need; on a column only those that need little.
 fn columns(sheet: &Sheet, charts: &[Chart]) -> usize {
+    let needed = charts.iter().map(|chart| chart.width_px.0);
+    let least_px = needed.fold(0.0, f64::max);
     let most = match (sheet.width(), charts.len()) {
+        (Width::Column, _) if least_px > 0.0 => 2,
         (Width::Column, _) | (_, 0 | 1) => 1,
         (Width::Page, 2 | 4) => 2,
         (Width::Page, _) => 3,
     };
-    let least_px = charts
-        .iter()
-        .map(|chart| chart.width_px.0)
-        .fold(0.0, f64::max);
     let has_room = |columns: &usize| sheet.width_beside(*columns) >= least_px;
-    (1..=most).rev().find(has_room).unwrap_or(1)
+    (1..=most.min(charts.len().max(1)))
+        .rev()
+        .find(has_room)
+        .unwrap_or(1)
 }
 
 /// Draws charts beside and below each other. Inner ones have no titles at their axes where all have the same.
@@ -135,6 +137,7 @@ mod tests {
         assert_eq!(rows(Width::Page, 5, 0.0), [2, 3]);
         assert_eq!(rows(Width::Page, 9, 0.0), [3, 3]);
         assert_eq!(rows(Width::Column, 4, 0.0), [4, 1]);
+        assert_eq!(rows(Width::Column, 4, 100.0), [2, 2]);
         assert_eq!(rows(Width::Page, 5, 300.0), [3, 2]);
         assert_eq!(rows(Width::Page, 2, f64::INFINITY), [2, 1]);
     }
