@@ -75,7 +75,7 @@ impl Spec {
             keys: self.keys(groups, &charts, rate),
             charts,
             notes: spread.into_iter().chain(groups.notes.clone()).collect(),
-            tables: tables,
+            tables,
         };
         Some(picture.named(
             self.id,

@@ -85,7 +85,7 @@ fn figure(ratios: &Ratios, of: &str, said: Vec<String>) -> Figure {
     let more = ratios.rows.len() - rows.len();
     let more = (more > 0).then(|| format!("{more} more are in the table."));
     let picture = Picture {
-        subtitle: subtitle,
+        subtitle,
         keys: keys(rows),
         charts: vec![chart(ratios, rows)],
         notes: more.into_iter().chain(said).collect(),

@@ -174,10 +174,10 @@ fn shades() -> Vec<Shade> {
 
 /// The figure; none without two numbers of QPs at a size.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
-    figure(Grid::all(results)).into_iter().collect()
+    figure(&Grid::all(results)).into_iter().collect()
 }
 
-fn figure(all: Vec<([String; 3], Grid)>) -> Option<Figure> {
+fn figure(all: &[([String; 3], Grid)]) -> Option<Figure> {
     let least = |grid: &Grid| grid.shares().fold(1.0, f64::min);
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|one, other| least(&all[*one].1).total_cmp(&least(&all[*other].1)));
@@ -216,7 +216,7 @@ fn figure(all: Vec<([String; 3], Grid)>) -> Option<Figure> {
         keys,
         charts: charts.collect(),
         notes: note.into_iter().collect(),
-        tables: vec![table(&all)],
+        tables: vec![table(all)],
     };
     Some(picture.named(
         "heat-map",

@@ -50,7 +50,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         let runs = counted.filter_map(|it| sampled(it.run, it.moved?, mean_bytes));
         let mut runs: Vec<Sampled<'_>> = runs.collect();
         runs.sort_by(|a, b| a.steadiness.total_cmp(&b.steadiness));
-        (!runs.is_empty()).then(|| Flow {
+        (!runs.is_empty()).then_some(Flow {
             sample,
             subject,
             runs,
