@@ -193,7 +193,8 @@ fn the_first_screen_answers() {
     assert_eq!(browser.evaluate(figure), true);
     let second = "document.querySelectorAll('#cases-table th')[1].textContent";
     assert_eq!(browser.evaluate(second), "Gb/s");
-    let row = "document.querySelector('#cases-table tbody tr').getBoundingClientRect().bottom <= 800";
+    let row =
+        "document.querySelector('#cases-table tbody tr').getBoundingClientRect().bottom <= 800";
     assert_eq!(browser.evaluate(row), true);
     browser.show(400, "screen", "light");
     assert_eq!(browser.count(tiles), 4);

@@ -6,7 +6,7 @@ use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
 use crate::results::model::{FlowConfig, FlowResult, LoadVerdict};
 use crate::show::page::doubts;
-use crate::show::plot::figure::{Cell, Column, Table, number_column, text_column};
+use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::groups::joined;
 use settings::{Applies, ROWS, Row, Settings, Takes};
 
@@ -39,17 +39,13 @@ pub(crate) fn all(results: &[Loaded]) -> Cases {
         Observed::of_file(&loaded.result).map(move |observed| (file + 1, observed))
     });
     let flows: Vec<(usize, Observed<'_>)> = flows.collect();
-    let mut columns: Vec<Column> = Vec::new();
+    let mut columns: Vec<String> = Vec::new();
     let mut rows: Vec<Vec<Cell>> = vec![Vec::new(); flows.len()];
     let mut add =
         |name: &str, is_told: fn(&[Cell]) -> bool, cell: &dyn Fn(usize, &Observed<'_>) -> Cell| {
             let cells: Vec<Cell> = flows.iter().map(|(file, it)| cell(*file, it)).collect();
             if is_told(&cells) {
-                let is_text = cells.iter().any(|cell| matches!(cell, Cell::Text(_)));
-                columns.push(match is_text {
-                    true => text_column(name),
-                    false => number_column(name),
-                });
+                columns.push(name.to_owned());
                 let rows = rows.iter_mut().zip(cells);
                 rows.for_each(|(row, cell)| row.push(cell));
             }
@@ -85,11 +81,11 @@ pub(crate) fn all(results: &[Loaded]) -> Cases {
     Cases {
         uncounted: flows.iter().map(|(_, it)| is_uncounted(it)).collect(),
         settings: first..end,
-        table: Table {
-            caption: "Medians over the runs that count; - was not measured".to_owned(),
+        table: Table::new(
+            "Medians over the runs that count; - was not measured",
             columns,
             rows,
-        },
+        ),
     }
 }
 

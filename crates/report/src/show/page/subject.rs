@@ -10,7 +10,7 @@ use crate::observe::format::plural;
 use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseConfig, Device, Host, Node, ResultFile};
-use crate::show::plot::figure::{Cell, Table, number_column, text_column};
+use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::settings::{device_words, minute};
 use crate::text;
 
@@ -152,8 +152,7 @@ fn device_facts(device: &Device) -> String {
 
 fn files(results: &[Loaded]) -> Table {
     let count = |count: usize| Cell::Number(count as f64, 0);
-    let texts = ["file", "began (UTC)", "host", "device", "program"].map(text_column);
-    let counts = ["cases", "runs", "that do not count"].map(number_column);
+    let names = "No,file,began (UTC),host,device,program,cases,runs,that do not count";
     let row = |(index, loaded): (usize, &Loaded)| {
         let result = &loaded.result;
         let runs = || result.cases.iter().flat_map(|case| &case.runs);
@@ -178,11 +177,8 @@ fn files(results: &[Loaded]) -> Table {
             count(left_out.count()),
         ]
     };
-    Table {
-        caption: "Result files".to_owned(),
-        columns: [vec![number_column("No")], texts.to_vec(), counts.to_vec()].concat(),
-        rows: results.iter().enumerate().map(row).collect(),
-    }
+    let rows = results.iter().enumerate().map(row);
+    Table::new("Result files", names.split(','), rows)
 }
 
 #[cfg(test)]

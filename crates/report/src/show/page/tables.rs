@@ -66,19 +66,15 @@ fn text(cell: &Cell) -> String {
 mod tests {
     use super::*;
     use crate::results::sample::has;
-    use crate::show::plot::figure::{number_column, text_column};
 
     #[test]
     fn cells_are_escaped_rounded_and_missing_is_no_zero() {
-        let content = Table {
-            caption: "By <case>".to_owned(),
-            columns: vec![text_column("case"), number_column("Gb/s")],
-            rows: vec![
-                vec![Cell::Text("a & b".to_owned()), Cell::Number(1.005_1, 2)],
-                vec![Cell::Text("c".to_owned()), Cell::Missing],
-                vec![Cell::Text("d".to_owned()), Cell::Number(f64::NAN, 2)],
-            ],
-        };
+        let rows = [
+            vec![Cell::text("a & b"), Cell::Number(1.005_1, 2)],
+            vec![Cell::text("c"), Cell::Missing],
+            vec![Cell::text("d"), Cell::Number(f64::NAN, 2)],
+        ];
+        let content = Table::new("By <case>", ["case", "Gb/s"], rows);
         let html = table("t", &content, &[false, true]).into_string();
         let row = r#"<th scope="row">a &amp; b</th><td class="n">1.01</td>"#;
         has(&html, ["By &lt;case&gt;", row]);

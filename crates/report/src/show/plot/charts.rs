@@ -1,13 +1,12 @@
 //! Charts of lines: what is drawn of the flows, on which axes. It must not know a single figure.
 
-use super::draw::palette::{Look, look};
+use super::draw::palette::Look;
 use super::draw::{Scale, Unit};
 use super::marks::{Axis, Chart, Mark, Point, Series};
 use super::rows::distribution;
 use super::rows::groups::{Group, Groups, Line};
-use super::rows::sample::Sample;
 use super::spec::{Spec, X, Y};
-use crate::observe::{Metric, Observation, Spread};
+use crate::observe::{Metric, Spread};
 
 /// Words at a load beyond what the system moves, whose latency grows as long as a run lasts.
 pub(crate) const OVERLOADED: &str = "overloaded";
@@ -32,19 +31,18 @@ impl Spec {
             let lines = group.lines.iter();
             lines.map(move |line| {
                 let (name, look) = (groups.name(line), groups.look(line));
-                let is_last = index + 1 == count;
-                let series = self.series(line, *metric, rate, is_last);
-                match count {
-                    1 => Series {
-                        name,
-                        look,
-                        ..series
-                    },
-                    _ => Series {
-                        name: format!("{name}, {}", metric.short_name()),
-                        look: look.with_dash(dash(index, count)),
-                        ..series
-                    },
+                let series = self.series(line, *metric, rate, index + 1 == count);
+                let (name, look) = match count {
+                    1 => (name, look),
+                    _ => (
+                        format!("{name}, {}", metric.short_name()),
+                        look.with_dash(dash(index, count)),
+                    ),
+                };
+                Series {
+                    name,
+                    look,
+                    ..series
                 }
             })
         });
@@ -64,15 +62,14 @@ impl Spec {
             Y::Log(_) | Y::Percentiles(_) => (Scale::log10(least, most).widened(0.06), " (log)"),
         };
         let metric = *metrics.last()?;
-        let (title, unit) = match (metric.unit(), &self.x) {
-            ("ns", X::Setting(..)) => ("time", Unit::Nanoseconds),
-            ("ns", _) => ("latency", Unit::Nanoseconds),
-            _ => (metric.axis(), Unit::Plain),
+        let title = match (metric.unit(), &self.x) {
+            ("ns", X::Setting(..)) => "time",
+            ("ns", _) => "latency",
+            _ => metric.axis(),
         };
-        let heading = match (self.y.len(), group.heading()) {
-            (1, heading) => heading,
-            (_, heading) if heading.is_empty() => metric.title().to_owned(),
-            (_, heading) => format!("{}: {heading}", metric.title()),
+        let heading = match self.y.len() {
+            1 => group.heading(),
+            _ => heading(metric, group),
         };
         let xs = own
             .iter()
@@ -84,11 +81,11 @@ impl Spec {
             .into_iter()
             .partition(|mark| matches!(mark, Mark::Dot(_)));
         let lines = beside.into_iter().chain(own).map(Mark::Line);
+        let y = Axis::new(format!("{title}{log}"), scale, unit(metric));
+        let marks = below.into_iter().chain(lines).chain(above);
         Some(Chart {
             heading,
-            x,
-            y: Axis::new(format!("{title}{log}"), scale, unit),
-            marks: below.into_iter().chain(lines).chain(above).collect(),
+            ..Chart::new(x, y, marks.collect())
         })
     }
 
@@ -107,65 +104,47 @@ impl Spec {
     }
 
     fn series(&self, line: &Line<'_>, metric: Metric, rate: Metric, is_last: bool) -> Series {
-        // What is at 0 is told otherwise.
-        let placed = || {
-            line.points
-                .iter()
-                .filter(|it| it.0 > 0.0 || matches!(self.x, X::Percentile))
-        };
-        let x = |place: f64, run: &Observation<'_>| match self.x {
-            X::RateOver(..) => run.value(rate),
-            _ => Some(place),
-        };
-        let hollow = placed().flat_map(|(place, sample)| {
-            let of_run = |run: &Observation<'_>| Some((x(*place, run)?, run.value(metric)?));
-            sample.uncounted().filter_map(of_run).collect::<Vec<_>>()
-        });
-        let mut series = Series {
-            name: String::new(),
-            look: look(0),
-            points: Vec::new(),
-            hollow: Vec::new(),
-            markers: is_last && !matches!(self.x, X::Percentile),
-            labels: Vec::new(),
-        };
+        let samples = || line.points.iter().map(|(_, sample)| sample);
         match self.x {
-            X::Setting(..) => {
-                series.points = placed()
-                    .map(|(place, sample)| point(sample.spread(metric), *place))
-                    .collect();
-                series.hollow = hollow.collect();
+            X::Setting(..) => Series {
+                markers: is_last,
+                ..over_places(line, metric)
+            },
+            X::Percentile => {
+                let tail = samples().flat_map(distribution::tail);
+                Series {
+                    points: tail.map(|(x, ns)| Point::at(x, ns)).collect(),
+                    hollow: samples().flat_map(distribution::uncounted).collect(),
+                    ..Series::default()
+                }
             }
             X::RateOver(_, _, words) => {
-                let of = |(place, sample): &(f64, Sample<'_>)| {
+                // What is at 0 is told otherwise.
+                let placed = || line.points.iter().filter(|it| it.0 > 0.0);
+                let known = placed().filter_map(|(place, sample)| {
                     let x = sample.spread(rate)?.median;
                     let words = words(*place, sample);
                     let point = point(sample.spread(metric), x);
-                    Some(Point {
+                    let point = Point {
                         // One whisker a place can be told apart.
                         interval: point.interval.filter(|_| is_last),
                         may_be_beyond: words.as_deref() == Some(OVERLOADED),
                         ..point
-                    })
-                };
-                series.points = placed().filter_map(of).collect();
-                series.hollow = hollow.collect();
-                if is_last {
-                    let known = placed().filter(|(_, sample)| sample.spread(rate).is_some());
-                    let labels =
-                        known.map(|(place, sample)| words(*place, sample).unwrap_or_default());
-                    series.labels = labels.collect();
+                    };
+                    Some((point, words.unwrap_or_default()))
+                });
+                let (points, labels) = known.unzip();
+                let runs = placed().flat_map(|(_, sample)| sample.uncounted());
+                let hollow = runs.filter_map(|run| Some((run.value(rate)?, run.value(metric)?)));
+                Series {
+                    points,
+                    hollow: hollow.collect(),
+                    markers: is_last,
+                    labels: if is_last { labels } else { Vec::new() },
+                    ..Series::default()
                 }
             }
-            X::Percentile => {
-                let tail = placed().flat_map(|(_, sample)| distribution::tail(sample));
-                series.points = tail.map(|(x, ns)| Point::at(x, ns)).collect();
-                series.hollow = placed()
-                    .flat_map(|(_, sample)| distribution::uncounted(sample))
-                    .collect();
-            }
         }
-        series
     }
 
     /// Lines of what the flows are held against; equal limits are one.
@@ -199,13 +178,45 @@ impl Spec {
                     name,
                     look,
                     points,
-                    hollow: Vec::new(),
                     markers: !beside.is_limit,
-                    labels: Vec::new(),
+                    ..Series::default()
                 });
             }
         }
         all
+    }
+}
+
+/// The medians of a line's cases at their places, and what does not count.
+pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
+    let points = line.points.iter();
+    let hollow = points.clone().flat_map(|(place, sample)| {
+        let values = sample.uncounted().filter_map(|run| run.value(metric));
+        values.map(|value| (*place, value))
+    });
+    let points = points
+        .clone()
+        .map(|(place, sample)| point(sample.spread(metric), *place));
+    Series {
+        points: points.collect(),
+        hollow: hollow.collect(),
+        ..Series::default()
+    }
+}
+
+/// What a chart of a metric is named.
+pub(crate) fn heading(metric: Metric, group: &Group<'_>) -> String {
+    match group.heading() {
+        heading if heading.is_empty() => metric.title().to_owned(),
+        heading => format!("{}: {heading}", metric.title()),
+    }
+}
+
+/// How the figures of a metric's axis are written.
+pub(crate) fn unit(metric: Metric) -> Unit {
+    match metric.unit() {
+        "ns" => Unit::Nanoseconds,
+        _ => Unit::Plain,
     }
 }
 
@@ -219,7 +230,7 @@ pub(crate) fn dash(index: usize, count: usize) -> &'static str {
 }
 
 /// A point at `x`; one run alone has no interval.
-pub(crate) fn point(spread: Option<Spread>, x: f64) -> Point {
+fn point(spread: Option<Spread>, x: f64) -> Point {
     let interval = spread.filter(|spread| spread.count > 1);
     Point {
         x,

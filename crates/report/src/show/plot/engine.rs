@@ -4,9 +4,9 @@
 use super::charts::dash;
 use super::draw::palette::{INK, Look, look};
 use super::draw::{Key, KeyMark, Unit, number};
-use super::figure::{Cell, Figure, Table, number_column, text_column};
+use super::figure::{Cell, Figure, Table};
 use super::marks::{Chart, Mark, facets};
-use super::naming::drawn;
+use super::picture::Picture;
 use super::rows::grouping::{Rule, grouped};
 use super::rows::groups::Groups;
 use super::rows::sample::Sample;
@@ -62,49 +62,44 @@ impl Spec {
             return None;
         }
         let metrics: Vec<Metric> = self.y.iter().flat_map(|y| y.metrics(rate)).collect();
-        let figure = Figure {
-            id: self.id.to_owned(),
-            title: self.title.replace("{y}", metrics.first()?.title()),
+        let mut tables = vec![self.table(groups, &metrics, rate)];
+        tables.extend((self.tables)(groups));
+        let has_spread = charts.iter().flat_map(Chart::series).any(|it| {
+            let mut points = it.points.iter();
+            points.any(|point| point.interval.is_some())
+        });
+        let spread = "Points are medians of the runs, whiskers their lowest and highest.";
+        let spread = has_spread.then(|| spread.to_owned());
+        let picture = Picture {
             subtitle: groups.subtitle(self.x.setting()),
-            description: self.caption.to_owned(),
-            tables: [
-                vec![self.table(groups, &metrics, rate)],
-                (self.tables)(groups),
-            ]
-            .concat(),
-            ..Figure::default()
+            keys: self.keys(groups, &charts, rate),
+            charts,
+            notes: spread.into_iter().chain(groups.notes.clone()).collect(),
+            tables,
         };
-        let mut series = charts.iter().flat_map(Chart::series);
-        let has_spread = series.any(|it| it.points.iter().any(|point| point.interval.is_some()));
-        Some(drawn(figure, |sheet| {
-            sheet.legend(&self.keys(groups, &charts, rate));
-            facets::draw(sheet, &charts, 320.0);
-            if has_spread {
-                sheet.note("Points are medians of the runs, whiskers their lowest and highest.");
-            }
-            groups.notes.iter().for_each(|note| sheet.note(note));
-        }))
+        Some(picture.named(
+            self.id,
+            self.title.replace("{y}", metrics.first()?.title()),
+            self.caption,
+        ))
     }
 
     fn keys(&self, groups: &Groups<'_>, charts: &[Chart], rate: Metric) -> Vec<Key> {
         let mut keys = facets::keys(charts, &groups.names);
-        for metrics in self
+        let several = self
             .y
             .iter()
             .map(|y| y.metrics(rate))
-            .filter(|it| it.len() > 1)
-        {
+            .filter(|it| it.len() > 1);
+        for metrics in several {
             // Colours tell lines and dashes percentiles.
             keys.retain(|key| [KeyMark::Marker, KeyMark::Area].contains(&key.mark));
             let mut lines: Vec<Key> = Vec::new();
             for line in groups.lines() {
-                let label = groups.name(line);
-                if !lines.iter().any(|known| known.label == label) {
-                    lines.push(Key {
-                        look: groups.look(line).with_dash(""),
-                        mark: KeyMark::LineAndMarker,
-                        label,
-                    });
+                let look = groups.look(line).with_dash("");
+                let key = Key::new(KeyMark::LineAndMarker, look, groups.name(line));
+                if !lines.iter().any(|known| known.label == key.label) {
+                    lines.push(key);
                 }
             }
             let is_one = lines.len() < 2;
@@ -112,10 +107,9 @@ impl Spec {
                 colour: if is_one { look(0).colour } else { INK },
                 ..look(0)
             };
-            let dashes = metrics.iter().enumerate().rev().map(|(index, metric)| Key {
-                look: plain.with_dash(dash(index, metrics.len())),
-                mark: KeyMark::Line,
-                label: metric.short_name().to_owned(),
+            let dashes = metrics.iter().enumerate().rev().map(|(index, metric)| {
+                let look = plain.with_dash(dash(index, metrics.len()));
+                Key::new(KeyMark::Line, look, metric.short_name())
             });
             let lines = lines.into_iter().filter(|_| !is_one);
             keys.splice(0..0, lines.chain(dashes));
@@ -139,23 +133,19 @@ impl Spec {
                 .samples()
                 .any(|it| it.spread(metrics[0]).is_some_and(|it| it.count > 1));
         let shown = if has_spread { 3 } else { 1 };
-        let mut columns = vec![text_column("Line")];
-        let title = match self.x {
-            X::Setting(_, title, Unit::Bytes) => Some(text_column(title)),
-            X::Setting(_, title, _) => Some(number_column(title)),
-            X::RateOver(_, title, _) => Some(text_column(title)),
+        let mut names = vec!["Line"];
+        names.extend(match self.x {
+            X::Setting(_, title, _) | X::RateOver(_, title, _) => Some(title),
             X::Percentile => None,
-        };
-        columns.extend(title);
-        columns.push(text_column("Runs"));
+        });
+        names.push("Runs");
         for metric in &metrics {
-            let names = [metric.column().0, "lowest", "highest"].into_iter();
-            columns.extend(names.take(shown).map(number_column));
+            names.extend([metric.column().0, "lowest", "highest"].iter().take(shown));
         }
-        columns.extend(self.beside.iter().map(|it| number_column(it.name)));
+        names.extend(self.beside.iter().map(|it| it.name));
         let axis = self.x.setting();
         let row = |name: &str, place: f64, sample: &Sample<'_>| {
-            let mut row = vec![Cell::Text(name.to_owned())];
+            let mut row = vec![Cell::text(name)];
             row.extend(match self.x {
                 X::Setting(_, _, Unit::Bytes) => Some(Cell::Text(number::bytes(place as u64))),
                 X::Setting(..) => Some(Cell::Number(place, 0)),
@@ -164,27 +154,18 @@ impl Spec {
             });
             row.push(sample.runs_cell());
             for metric in &metrics {
-                row.extend(
-                    Cell::of_spread(*metric, sample.spread(*metric))
-                        .into_iter()
-                        .take(shown),
-                );
+                let cells = Cell::of_spread(*metric, sample.spread(*metric));
+                row.extend(cells.into_iter().take(shown));
             }
             let beside = self.beside.iter().map(|it| (it.of)(sample));
-            row.extend(beside.map(|it| it.map_or(Cell::Missing, |value| Cell::Number(value, 3))));
+            row.extend(beside.map(|it| Cell::number(it, 3)));
             row
         };
         let rows = groups.named_lines().flat_map(|(name, line)| {
-            let rows = line
-                .points
-                .iter()
-                .map(|(place, sample)| row(&name, *place, sample));
+            let points = line.points.iter();
+            let rows = points.map(|(place, sample)| row(&name, *place, sample));
             rows.collect::<Vec<_>>()
         });
-        Table {
-            caption: "Medians of the runs that count".to_owned(),
-            columns,
-            rows: rows.collect(),
-        }
+        Table::new("Medians of the runs that count", names, rows)
     }
 }

@@ -85,6 +85,17 @@ pub enum Cell {
 }
 
 impl Cell {
+    /// Words.
+    pub(crate) fn text(words: impl Into<String>) -> Cell {
+        Cell::Text(words.into())
+    }
+
+    /// A figure, if it is known.
+    pub(crate) fn number(value: impl Into<Option<f64>>, digits: usize) -> Cell {
+        let value = value.into();
+        value.map_or(Cell::Missing, |value| Cell::Number(value, digits))
+    }
+
     /// Median, lowest and highest of a metric, as its column has them.
     pub(crate) fn of_spread(metric: Metric, spread: Option<Spread>) -> [Cell; 3] {
         let (_, digits, factor) = metric.column();
@@ -95,16 +106,27 @@ impl Cell {
     }
 }
 
-pub(crate) fn text_column(name: &str) -> Column {
-    Column {
-        name: name.to_owned(),
-        numeric: false,
-    }
-}
-
-pub(crate) fn number_column(name: impl Into<String>) -> Column {
-    Column {
-        name: name.into(),
-        numeric: true,
+impl Table {
+    /// Rows below names; columns without words are of figures.
+    pub(crate) fn new<N: Into<String>>(
+        caption: impl Into<String>,
+        names: impl IntoIterator<Item = N>,
+        rows: impl IntoIterator<Item = Vec<Cell>>,
+    ) -> Table {
+        let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
+        let is_text = |at: usize| {
+            let mut cells = rows.iter().filter_map(|row| row.get(at));
+            cells.any(|cell| matches!(cell, Cell::Text(_)))
+        };
+        let names = names.into_iter().enumerate();
+        let columns = names.map(|(at, name)| Column {
+            name: name.into(),
+            numeric: !is_text(at),
+        });
+        Table {
+            caption: caption.into(),
+            columns: columns.collect(),
+            rows,
+        }
     }
 }

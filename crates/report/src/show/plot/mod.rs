@@ -9,6 +9,7 @@ pub mod figures;
 pub mod formats;
 pub mod marks;
 mod naming;
+mod picture;
 pub(crate) mod rows;
 pub mod sections;
 pub mod sides;

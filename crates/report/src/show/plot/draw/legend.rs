@@ -1,6 +1,7 @@
 //! A legend: what each line, area or marker is, in as many rows as it takes. It must not know charts.
 
 use super::canvas::{Canvas, Paint, Rect, Style};
+use super::hatch::hatch;
 use super::palette::Look;
 use super::text::{SMALL_PX, printable, width_px, wrapped};
 
@@ -15,6 +16,8 @@ pub enum KeyMark {
     Marker,
     /// A filled patch.
     Area,
+    /// A patch of strokes aslant.
+    Hatched,
 }
 
 /// An entry of a legend.
@@ -26,6 +29,14 @@ pub struct Key {
     pub mark: KeyMark,
     /// What it is.
     pub label: String,
+}
+
+impl Key {
+    /// An entry.
+    pub fn new(mark: KeyMark, look: Look, label: impl Into<String>) -> Key {
+        let label = label.into();
+        Key { look, mark, label }
+    }
 }
 
 const SAMPLE: f64 = 40.0;
@@ -69,8 +80,10 @@ fn sample(canvas: &mut Canvas, (x, y): (f64, f64), key: &Key) {
     if matches!(key.mark, KeyMark::Marker | KeyMark::LineAndMarker) {
         canvas.marker((x + SAMPLE / 2.0, y), look, None);
     }
-    if key.mark == KeyMark::Area {
-        let patch = Rect::new(x + 8.0, y - 6.0, SAMPLE - 16.0, 12.0);
-        canvas.rect(patch, Paint::area(look.colour), None);
+    let patch = Rect::new(x + 8.0, y - 6.0, SAMPLE - 16.0, 12.0);
+    match key.mark {
+        KeyMark::Area => canvas.rect(patch, Paint::area(look.colour), None),
+        KeyMark::Hatched => hatch(canvas, patch),
+        _ => {}
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod canvas;
 #[cfg(test)]
 pub(crate) mod check;
 pub mod colour;
+pub(crate) mod hatch;
 pub(crate) mod labels;
 pub(crate) mod legend;
 pub mod number;

@@ -140,6 +140,12 @@ pub fn look(index: usize) -> Look {
     Look::new(SERIES[index % LOOKS], marker, dash)
 }
 
+impl Default for Look {
+    fn default() -> Look {
+        look(0)
+    }
+}
+
 impl Look {
     fn new(colour: Colour, marker: Marker, dash: &'static str) -> Look {
         Look {

@@ -1,366 +1,311 @@
-//! Figure: what more QPs bring at each size, a map for each operation and layout of CQs.
+//! Figure: what more QPs bring at each size, a map for each operation, device and layout of CQs: throughput as a share of the
+//! best number of QPs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::grid::{Grid, grids};
+use super::shades::Shade;
 use crate::observe::format::human_size;
+use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
+use crate::results::model::{CaseFlow, CaseResult};
 use crate::show::plot::draw::colour::Colour;
-use crate::show::plot::draw::palette::{GRID, GROUND, INK, MAP, MUTED};
-use crate::show::plot::draw::text::{SMALL_PX, shortened, width_px};
-use crate::show::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
-use crate::show::plot::figure::{Cell, Figure, Table, number_column, text_column};
-use crate::show::plot::naming::drawn;
+use crate::show::plot::draw::palette::{Look, MAP};
+use crate::show::plot::draw::{Key, KeyMark};
+use crate::show::plot::figure::{Cell, Figure, Table};
+use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
+use crate::show::plot::picture::Picture;
+use crate::show::plot::rows::groups::distinct;
+use settings::{CqMode, ROWS, Row, Settings, Workload};
 
 /// Maps that are drawn; of more, those whose cells differ most.
 const MOST_MAPS: usize = 9;
-/// Between two maps, and between rows of them.
-const GAP_PX: f64 = 28.0;
-const CELL_WIDTH_PX: f64 = 46.0;
-const CELL_HEIGHT_PX: f64 = 22.0;
-/// Cells narrower or lower than this have no figure in them.
-const LABELLED_WIDTH_PX: f64 = 30.0;
-const LABELLED_HEIGHT_PX: f64 = 16.0;
-/// Most that the cells of a map are high together.
-const MAP_HEIGHT_PX: f64 = 320.0;
-/// The steps of the map and their figures.
-const LEGEND_PX: f64 = 32.0;
-/// A line of small text.
-const LINE_PX: f64 = 18.0;
-
+/// Least and most width of a cell, and its height.
+const CELL_PX: (f64, f64) = (30.0, 64.0);
+const ROW_PX: f64 = 22.0;
 /// The first step of the map on which text has the ground's colour instead of the ink's.
 const DARK_STEP: usize = 6;
 
+/// An operation on a device with one layout of completion queues.
+#[derive(Default)]
+struct Grid {
+    /// Of all cases: one that failed leaves a gap.
+    qps: BTreeSet<u32>,
+    sizes: BTreeSet<u32>,
+    /// By QPs and size: throughput of the best case in Gb/s, and how many cases there are.
+    cells: BTreeMap<(u32, u32), (f64, usize)>,
+}
+
+impl Grid {
+    /// A cell's throughput over that of the best of its size.
+    fn share(&self, qps: u32, size: u32) -> Option<f64> {
+        let of_size = self.cells.iter().filter(|(place, _)| place.1 == size);
+        let best = of_size.map(|(_, cell)| cell.0).fold(0.0, f64::max);
+        Some(self.cells.get(&(qps, size))?.0 / best)
+    }
+
+    fn shares(&self) -> impl Iterator<Item = f64> {
+        self.cells
+            .keys()
+            .filter_map(|(qps, size)| self.share(*qps, *size))
+    }
+
+    fn has_two_of_a_size(&self) -> bool {
+        let sizes: BTreeSet<u32> = self.cells.keys().map(|place| place.1).collect();
+        sizes.len() < self.cells.len()
+    }
+
+    /// With two numbers of QPs at a size, by device, operation and layout.
+    fn all(results: &[Loaded]) -> Vec<([String; 3], Grid)> {
+        let mut rows: BTreeMap<_, Vec<CaseFlow<'_>>> = BTreeMap::new();
+        let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+        for flow in cases.flat_map(CaseResult::flows) {
+            let settings = &flow.settings;
+            // What many nodes move together is no share of a link.
+            let is_one = settings.pattern.is_none() && settings.size_mix.is_none();
+            if is_one && settings.is_closed_loop() && !settings.is_set_up() {
+                let op = Workload::ALL.iter().position(|op| *op == settings.op);
+                let cq = CqMode::ALL.iter().position(|cq| *cq == settings.cq);
+                let key = (
+                    (device(&flow), op, cq),
+                    settings.size_bytes,
+                    others(settings),
+                );
+                rows.entry(key).or_default().push(flow);
+            }
+        }
+        let mut grids: BTreeMap<_, ([String; 3], Grid)> = BTreeMap::new();
+        for ((key, size, _), flows) in rows {
+            let qps: BTreeSet<u32> = flows.iter().map(|flow| flow.settings.qps).collect();
+            if qps.len() < 2 {
+                continue;
+            }
+            let (words, grid) = grids.entry(key).or_default();
+            let settings = &flows[0].settings;
+            *words =
+                [settings.op.name(), &device(&flows[0]), settings.cq.name()].map(str::to_owned);
+            grid.qps.extend(qps);
+            grid.sizes.insert(size);
+            for flow in flows {
+                let place = (flow.settings.qps, size);
+                let rate = Observed::of(flow).median(Metric::GbitPerS);
+                if let Some(rate) = rate.filter(|rate| *rate > 0.0) {
+                    let cell = grid.cells.entry(place).or_default();
+                    *cell = (cell.0.max(rate), cell.1 + 1);
+                }
+            }
+        }
+        let grids = grids.into_values();
+        grids.filter(|(_, grid)| grid.has_two_of_a_size()).collect()
+    }
+
+    fn chart(&self, heading: String, shades: &[Shade]) -> Chart {
+        let rows: Vec<u32> = self.qps.iter().rev().copied().collect();
+        let tiles = rows.iter().enumerate().flat_map(|(row, qps)| {
+            let sizes = self.sizes.iter().enumerate();
+            sizes.map(move |(column, size)| {
+                let at = (column as f64, -(row as f64));
+                self.tile((*qps, *size), at, shades)
+            })
+        });
+        let marks = vec![Mark::Tiles(tiles.collect())];
+        let sizes = self.sizes.iter().map(|size| human_size(u64::from(*size)));
+        let axes = (
+            Axis::columns("size", sizes),
+            Axis::rows("QPs", rows.iter().map(u32::to_string)),
+        );
+        Chart {
+            heading,
+            ..Chart::of_cells(CELL_PX, ROW_PX, axes, marks)
+        }
+    }
+
+    fn tile(&self, (qps, size): (u32, u32), (x, y): (f64, f64), shades: &[Shade]) -> Tile {
+        let ends = (x - 0.5, x + 0.5);
+        let Some((share, cell)) = self.share(qps, size).zip(self.cells.get(&(qps, size))) else {
+            return Tile::new(y, ends, Fill::Hatched, NOT_MEASURED);
+        };
+        let (percent, size) = (share * 100.0, human_size(u64::from(size)));
+        let Shade { colour, ink, .. } = Shade::of(shades, share);
+        // A digit after the point below ten.
+        let digits = usize::from(percent < 9.95);
+        let hint = format!("{qps} QPs, {size}: {percent:.1} %, {:.3} Gb/s", cell.0);
+        Tile {
+            within: Some((format!("{percent:.digits$}"), *ink)),
+            ..Tile::new(y, ends, Fill::Plain(*colour), hint)
+        }
+    }
+}
+
+const NOT_MEASURED: &str = "not measured";
+
+fn device(flow: &CaseFlow<'_>) -> String {
+    let device = flow.config.and_then(|config| config.from_device.clone());
+    device.unwrap_or_default()
+}
+
+/// All settings but QPs, size, and those that may follow from them: a single QP that was measured with another send depth
+/// only says nothing about QPs.
+fn others(settings: &Settings) -> Vec<String> {
+    let is_other = |row: &&Row| {
+        let follows = row.may_follow && row.flag != "tx-depth";
+        !follows && !row.may_differ && !["qps", "size"].contains(&row.flag)
+    };
+    let rows = ROWS.iter().filter(is_other);
+    rows.map(|row| row.text(settings)).collect()
+}
+
+/// A device's name.
+pub(super) fn or_unknown(device: &str) -> &str {
+    match device {
+        "" => "an unknown device",
+        device => device,
+    }
+}
+
+fn shades() -> Vec<Shade> {
+    let shade = |(step, colour): (usize, Colour)| {
+        let up_to = (step + 1) as f64 / MAP.len() as f64;
+        let words = if step == 0 { "up to " } else { "" };
+        let label = format!("{words}{:.0} %", up_to * 100.0);
+        Shade::new(up_to, colour, step >= DARK_STEP, label)
+    };
+    MAP.into_iter().enumerate().map(shade).collect()
+}
+
 /// The figure; none without two numbers of QPs at a size.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
-    figure(grids(results)).into_iter().collect()
+    figure(&Grid::all(results)).into_iter().collect()
 }
 
-fn figure(all: Vec<Grid>) -> Option<Figure> {
-    let count = all.len();
-    let table = table(&all);
-    let mut all: Vec<(usize, Grid)> = all.into_iter().enumerate().collect();
-    let least = |grid: &Grid| {
-        let shares = grid.cells.values().map(|cell| cell.share);
-        shares.fold(1.0, f64::min)
+fn figure(all: &[([String; 3], Grid)]) -> Option<Figure> {
+    let least = |grid: &Grid| grid.shares().fold(1.0, f64::min);
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|one, other| least(&all[*one].1).total_cmp(&least(&all[*other].1)));
+    order.truncate(MOST_MAPS);
+    order.sort_unstable();
+    let drawn: Vec<_> = order.iter().filter_map(|at| all.get(*at)).collect();
+    let grids = || drawn.iter().map(|(_, grid)| grid);
+    let devices = distinct(drawn.iter().map(|(words, _)| or_unknown(&words[1])));
+    let devices: Vec<&str> = devices.into_iter().collect();
+    let cases = grids().flat_map(|grid| grid.cells.values().map(|cell| cell.1));
+    let best_of = match cases.max()? {
+        1 => String::new(),
+        most => format!("; each cell is the best of up to {most} cases"),
     };
-    all.sort_by(|one, other| least(&one.1).total_cmp(&least(&other.1)));
-    all.truncate(MOST_MAPS);
-    all.sort_by_key(|(index, _)| *index);
-    let grids: Vec<Grid> = all.into_iter().map(|(_, grid)| grid).collect();
-    let devices: BTreeSet<&str> = grids.iter().map(|grid| grid.device.as_str()).collect();
-    let devices: Vec<&str> = devices.iter().map(|device| or_unknown(device)).collect();
-    let headings: Vec<String> = grids
-        .iter()
-        .map(|grid| match devices.len() {
-            1 => format!("{}, {} CQs", grid.op, grid.cq),
-            _ => format!("{}, {} CQs, {}", grid.op, grid.cq, or_unknown(&grid.device)),
-        })
-        .collect();
-    grids.first()?;
-    let mut subtitle = format!(
-        "Percent of the best of each size, on {}",
-        devices.join(", ")
-    );
-    let most = grids.iter().map(|grid| grid.cases_a_cell).max();
-    if let Some(most @ 2..) = most {
-        subtitle.push_str(&format!("; each cell is the best of up to {most} cases"));
-    }
-    let figure = Figure {
-        id: "heat-map".to_owned(),
-        title: "Effect of more QPs at each size (%)".to_owned(),
-        subtitle,
-        description: "Each cell: Gb/s of a number of QPs, in percent of the best of its size."
-            .to_owned(),
-        tables: vec![table],
-        ..Figure::default()
-    };
-    let left_out = count - grids.len();
-    Some(drawn(figure, |sheet| {
-        draw(sheet, &grids, &headings);
-        if left_out > 0 {
-            sheet.note(&format!(
-                "The figure has the {MOST_MAPS} maps whose cells differ most; {left_out} more are in the table."
-            ));
-        }
-    }))
-}
-
-fn or_unknown(device: &str) -> &str {
-    if device.is_empty() {
-        "an unknown device"
-    } else {
-        device
-    }
-}
-
-/// The step of the map that stands for a share.
-fn step(share: f64) -> usize {
-    let steps = MAP.len();
-    ((share.clamp(0.0, 1.0) * steps as f64) as usize).min(steps - 1)
-}
-
-fn ink_on(step: usize) -> Colour {
-    if step < DARK_STEP { INK } else { GROUND }
-}
-
-/// Where a map's parts are, from its upper left corner.
-struct Layout {
-    labels_px: f64,
-    cell: (f64, f64),
-    width_px: f64,
-    height_px: f64,
-}
-
-impl Layout {
-    fn of(grid: &Grid, heading: &str, available_px: f64) -> Layout {
-        let widest = grid
-            .qps
-            .iter()
-            .map(|qps| width_px(&qps.to_string(), SMALL_PX, false))
-            .fold(0.0, f64::max);
-        let labels_px = widest.max(width_px("QPs", SMALL_PX, false)) + 8.0;
-        let cell = (
-            ((available_px - labels_px) / grid.sizes.len() as f64).min(CELL_WIDTH_PX),
-            (MAP_HEIGHT_PX / grid.qps.len() as f64).min(CELL_HEIGHT_PX),
-        );
-        let heading_px = width_px(heading, SMALL_PX, true).min(available_px);
-        Layout {
-            labels_px,
-            cell,
-            width_px: (labels_px + cell.0 * grid.sizes.len() as f64).max(heading_px),
-            // Heading, cells, sizes.
-            height_px: LINE_PX + cell.1 * grid.qps.len() as f64 + LINE_PX,
-        }
-    }
-}
-
-fn draw(sheet: &mut Sheet, grids: &[Grid], headings: &[String]) {
-    let room = sheet.take(0.0);
-    // Side by side, as many as have room.
-    let mut places = Vec::new();
-    let (mut x, mut y, mut row_px) = (0.0, 0.0, 0.0_f64);
-    for (grid, heading) in grids.iter().zip(headings) {
-        let layout = Layout::of(grid, heading, room.width);
-        if x > 0.0 && x + layout.width_px > room.width {
-            (x, y, row_px) = (0.0, y + row_px + GAP_PX, 0.0);
-        }
-        let place = (x, y);
-        x += layout.width_px + GAP_PX;
-        row_px = row_px.max(layout.height_px);
-        places.push((grid, heading, layout, place));
-    }
-    let area = sheet.take(y + row_px + GAP_PX);
-    for (grid, heading, layout, (x, y)) in &places {
-        let corner = (area.x + x, area.y + y);
-        map(&mut sheet.canvas, grid, heading, layout, corner);
-    }
-    let area = sheet.take(LEGEND_PX);
-    legend(&mut sheet.canvas, (area.x, area.y));
-}
-
-fn map(canvas: &mut Canvas, grid: &Grid, heading: &str, layout: &Layout, (left, top): (f64, f64)) {
-    let (cell_width, cell_height) = layout.cell;
-    let bold = Style {
-        bold: true,
-        ..Style::default()
-    };
-    let heading = shortened(heading, SMALL_PX, true, layout.width_px);
-    canvas.text(left, top + SMALL_PX, &heading, bold);
-    let cells_left = left + layout.labels_px;
-    let cells_top = top + LINE_PX;
-    let labelled = cell_width >= LABELLED_WIDTH_PX && cell_height >= LABELLED_HEIGHT_PX;
-    let every_row = (LINE_PX / cell_height).ceil().max(1.0) as usize;
-    for (row, &qps) in grid.qps.iter().rev().enumerate() {
-        let y = cells_top + row as f64 * cell_height;
-        if row % every_row == 0 {
-            let style = Style {
-                anchor: Anchor::End,
-                colour: MUTED,
-                ..Style::default()
-            };
-            canvas.text(
-                cells_left - 6.0,
-                y + cell_height / 2.0 + 4.0,
-                &qps.to_string(),
-                style,
-            );
-        }
-        for (column, &size) in grid.sizes.iter().enumerate() {
-            let rect = Rect {
-                x: cells_left + column as f64 * cell_width,
-                y,
-                width: cell_width,
-                height: cell_height,
-            };
-            cell(canvas, grid, (qps, size), rect, labelled);
-        }
-    }
-    sizes(
-        canvas,
-        grid,
-        (cells_left, cells_top + cell_height * grid.qps.len() as f64),
-        cell_width,
-    );
-    let style = Style {
-        anchor: Anchor::End,
-        colour: MUTED,
-        ..Style::default()
-    };
-    let foot = cells_top + cell_height * grid.qps.len() as f64 + SMALL_PX + 3.0;
-    canvas.text(cells_left - 6.0, foot, "QPs", style);
-}
-
-fn cell(canvas: &mut Canvas, grid: &Grid, place: (u32, u64), rect: Rect, labelled: bool) {
-    let (qps, size) = place;
-    let centre = Style {
-        anchor: Anchor::Middle,
-        ..Style::default()
-    };
-    let (x, y) = (rect.x + rect.width / 2.0, rect.y + rect.height / 2.0 + 4.0);
-    let Some(cell) = grid.cells.get(&place) else {
-        canvas.rect(rect, Paint::line(GRID, 1.0), Some("not measured"));
-        if labelled {
-            canvas.text(
-                x,
-                y,
-                "–",
-                Style {
-                    colour: MUTED,
-                    ..centre
-                },
-            );
-        }
-        return;
-    };
-    let step = step(cell.share);
-    let hint = format!(
-        "{qps} QPs, {}: {:.1} %, {:.3} Gb/s",
-        human_size(size),
-        cell.share * 100.0,
-        cell.gbit_per_s
-    );
-    let paint = Paint {
-        stroke: Some(GROUND),
-        width: 1.0,
-        ..Paint::area(MAP[step])
-    };
-    canvas.rect(rect, paint, Some(&hint));
-    if labelled {
-        canvas.text(
-            x,
-            y,
-            &percent(cell.share),
-            Style {
-                colour: ink_on(step),
-                ..centre
-            },
-        );
-    }
-}
-
-/// Whole percents, with a digit after the point below ten.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent < 9.95 {
-        format!("{percent:.1}")
-    } else {
-        format!("{percent:.0}")
-    }
-}
-
-/// Names below the columns, as many as have room.
-fn sizes(canvas: &mut Canvas, grid: &Grid, (left, top): (f64, f64), cell_width: f64) {
-    let widest = grid
-        .sizes
-        .iter()
-        .map(|size| width_px(&human_size(*size), SMALL_PX, false))
-        .fold(0.0, f64::max);
-    let every = ((widest + 6.0) / cell_width).ceil().max(1.0) as usize;
-    let right = left + cell_width * grid.sizes.len() as f64;
-    let mut free_from = left;
-    for (column, size) in grid.sizes.iter().enumerate().step_by(every) {
-        let text = human_size(*size);
-        let half = width_px(&text, SMALL_PX, false) / 2.0;
-        let middle = left + (column as f64 + 0.5) * cell_width;
-        let middle = middle.min(right - half).max(left + half);
-        if middle - half < free_from {
-            continue;
-        }
-        free_from = middle + half + 4.0;
-        let style = Style {
-            anchor: Anchor::Middle,
-            colour: MUTED,
-            ..Style::default()
+    let shades = shades();
+    let charts = drawn.iter().map(|([op, device, cq], grid)| {
+        let heading = match devices.len() {
+            1 => format!("{op}, {cq} CQs"),
+            _ => format!("{op}, {cq} CQs, {}", or_unknown(device)),
         };
-        canvas.text(middle, top + SMALL_PX + 3.0, &text, style);
-    }
-}
-
-/// What the colours stand for.
-fn legend(canvas: &mut Canvas, (left, top): (f64, f64)) {
-    let steps = MAP.len();
-    let width = 36.0;
-    for (index, colour) in MAP.into_iter().enumerate() {
-        let rect = Rect {
-            x: left + index as f64 * width,
-            y: top,
-            width,
-            height: 12.0,
-        };
-        let paint = Paint {
-            stroke: Some(GRID),
-            width: 1.0,
-            ..Paint::area(colour)
-        };
-        canvas.rect(rect, paint, None);
-    }
-    for (index, anchor) in [
-        (0, Anchor::Start),
-        (3, Anchor::Middle),
-        (6, Anchor::Middle),
-        (steps, Anchor::Start),
-    ] {
-        let style = Style {
-            anchor,
-            colour: MUTED,
-            ..Style::default()
-        };
-        let unit = if index == steps { " %" } else { "" };
-        let x = left + index as f64 * width - if index == steps { 18.0 } else { 0.0 };
-        let text = format!("{:.0}{unit}", index as f64 / steps as f64 * 100.0);
-        canvas.text(x, top + 28.0, &text, style);
-    }
-}
-
-fn table(grids: &[Grid]) -> Table {
-    let rows = grids.iter().flat_map(|grid| {
-        grid.qps.iter().flat_map(move |&qps| {
-            grid.sizes.iter().map(move |&size| {
-                let cell = grid.cells.get(&(qps, size));
-                vec![
-                    Cell::Text(grid.op.clone()),
-                    Cell::Text(grid.device.clone()),
-                    Cell::Text(grid.cq.clone()),
-                    Cell::Number(f64::from(qps), 0),
-                    Cell::Number(size as f64, 0),
-                    cell.map_or(Cell::Missing, |cell| Cell::Number(cell.gbit_per_s, 3)),
-                    cell.map_or(Cell::Missing, |cell| Cell::Number(cell.share * 100.0, 1)),
-                ]
-            })
-        })
+        grid.chart(heading, &shades)
     });
-    Table {
-        caption: "Throughput, and in percent of the best number of QPs of the same size".to_owned(),
-        columns: vec![
-            text_column("op"),
-            text_column("device"),
-            text_column("CQ"),
-            number_column("QPs"),
-            number_column("size (B)"),
-            number_column("Gb/s"),
-            number_column("share (%)"),
-        ],
-        rows: rows.collect(),
+    let mut keys = Shade::keys(&shades);
+    if grids().any(|grid| grid.cells.len() < grid.qps.len() * grid.sizes.len()) {
+        keys.push(Key::new(KeyMark::Hatched, Look::default(), NOT_MEASURED));
+    }
+    let left_out = all.len() - drawn.len();
+    let note = (left_out > 0).then(|| {
+        format!("The figure has the {MOST_MAPS} maps whose cells differ most; {left_out} more are in the table.")
+    });
+    let picture = Picture {
+        subtitle: format!(
+            "Percent of the best of each size, on {}{best_of}",
+            devices.join(", ")
+        ),
+        keys,
+        charts: charts.collect(),
+        notes: note.into_iter().collect(),
+        tables: vec![table(all)],
+    };
+    Some(picture.named(
+        "heat-map",
+        "Effect of more QPs at each size (%)",
+        "Each cell: Gb/s of a number of QPs, in percent of the best of its size.",
+    ))
+}
+
+fn table(grids: &[([String; 3], Grid)]) -> Table {
+    let mut rows = Vec::new();
+    for (words, grid) in grids {
+        for &qps in &grid.qps {
+            for &size in &grid.sizes {
+                let mut row = words.each_ref().map(Cell::text).to_vec();
+                row.extend([qps, size].map(|number| Cell::number(f64::from(number), 0)));
+                row.push(Cell::number(
+                    grid.cells.get(&(qps, size)).map(|cell| cell.0),
+                    3,
+                ));
+                row.push(Cell::number(
+                    grid.share(qps, size).map(|share| share * 100.0),
+                    1,
+                ));
+                rows.push(row);
+            }
+        }
+    }
+    let caption = "Throughput, and in percent of the best number of QPs of the same size";
+    let names = ["op", "device", "CQ", "QPs", "size (B)", "Gb/s", "share (%)"];
+    Table::new(caption, names, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample::{file, moved};
+
+    fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>) -> CaseResult {
+        let settings = Settings {
+            qps,
+            size_bytes,
+            ..Settings::default()
+        };
+        moved(settings, gbit_per_s)
+    }
+
+    fn grids_of(cases: impl Into<Vec<CaseResult>>) -> Vec<Grid> {
+        let all = Grid::all(&[file(cases.into())]);
+        all.into_iter().map(|(_, grid)| grid).collect()
+    }
+
+    #[test]
+    fn the_best_case_of_a_cell_is_kept_and_what_failed_is_a_gap() {
+        let grids = grids_of([
+            case(1, 64, Some(10.0)),
+            case(1, 64, Some(20.0)),
+            case(4, 64, Some(40.0)),
+            case(4, 4096, Some(80.0)),
+            case(16, 4096, None),
+        ]);
+        let [grid] = <[Grid; 1]>::try_from(grids).ok().unwrap();
+        assert_eq!((grid.cells[&(1, 64)], grid.cells.len()), ((20.0, 2), 3));
+        assert!(grid.qps.iter().eq(&[1, 4, 16]));
+        for (qps, size, share) in [(1, 64, 0.5), (4, 64, 1.0), (4, 4096, 1.0)] {
+            assert_eq!(grid.share(qps, size), Some(share));
+        }
+    }
+
+    #[test]
+    fn cases_that_differ_in_more_than_qps_are_in_no_row() {
+        let mut shallow = case(1, 64, Some(1.0));
+        shallow.config.settings.tx_depth = 1;
+        let others = [case(2, 64, Some(20.0)), case(4, 64, Some(40.0))];
+        let grids = grids_of([&[shallow][..], &others].concat());
+        assert!(grids[0].qps.iter().eq(&[2, 4]));
+    }
+
+    #[test]
+    fn words_can_be_read() {
+        super::super::shades::tests::can_be_read(&shades());
+    }
+
+    #[test]
+    fn a_mix_of_sizes_is_in_no_cell_and_sizes_alone_are_no_map() {
+        let mut mix = case(4, 64, Some(40.0));
+        mix.config.settings.size_mix = "64:9,64K:1".parse().ok();
+        assert!(mix.config.size_mix.is_some());
+        for other in [mix, case(1, 4096, Some(20.0))] {
+            assert!(grids_of([case(1, 64, Some(10.0)), other]).is_empty());
+        }
     }
 }

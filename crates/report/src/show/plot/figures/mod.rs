@@ -1,15 +1,14 @@
 //! Figures that are more than lines over an axis, one kind a file. They must not know where they are shown or written.
 
 pub mod comparison;
-pub mod grid;
 pub mod heat_map;
 mod intervals;
 pub mod nodes;
-pub mod qp_shares;
+mod qp_shares;
 pub mod qp_time;
-pub mod ratios;
+mod ratios;
+mod shades;
 pub mod shares;
-mod steadiness;
 mod steps;
 mod time_axis;
 pub mod timeline;

@@ -7,79 +7,65 @@ use crate::results::model::CaseFlow;
 
 /// One flow's QPs.
 #[derive(Clone, Debug)]
-pub struct QpShares<'a> {
-    /// The flow.
-    pub flow: CaseFlow<'a>,
+pub(super) struct QpShares {
     /// Its QPs, the best served first.
-    pub qps: Vec<QpShare>,
+    pub(super) qps: Vec<QpShare>,
     /// Jain's index: 1 is even, 1/n is one QP alone.
-    pub jain: Option<f64>,
+    pub(super) jain: Option<f64>,
     /// In some run a QP was starved.
-    pub has_starved: bool,
-}
-
-impl QpShares<'_> {
-    /// Jain's index; where it is not known, that of the shares.
-    pub fn evenness(&self) -> f64 {
-        let squares: f64 = self.qps.iter().map(|qp| qp.share * qp.share).sum();
-        let sum: f64 = self.qps.iter().map(|qp| qp.share).sum();
-        let own = sum * sum / (self.qps.len() as f64 * squares);
-        self.jain.unwrap_or(own)
-    }
+    pub(super) has_starved: bool,
 }
 
 /// One QP.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct QpShare {
+pub(super) struct QpShare {
     /// Index within the flow, from 0.
-    pub index: u32,
+    pub(super) index: u32,
     /// Its bytes over an even share.
-    pub share: f64,
+    pub(super) share: f64,
     /// 99 % of its latencies are at most this; `None` where not measured.
-    pub p99_ns: Option<f64>,
+    pub(super) p99_ns: Option<f64>,
 }
 
-/// The QPs of a flow; `None` with a single QP, without a run that counts or without traffic.
-pub fn qp_shares(flow: CaseFlow<'_>) -> Option<QpShares<'_>> {
-    let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-    let observed = Observed::of(flow);
-    let counted = || observed.counted().filter_map(|it| it.moved);
-    for moved in counted() {
-        let qps = &moved.qps;
-        let bytes: u64 = qps.iter().map(|qp| qp.bytes).sum();
-        if bytes == 0 {
-            continue;
+impl QpShares {
+    /// Of a flow; `None` with a single QP, without a run that counts or without traffic.
+    pub(super) fn of(flow: CaseFlow<'_>) -> Option<QpShares> {
+        let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+        let observed = Observed::of(flow);
+        let counted = || observed.counted().filter_map(|it| it.moved);
+        for qps in counted().map(|moved| &moved.qps) {
+            let bytes: u64 = qps.iter().map(|qp| qp.bytes).sum();
+            for qp in qps.iter().filter(|_| bytes > 0) {
+                let (share, p99_ns) = shares.entry(qp.index).or_default();
+                share.push(qp.bytes as f64 * qps.len() as f64 / bytes as f64);
+                let p99 = qp.latency_ns.as_ref().and_then(|latency| latency.p99);
+                p99_ns.extend(p99.map(|ns| ns as f64));
+            }
         }
-        for qp in qps {
-            let (share, p99_ns) = shares.entry(qp.index).or_default();
-            share.push(qp.bytes as f64 * qps.len() as f64 / bytes as f64);
-            let latency = qp.latency_ns.as_ref();
-            p99_ns.extend(latency.and_then(|latency| latency.p99).map(|ns| ns as f64));
-        }
-    }
-    if shares.len() < 2 {
-        return None;
-    }
-    let mut qps = shares
-        .into_iter()
-        .map(|(index, (share, p99_ns))| {
+        let qps = shares.into_iter().filter_map(|(index, (share, p99_ns))| {
             Some(QpShare {
                 index,
                 share: statistics::median(&share)?,
                 p99_ns: statistics::median(&p99_ns),
             })
+        });
+        let mut qps: Vec<QpShare> = qps.collect();
+        qps.sort_by(|one, other| other.share.total_cmp(&one.share));
+        let mut fairness = counted().filter_map(|moved| moved.fairness.as_ref());
+        (qps.len() > 1).then(|| QpShares {
+            qps,
+            jain: observed.median(Metric::Fairness),
+            has_starved: fairness.any(|it| !it.starved.is_empty()),
         })
-        .collect::<Option<Vec<_>>>()?;
-    qps.sort_by(|one, other| other.share.total_cmp(&one.share));
-    let has_starved = counted()
-        .filter_map(|moved| moved.fairness.as_ref())
-        .any(|it| !it.starved.is_empty());
-    Some(QpShares {
-        jain: observed.median(Metric::Fairness),
-        has_starved,
-        flow: observed.flow,
-        qps,
-    })
+    }
+
+    /// Jain's index; where it is not known, that of the shares.
+    pub(super) fn evenness(&self) -> f64 {
+        let squares: f64 = self.qps.iter().map(|qp| qp.share * qp.share).sum();
+        let sum: f64 = self.qps.iter().map(|qp| qp.share).sum();
+        let own = sum * sum / (self.qps.len() as f64 * squares);
+        self.jain.unwrap_or(own)
+    }
 }
 
 #[cfg(test)]
@@ -114,7 +100,7 @@ mod tests {
             run(&[20, 60], true),
             run(&[0, 0], true),
         ]);
-        let shares = qp_shares(case.flows().next().unwrap()).unwrap();
+        let shares = QpShares::of(case.flows().next().unwrap()).unwrap();
         let told = shares.qps.iter().map(|it| (it.index, it.share, it.p99_ns));
         assert!(told.eq([(1, 1.5, None), (0, 0.5, Some(1000.0))]));
         assert_eq!(shares.jain, None);
@@ -123,6 +109,6 @@ mod tests {
     #[test]
     fn a_single_qp_has_nothing_to_share() {
         let case = sample::case(vec![run(&[10], true)]);
-        assert!(qp_shares(case.flows().next().unwrap()).is_none());
+        assert!(QpShares::of(case.flows().next().unwrap()).is_none());
     }
 }

@@ -10,43 +10,39 @@ use crate::results::model::{CaseConfig, subject};
 
 /// One metric of all cases.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ratios {
+pub(super) struct Ratios {
     /// What is compared.
-    pub metric: Metric,
+    pub(super) metric: Metric,
     /// What does not matter: 0.03 is 3 %.
-    pub margin: f64,
-    /// What is in the denominator, in a word or two.
-    pub base: String,
-    /// What is in the numerator.
-    pub new: String,
+    pub(super) margin: f64,
+    /// What is in the denominator, and in the numerator, in a word or two.
+    pub(super) sides: [String; 2],
     /// Devices that were measured, at the nodes that post the first flows.
-    pub devices: BTreeSet<String>,
+    pub(super) devices: BTreeSet<String>,
     /// Cases, the worst first.
-    pub rows: Vec<RatioRow>,
+    pub(super) rows: Vec<RatioRow>,
 }
 
 /// One case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RatioRow {
+pub(super) struct RatioRow {
     /// Name of the case, and of the flow where it has several.
-    pub case: String,
-    /// Median of the base.
-    pub base_median: f64,
-    /// Median of the new side.
-    pub new_median: f64,
+    pub(super) case: String,
+    /// Medians of the base and of the new side.
+    pub(super) medians: [f64; 2],
     /// New over base.
-    pub ratio: f64,
+    pub(super) ratio: f64,
     /// The 95 % interval; `None` with too few runs.
-    pub interval: Option<(f64, f64)>,
+    pub(super) interval: Option<(f64, f64)>,
     /// The word for it.
-    pub verdict: String,
+    pub(super) verdict: String,
     /// What that word means.
-    pub tone: Tone,
+    pub(super) tone: Tone,
 }
 
 /// Good, bad or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub(super) enum Tone {
     /// The new side is better.
     Better,
     /// The new side is worse.
@@ -57,44 +53,20 @@ pub enum Tone {
     Unclear,
 }
 
-impl Ratios {
-    fn sort(&mut self) {
-        let higher = self.metric.higher_is_better();
-        self.rows.sort_by(|one, other| {
-            let order = one.ratio.total_cmp(&other.ratio);
-            if higher { order } else { order.reverse() }
-        });
-    }
-}
+type Found<'a> = (Metric, f64, &'a CaseConfig, RatioRow);
 
 /// One for each metric that some case has on both sides.
-pub fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
-    let mut by_metric: BTreeMap<Metric, Ratios> = BTreeMap::new();
-    for case in &comparison.cases {
-        for figures in &case.metrics {
-            let Some(ratio) = figures
-                .ratio
-                .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
-            else {
-                continue;
-            };
-            let ratios = by_metric.entry(figures.metric).or_insert_with(|| Ratios {
-                metric: figures.metric,
-                margin: figures.margin,
-                base: comparison.base.name.clone(),
-                new: comparison.new.name.clone(),
-                devices: BTreeSet::new(),
-                rows: Vec::new(),
-            });
-            ratios.devices.extend(devices(&case.config));
-            ratios.rows.push(RatioRow {
+pub(super) fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
+    let found = comparison.cases.iter().flat_map(|case| {
+        let metrics = case.metrics.iter();
+        metrics.filter_map(move |figures| {
+            let row = RatioRow {
                 case: match figures.metric.is_of_search() {
                     true => format!("{}, {}", case.id, figures.flow),
                     false => subject(&case.config, &case.id, &figures.flow),
                 },
-                base_median: figures.base_median,
-                new_median: figures.new_median,
-                ratio,
+                medians: [figures.base_median, figures.new_median],
+                ratio: figures.ratio?,
                 interval: figures.low.zip(figures.high),
                 verdict: figures.verdict.name().to_owned(),
                 tone: match figures.verdict {
@@ -103,48 +75,26 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
                     Verdict::Equal => Tone::Equal,
                     Verdict::Unclear | Verdict::NoVerdict | Verdict::NotComparable => Tone::Unclear,
                 },
-            });
-        }
-    }
-    sorted(by_metric)
+            };
+            Some((figures.metric, figures.margin, &case.config, row))
+        })
+    });
+    by_metric(found, [&comparison.base.name, &comparison.new.name])
 }
 
 /// One for each metric that was compared with perftest.
-pub fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
-    let mut by_metric: BTreeMap<Metric, Ratios> = BTreeMap::new();
-    for case in results.iter().flat_map(|loaded| &loaded.result.cases) {
-        let Some(perftest) = &case.perftest else {
-            continue;
-        };
+pub(super) fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
+    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    let found = cases.filter_map(|case| {
+        let perftest = case.perftest.as_ref()?;
         let metric = match perftest.metric.as_str() {
-            "latency_ns" => Some(Metric::P50Ns),
-            name => Metric::from_name(name),
+            "latency_ns" => Metric::P50Ns,
+            name => Metric::from_name(name)?,
         };
-        let (Some(metric), Some(base_median), Some(new_median), Some(ratio)) = (
-            metric,
-            perftest.perftest_median,
-            perftest.rocebench_median,
-            perftest.ratio,
-        ) else {
-            continue;
-        };
-        if !(ratio.is_finite() && ratio > 0.0) {
-            continue;
-        }
-        let ratios = by_metric.entry(metric).or_insert_with(|| Ratios {
-            metric,
-            margin: perftest.margin.unwrap_or_else(|| metric.default_margin()),
-            base: "perftest".to_owned(),
-            new: "rocebench".to_owned(),
-            devices: BTreeSet::new(),
-            rows: Vec::new(),
-        });
-        ratios.devices.extend(devices(&case.config));
-        ratios.rows.push(RatioRow {
+        let row = RatioRow {
             case: case.id.clone(),
-            base_median,
-            new_median,
-            ratio,
+            medians: [perftest.perftest_median?, perftest.rocebench_median?],
+            ratio: perftest.ratio?,
             interval: perftest.ratio_low.zip(perftest.ratio_high),
             verdict: perftest.verdict.clone(),
             tone: match perftest.verdict.as_str() {
@@ -153,23 +103,40 @@ pub fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
                 "equal" => Tone::Equal,
                 _ => Tone::Unclear,
             },
+        };
+        let margin = perftest.margin.unwrap_or_else(|| metric.default_margin());
+        Some((metric, margin, &case.config, row))
+    });
+    by_metric(found, ["perftest", "rocebench"])
+}
+
+fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Vec<Ratios> {
+    let mut all: BTreeMap<Metric, Ratios> = BTreeMap::new();
+    for (metric, margin, config, row) in found {
+        if !(row.ratio.is_finite() && row.ratio > 0.0) {
+            continue;
+        }
+        let ratios = all.entry(metric).or_insert_with(|| Ratios {
+            metric,
+            margin,
+            sides: sides.map(str::to_owned),
+            devices: BTreeSet::new(),
+            rows: Vec::new(),
         });
+        let first = config.flows.first();
+        let device = first.and_then(|flow| flow.from_device.clone());
+        ratios.devices.extend(device);
+        ratios.rows.push(row);
     }
-    sorted(by_metric)
-}
-
-fn devices(config: &CaseConfig) -> impl Iterator<Item = String> {
-    let device = config
-        .flows
-        .first()
-        .and_then(|flow| flow.from_device.clone());
-    device.into_iter()
-}
-
-fn sorted(by_metric: BTreeMap<Metric, Ratios>) -> Vec<Ratios> {
-    let mut all: Vec<Ratios> = by_metric.into_values().collect();
-    all.iter_mut().for_each(Ratios::sort);
-    all
+    let sorted = all.into_values().map(|mut ratios| {
+        let is_higher = ratios.metric.higher_is_better();
+        ratios.rows.sort_by(|one, other| {
+            let order = one.ratio.total_cmp(&other.ratio);
+            if is_higher { order } else { order.reverse() }
+        });
+        ratios
+    });
+    sorted.collect()
 }
 
 #[cfg(test)]

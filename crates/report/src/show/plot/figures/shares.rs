@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::qp_shares::{QpShare, QpShares, qp_shares};
+use super::heat_map::or_unknown;
+use super::qp_shares::{QpShare, QpShares};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
 use crate::show::plot::draw::palette::{Look, Marker, SERIES};
-use crate::show::plot::draw::text::{SMALL_PX, shortened};
-use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, Unit};
-use crate::show::plot::figure::{Cell, Figure, Table, number_column, text_column};
-use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Upright, facets};
-use crate::show::plot::naming::drawn;
+use crate::show::plot::draw::{Key, KeyMark, Scale, Unit};
+use crate::show::plot::figure::{Cell, Figure, Table};
+use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Upright};
+use crate::show::plot::picture::Picture;
 use crate::show::plot::rows::groups::distinct;
 
 /// From this index on QPs are served so evenly that nothing is drawn.
@@ -26,6 +26,14 @@ pub struct Shares {
     pub figures: Vec<Figure>,
     /// What of the others is said.
     pub sentences: Vec<String>,
+}
+
+/// A flow of a device.
+struct Row {
+    name: String,
+    /// Its device and host.
+    on: String,
+    shares: QpShares,
 }
 
 /// The uneven flows as a figure, the others in words. Of a case in several files the newest is taken.
@@ -45,33 +53,34 @@ pub fn shares(results: &[Loaded]) -> Shares {
             }
         }
     }
-    let mut all: Vec<Row<'_>> = newest
+    let rows = newest
         .into_iter()
         .filter_map(|((host, device, name), (_, flow))| {
-            let on = device_words(device, host);
-            let shares = qp_shares(flow)?;
+            let (device, shares) = (or_unknown(device), QpShares::of(flow)?);
+            let on = match host {
+                "" => device.to_owned(),
+                host => format!("{device} of {host}"),
+            };
             Some(Row { name, on, shares })
-        })
-        .collect();
-    all.sort_by(|one, other| one.evenness().total_cmp(&other.evenness()));
-    let (mut uneven, even): (Vec<_>, Vec<_>) = all
-        .into_iter()
-        .partition(|it| it.evenness() < EVEN_FROM || it.has_starved);
-    let devices = distinct(uneven.iter().map(|row| row.on.as_str()));
-    let devices = devices.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        });
+    let mut rows: Vec<Row> = rows.collect();
+    rows.sort_by(|one, other| one.shares.evenness().total_cmp(&other.shares.evenness()));
+    let is_uneven = |row: &Row| row.shares.evenness() < EVEN_FROM || row.shares.has_starved;
+    let (mut uneven, even): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(is_uneven);
+    let devices = distinct(uneven.iter().map(|row| row.on.as_str())).into_iter();
+    let devices: Vec<String> = devices.map(str::to_owned).collect();
     if devices.len() > 1 {
         for row in &mut uneven {
             row.name = format!("{}, {}", row.name, row.on);
         }
     }
-    let least = even.first().map(|row| row.evenness());
-    let told = least.map(|least| {
+    let told = even.first().map(|row| {
         let flows = match even.len() {
             1 => "The QPs of 1 flow are".to_owned(),
             many => format!("The QPs of {many} flows are"),
         };
         // Rounded down, so that it holds; and nothing is more than 1.
-        let least = (least.min(0.999) * 1e3 + 1e-6).floor() / 1e3;
+        let least = (row.shares.evenness().min(0.999) * 1e3 + 1e-6).floor() / 1e3;
         format!("{flows} served evenly: Jain’s index is {least:.3} or more.")
     });
     Shares {
@@ -80,168 +89,98 @@ pub fn shares(results: &[Loaded]) -> Shares {
     }
 }
 
-fn device_words(device: &str, host: &str) -> String {
-    let device = match device {
-        "" => "an unknown device",
-        device => device,
-    };
-    match host {
-        "" => device.to_owned(),
-        host => format!("{device} of {host}"),
-    }
-}
-
-/// A flow of a device.
-struct Row<'a> {
-    name: String,
-    /// Its device and host.
-    on: String,
-    shares: QpShares<'a>,
-}
-
-impl<'a> std::ops::Deref for Row<'a> {
-    type Target = QpShares<'a>;
-
-    fn deref(&self) -> &QpShares<'a> {
-        &self.shares
-    }
-}
-
-/// What a QP got more or less than an even share, in percent of it.
-fn deviations(shares: &QpShares<'_>) -> impl Iterator<Item = (u32, f64)> {
-    let qps = shares.qps.iter();
-    qps.map(|qp| (qp.index, (qp.share - 1.0) * 100.0))
-}
-
 /// The figure; `older` flows are in it from a newer file.
-fn figure(uneven: &[Row<'_>], devices: &[String], older: usize) -> Option<Figure> {
-    let drawn_flows = &uneven[..uneven.len().min(MOST_FLOWS)];
-    drawn_flows.first()?;
-    let figure = Figure {
-        id: "shares".to_owned(),
-        title: "Shares of the QPs: percent from an even share".to_owned(),
+fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
+    let flows = &uneven[..uneven.len().min(MOST_FLOWS)];
+    flows.first()?;
+    let left_out = uneven.len() - flows.len();
+    let left_out = (left_out > 0).then(|| format!("{left_out} more are in the table."));
+    let older = (older > 0).then(|| "Of a case in several files the newest is drawn.".to_owned());
+    let even = Look::of_rule(0).with_dash("2 4");
+    let picture = Picture {
         subtitle: format!(
             "Flows with a Jain’s index below {EVEN_FROM} or a starved QP, the least even first, on {}; medians over the \
              runs that count",
             devices.join(", ")
         ),
-        description: "Each ring is a QP: how much more or less than an even share it got."
-            .to_owned(),
-        tables: vec![table(uneven)],
-        ..Figure::default()
-    };
-    let left_out = uneven.len() - drawn_flows.len();
-    Some(drawn(figure, |sheet| {
-        let keys = [
-            Key {
-                look: qp_look(),
-                mark: KeyMark::Marker,
-                label: "a QP".to_owned(),
-            },
-            Key {
-                look: Look::of_rule(0).with_dash("2 4"),
-                mark: KeyMark::Line,
-                label: "even share".to_owned(),
-            },
-        ];
-        sheet.legend(&keys);
-        let chart = chart(drawn_flows, sheet.room_px() * 0.36);
-        facets::draw(sheet, &[chart], drawn_flows.len() as f64 * ROW_PX + 70.0);
-        if left_out > 0 {
-            sheet.note(&format!("{left_out} more are in the table."));
-        }
-        if older > 0 {
-            sheet.note("Of a case in several files the newest is drawn.");
-        }
-    }))
-}
-
-fn qp_look() -> Look {
-    Look {
-        colour: SERIES[0],
-        marker: Marker::Circle,
-        dash: "",
-        hollow: true,
-        thin: false,
-    }
-}
-
-fn chart(flows: &[Row<'_>], room_px: f64) -> Chart {
-    let all = || {
-        flows
-            .iter()
-            .flat_map(|row| deviations(row))
-            .map(|(_, percent)| percent)
-    };
-    let (low, high) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
-    let rows = Scale::linear(0.5 - flows.len() as f64, 0.5);
-    let mut y = Axis::new("", rows, Unit::Plain);
-    let tick = |(row, shares): (usize, &Row<'_>)| Tick {
-        value: -(row as f64),
-        label: shortened(&shares.name, SMALL_PX, false, room_px),
-    };
-    y.ticks = Some(flows.iter().enumerate().rev().map(tick).collect());
-    let even = Mark::Upright(Upright {
-        x: 0.0,
-        label: String::new(),
-    });
-    let dots = flows.iter().enumerate().flat_map(|(row, shares)| {
-        deviations(shares).map(move |(index, percent)| {
-            Mark::Dot(Dot {
-                name: shares.name.clone(),
-                at: (percent, -(row as f64)),
-                look: qp_look(),
-                ring: None,
-                hint: format!("{}, QP {index}: {percent:+.1} %", shares.name),
-                label: String::new(),
-            })
-        })
-    });
-    let scale = Scale::linear(low, high).widened(0.05);
-    Chart {
-        heading: String::new(),
-        x: Axis::new("percent from an even share", scale, Unit::Plain),
-        y,
-        marks: std::iter::once(even).chain(dots).collect(),
-    }
-}
-
-fn table(flows: &[Row<'_>]) -> Table {
-    let row = |shares: &Row<'_>| {
-        let p99s = shares.qps.iter().filter_map(|qp| qp.p99_ns);
-        let us = |ns: Option<f64>| ns.map_or(Cell::Missing, |ns| Cell::Number(ns / 1e3, 2));
-        let share = |qp: Option<&QpShare>| qp.map_or(Cell::Missing, |qp| Cell::Number(qp.share, 3));
-        let index = |qp: Option<&QpShare>| {
-            qp.map_or(Cell::Missing, |qp| Cell::Number(f64::from(qp.index), 0))
-        };
-        let (most, least) = (shares.qps.first(), shares.qps.last());
-        vec![
-            Cell::Text(shares.name.clone()),
-            Cell::Number(shares.qps.len() as f64, 0),
-            shares
-                .jain
-                .map_or(Cell::Missing, |jain| Cell::Number(jain, 4)),
-            index(most),
-            share(most),
-            index(least),
-            share(least),
-            us(p99s.clone().reduce(f64::min)),
-            us(p99s.reduce(f64::max)),
-        ]
-    };
-    Table {
-        caption: "Flows whose QPs are served unevenly; the CSV file of QPs has each".to_owned(),
-        columns: vec![
-            text_column("flow"),
-            number_column("QPs"),
-            number_column("Jain"),
-            number_column("most served QP"),
-            number_column("over an even share"),
-            number_column("least served QP"),
-            number_column("over an even share"),
-            number_column("lowest p99 (µs)"),
-            number_column("highest p99 (µs)"),
+        keys: vec![
+            Key::new(KeyMark::Marker, QP_LOOK, "a QP"),
+            Key::new(KeyMark::Line, even, "even share"),
         ],
-        rows: flows.iter().map(row).collect(),
+        charts: vec![chart(flows)],
+        notes: left_out.into_iter().chain(older).collect(),
+        tables: vec![table(uneven)],
+    };
+    Some(picture.named(
+        "shares",
+        "Shares of the QPs: percent from an even share",
+        "Each ring is a QP: how much more or less than an even share it got.",
+    ))
+}
+
+const QP_LOOK: Look = Look {
+    colour: SERIES[0],
+    marker: Marker::Circle,
+    dash: "",
+    hollow: true,
+    thin: false,
+};
+
+fn chart(flows: &[Row]) -> Chart {
+    let (mut low, mut high) = (0.0_f64, 0.0_f64);
+    let mut marks = vec![Mark::Upright(Upright { x: 0.0 })];
+    for (row, flow) in flows.iter().enumerate() {
+        for qp in &flow.shares.qps {
+            let percent = (qp.share - 1.0) * 100.0;
+            (low, high) = (low.min(percent), high.max(percent));
+            marks.push(Mark::Dot(Dot {
+                name: flow.name.clone(),
+                at: (percent, -(row as f64)),
+                look: QP_LOOK,
+                hint: format!("{}, QP {}: {percent:+.1} %", flow.name, qp.index),
+                ..Dot::default()
+            }));
+        }
     }
+    let scale = Scale::linear(low, high).widened(0.05);
+    let x = Axis::new("percent from an even share", scale, Unit::Plain);
+    let y = Axis::rows("", flows.iter().map(|row| row.name.clone()));
+    Chart::of_rows(ROW_PX, x, y, marks)
+}
+
+fn table(flows: &[Row]) -> Table {
+    let row = |flow: &Row| {
+        let p99s = flow.shares.qps.iter().filter_map(|qp| qp.p99_ns);
+        let us = |ns: Option<f64>| Cell::number(ns.map(|ns| ns / 1e3), 2);
+        let of_qp = |qp: Option<&QpShare>| {
+            let index = Cell::number(qp.map(|qp| f64::from(qp.index)), 0);
+            [index, Cell::number(qp.map(|qp| qp.share), 3)]
+        };
+        let mut row = vec![
+            Cell::text(&flow.name),
+            Cell::number(flow.shares.qps.len() as f64, 0),
+            Cell::number(flow.shares.jain, 4),
+        ];
+        row.extend(
+            [flow.shares.qps.first(), flow.shares.qps.last()]
+                .into_iter()
+                .flat_map(of_qp),
+        );
+        row.push(us(p99s.clone().reduce(f64::min)));
+        row.push(us(p99s.reduce(f64::max)));
+        row
+    };
+    let names = [
+        "flow",
+        "QPs",
+        "Jain",
+        "most served QP",
+        "over an even share",
+        "least served QP",
+        "over an even share",
+        "lowest p99 (µs)",
+        "highest p99 (µs)",
+    ];
+    let caption = "Flows whose QPs are served unevenly; the CSV file of QPs has each";
+    Table::new(caption, names, flows.iter().map(row))
 }

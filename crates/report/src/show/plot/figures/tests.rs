@@ -1,6 +1,6 @@
 //! Every figure of results of every kind: well-formed, with all text in the frame and apart, and nothing made up.
 
-use ::settings::{CqMode, Op, Settings};
+use ::settings::{Rate, Settings};
 use proptest::prelude::*;
 
 use super::*;
@@ -68,7 +68,7 @@ fn paths<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     specs.iter().flat_map(|spec| spec.figures(sides)).collect()
 }
 
-/// What a generated run has.
+/// What a run has.
 #[derive(Clone, Debug)]
 struct Made {
     gbit_per_s: Option<f64>,
@@ -77,45 +77,64 @@ struct Made {
     latencies: Vec<u64>,
     histogram: bool,
     timeline: Vec<u64>,
+    /// Whether it moved what was asked for, 10^6 messages a second in full, or less; its rate follows.
+    verdict: Option<LoadVerdict>,
 }
 
-fn run(number: u32, flows: &[FlowConfig], made: &Made) -> Run {
-    let latency = sample::latency(&made.latencies, 2, made.histogram);
-    let at = (1..=made.timeline.len()).map(|index| index as f64 * 0.01);
-    let is_timed = !made.timeline.is_empty();
-    let qps = sample::qp_timeline(0.01, qps_of(&made.timeline));
-    let rate = made.gbit_per_s;
-    let bandwidth = |rate| Bandwidth::of_intervals(0.01, made.timeline.iter().map(|_| rate));
-    let flow = FlowResult {
-        timeline: is_timed.then(|| Timeline {
-            interval_seconds: 0.01,
-            at_seconds: at.collect(),
-            messages: made.timeline.clone(),
-            longest_stall_seconds: None,
-        }),
-        qp_timeline: qps.filter(|_| is_timed),
+fn run(number: u32, config: &CaseConfig, made: &Made) -> Run {
+    let load = made.verdict.map(|verdict| load(config, verdict));
+    let achieved = load.as_ref().map(|load| load.achieved_per_second);
+    let rate = achieved.map(|it| it * 512.0 / 1e9).or(made.gbit_per_s);
+    let mmsg = achieved.map(|it| it / 1e6).or(rate.map(|rate| rate / 3.0));
+    let load = load.filter(|_| !config.is_closed_loop());
+    let times = &made.timeline;
+    let is_timed = !times.is_empty();
+    let at = (1..=times.len()).map(|index| index as f64 * 0.01);
+    let timeline = Timeline {
+        interval_seconds: 0.01,
+        at_seconds: at.collect(),
+        messages: times.clone(),
+        longest_stall_seconds: None,
+    };
+    let bandwidth = |rate| Bandwidth::of_intervals(0.01, times.iter().map(|_| rate));
+    let flow = |config: &FlowConfig| FlowResult {
+        timeline: is_timed.then(|| timeline.clone()),
+        qp_timeline: sample::qp_timeline(0.01, qps_of(times)).filter(|_| is_timed),
         window: window(1.0),
         totals: Totals {
             messages: made.latencies.len() as u64,
             gbit_per_s: rate,
-            mmsg_per_s: rate.map(|rate| rate / 3.0),
+            mmsg_per_s: mmsg,
             ..Totals::default()
         },
-        latency_ns: latency,
+        latency_ns: sample::latency(&made.latencies, 2, made.histogram),
+        lateness_ns: load
+            .as_ref()
+            .and_then(|_| sample::latency(&made.latencies, 2, true)),
+        load: load.clone(),
         bandwidth_gbit_per_s: rate.and_then(bandwidth),
         limits: made.limit.and_then(|link| limits(link, 0.9, None)),
-        ..FlowResult::default()
+        ..FlowResult::of(config)
     };
-    let flows = flows.iter().map(|config| FlowResult {
-        name: config.name.clone(),
-        from: config.from.clone(),
-        to: config.to.clone(),
-        ..flow.clone()
-    });
     Run {
         run: number,
         complete: made.complete,
-        ..sample::run(flows.collect())
+        ..sample::run(config.flows.iter().map(flow).collect())
+    }
+}
+
+fn load(config: &CaseConfig, verdict: LoadVerdict) -> Load {
+    let asked = match config.rate {
+        Rate::Share(parts) => f64::from(parts) * 100.0,
+        rate => rate.messages_per_second(64.0).unwrap_or(1e6),
+    };
+    let is_short = verdict == LoadVerdict::Overloaded;
+    Load {
+        asked_per_second: asked,
+        offered_per_second: asked,
+        achieved_per_second: if is_short { asked * 0.9 } else { asked },
+        verdict,
+        ..Load::default()
     }
 }
 
@@ -125,35 +144,25 @@ fn qps_of(messages: &[u64]) -> Vec<Vec<u64>> {
     (0..70).map(of_qp).collect()
 }
 
-fn config(op: u8, cq: u8, qps: u32, size_bytes: u32, workers: u32) -> CaseConfig {
-    let settings = Settings {
-        op: Op::ALL[usize::from(op % 3)].into(),
-        cq: [CqMode::Shared, CqMode::PerQp][usize::from(cq % 2)],
-        qps,
-        size_bytes,
-        workers,
-        ..Settings::default()
-    };
-    settings.into()
-}
-
-fn case(config: CaseConfig, made: &[Made]) -> CaseResult {
-    let numbered = (1..).zip(made);
-    let runs = numbered.map(|(number, made)| run(number, &config.flows, made));
+/// A case of these settings, named by them: `op=write qps=2`.
+fn case(flags: &str, made: &[Made]) -> CaseResult {
+    let settings = flags.split(' ').filter_map(|flag| flag.split_once('='));
+    let usual = [("qps", "1"), ("size", "64"), ("workers", "1")];
+    let settings: Settings = usual.into_iter().chain(settings).collect();
+    let config = CaseConfig::from(settings);
+    let runs = (1..).zip(made);
+    let runs = runs.map(|(number, made)| run(number, &config, made));
     CaseResult {
-        id: format!(
-            "{}-{}-q{}-{}-w{}",
-            config.op, config.cq, config.qps, config.size_bytes, config.workers
-        ),
+        id: flags.to_owned(),
         runs: runs.collect(),
         config,
         ..CaseResult::default()
     }
 }
 
-/// A case of sends with a run of this rate.
-fn sends(qps: u32, size_bytes: u32, gbit_per_s: f64) -> CaseResult {
-    case(config(0, 0, qps, size_bytes, 1), &[plain(gbit_per_s)])
+/// A case with a run of this rate.
+fn at(flags: &str, gbit_per_s: f64) -> CaseResult {
+    case(flags, &[plain(gbit_per_s)])
 }
 
 fn with_perftest(mut case: CaseResult) -> CaseResult {
@@ -213,6 +222,7 @@ fn plain(gbit_per_s: f64) -> Made {
         latencies: [1000, 2000, 3000].repeat(10),
         histogram: true,
         timeline: vec![5, 5, 0, 5],
+        verdict: None,
     }
 }
 
@@ -230,26 +240,51 @@ fn made() -> impl Strategy<Value = Made> {
     let timeline = prop_oneof![4 => counts(60), 1 => counts(700)];
     let limit = proptest::option::of(1.0..800.0f64);
     let is_complete = proptest::bool::weighted(0.85);
-    let all = (rate, is_complete, limit, latencies, any::<bool>(), timeline);
-    all.prop_map(
-        |(gbit_per_s, complete, limit, latencies, histogram, timeline)| Made {
+    let verdict = proptest::option::of((0..3usize).prop_map(|index| LoadVerdict::ALL[index]));
+    let figures = (rate, limit, latencies, timeline);
+    (figures, is_complete, any::<bool>(), verdict).prop_map(
+        |((gbit_per_s, limit, latencies, timeline), complete, histogram, verdict)| Made {
             gbit_per_s,
             complete,
             limit,
             latencies,
             histogram,
             timeline,
+            verdict,
         },
     )
 }
 
 fn a_case() -> impl Strategy<Value = CaseResult> {
-    let size = (0..30u32).prop_map(|bits| 1u32 << bits);
-    let config = (0..3u8, 0..2u8, 1..20u32, size, 1..9u32);
+    let flags = (0..3usize, 0..2usize, 0..30u32).prop_map(|(op, cq, bits)| {
+        let (op, cq) = (["send", "write", "read"][op], ["shared", "per-qp"][cq]);
+        format!("op={op} cq={cq} size={} signal-every=1", 1u32 << bits)
+    });
+    let qps = prop_oneof![1..4u32, 1..20u32];
+    let workers = prop_oneof![3 => Just(1), 1 => 1..9u32];
+    let rate = prop_oneof![
+        4 => Just(Rate::Closed),
+        2 => (1..=Rate::WHOLE).prop_map(Rate::Share),
+        1 => (1..2_000_000_000u64).prop_map(Rate::Messages),
+        1 => (1..100_000_000_000u64).prop_map(Rate::Bits),
+    ];
+    let bound = || proptest::option::of(prop_oneof![Just(0.0), 1.0..1e9f64]);
+    let searched = proptest::option::of((bound(), bound(), 0..5usize));
     let made = proptest::collection::vec(made(), 0..5);
-    (config, made).prop_map(|((op, cq, qps, size, workers), made)| {
-        with_perftest(case(self::config(op, cq, qps, size, workers), &made))
-    })
+    (flags, qps, workers, rate, searched, made).prop_map(
+        |(flags, qps, workers, rate, searched, made)| {
+            let flags = format!("{flags} qps={qps} workers={workers} rate={rate}");
+            let search = |(lower_per_second, upper_per_second, end): (_, _, usize)| LoadSearch {
+                lower_per_second,
+                upper_per_second,
+                end: SearchEnd::ALL[end],
+                ..searches::search()
+            };
+            let mut case = with_perftest(case(&flags, &made));
+            case.searches = searched.map(search).into_iter().collect();
+            case
+        },
+    )
 }
 
 /// What keeps a figure from being seen: text that overlaps or leaves the frame, and what is not whole.
@@ -287,10 +322,10 @@ fn only(figures: Vec<Figure>) -> Figure {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn every_figure_of_any_results_is_fit_to_be_seen(
-        cases in proptest::collection::vec(a_case(), 0..20),
+        cases in proptest::collection::vec(a_case(), 0..25),
         files in proptest::collection::vec(("[ -~µ\u{1}]{0,120}", "[0-9a-f]{0,40}"), 1..6),
     ) {
         let of = |(index, (host, git)): (usize, &(String, String))| {
@@ -298,20 +333,12 @@ proptest! {
         };
         check(&files.iter().enumerate().map(of).collect::<Vec<_>>())?;
     }
-
-    #[test]
-    fn every_figure_of_any_loads_is_fit_to_be_seen(
-        cases in proptest::collection::vec(loads::an_open_case(), 1..25),
-    ) {
-        let (one, other) = cases.split_at(cases.len() / 2);
-        check(&[file(0, "host", "a", one.to_vec()), file(1, "host", "b", other.to_vec())])?;
-    }
 }
 
 #[test]
 fn nothing_makes_no_figure() {
     let empty = one_file(Vec::new());
-    let one = one_file(vec![with_perftest(case(config(0, 0, 1, 64, 1), &[]))]);
+    let one = one_file(vec![with_perftest(case("", &[]))]);
     for (prefix, figures) in KINDS {
         for results in [&[][..], &empty, &one] {
             assert!(figures(results).is_empty(), "{prefix}");
@@ -325,11 +352,10 @@ fn a_run_that_is_not_complete_is_no_figure() {
         complete: false,
         ..plain(77.0)
     };
-    let of_size = |size, made: &[Made]| case(config(0, 0, 1, size, 1), made);
     let results = one_file(vec![
-        of_size(64, &[plain(1.0), broken.clone()]),
-        of_size(1024, &[broken]),
-        of_size(4096, &[plain(3.0)]),
+        case("size=64", &[plain(1.0), broken.clone()]),
+        case("size=1024", &[broken]),
+        at("size=4096", 3.0),
     ]);
     let figure = only(bandwidth_by_size::SPEC.figures(&results));
     let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(3.0, 3)];
@@ -345,28 +371,20 @@ fn a_run_that_is_not_complete_is_no_figure() {
 /// A doubtful run has its ring, and is in no line, median or row.
 #[test]
 fn what_does_not_count_is_hollow() {
-    let mut mixed = case(
-        config(0, 0, 1, 64, 1),
-        &[plain(1.0), plain(1.0), plain(9.0)],
-    );
-    let mut doubtful = case(config(0, 0, 1, 1024, 1), &[plain(5.0)]);
+    let mut mixed = case("size=64", &[1.0, 1.0, 9.0].map(plain));
+    let mut doubtful = at("size=1024", 5.0);
     for run in [&mut mixed.runs[2], &mut doubtful.runs[0]] {
         let doubt = sample::doubt(DoubtKind::EdgeMissed);
         run.flows[0].window.doubts.push(doubt);
     }
-    let results = one_file(vec![mixed, doubtful.clone(), sends(1, 4096, 2.0)]);
+    let results = one_file(vec![mixed, doubtful.clone(), at("size=4096", 2.0)]);
     let figure = only(bandwidth_by_size::SPEC.figures(&results));
     let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(2.0, 3)];
     assert_eq!(cells(&figure, 0, 3), numbers);
     assert_eq!(texts(&figure, 0, 2), ["2 of 3", "0 of 1", "1"]);
-    has(
-        &figure.svg,
-        [
-            ": 5.00, does not count",
-            ": 9.00, does not count",
-            "data-points=\"64 1,4096 2\"",
-        ],
-    );
+    let rings = [": 5.00, does not count", ": 9.00, does not count"];
+    has(&figure.svg, rings);
+    has(&figure.svg, ["data-points=\"64 1,4096 2\""]);
     assert_eq!(unfit(&figure), [""; 0]);
     // Without a run that counts there are rings only.
     let mut larger = doubtful.clone();
@@ -381,13 +399,13 @@ fn what_does_not_count_is_hollow() {
 
 #[test]
 fn what_follows_from_the_size_does_not_part_a_line() {
-    let with = |size, signal_every| {
-        let mut case = sends(1, size, 1.0);
-        case.config.settings.signal_every = signal_every;
-        case
-    };
-    let cases = vec![with(64, 100), with(1024, 100), with(65536, 1)];
-    let figures = bandwidth_by_size::SPEC.figures(&one_file(cases));
+    let flags = [
+        "size=64 signal-every=100",
+        "size=1024 signal-every=100",
+        "size=65536 signal-every=1",
+    ];
+    let cases = flags.map(|flags| at(flags, 1.0));
+    let figures = bandwidth_by_size::SPEC.figures(&one_file(cases.to_vec()));
     assert_eq!(figures[0].tables[0].rows.len(), 3);
     has(
         &figures[0].subtitle,
@@ -397,18 +415,12 @@ fn what_follows_from_the_size_does_not_part_a_line() {
 
 #[test]
 fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
-    let with = |qps, poll: &str, connect: &str| {
-        let mut case = sends(qps, 64, 1.0);
-        case.config.settings.poll = poll.parse().unwrap();
-        case.config.settings.connect = connect.parse().unwrap();
-        case
-    };
-    for (poll, connect, names) in [
-        ("event", "tcp", [">busy<", ">event<"]),
-        ("busy", "cm", [">tcp<", ">cm<"]),
+    for (flags, names) in [
+        ("poll=event", [">busy<", ">event<"]),
+        ("connect=cm", [">tcp<", ">cm<"]),
     ] {
-        let both = |qps| [with(qps, "busy", "tcp"), with(qps, poll, connect)];
-        let results = one_file([1, 2].map(both).concat());
+        let both = |qps| [at(qps, 1.0), at(&format!("{qps} {flags}"), 1.0)];
+        let results = one_file(["qps=1", "qps=2"].map(both).concat());
         has(&only(rate_by_qps::SPEC.figures(&results)).svg, names);
     }
 }
@@ -416,12 +428,13 @@ fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
 #[test]
 fn too_many_lines_become_several_charts_that_say_what_they_have() {
     let mut cases = Vec::new();
-    for op in 0..3 {
-        for qps in [1, 2, 4, 8] {
-            for size in [64, 4096] {
-                let made = plain(f64::from(qps) * f64::from(op + 1));
-                cases.push(case(config(op, 0, qps, size, 1), &[made]));
-            }
+    for (factor, op) in (1..).zip(["send", "write", "read"]) {
+        for (qps, size) in [1, 2, 4, 8]
+            .into_iter()
+            .flat_map(|qps| [(qps, 64), (qps, 4096)])
+        {
+            let flags = format!("op={op} qps={qps} size={size}");
+            cases.push(at(&flags, f64::from(qps * factor)));
         }
     }
     let figure = only(bandwidth_by_size::SPEC.figures(&one_file(cases)));
@@ -435,7 +448,7 @@ fn too_many_lines_become_several_charts_that_say_what_they_have() {
 
 /// A file of two sizes at this rate.
 fn sizes(index: usize, git: &str, rate: f64) -> Loaded {
-    let cases = [64, 1024].map(|size| sends(1, size, rate));
+    let cases = ["size=64", "size=1024"].map(|size| at(size, rate));
     file(index, "host", git, cases.to_vec())
 }
 
@@ -460,21 +473,4 @@ fn the_base_is_drawn_beside_the_new_results() {
     assert_eq!(lines(&new, &base), ["base", "base", "new", "new"]);
     // A file that is on both sides is of the base.
     assert_eq!(lines(&base, &base).len(), 2);
-}
-
-#[test]
-fn a_slower_file_is_marked_in_the_trend() {
-    let made = |rate: f64| [plain(rate), plain(rate * 1.001), plain(rate * 0.999)];
-    let of = |(index, rate): (usize, f64)| {
-        let cases = vec![case(config(0, 0, 1, 64, 1), &made(rate))];
-        file(index, "host", if index < 2 { "old" } else { "new" }, cases)
-    };
-    let rates = [10.0, 10.0, 9.0, 9.0].into_iter().enumerate();
-    let figures = trend::figures(&rates.map(of).collect::<Vec<_>>());
-    let figure = figures.iter().find(|it| it.id == "trend-of-metrics");
-    let steps = texts(figure.unwrap(), 0, 7);
-    assert_eq!(steps[0], "–");
-    let worse: Vec<bool> = steps.iter().map(|it| it.ends_with("worse")).collect();
-    assert_eq!(worse, [false, false, true, false]);
-    has(&figure.unwrap().svg, ["left to right: new."]);
 }

@@ -1,9 +1,6 @@
 //! Result files on an axis: by the time at which they were begun, or by revision where they were all made on
 //! one day, as when two revisions are measured in turns. It must not know metrics.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -11,134 +8,128 @@ use crate::results::load::Loaded;
 use crate::show::plot::draw::{Scale, Tick};
 use crate::show::plot::rows::settings::{minute, revision};
 
+/// What files are in the order of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Days,
+    /// On one day.
+    Minutes,
+    Revisions,
+}
+
 /// Places of all files.
 #[derive(Debug)]
-pub(super) struct Moments {
-    places: BTreeMap<PathBuf, f64>,
-    /// Place, label and revision, by place.
-    files: Vec<(f64, String, Option<String>)>,
-    by_revision: bool,
-    by_date: bool,
+pub(super) struct Moments<'a> {
+    order: Order,
+    /// Each with its place, by place.
+    files: Vec<(f64, &'a Loaded)>,
 }
 
 fn begun(loaded: &Loaded) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(&loaded.result.started_at, &Rfc3339).ok()
 }
 
+/// A file's revision as words.
+fn revision_of(loaded: &Loaded) -> String {
+    revision(&loaded.result).unwrap_or_else(|| "no revision".to_owned())
+}
+
 /// Places for files; `None` for less than two. Files whose time cannot be read have no place by date.
-pub(super) fn moments(results: &[Loaded]) -> Option<Moments> {
-    let mut files: Vec<(&Loaded, OffsetDateTime)> = results
-        .iter()
-        .filter_map(|loaded| Some((loaded, begun(loaded)?)))
-        .collect();
+pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
+    let files = results.iter();
+    let files = files.filter_map(|loaded| Some((loaded, begun(loaded)?)));
+    let mut files: Vec<(&Loaded, OffsetDateTime)> = files.collect();
     files.sort_by(|a, b| (a.1, &a.0.path).cmp(&(b.1, &b.0.path)));
     let (first, last) = (files.first()?.1, files.last()?.1);
     if files.len() < 2 {
         return None;
     }
-    let mut revisions: Vec<Option<String>> = Vec::new();
+    let mut revisions: Vec<String> = Vec::new();
     for (loaded, _) in &files {
-        let revision = revision(&loaded.result);
+        let revision = revision_of(loaded);
         if !revisions.contains(&revision) {
             revisions.push(revision);
         }
     }
-    let one_day = first.date() == last.date();
-    let (by_revision, by_date) = (one_day && revisions.len() > 1, !one_day);
+    let order = match (first.date() == last.date(), revisions.len()) {
+        (false, _) => Order::Days,
+        (true, 1) => Order::Minutes,
+        (true, _) => Order::Revisions,
+    };
     // Within a revision files stand side by side, in the order in which they were made.
-    let mut files: Vec<(&Loaded, OffsetDateTime)> = files;
-    if by_revision {
+    if order == Order::Revisions {
         files.sort_by_key(|(loaded, _)| {
-            let revision = revision(&loaded.result);
-            revisions.iter().position(|other| *other == revision)
+            let own = revision_of(loaded);
+            revisions.iter().position(|other| *other == own)
         });
     }
-    let mut placed = Moments {
-        places: BTreeMap::new(),
-        files: Vec::new(),
-        by_revision,
-        by_date,
-    };
-    for (index, (loaded, at)) in files.into_iter().enumerate() {
-        let place = if by_date {
+    let placed = files.into_iter().enumerate().map(|(index, (loaded, at))| {
+        let place = match order {
             // Files of the same second stay apart and in order.
-            (at - first).as_seconds_f64() + index as f64 * 1e-3
-        } else {
-            index as f64
+            Order::Days => (at - first).as_seconds_f64() + index as f64 * 1e-3,
+            _ => index as f64,
         };
-        let revision = revision(&loaded.result);
-        let text = minute(&loaded.result.started_at);
-        let label = if by_revision {
-            revision.clone().unwrap_or_else(|| "no revision".to_owned())
-        } else if by_date {
-            text.chars().take(10).collect()
-        } else {
-            text.chars().skip(11).collect()
-        };
-        placed.places.insert(loaded.path.clone(), place);
-        placed.files.push((place, label, revision));
-    }
-    Some(placed)
+        (place, loaded)
+    });
+    let files = placed.collect();
+    Some(Moments { order, files })
 }
 
-impl Moments {
+impl Moments<'_> {
     /// A file's place.
     pub(super) fn place(&self, loaded: &Loaded) -> Option<f64> {
-        self.places.get(&loaded.path).copied()
+        let found = self.files.iter().find(|file| file.1.path == loaded.path);
+        found.map(|file| file.0)
     }
 
     /// What the files are in the order of.
     pub(super) fn kind(&self) -> &'static str {
-        if self.by_revision {
-            "revisions"
-        } else {
-            "time"
+        match self.order {
+            Order::Revisions => "revisions",
+            _ => "time",
         }
     }
 
-    pub(super) fn axis_title(&self) -> String {
-        if self.by_revision {
-            "git revision, files side by side in the order in which they were made".to_owned()
-        } else if self.by_date {
-            "begun on (UTC)".to_owned()
-        } else {
-            "begun at (UTC), files side by side".to_owned()
+    pub(super) fn axis_title(&self) -> &'static str {
+        match self.order {
+            Order::Revisions => {
+                "git revision, files side by side in the order in which they were made"
+            }
+            Order::Days => "begun on (UTC)",
+            Order::Minutes => "begun at (UTC), files side by side",
         }
     }
 
     pub(super) fn scale(&self) -> Scale {
-        let place = |file: Option<&(f64, String, Option<String>)>| file.map_or(0.0, |file| file.0);
+        let place = |file: Option<&(f64, &Loaded)>| file.map_or(0.0, |file| file.0);
         Scale::linear(place(self.files.first()), place(self.files.last())).widened(0.03)
     }
 
     /// The first file of each label has it.
     pub(super) fn ticks(&self) -> Vec<Tick> {
-        let mut last = None;
-        let first = self.files.iter().filter(|(_, label, _)| {
-            let new = last != Some(label);
-            last = Some(label);
-            new
-        });
-        named(first.map(|(place, label, _)| (*place, label.clone())))
+        let mut ticks: Vec<Tick> = Vec::new();
+        for (value, loaded) in &self.files {
+            let minute = minute(&loaded.result.started_at);
+            let label = match self.order {
+                Order::Revisions => revision_of(loaded),
+                Order::Days => minute.chars().take(10).collect(),
+                Order::Minutes => minute.chars().skip(11).collect(),
+            };
+            if ticks.last().is_none_or(|last| last.label != label) {
+                let value = *value;
+                ticks.push(Tick { value, label });
+            }
+        }
+        ticks
     }
 
     /// Where the revision changed, half way between the two files, and to what.
-    pub(super) fn changes(&self) -> impl Iterator<Item = (f64, &str)> {
-        let changed = self.files.windows(2).filter(|pair| pair[0].2 != pair[1].2);
-        changed.map(|pair| {
-            let revision = pair[1].2.as_deref().unwrap_or("no revision");
-            (f64::midpoint(pair[0].0, pair[1].0), revision)
-        })
+    pub(super) fn changes(&self) -> impl Iterator<Item = (f64, String)> {
+        let pairs = self.files.windows(2);
+        let pairs = pairs.map(|pair| (pair, [pair[0].1, pair[1].1].map(revision_of)));
+        let changed = pairs.filter(|(_, [before, after])| before != after);
+        changed.map(|(pair, [_, after])| (f64::midpoint(pair[0].0, pair[1].0), after))
     }
-}
-
-/// Distinct names at their places, for an axis.
-fn named(places: impl Iterator<Item = (f64, String)>) -> Vec<Tick> {
-    let mut seen = BTreeSet::new();
-    places
-        .filter(|(value, _)| seen.insert(value.to_bits()))
-        .map(|(value, label)| Tick { value, label })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! Throughput over the time of a run, with its slowest interval and its longest stall: the least steady run of each of the
 //! least steady flows. It must not know where the figures are shown.
 
-use super::intervals::{COLUMNS, Interval, columns, slowest, stall};
-use super::steadiness;
-use crate::results::model::{FlowResult, Run, Timeline};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::intervals::{
+    COLUMNS, Interval, columns, slowest, stall, steadiness_of_arrivals, steadiness_of_rates,
+};
+use crate::results::model::{Bandwidth, FlowResult, Run, Timeline};
 use crate::show::plot::draw::palette::{Look, WORSE, look};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Table};
-use crate::show::plot::figure::{number_column, text_column};
-use crate::show::plot::marks::{Area, Axis, Band, Chart, Dot, Mark, Point, Rule, Series, facets};
-use crate::show::plot::naming::drawn;
+use crate::show::plot::marks::{Area, Axis, Band, Chart, Dot, Mark, Point, Rule, Series};
+use crate::show::plot::picture::Picture;
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::{Setting, revision};
 use crate::show::plot::sides::Sides;
@@ -22,64 +25,40 @@ const MOST_ROWS: usize = 60;
 /// A run that was sampled.
 struct Sampled<'a> {
     run: u32,
-    flow: &'a FlowResult,
+    bandwidth: Option<&'a Bandwidth>,
     timeline: &'a Timeline,
     intervals: Vec<Interval>,
-}
-
-impl Sampled<'_> {
     /// 1 is steady.
-    fn steadiness(&self) -> f64 {
-        match self.flow.load {
-            Some(_) => steadiness::of_arrivals(&self.timeline.messages),
-            None => steadiness::of_rates(self.intervals.iter().map(|it| it.gbit_per_s)),
-        }
-    }
-
-    /// Gb/s of the slowest interval.
-    fn min(&self) -> Option<f64> {
-        Some(self.flow.bandwidth_gbit_per_s.as_ref()?.min)
-    }
-
-    /// Gb/s of the interval that 1 % are not above, where there were enough to tell it.
-    fn p1(&self) -> Option<f64> {
-        self.flow.bandwidth_gbit_per_s.as_ref()?.p1
-    }
+    steadiness: f64,
 }
 
 /// A flow whose runs were sampled, the least steady run first.
 struct Flow<'s, 'a> {
     sample: &'s Sample<'a>,
+    /// With its file where another has it too.
+    subject: String,
     runs: Vec<Sampled<'a>>,
-    steadiness: f64,
 }
 
 /// The figure; none without samples.
 pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let samples = Sample::all(results.into().new.into());
-    let mut flows: Vec<Flow<'_, '_>> = samples
-        .iter()
-        .filter_map(|sample| {
-            let mut runs = sampled_runs(sample)?;
-            runs.sort_by(|a, b| a.steadiness().total_cmp(&b.steadiness()));
-            let steadiness = runs.first()?.steadiness();
-            Some(Flow {
-                sample,
-                runs,
-                steadiness,
-            })
+    let subjects = samples.iter().zip(subjects(&samples));
+    let flows = subjects.filter_map(|(sample, subject)| {
+        let mean_bytes = sample.observed.flow.settings.mean_bytes();
+        let counted = sample.observed.counted();
+        let runs = counted.filter_map(|it| sampled(it.run, it.moved?, mean_bytes));
+        let mut runs: Vec<Sampled<'_>> = runs.collect();
+        runs.sort_by(|a, b| a.steadiness.total_cmp(&b.steadiness));
+        (!runs.is_empty()).then_some(Flow {
+            sample,
+            subject,
+            runs,
         })
-        .collect();
-    flows.sort_by(|a, b| a.steadiness.total_cmp(&b.steadiness));
+    });
+    let mut flows: Vec<Flow<'_, '_>> = flows.collect();
+    flows.sort_by(|a, b| a.runs[0].steadiness.total_cmp(&b.runs[0].steadiness));
     figure(&flows).into_iter().collect()
-}
-
-fn sampled_runs<'a>(sample: &Sample<'a>) -> Option<Vec<Sampled<'a>>> {
-    let mean_bytes = sample.observed.flow.settings.mean_bytes();
-    let counted = sample.observed.counted();
-    let runs = counted.filter_map(|it| sampled(it.run, it.moved?, mean_bytes));
-    let runs: Vec<_> = runs.collect();
-    (!runs.is_empty()).then_some(runs)
 }
 
 fn sampled<'a>(run: &Run, flow: &'a FlowResult, mean_bytes: f64) -> Option<Sampled<'a>> {
@@ -97,11 +76,16 @@ fn sampled<'a>(run: &Run, flow: &'a FlowResult, mean_bytes: f64) -> Option<Sampl
             from = to;
         }
     }
+    let steadiness = match flow.load {
+        Some(_) => steadiness_of_arrivals(&timeline.messages),
+        None => steadiness_of_rates(intervals.iter().map(|it| it.gbit_per_s)),
+    };
     (!intervals.is_empty()).then_some(Sampled {
         run: run.run,
-        flow,
+        bandwidth: flow.bandwidth_gbit_per_s.as_ref(),
         timeline,
         intervals,
+        steadiness,
     })
 }
 
@@ -130,107 +114,81 @@ fn subtitle(flows: &[Flow<'_, '_>]) -> String {
         .join("\u{a0}· ")
 }
 
-/// The flow, with its file where another file has it too.
-fn subject(flow: &Flow<'_, '_>, all: &[Flow<'_, '_>]) -> String {
-    let subject = flow.sample.observed.flow.subject();
-    let file = flow.sample.loaded;
-    let is_elsewhere = |other: &Flow<'_, '_>| {
-        !std::ptr::eq(other.sample.loaded, file) && other.sample.observed.flow.subject() == subject
-    };
-    match all.iter().any(is_elsewhere) {
-        true => {
-            let file = flow.sample.file_words();
-            let revision = revision(&flow.sample.loaded.result);
-            let revision = revision.map_or(String::new(), |it| format!(", rev {it}"));
-            format!("{subject}, {file}{revision}")
-        }
-        false => subject,
+/// The flow of each sample, with its file where another file has it too.
+pub(super) fn subjects(samples: &[Sample<'_>]) -> Vec<String> {
+    let plain = |sample: &Sample<'_>| sample.observed.flow.subject();
+    let mut files: BTreeMap<String, BTreeSet<&Path>> = BTreeMap::new();
+    for sample in samples {
+        let of_flow = files.entry(plain(sample)).or_default();
+        of_flow.insert(&sample.loaded.path);
     }
+    let subject = |sample: &Sample<'_>| {
+        let subject = plain(sample);
+        if files.get(&subject).is_none_or(|files| files.len() == 1) {
+            return subject;
+        }
+        let file = sample.file_words();
+        let revision = revision(&sample.loaded.result);
+        let revision = revision.map_or(String::new(), |it| format!(", rev {it}"));
+        format!("{subject}, {file}{revision}")
+    };
+    samples.iter().map(subject).collect()
 }
 
 fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
     let flows = &all[..all.len().min(MOST_FLOWS)];
     flows.first()?;
-    let subject = |flow: &Flow<'_, '_>| subject(flow, all);
-    let figure = Figure {
-        id: "timeline".to_owned(),
-        title: "Throughput over time".to_owned(),
-        subtitle: subtitle(flows),
-        description: "The least steady run of each flow: payload whose completions the node saw that posts it."
-            .to_owned(),
-        tables: vec![table(all)],
-        ..Figure::default()
-    };
     let first_runs = || flows.iter().filter_map(|flow| flow.runs.first());
-    let aimed = first_runs()
-        .map(|run| run.timeline.interval_seconds)
-        .fold(0.0, f64::max);
+    let aimed = first_runs().map(|run| run.timeline.interval_seconds);
+    let interval = number::time(aimed.fold(0.0, f64::max) * 1e9);
     let joined = first_runs().any(|run| run.intervals.len() > COLUMNS);
-    let charts = flows
-        .iter()
-        .filter_map(|flow| Some(chart(subject(flow), flow.runs.first()?)));
-    let charts: Vec<Chart> = charts.collect();
-    Some(drawn(figure, |sheet| {
-        sheet.legend(&keys(joined));
-        facets::draw(sheet, &charts, 300.0);
-        let interval = number::time(aimed * 1e9);
-        sheet.note(&format!(
+    let (of_all, runs) = (
+        all.len(),
+        all.iter().map(|flow| flow.runs.len()).sum::<usize>(),
+    );
+    let notes = [
+        Some(format!(
             "Intervals of about {interval}. Short ones scatter, since completions come in groups of the signalled ones."
-        ));
-        if all.len() > flows.len() {
-            sheet.note(&format!(
-                "The figure has the {MOST_FLOWS} least steady of {} flows.",
-                all.len()
-            ));
-        }
-        let runs: usize = all.iter().map(|flow| flow.runs.len()).sum();
-        if runs > MOST_ROWS {
-            sheet.note(&format!(
-                "The table has {MOST_ROWS} of {runs} runs, those of the least steady flows."
-            ));
-        }
-    }))
+        )),
+        (of_all > flows.len())
+            .then(|| format!("The figure has the {MOST_FLOWS} least steady of {of_all} flows.")),
+        (runs > MOST_ROWS).then(|| {
+            format!("The table has {MOST_ROWS} of {runs} runs, those of the least steady flows.")
+        }),
+    ];
+    let charts = flows.iter().zip(first_runs());
+    let picture = Picture {
+        subtitle: subtitle(flows),
+        keys: keys(joined),
+        charts: charts
+            .map(|(flow, run)| chart(flow.subject.clone(), run))
+            .collect(),
+        notes: notes.into_iter().flatten().collect(),
+        tables: vec![table(all)],
+    };
+    Some(picture.named(
+        "timeline",
+        "Throughput over time",
+        "The least steady run of each flow: payload whose completions the node saw that posts it.",
+    ))
 }
 
 fn keys(joined: bool) -> Vec<Key> {
-    let mut keys = vec![
-        Key {
-            look: look(0),
-            mark: KeyMark::Line,
-            label: THROUGHPUT.to_owned(),
-        },
-        Key {
-            look: Look::of_rule(1),
-            mark: KeyMark::Line,
-            label: "p1: 1 % of the intervals are slower".to_owned(),
-        },
-        Key {
-            look: slowest_look(),
-            mark: KeyMark::Marker,
-            label: SLOWEST.to_owned(),
-        },
-        Key {
-            look: Look {
-                colour: WORSE,
-                ..look(0)
-            },
-            mark: KeyMark::Area,
-            label: "longest stall".to_owned(),
-        },
+    let p1 = "p1: 1 % of the intervals are slower";
+    let keys = [
+        Key::new(KeyMark::Line, look(0), THROUGHPUT),
+        Key::new(KeyMark::Line, Look::of_rule(1), p1),
+        Key::new(KeyMark::Marker, slowest_look(), SLOWEST),
+        Key::new(KeyMark::Area, slowest_look(), STALL),
     ];
-    if joined {
-        keys.push(Key {
-            look: look(5),
-            mark: KeyMark::Area,
-            label: "least to most in a column".to_owned(),
-        });
-    }
-    keys
+    let joined = joined.then(|| Key::new(KeyMark::Area, look(5), "least to most in a column"));
+    keys.into_iter().chain(joined).collect()
 }
 
-/// Names of the line and of the slowest interval.
+/// Names of the line, of the slowest interval, and of a stall.
 const THROUGHPUT: &str = "throughput";
 const SLOWEST: &str = "slowest interval";
+const STALL: &str = "longest stall";
 
 fn slowest_look() -> Look {
     Look {
@@ -243,104 +201,86 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
     let intervals = || run.intervals.iter();
     let most = intervals().map(|it| it.gbit_per_s).fold(0.0, f64::max);
     let longest = intervals().map(|it| it.to).fold(0.0, f64::max);
-    let x = Scale::linear(0.0, longest * 1e9);
     let columns = columns(&run.intervals);
     let middle = |interval: &Interval| f64::midpoint(interval.from, interval.to) * 1e9;
-    let p1 = run.p1().map(|y| {
+    let p1 = run.bandwidth.and_then(|it| it.p1).map(|y| {
         Mark::Rule(Rule {
-            name: String::new(),
             look: Look::of_rule(1),
             y,
-            label: String::new(),
+            ..Rule::default()
         })
     });
     let stall = stall(&run.intervals).map(|(from, to)| {
         Mark::Band(Band {
-            name: "longest stall",
+            name: STALL,
             look: slowest_look(),
             transparency: 0.65,
             ends: (from * 1e9, to * 1e9),
-            hint: "longest stall".to_owned(),
+            hint: STALL.to_owned(),
         })
     });
-    let spread = columns
-        .iter()
-        .map(|(one, least, most)| (middle(one), *least, *most));
+    let spread = columns.iter();
+    let spread = spread.map(|(one, least, most)| (middle(one), *least, *most));
     let area = (run.intervals.len() > COLUMNS).then(|| {
         Mark::Area(Area {
             look: look(5),
             points: spread.collect(),
         })
     });
-    let points = columns
-        .iter()
-        .map(|(one, ..)| Point::at(middle(one), one.gbit_per_s));
+    let points = columns.iter();
+    let points = points.map(|(one, ..)| Point::at(middle(one), one.gbit_per_s));
     let line = Mark::Line(Series {
         name: THROUGHPUT.to_owned(),
-        look: look(0),
         points: points.collect(),
-        hollow: Vec::new(),
-        markers: false,
-        labels: Vec::new(),
+        ..Series::default()
     });
     let slowest = slowest(&run.intervals).map(|slowest| {
         Mark::Dot(Dot {
             name: SLOWEST.to_owned(),
             at: (middle(&slowest), slowest.gbit_per_s),
             look: slowest_look(),
-            ring: None,
             hint: format!("slowest: {} Gb/s", number::short(slowest.gbit_per_s)),
-            label: String::new(),
+            ..Dot::default()
         })
     });
-    let below = p1.into_iter().chain(stall).chain(area);
+    let x = Scale::linear(0.0, longest * 1e9);
+    let x = Axis::new("time in the window", x, Unit::Nanoseconds);
+    let y = Axis::new(brief(run), Scale::from_zero(most), Unit::Plain);
+    let marks = [p1, stall, area, Some(line), slowest];
     Chart {
         heading,
-        x: Axis::new("time in the window", x, Unit::Nanoseconds),
-        y: Axis::new(brief(run), Scale::from_zero(most), Unit::Plain),
-        marks: below.chain([line]).chain(slowest).collect(),
+        ..Chart::new(x, y, marks.into_iter().flatten().collect())
     }
 }
 
 fn table(flows: &[Flow<'_, '_>]) -> Table {
-    let mut columns = vec![text_column("Flow"), text_column("Run")];
-    let names = [
-        "Intervals",
-        "min (Gb/s)",
-        "p1 (Gb/s)",
-        "longest stall (ms)",
-        "slowest at (s)",
-    ];
-    columns.extend(names.map(number_column));
     let row = |flow: &Flow<'_, '_>, sampled: &Sampled<'_>| {
-        let (run, timeline) = (sampled.run, sampled.timeline);
-        let cell = |value: Option<f64>, digits| {
-            value.map_or(Cell::Missing, |value| Cell::Number(value, digits))
-        };
+        let stall = sampled.timeline.longest_stall_seconds;
         let slowest = slowest(&sampled.intervals).map(|interval| interval.from);
         vec![
-            Cell::Text(subject(flow, flows)),
-            Cell::Text(run.to_string()),
-            Cell::Number(sampled.intervals.len() as f64, 0),
-            cell(sampled.min(), 3),
-            cell(sampled.p1(), 3),
-            cell(
-                timeline.longest_stall_seconds.map(|seconds| seconds * 1e3),
-                2,
-            ),
-            cell(slowest, 3),
+            Cell::text(&flow.subject),
+            Cell::text(sampled.run.to_string()),
+            Cell::number(sampled.intervals.len() as f64, 0),
+            Cell::number(sampled.bandwidth.map(|it| it.min), 3),
+            Cell::number(sampled.bandwidth.and_then(|it| it.p1), 3),
+            Cell::number(stall.map(|seconds| seconds * 1e3), 2),
+            Cell::number(slowest, 3),
         ]
     };
     let rows = flows.iter().flat_map(|flow| {
         let rows = flow.runs.iter().map(move |run| row(flow, run));
         rows.collect::<Vec<_>>()
     });
-    let rows = rows.take(MOST_ROWS).collect();
-    Table {
-        caption: "Each run's slowest interval, slowest hundredth and longest time without a completion, the least steady \
-                  flow first"
-            .to_owned(),
-        columns,
-        rows,
-    }
+    let names = [
+        "Flow",
+        "Run",
+        "Intervals",
+        "min (Gb/s)",
+        "p1 (Gb/s)",
+        "longest stall (ms)",
+        "slowest at (s)",
+    ];
+    let caption = "Each run's slowest interval, slowest hundredth and longest time without a completion, the least steady \
+                   flow first";
+    Table::new(caption, names, rows.take(MOST_ROWS))
 }

@@ -1,8 +1,11 @@
 //! Two axes around the place for a chart, with their ticks, grid and titles. It must not know what is
 //! drawn between them.
 
+use std::collections::BTreeSet;
+
 use crate::show::plot::draw::canvas::{Anchor, Canvas, Paint, Rect, Style};
-use crate::show::plot::draw::palette::{GRID, INK, MUTED};
+use crate::show::plot::draw::colour::Colour;
+use crate::show::plot::draw::palette::{GRID, INK, MUTED, WORSE};
 use crate::show::plot::draw::scale::{Kind, Scale};
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, shortened, width_px};
 use crate::show::plot::draw::ticks::{Tick, Unit, ticks};
@@ -18,6 +21,10 @@ pub struct Axis {
     pub unit: Unit,
     /// Places and names instead of figures, such as dates; those that do not fit lose their name.
     pub ticks: Option<Vec<Tick>>,
+    /// Which of these stand out, and have their name before others.
+    pub marked: BTreeSet<usize>,
+    /// Ends and names of its parts, which stand at the other side of the chart, with borders between them.
+    pub parts: Vec<(f64, f64, String)>,
 }
 
 impl Axis {
@@ -28,7 +35,80 @@ impl Axis {
             scale,
             unit,
             ticks: None,
+            marked: BTreeSet::new(),
+            parts: Vec::new(),
         }
+    }
+
+    /// Places with names.
+    pub fn named(title: impl Into<String>, scale: Scale, ticks: Vec<Tick>) -> Axis {
+        Axis {
+            ticks: Some(ticks),
+            ..Axis::new(title, scale, Unit::Plain)
+        }
+    }
+
+    /// Columns with names, at 0, 1, 2.
+    pub fn columns(title: impl Into<String>, names: impl IntoIterator<Item = String>) -> Axis {
+        let ticks = (0..).zip(names).map(|(place, label)| Tick {
+            value: f64::from(place),
+            label,
+        });
+        let ticks: Vec<Tick> = ticks.collect();
+        let scale = Scale::linear(-0.5, ticks.len() as f64 - 0.5);
+        Axis::named(title, scale, ticks)
+    }
+
+    /// Rows with names, from the top at 0, -1, -2.
+    pub fn rows(title: impl Into<String>, names: impl IntoIterator<Item = String>) -> Axis {
+        let mut axis = Axis::columns(title, names);
+        let (min, max) = (axis.scale.min(), axis.scale.max());
+        axis.scale = Scale::linear(-max, -min);
+        axis.ticks
+            .iter_mut()
+            .flatten()
+            .for_each(|tick| tick.value *= -1.0);
+        axis
+    }
+
+    /// So many ticks or fewer until they fit; those with names always do.
+    fn ticks_that(&self, mut wanted: usize, fit: impl Fn(&[Tick]) -> bool) -> Vec<Tick> {
+        if let Some(ticks) = &self.ticks {
+            return ticks.clone();
+        }
+        loop {
+            let all = ticks(&self.scale, self.unit, wanted);
+            if wanted == 1 || fit(&all) {
+                return all;
+            }
+            wanted -= 1;
+        }
+    }
+
+    fn style(&self, at: usize, anchor: Anchor) -> Style {
+        let is_marked = self.marked.contains(&at);
+        Style {
+            bold: is_marked,
+            ..style(anchor, if is_marked { WORSE } else { INK })
+        }
+    }
+
+    fn label_width(&self, ticks: &[Tick], at: usize) -> f64 {
+        let is_bold = self.marked.contains(&at);
+        let tick = ticks.get(at);
+        tick.map_or(0.0, |tick| width_px(&tick.label, SMALL_PX, is_bold))
+    }
+
+    /// What the names of a vertical axis take at both sides of a chart.
+    pub(super) fn names_px(&self) -> f64 {
+        let ticks = self.ticks.as_deref().unwrap_or_default();
+        let names = (0..ticks.len()).map(|at| self.label_width(ticks, at));
+        names.fold(0.0, f64::max) + GAP + 10.0 + self.parts_px()
+    }
+
+    fn parts_px(&self) -> f64 {
+        let parts = self.parts.iter().map(|part| width(&part.2) + 10.0);
+        parts.fold(0.0, f64::max).min(PART_NAME_PX)
     }
 
     /// Kind, ends, unit and title, for a script that turns places into figures.
@@ -56,6 +136,8 @@ pub struct AxisFrame {
     pub plot: Rect,
     x: Scale,
     y: Scale,
+    /// Cells of a map have none between them.
+    has_grid: bool,
 }
 
 /// Pixels from an axis to its labels.
@@ -67,27 +149,64 @@ const BETWEEN: f64 = 12.0;
 const BETWEEN_TAIL: f64 = 5.0;
 /// Least width left to the chart.
 const NARROWEST: f64 = 60.0;
+/// Most that a name takes: in a row, of all of the width; below a column; at the right.
+const ROW_NAME_PART: f64 = 0.36;
+const COLUMN_NAME_PX: f64 = 150.0;
+const PART_NAME_PX: f64 = 110.0;
 
-fn label_width(tick: &Tick) -> f64 {
-    width_px(&tick.label, SMALL_PX, false)
+/// What a horizontal axis and the title of the vertical one take above and below a chart.
+pub(super) fn around(x: &Axis) -> f64 {
+    above(x) + GAP + 2.0 * LINE
+}
+
+fn above(x: &Axis) -> f64 {
+    let parts = if x.parts.is_empty() { 0.0 } else { LINE };
+    LINE + 6.0 + parts
+}
+
+fn width(text: &str) -> f64 {
+    width_px(text, SMALL_PX, false)
+}
+
+fn style(anchor: Anchor, colour: Colour) -> Style {
+    Style {
+        anchor,
+        colour,
+        ..Style::default()
+    }
 }
 
 impl AxisFrame {
     /// Draws both axes within `area`, labels and titles included.
     pub fn draw(canvas: &mut Canvas, area: Rect, x: &Axis, y: &Axis) -> AxisFrame {
-        let (top, bottom) = (area.y + LINE + 6.0, area.bottom() - GAP - 2.0 * LINE);
+        let (top, bottom) = (area.y + above(x), area.bottom() - GAP - 2.0 * LINE);
         let height = (bottom - top).max(1.0);
         let y_ticks = y_ticks(y, height);
-        let widest = y_ticks.iter().map(label_width).fold(0.0, f64::max);
-        let widest = widest.min(area.width - NARROWEST - GAP);
+        let room = match y.ticks {
+            Some(_) => area.width * ROW_NAME_PART,
+            None => area.width - NARROWEST - GAP,
+        };
+        let widest = (0..y_ticks.len()).map(|at| y.label_width(&y_ticks, at));
+        let widest = widest.fold(0.0, f64::max).min(room);
+        let beside = y.parts_px().min(area.width / 6.0);
         let mut left = area.x + widest + GAP;
-        let mut right = area.right() - 10.0;
+        let mut right = area.right() - 10.0 - beside;
         // Labels of both ends may stand out by half their width, which there is room for on few.
         let mut x_ticks = x_ticks(x, right - left);
-        let edge = |ticks: &[Tick], at: usize| ticks.get(at).map_or(0.0, label_width) / 2.0;
-        left = left.max(area.x + edge(&x_ticks, 0).min(area.width / 4.0));
-        right -=
-            (edge(&x_ticks, x_ticks.len().saturating_sub(1)) - 10.0).clamp(0.0, area.width / 4.0);
+        let stands_out = |at: usize, is_last: bool| {
+            let tick = x_ticks.get(at);
+            let fraction = tick.and_then(|tick| x.scale.fraction(tick.value));
+            let to_edge = match (&x.ticks, is_last) {
+                (None, _) => 0.0,
+                (_, false) => fraction.unwrap_or(0.0),
+                (_, true) => 1.0 - fraction.unwrap_or(1.0),
+            };
+            x.label_width(&x_ticks, at) / 2.0 - to_edge * (right - left)
+        };
+        let last = x_ticks.len().saturating_sub(1);
+        let (first, last) = (stands_out(0, false), stands_out(last, true));
+        left = left.max(area.x + first.min(area.width / 4.0));
+        right -= (last - 10.0).clamp(0.0, area.width / 4.0);
         let frame = AxisFrame {
             plot: Rect {
                 x: left,
@@ -97,6 +216,7 @@ impl AxisFrame {
             },
             x: x.scale,
             y: y.scale,
+            has_grid: x.ticks.is_none() || y.ticks.is_none(),
         };
         if x.ticks.is_none() {
             x_ticks = self::x_ticks(x, frame.plot.width);
@@ -105,6 +225,9 @@ impl AxisFrame {
         canvas.begin_part("rb-axes");
         frame.horizontal(canvas, area, x, &x_ticks);
         frame.vertical(canvas, area, y, &y_ticks, widest);
+        if !(x.parts.is_empty() && y.parts.is_empty()) {
+            frame.parts(canvas, x, y, beside);
+        }
         canvas.end_group();
         frame
     }
@@ -133,122 +256,204 @@ impl AxisFrame {
             && (plot.y - 0.5..=plot.bottom() + 0.5).contains(&y)
     }
 
+    fn grid(&self, canvas: &mut Canvas, from: (f64, f64), to: (f64, f64)) {
+        if self.has_grid {
+            canvas.line(from, to, Paint::line(GRID, 1.0));
+        }
+    }
+
     fn horizontal(&self, canvas: &mut Canvas, area: Rect, axis: &Axis, ticks: &[Tick]) {
         let plot = &self.plot;
-        let foot = plot.bottom() + GAP + SMALL_PX * ASCENT;
-        let mut free_from = area.x;
+        let (top, bottom) = (plot.y, plot.bottom());
+        let foot = bottom + GAP + SMALL_PX * ASCENT;
         canvas.begin_part("rb-ticks");
-        for tick in ticks {
-            let Some(x) = self.x(tick.value) else {
-                continue;
+        let mut spans = Vec::new();
+        for (at, tick) in ticks.iter().enumerate() {
+            let half = axis.label_width(ticks, at) / 2.0;
+            let x = self.x(tick.value).unwrap_or(f64::NEG_INFINITY);
+            if x >= plot.x - 0.5 {
+                self.grid(canvas, (x, top), (x, bottom));
+                canvas.line((x, bottom), (x, bottom + 4.0), Paint::line(INK, 1.0));
+            }
+            let middle = match axis.ticks {
+                Some(_) => x.min(area.right() - half).max(area.x + half),
+                None => x,
             };
-            canvas.line((x, plot.y), (x, plot.bottom()), Paint::line(GRID, 1.0));
-            canvas.line(
-                (x, plot.bottom()),
-                (x, plot.bottom() + 4.0),
-                Paint::line(INK, 1.0),
-            );
-            let half = label_width(tick) / 2.0;
-            if x - half >= free_from && x + half <= area.right() {
-                let style = Style {
-                    anchor: Anchor::Middle,
-                    ..Style::default()
-                };
-                canvas.text(x, foot, &tick.label, style);
-                free_from = x
-                    + half
-                    + if axis.unit == Unit::Tail {
-                        BETWEEN_TAIL
-                    } else {
-                        BETWEEN
-                    };
+            spans.push((middle - half, middle + half));
+        }
+        let gap = match axis.unit {
+            Unit::Tail => BETWEEN_TAIL,
+            _ => BETWEEN,
+        };
+        for at in written(&spans, gap, &axis.marked, axis.ticks.is_some()) {
+            let (from, to) = spans[at];
+            if from >= area.x - 1e-6 && to <= area.right() + 1e-6 {
+                let middle = f64::midpoint(from, to);
+                let style = axis.style(at, Anchor::Middle);
+                canvas.text(middle, foot, &ticks[at].label, style);
             }
         }
         canvas.end_group();
-        let (left, right) = ((plot.x, plot.bottom()), (plot.right(), plot.bottom()));
-        canvas.line(left, right, Paint::line(INK, 1.0));
+        let ink = Paint::line(INK, 1.0);
+        canvas.line((plot.x, bottom), (plot.right(), bottom), ink);
         let title = shortened(&axis.title, SMALL_PX, false, area.width);
-        let half = width_px(&title, SMALL_PX, false) / 2.0;
+        let half = width(&title) / 2.0;
         let middle = (plot.x + plot.width / 2.0)
             .min(area.right() - half)
             .max(area.x + half);
-        let style = Style {
-            anchor: Anchor::Middle,
-            colour: MUTED,
-            ..Style::default()
-        };
-        canvas.text(middle, foot + LINE, &title, style);
+        canvas.text(middle, foot + LINE, &title, style(Anchor::Middle, MUTED));
     }
 
     fn vertical(&self, canvas: &mut Canvas, area: Rect, axis: &Axis, ticks: &[Tick], room: f64) {
         let plot = &self.plot;
-        let mut free_below = f64::INFINITY;
         canvas.begin_part("rb-ticks");
-        for tick in ticks {
-            let Some(y) = self.y(tick.value) else {
-                continue;
-            };
-            canvas.line((plot.x, y), (plot.right(), y), Paint::line(GRID, 1.0));
+        let ys = ticks.iter().filter_map(|tick| self.y(tick.value));
+        let ys: Vec<f64> = ys.collect();
+        for y in &ys {
+            self.grid(canvas, (plot.x, *y), (plot.right(), *y));
+        }
+        let half = SMALL_PX * 0.65;
+        let spans: Vec<_> = ys.iter().map(|y| (y - half, y + half)).collect();
+        for at in written(&spans, 0.0, &axis.marked, axis.ticks.is_some()) {
+            let style = axis.style(at, Anchor::End);
+            let label = shortened(&ticks[at].label, SMALL_PX, style.bold, room);
             // A label's middle is a third of its size above its foot.
-            let foot = y + SMALL_PX * 0.36;
-            if foot <= free_below {
-                let style = Style {
-                    anchor: Anchor::End,
-                    ..Style::default()
-                };
-                let label = shortened(&tick.label, SMALL_PX, false, room);
-                canvas.text(plot.x - GAP, foot, &label, style);
-                free_below = foot - SMALL_PX * 1.3;
-            }
+            canvas.text(plot.x - GAP, ys[at] + SMALL_PX * 0.36, &label, style);
         }
         canvas.end_group();
-        canvas.line(
-            (plot.x, plot.y),
-            (plot.x, plot.bottom()),
-            Paint::line(INK, 1.0),
-        );
-        let style = Style {
-            colour: MUTED,
-            ..Style::default()
-        };
+        let ink = Paint::line(INK, 1.0);
+        canvas.line((plot.x, plot.y), (plot.x, plot.bottom()), ink);
         let title = shortened(&axis.title, SMALL_PX, false, area.width);
-        canvas.text(area.x, area.y + SMALL_PX * ASCENT, &title, style);
+        let foot = area.y + SMALL_PX * ASCENT;
+        canvas.text(area.x, foot, &title, style(Anchor::Start, MUTED));
+    }
+
+    /// Names of parts, above the chart and at its right.
+    fn parts(&self, canvas: &mut Canvas, x: &Axis, y: &Axis, room: f64) {
+        let plot = &self.plot;
+        canvas.begin_part("rb-ticks");
+        for (from, to, name) in &x.parts {
+            if let (Some(from), Some(to)) = (self.x(*from), self.x(*to)) {
+                let name = with_room(name, to - from - 4.0);
+                let middle = f64::midpoint(from, to);
+                canvas.text(middle, plot.y - 6.0, &name, style(Anchor::Middle, MUTED));
+            }
+        }
+        let ends = y.parts.iter().map(|part| (self.y(part.0), self.y(part.1)));
+        let middle = |(from, to): (Option<f64>, Option<f64>)| Some(f64::midpoint(from?, to?));
+        let middles: Vec<f64> = ends.filter_map(middle).collect();
+        let spans: Vec<_> = middles
+            .iter()
+            .map(|y| (y - LINE / 2.0, y + LINE / 2.0))
+            .collect();
+        for at in written(&spans, 0.0, &BTreeSet::new(), false) {
+            let name = with_room(&y.parts[at].2, room - 8.0);
+            let place = (plot.right() + 8.0, middles[at] + 4.0);
+            canvas.text(place.0, place.1, &name, style(Anchor::Start, MUTED));
+        }
+        canvas.end_group();
+    }
+
+    /// Borders between parts.
+    pub(super) fn borders(&self, canvas: &mut Canvas, x: &Axis, y: &Axis) {
+        let (plot, mut lines) = (&self.plot, Vec::new());
+        for at in x.parts.iter().skip(1).filter_map(|part| self.x(part.0)) {
+            lines.push([(at, plot.y), (at, plot.bottom())]);
+        }
+        for at in y.parts.iter().skip(1).filter_map(|part| self.y(part.0)) {
+            lines.push([(plot.x, at), (plot.right(), at)]);
+        }
+        canvas.lines(&lines, Paint::line(INK, 1.5));
+    }
+}
+
+/// Which names are written, so that none is nearer to another than `gap`: those that stand out first; of names evenly apart,
+/// if not all have room, every so many.
+fn written(spans: &[(f64, f64)], gap: f64, first: &BTreeSet<usize>, by_turns: bool) -> Vec<usize> {
+    let middle = |at: usize| f64::midpoint(spans[at].0, spans[at].1);
+    let pitches = (1..spans.len()).map(|at| (middle(at) - middle(at - 1)).abs());
+    let (least, most) = pitches.fold((f64::INFINITY, 0.0_f64), |(least, most), pitch| {
+        (least.min(pitch), most.max(pitch))
+    });
+    let widest = spans.iter().map(|span| span.1 - span.0).fold(0.0, f64::max);
+    let every = match by_turns && most < least * 1.01 {
+        true => ((widest + gap) / least).ceil().max(1.0) as usize,
+        false => 1,
+    };
+    let mut written: Vec<usize> = Vec::new();
+    let first = first.iter().copied().filter(|at| *at < spans.len());
+    for at in first.chain((0..spans.len()).step_by(every)) {
+        let touches = |other: &usize| {
+            let (one, other) = (spans[at], spans[*other]);
+            one.0 < other.1 + gap && other.0 < one.1 + gap
+        };
+        if !written.iter().any(touches) {
+            written.push(at);
+        }
+    }
+    written
+}
+
+/// A name, shortened to a width; empty where nothing of it has room.
+fn with_room(name: &str, room: f64) -> String {
+    match width(name) <= room || room >= width("mm…") {
+        true => shortened(name, SMALL_PX, false, room),
+        false => String::new(),
     }
 }
 
 fn y_ticks(axis: &Axis, height: f64) -> Vec<Tick> {
-    if let Some(ticks) = &axis.ticks {
-        return ticks.clone();
-    }
-    let mut wanted = (height / 34.0).ceil().max(2.0) as usize;
     let room = (height / (SMALL_PX * 1.5)).max(1.0) as usize;
-    loop {
-        let all = ticks(&axis.scale, axis.unit, wanted);
-        if all.len() <= room || wanted == 1 {
-            return all;
-        }
-        wanted -= 1;
-    }
+    let wanted = (height / 34.0).ceil().max(2.0) as usize;
+    axis.ticks_that(wanted, |ticks| ticks.len() <= room)
 }
 
 fn x_ticks(axis: &Axis, width: f64) -> Vec<Tick> {
-    if let Some(ticks) = &axis.ticks {
-        return ticks.clone();
-    }
-    let mut wanted = (width / 30.0).clamp(1.0, 24.0) as usize;
-    loop {
-        let all = ticks(&axis.scale, axis.unit, wanted);
-        if wanted == 1 || fit(&all, &axis.scale, width) {
-            return all;
+    let wanted = (width / 30.0).clamp(1.0, 24.0) as usize;
+    let mut ticks = axis.ticks_that(wanted, |ticks| fit(ticks, &axis.scale, width));
+    if axis.ticks.is_some() {
+        for (at, tick) in ticks.iter_mut().enumerate() {
+            let is_bold = axis.marked.contains(&at);
+            tick.label = shortened(&tick.label, SMALL_PX, is_bold, COLUMN_NAME_PX);
         }
-        wanted -= 1;
     }
+    ticks
 }
 
-fn fit(ticks: &[Tick], scale: &Scale, width: f64) -> bool {
+fn fit(ticks: &[Tick], scale: &Scale, room: f64) -> bool {
     ticks.windows(2).all(|pair| {
-        let at = |tick: &Tick| scale.fraction(tick.value).unwrap_or(0.0) * width;
-        let needed = (label_width(&pair[0]) + label_width(&pair[1])) / 2.0 + BETWEEN;
+        let at = |tick: &Tick| scale.fraction(tick.value).unwrap_or(0.0) * room;
+        let needed = (width(&pair[0].label) + width(&pair[1].label)) / 2.0 + BETWEEN;
         at(&pair[1]) - at(&pair[0]) >= needed
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn names_do_not_touch_and_those_that_stand_out_come_first(
+            extents in proptest::collection::vec(1.0..50.0f64, 1..80),
+            pitch in 1.0..60.0f64,
+            wanted in 0..80usize,
+            by_turns in any::<bool>(),
+        ) {
+            let middle = |at: usize| at as f64 * pitch;
+            let spans = extents.iter().enumerate();
+            let spans = spans.map(|(at, extent)| (middle(at) - extent / 2.0, middle(at) + extent / 2.0));
+            let spans: Vec<_> = spans.collect();
+            let mut places = written(&spans, 2.0, &BTreeSet::from([wanted]), by_turns);
+            prop_assert_eq!(places.contains(&wanted), wanted < extents.len());
+            prop_assert!(!places.is_empty());
+            places.sort_unstable();
+            for pair in places.windows(2) {
+                let apart = (pair[1] - pair[0]) as f64 * pitch;
+                prop_assert!(apart >= (extents[pair[0]] + extents[pair[1]]) / 2.0 + 2.0 - 1e-9);
+            }
+        }
+    }
 }

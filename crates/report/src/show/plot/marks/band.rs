@@ -1,8 +1,8 @@
 //! Bands, areas and upright lines. They must not know what they are of.
 
 use super::axis::AxisFrame;
-use crate::show::plot::draw::palette::{Look, MUTED, RULE};
-use crate::show::plot::draw::{Canvas, Labels, Paint, Rect, Style};
+use crate::show::plot::draw::palette::{Look, RULE};
+use crate::show::plot::draw::{Canvas, Paint, Rect};
 
 /// The narrowest band that is seen.
 const NARROWEST_PX: f64 = 3.0;
@@ -36,8 +36,6 @@ pub struct Area {
 pub struct Upright {
     /// Where it stands.
     pub x: f64,
-    /// Words at its right; none where empty.
-    pub label: String,
 }
 
 impl Band {
@@ -72,16 +70,6 @@ impl Upright {
         if let Some(x) = frame.x(self.x) {
             let (top, bottom) = ((x, frame.plot.y - 6.0), (x, frame.plot.bottom()));
             canvas.line(top, bottom, Paint::line(RULE, 1.5).dashed("2 4"));
-        }
-    }
-
-    pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
-        let style = Style {
-            colour: MUTED,
-            ..Style::default()
-        };
-        if let (Some(x), false) = (frame.x(self.x), self.label.is_empty()) {
-            labels.at(canvas, (x + 6.0, frame.plot.y + 14.0), &self.label, style);
         }
     }
 }

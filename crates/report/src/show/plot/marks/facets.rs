@@ -7,76 +7,78 @@ use crate::show::plot::draw::palette::look;
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, printable, shortened, wrapped};
 use crate::show::plot::draw::{Key, KeyMark, Rect, Sheet, Style, Width};
 
-/// Charts that a figure has at most.
-pub const MOST_CHARTS: usize = 9;
-
 /// A line of a heading, and lines that it has at most.
 const HEADING_PX: f64 = 16.0;
 const HEADING_LINES: usize = 3;
+/// Height of a chart among others, and of one alone.
 const HEIGHT_PX: f64 = 200.0;
+const ALONE_PX: f64 = 320.0;
 
-/// Where a chart is drawn.
-pub struct Place {
-    /// All of it.
-    pub area: Rect,
-    /// At the left, where the title of the vertical axis stands.
-    pub is_left: bool,
-    /// Nothing is below it but the title of the horizontal axis.
-    pub is_lowest: bool,
-}
-
-fn columns(width: Width, count: usize) -> usize {
-    match (width, count) {
+/// Charts beside each other: as many as have the width that they need; on a column only those that need little.
+fn columns(sheet: &Sheet, charts: &[Chart]) -> usize {
+    let needed = charts.iter().map(|chart| chart.width_px.0);
+    let least_px = needed.fold(0.0, f64::max);
+    let most = match (sheet.width(), charts.len()) {
+        (Width::Column, _) if least_px > 0.0 => 2,
         (Width::Column, _) | (_, 0 | 1) => 1,
         (Width::Page, 2 | 4) => 2,
         (Width::Page, _) => 3,
-    }
+    };
+    let has_room = |columns: &usize| sheet.width_beside(*columns) >= least_px;
+    (1..=most.min(charts.len().max(1)))
+        .rev()
+        .find(has_room)
+        .unwrap_or(1)
 }
 
-/// Places for charts, with their headings; one alone is `alone_px` high.
-pub fn places(sheet: &mut Sheet, headings: &[String], alone_px: f64) -> Vec<Place> {
-    let count = headings.len();
-    if count == 1 && headings[0].is_empty() {
-        let area = sheet.take(alone_px);
-        return vec![Place {
-            area,
-            is_left: true,
-            is_lowest: true,
-        }];
-    }
-    let columns = columns(sheet.width(), count);
-    let height = if count == 1 { alone_px } else { HEIGHT_PX };
-    let mut places = Vec::new();
-    for (row, headings) in headings.chunks(columns).enumerate() {
-        let width = sheet.width_beside(columns);
-        let lines: Vec<Vec<String>> = headings.iter().map(|it| lines(it, width)).collect();
-        let most = lines.iter().map(Vec::len).max().unwrap_or(0);
-        let above = most as f64 * HEADING_PX + 2.0;
+/// Draws charts beside and below each other. Inner ones have no titles at their axes where all have the same.
+pub fn draw(sheet: &mut Sheet, charts: &[Chart]) {
+    let columns = columns(sheet, charts);
+    let width = sheet.width_beside(columns);
+    let usual = if charts.len() == 1 {
+        ALONE_PX
+    } else {
+        HEIGHT_PX
+    };
+    let same_y = charts.iter().all(|it| it.y.title == charts[0].y.title);
+    let same_x = charts.iter().all(|it| it.x.title == charts[0].x.title);
+    for (row, of_row) in charts.chunks(columns).enumerate() {
+        let headings: Vec<Vec<String>> =
+            of_row.iter().map(|it| lines(&it.heading, width)).collect();
+        let above = match headings.iter().map(Vec::len).max() {
+            None | Some(0) => 0.0,
+            Some(most) => most as f64 * HEADING_PX + 2.0,
+        };
+        let heights = of_row.iter().map(|chart| chart.height_px.unwrap_or(usual));
+        let height = heights.fold(0.0, f64::max);
         let rects = sheet.take_beside(columns, above + height);
-        for (column, ((lines, heading), rect)) in lines.iter().zip(headings).zip(rects).enumerate()
-        {
+        for (column, ((lines, chart), rect)) in headings.iter().zip(of_row).zip(rects).enumerate() {
             let style = Style {
                 bold: true,
                 ..Style::default()
             };
-            sheet.canvas.begin_heading(heading);
+            sheet.canvas.begin_heading(&chart.heading);
             for (line, text) in lines.iter().enumerate() {
                 let foot = rect.y + line as f64 * HEADING_PX + SMALL_PX * ASCENT;
                 sheet.canvas.text(rect.x, foot, text, style);
             }
             sheet.canvas.end_group();
-            places.push(Place {
-                area: Rect {
-                    y: rect.y + above,
-                    height,
-                    ..rect
-                },
-                is_left: column == 0,
-                is_lowest: (row + 1) * columns + column >= count,
-            });
+            let mut chart = chart.clone();
+            if column > 0 && same_y {
+                chart.y.title.clear();
+            }
+            if (row + 1) * columns + column < charts.len() && same_x {
+                chart.x.title.clear();
+            }
+            let area = Rect {
+                x: rect.x,
+                y: rect.y + above,
+                width: rect.width.min(chart.width_px.1),
+                height: chart.height_px.unwrap_or(usual),
+            };
+            chart.draw(&mut sheet.canvas, area);
         }
     }
-    places
 }
 
 /// A heading in as many lines as it takes, the last one shortened where they are too many.
@@ -87,24 +89,6 @@ fn lines(heading: &str, width: f64) -> Vec<String> {
         lines.push(shortened(&rest, SMALL_PX, true, width));
     }
     lines
-}
-
-/// Draws charts at their places; one alone is `alone_px` high.
-pub fn draw(sheet: &mut Sheet, charts: &[Chart], alone_px: f64) {
-    let headings: Vec<String> = charts.iter().map(|it| it.heading.clone()).collect();
-    let places = places(sheet, &headings, alone_px);
-    let same_y = charts.iter().all(|it| it.y.title == charts[0].y.title);
-    let same_x = charts.iter().all(|it| it.x.title == charts[0].x.title);
-    for (chart, place) in charts.iter().zip(&places) {
-        let mut chart = chart.clone();
-        if !place.is_left && same_y {
-            chart.y.title.clear();
-        }
-        if !place.is_lowest && same_x {
-            chart.x.title.clear();
-        }
-        chart.draw(&mut sheet.canvas, place.area);
-    }
 }
 
 /// Keys of all charts, each name once, in the order of `names`, then the rest.
@@ -123,32 +107,38 @@ pub fn keys(charts: &[Chart], names: &[String]) -> Vec<Key> {
     }
     let is_hollow = |series: &Series| !series.hollow.is_empty();
     if charts.iter().flat_map(Chart::series).any(is_hollow) {
-        keys.push(Key {
-            look: hollow(look(0)),
-            mark: KeyMark::Marker,
-            label: "a run that does not count".to_owned(),
-        });
+        let look = hollow(look(0));
+        keys.push(Key::new(KeyMark::Marker, look, "a run that does not count"));
     }
     keys
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Axis;
     use super::*;
+    use crate::show::plot::draw::{Scale, Unit};
 
     #[test]
     fn charts_stand_beside_each_other_where_there_is_room() {
-        let rows = |width, count: usize| {
+        let rows = |width, count: usize, least_px| {
             let mut sheet = Sheet::new("", "", width);
-            let headings: Vec<String> = (0..count).map(|number| number.to_string()).collect();
-            let places = places(&mut sheet, &headings, 300.0);
-            let lefts = places.iter().filter(|place| place.is_left).count();
-            let lowest = places.iter().filter(|place| place.is_lowest).count();
-            (lefts, lowest)
+            let axis = |title| Axis::new(title, Scale::linear(0.0, 1.0), Unit::Plain);
+            let chart = Chart {
+                width_px: (least_px, f64::INFINITY),
+                ..Chart::new(axis("below"), axis("left"), Vec::new())
+            };
+            draw(&mut sheet, &vec![chart; count]);
+            let svg = sheet.finish("", "", "");
+            // Titles are at the left, and where nothing is below.
+            [">left<", ">below<"].map(|title| svg.matches(title).count())
         };
-        assert_eq!(rows(Width::Page, 4), (2, 2));
-        assert_eq!(rows(Width::Page, 5), (2, 3));
-        assert_eq!(rows(Width::Page, 9), (3, 3));
-        assert_eq!(rows(Width::Column, 4), (4, 1));
+        assert_eq!(rows(Width::Page, 4, 0.0), [2, 2]);
+        assert_eq!(rows(Width::Page, 5, 0.0), [2, 3]);
+        assert_eq!(rows(Width::Page, 9, 0.0), [3, 3]);
+        assert_eq!(rows(Width::Column, 4, 0.0), [4, 1]);
+        assert_eq!(rows(Width::Column, 4, 100.0), [2, 2]);
+        assert_eq!(rows(Width::Page, 5, 300.0), [3, 2]);
+        assert_eq!(rows(Width::Page, 2, f64::INFINITY), [2, 1]);
     }
 }

@@ -35,7 +35,7 @@ impl Point {
 }
 
 /// A line.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// What it is.
     pub name: String,
@@ -52,7 +52,7 @@ pub struct Series {
 }
 
 /// A line across the chart to hold others against.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
     /// What it is.
     pub name: String,
@@ -142,26 +142,23 @@ impl Series {
                 canvas.marker(*alone, self.look, None);
             }
         }
-        for (point, place) in self.points.iter().zip(&places) {
-            if let (Some(interval), Some((x, _))) = (point.interval, place) {
-                self.whisker(canvas, frame, *x, interval);
+        let placed = || {
+            let points = self.points.iter().zip(&places);
+            points.filter_map(|(point, place)| Some((point, (*place)?)))
+        };
+        for (point, (x, _)) in placed() {
+            if let Some(interval) = point.interval {
+                self.whisker(canvas, frame, x, interval);
             }
         }
-        if !self.markers {
-            return;
-        }
-        for (point, place) in self.points.iter().zip(&places) {
-            if let (Some(place), Some(y)) = (place, point.y)
-                && frame.contains(*place)
-            {
-                let hint = match point.interval {
-                    Some((low, high)) => {
-                        let [y, low, high] = [y, low, high].map(number::short);
-                        format!("{}: {y} ({low} to {high})", self.name)
-                    }
-                    None => format!("{}: {}", self.name, number::short(y)),
-                };
-                canvas.marker(*place, self.look, Some(&hint));
+        for (point, place) in placed().filter(|_| self.markers) {
+            if let (Some(y), true) = (point.y.map(number::short), frame.contains(place)) {
+                let interval = point
+                    .interval
+                    .map(|(low, high)| [low, high].map(number::short));
+                let interval = interval.map(|[low, high]| format!(" ({low} to {high})"));
+                let hint = format!("{}: {y}{}", self.name, interval.unwrap_or_default());
+                canvas.marker(place, self.look, Some(&hint));
             }
         }
     }

@@ -1,22 +1,20 @@
-//! Marks between two axes: lines, points, bands, bars and cells, and the charts that carry them. They must not know what they
-//! are of.
+//! Marks between two axes: lines, points, bands and tiles, and the charts that carry them. They must not know what they are
+//! of.
 
 mod axis;
 mod band;
-mod bar;
-mod cell;
 pub mod facets;
 mod line;
 mod point;
 #[cfg(test)]
 mod tests;
+mod tile;
 
 pub use axis::{Axis, AxisFrame};
 pub use band::{Area, Band, Upright};
-pub use bar::Bar;
-pub use cell::Row;
 pub use line::{Point, Rule, Series};
 pub use point::Dot;
+pub use tile::{Fill, Tile};
 
 use crate::show::plot::draw::text::{SMALL_PX, width_px};
 use crate::show::plot::draw::{Canvas, Key, KeyMark, Labels, Rect, Style};
@@ -39,10 +37,8 @@ pub enum Mark {
     Area(Area),
     /// A single point.
     Dot(Dot),
-    /// A bar in a row.
-    Bar(Bar),
-    /// Cells in a row.
-    Row(Row),
+    /// Parts of rows.
+    Tiles(Vec<Tile>),
 }
 
 impl Mark {
@@ -76,9 +72,50 @@ pub struct Chart {
     pub y: Axis,
     /// What is drawn.
     pub marks: Vec<Mark>,
+    /// Pixels that it is wide: at least and at most.
+    pub width_px: (f64, f64),
+    /// Pixels that it is high with its axes, if not as high as others.
+    pub height_px: Option<f64>,
 }
 
 impl Chart {
+    /// A chart without a heading, as large as others.
+    pub fn new(x: Axis, y: Axis, marks: Vec<Mark>) -> Chart {
+        Chart {
+            heading: String::new(),
+            x,
+            y,
+            marks,
+            width_px: (0.0, f64::INFINITY),
+            height_px: None,
+        }
+    }
+
+    /// A chart of rows with names, each so high, over the whole width.
+    pub fn of_rows(row_px: f64, x: Axis, y: Axis, marks: Vec<Mark>) -> Chart {
+        let rows = y.ticks.as_ref().map_or(0, Vec::len);
+        Chart {
+            width_px: (f64::INFINITY, f64::INFINITY),
+            height_px: Some(rows as f64 * row_px + axis::around(&x)),
+            ..Chart::new(x, y, marks)
+        }
+    }
+
+    /// A map of rows and columns with names: cells of that height, and at least and at most so wide.
+    pub fn of_cells(
+        (least_px, most_px): (f64, f64),
+        row_px: f64,
+        (x, y): (Axis, Axis),
+        marks: Vec<Mark>,
+    ) -> Chart {
+        let columns = x.ticks.as_ref().map_or(0, Vec::len) as f64;
+        let names_px = y.names_px();
+        Chart {
+            width_px: (names_px + columns * least_px, names_px + columns * most_px),
+            ..Chart::of_rows(row_px, x, y, marks)
+        }
+    }
+
     /// Draws the chart with its axes within `area`, and words where there is room for them.
     pub fn draw(&self, canvas: &mut Canvas, area: Rect) {
         let frame = AxisFrame::draw(canvas, area, &self.x, &self.y);
@@ -90,10 +127,10 @@ impl Chart {
                 Mark::Band(band) => band.draw(canvas, &frame),
                 Mark::Area(area) => area.draw(canvas, &frame),
                 Mark::Dot(dot) => dot.draw(canvas, &frame),
-                Mark::Bar(bar) => bar.draw(canvas, &frame),
-                Mark::Row(row) => row.draw(canvas, &frame),
+                Mark::Tiles(tiles) => Tile::draw_all(tiles, canvas, &frame),
             }
         }
+        frame.borders(canvas, &self.x, &self.y);
         self.words(canvas, &frame);
     }
 
@@ -142,8 +179,10 @@ impl Chart {
                     }
                 }
                 Mark::Rule(rule) => rule.words(canvas, frame, &mut labels),
-                Mark::Upright(upright) => upright.words(canvas, frame, &mut labels),
-                Mark::Bar(bar) => bar.words(canvas, frame, &mut labels),
+                Mark::Tiles(tiles) => {
+                    let tiles = tiles.iter();
+                    tiles.for_each(|tile| tile.words(canvas, frame, &mut labels));
+                }
                 Mark::Dot(dot) => dot.words(canvas, frame, &mut labels),
                 _ => {}
             }

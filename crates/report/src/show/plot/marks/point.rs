@@ -5,7 +5,7 @@ use crate::show::plot::draw::palette::Look;
 use crate::show::plot::draw::{Canvas, Labels, Style};
 
 /// A point of its own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dot {
     /// The series that it is of.
     pub name: String,

@@ -35,12 +35,7 @@ fn drawn(
         label: text(3).chars().take(20).collect(),
     });
     let lines = series.into_iter().map(Mark::Line);
-    let chart = Chart {
-        heading: String::new(),
-        x,
-        y,
-        marks: std::iter::once(rule).chain(lines).collect(),
-    };
+    let chart = Chart::new(x, y, std::iter::once(rule).chain(lines).collect());
     sheet.legend(&chart.keys());
     for &height in heights {
         let area = sheet.take(height);
@@ -101,10 +96,40 @@ proptest! {
     ) {
         let mut ticks: Vec<_> = places.into_iter().map(|(value, label)| Tick { value, label }).collect();
         ticks.sort_by(|a, b| a.value.total_cmp(&b.value));
-        let mut x = Axis::new("revision", Scale::linear(0.0, 1.0), Unit::Plain);
-        x.ticks = Some(ticks);
+        let x = Axis::named("revision", Scale::linear(0.0, 1.0), ticks);
         let svg = drawn(Vec::new(), (x, axis(0, &[1.0, 2.0], "y")), &[], &[200.0], Width::Column);
         prop_assert_eq!(check::faults(&svg), Vec::<String>::new());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn maps_keep_their_words_in_their_cells_and_frame(
+        rows in proptest::collection::vec("[ -~]{0,60}", 1..40),
+        columns in proptest::collection::vec("[a-z0-9]{0,30}", 1..40),
+        parts in proptest::collection::vec("[a-z]{0,30}", 0..4),
+        row_px in 4.0..30.0f64,
+        is_narrow in any::<bool>(),
+    ) {
+        let marked: std::collections::BTreeSet<usize> = (0..rows.len()).step_by(3).collect();
+        let parts = (0..).zip(parts).map(|(at, name)| (f64::from(at) - 0.5, f64::from(at) + 0.5, name));
+        let parts: Vec<_> = parts.collect();
+        let tiles = (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |column| {
+            let (x, fill) = (column as f64, [Fill::Hatched, Fill::Plain(palette::INK)][column % 2]);
+            Tile {
+                within: Some(("12.3".to_owned(), palette::GROUND)),
+                ..Tile::new(-(row as f64), (x - 0.5, x + 0.5), fill, "hint")
+            }
+        }));
+        let flipped = parts.iter().map(|(from, to, name)| (-from, -to, name.clone())).collect();
+        let marks = vec![Mark::Tiles(tiles.collect())];
+        let y = Axis { marked: marked.clone(), parts: flipped, ..Axis::rows("from", rows) };
+        let x = Axis { marked, parts, ..Axis::columns("to", columns) };
+        let chart = Chart::of_cells((0.0, 64.0), row_px, (x, y), marks);
+        let mut sheet = Sheet::new("", "", Width::ALL[usize::from(is_narrow)]);
+        facets::draw(&mut sheet, &[chart]);
+        prop_assert_eq!(check::faults(&sheet.finish("", "", "")), Vec::<String>::new());
     }
 }
 
@@ -119,11 +144,10 @@ fn a_missing_figure_is_a_gap() {
     let points = (1..).zip(values).map(at).collect();
     let series = Series {
         name: "one".to_owned(),
-        look: palette::look(0),
         points,
         hollow: vec![(3.0, 3.0)],
         markers: true,
-        labels: Vec::new(),
+        ..Series::default()
     };
     let x = Axis::new("x", Scale::linear(0.0, 6.0), Unit::Plain);
     let y = Axis::new("y", Scale::from_zero(5.0), Unit::Plain);

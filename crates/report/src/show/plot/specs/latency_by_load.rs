@@ -72,7 +72,7 @@ fn closed_loop(
     let percentiles = [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns];
     let dots = percentiles.map(|metric| {
         let latency = sample.spread(metric)?.median;
-        let words = "closed loop".to_owned();
+        let is_named = metric == Metric::P99Ns;
         Some(Dot {
             name: name.to_owned(),
             at: (throughput?, latency),
@@ -80,17 +80,13 @@ fn closed_loop(
                 marker: Marker::Bar,
                 ..look
             },
-            ring: None,
             hint: format!(
                 "{name}, closed loop: {} {}",
                 metric.short_name(),
                 metric.text(latency)
             ),
-            label: if metric == Metric::P99Ns {
-                words
-            } else {
-                String::new()
-            },
+            label: if is_named { "closed loop" } else { "" }.to_owned(),
+            ..Dot::default()
         })
     });
     dots.into_iter().flatten()
@@ -142,10 +138,10 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
         }));
         marks.extend(search.limits.iter().map(|limit| {
             Mark::Rule(Rule {
-                name: String::new(),
                 look: Look::of_rule(0),
                 y: limit.below_ns as f64,
                 label: searches::limit_words(limit),
+                ..Rule::default()
             })
         }));
         // Shorter trials only steer.
@@ -163,13 +159,12 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
                     hollow: !matches!(trial.outcome, TrialOutcome::Kept | TrialOutcome::Broke),
                     ..look
                 },
-                ring: None,
                 hint: format!(
                     "{name}, trial: p99 {}, {}",
                     Metric::P99Ns.text(p99),
                     trial.outcome
                 ),
-                label: String::new(),
+                ..Dot::default()
             }))
         }));
     }

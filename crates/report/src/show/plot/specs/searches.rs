@@ -3,7 +3,7 @@
 use crate::observe::Metric;
 use crate::results::model::{LatencyLimit, LoadSearch, SearchEnd};
 use crate::show::plot::draw::number;
-use crate::show::plot::figure::{Cell, Table, number_column, text_column};
+use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::groups::{Groups, Line};
 use crate::show::plot::rows::sample::Sample;
 
@@ -64,20 +64,18 @@ pub(super) fn words(search: &LoadSearch, rate: Metric, factor: f64) -> String {
 
 /// The searches, and their trials in the order in which they ran.
 pub(super) fn tables(groups: &Groups<'_>) -> Vec<Table> {
-    let loads = |load: Option<f64>| load.map_or(Cell::Missing, |load| Cell::Number(load, 0));
-    let ns = |ns: Option<u64>| ns.map_or(Cell::Missing, |ns| Cell::Number(ns as f64 / 1e3, 2));
+    let us = |ns: Option<u64>| Cell::number(ns.map(|ns| ns as f64 / 1e3), 2);
     let (mut searches, mut trials) = (Vec::new(), Vec::new());
     for (name, line) in groups.named_lines() {
         for (_, search) in of(line) {
-            let share = search
-                .lower_per_second
-                .map(|load| load / search.maximum_per_second);
+            let (lower, upper) = (search.lower_per_second, search.upper_per_second);
+            let percent = lower.map(|load| load / search.maximum_per_second * 100.0);
             searches.push(vec![
-                Cell::Text(name.clone()),
-                Cell::Text(asked_words(search)),
-                loads(search.lower_per_second),
-                loads(search.upper_per_second),
-                share.map_or(Cell::Missing, |share| Cell::Number(share * 100.0, 1)),
+                Cell::text(&name),
+                Cell::text(asked_words(search)),
+                Cell::number(lower, 0),
+                Cell::number(upper, 0),
+                Cell::number(percent, 1),
                 Cell::Text(match &search.note {
                     Some(note) => format!("{}: {note}", search.end),
                     None => search.end.name().to_owned(),
@@ -85,36 +83,31 @@ pub(super) fn tables(groups: &Groups<'_>) -> Vec<Table> {
             ]);
             trials.extend(search.trials.iter().map(|trial| {
                 vec![
-                    Cell::Text(name.clone()),
-                    Cell::Text(search.asked.clone()),
-                    Cell::Number(trial.asked_per_second, 0),
-                    Cell::Number(trial.achieved_per_second, 0),
-                    Cell::Number(trial.seconds, 2),
-                    ns(trial.p50_ns),
-                    ns(trial.p99_ns),
-                    ns(trial.p99_9_ns),
-                    ns(trial.lateness_p99_ns),
-                    Cell::Text(trial.outcome.name().to_owned()),
+                    Cell::text(&name),
+                    Cell::text(&search.asked),
+                    Cell::number(trial.asked_per_second, 0),
+                    Cell::number(trial.achieved_per_second, 0),
+                    Cell::number(trial.seconds, 2),
+                    us(trial.p50_ns),
+                    us(trial.p99_ns),
+                    us(trial.p99_9_ns),
+                    us(trial.lateness_p99_ns),
+                    Cell::text(trial.outcome.name()),
                 ]
             }));
         }
     }
-    let table = |caption: &str, rows: Vec<Vec<Cell>>, numbers: &[&str], last: &str| {
-        let mut columns = vec![text_column("Line"), text_column("Searched for")];
-        columns.extend(numbers.iter().map(|name| number_column(*name)));
-        columns.push(text_column(last));
-        Table {
-            caption: caption.to_owned(),
-            columns,
-            rows,
-        }
-    };
     let bounds = [
+        "Line",
+        "Searched for",
         "kept up to (msg/s)",
         "broken from (msg/s)",
         "kept, of the closed loop (%)",
+        "End",
     ];
     let of_trials = [
+        "Line",
+        "Searched for",
         "offered (msg/s)",
         "achieved (msg/s)",
         "window (s)",
@@ -122,14 +115,14 @@ pub(super) fn tables(groups: &Groups<'_>) -> Vec<Table> {
         "p99 (µs)",
         "p99.9 (µs)",
         "late p99 (µs)",
+        "Outcome",
     ];
     let all = [
-        table("Searches for the highest load", searches, &bounds, "End"),
-        table("Trials of the searches", trials, &of_trials, "Outcome"),
+        Table::new("Searches for the highest load", bounds, searches),
+        Table::new("Trials of the searches", of_trials, trials),
     ];
-    all.into_iter()
-        .filter(|table| !table.rows.is_empty())
-        .collect()
+    let told = all.into_iter().filter(|table| !table.rows.is_empty());
+    told.collect()
 }
 
 #[cfg(test)]
@@ -139,25 +132,11 @@ mod tests {
     #[test]
     fn what_a_search_came_to_is_said_in_words() {
         let (low, high) = (Some(0.5e6), Some(0.75e6));
+        let (found, none, stopped) = (SearchEnd::Found, SearchEnd::NoneKeeps, SearchEnd::Stopped);
         for (end, lower_per_second, upper_per_second, wanted) in [
-            (
-                SearchEnd::Found,
-                low,
-                high,
-                "p99<20us: 0.500 to 0.750 Mmsg/s",
-            ),
-            (
-                SearchEnd::NoneKeeps,
-                None,
-                low,
-                "p99<20us: less than 0.500 Mmsg/s (no load keeps it)",
-            ),
-            (
-                SearchEnd::Stopped,
-                low,
-                None,
-                "p99<20us: 0.500 Mmsg/s or more (stopped)",
-            ),
+            (found, low, high, "0.500 to 0.750 Mmsg/s"),
+            (none, None, low, "less than 0.500 Mmsg/s (no load keeps it)"),
+            (stopped, low, None, "0.500 Mmsg/s or more (stopped)"),
         ] {
             let search = LoadSearch {
                 asked: "p99<20us".to_owned(),
@@ -167,6 +146,7 @@ mod tests {
                 ..LoadSearch::default()
             };
             let told = words(&search, Metric::MmsgPerS, 1e-6);
+            let wanted = format!("p99<20us: {wanted}");
             assert_eq!(told.replace('\u{a0}', " "), wanted);
         }
     }

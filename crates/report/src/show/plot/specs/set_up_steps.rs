@@ -3,19 +3,22 @@
 use crate::observe::format::plural;
 use crate::results::model::{Connect, ConnectStep, Latency};
 use crate::show::plot::draw::palette::look;
-use crate::show::plot::draw::text::{SMALL_PX, shortened};
-use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, Unit, number};
-use crate::show::plot::figure::{Cell, Figure, Table, number_column, text_column};
-use crate::show::plot::marks::{Axis, Bar, Chart, Mark, facets};
-use crate::show::plot::naming::drawn;
+use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
+use crate::show::plot::figure::{Cell, Figure, Table};
+use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
+use crate::show::plot::picture::Picture;
 use crate::show::plot::rows::groups::Groups;
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::Setting;
 
+const CAPTION: &str = "Mean times at the end that ran the sweep. All QPs of a round share an exchange. Destroying is in the \
+    table only.";
+
 /// Bars that are drawn.
 const MOST_BARS: usize = 16;
-const BAR_PX: f64 = 16.0;
 const ROW_PX: f64 = 24.0;
+/// Height of a bar; 1 is the whole row.
+const BAR: f64 = 0.7;
 
 /// The figure; `None` where no case has steps.
 pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
@@ -28,82 +31,46 @@ pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
     let cases = groups.named_lines().flat_map(|(name, line)| {
         let points = line.points.iter();
         let named = points.map(|(qps, sample)| {
-            (
-                format!("{name}, {qps} {}", plural(*qps as usize, "QP")),
-                sample,
-            )
+            let qps = format!("{qps} {}", plural(*qps as usize, "QP"));
+            (format!("{name}, {qps}"), sample)
         });
         named.collect::<Vec<_>>()
     });
     let all: Vec<(String, &Sample<'_>)> = cases.collect();
     let has_steps =
         |(_, sample): &&(String, &Sample<'_>)| steps.iter().any(|step| time_ns(sample, step) > 0.0);
-    let drawn_cases: Vec<_> = all.iter().filter(has_steps).take(MOST_BARS).collect();
-    drawn_cases.first()?;
-    let figure = Figure {
-        id: "set-up-steps".to_owned(),
-        title: "Steps of a connection’s set-up".to_owned(),
-        subtitle: groups.subtitle(Setting::of("qps")),
-        description: "Mean times at the end that ran the sweep. All QPs of a round share an exchange. Destroying is in the \
-                      table only."
-            .to_owned(),
-        tables: vec![table(&all)],
-        ..Figure::default()
-    };
-    let mut bars = Vec::new();
-    for (row, (name, sample)) in drawn_cases.iter().enumerate() {
+    let drawn: Vec<_> = all.iter().filter(has_steps).take(MOST_BARS).collect();
+    drawn.first()?;
+    let (mut bars, mut longest) = (Vec::new(), 1.0_f64);
+    for (row, (name, sample)) in drawn.iter().enumerate() {
         let mut from = 0.0;
         for (number, step) in steps.iter().enumerate() {
             let to = from + time_ns(sample, step);
-            let is_last = number + 1 == steps.len();
-            bars.push(Bar {
-                y: -(row as f64),
-                ends: (from, to),
-                height_px: BAR_PX,
-                colour: look(number).colour,
-                hint: format!("{name}: {step} {}", number::time(to - from)),
-                label: if is_last {
-                    number::time(to)
-                } else {
-                    String::new()
-                },
+            let fill = Fill::Plain(look(number).colour);
+            let hint = format!("{name}: {step} {}", number::time(to - from));
+            bars.push(Tile {
+                height: BAR,
+                ..Tile::new(-(row as f64), (from, to), fill, hint)
             });
             from = to;
         }
+        bars.last_mut()?.behind = number::time(from);
+        longest = longest.max(from);
     }
-    let longest = bars.iter().map(|bar| bar.ends.1).fold(1.0, f64::max);
-    let count = drawn_cases.len() as f64;
-    Some(drawn(figure, |sheet| {
-        let key = |(index, step): (usize, &String)| Key {
-            look: look(index),
-            mark: KeyMark::Area,
-            label: step.clone(),
-        };
-        sheet.legend(&steps.iter().enumerate().map(key).collect::<Vec<_>>());
-        let room = sheet.room_px() * 0.4;
-        // From the foot up, as axes have their ticks.
-        let names = drawn_cases
-            .iter()
-            .enumerate()
-            .rev()
-            .map(|(row, (name, _))| Tick {
-                value: -(row as f64),
-                label: shortened(name, SMALL_PX, false, room),
-            });
-        let x = Scale::from_zero(longest * 1.2);
-        let mut y = Axis::new("", Scale::linear(0.5 - count, 0.5), Unit::Plain);
-        y.ticks = Some(names.collect());
-        let chart = Chart {
-            heading: String::new(),
-            x: Axis::new("mean time of a connection", x, Unit::Nanoseconds),
-            y,
-            marks: bars.iter().cloned().map(Mark::Bar).collect(),
-        };
-        facets::draw(sheet, &[chart], count * ROW_PX + 70.0);
-        if drawn_cases.len() < all.len() {
-            sheet.note("More are in the table.");
-        }
-    }))
+    let steps = steps.iter().enumerate();
+    let keys = steps.map(|(index, step)| Key::new(KeyMark::Area, look(index), step));
+    let x = Scale::from_zero(longest * 1.2);
+    let x = Axis::new("mean time of a connection", x, Unit::Nanoseconds);
+    let y = Axis::rows("", drawn.iter().map(|(name, _)| name.clone()));
+    let more = (drawn.len() < all.len()).then(|| "More are in the table.".to_owned());
+    let picture = Picture {
+        subtitle: groups.subtitle(Setting::of("qps")),
+        keys: keys.collect(),
+        charts: vec![Chart::of_rows(ROW_PX, x, y, vec![Mark::Tiles(bars)])],
+        notes: more.into_iter().collect(),
+        tables: vec![table(&all)],
+    };
+    Some(picture.named("set-up-steps", "Steps of a connection’s set-up", CAPTION))
 }
 
 fn connect<'a>(sample: &Sample<'a>) -> Option<&'a Connect> {
@@ -136,10 +103,6 @@ type StepsOf = fn(&Connect) -> &Vec<ConnectStep>;
 
 /// Each step of each case at each end.
 fn table(cases: &[(String, &Sample<'_>)]) -> Table {
-    let mut columns = ["Line", "end", "step", "timed once a"]
-        .map(text_column)
-        .to_vec();
-    columns.extend(["mean (µs)", "p99 (µs)"].map(number_column));
     let ends: [(&str, StepsOf); 2] = [("own", |it| &it.steps), ("other", |it| &it.peer_steps)];
     let mut rows = Vec::new();
     for (name, sample) in cases {
@@ -151,19 +114,26 @@ fn table(cases: &[(String, &Sample<'_>)]) -> Table {
                         let same = steps.iter().find(|it| it.step == step.step)?;
                         Some(of(&same.time_ns)? / 1e3)
                     });
-                    value.map_or(Cell::Missing, |value| Cell::Number(value, 2))
+                    Cell::number(value, 2)
                 };
-                let words = [name, end, &step.step, &step.per];
-                let mut row = words.map(|it| Cell::Text(it.to_owned())).to_vec();
+                let mut row = [name, end, &step.step, &step.per].map(Cell::text).to_vec();
                 row.push(figure(|time| Some(time.mean)));
                 row.push(figure(|time| time.p99.map(|ns| ns as f64)));
                 rows.push(row);
             }
         }
     }
-    Table {
-        caption: "Steps of set-up: medians of the runs that count".to_owned(),
-        columns,
+    let names = [
+        "Line",
+        "end",
+        "step",
+        "timed once a",
+        "mean (µs)",
+        "p99 (µs)",
+    ];
+    Table::new(
+        "Steps of set-up: medians of the runs that count",
+        names,
         rows,
-    }
+    )
 }

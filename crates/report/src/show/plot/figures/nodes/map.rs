@@ -1,28 +1,27 @@
 //! Figure: what each node moved to each other one, as a map of rows FROM and columns TO, coloured by how far a cell is
 //! from the median of all.
 
-use super::names::thinned;
-use super::steps::{Steps, Told, fits, hatch};
+use super::steps::{Told, shades};
 use super::subject::Subject;
 use crate::observe::Metric;
-use crate::show::plot::draw::palette::{GROUND, INK, MUTED, WORSE};
-use crate::show::plot::draw::text::{SMALL_PX, shortened, width_px};
-use crate::show::plot::draw::{Anchor, Canvas, Paint, Rect, Sheet, Style};
+use crate::show::plot::draw::palette::{INK, Look};
+use crate::show::plot::draw::{Key, KeyMark};
 use crate::show::plot::figure::{Cell, Figure, Table};
-use crate::show::plot::figure::{number_column, text_column};
-use crate::show::plot::naming::drawn;
+use crate::show::plot::figures::shades::Shade;
+use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
+use crate::show::plot::picture::Picture;
 
-const CELL_WIDTH_PX: f64 = 64.0;
-const CELL_HEIGHT_PX: f64 = 26.0;
-/// Most that names of nodes and of racks take at a side.
-const NAMES_PX: f64 = 150.0;
-const RACKS_PX: f64 = 110.0;
-/// A line of small text.
-const LINE_PX: f64 = 18.0;
+const CAPTION: &str = "Each row is a node that posts, each column one at the other end. The colour is the distance from the \
+    median of all.";
+
+const MOST_CELL_PX: (f64, f64) = (64.0, 26.0);
+/// Most that all rows are high together.
+const ROWS_PX: f64 = 540.0;
 /// Nodes up to which each cell has words for who points at it, and its figure in the table.
 const MOST_SINGLE: usize = 64;
 /// Rows of the table with more nodes: the worst cells.
 const WORST_ROWS: usize = 100;
+const UNKNOWN: &str = "no run that counts";
 
 /// Whether a map tells more than the nodes' medians do.
 pub(super) fn is_worth_a_map(subject: &Subject<'_>) -> bool {
@@ -31,70 +30,50 @@ pub(super) fn is_worth_a_map(subject: &Subject<'_>) -> bool {
 
 /// The map of a quantity; `None` where no flow has it.
 pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Figure> {
-    let median = subject.matrix.median(quantity);
-    let steps = Steps::around(median, quantity)?;
-    let told = Told::of(quantity, median?);
     let map = Map {
         subject,
         quantity,
-        steps,
-        told,
+        count: subject.matrix.nodes.len(),
+        told: Told::around(subject.matrix.median(quantity), quantity)?,
     };
-    let what = quantity.title();
-    let figure = Figure {
-        id,
-        title: subject.title(&format!("{what} from node to node ({})", told.unit)),
+    let (what, shades) = (quantity.title(), shades(quantity));
+    let tiles = map.tiles(&shades);
+    let mut keys = Shade::keys(&shades);
+    if tiles.iter().any(|tile| tile.fill == Fill::Hatched) {
+        keys.push(Key::new(KeyMark::Hatched, Look::default(), UNKNOWN));
+    }
+    let picture = Picture {
         subtitle: subject.subtitle.clone(),
-        description: "Each row is a node that posts, each column one at the other end. The colour is the distance from the \
-                      median of all."
-            .to_owned(),
+        keys,
+        charts: vec![map.chart(tiles)],
+        notes: vec![format!(
+            "Share of the median, {}: worse is orange, better is blue.",
+            map.told.with_unit(map.told.median)
+        )],
         tables: vec![map.table()],
-        ..Figure::default()
     };
-    Some(drawn(figure, |sheet| map.draw(sheet)))
+    Some(picture.named(
+        id,
+        subject.title(&format!("{what} from node to node ({})", map.told.unit)),
+        CAPTION,
+    ))
 }
 
 struct Map<'m> {
     subject: &'m Subject<'m>,
     quantity: Metric,
-    steps: Steps,
+    /// Nodes.
+    count: usize,
     told: Told,
 }
 
-/// Where the cells are.
-struct Grid {
-    left: f64,
-    top: f64,
-    cell: (f64, f64),
-    count: usize,
-}
-
-impl Grid {
-    fn rect(&self, row: usize, column: usize) -> Rect {
-        Rect {
-            x: self.left + column as f64 * self.cell.0,
-            y: self.top + row as f64 * self.cell.1,
-            width: self.cell.0,
-            height: self.cell.1,
-        }
-    }
-
-    /// All cells of some rows and columns.
-    fn block(&self, rows: (usize, usize), columns: (usize, usize)) -> Rect {
-        let first = self.rect(rows.0, columns.0);
-        Rect {
-            width: columns.1 as f64 * self.cell.0,
-            height: rows.1 as f64 * self.cell.1,
-            ..first
-        }
-    }
-
-    fn all(&self) -> Rect {
-        self.block((0, self.count), (0, self.count))
-    }
-}
-
 impl Map<'_> {
+    /// All pairs of places of the order.
+    fn places(&self) -> impl Iterator<Item = (usize, usize)> {
+        let count = self.count;
+        (0..count).flat_map(move |row| (0..count).map(move |column| (row, column)))
+    }
+
     /// The figure of the flows from one place of the order to another.
     fn value(&self, row: usize, column: usize) -> Option<f64> {
         let cell = self.subject.cell(row, column)?;
@@ -109,295 +88,118 @@ impl Map<'_> {
             1 => "; 1 run does not count".to_owned(),
             many => format!("; {many} runs do not count"),
         };
-        match self.value(row, column) {
-            Some(value) => {
-                let share = self.steps.share(value) * 100.0;
-                let value = self.told.with_unit(value);
-                format!("{from} to {to}: {value}, {share:.1}\u{a0}% of the median{lost}")
-            }
-            None => format!("{from} to {to}: no run that counts{lost}"),
-        }
+        let value = self.value(row, column);
+        let value = value.map_or(UNKNOWN.to_owned(), |value| self.told.with_share(value));
+        format!("{from} to {to}: {value}{lost}")
     }
 
-    fn draw(&self, sheet: &mut Sheet) {
+    /// The cells.
+    fn tiles(&self, shades: &[Shade]) -> Vec<Tile> {
+        let is_single = self.count <= MOST_SINGLE;
+        let tile = |(row, column): (usize, usize)| {
+            let value = self.value(row, column);
+            let value = value.map(|it| (it, Shade::of(shades, self.told.share(it))));
+            let fill = value.map_or(Fill::Hatched, |(_, shade)| Fill::Plain(shade.colour));
+            let hint = match is_single {
+                true => self.hint(row, column),
+                false => String::new(),
+            };
+            let text = value.filter(|_| is_single);
+            Tile {
+                within: text.map(|(value, shade)| (self.told.plain(value), shade.ink)),
+                ..block((row, 1), (column, 1), fill, hint)
+            }
+        };
+        let places = self.places().filter(|it| self.subject.has(it.0, it.1));
+        places.map(tile).collect()
+    }
+
+    /// The cells, with frames around what is slow.
+    fn chart(&self, tiles: Vec<Tile>) -> Chart {
         let subject = self.subject;
-        let count = subject.matrix.nodes.len();
-        let room = sheet.take(0.0);
-        let widest = subject.names.labels.iter();
-        let widest = widest
-            .map(|name| width_px(name, SMALL_PX, true))
-            .fold(0.0, f64::max);
-        let names_px = widest.min(NAMES_PX).min(room.width / 4.0) + 10.0;
-        let racks = subject.order.racks.iter();
-        let racks_px = racks
-            .map(|rack| width_px(&rack.name, SMALL_PX, false) + 10.0)
-            .fold(0.0, f64::max)
-            .min(RACKS_PX.min(room.width / 6.0));
-        let width = ((room.width - names_px - racks_px) / count as f64).min(CELL_WIDTH_PX);
-        let cell = (width, width.min(CELL_HEIGHT_PX));
-        // The title of the rows and the racks above; names of columns and their title below.
-        let above = LINE_PX * if racks_px > 0.0 { 2.0 } else { 1.0 } + 4.0;
-        let height = cell.1 * count as f64;
-        let area = sheet.take(above + height + 2.0 * LINE_PX + 6.0);
-        let grid = Grid {
-            left: area.x + names_px,
-            top: area.y + above,
-            cell,
-            count,
+        let marks = subject.marks(self.quantity);
+        let names = |what: &str| (subject.names.title(what), subject.names.labels.clone());
+        let ((from, rows), (to, columns)) = (names("from"), names("to"));
+        let flipped = subject
+            .order
+            .parts()
+            .map(|(from, to, name)| (-from, -to, name));
+        let y = Axis {
+            marked: marks.rows(),
+            parts: flipped.collect(),
+            ..Axis::rows(from, rows)
         };
-        let missing = self.cells(&mut sheet.canvas, &grid);
-        self.racks(&mut sheet.canvas, &grid, racks_px);
-        self.marks(&mut sheet.canvas, &grid);
-        self.row_names(&mut sheet.canvas, &grid, area, names_px);
-        self.column_names(&mut sheet.canvas, &grid, area);
-        self.steps.legend(sheet, missing > 0);
-    }
-
-    /// Draws the cells; returns how many have no figure.
-    fn cells(&self, canvas: &mut Canvas, grid: &Grid) -> usize {
-        let is_single = grid.count <= MOST_SINGLE;
-        let mut by_step: Vec<Vec<Rect>> = vec![Vec::new(); 9];
-        let mut missing = Vec::new();
-        for row in 0..grid.count {
-            for column in 0..grid.count {
-                if !self.subject.has(row, column) {
-                    continue;
-                }
-                let rect = grid.rect(row, column);
-                let Some(value) = self.value(row, column) else {
-                    if is_single {
-                        let hint = self.hint(row, column);
-                        canvas.rect(rect, Paint::area(GROUND), Some(&hint));
-                    }
-                    missing.push(rect);
-                    continue;
-                };
-                let step = self.steps.of(value);
-                if !is_single {
-                    by_step[step].push(rect);
-                    continue;
-                }
-                let paint = Paint {
-                    stroke: Some(GROUND),
-                    width: 1.0,
-                    ..Paint::area(Steps::colour(step))
-                };
-                canvas.rect(rect, paint, Some(&self.hint(row, column)));
-                let text = self.told.plain(value);
-                if fits(&text, rect) {
-                    let style = Style {
-                        anchor: Anchor::Middle,
-                        colour: Steps::ink(step),
-                        ..Style::default()
-                    };
-                    let middle = rect.x + rect.width / 2.0;
-                    canvas.text(middle, rect.y + rect.height / 2.0 + 4.0, &text, style);
-                }
-            }
-        }
-        for (step, rects) in by_step.iter().enumerate() {
-            canvas.rects(rects, Paint::area(Steps::colour(step)));
-        }
-        hatch(canvas, &missing);
-        canvas.rect(grid.all(), Paint::line(MUTED, 1.0), None);
-        missing.len()
-    }
-
-    /// Borders between racks, and their names above and at the right.
-    fn racks(&self, canvas: &mut Canvas, grid: &Grid, names_px: f64) {
-        let all = grid.all();
-        let mut free_below = all.y;
-        for rack in &self.subject.order.racks {
-            let columns = grid.block((0, grid.count), (rack.start, rack.len));
-            let rows = grid.block((rack.start, rack.len), (0, grid.count));
-            if rack.start > 0 {
-                let borders = [
-                    [(columns.x, all.y), (columns.x, all.bottom())],
-                    [(all.x, rows.y), (all.right(), rows.y)],
-                ];
-                canvas.lines(&borders, Paint::line(INK, 1.5));
-            }
-            let muted = Style {
-                colour: MUTED,
-                ..Style::default()
-            };
-            if let Some(name) = with_room(&rack.name, columns.width - 4.0) {
-                let style = Style {
-                    anchor: Anchor::Middle,
-                    ..muted
-                };
-                canvas.text(columns.x + columns.width / 2.0, all.y - 6.0, &name, style);
-            }
-            let middle = rows.y + rows.height / 2.0;
-            if let Some(name) = with_room(&rack.name, names_px - 8.0)
-                && middle - LINE_PX / 2.0 >= free_below
-            {
-                canvas.text(all.right() + 8.0, middle + 4.0, &name, muted);
-                free_below = middle + LINE_PX / 2.0;
-            }
-        }
-    }
-
-    /// Frames around what is slow.
-    fn marks(&self, canvas: &mut Canvas, grid: &Grid) {
-        let marks = self.subject.marks(self.quantity);
-        let paint = Paint::line(INK, 2.0);
-        for row in marks.from {
-            canvas.rect(grid.block((row, 1), (0, grid.count)), paint, None);
-        }
-        for column in marks.to {
-            canvas.rect(grid.block((0, grid.count), (column, 1)), paint, None);
-        }
-        for (row, column) in marks.paths {
-            canvas.rect(grid.rect(row, column), paint, None);
-        }
-    }
-
-    fn row_names(&self, canvas: &mut Canvas, grid: &Grid, area: Rect, names_px: f64) {
-        let names = &self.subject.names;
-        let muted = Style {
-            colour: MUTED,
-            ..Style::default()
+        let x = Axis {
+            marked: marks.columns(),
+            parts: subject.order.parts().collect(),
+            ..Axis::columns(to, columns)
         };
-        let title = shortened(&names.title("from"), SMALL_PX, false, area.width);
-        canvas.text(area.x, area.y + SMALL_PX, &title, muted);
-        let extents = vec![SMALL_PX * 1.25; grid.count];
-        let marked = self.subject.marks(self.quantity).rows();
-        for row in thinned(&extents, grid.cell.1, 0.0, &marked) {
-            let style = Style {
-                anchor: Anchor::End,
-                ..name_style(marked.contains(&row))
-            };
-            let name = shortened(&names.labels[row], SMALL_PX, style.bold, names_px - 10.0);
-            let rect = grid.rect(row, 0);
-            canvas.text(
-                grid.left - 7.0,
-                rect.y + rect.height / 2.0 + 4.0,
-                &name,
-                style,
-            );
-        }
-    }
-
-    fn column_names(&self, canvas: &mut Canvas, grid: &Grid, area: Rect) {
-        let names = &self.subject.names;
-        let marked = self.subject.marks(self.quantity).columns();
-        let labels: Vec<String> = (names.labels.iter().enumerate())
-            .map(|(column, name)| shortened(name, SMALL_PX, marked.contains(&column), NAMES_PX))
-            .collect();
-        let widths: Vec<f64> = (labels.iter().enumerate())
-            .map(|(column, name)| width_px(name, SMALL_PX, marked.contains(&column)))
-            .collect();
-        let foot = grid.all().bottom() + SMALL_PX + 5.0;
-        let mut columns: Vec<usize> = thinned(&widths, grid.cell.0, 8.0, &marked)
-            .into_iter()
-            .collect();
-        // What is marked has its name before others.
-        columns.sort_by_key(|column| !marked.contains(column));
-        let mut taken: Vec<(f64, f64)> = Vec::new();
-        for column in columns {
-            let rect = grid.rect(0, column);
-            let half = widths[column] / 2.0;
-            let middle = rect.x + rect.width / 2.0;
-            let middle = middle.min(area.right() - half).max(area.x + half);
-            let (from, to) = (middle - half - 4.0, middle + half + 4.0);
-            if taken.iter().any(|other| from < other.1 && other.0 < to) {
-                continue;
-            }
-            taken.push((from, to));
-            let style = Style {
-                anchor: Anchor::Middle,
-                ..name_style(marked.contains(&column))
-            };
-            canvas.text(middle, foot, &labels[column], style);
-        }
-        let title = shortened(&names.title("to"), SMALL_PX, false, area.width);
-        let style = Style {
-            anchor: Anchor::Middle,
-            colour: MUTED,
-            ..Style::default()
-        };
-        let half = width_px(&title, SMALL_PX, false) / 2.0;
-        let all = grid.all();
-        let middle = (all.x + all.width / 2.0).max(area.x + half);
-        canvas.text(middle, foot + LINE_PX, &title, style);
-    }
-
-    /// All cells with figures, the worst first.
-    fn sorted(&self) -> Vec<(usize, usize, f64)> {
-        let count = self.subject.matrix.nodes.len();
-        let places = (0..count).flat_map(|row| (0..count).map(move |column| (row, column)));
-        let mut all: Vec<(usize, usize, f64)> = places
-            .filter_map(|(row, column)| Some((row, column, self.value(row, column)?)))
-            .collect();
-        all.sort_by(|one, other| match self.quantity.higher_is_better() {
-            true => one.2.total_cmp(&other.2),
-            false => other.2.total_cmp(&one.2),
-        });
-        all
+        let (all, frame) = ((0, self.count), Fill::Frame(INK));
+        let from = marks
+            .from
+            .iter()
+            .map(|row| block((*row, 1), all, frame, ""));
+        let to = marks
+            .to
+            .iter()
+            .map(|column| block(all, (*column, 1), frame, ""));
+        let paths = marks.paths.iter();
+        let paths = paths.map(|(row, column)| block((*row, 1), (*column, 1), frame, ""));
+        let frames = Mark::Tiles(from.chain(to).chain(paths).collect());
+        let row_px = MOST_CELL_PX.1.min(ROWS_PX / self.count as f64);
+        let width_px = (0.0, MOST_CELL_PX.0);
+        Chart::of_cells(width_px, row_px, (x, y), vec![Mark::Tiles(tiles), frames])
     }
 
     fn table(&self) -> Table {
-        let count = self.subject.matrix.nodes.len();
-        let typical = self.subject.matrix.median(self.quantity).unwrap_or(1.0) / self.told.divisor;
+        let typical = self.told.median / self.told.divisor;
         let digits = (2.0 - typical.abs().max(1e-6).log10().floor()).clamp(0.0, 6.0) as usize;
         let cell = |value: f64| Cell::Number(value / self.told.divisor, digits);
         let unit = self.told.unit;
-        if count <= MOST_SINGLE {
-            let name = |place: usize| self.subject.name(place).to_owned();
+        let name = |place: usize| Cell::text(self.subject.name(place));
+        if self.count <= MOST_SINGLE {
             let row = |from: usize| {
-                let cells = (0..count).map(|to| self.value(from, to).map_or(Cell::Missing, cell));
-                std::iter::once(Cell::Text(name(from)))
-                    .chain(cells)
-                    .collect()
+                let to = 0..self.count;
+                let cells = to.map(|to| self.value(from, to).map_or(Cell::Missing, cell));
+                [name(from)].into_iter().chain(cells).collect()
             };
-            let columns = (0..count).map(|place| number_column(name(place)));
-            return Table {
-                caption: format!(
-                    "Medians over the runs that count, in {unit}: rows are from, columns to"
-                ),
-                columns: std::iter::once(text_column("from"))
-                    .chain(columns)
-                    .collect(),
-                rows: (0..count).map(row).collect(),
-            };
+            let names = (0..self.count).map(|place| self.subject.name(place));
+            return Table::new(
+                format!("Medians over the runs that count, in {unit}: rows are from, columns to"),
+                ["from"].into_iter().chain(names),
+                (0..self.count).map(row),
+            );
         }
-        let rows = self.sorted().into_iter().take(WORST_ROWS);
-        let rows = rows.map(|(from, to, value)| {
-            let [from, to] = [from, to].map(|it| Cell::Text(self.subject.name(it).to_owned()));
-            let share = Cell::Number(self.steps.share(value) * 100.0, 1);
-            vec![from, to, cell(value), share]
+        let valued = |(row, column)| Some((row, column, self.value(row, column)?));
+        let mut worst: Vec<(usize, usize, f64)> = self.places().filter_map(valued).collect();
+        worst.sort_by(|one, other| match self.quantity.higher_is_better() {
+            true => one.2.total_cmp(&other.2),
+            false => other.2.total_cmp(&one.2),
         });
-        Table {
-            caption: format!(
-                "The worst {WORST_ROWS} of {} cells; the CSV file has all",
-                self.subject.matrix.cells.len()
-            ),
-            columns: vec![
-                text_column("from"),
-                text_column("to"),
-                number_column(unit),
-                number_column("of the median (%)"),
-            ],
-            rows: rows.collect(),
-        }
+        let rows = worst.into_iter().take(WORST_ROWS).map(|(from, to, value)| {
+            let share = Cell::Number(self.told.share(value) * 100.0, 1);
+            vec![name(from), name(to), cell(value), share]
+        });
+        let all = self.subject.matrix.cells.len();
+        Table::new(
+            format!("The worst {WORST_ROWS} of {all} cells; the CSV file has all"),
+            ["from", "to", unit, "of the median (%)"],
+            rows,
+        )
     }
 }
 
-/// A name, shortened to a width; `None` where nothing of it has room.
-fn with_room(name: &str, width: f64) -> Option<String> {
-    let least = width_px("mm…", SMALL_PX, false);
-    let name = match width_px(name, SMALL_PX, false) <= width || width >= least {
-        true => shortened(name, SMALL_PX, false, width),
-        false => String::new(),
-    };
-    (!name.is_empty()).then_some(name)
-}
-
-fn name_style(is_marked: bool) -> Style {
-    Style {
-        bold: is_marked,
-        colour: if is_marked { WORSE } else { INK },
-        ..Style::default()
+/// Some rows and columns, each from its first one.
+fn block(
+    rows: (usize, usize),
+    columns: (usize, usize),
+    fill: Fill,
+    hint: impl Into<String>,
+) -> Tile {
+    let [(row, height), (column, width)] = [rows, columns].map(|it| (it.0 as f64, it.1 as f64));
+    let ends = (column - 0.5, column - 0.5 + width);
+    Tile {
+        height,
+        ..Tile::new(0.5 - row - height / 2.0, ends, fill, hint)
     }
 }

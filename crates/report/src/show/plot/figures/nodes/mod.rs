@@ -16,6 +16,7 @@ use crate::judge::mesh::{Fan, Matrix};
 use crate::observe::Metric;
 use crate::results::load::Loaded;
 use crate::show::plot::figure::Figure;
+use crate::show::plot::rows::settings::Setting;
 use crate::show::plot::specs::fan;
 
 /// Matrices that are drawn.
@@ -41,21 +42,15 @@ pub fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
     let mut subjects: Vec<Subject<'_>> = subjects.collect();
     tell_apart(&mut subjects);
     let is_one = subjects.len() == 1;
-    let sentences = subjects
-        .iter()
-        .flat_map(|subject| sentences(subject, is_one));
-    let sentences = sentences.collect();
-    let mut figures = Vec::new();
-    for (number, subject) in (1..).zip(&subjects) {
-        figures.extend(of_subject(subject, number));
-    }
-    for spec in [fan::IN, fan::OUT] {
-        figures.extend(spec.figures(sums));
-    }
+    let sentences = subjects.iter().flat_map(|it| sentences(it, is_one));
+    let of_subjects = (1..).zip(&subjects);
+    let of_subjects = of_subjects.flat_map(|(number, subject)| of_subject(subject, number));
+    let fans = [fan::IN, fan::OUT];
+    let fans = fans.iter().flat_map(|spec| spec.figures(sums));
     Nodes {
         matrices: (count, subjects.len()),
-        sentences,
-        figures,
+        sentences: sentences.collect(),
+        figures: of_subjects.chain(fans).collect(),
     }
 }
 
@@ -81,30 +76,25 @@ fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
 }
 
 fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
-    let settings = &subject.matrix.settings;
     // In an open loop all have the rate that they were offered.
-    let quantity = match settings.is_closed_loop() {
+    let is_closed = subject.matrix.settings.is_closed_loop();
+    let quantity = match is_closed {
         true => Metric::GbitPerS,
         false => Metric::P99Ns,
     };
-    let mut drawn = Vec::new();
-    if map::is_worth_a_map(subject) {
-        drawn.push(map::figure(
+    let is_map = map::is_worth_a_map(subject);
+    let has_late = is_map && is_closed && subject.has_slow(Metric::P99Ns);
+    let map = |quantity, id| map::figure(subject, quantity, format!("nodes-{id}-{number}"));
+    let drawn = [
+        is_map.then(|| map(quantity, "map")),
+        has_late.then(|| map(Metric::P99Ns, "p99-map")),
+        Some(strip::figure(
             subject,
             quantity,
-            format!("nodes-map-{number}"),
-        ));
-        if quantity == Metric::GbitPerS && subject.has_slow(Metric::P99Ns) {
-            let id = format!("nodes-p99-map-{number}");
-            drawn.push(map::figure(subject, Metric::P99Ns, id));
-        }
-    }
-    drawn.push(strip::figure(
-        subject,
-        quantity,
-        format!("nodes-strip-{number}"),
-    ));
-    drawn.into_iter().flatten().collect()
+            format!("nodes-strip-{number}"),
+        )),
+    ];
+    drawn.into_iter().flatten().flatten().collect()
 }
 
 /// The matrices of all files, the newest file first; of equal ones the newest, and of a fan that with the most nodes.
@@ -149,24 +139,14 @@ fn without_smaller_fans(matrices: Vec<Matrix>) -> Vec<Matrix> {
 
 /// Says of each what it does not share with all others.
 fn tell_apart(subjects: &mut [Subject<'_>]) {
-    let words: Vec<_> = subjects
-        .iter()
-        .map(|it| words(it.loaded, &it.matrix))
-        .collect();
-    let shared = |told: &(crate::show::plot::rows::settings::Setting, String)| {
-        words.iter().all(|words| words.contains(told))
+    let words = subjects.iter().map(|it| words(it.loaded, &it.matrix));
+    let words: Vec<_> = words.collect();
+    let is_own = |told: &&(Setting, String)| {
+        let is_shared = words.iter().all(|words| words.contains(told));
+        !is_shared && told.0 != Setting::of("pattern")
     };
-    let pattern = crate::show::plot::rows::settings::Setting::of("pattern");
-    let apart: Vec<String> = (words.iter())
-        .map(|words| {
-            let own = words
-                .iter()
-                .filter(|told| told.0 != pattern && !shared(told));
-            let own: Vec<&str> = own.map(|(_, words)| words.as_str()).collect();
-            own.join(", ")
-        })
-        .collect();
-    for (subject, apart) in subjects.iter_mut().zip(apart) {
-        subject.apart = apart;
+    for (subject, words) in subjects.iter_mut().zip(&words) {
+        let own = words.iter().filter(is_own).map(|(_, words)| words.as_str());
+        subject.apart = own.collect::<Vec<_>>().join(", ");
     }
 }

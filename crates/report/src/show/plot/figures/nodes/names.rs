@@ -1,7 +1,4 @@
-//! Names of many nodes beside an axis: short where all begin or end alike, and as many as have room. It must not know
-//! what the axis is of.
-
-use std::collections::BTreeSet;
+//! Names of many nodes beside an axis: short where all begin or end alike. It must not know what the axis is of.
 
 /// Nodes from which on names are shortened.
 const SHORTENED_FROM: usize = 9;
@@ -23,16 +20,13 @@ impl Names {
             shared: String::new(),
             labels: names.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let Some((first, others)) = names.split_first() else {
-            return whole();
-        };
         if names.len() < SHORTENED_FROM {
             return whole();
         }
         // A number is never cut.
-        let begins = others
+        let begins = names
             .iter()
-            .fold(*first, |shared, name| beginning(shared, name));
+            .fold(names[0], |shared, name| beginning(shared, name));
         let begins = begins.trim_end_matches(|letter: char| letter.is_ascii_digit());
         let rests: Vec<&str> = names.iter().map(|name| &name[begins.len()..]).collect();
         let ends = rests
@@ -40,10 +34,8 @@ impl Names {
             .fold(rests[0], |shared, name| end(shared, name));
         // Nor is a part of a domain's name.
         let ends = ends.find('.').map_or("", |dot| &ends[dot..]);
-        let labels: Vec<&str> = rests
-            .iter()
-            .map(|rest| &rest[..rest.len() - ends.len()])
-            .collect();
+        let labels = rests.iter().map(|rest| &rest[..rest.len() - ends.len()]);
+        let labels: Vec<&str> = labels.collect();
         let is_worth_it = begins.len() + ends.len() >= LEAST_SHARED;
         if !is_worth_it || labels.iter().any(|label| label.is_empty()) {
             return whole();
@@ -75,41 +67,10 @@ fn end<'n>(one: &'n str, other: &str) -> &'n str {
     &one[one.len() - length..]
 }
 
-/// Which labels of an axis are written, so that none touches another: those of `first` where they have room, and of the
-/// others every so many. Labels lie `pitch` apart and take their extent around their middle; two have `gap` between them.
-pub(super) fn thinned(
-    extents: &[f64],
-    pitch: f64,
-    gap: f64,
-    first: &BTreeSet<usize>,
-) -> BTreeSet<usize> {
-    let mut written: BTreeSet<usize> = BTreeSet::new();
-    let add = |written: &mut BTreeSet<usize>, index: usize| {
-        let is_apart = |other: &usize| {
-            let needed = (extents[index] + extents[*other]) / 2.0 + gap;
-            index.abs_diff(*other) as f64 * pitch >= needed
-        };
-        let [before, after] = [
-            written.range(..index).next_back(),
-            written.range(index..).next(),
-        ];
-        if before.is_none_or(is_apart) && after.is_none_or(is_apart) {
-            written.insert(index);
-        }
-    };
-    for &index in first.iter().filter(|index| **index < extents.len()) {
-        add(&mut written, index);
-    }
-    let largest = extents.iter().copied().fold(0.0, f64::max);
-    let every = ((largest + gap) / pitch).ceil().max(1.0) as usize;
-    for index in (0..extents.len()).step_by(every) {
-        add(&mut written, index);
-    }
-    written
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -141,22 +102,6 @@ mod tests {
             let names = Names::of(&whole);
             let apart: BTreeSet<&String> = names.labels.iter().collect();
             prop_assert_eq!(apart.len(), whole.len());
-        }
-
-        #[test]
-        fn labels_do_not_touch_and_those_wanted_come_first(
-            extents in proptest::collection::vec(1.0..50.0f64, 1..80),
-            pitch in 1.0..60.0f64,
-            wanted in 0..80usize,
-        ) {
-            let written = thinned(&extents, pitch, 2.0, &BTreeSet::from([wanted]));
-            prop_assert_eq!(written.contains(&wanted), wanted < extents.len());
-            let places: Vec<usize> = written.into_iter().collect();
-            prop_assert!(!places.is_empty());
-            for pair in places.windows(2) {
-                let apart = (pair[1] - pair[0]) as f64 * pitch;
-                prop_assert!(apart >= (extents[pair[0]] + extents[pair[1]]) / 2.0 + 2.0 - 1e-9);
-            }
         }
     }
 }

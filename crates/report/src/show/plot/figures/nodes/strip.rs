@@ -1,47 +1,41 @@
 //! Figure: the median of what each node sends and of what it receives, beside the other nodes.
 
-use super::steps::{Steps, Told};
+use super::steps::Told;
 use super::subject::Subject;
 use crate::observe::Metric;
-use crate::show::plot::draw::palette::{Look, Marker, SERIES, WORSE};
-use crate::show::plot::draw::text::{SMALL_PX, shortened};
-use crate::show::plot::draw::{Key, KeyMark, Scale, Sheet, Tick, Unit};
+use crate::show::plot::charts::unit;
+use crate::show::plot::draw::palette::{Look, Marker, SERIES, WORSE, look};
+use crate::show::plot::draw::{Key, KeyMark, Scale};
 use crate::show::plot::figure::{Cell, Figure, Table};
-use crate::show::plot::figure::{number_column, text_column};
-use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Rule, Upright, facets};
-use crate::show::plot::naming::drawn;
-
-const HEIGHT_PX: f64 = 300.0;
-/// Width of a node's name.
-const NAME_PX: f64 = 150.0;
-/// How far a side's marker is from the node's place; 1 is from node to node.
-const BESIDE: f64 = 0.15;
+use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Rule};
+use crate::show::plot::picture::Picture;
 
 /// The strip of a quantity; `None` where no flow has it.
 pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Figure> {
-    let median = subject.matrix.median(quantity);
-    let steps = Steps::around(median, quantity)?;
-    let strip = Strip::new(subject, quantity, steps, median?);
+    let told = Told::around(subject.matrix.median(quantity), quantity)?;
+    let strip = Strip::new(subject, quantity, told);
     let what = quantity.title();
-    let figure = Figure {
-        id,
-        title: subject.title(&format!("{what} of each node ({})", strip.told.unit)),
+    let sides = strip.sides.iter();
+    let sides = sides.map(|side| Key::new(KeyMark::Marker, side.look, side.label()));
+    let rule = Key::new(KeyMark::Line, Look::of_rule(1), "median of all flows");
+    let picture = Picture {
         subtitle: subject.subtitle.clone(),
-        description:
-            "For each node the median of the flows that it posts, and of those that go to it."
-                .to_owned(),
+        keys: sides.chain([rule]).collect(),
+        charts: vec![strip.chart()],
         tables: vec![strip.table()],
-        ..Figure::default()
+        ..Picture::default()
     };
-    Some(drawn(figure, |sheet| strip.draw(sheet)))
+    Some(picture.named(
+        id,
+        subject.title(&format!("{what} of each node ({})", strip.told.unit)),
+        "For each node the median of the flows that it posts, and of those that go to it.",
+    ))
 }
 
 struct Strip<'s> {
     subject: &'s Subject<'s>,
     quantity: Metric,
-    steps: Steps,
     told: Told,
-    median: f64,
     /// By place of the order.
     sides: [Side; 2],
 }
@@ -50,6 +44,8 @@ struct Strip<'s> {
 struct Side {
     name: &'static str,
     look: Look,
+    /// How far its markers are from the node's place; 1 is from node to node.
+    beside: f64,
     medians: Vec<Option<f64>>,
 }
 
@@ -57,201 +53,121 @@ impl Side {
     fn label(&self) -> String {
         format!("median of the flows {}", self.name)
     }
+
+    fn median(&self, place: usize) -> Option<f64> {
+        self.medians.get(place).copied().flatten()
+    }
 }
 
 impl Strip<'_> {
-    fn new<'s>(subject: &'s Subject<'s>, quantity: Metric, steps: Steps, median: f64) -> Strip<'s> {
-        let ordered = |medians: Vec<Option<f64>>| {
-            let of = |index: &usize| medians.get(*index).copied().flatten();
-            subject.order.nodes.iter().map(of).collect()
-        };
-        let side = |name, marker, hollow, colour, medians| Side {
-            name,
-            look: Look {
-                colour: SERIES[colour],
-                marker,
-                dash: "",
-                hollow,
-                thin: false,
-            },
-            medians: ordered(medians),
-        };
+    fn new<'s>(subject: &'s Subject<'s>, quantity: Metric, told: Told) -> Strip<'s> {
         let matrix = &subject.matrix;
+        let side = |name, look: Look, beside, medians: Vec<Option<f64>>| {
+            let of = |index: &usize| medians.get(*index).copied().flatten();
+            Side {
+                name,
+                look,
+                beside,
+                medians: subject.order.nodes.iter().map(of).collect(),
+            }
+        };
+        let up = Look {
+            marker: Marker::Up,
+            ..look(0)
+        };
+        let ring = Look {
+            colour: SERIES[1],
+            hollow: true,
+            ..look(0)
+        };
         Strip {
             subject,
             quantity,
-            steps,
-            told: Told::of(quantity, median),
-            median,
+            told,
             sides: [
-                side(
-                    "from the node",
-                    Marker::Up,
-                    false,
-                    0,
-                    matrix.sending(quantity),
-                ),
-                side(
-                    "to the node",
-                    Marker::Circle,
-                    true,
-                    1,
-                    matrix.receiving(quantity),
-                ),
+                side("from the node", up, -0.15, matrix.sending(quantity)),
+                side("to the node", ring, 0.15, matrix.receiving(quantity)),
             ],
         }
     }
 
-    fn draw(&self, sheet: &mut Sheet) {
-        let keys = self.sides.iter().map(|side| Key {
-            look: side.look,
-            mark: KeyMark::Marker,
-            label: side.label(),
-        });
-        let rule = Key {
-            look: Look::of_rule(1),
-            mark: KeyMark::Line,
-            label: "median of all flows".to_owned(),
-        };
-        sheet.legend(&keys.chain([rule]).collect::<Vec<_>>());
-        facets::draw(sheet, &[self.chart()], HEIGHT_PX);
-    }
-
     fn chart(&self) -> Chart {
-        let count = self.subject.matrix.nodes.len();
-        let medians = self
-            .sides
-            .iter()
-            .flat_map(|side| side.medians.iter().flatten());
-        let largest = medians.copied().fold(self.median, f64::max);
-        let unit = match self.quantity.unit() {
-            "ns" => Unit::Nanoseconds,
-            _ => Unit::Plain,
-        };
-        let name = |(place, label): (usize, &String)| Tick {
-            value: place as f64,
-            label: shortened(label, SMALL_PX, false, NAME_PX),
-        };
+        let subject = self.subject;
+        let sides = || self.sides.iter();
+        let medians = sides().flat_map(|side| side.medians.iter().flatten());
+        let largest = medians.copied().fold(self.told.median, f64::max);
         let x = Axis {
-            ticks: Some(
-                self.subject
-                    .names
-                    .labels
-                    .iter()
-                    .enumerate()
-                    .map(name)
-                    .collect(),
-            ),
-            ..Axis::new(
-                self.subject.names.title("node"),
-                Scale::linear(-0.5, count as f64 - 0.5),
-                Unit::Plain,
-            )
+            parts: subject.order.parts().collect(),
+            ..Axis::columns(subject.names.title("node"), subject.names.labels.clone())
         };
+        let y = Scale::from_zero(largest);
+        let y = Axis::new(self.quantity.axis(), y, unit(self.quantity));
         let rule = Mark::Rule(Rule {
-            name: String::new(),
             look: Look::of_rule(1),
-            y: self.median,
-            label: String::new(),
+            y: self.told.median,
+            ..Rule::default()
         });
-        let racks = self.subject.order.racks.iter().map(|rack| {
-            Mark::Upright(Upright {
-                x: rack.start as f64 - 0.5,
-                label: rack.name.clone(),
-            })
+        let count = subject.matrix.nodes.len();
+        let dots = sides().flat_map(|side| (0..count).filter_map(|place| self.dot(side, place)));
+        // What is slow.
+        let marks = subject.marks(self.quantity);
+        let slow = sides().zip([("from", marks.from), ("to", marks.to)]);
+        let slow = slow.flat_map(|(side, (end, places))| {
+            let ring = |place: usize| {
+                let (dot, name) = (self.dot(side, place)?, subject.name(place));
+                Some(Dot {
+                    look: Look {
+                        colour: WORSE,
+                        ..side.look
+                    },
+                    ring: Some(false),
+                    hint: format!("{name} is named above"),
+                    label: format!("{end} {name}"),
+                    ..dot
+                })
+            };
+            places.into_iter().filter_map(ring).collect::<Vec<_>>()
         });
-        let sides = self.sides.iter().enumerate();
-        let dots = sides.flat_map(|(number, side)| {
-            let medians = side.medians.iter().enumerate();
-            medians.filter_map(move |(place, value)| Some(self.dot(number, side, place, (*value)?)))
-        });
-        let marked = self.marked().into_iter().filter_map(|(number, place)| {
-            let side = &self.sides[number];
-            let value = side.medians.get(place).copied().flatten()?;
-            let (name, end) = (self.subject.name(place), ["from", "to"][number]);
-            Some(Dot {
-                look: Look {
-                    colour: WORSE,
-                    ..side.look
-                },
-                ring: Some(false),
-                hint: format!("{name} is named above"),
-                label: format!("{end} {name}"),
-                ..self.dot(number, side, place, value)
-            })
-        });
-        Chart {
-            heading: String::new(),
-            x,
-            y: Axis::new(self.quantity.axis(), Scale::from_zero(largest), unit),
-            marks: racks
-                .chain([rule])
-                .chain(dots.chain(marked).map(Mark::Dot))
-                .collect(),
-        }
+        let dots = dots.chain(slow).map(Mark::Dot);
+        Chart::new(x, y, [rule].into_iter().chain(dots).collect())
     }
 
     /// The marker of a side, beside that of the other.
-    fn dot(&self, number: usize, side: &Side, place: usize, value: f64) -> Dot {
-        let beside = if number == 0 { -BESIDE } else { BESIDE };
-        Dot {
+    fn dot(&self, side: &Side, place: usize) -> Option<Dot> {
+        let value = side.median(place)?;
+        let (node, label) = (self.subject.name(place), side.label());
+        Some(Dot {
             name: side.label(),
-            at: (place as f64 + beside, value),
+            at: (place as f64 + side.beside, value),
             look: side.look,
-            ring: None,
-            hint: format!(
-                "{}: median of the flows {} {}, {:.1}\u{a0}% of the median",
-                self.subject.name(place),
-                side.name,
-                self.told.with_unit(value),
-                self.steps.share(value) * 100.0
-            ),
-            label: String::new(),
-        }
-    }
-
-    /// What is slow: the side, and the place of the node.
-    fn marked(&self) -> Vec<(usize, usize)> {
-        let marks = self.subject.marks(self.quantity);
-        let from = marks.from.iter().map(|place| (0, *place));
-        from.chain(marks.to.iter().map(|place| (1, *place)))
-            .collect()
+            hint: format!("{node}: {label} {}", self.told.with_share(value)),
+            ..Dot::default()
+        })
     }
 
     fn table(&self) -> Table {
         let subject = self.subject;
-        let has_racks = !subject.order.racks.is_empty();
-        let mut columns = vec![text_column("node")];
-        if has_racks {
-            columns.push(text_column("rack"));
-        }
+        let racks = &subject.order.racks;
+        let mut names = vec!["node".to_owned()];
+        names.extend((!racks.is_empty()).then(|| "rack".to_owned()));
         for side in &self.sides {
-            columns.push(number_column(format!("{} ({})", side.name, self.told.unit)));
-            columns.push(number_column("of the median (%)"));
+            names.push(format!("{} ({})", side.name, self.told.unit));
+            names.push("of the median (%)".to_owned());
         }
-        let rack = |place: usize| {
-            let mut racks = subject.order.racks.iter();
-            let own = racks.find(|it| (it.start..it.start + it.len).contains(&place));
-            Cell::Text(own.map_or_else(String::new, |rack| rack.name.clone()))
-        };
         let row = |place: usize| {
-            let mut row = vec![Cell::Text(subject.name(place).to_owned())];
-            if has_racks {
-                row.push(rack(place));
-            }
+            let mut row = vec![Cell::text(subject.name(place))];
+            let rack = racks
+                .iter()
+                .find(|it| (it.start..it.start + it.len).contains(&place));
+            row.extend(rack.map(|rack| Cell::text(&rack.name)));
             for side in &self.sides {
-                let value = side.medians.get(place).copied().flatten();
-                let cell = |of: f64, digits| Cell::Number(of, digits);
-                row.push(value.map_or(Cell::Missing, |it| cell(it / self.told.divisor, 3)));
-                let share = value.map(|it| self.steps.share(it) * 100.0);
-                row.push(share.map_or(Cell::Missing, |it| cell(it, 1)));
+                let value = side.median(place);
+                row.push(Cell::number(value.map(|it| it / self.told.divisor), 3));
+                row.push(Cell::number(value.map(|it| self.told.share(it) * 100.0), 1));
             }
             row
         };
-        Table {
-            caption: "Medians of each node over its peers".to_owned(),
-            columns,
-            rows: (0..subject.matrix.nodes.len()).map(row).collect(),
-        }
+        let rows = (0..subject.matrix.nodes.len()).map(row);
+        Table::new("Medians of each node over its peers", names, rows)
     }
 }

@@ -73,16 +73,21 @@ impl<'a> Subject<'a> {
         index.map_or("", |index| self.matrix.name(*index))
     }
 
+    /// The indices of two places.
+    fn indices(&self, from: usize, to: usize) -> Option<(usize, usize)> {
+        let index = |place: usize| self.order.nodes.get(place).copied();
+        index(from).zip(index(to))
+    }
+
     /// The flows from one place to another.
     pub(super) fn cell(&self, from: usize, to: usize) -> Option<&Cell> {
-        let index = |place: usize| self.order.nodes.get(place).copied();
-        self.matrix.cell(index(from)?, index(to)?)
+        let (from, to) = self.indices(from, to)?;
+        self.matrix.cell(from, to)
     }
 
     /// Whether the pattern has flows from one place to another.
     pub(super) fn has(&self, from: usize, to: usize) -> bool {
-        let index = |place: usize| self.order.nodes.get(place).copied();
-        let ends = index(from).zip(index(to));
+        let ends = self.indices(from, to);
         ends.is_some_and(|(from, to)| self.matrix.has(from, to))
     }
 
@@ -145,11 +150,8 @@ pub(super) fn words(loaded: &Loaded, matrix: &Matrix) -> Vec<(Setting, String)> 
 
 fn subtitle(loaded: &Loaded, matrix: &Matrix) -> String {
     let words = words(loaded, matrix).into_iter().map(|(_, words)| words);
-    let runs: BTreeSet<usize> = matrix
-        .cells
-        .iter()
-        .map(|it| it.runs.len() + it.lost)
-        .collect();
+    let runs = matrix.cells.iter().map(|it| it.runs.len() + it.lost);
+    let runs: BTreeSet<usize> = runs.collect();
     let runs = match (runs.first(), runs.last()) {
         (Some(1), Some(1)) => "1 run a flow".to_owned(),
         (Some(least), Some(most)) if least == most => format!("{most} runs a flow"),

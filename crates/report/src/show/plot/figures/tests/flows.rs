@@ -6,18 +6,23 @@ use crate::results::model::{Fairness, StarvedQp};
 #[test]
 fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
     let with = |id: &str, sizes: [u32; 2]| {
-        let settings = sizes.map(|size| config(1, 0, 2, size, 1).settings);
-        let [small, large] = settings.each_ref();
+        let [small, large] = sizes.map(|size| {
+            let size = size.to_string();
+            Settings::from([("op", "write"), ("qps", "2"), ("size", &size)])
+        });
+        let flows = vec![
+            FlowConfig::of("small", CLIENT, SERVER, &small, &small),
+            FlowConfig::of("large", SERVER, CLIENT, &small, &large),
+        ];
         let config = CaseConfig {
-            settings: small.clone(),
-            flows: vec![
-                FlowConfig::of("small", CLIENT, SERVER, small, small),
-                FlowConfig::of("large", SERVER, CLIENT, small, large),
-            ],
+            settings: small,
+            flows,
         };
         CaseResult {
             id: id.to_owned(),
-            ..case(config, &[plain(f64::from(sizes[0]))])
+            runs: vec![run(1, &config, &plain(f64::from(sizes[0])))],
+            config,
+            ..CaseResult::default()
         }
     };
     let mut cases = vec![with("one", [64, 65_536]), with("two", [128, 1 << 20])];
@@ -39,24 +44,23 @@ fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
 
 #[test]
 fn qps_that_are_served_evenly_are_said() {
-    let mut even = sends(2, 64, 1.0);
-    even.runs[0].flows[0].qps = vec![sample::qp(0, 10), sample::qp(1, 11)];
-    let shares = shares::shares(&one_file(vec![even]));
-    assert!(shares.figures.is_empty());
-    has(&shares.sentences[0], ["Jain’s index is 0.997 or more."]);
-    let with_qps = |bytes: [u64; 2], starved: Vec<StarvedQp>| {
-        let mut case = sends(2, 64, 1.0);
+    let of = |bytes: [u64; 2], fairness: Option<Fairness>| {
+        let mut case = at("qps=2", 1.0);
         let flow = &mut case.runs[0].flows[0];
-        flow.qps = (0..)
-            .zip(bytes)
-            .map(|(index, bytes)| sample::qp(index, bytes))
-            .collect();
-        flow.fairness = Fairness::of(&bytes.map(|bytes| bytes as f64));
-        flow.fairness.as_mut().unwrap().starved = starved;
+        let qps = (0..).zip(bytes);
+        flow.qps = qps.map(|(index, bytes)| sample::qp(index, bytes)).collect();
+        flow.fairness = fairness;
         shares::shares(&one_file(vec![case]))
     };
-    let same = with_qps([10, 10], Vec::new());
-    has(&same.sentences[0], ["Jain’s index is 0.999 or more."]);
-    let starved = with_qps([10, 10], vec![StarvedQp::default()]);
+    let even = || Fairness::of(&[10.0, 10.0]);
+    for (bytes, fairness, told) in [([10, 11], None, "0.997"), ([10, 10], even(), "0.999")] {
+        let shares = of(bytes, fairness);
+        assert!(shares.figures.is_empty());
+        let told = format!("Jain’s index is {told} or more.");
+        has(&shares.sentences[0], [&told]);
+    }
+    let mut starved = even();
+    starved.as_mut().unwrap().starved = vec![StarvedQp::default()];
+    let starved = of([10, 10], starved);
     assert!(starved.sentences.is_empty() && starved.figures.len() == 1);
 }

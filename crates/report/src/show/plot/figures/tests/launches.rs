@@ -4,16 +4,17 @@ use super::loads::{closed, kept};
 use super::*;
 
 /// A file of two sizes, with other settings.
-fn with(index: usize, set: impl Fn(&mut Settings)) -> Loaded {
-    let mut file = sizes(index, "a", 1.0);
-    let cases = file.result.cases.iter_mut();
-    cases.for_each(|case| set(&mut case.config.settings));
-    file
+fn with(index: usize, flags: &str) -> Loaded {
+    let cases = [64, 1024].map(|size| CaseResult {
+        id: size.to_string(),
+        ..at(&format!("size={size} {flags}"), 1.0)
+    });
+    file(index, "host", "a", cases.to_vec())
 }
 
 #[test]
 fn files_may_differ_in_their_number_of_runs() {
-    let files = [(0, 3), (1, 5)].map(|(index, runs)| with(index, |it| it.runs = runs));
+    let files = [with(0, "runs=3"), with(1, "runs=5")];
     let figure = &bandwidth_by_size::SPEC.figures(&files)[0];
     assert_eq!(texts(figure, 0, 2), ["2", "2"]);
     has(&figure.subtitle, ["2 launches"]);
@@ -21,12 +22,10 @@ fn files_may_differ_in_their_number_of_runs() {
 
 #[test]
 fn files_that_differ_in_what_they_measure_have_lines_of_their_own() {
-    let files = [(0, "auto:5s"), (1, "2s")]
-        .map(|(index, warmup)| with(index, |it| it.warmup = warmup.parse().unwrap()));
+    let files = [with(0, "warmup=auto:5s"), with(1, "warmup=2s")];
     let lines = texts(&bandwidth_by_size::SPEC.figures(&files)[0], 0, 0);
     assert_eq!(lines[1..3], ["usual warmup", "warmup 2s"]);
-    let files = [(0, "5s"), (1, "9s")]
-        .map(|(index, duration)| with(index, |it| it.duration_seconds = duration.parse().ok()));
+    let files = [with(0, "duration=5s"), with(1, "duration=9s")];
     let figure = &latency::SPEC.figures(&files)[0];
     assert_eq!(figure.tables[0].rows.len(), 4, "{:?}", texts(figure, 0, 0));
 }
@@ -34,8 +33,10 @@ fn files_that_differ_in_what_they_measure_have_lines_of_their_own() {
 #[test]
 fn a_case_at_the_place_of_another_one_is_told() {
     let mut file = sizes(0, "a", 1.0);
-    let mut again = file.result.cases[0].clone();
-    again.id = "again".to_owned();
+    let again = CaseResult {
+        id: "again".to_owned(),
+        ..file.result.cases[0].clone()
+    };
     file.result.cases.push(again);
     let figure = &bandwidth_by_size::SPEC.figures(&[file])[0];
     assert!(figure.svg.contains("1 repeated case is hidden"));
@@ -46,7 +47,7 @@ fn an_old_base_stays_and_so_does_what_only_an_old_revision_has() {
     let revisions = (1..).zip(["a", "b", "c", "d", "e"]);
     let revisions = revisions.map(|(index, git)| sizes(index, git, 1.0));
     let mut new: Vec<Loaded> = revisions.collect();
-    let of_size = |size| case(config(1, 0, 1, size, 1), &[plain(f64::from(size))]);
+    let of_size = |size| at(&format!("op=write size={size}"), f64::from(size));
     new[0].result.cases.extend([64, 1024].map(of_size));
     let base = &[sizes(0, "old", 2.0)];
     let figure = &bandwidth_by_size::SPEC.figures(Sides { new: &new, base })[0];
@@ -64,43 +65,21 @@ fn an_old_base_stays_and_so_does_what_only_an_old_revision_has() {
 }
 
 /// A case all of whose messages took as long.
-fn took(config: CaseConfig, runs: usize, rate: f64, ns: u64) -> CaseResult {
+fn took(flags: &str, runs: usize, rate: f64, ns: u64) -> CaseResult {
     let made = Made {
         latencies: vec![ns; 1000],
         ..plain(rate)
     };
-    case(config, &vec![made; runs])
-}
-
-#[test]
-fn a_step_of_latency_is_in_the_trend_though_bandwidth_is_steady() {
-    let of = |index: usize| {
-        let (rate, ns) = if index < 2 { (5.0, 1000) } else { (10.0, 2000) };
-        let small = took(config(0, 0, 1, 64, 1), 3, 1.0, ns);
-        let large = took(config(0, 0, 1, 4096, 1), 3, rate, 1000);
-        file(index, "host", "a", vec![small, large])
-    };
-    let figure = &trend::figures(&[0, 1, 2, 3].map(of))[0];
-    let captions: Vec<&str> = figure.tables.iter().map(|it| it.caption.as_str()).collect();
-    has(captions.join("; "), ["p99 latency: 64"]);
+    case(flags, &vec![made; runs])
 }
 
 #[test]
 fn a_path_of_which_only_the_latency_grows_is_drawn() {
-    let with = |size, depth: u32, rate, ns| {
-        let mut config = config(0, 0, 1, size, 1);
-        config.settings.tx_depth = depth;
-        let case = took(config, 1, rate, ns);
-        CaseResult {
-            id: format!("{}-t{depth}", case.id),
-            ..case
-        }
-    };
     let cases = vec![
-        with(64, 1, 1.0, 1000),
-        with(64, 2, 2.0, 1000),
-        with(4096, 1, 5.0, 1000),
-        with(4096, 2, 5.0, 2000),
+        took("tx-depth=1", 1, 1.0, 1000),
+        took("tx-depth=2", 1, 2.0, 1000),
+        took("tx-depth=1 size=4096", 1, 5.0, 1000),
+        took("tx-depth=2 size=4096", 1, 5.0, 2000),
     ];
     let figure = &paths(&one_file(cases))[0];
     assert_eq!(figure.tables[0].rows.len(), 4, "{:?}", texts(figure, 0, 0));
@@ -113,11 +92,8 @@ fn the_base_is_thin_where_dashes_tell_percentiles() {
         file(index, "host", git, cases)
     };
     let depth = |index, git: &str| {
-        let mut file = sizes(index, git, 1.0);
-        for (case, depth) in file.result.cases.iter_mut().zip([1, 2]) {
-            case.config = config(0, 0, depth, 64, 1);
-        }
-        file
+        let cases = ["qps=1", "qps=2"].map(|qps| at(qps, 1.0));
+        file(index, "host", git, cases.to_vec())
     };
     let (base, new) = (&[of(0, "a", 2_000)], &[of(1, "b", 3_000)]);
     let load = &latency_by_load::SPEC.figures(Sides { new, base })[0];
@@ -137,7 +113,7 @@ fn the_base_is_thin_where_dashes_tell_percentiles() {
 #[test]
 fn flows_of_several_files_and_devices_are_named_with_them() {
     let of = |index, device: &str, bytes: u64| {
-        let mut case = sends(2, 64, 1.0);
+        let mut case = at("qps=2", 1.0);
         case.config.flows[0].from_device = Some(device.to_owned());
         case.runs[0].flows[0].qps = vec![sample::qp(0, 1), sample::qp(1, bytes)];
         file(index, "host", "a", vec![case])
@@ -157,13 +133,11 @@ fn flows_of_several_files_and_devices_are_named_with_them() {
 /// Two sizes at the speed of one sitting, a third at that of another: no line goes from one to the other.
 #[test]
 fn a_line_is_of_one_sitting() {
-    let slow = file(0, "host", "a", vec![sends(1, 64, 1.0), sends(1, 4096, 1.0)]);
-    let fast = file(
-        1,
-        "host",
-        "a",
-        vec![sends(1, 512, 9.0), sends(1, 1024, 9.0)],
-    );
+    let of = |index, sizes: [u32; 2], rate| {
+        let cases = sizes.map(|size| at(&format!("size={size}"), rate));
+        file(index, "host", "a", cases.to_vec())
+    };
+    let (slow, fast) = (of(0, [64, 4096], 1.0), of(1, [512, 1024], 9.0));
     let figure = &bandwidth_by_size::SPEC.figures(&[slow.clone(), fast.clone()])[0];
     let lines = texts(figure, 0, 0);
     assert_eq!(lines, ["host-0", "host-0", "host-1", "host-1"]);
@@ -178,22 +152,58 @@ fn a_line_is_of_one_sitting() {
     has(&figure.svg, ["data-points=\"64 1,4096 1\""]);
 }
 
+/// A trend over files of three runs at about these rates, with what the steps are said to be.
+fn trend_of(files: &[(&str, &str, f64)]) -> Option<(Figure, Vec<String>)> {
+    let of = |(index, (git, flags, rate)): (usize, &(&str, &str, f64))| {
+        let runs = [1.0, 1.001, 0.999].map(|part| plain(rate * part));
+        file(index, "host", git, vec![case(flags, &runs)])
+    };
+    let files: Vec<Loaded> = files.iter().enumerate().map(of).collect();
+    let figure = trend::figures(&files).pop()?;
+    let steps = texts(&figure, 0, 7);
+    Some((figure, steps))
+}
+
+#[test]
+fn a_slower_file_is_marked_in_the_trend() {
+    let rates = [
+        ("old", "", 10.0),
+        ("old", "", 10.0),
+        ("new", "", 9.0),
+        ("new", "", 9.0),
+    ];
+    let (figure, steps) = trend_of(&rates).unwrap();
+    assert_eq!((&*figure.id, &*steps[0]), ("trend-of-metrics", "–"));
+    let worse: Vec<bool> = steps.iter().map(|it| it.ends_with("worse")).collect();
+    assert_eq!(worse, [false, false, true, false]);
+    has(&figure.svg, ["left to right: new."]);
+}
+
 /// Deep queues in one file and a single message in flight in the other are no step.
 #[test]
 fn a_trend_is_of_equal_settings() {
-    let of = |index: usize, depth: u32, rate: f64| {
-        let mut config = config(0, 0, 1, 64, 1);
-        config.settings.tx_depth = depth;
-        let rates = [1.0, 1.001, 0.999].map(|part| plain(rate * part));
-        file(index, "host", "a", vec![case(config, &rates)])
-    };
-    assert!(trend::figures(&[of(0, 128, 6.0), of(1, 1, 1.0)]).is_empty());
-    let figure = &trend::figures(&[of(0, 128, 6.0), of(1, 1, 1.0), of(2, 128, 6.0)])[0];
-    let steps = texts(figure, 0, 7);
+    let (deep, one) = (("a", "tx-depth=128", 6.0), ("a", "tx-depth=1", 1.0));
+    assert!(trend_of(&[deep, one]).is_none());
+    let (figure, steps) = trend_of(&[deep, one, deep]).unwrap();
     assert_eq!(steps.len(), 2);
     has(&steps[1], ["no clear step"]);
     has(&figure.svg, ["1 case is in one file only"]);
     // The same change of speed with equal settings is one.
-    let figure = &trend::figures(&[of(0, 128, 6.0), of(1, 128, 1.0)])[0];
-    has(&texts(figure, 0, 7)[1], ["−83.3", "worse"]);
+    let (_, steps) = trend_of(&[deep, ("a", "tx-depth=128", 1.0)]).unwrap();
+    has(&steps[1], ["−83.3", "worse"]);
+}
+
+#[test]
+fn a_step_of_latency_is_in_the_trend_though_bandwidth_is_steady() {
+    let of = |index: usize| {
+        let (rate, ns) = if index < 2 { (5.0, 1000) } else { (10.0, 2000) };
+        let cases = [
+            took("size=64", 3, 1.0, ns),
+            took("size=4096", 3, rate, 1000),
+        ];
+        file(index, "host", "a", cases.to_vec())
+    };
+    let figure = &trend::figures(&[0, 1, 2, 3].map(of))[0];
+    let captions: Vec<&str> = figure.tables.iter().map(|it| it.caption.as_str()).collect();
+    has(captions.join("; "), ["p99 latency: 64"]);
 }

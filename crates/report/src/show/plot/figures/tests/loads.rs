@@ -1,46 +1,25 @@
 //! Figures of open loops.
 
-use ::settings::Rate;
-
-use super::searches::search;
 use super::*;
 
-/// A case at a rate whose latencies are so long; its load is 10^6 messages a second in full.
-fn open(rate: &str, verdict: LoadVerdict, latencies: &[u64]) -> CaseResult {
-    let mut config = config(0, 0, 1, 64, 1);
-    config.settings.rate = rate.parse().unwrap();
-    config.settings.signal_every = 1;
-    let asked = match config.rate {
-        Rate::Share(parts) => f64::from(parts) * 100.0,
-        rate => rate.messages_per_second(64.0).unwrap_or(1e6),
-    };
-    let achieved = match verdict {
-        LoadVerdict::Overloaded => asked * 0.9,
-        _ => asked,
-    };
+/// A case of these settings whose latencies are so long.
+fn open(flags: &str, verdict: LoadVerdict, latencies: &[u64]) -> CaseResult {
     let made = Made {
         latencies: latencies.to_vec(),
-        ..plain(achieved * 512.0 / 1e9)
+        verdict: Some(verdict),
+        ..plain(0.0)
     };
-    let mut case = case(config, &[made]);
-    case.id = format!("{}-R{rate}", case.id);
-    let flow = &mut case.runs[0].flows[0];
-    flow.totals.mmsg_per_s = Some(achieved / 1e6);
-    let is_open = rate != "closed";
-    flow.load = is_open.then(|| Load {
-        asked_per_second: asked,
-        offered_per_second: asked,
-        achieved_per_second: achieved,
-        verdict,
-        ..Load::default()
-    });
-    flow.lateness_ns = flow.latency_ns.clone().filter(|_| is_open);
-    case
+    case(&format!("signal-every=1 {flags}"), &[made])
+}
+
+/// A case that kept its schedule, with the median of its latencies in nanoseconds.
+fn kept_of(flags: &str, p50: u64) -> CaseResult {
+    let latencies: Vec<u64> = (0..10_000).map(|index| p50 + p50 * index / 5_000).collect();
+    open(flags, LoadVerdict::Kept, &latencies)
 }
 
 pub(super) fn kept(rate: &str, p50: u64) -> CaseResult {
-    let latencies: Vec<u64> = (0..10_000).map(|index| p50 + p50 * index / 5_000).collect();
-    open(rate, LoadVerdict::Kept, &latencies)
+    kept_of(&format!("rate={rate}"), p50)
 }
 
 pub(super) fn closed() -> CaseResult {
@@ -102,8 +81,7 @@ fn loads_lie_in_their_order_with_what_the_closed_loop_says() {
 
 #[test]
 fn the_closed_loop_is_that_of_the_same_settings() {
-    let mut other = closed();
-    other.config.settings.signal_every = 64;
+    let other = kept_of("signal-every=64", 100_000);
     let figures = drawn(vec![other, kept("10%", 2_000), kept("50%", 4_000)]);
     assert_eq!(texts(&figures[0], 0, 1), ["10%", "50%"]);
     assert!(!figures[0].svg.contains(">closed loop"));
@@ -112,13 +90,13 @@ fn the_closed_loop_is_that_of_the_same_settings() {
 #[test]
 fn what_is_no_result_of_its_load_is_marked_and_told() {
     let mut half = kept("50%", 4_000);
-    let mut late = open("50%", LoadVerdict::NotKept, &[900_000; 10_000]).runs;
+    let mut late = open("rate=50%", LoadVerdict::NotKept, &[900_000; 10_000]).runs;
     half.runs.append(&mut late);
     let cases = vec![
         kept("10%", 2_000),
         half,
-        open("80%", LoadVerdict::NotKept, &[50_000; 10_000]),
-        open("100%", LoadVerdict::Overloaded, &[900_000_000; 1000]),
+        open("rate=80%", LoadVerdict::NotKept, &[50_000; 10_000]),
+        open("rate=100%", LoadVerdict::Overloaded, &[900_000_000; 1000]),
     ];
     let figure = &drawn(cases.clone())[0];
     assert_eq!(texts(figure, 0, 2), ["1", "1 of 2", "0 of 1", "1"]);
@@ -151,15 +129,16 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
 
 #[test]
 fn open_loops_are_in_no_figure_of_throughput() {
-    let at = |qps, size, rate: &str| {
-        let mut case = kept(rate, 2_000);
-        (case.config.settings.qps, case.config.settings.size_bytes) = (qps, size);
-        case
+    let all = |rates: &[&str]| -> Vec<CaseResult> {
+        let places = ["qps=1 size=64", "qps=2 size=64", "qps=1 size=128"].into_iter();
+        let of = |place| {
+            rates
+                .iter()
+                .map(move |rate| kept_of(&format!("{place} rate={rate}"), 2_000))
+        };
+        places.flat_map(of).collect()
     };
-    let mut cases = Vec::new();
-    for (qps, size) in [(1, 64), (2, 64), (1, 128)] {
-        cases.extend([at(qps, size, "10%"), at(qps, size, "50%")]);
-    }
+    let (cases, closed) = (all(&["10%", "50%"]), all(&["closed"]));
     let of_throughput: [Maker; 5] = [
         |it| bandwidth_by_size::SPEC.figures(it),
         |it| rate_by_qps::SPEC.figures(it),
@@ -167,12 +146,11 @@ fn open_loops_are_in_no_figure_of_throughput() {
         heat_map::figures,
         |it| paths(it),
     ];
-    let closed = [(1, 64), (2, 64), (1, 128)].map(|(qps, size)| at(qps, size, "closed"));
     // Beside closed loops they change nothing.
     let both = [&cases[..], &closed].concat();
     for (number, figures) in of_throughput.into_iter().enumerate() {
         assert!(figures(&one_file(cases.clone())).is_empty(), "{number}");
-        let of_closed = figures(&one_file(closed.to_vec()));
+        let of_closed = figures(&one_file(closed.clone()));
         assert_eq!(figures(&one_file(both.clone())), of_closed, "{number}");
     }
     // Nothing stepped, so bandwidth alone is drawn.
@@ -183,55 +161,21 @@ fn open_loops_are_in_no_figure_of_throughput() {
 
 #[test]
 fn a_path_has_its_numbers_in_their_order() {
-    let at = |depth: u32, mmsg_per_s: f64, p50| {
-        let mut case = closed();
-        case.config.settings.tx_depth = depth;
-        case.runs = kept("closed", p50).runs;
+    let at = |(depth, mmsg_per_s, p50): (u32, f64, u64)| {
+        let mut case = kept_of(&format!("tx-depth={depth}"), p50);
         case.runs[0].flows[0].totals.mmsg_per_s = Some(mmsg_per_s);
         case
     };
-    let cases = vec![
-        at(64, 1.9, 30_000),
-        at(1, 0.3, 3_000),
-        at(16, 1.9, 8_000),
-        at(4, 1.1, 3_500),
+    let depths = [
+        (64, 1.9, 30_000),
+        (1, 0.3, 3_000),
+        (16, 1.9, 8_000),
+        (4, 1.1, 3_500),
     ];
+    let cases = depths.map(at).to_vec();
     let figure = &only(paths(&one_file(cases)));
     assert_eq!(figure.id, "latency-by-throughput-tx-depth");
     assert_eq!(unfit(figure), [""; 0]);
     assert_eq!(texts(figure, 0, 1), ["1", "4", "16", "64"]);
     has(&figure.svg, [">-t 1<", ">-t 4<", ">-t 16<", ">-t 64<"]);
-}
-
-pub(super) fn an_open_case() -> impl Strategy<Value = CaseResult> {
-    let rate = prop_oneof![
-        (1..=Rate::WHOLE).prop_map(Rate::Share),
-        (1..2_000_000_000u64).prop_map(Rate::Messages),
-        (1..100_000_000_000u64).prop_map(Rate::Bits),
-        Just(Rate::Closed),
-    ];
-    let verdict = (0..3usize).prop_map(|index| LoadVerdict::ALL[index]);
-    let latencies = proptest::collection::vec(prop_oneof![Just(7u64), 1..90_000_000_000u64], 0..30);
-    let bound = || proptest::option::of(prop_oneof![Just(0.0), 1.0..1e9f64]);
-    let searched = proptest::option::of((bound(), bound(), 0..5usize));
-    let settings = (0..2u8, 1..4u32, 0..20u32);
-    (settings, rate, verdict, latencies, searched).prop_map(
-        |((cq, qps, bits), rate, verdict, latencies, searched)| {
-            let mut case = open(&rate.to_string(), verdict, &latencies);
-            let wanted = config(0, cq, qps, 1 << bits, 1).settings;
-            case.config.settings = Settings {
-                rate,
-                signal_every: 1,
-                ..wanted
-            };
-            let search = |(lower_per_second, upper_per_second, end): (_, _, usize)| LoadSearch {
-                lower_per_second,
-                upper_per_second,
-                end: SearchEnd::ALL[end],
-                ..search()
-            };
-            case.searches = searched.map(search).into_iter().collect();
-            case
-        },
-    )
 }

@@ -3,20 +3,17 @@
 use super::*;
 use crate::results::sample::starts;
 
-/// A case of one run, whose QPs have 100 messages in each of 50 intervals of 40 ms but for what `change` does.
-fn with(config: CaseConfig, change: impl FnOnce(&mut [Vec<u64>])) -> CaseResult {
-    let mut messages = vec![vec![100; 50]; config.qps as usize];
+/// A case of one run of so many QPs, with 100 messages in each of 50 intervals of 40 ms but for what `change` does.
+fn of_qps(qps: usize, change: impl FnOnce(&mut [Vec<u64>])) -> CaseResult {
+    let mut messages = vec![vec![100; 50]; qps];
     change(&mut messages);
-    let mut case = case(config, &[plain(1.0)]);
+    let flags = format!("qps={qps} signal-every=1");
+    let mut case = CaseResult {
+        id: format!("q{qps}"),
+        ..at(&flags, 1.0)
+    };
     case.runs[0].flows[0].qp_timeline = sample::qp_timeline(0.04, messages);
     case
-}
-
-fn of_qps(qps: u32) -> CaseConfig {
-    let mut config = config(0, 0, qps, 64, 1);
-    config.signal_every = 1;
-    config.flows[0] = FlowConfig::of("forward", CLIENT, SERVER, &config, &config);
-    config
 }
 
 fn figures_of(cases: Vec<CaseResult>) -> Vec<Figure> {
@@ -28,8 +25,8 @@ fn figures_of(cases: Vec<CaseResult>) -> Vec<Figure> {
 
 #[test]
 fn a_qp_that_stands_still_has_its_place_in_the_map_and_the_first_row_of_the_table() {
-    let stalled = with(of_qps(4), |qps| qps[2][30..33].fill(0));
-    let even = with(of_qps(8), |_| ());
+    let stalled = of_qps(4, |qps| qps[2][30..33].fill(0));
+    let even = of_qps(8, |_| ());
     let figure = &only(figures_of(vec![even, stalled]));
     let words = "QP 2 had no message for 120\u{a0}ms from 1.20 s on, and 95 % of its share in all";
     has(&figure.svg, [words]);
@@ -50,8 +47,8 @@ fn a_qp_that_stands_still_has_its_place_in_the_map_and_the_first_row_of_the_tabl
 
 #[test]
 fn even_runs_and_those_without_counts_have_no_map() {
-    assert!(figures_of(vec![with(of_qps(4), |_| ())]).is_empty());
-    let mut without = with(of_qps(4), |_| ());
+    assert!(figures_of(vec![of_qps(4, |_| ())]).is_empty());
+    let mut without = of_qps(4, |_| ());
     without.runs[0].flows[0].qp_timeline = None;
     // It says nothing of four QPs.
     let one = one_file(vec![without.clone()]);
@@ -63,7 +60,7 @@ fn even_runs_and_those_without_counts_have_no_map() {
 
 #[test]
 fn of_many_qps_those_are_drawn_that_deviate_most() {
-    let uneven = with(of_qps(100), |qps| {
+    let uneven = of_qps(100, |qps| {
         for (index, qp) in qps.iter_mut().enumerate() {
             qp.fill(if index < 36 { 100 } else { 300 });
         }
@@ -80,13 +77,13 @@ fn of_many_qps_those_are_drawn_that_deviate_most() {
 #[test]
 fn the_least_even_runs_are_drawn_and_the_others_are_in_the_table() {
     let cases = (2..8).map(|qps| {
-        with(of_qps(qps), |all| {
+        of_qps(qps, |all| {
             let last = all.len() - 1;
-            all[last].fill(5 * u64::from(qps));
+            all[last].fill(5 * qps as u64);
         })
     });
     let figure = &figures_of(cases.collect())[0];
-    assert_eq!(figure.svg.matches(">time in the window<").count(), 4);
+    assert_eq!(figure.svg.matches("class=\"rb-plot\"").count(), 4);
     let words = "The figure has 4 of 6 uneven runs, the table 6.";
     has(&figure.svg, [words]);
     has(&texts(figure, 0, 0)[0], ["q2"]);
