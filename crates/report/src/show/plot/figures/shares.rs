@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::qp_shares::{QpShare, QpShares, qp_shares};
+use crate::judge::evenness::DRAWN_BELOW;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
 use crate::show::plot::draw::palette::{Look, Marker, SERIES};
@@ -13,8 +14,6 @@ use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Upright, facets};
 use crate::show::plot::naming::drawn;
 use crate::show::plot::rows::groups::distinct;
 
-/// From this index on QPs are served so evenly that nothing is drawn.
-const EVEN_FROM: f64 = 0.98;
 /// Flows that are drawn; of more, the least even.
 const MOST_FLOWS: usize = 12;
 const ROW_PX: f64 = 30.0;
@@ -56,7 +55,7 @@ pub fn shares(results: &[Loaded]) -> Shares {
     all.sort_by(|one, other| one.evenness().total_cmp(&other.evenness()));
     let (mut uneven, even): (Vec<_>, Vec<_>) = all
         .into_iter()
-        .partition(|it| it.evenness() < EVEN_FROM || it.has_starved);
+        .partition(|it| it.evenness() < DRAWN_BELOW || it.has_starved);
     let devices = distinct(uneven.iter().map(|row| row.on.as_str()));
     let devices = devices.into_iter().map(str::to_owned).collect::<Vec<_>>();
     if devices.len() > 1 {
@@ -121,7 +120,7 @@ fn figure(uneven: &[Row<'_>], devices: &[String], older: usize) -> Option<Figure
         id: "shares".to_owned(),
         title: "Shares of the QPs: percent from an even share".to_owned(),
         subtitle: format!(
-            "Flows with a Jain’s index below {EVEN_FROM} or a starved QP, the least even first, on {}; medians over the \
+            "Flows with a Jain’s index below {DRAWN_BELOW} or a starved QP, the least even first, on {}; medians over the \
              runs that count",
             devices.join(", ")
         ),
