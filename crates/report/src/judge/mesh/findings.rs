@@ -443,7 +443,8 @@ mod tests {
         };
         let gone = (1..4).flat_map(|node| [(0, node), (node, 0)]);
         let gone = first(&Made::quiet(4).failing(gone).pairs());
-        assert_eq!(gone, none(Why::Lost, "node1", 6));
+        let others = "node2>node3 node2>node4 node3>node2 node3>node4 node4>node2 node4>node3";
+        assert_eq!(gone, none(Why::Lost, &format!("node1 {others}"), 12));
         let doubt = |doubted: fn(&str, &str) -> bool| {
             let mut file = Made::quiet(4).pairs();
             for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {

@@ -49,7 +49,7 @@ fn no_figure(why: Why, of: &[String], flows: usize) -> String {
 fn rest(metric: Metric, flows: usize, kind: Rest, [least, middle, most]: [f64; 3]) -> String {
     let within = percent((middle - least).max(most - middle) / middle);
     let (range, middle) = (metric.range(least, most), figure(metric, middle));
-    let alike = format!("{flows} flows within {within} of the median {middle}");
+    let alike = format!("{flows} flows are within {within} of the median {middle}");
     match kind {
         Rest::Few => format!("{alike}."),
         Rest::Alike => format!("Nothing is slow: {alike}."),
@@ -121,9 +121,10 @@ fn slow(slow: &Slow) -> String {
     };
     let values = slow.values.iter().map(|value| number(*metric, *value));
     let values = values.collect::<Vec<_>>().join(" and ");
-    let (peers, usual) = (slow.peers, figure(*metric, *usual));
-    let peers = format!("{peers} {}", plural(peers, "peer"));
-    format!("{what} the median of {peers} ({values} of {usual}), {extent}: look at {look}.")
+    let figures = with_unit(*metric, &format!("{values} of {}", number(*metric, *usual)));
+    let peers = plural(slow.peers, "peer");
+    let median = format!("the median of {} {peers} ({figures})", slow.peers);
+    format!("{what} {median}, {extent}: look at {look}.")
 }
 
 /// Throughput and p99 over how many nodes there are, whether throughput falls, how even it is, and who has least.
@@ -165,7 +166,7 @@ fn fan(fan: &Fan) -> String {
         let gbit_per_s = figure(Metric::GbitPerS, worst.gbit_per_s);
         let count = last.fan;
         text += &format!(
-            ". With {count} Jain's index is {jain:.3}; {name} has least, {gbit_per_s}: {share:.2} of an even share"
+            ". With {count} {who}s Jain's index is {jain:.3}; {name} has least, {gbit_per_s}: {share:.2} of an even share"
         );
         if worst.is_little() {
             text += &format!("; look at {name}, and at its path {way} {node}");
@@ -176,10 +177,14 @@ fn fan(fan: &Fan) -> String {
 
 /// `9.410 Gb/s`, `p50 12.30 µs`.
 fn figure(metric: Metric, value: f64) -> String {
-    let number = number(metric, value);
+    with_unit(metric, &number(metric, value))
+}
+
+/// The same of several numbers: `p50 31.200 and 12.000 of 10.100 µs`.
+fn with_unit(metric: Metric, numbers: &str) -> String {
     match metric.unit() {
-        "ns" => format!("{} {number} µs", metric.short_name()),
-        unit => format!("{number} {unit}"),
+        "ns" => format!("{} {numbers} µs", metric.short_name()),
+        unit => format!("{numbers} {unit}"),
     }
 }
 

@@ -63,7 +63,7 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
         metric: if kind == Rest::Alike { p50 } else { gbit },
         flows: 56,
         kind,
-        range: [9.2, 9.4, 9.5],
+        range: [9.2, 9.4, 9.5].map(|it| if kind == Rest::Alike { it * 1e3 } else { it }),
     };
     let share = |of_even| Share {
         node: "node4".to_owned(),
