@@ -138,7 +138,7 @@ fn case(
         let keeps_up = loads::keeps_up(name, [&base, &new]);
         for metric in &options.metrics {
             let is_elsewhere = metric.is_of_setup() && !flow.is_first();
-            if !is_elsewhere && !(metric.is_of_offer() && keeps_up) {
+            if !(is_elsewhere || metric.is_of_offer() && keeps_up) {
                 add(&mut found, *metric, name, [&base, &new], options);
             }
         }

@@ -79,75 +79,57 @@ pub struct Problem {
 pub(super) type Ran<'a> = (&'a CaseResult, &'a Run);
 
 /// How grave something is in a run: `None` where it is not there, 0 where nothing is measured.
-type Check = fn(&CaseResult, &Run) -> Option<f64>;
-
-const CHECKS: [(ProblemKind, Check); 13] = [
-    (ProblemKind::Failed, |_, run| {
-        is(matches!(standing::of_run(run), Standing::Bad(_)))
-    }),
-    (ProblemKind::Unreliable, |_, run| {
-        is(matches!(standing::of_run(run), Standing::Doubtful(_)))
-    }),
-    (ProblemKind::Overloaded, |_, run| {
-        let verdict = |flow: &FlowResult| flow.load.as_ref().map(|load| load.verdict);
-        any_flow(run, |flow| verdict(flow) == Some(LoadVerdict::Overloaded))
-    }),
-    (ProblemKind::ReceiverDisagrees, |_, run| {
-        any_flow(run, |flow| flow.received_otherwise().is_some())
-    }),
-    (ProblemKind::MessagesLost, |_, run| {
-        let lost = run.flows.iter().filter_map(|flow| flow.delivery.as_ref());
-        let share = lost.map(|it| it.lost_share).reduce(f64::max);
-        share.filter(|share| *share > 0.0)
-    }),
-    (ProblemKind::PacketsLost, |_, run| {
-        is(losses(run).next().is_some())
-    }),
-    (ProblemKind::ReceiverNotReady, |_, run| {
-        is(run.path_events.iter().any(is_not_ready))
-    }),
-    (ProblemKind::NotSettled, |_, run| {
-        any_flow(run, |flow| flow.window.warmup_steady == Some(false))
-    }),
-    (ProblemKind::Stalled, |case, run| {
-        let of = |flow: CaseFlow<'_>| OverTime::of(flow.result(run)?, &flow.settings);
-        let stalls = case.flows().filter_map(of);
-        let longest = stalls.map(|flow| flow.longest_alone_seconds());
-        longest
-            .filter(|it| *it >= LONG_STALL_SECONDS)
-            .reduce(f64::max)
-    }),
-    (ProblemKind::Starved, |_, run| {
-        starved(run).map(|qp| qp.share).reduce(f64::min)
-    }),
-    (ProblemKind::Uneven, |case, run| {
-        // Shares that were asked for are uneven on purpose.
-        let are_asked = case.flows().any(|flow| flow.settings.qp_weights.is_some());
-        let flows = run.flows.iter().filter(|_| !are_asked);
-        let jains = flows.filter_map(|flow| Some(flow.fairness.as_ref()?.jain));
-        jains.filter(|jain| *jain < WRONG_BELOW).reduce(f64::min)
-    }),
-    (ProblemKind::CoresShared, |_, run| {
-        let mut workers = run.nodes.iter().flat_map(|node| &node.workers);
-        is(workers.any(|worker| worker.core_shared_with.is_some_and(|others| others > 0)))
-    }),
-    (ProblemKind::Drift, |_, run| {
-        any_flow(run, |flow| flow.window.has_doubt(DoubtKind::Drift))
-    }),
-];
-
-fn is(it: bool) -> Option<f64> {
-    it.then_some(0.0)
-}
-
-fn any_flow(run: &Run, is_it: impl Fn(&FlowResult) -> bool) -> Option<f64> {
-    is(run.flows.iter().any(is_it))
+fn gravity(kind: ProblemKind, case: &CaseResult, run: &Run) -> Option<f64> {
+    let is = |it: bool| it.then_some(0.0);
+    let any_flow = |is_it: fn(&FlowResult) -> bool| is(run.flows.iter().any(is_it));
+    let flows = run.flows.iter();
+    match kind {
+        ProblemKind::Failed => is(matches!(standing::of_run(run), Standing::Bad(_))),
+        ProblemKind::Unreliable => is(matches!(standing::of_run(run), Standing::Doubtful(_))),
+        ProblemKind::Overloaded => any_flow(|flow| {
+            let verdict = flow.load.as_ref().map(|load| load.verdict);
+            verdict == Some(LoadVerdict::Overloaded)
+        }),
+        ProblemKind::ReceiverDisagrees => any_flow(|flow| flow.received_otherwise().is_some()),
+        ProblemKind::MessagesLost => {
+            let shares = flows.filter_map(|flow| Some(flow.delivery.as_ref()?.lost_share));
+            shares.reduce(f64::max).filter(|share| *share > 0.0)
+        }
+        ProblemKind::PacketsLost => is(losses(run).next().is_some()),
+        ProblemKind::ReceiverNotReady => is(run.path_events.iter().any(is_not_ready)),
+        ProblemKind::NotSettled => any_flow(|flow| flow.window.warmup_steady == Some(false)),
+        ProblemKind::Stalled => {
+            let of = |flow: CaseFlow<'_>| OverTime::of(flow.result(run)?, &flow.settings);
+            let over_time = case.flows().filter_map(of);
+            let longest = over_time.map(|flow| flow.longest_alone_seconds());
+            longest
+                .reduce(f64::max)
+                .filter(|it| *it >= LONG_STALL_SECONDS)
+        }
+        ProblemKind::Starved => starved(run).map(|qp| qp.share).reduce(f64::min),
+        ProblemKind::Uneven => {
+            // Shares that were asked for are uneven on purpose.
+            let are_asked = case.flows().any(|flow| flow.settings.qp_weights.is_some());
+            let jains = flows.filter_map(|flow| Some(flow.fairness.as_ref()?.jain));
+            let least = jains.reduce(f64::min);
+            least.filter(|jain| *jain < WRONG_BELOW && !are_asked)
+        }
+        ProblemKind::CoresShared => {
+            let mut workers = run.nodes.iter().flat_map(|node| &node.workers);
+            is(workers.any(|worker| worker.core_shared_with.is_some_and(|others| others > 0)))
+        }
+        ProblemKind::Drift => any_flow(|flow| flow.window.has_doubt(DoubtKind::Drift)),
+        // Of no single run.
+        ProblemKind::Scatter => None,
+    }
 }
 
 /// What looks wrong, the gravest first.
 pub(super) fn problems(results: &[&ResultFile]) -> Vec<Problem> {
     let runs = runs(results);
-    let found = CHECKS.iter().filter_map(|check| problem(check, &runs));
+    let found = ProblemKind::ALL
+        .iter()
+        .filter_map(|kind| problem(*kind, &runs));
     found.chain(scattering(results)).collect()
 }
 
@@ -159,19 +141,17 @@ pub(super) fn runs<'a>(results: &[&'a ResultFile]) -> Vec<Ran<'a>> {
     runs.filter(|(_, run)| !run.interrupted).collect()
 }
 
-fn problem((kind, check): &(ProblemKind, Check), runs: &[Ran<'_>]) -> Option<Problem> {
-    let found = runs
-        .iter()
-        .filter_map(|(case, run)| Some((*case, *run, check(case, run)?)));
-    let found: Vec<(&CaseResult, &Run, f64)> = found.collect();
+fn problem<'a>(kind: ProblemKind, runs: &[Ran<'a>]) -> Option<Problem> {
+    let found = |(case, run): &Ran<'a>| Some((*case, *run, gravity(kind, case, run)?));
+    let found: Vec<(&CaseResult, &Run, f64)> = runs.iter().filter_map(found).collect();
     let (case, ..) = found.first()?;
     let most = found.iter().map(|(.., most)| *most).reduce(match kind {
         ProblemKind::Starved | ProblemKind::Uneven => f64::min,
         _ => f64::max,
     });
-    let (counts, hint) = details(*kind, found.iter().map(|(_, run, _)| *run));
+    let (counts, hint) = details(kind, found.iter().map(|(_, run, _)| *run));
     Some(Problem {
-        kind: *kind,
+        kind,
         count: found.len(),
         of: runs.len(),
         case: case.id.clone(),

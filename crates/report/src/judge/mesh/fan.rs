@@ -13,19 +13,16 @@ const FALL: f64 = 0.05;
 const LITTLE: f64 = 0.75;
 
 /// The cases of an incast (or outcast) whose settings are equal, all but how many nodes send (or receive).
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fan {
     /// Several nodes to one; otherwise one to several.
     pub is_in: bool,
-    /// The settings of its first case.
-    #[serde(skip)]
-    pub settings: Settings,
     /// The node that all of them send to, or that sends to all of them.
     pub node: String,
     /// Each case with a run that counts, by the number of nodes.
     pub points: Vec<FanPoint>,
-    /// Between which two points throughput falls most; `None` where it does not.
-    pub fall: Option<[FanPoint; 2]>,
+    /// Between which two points, by their places, throughput falls most; `None` where it does not.
+    pub fall: Option<[usize; 2]>,
 }
 
 /// One case of a fan. Figures are medians over the runs in which all flows count.
@@ -66,7 +63,7 @@ impl Share {
 impl Fan {
     /// All fans of a file that have a run that counts, in its order.
     pub fn all(file: &ResultFile) -> Vec<Fan> {
-        let mut fans: Vec<Fan> = Vec::new();
+        let mut fans: Vec<(Settings, Fan)> = Vec::new();
         for case in &file.cases {
             let is_in = match case.config.pattern {
                 Some(Pattern::Incast(_)) => true,
@@ -82,19 +79,23 @@ impl Fan {
                 fan_out: None,
                 ..case.config.settings.clone()
             };
-            let is_alike =
-                |fan: &&mut Fan| (fan.is_in, &fan.node, &fan.settings) == (is_in, node, &settings);
+            let is_alike = |(known, fan): &&mut (Settings, Fan)| {
+                fan.is_in == is_in && fan.node == *node && *known == settings
+            };
             match fans.iter_mut().rev().find(is_alike) {
-                Some(fan) => fan.points.push(point),
-                None => fans.push(Fan {
-                    is_in,
-                    node: node.clone(),
-                    settings,
-                    points: vec![point],
-                    fall: None,
-                }),
+                Some((_, fan)) => fan.points.push(point),
+                None => {
+                    let fan = Fan {
+                        is_in,
+                        node: node.clone(),
+                        points: vec![point],
+                        fall: None,
+                    };
+                    fans.push((settings, fan));
+                }
             }
         }
+        let mut fans: Vec<Fan> = fans.into_iter().map(|(_, fan)| fan).collect();
         for fan in &mut fans {
             fan.points.sort_by_key(|point| point.fan);
             fan.fall = fall(&fan.points);
@@ -104,17 +105,17 @@ impl Fan {
 }
 
 /// The point with the most throughput, and that with the least of more nodes; `None` where it may be chance.
-fn fall(points: &[FanPoint]) -> Option<[FanPoint; 2]> {
-    let known = points.iter().filter(|point| point.gbit_per_s.is_some());
-    let by_throughput = |one: &&FanPoint, two: &&FanPoint| {
-        let [one, two] = [one, two].map(|point| point.gbit_per_s.unwrap_or(0.0));
-        one.total_cmp(&two)
-    };
-    let best = known.clone().max_by(by_throughput)?;
-    let after = known.filter(|point| point.fan > best.fan);
-    let worst = after.min_by(by_throughput)?;
-    let falls = worst.gbit_per_s? < (1.0 - FALL) * best.gbit_per_s?;
-    falls.then(|| [best.clone(), worst.clone()])
+fn fall(points: &[FanPoint]) -> Option<[usize; 2]> {
+    let known = points.iter().enumerate();
+    let known = known.filter_map(|(place, point)| Some((point.gbit_per_s?, place)));
+    let known: Vec<(f64, usize)> = known.collect();
+    let by_throughput = |one: &&(f64, usize), two: &&(f64, usize)| one.0.total_cmp(&two.0);
+    let (most, best) = known.iter().max_by(by_throughput)?;
+    let after = known
+        .iter()
+        .filter(|(_, place)| points[*place].fan > points[*best].fan);
+    let (least, worst) = after.min_by(by_throughput)?;
+    (*least < (1.0 - FALL) * most).then_some([*best, *worst])
 }
 
 /// A case, if one of its runs counts.
@@ -178,8 +179,7 @@ mod tests {
         assert!(points[2].p99_ns.is_some() && near(points[2].jain, 1.0));
         assert_eq!(fall(points), None);
         points[2].gbit_per_s = Some(6.0);
-        let fans = fall(points).unwrap().map(|it| it.fan);
-        assert_eq!(fans[1], 8);
+        assert_eq!(fall(points).unwrap()[1], 2);
         let slow = Mesh::quiet(9).with(Slow::Sends(3, 0.6)).incast(&[8]);
         let worst = Fan::all(&slow)[0].points[0].worst.clone().unwrap();
         assert_eq!((&*worst.node, worst.is_little()), ("node4", true));

@@ -129,8 +129,10 @@ fn set_up<'a>(case: &'a CaseResult, demands: &Demands) -> Option<Measured<'a>> {
     })
 }
 
-/// The throughputs of the flows with each settings.
-fn medians<'f>(flows: &'f [Measured<'_>]) -> Vec<(&'f Settings, Vec<f64>)> {
+/// The medians of the throughputs of flows with equal settings, where there are two or more.
+type Usual<'a> = Vec<(&'a Settings, Option<f64>)>;
+
+fn medians<'f>(flows: &'f [Measured<'_>]) -> Usual<'f> {
     let mut alike: Vec<(&Settings, Vec<f64>)> = Vec::new();
     for flow in flows {
         let (Some(settings), Some(figure)) = (&flow.settings, flow.median(Metric::GbitPerS)) else {
@@ -141,7 +143,11 @@ fn medians<'f>(flows: &'f [Measured<'_>]) -> Vec<(&'f Settings, Vec<f64>)> {
             None => alike.push((settings, vec![figure])),
         }
     }
+    let usual = |figures: Vec<f64>| median(&figures).filter(|_| figures.len() > 1);
+    let alike = alike.into_iter();
     alike
+        .map(|(settings, figures)| (settings, usual(figures)))
+        .collect()
 }
 
 impl Measured<'_> {
@@ -150,7 +156,7 @@ impl Measured<'_> {
         median(&figures.flatten().collect::<Vec<f64>>())
     }
 
-    fn judged(&self, demands: &Demands, usual: &[(&Settings, Vec<f64>)]) -> Judged {
+    fn judged(&self, demands: &Demands, usual: &Usual<'_>) -> Judged {
         let gbit_per_s = self.median(Metric::GbitPerS);
         let has_figure = match &self.settings {
             Some(_) => gbit_per_s.is_some(),
@@ -176,7 +182,7 @@ impl Measured<'_> {
     }
 
     /// Why a condition makes it fail; `None` where it does not.
-    fn failure(&self, condition: &Condition, usual: &[(&Settings, Vec<f64>)]) -> Option<Failure> {
+    fn failure(&self, condition: &Condition, usual: &Usual<'_>) -> Option<Failure> {
         let metric = condition.metric;
         let Some(figure) = self.median(metric) else {
             let mut runs = self.runs.iter();
@@ -189,9 +195,8 @@ impl Measured<'_> {
             Limit::Value(limit) => (limit, None),
             Limit::OfMedian(share) => {
                 let settings = self.settings.as_ref();
-                let mut alike = usual.iter().filter(|(_, figures)| figures.len() > 1);
-                let alike = alike.find(|(known, _)| Some(*known) == settings);
-                let Some(middle) = alike.and_then(|(_, figures)| median(figures)) else {
+                let alike = usual.iter().find(|(known, _)| Some(*known) == settings);
+                let Some(middle) = alike.and_then(|(_, usual)| *usual) else {
                     return Some(Failure::NoMedian);
                 };
                 (share * middle, Some(share))

@@ -154,7 +154,8 @@ fn fan(fan: &Fan) -> String {
     if points.iter().any(|point| point.p99_ns.is_some()) {
         text += &format!("; p99 {} µs", figures(Metric::P99Ns, |point| point.p99_ns));
     }
-    if let Some([best, worst]) = &fan.fall
+    let fall = fan.fall.map(|fall| fall.map(|place| &points[place]));
+    if let Some([best, worst]) = fall
         && let (Some(most), Some(least)) = (best.gbit_per_s, worst.gbit_per_s)
     {
         let (fall, many) = (percent(1.0 - least / most), plural(best.fan, who));

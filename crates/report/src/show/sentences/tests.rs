@@ -83,11 +83,8 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
         NodesFinding::Fan(Fan {
             is_in: points.len() > 1,
             node: "node1".to_owned(),
-            fall: points
-                .get(1)
-                .map(|worst| [points[0].clone(), worst.clone()]),
+            fall: (points.len() > 1).then_some([0, 1]),
             points,
-            ..Fan::default()
         })
     };
     let many = ["node1", "a>b", "a>c", "b>c", "c>a", "c>b", "b>a"];
