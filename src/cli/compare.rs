@@ -72,11 +72,11 @@ fn files(args: &CompareArgs) -> [(&'static str, Option<&Path>); 5] {
 fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Result<(), Failure> {
     let paths = files(args).map(|(_, path)| path);
     let formats: [Box<Writer>; 5] = [
-        Box::new(|out| output::json::write(comparison, out)),
+        Box::new(|out| output::programs::json(comparison, out)),
         Box::new(|out| output::markdown::write(comparison, out)),
         Box::new(|out| output::junit::write(comparison, out)),
-        Box::new(|out| output::bmf::write(comparison, out)),
-        Box::new(move |out| output::otava::write(comparison, sides, out)),
+        Box::new(|out| output::programs::bmf(comparison, out)),
+        Box::new(move |out| output::programs::otava(comparison, sides, out)),
     ];
     let to_stdout = |path: &Path| Sink::from(path.to_owned()) == Sink::Stdout;
     let stdout_is_taken = paths.iter().flatten().any(|path| to_stdout(path));
@@ -113,7 +113,7 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
         ("smaller-is-better.json", false),
     ] {
         write_whole(&folder.join(name), |out| {
-            output::action::write(comparison, bigger, out)
+            output::programs::action(comparison, bigger, out)
         })
         .map_err(Failure::bad_input)?;
     }

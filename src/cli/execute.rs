@@ -9,6 +9,7 @@ use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use report::judge::threshold;
 use report::results::model::{CaseResult, PerftestComparison};
+use report::show::sentences::failing;
 
 use super::dry_run;
 use super::errors::Failure;
@@ -83,7 +84,7 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         return Err(Failure::told(text, false, error.hint()));
     }
     let demands = &plan.output.demands;
-    let failing = || threshold::failing(&threshold::judge(&outcome.result, demands));
+    let failing = || failing(&threshold::judge(&outcome.result, demands));
     let failing = (!demands.are_none()).then(failing).flatten();
     let failing = failing.map(|told| format!("{demands}: {told}"));
     let others = if outcome.failed_runs == 0 {

@@ -14,7 +14,7 @@ use super::errors::Failure;
 pub(super) fn conditions_apply(conditions: &[Condition], sweep: &Sweep) -> Result<(), Failure> {
     let cases = || sweep.cases.iter();
     for condition in conditions {
-        let metric = condition.metric();
+        let metric = condition.metric;
         let of_latency = metric.unit() == "ns" && !metric.is_of_setup();
         let mut flows = cases().flat_map(|case| &case.flows);
         let (why, hint) = if metric.is_of_setup() {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use report::judge::findings::Said;
 use report::judge::threshold::Demands;
 use report::results::model::ResultFile;
 use report::show::junit::sweep as junit;
@@ -49,22 +50,24 @@ impl Format {
         }
     }
 
-    /// Writes the document to a stream; tests of flows are for what is demanded of each.
+    /// Writes the document to a stream; `said` is what the result says, and tests of flows are for
+    /// what is demanded of each.
     ///
     /// # Errors
     /// The stream's.
     pub fn write_to(
         self,
         result: &ResultFile,
+        said: &Said,
         demands: &Demands,
         out: impl Write,
     ) -> io::Result<()> {
         match self {
-            Format::Json => json::write_to(result, out),
+            Format::Json => json::write_to(result, said, out),
             Format::Cases => csv::cases(result, out),
             Format::Qps => csv::qps(result, out),
             Format::Histograms => csv::histograms(result, out),
-            Format::Junit => junit::write(result, demands, out),
+            Format::Junit => junit::write(result, said, demands, out),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
 use crate::protocol::failure::RunFailure;
+use report::judge::findings::Said;
 use report::judge::threshold::Demands;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::Journal;
@@ -154,6 +155,7 @@ impl Output {
         if let Some(folder) = documents.first().and_then(|first| first.path.parent()) {
             let _ = std::fs::create_dir_all(folder);
         }
+        let said = Said::of(result);
         let mut failures = Vec::new();
         let mut written: Vec<&Path> = Vec::new();
         for Document { path, format } in &documents {
@@ -164,7 +166,7 @@ impl Output {
                 ));
             };
             match write_whole_until(path, stop, waits, |out| {
-                format.write_to(result, &self.demands, out)
+                format.write_to(result, &said, &self.demands, out)
             }) {
                 Ok(()) => written.push(path),
                 Err(error) => failures.push(error.to_string()),
@@ -184,14 +186,14 @@ impl Output {
                 false => Box::new(io::stdout()),
             };
             against::write(result, &mut out)?;
-            mesh::write(result, &mut out)?;
-            table.summary(result, &written)
+            mesh::write(&said, &mut out)?;
+            table.summary(result, &said, &written)
         });
         if are_kept {
             self.journal.remove();
         }
         let stdout = self.on_stdout.map_or(Ok(()), |format| {
-            format.write_to(result, &self.demands, io::stdout().lock())
+            format.write_to(result, &said, &self.demands, io::stdout().lock())
         });
         let unshown = self.unshown.map_or(Ok(()), Err);
         for error in [unshown, stdout].into_iter().filter_map(Result::err) {

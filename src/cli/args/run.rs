@@ -7,7 +7,7 @@ use clap::Args;
 use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use super::sweep::SweepArgs;
 use crate::plan::{Factor, HostPort, Nodes, Slo};
-use report::judge::threshold::{Condition, Threshold};
+use report::judge::threshold::Condition;
 use settings::TimeSpan;
 
 /// Options of a sweep.
@@ -82,8 +82,8 @@ pub struct OutputArgs {
     pub junit: Option<PathBuf>,
     /// Exit with status 1 when a flow is slower than 90% (of the median of all flows), 90%link (of what its link
     /// allows) or 40Gb, or when this is not known
-    #[arg(long, value_name = "LEAST", help_heading = "Output")]
-    pub fail_below: Option<Threshold>,
+    #[arg(long, value_name = "LEAST", value_parser = Condition::below, help_heading = "Output")]
+    pub fail_below: Option<Condition>,
     /// Exit with status 1 when this is true of a flow, or its figure is not known: gbit<90, p99>20us, jain<0.98; may
     /// be given several times
     #[arg(long, value_name = "CONDITION", help_heading = "Output")]

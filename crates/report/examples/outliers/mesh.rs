@@ -133,6 +133,7 @@ fn matrix(setup: &Setup, rng: &mut Rng) -> Matrix {
         }
     }
     Matrix {
+        title: "made-up".to_owned(),
         cases: vec!["made-up".to_owned()],
         settings: Settings::default(),
         pattern: Pattern::Pairs,
@@ -149,7 +150,6 @@ fn run(noise: Noise, level: f64, spread: f64, rng: &mut Rng) -> Figures {
     let p99 = -level + 0.4 - 2.0 * spread * noise.draw(rng);
     Figures::new(|metric| match metric {
         Metric::GbitPerS => Some(10.0 * rate.exp()),
-        Metric::MmsgPerS => Some(rate.exp()),
         Metric::P50Ns => Some(1e4 * p50.exp()),
         Metric::P99Ns => Some(1e4 * p99.exp()),
         _ => None,

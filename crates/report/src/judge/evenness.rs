@@ -14,8 +14,14 @@ const SECONDS_OF_INTERVAL: Range<f64> = 1e-6..1e9;
 /// 2 in 10^9.
 const COMPLETIONS_OF_STALL: f64 = 20.0;
 
-/// Below this Jain's index QPs are served unevenly in an interval.
-const EVEN_FROM: f64 = 0.98;
+/// Below this Jain's index QPs are not served evenly, and a row says so.
+pub const TOLD_BELOW: f64 = 0.99;
+
+/// Below this one a flow, or an interval of it, is uneven enough to be drawn.
+pub const DRAWN_BELOW: f64 = 0.98;
+
+/// Below this one it is a problem: at 0.9 a tenth of the QPs may have had nothing.
+pub const WRONG_BELOW: f64 = 0.9;
 
 /// So many variances of a Poisson count are left to chance.
 const VARIANCES_OF_CHANCE: f64 = 3.0;
@@ -83,7 +89,7 @@ impl OverTime {
             ends_seconds: counts.ends.to_vec(),
             qps: (0..counts.messages.len()).map(|qp| counts.qp(qp)).collect(),
             jain: jains.iter().sum::<f64>() / jains.len() as f64,
-            uneven_intervals: jains.iter().filter(|jain| **jain < EVEN_FROM).count(),
+            uneven_intervals: jains.iter().filter(|jain| **jain < DRAWN_BELOW).count(),
         })
     }
 
@@ -137,22 +143,17 @@ impl<'a> Counts<'a> {
         if !fit || !has_time || ends.len() < QpTimeline::FEWEST_INTERVALS {
             return None;
         }
-        let active = |qp: &Vec<u64>| match settings.stop() {
-            Stop::DurationNs(_) => ends.len(),
-            Stop::MessagesPerQp(_) => qp
-                .iter()
-                .rposition(|&count| count > 0)
-                .map_or(0, |at| at + 1),
+        let is_timed = matches!(settings.stop(), Stop::DurationNs(_));
+        let active = |qp: &Vec<u64>| match qp.iter().rposition(|&count| count > 0) {
+            _ if is_timed => ends.len(),
+            last => last.map_or(0, |at| at + 1),
         };
         let mut counts = Counts {
             ends,
             messages,
             asked: asked(settings, messages.len()),
             active: messages.iter().map(active).collect(),
-            unfilled: match settings.stop() {
-                Stop::DurationNs(_) => 0,
-                Stop::MessagesPerQp(_) => 1,
-            },
+            unfilled: usize::from(!is_timed),
             rate: 0.0,
             messages_per_completion: f64::from(settings.signal_every.max(1)),
         };
@@ -163,9 +164,8 @@ impl<'a> Counts<'a> {
     }
 
     fn begin(&self, interval: usize) -> f64 {
-        interval
-            .checked_sub(1)
-            .map_or(0.0, |before| self.ends[before])
+        let before = interval.checked_sub(1);
+        before.map_or(0.0, |before| self.ends[before])
     }
 
     fn seconds(&self, intervals: &Range<usize>) -> f64 {
@@ -179,14 +179,11 @@ impl<'a> Counts<'a> {
     /// What the QP completed in some intervals over its share.
     fn share(&self, qp: usize, intervals: Range<usize>) -> f64 {
         let expected = self.expected(qp, &intervals);
-        let moved: f64 = self.messages[qp][intervals]
-            .iter()
-            .map(|&count| count as f64)
-            .sum();
-        if expected > 0.0 {
-            moved / expected
-        } else {
-            0.0
+        let counts = self.messages[qp][intervals].iter();
+        let moved: f64 = counts.map(|&count| count as f64).sum();
+        match expected > 0.0 {
+            true => moved / expected,
+            false => 0.0,
         }
     }
 
@@ -236,15 +233,13 @@ impl<'a> Counts<'a> {
 
     /// Jain's index of an interval among the QPs that filled it, without what chance explains.
     fn jain(&self, interval: usize) -> f64 {
-        let active =
-            (0..self.active.len()).filter(|qp| interval + self.unfilled < self.active[*qp]);
-        let shares: Vec<f64> = active
-            .map(|qp| self.share(qp, interval..interval + 1))
-            .collect();
+        let this = interval..interval + 1;
+        let filled = |qp: &usize| interval + self.unfilled < self.active[*qp];
+        let filled = (0..self.active.len()).filter(filled);
+        let shares: Vec<f64> = filled.map(|qp| self.share(qp, this.clone())).collect();
         let count = shares.len() as f64;
         // Of a QP with an even share.
-        let completions =
-            self.rate * self.seconds(&(interval..interval + 1)) / self.messages_per_completion;
+        let completions = self.rate * self.seconds(&this) / self.messages_per_completion;
         let mean = shares.iter().sum::<f64>() / count;
         if shares.len() < 2 || (mean == 0.0 && completions * count < COMPLETIONS_OF_STALL) {
             return 1.0;
@@ -260,10 +255,8 @@ impl<'a> Counts<'a> {
 
 /// What each QP was to get over an even share.
 fn asked(settings: &Settings, qps: usize) -> Vec<f64> {
-    let Some(weights) = &settings.qp_weights else {
-        return vec![1.0; qps];
-    };
-    let mut asked = weights.shares();
+    let weights = settings.qp_weights.as_ref();
+    let mut asked = weights.map_or_else(Vec::new, |weights| weights.shares());
     asked.resize(qps, 1.0);
     asked
 }

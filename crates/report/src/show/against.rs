@@ -5,95 +5,71 @@ use std::io::{self, Write};
 
 use settings::{Row, Settings, telling_apart};
 
-use crate::observe::format::{exact, time_text};
+use crate::observe::format::{NOT_MEASURED, exact, time_text};
 use crate::observe::setting_words::cell;
 use crate::results::model::{PerftestComparison, PerftestPair, ResultFile};
-
-/// A cell without a figure.
-const NONE: &str = "-";
 
 /// What is told of each case behind its settings.
 const HEAD: [&str; 5] = ["metric", "rocebench", "perftest", "ratio [95 %]", "pairs"];
 
-/// Words are flush left, figures flush right; the verdict comes last.
-struct Columns {
-    widths: Vec<usize>,
-    are_words: Vec<bool>,
-}
-
-/// Writes the table, with a column for each setting in which the cases differ; nothing where nothing was compared.
+/// Writes the table, with a column for each setting in which the cases differ; nothing where nothing was compared. Words are
+/// flush left, figures flush right; the verdict comes last.
 ///
 /// # Errors
 /// The stream's.
 pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
-    let compared: Vec<_> = result
-        .cases
-        .iter()
-        .filter_map(|case| Some((&case.config.settings, case.perftest.as_ref()?)))
-        .collect();
+    let compared = result.cases.iter().filter_map(|case| {
+        let comparison = case.perftest.as_ref()?;
+        Some((case.config.settings.clone(), comparison))
+    });
+    let (all, compared): (Vec<Settings>, Vec<&PerftestComparison>) = compared.unzip();
     if compared.is_empty() {
         return Ok(());
     }
-    let all: Vec<Settings> = compared
-        .iter()
-        .map(|(settings, _)| (*settings).clone())
-        .collect();
     let settings = telling_apart(&all);
-    let heads = settings
-        .iter()
-        .map(|row| row.heading_of_column())
-        .chain(HEAD);
-    let head: Vec<String> = heads.map(str::to_owned).collect();
-    let rows = compared.iter().map(|(of_case, comparison)| {
+    let heads = settings.iter().map(|row| row.heading_of_column());
+    let head = heads.chain(HEAD).map(str::to_owned).collect();
+    let rows = all.iter().zip(&compared).map(|(of_case, comparison)| {
         let values = settings.iter().map(|row| cell(row, of_case));
         values.chain(cells(comparison)).collect()
     });
-    let rows: Vec<Vec<String>> = rows.collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let is_word = |row: &&Row| all.iter().all(|it| row.number(it).is_none());
     let are_words = settings.iter().map(is_word);
-    let mut columns = Columns {
-        widths: head.iter().map(|head| head.chars().count()).collect(),
-        are_words: are_words
-            .chain(HEAD.iter().map(|head| *head == "metric"))
-            .collect(),
-    };
-    for row in &rows {
-        for (width, cell) in columns.widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+    let are_words = are_words.chain(HEAD.iter().map(|head| *head == "metric"));
+    let width = |place: usize| rows.iter().map(|row| row[place].chars().count()).max();
+    let columns: Vec<(usize, bool)> = (are_words.enumerate())
+        .map(|(place, is_word)| (width(place).unwrap_or(0), is_word))
+        .collect();
+    let mut notes: Vec<&String> = Vec::new();
+    let verdicts = compared.iter().map(|comparison| {
+        let word = &comparison.verdict;
+        let Some(note) = &comparison.note else {
+            return word.clone();
+        };
+        if !notes.contains(&note) {
+            notes.push(note);
         }
-    }
-    let mut notes: Vec<&str> = Vec::new();
+        let number = notes.iter().position(|known| *known == note);
+        format!("{word} ({})", number.map_or(0, |number| number + 1))
+    });
+    let verdicts: Vec<String> = verdicts.collect();
     writeln!(out)?;
-    line(out, &head, &columns, "rocebench is")?;
-    for (row, (_, comparison)) in rows.iter().zip(&compared) {
-        let mut word = comparison.verdict.clone();
-        if let Some(note) = &comparison.note {
-            let known = notes.iter().position(|known| known == note);
-            let number = known.unwrap_or_else(|| {
-                notes.push(note);
-                notes.len() - 1
-            });
-            word += &format!(" ({})", number + 1);
+    let last = std::iter::once("rocebench is").chain(verdicts.iter().map(String::as_str));
+    for (row, last) in rows.iter().zip(last) {
+        for (cell, (width, is_word)) in row.iter().zip(&columns) {
+            match is_word {
+                true => write!(out, "{cell:<width$} ")?,
+                false => write!(out, "{cell:>width$} ")?,
+            }
         }
-        line(out, row, &columns, &word)?;
+        writeln!(out, "{last}")?;
     }
-    for (index, note) in notes.iter().enumerate() {
-        writeln!(out, "({}) {note}", index + 1)?;
+    for (number, note) in (1..).zip(notes) {
+        writeln!(out, "({number}) {note}")?;
     }
     writeln!(out)?;
     out.flush()
-}
-
-fn line(out: &mut impl Write, cells: &[String], columns: &Columns, word: &str) -> io::Result<()> {
-    let widths = columns.widths.iter().zip(&columns.are_words);
-    let mut line = String::new();
-    for (cell, (width, is_word)) in cells.iter().zip(widths) {
-        line += &match is_word {
-            true => format!("{cell:<width$} "),
-            false => format!("{cell:>width$} "),
-        };
-    }
-    writeln!(out, "{line}{word}")
 }
 
 /// The metric of latency, whose figures have a unit each.
@@ -127,17 +103,16 @@ pub fn figures(metric: &str, rocebench: f64, perftest: f64) -> String {
 
 fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
     let metric = &comparison.metric;
-    let figure =
-        |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), |value| figure(metric, value));
-    let ratio = match (
-        comparison.ratio,
-        comparison.ratio_low,
-        comparison.ratio_high,
-    ) {
-        (Some(ratio), Some(low), Some(high)) => format!("{ratio:.3} [{low:.3}, {high:.3}]"),
-        (Some(ratio), ..) => format!("{ratio:.3}"),
-        _ => NONE.to_owned(),
-    };
+    let known = |text: Option<String>| text.unwrap_or_else(|| NOT_MEASURED.to_owned());
+    let figure = |value: Option<f64>| known(value.map(|value| figure(metric, value)));
+    let interval = comparison.ratio_low.zip(comparison.ratio_high);
+    let interval = interval.map(|(low, high)| format!(" [{low:.3}, {high:.3}]"));
+    let interval = interval.unwrap_or_default();
+    let ratio = known(
+        comparison
+            .ratio
+            .map(|ratio| format!("{ratio:.3}{interval}")),
+    );
     let counted = comparison.pairs.iter().filter_map(PerftestPair::counted);
     let counted = counted.count();
     let pairs = match comparison.pairs.len() {

@@ -6,43 +6,42 @@ use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::sentences::sentence;
-use crate::judge::findings::{Finding, findings};
+use super::sentences::{remedy, sentence};
+use crate::judge::findings::{Finding, Said};
 use crate::results::model::ResultFile;
 use crate::results::schema;
 
-/// A finding with its words.
-#[derive(Serialize)]
-pub(super) struct Told<'a> {
-    #[serde(flatten)]
-    finding: &'a Finding,
-    sentence: String,
-}
-
-/// Findings with their words.
-pub(super) fn told(findings: &[Finding]) -> Vec<Told<'_>> {
-    let told = findings.iter().map(|finding| Told {
-        finding,
-        sentence: sentence(finding),
-    });
-    told.collect()
-}
-
-/// Writes the document.
+/// Writes the document: a result and what it says.
 ///
 /// # Errors
 /// The stream's.
-pub fn write_to(result: &ResultFile, mut out: impl Write) -> io::Result<()> {
+pub fn write_to(result: &ResultFile, said: &Said, mut out: impl Write) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Told<'a> {
+        #[serde(flatten)]
+        finding: &'a Finding,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        remedy: Option<&'a str>,
+        sentence: String,
+    }
     #[derive(Serialize)]
     struct Document<'a> {
         #[serde(flatten)]
         result: &'a ResultFile,
         findings: Vec<Told<'a>>,
     }
-    let findings = findings(&[result]);
+    let findings = said.all();
+    let told = findings.iter().map(|finding| Told {
+        finding,
+        remedy: match finding {
+            Finding::Wrong(problem) => Some(remedy(problem)),
+            _ => None,
+        },
+        sentence: sentence(finding),
+    });
     let document = Document {
         result,
-        findings: told(&findings),
+        findings: told.collect(),
     };
     serde_json::to_writer_pretty(&mut out, &document)?;
     writeln!(out)
@@ -58,7 +57,7 @@ pub fn schema() -> Schema {
             "type": "object",
             "properties": {
                 "finding": {
-                    "description": "Which kind: `best`, `no_clear_winner`, `few_runs`, `scaling`, `slow`, `wrong`, `nothing_wrong`.",
+                    "description": "Which kind: `best`, `no_clear_winner`, `few_runs`, `scaling`, `wrong`, `nothing_wrong`; of nodes `no_figure`, `slow`, `more_slow`, `rest`, `fan`.",
                     "type": "string"
                 },
                 "sentence": { "description": "Its words.", "type": "string" }
@@ -84,6 +83,7 @@ mod tests {
     use super::*;
     use crate::results::json::read;
     use crate::results::sample;
+    use crate::results::sample::mesh::{Mesh, Slow};
 
     #[test]
     fn the_committed_schema_is_that_of_the_types() {
@@ -107,21 +107,34 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.json");
         for result in [sample::result(), sample::open_loop(), sample::mixed()] {
-            let text = sample::text(|out| write_to(&result, out));
+            let text = sample::text(|out| write_to(&result, &Said::of(&result), out));
             let document: Value = serde_json::from_str(&text).unwrap();
             let errors = validator.iter_errors(&document).map(|it| it.to_string());
             assert_eq!(errors.collect::<Vec<_>>(), [""; 0]);
             std::fs::write(&path, text).unwrap();
             assert_eq!(read(&path).unwrap(), result);
         }
-        let text = sample::text(|out| write_to(&sample::open_loop(), out));
-        let document: Value = serde_json::from_str(&text).unwrap();
-        let findings = document["findings"].as_array().unwrap();
-        let unreliable = findings
-            .iter()
-            .find(|it| it["kind"] == "unreliable")
-            .unwrap();
-        assert_eq!(unreliable["count"], 1);
-        assert!(unreliable["sentence"].is_string());
+        let mesh = Mesh::quiet(8).with(Slow::Sends(3, 0.5)).pairs();
+        for (result, key, value, of) in [
+            (
+                sample::open_loop(),
+                "kind",
+                "unreliable",
+                ("count", json!(1)),
+            ),
+            (
+                mesh,
+                "finding",
+                "slow",
+                ("case", json!("write-pairs, 14 rounds")),
+            ),
+        ] {
+            let text = sample::text(|out| write_to(&result, &Said::of(&result), out));
+            let document: Value = serde_json::from_str(&text).unwrap();
+            let mut findings = document["findings"].as_array().unwrap().iter();
+            let found = findings.find(|it| it[key] == value).unwrap();
+            assert_eq!(found[of.0], of.1);
+            assert!(found["sentence"].is_string());
+        }
     }
 }

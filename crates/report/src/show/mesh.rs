@@ -4,14 +4,11 @@ mod heads;
 
 use std::io::{self, Write};
 
-use crate::judge::mesh::Fan;
-use crate::judge::mesh::Outlier;
-use crate::judge::mesh::Place;
-use crate::judge::mesh::words::number;
-use crate::judge::mesh::{Cell, Matrix};
+use crate::judge::findings::Said;
+use crate::judge::mesh::{Cell, Matrix, NodesFinding, Outlier, Place};
 use crate::observe::Metric;
-use crate::observe::format::{NOT_MEASURED, plural};
-use crate::results::model::ResultFile;
+use crate::observe::format::NOT_MEASURED;
+use crate::show::sentences::{number, of_nodes};
 use crate::text::wrapped;
 use heads::Heads;
 
@@ -29,54 +26,37 @@ const LOST: &str = "lost";
 const DOUBTFUL: &str = "?";
 
 /// Writes what the patterns of a file say: of each its matrix, or where that is too wide a strip of its nodes, and
-/// sentences. Nothing where the file has no pattern.
+/// sentences; of an incast or outcast sentences alone. Nothing where the file has no pattern.
 ///
 /// # Errors
 /// The stream's.
-pub fn write(file: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
-    let fans = Fan::all(file);
-    for matrix in Matrix::all(file) {
-        let outliers = matrix.outliers();
-        let is_fan = fans.iter().any(|fan| {
-            let mut points = fan.points.iter();
-            points.any(|point| matrix.cases.contains(&point.case))
-        });
-        // Of an incast the fan tells the rest.
-        let sentences = match is_fan && outliers.is_empty() {
-            true => matrix.without_figures(),
-            false => matrix.sentences_of(&outliers),
-        };
-        if is_fan && sentences.is_empty() {
+pub fn write(said: &Said, out: &mut dyn Write) -> io::Result<()> {
+    for mesh in &said.meshes {
+        let matrix = &mesh.matrix;
+        let is_fan = matrix.is_fan();
+        if is_fan && mesh.findings.is_empty() {
             continue;
         }
-        writeln!(out)?;
-        writeln!(out, "{}", matrix.title())?;
-        let picture = match is_fan {
-            true => Vec::new(),
-            false => picture(&matrix, &outliers),
-        };
-        write_all(out, &picture, &sentences)?;
-    }
-    for fan in fans {
-        let sentences = fan.sentences();
-        if !sentences.is_empty() {
-            writeln!(out)?;
-            write_all(out, &[], &sentences)?;
+        write!(out, "\n{}\n", matrix.title)?;
+        if !is_fan {
+            for line in picture(matrix, &mesh.outliers) {
+                writeln!(out, "{line}")?;
+            }
         }
+        write_all(out, &mesh.findings)?;
+    }
+    for fan in &said.fans {
+        writeln!(out)?;
+        write_all(out, &[NodesFinding::Fan(fan.clone())])?;
     }
     Ok(())
 }
 
-fn write_all(out: &mut dyn Write, lines: &[String], sentences: &[String]) -> io::Result<()> {
-    for line in lines {
-        writeln!(out, "{line}")?;
-    }
-    for sentence in sentences {
-        for line in wrapped(sentence, COLUMNS) {
-            writeln!(out, "{line}")?;
-        }
-    }
-    Ok(())
+fn write_all(out: &mut dyn Write, findings: &[NodesFinding]) -> io::Result<()> {
+    let mut lines = findings
+        .iter()
+        .flat_map(|it| wrapped(&of_nodes(it), COLUMNS));
+    lines.try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// The matrix, where it fits; of a pattern with few flows a list; else a strip of its nodes and the slowest flows.
@@ -90,17 +70,19 @@ fn picture(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
         return table(matrix, outliers, &heads);
     }
     let mut lines = strip(matrix, outliers);
-    let mut slowest: Vec<&Cell> = matrix.cells.iter().collect();
     let quantity = matrix.quantity();
-    slowest.retain(|cell| cell.figures.of(quantity).is_some());
-    slowest.sort_by(|one, two| {
-        let [one, two] = [one, two].map(|cell| cell.figures.of(quantity).unwrap_or(0.0));
-        match quantity.higher_is_better() {
-            true => one.total_cmp(&two),
-            false => two.total_cmp(&one),
-        }
-    });
-    slowest.truncate(SLOWEST);
+    let figures = matrix.cells.iter();
+    let figures = figures.filter_map(|cell| Some((cell.figures.of(quantity)?, cell)));
+    let mut slowest: Vec<(f64, &Cell)> = figures.collect();
+    slowest.sort_by(|(one, _), (two, _)| one.total_cmp(two));
+    if !quantity.higher_is_better() {
+        slowest.reverse();
+    }
+    let slowest: Vec<&Cell> = slowest
+        .iter()
+        .take(SLOWEST)
+        .map(|(_, cell)| *cell)
+        .collect();
     lines.push(format!(
         "slowest of {flows} flows; all are in the CSV file:"
     ));
@@ -108,13 +90,8 @@ fn picture(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     lines
 }
 
-/// `Gb/s`, `p50 µs`.
-fn unit(quantity: Metric) -> &'static str {
-    match quantity {
-        Metric::P50Ns => "p50 µs",
-        Metric::P99Ns => "p99 µs",
-        rate => rate.unit(),
-    }
+fn told(value: Option<f64>, quantity: Metric) -> String {
+    value.map_or_else(|| NOT_MEASURED.to_owned(), |it| number(quantity, it))
 }
 
 /// What stands behind a figure of which something is told.
@@ -141,11 +118,8 @@ fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
             mark(from != to && is_told(outliers, from, to))
         )
     };
-    let median = |value: Option<f64>| match value {
-        Some(value) => number(quantity, value),
-        None => NOT_MEASURED.to_owned(),
-    };
-    let unit = unit(quantity);
+    let median = |value: Option<f64>| told(value, quantity);
+    let unit = quantity.heading();
     let head = heads.columns.iter().map(|head| format!("{head:>width$} "));
     let mut lines = vec![format!(
         "{:<label$} {}{:>8}",
@@ -172,12 +146,8 @@ fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
 fn legend(matrix: &Matrix, outliers: &[Outlier]) -> Option<String> {
     let told = (!outliers.is_empty()).then_some("* slow, see below");
     let quantity = matrix.quantity();
-    let has = |text_of: &str| {
-        matrix
-            .cells
-            .iter()
-            .any(|cell| text(cell, quantity) == text_of)
-    };
+    let texts = matrix.cells.iter().map(|cell| text(cell, quantity));
+    let has = |text: &str| texts.clone().any(|it| it == text);
     let lost = has(LOST).then_some("lost: each run failed or was stopped");
     let doubtful = has(DOUBTFUL).then_some("?: each run is doubtful");
     let parts: Vec<&str> = [told, lost, doubtful].into_iter().flatten().collect();
@@ -186,10 +156,9 @@ fn legend(matrix: &Matrix, outliers: &[Outlier]) -> Option<String> {
 
 fn text(cell: &Cell, quantity: Metric) -> String {
     match cell.figures.of(quantity) {
-        Some(value) => number(quantity, value),
         None if cell.doubtful > 0 => DOUBTFUL.to_owned(),
         None if cell.lost > 0 => LOST.to_owned(),
-        None => NOT_MEASURED.to_owned(),
+        figure => told(figure, quantity),
     }
 }
 
@@ -228,10 +197,7 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     let names = heads::cut(&matrix.nodes);
     let width = names.iter().map(|name| name.chars().count()).max();
     let width = width.unwrap_or(0).max(4);
-    let told = |is: &dyn Fn(Place) -> bool| mark(outliers.iter().any(|outlier| is(outlier.place)));
-    let sends_less = |node| told(&|place| place == Place::From(node) || place == Place::Node(node));
-    let receives_less =
-        |node| told(&|place| place == Place::To(node) || place == Place::Node(node));
+    let marked = |places: [Place; 2]| mark(outliers.iter().any(|it| places.contains(&it.place)));
     let mut nodes: Vec<usize> = (0..matrix.nodes.len()).collect();
     let mut lines = Vec::new();
     if nodes.len() > MOST_NODES {
@@ -246,37 +212,25 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
         nodes.sort_by(|one, two| worse(one).total_cmp(&worse(two)));
         nodes.truncate(MOST_FLOWS);
         let all = matrix.nodes.len();
-        lines.push(format!(
-            "the slowest {} of {all} {}:",
-            nodes.len(),
-            plural(all, "node")
-        ));
+        lines.push(format!("the slowest {} of {all} nodes:", nodes.len()));
     }
-    let figure = |value: Option<f64>| match value {
-        Some(value) => number(quantity, value),
-        None => NOT_MEASURED.to_owned(),
-    };
     let each = width + 1 + 7 + 2 + 7 + 1;
     let columns = ((COLUMNS + 2) / (each + 2)).clamp(1, nodes.len().max(1));
     let rows = nodes.len().div_ceil(columns);
     let head = format!("{:<width$} {:>7}  {:>7} ", "node", "from", "to");
     let columns = nodes.len().div_ceil(rows.max(1));
-    lines.push(format!(
-        "medians over each node's peers, {}",
-        unit(quantity)
-    ));
+    let unit = quantity.heading();
+    lines.push(format!("medians over each node's peers, {unit}"));
     lines.push(vec![head; columns].join("  ").trim_end().to_owned());
     for row in 0..rows {
         let own = nodes.iter().skip(row).step_by(rows);
         let cells = own.map(|&node| {
             let (sends, receives) = sides.get(node).copied().unwrap_or_default();
             let name = names.get(node).map_or("", |name| name);
-            let (sends, receives) = (figure(sends), figure(receives));
-            let marks = (sends_less(node), receives_less(node));
-            format!(
-                "{name:<width$} {sends:>7}{} {receives:>7}{}",
-                marks.0, marks.1
-            )
+            let [sends, receives] = [sends, receives].map(|it| told(it, quantity));
+            let [sent, received] =
+                [Place::From(node), Place::To(node)].map(|side| marked([side, Place::Node(node)]));
+            format!("{name:<width$} {sends:>7}{sent} {receives:>7}{received}")
         });
         let line = cells.collect::<Vec<_>>().join("  ");
         lines.push(line.trim_end().to_owned());

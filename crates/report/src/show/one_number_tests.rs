@@ -9,9 +9,10 @@ use statistics::median;
 
 use super::page::cases;
 use super::plot::figure::Cell;
+use super::sentences::failing;
 use super::{Table, csv};
 use crate::judge::compare::{Options, compare};
-use crate::judge::threshold::{Condition, Demands, failing, judge};
+use crate::judge::threshold::{Condition, Demands, judge};
 use crate::observe::Metric;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::{CaseResult, DoubtKind, FlowResult, Load, Run, WorkerResult};

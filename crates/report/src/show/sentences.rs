@@ -1,10 +1,18 @@
 //! The words of findings: the one place where they stand. Terminal, page, JSON and JUnit take them from here.
 
+mod failures;
+mod nodes;
+
 use settings::listed;
 
 use crate::judge::findings::{Finding, Problem, ProblemKind, Shape};
 use crate::observe::Metric;
 use crate::observe::format::plural;
+
+pub use failures::failing;
+pub(super) use failures::of_flow;
+pub(super) use nodes::number;
+pub use nodes::of_nodes;
 
 /// What a finding says, as one sentence or two.
 pub fn sentence(finding: &Finding) -> String {
@@ -41,26 +49,10 @@ pub fn sentence(finding: &Finding) -> String {
             to,
             of,
         } => scaling(*metric, *shape, [from, to], of),
-        Finding::Slow {
-            metric,
-            case,
-            part,
-            nodes,
-            value,
-            usual,
-        } => {
-            let figures = format!("{} of {}", metric.text(*value), metric.text(*usual));
-            let what = match (*part, nodes.as_slice()) {
-                ("path", [from, to]) => format!("The path from {from} to {to} is slow"),
-                ("sends", [node, ..]) => format!("{node} sends slowly"),
-                ("receives", [node, ..]) => format!("{node} receives slowly"),
-                (_, nodes) => format!("{} is slow", nodes.join(", ")),
-            };
-            format!("{what}: {} {figures} ({case}).", metric.noun())
-        }
         Finding::Wrong(problem) => wrong(problem),
         Finding::NothingWrong { runs: 1 } => "Nothing looks wrong in the run.".to_owned(),
         Finding::NothingWrong { runs } => format!("Nothing looks wrong in {runs} runs."),
+        Finding::Nodes { said, .. } => of_nodes(said),
     }
 }
 
@@ -126,13 +118,16 @@ fn wrong(problem: &Problem) -> String {
         case,
         most,
         counts,
-        remedy,
+        ..
     } = problem;
     let verb = |one: &'static str, many: &'static str| if *count == 1 { one } else { many };
     let runs = format!("{count} of {of} {}", plural(*of, "run"));
     let counts = counts.iter();
     let counts: Vec<String> = match kind {
         ProblemKind::Unreliable => counts.map(|(name, _)| name.clone()).collect(),
+        ProblemKind::Starved => counts
+            .map(|(name, number)| format!("{name} {number}"))
+            .collect(),
         _ => counts.map(|(name, sum)| format!("{sum} {name}")).collect(),
     };
     let counts = counts.join(", ");
@@ -162,13 +157,8 @@ fn wrong(problem: &Problem) -> String {
             most * 1e3
         ),
         ProblemKind::Starved => {
-            let qp = problem.counts.iter();
-            let qp: Vec<String> = qp
-                .map(|(name, number)| format!("{name} {number}"))
-                .collect();
             format!(
-                "{runs} had a QP with less than half of its share: {} down to {most:.2} of it",
-                qp.join(", ")
+                "{runs} had a QP with less than half of its share: {counts} down to {most:.2} of it"
             )
         }
         ProblemKind::Uneven => {
@@ -187,9 +177,26 @@ fn wrong(problem: &Problem) -> String {
         _ if *kind == ProblemKind::Scatter => format!("most {case}"),
         _ => format!("first {case}"),
     };
-    match remedy.as_str() {
+    match remedy(problem) {
         "" => format!("{text} ({first})."),
         remedy => format!("{text} ({first}). {}.", remedy.trim_end_matches('.')),
+    }
+}
+
+/// What helps; empty where nothing is known.
+pub(super) fn remedy(problem: &Problem) -> &str {
+    match problem.kind {
+        ProblemKind::Overloaded => "Lower --rate, or use more QPs",
+        ProblemKind::ReceiverDisagrees | ProblemKind::NotSettled => "Measure longer (-D)",
+        ProblemKind::MessagesLost => "Post more receives (--rx-depth), or lower --rate",
+        ProblemKind::PacketsLost => {
+            "Look for a link with errors and for switches without flow control (rocebench doctor)"
+        }
+        ProblemKind::ReceiverNotReady => "Post more receives (--rx-depth)",
+        ProblemKind::CoresShared => "Use fewer --workers, or name --cores",
+        ProblemKind::Drift => "Warm up longer (--warmup)",
+        ProblemKind::Scatter => "Measure longer (-D) and more often (--runs)",
+        _ => &problem.hint,
     }
 }
 

@@ -2,19 +2,21 @@
 
 use std::path::Path;
 
-use super::facts::{self, Fact};
+use super::facts;
 use super::judge::{self, Over, Units};
 use super::loads;
 use super::model::{
-    COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, Observation, Side, Verdict,
+    COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, MissingMetric, Observation,
+    Side, Verdict,
 };
 use super::options::{Aspect, Options};
-use super::pairing::{self, Pairs};
+use super::pairing::{self, Pairs, SideCase};
 use super::searches;
-use super::side::{Figures, Launch, SideView, differences, figures, missing, observations, units};
+use super::side::{Launch, SideFiles, observations, runs, units};
 use super::turns;
 use crate::observe::metric::Metric;
 use crate::results::load::{Found, Loaded};
+use crate::results::model::Run;
 use crate::text;
 
 /// Compares what was found at two places.
@@ -26,50 +28,25 @@ pub fn compare(
     let mut notes = Vec::new();
     let refused = base.refused.iter().chain(&new.refused);
     let refused = refused.map(ToString::to_string).collect();
-    let base = without_copies(&base.results, &mut notes);
-    let new = without_copies(&new.results, &mut notes);
-    if base
-        .iter()
-        .any(|file| new.iter().any(|other| file.result == other.result))
-    {
+    let sides = [("base", base), ("new", new)]
+        .map(|(name, found)| SideFiles::new(name, without_copies(&found.results, &mut notes)));
+    let [base, new] = &sides;
+    let is_on_both = |file: &&Loaded| new.files.iter().any(|it| file.result == it.result);
+    if base.files.iter().any(is_on_both) {
         notes.push("the same result is on both sides, so it is compared with itself".to_owned());
     }
     let Pairs {
         both,
         only_in_base,
         only_in_new,
-    } = pairing::pair(&base, &new);
-    let facts = |side: &[&Loaded]| -> Vec<Vec<Fact>> {
-        side.iter()
-            .map(|file| facts::of_file(&file.result))
-            .collect()
-    };
-    let (base_facts, new_facts) = (facts(&base), facts(&new));
-    let (mut cases, units): (Vec<CaseComparison>, Vec<Units>) = both
-        .iter()
-        .map(|(in_base, in_new)| {
-            let sides = [
-                SideView {
-                    case: in_base,
-                    files: &base,
-                    facts: &base_facts,
-                    name: "base",
-                },
-                SideView {
-                    case: in_new,
-                    files: &new,
-                    facts: &new_facts,
-                    name: "new",
-                },
-            ];
-            case(&sides, options)
-        })
-        .unzip();
+    } = pairing::pair(&base.files, &new.files);
+    let cases = both.iter().map(|pair| case(&sides, pair, options));
+    let (mut cases, units): (Vec<CaseComparison>, Vec<Units>) = cases.unzip();
     let Over { over_all, reach } = judge::judge(&mut cases, &units);
     Comparison {
         comparison_version: COMPARISON_VERSION,
-        base: side(base_path, &base),
-        new: side(new_path, &new),
+        base: side(base_path, &base.files),
+        new: side(new_path, &new.files),
         over_all,
         reach,
         cases,
@@ -105,21 +82,23 @@ fn side(path: &Path, files: &[&Loaded]) -> Side {
             revisions.push(revision);
         }
     }
+    let started = files.iter().map(|file| file.result.started_at.clone());
     Side {
         name: text::path(path),
         files: files.iter().map(|file| text::path(&file.path)).collect(),
         revisions,
-        started_at: files
-            .iter()
-            .map(|file| file.result.started_at.clone())
-            .min(),
+        started_at: started.min(),
     }
 }
 
 /// A case as it is before it is judged, with the runs that its figures are of.
-fn case(sides: &[SideView<'_>; 2], options: &Options) -> (CaseComparison, Units) {
-    let [base, new] = sides;
-    let (Some(first), Some(other)) = (base.case.first(), new.case.first()) else {
+fn case(
+    sides: &[SideFiles<'_>; 2],
+    pair: &[SideCase<'_>; 2],
+    options: &Options,
+) -> (CaseComparison, Units) {
+    let ([base, new], [in_base, in_new]) = (sides, pair);
+    let (Some((_, first)), Some((_, other))) = (in_base.first(), in_new.first()) else {
         return Default::default();
     };
     let mut found = CaseComparison {
@@ -127,43 +106,30 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> (CaseComparison, Units)
         config: first.config.clone(),
         ..CaseComparison::default()
     };
-    for (aspect, text) in differences(base, new) {
-        if options.across.contains(&aspect) {
-            found.across.push(text);
-        } else {
-            found.not_comparable.push(format!("{text} [{aspect}]"));
+    let settings = pairing::settings_that_differ(&first.config, &other.config);
+    let settings = settings.into_iter().map(|text| (Aspect::Settings, text));
+    let facts = facts::differences(&base.facts(in_base), &new.facts(in_new));
+    for (aspect, text) in facts.into_iter().chain(settings) {
+        match options.across.contains(&aspect) {
+            true => found.across.push(text),
+            false => found.not_comparable.push(format!("{text} [{aspect}]")),
         }
     }
-    for text in pairing::settings_that_differ(&first.config, &other.config) {
-        if options.across.contains(&Aspect::Settings) {
-            found.across.push(text);
-        } else {
-            found
-                .not_comparable
-                .push(format!("{text} [{}]", Aspect::Settings));
-        }
-    }
-    let base = base.launches(&mut found.not_comparable, &mut found.notes);
-    let new = new.launches(&mut found.not_comparable, &mut found.notes);
-    found.observation = if base.len().min(new.len()) >= turns::LEAST {
-        Observation::Launch
-    } else {
-        Observation::Run
+    let base = base.launches(in_base, &mut found.not_comparable, &mut found.notes);
+    let new = new.launches(in_new, &mut found.not_comparable, &mut found.notes);
+    found.observation = match base.len().min(new.len()) >= turns::LEAST {
+        true => Observation::Launch,
+        false => Observation::Run,
     };
-    let count = |launches: &[Launch<'_>]| match found.observation {
-        Observation::Launch => launches.len(),
-        Observation::Run => launches.iter().map(|launch| launch.runs.len()).sum(),
-    };
-    (found.base_count, found.new_count) = (count(&base), count(&new));
     let units = [&base, &new].map(|side| units(side, found.observation));
+    [found.base_count, found.new_count] = units.each_ref().map(Vec::len);
     if !found.not_comparable.is_empty() {
         return (found, units);
     }
     if let Some(reason) = order(&base, &new) {
-        if options.across.contains(&Aspect::Time) {
-            found.across.push(reason);
-        } else {
-            found.no_verdict = Some(reason);
+        match options.across.contains(&Aspect::Time) {
+            true => found.across.push(reason),
+            false => found.no_verdict = Some(reason),
         }
     }
     for flow in first.flows() {
@@ -172,26 +138,8 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> (CaseComparison, Units)
         let keeps_up = loads::keeps_up(name, [&base, &new]);
         for metric in &options.metrics {
             let is_elsewhere = metric.is_of_setup() && !flow.is_first();
-            if is_elsewhere || (metric.is_of_offer() && keeps_up) {
-                continue;
-            }
-            let sides = [&base, &new].map(|side| figures(*metric, name, side));
-            match sides {
-                [Figures::All(base), Figures::All(new)] => {
-                    let of = |side: &[Vec<f64>]| observations(side, found.observation);
-                    let margin = options.margins.of(*metric);
-                    let mut metric =
-                        MetricComparison::unjudged(*metric, margin, of(&base), of(&new));
-                    metric.flow = name.to_owned();
-                    if found.no_verdict.is_some() {
-                        metric.verdict = Verdict::NoVerdict;
-                    }
-                    found.metrics.push(metric);
-                }
-                [Figures::None, Figures::None] => {}
-                _ => found
-                    .missing
-                    .push(missing(*metric, name, [("base", &base), ("new", &new)])),
+            if !(is_elsewhere || metric.is_of_offer() && keeps_up) {
+                add(&mut found, *metric, name, [&base, &new], options);
             }
         }
     }
@@ -199,11 +147,57 @@ fn case(sides: &[SideView<'_>; 2], options: &Options) -> (CaseComparison, Units)
         let margin = options.margins.of(Metric::HighestLoad);
         searches::add(&mut found, margin, [&base, &new]);
     }
+    if found.no_verdict.is_some() {
+        for metric in &mut found.metrics {
+            metric.verdict = Verdict::NoVerdict;
+        }
+    }
     if found.metrics.is_empty() && found.missing.is_empty() {
         let reason = "none of the metrics is on both sides";
         found.not_comparable.push(reason.to_owned());
     }
     (found, units)
+}
+
+/// Adds a metric of a flow. Where some runs lack it, those that have it are no fair sample of all.
+fn add(
+    found: &mut CaseComparison,
+    metric: Metric,
+    flow: &str,
+    sides: [&[Launch<'_>]; 2],
+    options: &Options,
+) {
+    let figure = |run: &Run| metric.of(run, run.flow(flow));
+    if let [Some(base), Some(new)] = sides.map(|side| observations(side, found.observation, figure))
+    {
+        let margin = options.margins.of(metric);
+        let mut compared = MetricComparison::unjudged(metric, margin, base, new);
+        compared.flow = flow.to_owned();
+        found.metrics.push(compared);
+        return;
+    }
+    let all = || sides.into_iter().flat_map(runs);
+    if all().all(|run| figure(run).is_none()) {
+        return;
+    }
+    let [base, new] = sides.map(|side| {
+        let lacking = runs(side).filter(|run| figure(run).is_none()).count();
+        (lacking, runs(side).count())
+    });
+    let mut lacking = all().filter(|run| figure(run).is_none());
+    let (verdict, verb) = match lacking.all(|run| metric.has_samples(run, run.flow(flow))) {
+        true => (Verdict::Unclear, "have too few samples for it"),
+        false => (Verdict::NotComparable, "lack it"),
+    };
+    found.missing.push(MissingMetric {
+        metric,
+        flow: flow.to_owned(),
+        reason: format!(
+            "{} of {} base runs and {} of {} new runs {verb}",
+            base.0, base.1, new.0, new.1
+        ),
+        verdict,
+    });
 }
 
 /// Why launches in this order are not judged.

@@ -12,6 +12,7 @@ use statistics::{self, Answer, Figures, Judgement, Question, Unit, Unsettled};
 pub(super) type Units = [Vec<Unit>; 2];
 
 /// What is said of all cases together.
+#[derive(Default)]
 pub(super) struct Over {
     pub(super) over_all: Vec<OverAll>,
     pub(super) reach: Option<Settles>,
@@ -19,11 +20,9 @@ pub(super) struct Over {
 
 /// Judges all metrics of all cases together that are to be judged.
 pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units]) -> Over {
-    let mut judged: Vec<(&mut CaseComparison, &Units)> = cases
-        .iter_mut()
-        .zip(units)
-        .filter(|(case, _)| case.no_verdict.is_none() && !case.metrics.is_empty())
-        .collect();
+    let is_asked = |case: &CaseComparison| case.no_verdict.is_none() && !case.metrics.is_empty();
+    let judged = cases.iter_mut().zip(units);
+    let mut judged: Vec<_> = judged.filter(|(case, _)| is_asked(case)).collect();
     // Each flow of a case is a case of its own to the statistics.
     let mut numbers: HashMap<(usize, &str), usize> = HashMap::new();
     let mut questions: Vec<Question> = Vec::new();
@@ -39,10 +38,7 @@ pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units]) -> Over {
         .iter()
         .map(|(case, _)| (case.base_count.min(case.new_count), case.observation));
     let Some((count, observation)) = fewest.min_by_key(|(count, _)| *count) else {
-        return Over {
-            over_all: Vec::new(),
-            reach: None,
-        };
+        return Over::default();
     };
     let mut answers = judgement.by_case.iter();
     for (case, _) in &mut judged {
@@ -70,11 +66,8 @@ fn over(judgement: &Judgement, count: usize, observation: Observation) -> Over {
     let over_all = judgement.over_all.iter().filter_map(|(pooled, answer)| {
         let metric = *Metric::ALL.get(pooled.metric)?;
         let (base, new) = (pooled.base.clone(), pooled.new.clone());
-        let mut figures = MetricComparison {
-            unit: String::new(),
-            ratio: None,
-            ..MetricComparison::unjudged(metric, pooled.margin, base, new)
-        };
+        let mut figures = MetricComparison::unjudged(metric, pooled.margin, base, new);
+        (figures.unit, figures.ratio) = (String::new(), None);
         apply(&mut figures, answer, observation);
         Some(OverAll {
             cases: pooled.cases,
@@ -111,30 +104,29 @@ fn apply(metric: &mut MetricComparison, answer: &Answer, observation: Observatio
         statistics::Verdict::Worse => Verdict::Regressed,
         statistics::Verdict::Unclear => Verdict::Unclear,
     };
-    let what = match observation {
-        Observation::Run => "runs",
-        Observation::Launch => "launches",
+    let what = observation.name();
+    let Some(unsettled) = answer.unsettled else {
+        return;
     };
-    let (why, count) = match answer.unsettled {
-        None => return,
-        Some(_) if metric.ratio.is_none() => {
+    let (why, about) = match unsettled {
+        _ if metric.ratio.is_none() => {
             metric.note = Some("the base's median is 0, so there is no ratio".to_owned());
             return;
         }
-        Some(Unsettled::TooFew { needed }) => {
+        Unsettled::TooFew { needed } => {
             metric.note = Some(format!("needs at least {needed} {what} a side"));
             metric.settled_with = Some(needed);
             return;
         }
-        Some(Unsettled::TooMany { questions, about }) => (
+        Unsettled::TooMany { questions, about } => (
             format!("the sides differ, but chance alone explains that among {questions} questions"),
             about,
         ),
-        Some(Unsettled::Noise { about }) => (format!("the {what} scatter too much"), about),
+        Unsettled::Noise { about } => (format!("the {what} scatter too much"), about),
     };
-    metric.note = Some(match count {
+    metric.note = Some(match about {
         Some(about) => format!("{why}; about {about} {what} a side may settle it"),
         None => format!("{why}; no practical number of {what} settles it"),
     });
-    metric.settled_with = count;
+    metric.settled_with = about;
 }

@@ -83,15 +83,17 @@ pub struct Side {
     pub started_at: Option<String>,
 }
 
-/// What one figure of the statistics is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Observation {
-    /// One run.
-    #[default]
-    Run,
-    /// The median of a file's runs: runs of one launch share its luck.
-    Launch,
+names! {
+    /// What one figure of the statistics is.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    Observation {
+        /// One run.
+        #[default]
+        Run = "runs",
+        /// The median of a file's runs: runs of one launch share its luck.
+        Launch = "launches",
+    }
 }
 
 /// One case on both sides.
@@ -226,9 +228,8 @@ impl CaseComparison {
             return Verdict::NotComparable;
         }
         let missing = self.missing.iter().map(|missing| missing.verdict);
-        self.metrics
-            .iter()
-            .map(|metric| metric.verdict)
+        let metrics = self.metrics.iter().map(|metric| metric.verdict);
+        metrics
             .chain(missing)
             .max()
             .unwrap_or(Verdict::NotComparable)
@@ -236,38 +237,22 @@ impl CaseComparison {
 }
 
 impl Comparison {
-    /// Metrics of all comparable cases with this verdict.
-    pub fn metrics_with(&self, verdict: Verdict) -> usize {
-        self.cases
-            .iter()
-            .flat_map(|case| &case.metrics)
-            .filter(|metric| metric.verdict == verdict)
-            .count()
-    }
-
     /// Metrics over all cases with this verdict.
     pub fn over_all_with(&self, verdict: Verdict) -> Vec<&MetricComparison> {
         let figures = self.over_all.iter().map(|over_all| &over_all.figures);
-        figures
-            .filter(|figures| figures.verdict == verdict)
-            .collect()
+        figures.filter(|it| it.verdict == verdict).collect()
     }
 
     /// The worst that is said of anything; `None` without a case.
     pub fn verdict(&self) -> Option<Verdict> {
-        let over_all = self
-            .over_all
-            .iter()
-            .map(|over_all| over_all.figures.verdict);
+        let over_all = self.over_all.iter().map(|it| it.figures.verdict);
         let cases = self.cases.iter().map(CaseComparison::verdict);
         cases.chain(over_all).max()
     }
 
     /// Cases with this verdict.
     pub fn cases_with(&self, verdict: Verdict) -> usize {
-        self.cases
-            .iter()
-            .filter(|case| case.verdict() == verdict)
-            .count()
+        let verdicts = self.cases.iter().map(CaseComparison::verdict);
+        verdicts.filter(|it| *it == verdict).count()
     }
 }

@@ -93,13 +93,11 @@ impl FromStr for Aspect {
     type Err = OptionError;
 
     fn from_str(word: &str) -> Result<Aspect, OptionError> {
-        Aspect::ALL
-            .iter()
-            .copied()
-            .find(|aspect| aspect.name() == word.trim())
-            .ok_or_else(|| OptionError::Aspect {
-                word: word.to_owned(),
-            })
+        let mut all = Aspect::ALL.iter().copied();
+        let found = all.find(|aspect| aspect.name() == word.trim());
+        found.ok_or_else(|| OptionError::Aspect {
+            word: word.to_owned(),
+        })
     }
 }
 
@@ -110,10 +108,8 @@ pub struct Margins(BTreeMap<Metric, f64>);
 impl Margins {
     /// The margin of a metric: 0.03 is 3 %.
     pub fn of(&self, metric: Metric) -> f64 {
-        self.0
-            .get(&metric)
-            .copied()
-            .unwrap_or_else(|| metric.default_margin())
+        let asked = self.0.get(&metric).copied();
+        asked.unwrap_or_else(|| metric.default_margin())
     }
 }
 

@@ -2,28 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::facts::differ;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseConfig, CaseResult, FlowConfig};
 use settings::{ROWS, Row, Settings};
 
-/// A case as one side has it: once a file.
-#[derive(Clone, Debug)]
-pub(super) struct SideCase<'a> {
-    /// The files that have it, by number within the side, and what each has.
-    pub(super) files: Vec<(usize, &'a CaseResult)>,
-}
-
-impl<'a> SideCase<'a> {
-    pub(super) fn first(&self) -> Option<&'a CaseResult> {
-        self.files.first().map(|(_, case)| *case)
-    }
-}
+/// A case as one side has it: the files that have it, by number within the side, and what each has.
+pub(super) type SideCase<'a> = Vec<(usize, &'a CaseResult)>;
 
 /// The cases of both sides.
 #[derive(Debug, Default)]
 pub(super) struct Pairs<'a> {
     /// On both sides, in the order of the base; same name, and same settings unless nothing closer was there.
-    pub(super) both: Vec<(SideCase<'a>, SideCase<'a>)>,
+    pub(super) both: Vec<[SideCase<'a>; 2]>,
     pub(super) only_in_base: Vec<String>,
     pub(super) only_in_new: Vec<String>,
 }
@@ -33,15 +24,8 @@ pub(super) struct Pairs<'a> {
 #[derive(Clone, Debug, PartialEq)]
 struct Asked {
     settings: Settings,
-    /// By name.
-    flows: BTreeMap<String, AskedFlow>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct AskedFlow {
-    from: String,
-    to: String,
-    settings: Settings,
+    /// By name, with the nodes from which and to which they go.
+    flows: BTreeMap<String, ([String; 2], Settings)>,
 }
 
 fn asked(config: &CaseConfig) -> Asked {
@@ -53,12 +37,8 @@ fn asked(config: &CaseConfig) -> Asked {
         settings
     };
     let flow = |(index, flow): (usize, &FlowConfig)| {
-        let asked = AskedFlow {
-            from: flow.from.clone(),
-            to: flow.to.clone(),
-            settings: without_free(config.flow(index)),
-        };
-        (flow.name.clone(), asked)
+        let ends = [flow.from.clone(), flow.to.clone()];
+        (flow.name.clone(), (ends, without_free(config.flow(index))))
     };
     Asked {
         settings: without_free(config.settings.clone()),
@@ -67,19 +47,18 @@ fn asked(config: &CaseConfig) -> Asked {
 }
 
 /// A side's cases, each once, in order of appearance, with what was asked for.
-fn cases<'a>(side: &[&'a Loaded]) -> Vec<(Asked, SideCase<'a>)> {
-    let mut cases: Vec<(Asked, SideCase)> = Vec::new();
+fn cases<'a>(side: &[&'a Loaded]) -> Vec<(&'a str, Asked, SideCase<'a>)> {
+    let mut cases: Vec<(&str, Asked, SideCase)> = Vec::new();
     let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
     for (file, loaded) in side.iter().copied().enumerate() {
         for case in &loaded.result.cases {
             let config = asked(&case.config);
             let known = by_id.entry(&case.id).or_default();
-            match known.iter().find(|number| cases[**number].0 == config) {
-                Some(number) => cases[*number].1.files.push((file, case)),
+            match known.iter().find(|number| cases[**number].1 == config) {
+                Some(number) => cases[*number].2.push((file, case)),
                 None => {
                     known.push(cases.len());
-                    let files = vec![(file, case)];
-                    cases.push((config, SideCase { files }));
+                    cases.push((&case.id, config, vec![(file, case)]));
                 }
             }
         }
@@ -89,65 +68,48 @@ fn cases<'a>(side: &[&'a Loaded]) -> Vec<(Asked, SideCase<'a>)> {
 
 /// Pairs the cases of two sides.
 pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded]) -> Pairs<'a> {
-    let mut left: Vec<Option<(Asked, SideCase)>> = cases(new).into_iter().map(Some).collect();
-    let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
-    for (number, (_, case)) in left.iter().flatten().enumerate() {
-        let id = case.first().map(|case| case.id.clone());
-        by_id
-            .entry(id.unwrap_or_default())
-            .or_default()
-            .push(number);
+    let (base, mut left) = (cases(base), cases(new));
+    let mut partners: Vec<Option<SideCase>> = vec![None; base.len()];
+    // Exact matches go first, so that a near one does not take what another case matches exactly.
+    for exactly in [true, false] {
+        for ((id, config, _), partner) in base.iter().zip(&mut partners) {
+            if partner.is_some() {
+                continue;
+            }
+            let mut others = left.iter();
+            let found =
+                others.position(|(other, its, _)| other == id && (!exactly || its == config));
+            *partner = found.map(|place| left.remove(place).2);
+        }
     }
     let mut pairs = Pairs::default();
-    // Exact matches go first, so that a near one does not take what another case matches exactly.
-    let base = cases(base);
-    let mut partners: Vec<Option<SideCase>> = vec![None; base.len()];
-    for exactly in [true, false] {
-        for ((config, case), partner) in base.iter().zip(&mut partners) {
-            let Some(first) = case.first().filter(|_| partner.is_none()) else {
-                continue;
-            };
-            let number = by_id.get(&first.id).into_iter().flatten().find(|number| {
-                left[**number]
-                    .as_ref()
-                    .is_some_and(|(other, _)| !exactly || other == config)
-            });
-            *partner = number.and_then(|number| left[*number].take().map(|(_, case)| case));
-        }
-    }
-    let name = |case: &SideCase| case.first().map(|case| case.id.clone());
-    for ((_, case), partner) in base.into_iter().zip(partners) {
+    for ((id, _, case), partner) in base.into_iter().zip(partners) {
         match partner {
-            Some(partner) => pairs.both.push((case, partner)),
-            None => pairs.only_in_base.extend(name(&case)),
+            Some(partner) => pairs.both.push([case, partner]),
+            None => pairs.only_in_base.push(id.to_owned()),
         }
     }
-    let left = left.iter().flatten();
-    pairs.only_in_new = left.filter_map(|(_, case)| name(case)).collect();
+    pairs.only_in_new = left.into_iter().map(|(id, ..)| id.to_owned()).collect();
     pairs
 }
 
 /// What was asked for differently, field by field: the case's settings, then what flows have of their own.
 pub(super) fn settings_that_differ(base: &CaseConfig, new: &CaseConfig) -> Vec<String> {
     let (base, new) = (asked(base), asked(new));
-    let mut told = rows_that_differ(&base.settings, &new.settings, |_| true);
-    for (name, flow) in &base.flows {
-        let Some(other) = new.flows.get(name) else {
+    let mut told = rows_that_differ([&base.settings, &new.settings], |_| true);
+    for (name, (ends, flow)) in &base.flows {
+        let Some((other_ends, other)) = new.flows.get(name) else {
             told.push(format!("flow {name}: only in the base"));
             continue;
         };
-        if (&flow.from, &flow.to) != (&other.from, &other.to) {
-            told.push(format!(
-                "flow {name}: {} → {} in the base, {} → {} in the new results",
-                flow.from, flow.to, other.from, other.to
-            ));
+        let flow_of = format!("flow {name}");
+        if ends != other_ends {
+            told.push(differ(&flow_of, ends.join(" → "), other_ends.join(" → ")));
         }
-        let is_own = |row: &Row| {
-            !row.is_equal(&base.settings, &flow.settings)
-                || !row.is_equal(&new.settings, &other.settings)
-        };
-        let rows = rows_that_differ(&flow.settings, &other.settings, is_own);
-        told.extend(rows.into_iter().map(|text| format!("flow {name}: {text}")));
+        let is_own =
+            |row: &Row| !row.is_equal(&base.settings, flow) || !row.is_equal(&new.settings, other);
+        let rows = rows_that_differ([flow, other], is_own);
+        told.extend(rows.into_iter().map(|text| format!("{flow_of}: {text}")));
     }
     let added = new
         .flows
@@ -157,21 +119,18 @@ pub(super) fn settings_that_differ(base: &CaseConfig, new: &CaseConfig) -> Vec<S
     told
 }
 
-fn rows_that_differ(
-    base: &Settings,
-    new: &Settings,
-    is_told: impl Fn(&Row) -> bool,
-) -> Vec<String> {
-    ROWS.iter()
-        .filter(|row| !row.is_equal(base, new) && is_told(row))
-        .map(|row| {
-            let [base, new] = [base, new].map(|side| match row.text(side) {
-                text if text.is_empty() => "not set".to_owned(),
-                text => text,
-            });
-            format!("{}: {base} in the base, {new} in the new results", row.flag)
-        })
-        .collect()
+fn rows_that_differ([base, new]: [&Settings; 2], is_told: impl Fn(&Row) -> bool) -> Vec<String> {
+    let rows = ROWS
+        .iter()
+        .filter(|row| !row.is_equal(base, new) && is_told(row));
+    let told = rows.map(|row| {
+        let [base, new] = [base, new].map(|side| match row.text(side) {
+            text if text.is_empty() => "not set".to_owned(),
+            text => text,
+        });
+        differ(row.flag, base, new)
+    });
+    told.collect()
 }
 
 #[cfg(test)]
@@ -193,10 +152,8 @@ mod tests {
         let base = [file(&[("a", 1.0), ("b", 1.0)]), file(&[("b", 1.0)])];
         let new = [file(&[("c", 1.0), ("b", 1.0), ("a", 1.0)])];
         let pairs = pair(&base.each_ref(), &new.each_ref());
-        let ids = pairs.both.iter().map(|(base, new)| {
-            let id = &*base.first().unwrap().id;
-            (id, base.files.len(), new.files.len())
-        });
+        let ids = pairs.both.iter();
+        let ids = ids.map(|[base, new]| (&*base[0].1.id, base.len(), new.len()));
         assert!(ids.eq([("a", 1, 1), ("b", 2, 1)]));
         assert!(pairs.only_in_base.is_empty());
         assert_eq!(pairs.only_in_new, ["c"]);
@@ -208,13 +165,12 @@ mod tests {
         let new = [file(&[("a", 5.0)])];
         let pairs = pair(&base.each_ref(), &new.each_ref());
         assert_eq!(pairs.both.len(), 1);
-        let paired = pairs.both[0].0.first().unwrap();
+        let paired = pairs.both[0][0][0].1;
         assert_eq!(paired.config.duration_seconds, "5s".parse().ok());
         assert_eq!(pairs.only_in_base, ["a"]);
         let near = [file(&[("a", 2.0)])];
         let pairs = pair(&near.each_ref(), &new.each_ref());
-        let (base, new) = &pairs.both[0];
-        let [base, new] = [base, new].map(|side| &side.first().unwrap().config);
+        let [base, new] = pairs.both[0].each_ref().map(|side| &side[0].1.config);
         let told = settings_that_differ(base, new);
         assert_eq!(told, ["duration: 2s in the base, 5s in the new results"]);
     }

@@ -1,5 +1,6 @@
 //! Searches over loads on both sides: the highest load that kept a limit. It must not judge.
 
+use super::facts::differ;
 use super::model::{CaseComparison, MetricComparison, MissingMetric, Observation, Verdict};
 use super::side::Launch;
 use crate::observe::format::rate_text;
@@ -13,19 +14,14 @@ const METRIC: Metric = Metric::HighestLoad;
 /// Adds what launches of both sides found for each limit. The limit stands where other figures have their flow.
 pub(super) fn add(found: &mut CaseComparison, margin: f64, sides: [&[Launch<'_>]; 2]) {
     let mut limits: Vec<&str> = Vec::new();
-    for launch in sides.into_iter().flatten() {
-        for search in &launch.case.searches {
-            if !limits.contains(&&*search.asked) {
-                limits.push(&search.asked);
-            }
+    for search in sides.into_iter().flatten().flat_map(|it| &it.case.searches) {
+        if !limits.contains(&&*search.asked) {
+            limits.push(&search.asked);
         }
     }
     for asked in limits {
         match figures(asked, margin, sides, found.observation) {
-            Ok((mut figures, note)) => {
-                if found.no_verdict.is_some() {
-                    figures.verdict = Verdict::NoVerdict;
-                }
+            Ok((figures, note)) => {
                 found.metrics.push(figures);
                 found.notes.push(note);
             }
@@ -53,44 +49,31 @@ fn figures(
             return Err(incomparable(format!("a search {told}")));
         }
     }
-    let loads = |side: &[Option<&LoadSearch>]| -> Option<Vec<f64>> {
-        side.iter()
-            .map(|search| highest_load(search.as_ref()?))
-            .collect()
+    let loads = |side: &[Option<&LoadSearch>]| -> Vec<Option<f64>> {
+        side.iter().map(|it| highest_load(it.as_ref()?)).collect()
     };
-    let (Some(old), Some(now)) = (loads(&base), loads(&new)) else {
-        let lacking = |side: &[Option<&LoadSearch>]| {
-            let has = |search: &LoadSearch| highest_load(search).is_some();
-            let count = side.iter().filter(|it| !it.is_some_and(has)).count();
-            format!("{count} of {}", side.len())
-        };
+    let [old, now] = [loads(&base), loads(&new)];
+    let all = |loads: &[Option<f64>]| loads.iter().copied().collect::<Option<Vec<f64>>>();
+    let (Some(old_loads), Some(now_loads)) = (all(&old), all(&now)) else {
+        let [old, now] = [&old, &now].map(|loads| {
+            let lacking = loads.iter().filter(|load| load.is_none()).count();
+            format!("{lacking} of {}", loads.len())
+        });
         return Err(incomparable(format!(
-            "{} base launches and {} new launches have no search with an answer",
-            lacking(&base),
-            lacking(&new)
+            "{old} base launches and {now} new launches have no search with an answer"
         )));
     };
-    if observation == Observation::Run
-        && sides
-            .iter()
-            .flat_map(|it| it.iter())
-            .any(|it| it.runs.len() > 1)
-    {
+    let mut launches = sides.into_iter().flatten();
+    if observation == Observation::Run && launches.any(|it| it.runs.len() > 1) {
         let reason =
             "a search is one figure a launch: launch 3 times a side, in turns, to judge it";
         return Err((Verdict::NoVerdict, reason.to_owned()));
     }
     // Bounds that overlap are no difference.
-    let margin = [&base, &new]
-        .into_iter()
-        .map(|side| width(side))
-        .fold(margin, f64::max);
-    let note = format!(
-        "{asked}: {} in the base, {} in the new results",
-        bounds(&base),
-        bounds(&new)
-    );
-    let mut figures = MetricComparison::unjudged(METRIC, margin, old, now);
+    let widths = [&base, &new].map(|side| width(side));
+    let margin = widths.into_iter().fold(margin, f64::max);
+    let note = differ(asked, bounds(&base), bounds(&new));
+    let mut figures = MetricComparison::unjudged(METRIC, margin, old_loads, now_loads);
     figures.flow = asked.to_owned();
     Ok((figures, note))
 }
@@ -118,12 +101,8 @@ fn highest_load(search: &LoadSearch) -> Option<f64> {
 /// By how much the upper bound is above the lower one, as a part of it: the median over launches.
 fn width(side: &[Option<&LoadSearch>]) -> f64 {
     let of_search = |it: &LoadSearch| Some(it.upper_per_second? / it.lower_per_second? - 1.0);
-    let widths: Vec<f64> = side
-        .iter()
-        .flatten()
-        .filter_map(|it| of_search(it))
-        .collect();
-    median(&widths).unwrap_or(0.0)
+    let widths = side.iter().flatten().filter_map(|it| of_search(it));
+    median(&widths.collect::<Vec<f64>>()).unwrap_or(0.0)
 }
 
 /// `732.0 k/s to 744.0 k/s`, medians over launches.

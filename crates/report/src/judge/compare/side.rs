@@ -1,45 +1,60 @@
-//! One side of a case: on what it was measured, which of its runs count, and what they have of a metric. It must not
-//! judge.
+//! One side: its files, and the runs of a case that count. It must not judge.
 
 use super::facts::{self, Fact};
-use super::model::{MissingMetric, Observation, Verdict};
-use super::options::Aspect;
+use super::model::Observation;
 use super::pairing::SideCase;
-use crate::observe::metric::Metric;
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseResult, Run};
 use crate::text;
 use statistics::{Unit, median};
 
-/// A case of one side with the files it is in.
-pub(super) struct SideView<'a> {
-    pub(super) case: &'a SideCase<'a>,
-    pub(super) files: &'a [&'a Loaded],
-    pub(super) facts: &'a [Vec<Fact>],
+/// The files of a side, with the facts of each.
+pub(super) struct SideFiles<'a> {
     pub(super) name: &'static str,
+    pub(super) files: Vec<&'a Loaded>,
+    facts: Vec<Vec<Fact>>,
 }
 
 /// A file's runs of a case that count.
 pub(super) struct Launch<'a> {
     /// Of the file, within its side.
-    pub(super) number: usize,
+    number: usize,
     pub(super) file: &'a Loaded,
     pub(super) case: &'a CaseResult,
     pub(super) runs: Vec<&'a Run>,
 }
 
-impl<'a> SideView<'a> {
-    /// The runs that count; what is wrong with others goes to `bad`, what was left out to `notes`.
+impl<'a> SideFiles<'a> {
+    pub(super) fn new(name: &'static str, files: Vec<&'a Loaded>) -> SideFiles<'a> {
+        let facts = files.iter().map(|file| facts::of_file(&file.result));
+        SideFiles {
+            name,
+            facts: facts.collect(),
+            files,
+        }
+    }
+
+    /// On what a case was measured, file by file.
+    pub(super) fn facts(&self, case: &SideCase<'_>) -> Vec<Vec<Fact>> {
+        let of_file = |(file, case): &(usize, &CaseResult)| {
+            let of_file = self.facts.get(*file).into_iter().flatten().cloned();
+            of_file.chain(facts::of_case(&case.config)).collect()
+        };
+        case.iter().map(of_file).collect()
+    }
+
+    /// The runs of a case that count; what is wrong with others goes to `bad`, what was left out to `notes`.
     pub(super) fn launches(
         &self,
+        case: &SideCase<'a>,
         bad: &mut Vec<String>,
         notes: &mut Vec<String>,
     ) -> Vec<Launch<'a>> {
         let mut not_counted = LeftOut::default();
         let mut launches = Vec::new();
-        for (number, case) in &self.case.files {
-            let Some(file) = self.files.get(*number).copied() else {
+        for &(number, case) in case {
+            let Some(&file) = self.files.get(number) else {
                 continue;
             };
             let mut runs = Vec::new();
@@ -57,40 +72,26 @@ impl<'a> SideView<'a> {
             }
             if !runs.is_empty() {
                 launches.push(Launch {
-                    number: *number,
+                    number,
                     file,
                     case,
                     runs,
                 });
             }
         }
-        let LeftOut {
-            all,
-            stopped,
-            doubtful,
-            ..
-        } = not_counted;
-        let mut left_out = Vec::new();
-        if stopped > 0 {
-            left_out.push(format!(
-                "{stopped} of {all} {} runs were stopped by the user",
-                self.name
-            ));
-        }
-        for (kind, count) in doubtful {
-            left_out.push(format!(
-                "{count} of {all} {} runs are marked \"{}\" ({})",
-                self.name,
-                kind.name(),
-                standing::reason(kind).remedy
-            ));
-        }
+        let (name, all, stopped) = (self.name, not_counted.all, not_counted.stopped);
+        let doubtful = not_counted.doubtful.into_iter().map(|(kind, count)| {
+            let (mark, remedy) = (kind.name(), standing::reason(kind).remedy);
+            format!("{count} of {all} {name} runs are marked \"{mark}\" ({remedy})")
+        });
+        let stopped = (stopped > 0)
+            .then(|| format!("{stopped} of {all} {name} runs were stopped by the user"));
+        let left_out: Vec<String> = stopped.into_iter().chain(doubtful).collect();
         if launches.is_empty() && bad.is_empty() {
-            let left_out = left_out.join("; ");
-            let name = self.name;
-            bad.push(match &*left_out {
-                "" => format!("the {name} side has no run that counts"),
-                why => format!("the {name} side has no run that counts: {why}"),
+            let reason = format!("the {name} side has no run that counts");
+            bad.push(match left_out.is_empty() {
+                true => reason,
+                false => format!("{reason}: {}", left_out.join("; ")),
             });
         } else {
             notes.extend(left_out.into_iter().map(|text| text + " and do not count"));
@@ -99,56 +100,23 @@ impl<'a> SideView<'a> {
     }
 }
 
-/// On what the sides of a case were measured differently.
-pub(super) fn differences(base: &SideView<'_>, new: &SideView<'_>) -> Vec<(Aspect, String)> {
-    let file_facts = |side: &SideView<'_>| -> Vec<Vec<Fact>> {
-        let of = |(file, case): &(usize, &CaseResult)| {
-            let mut facts = side.facts.get(*file).cloned().unwrap_or_default();
-            facts.extend(facts::of_case(&case.config));
-            facts
-        };
-        side.case.files.iter().map(of).collect()
-    };
-    let (base, new) = (file_facts(base), file_facts(new));
-    fn slices(facts: &[Vec<Fact>]) -> Vec<&[Fact]> {
-        facts.iter().map(Vec::as_slice).collect()
-    }
-    facts::differences(&slices(&base), &slices(&new))
-}
-
-/// What a side's runs have of a metric.
-pub(super) enum Figures {
-    /// Every run has it; by launch.
-    All(Vec<Vec<f64>>),
-    /// Some have it.
-    Some,
-    /// No run has it.
-    None,
-}
-
-/// What a side's runs have of a metric of their flow with this name.
-pub(super) fn figures(metric: Metric, flow: &str, side: &[Launch<'_>]) -> Figures {
-    let of = |run: &Run| metric.of(run, run.flow(flow));
-    let of_launch = |launch: &Launch<'_>| launch.runs.iter().map(|run| of(run)).collect();
-    let all: Option<Vec<Vec<f64>>> = side.iter().map(of_launch).collect();
-    match all {
-        Some(all) => Figures::All(all),
-        None if runs(side).any(|run| of(run).is_some()) => Figures::Some,
-        None => Figures::None,
-    }
-}
-
 /// All runs that count.
 pub(super) fn runs<'a>(side: &'a [Launch<'_>]) -> impl Iterator<Item = &'a Run> {
     side.iter().flat_map(|launch| launch.runs.iter().copied())
 }
 
-/// One figure an observation: each run's, or each launch's median.
-pub(super) fn observations(side: &[Vec<f64>], observation: Observation) -> Vec<f64> {
-    match observation {
-        Observation::Run => side.concat(),
-        Observation::Launch => side.iter().filter_map(|values| median(values)).collect(),
-    }
+/// One figure an observation: each run's, or each launch's median; `None` where a run has it not.
+pub(super) fn observations(
+    side: &[Launch<'_>],
+    observation: Observation,
+    figure: impl Fn(&Run) -> Option<f64>,
+) -> Option<Vec<f64>> {
+    let of_launch = |launch: &Launch<'_>| launch.runs.iter().map(|run| figure(run)).collect();
+    let all: Vec<Vec<f64>> = side.iter().map(of_launch).collect::<Option<_>>()?;
+    Some(match observation {
+        Observation::Run => all.concat(),
+        Observation::Launch => all.iter().filter_map(|values| median(values)).collect(),
+    })
 }
 
 /// Which runs a side's observations are of, in the same order.
@@ -164,33 +132,4 @@ pub(super) fn units(side: &[Launch<'_>], observation: Observation) -> Vec<Unit> 
         }
     };
     side.iter().flat_map(of_launch).collect()
-}
-
-/// A metric that some runs lack: those that have it are no fair sample of all.
-pub(super) fn missing(
-    metric: Metric,
-    flow: &str,
-    sides: [(&str, &[Launch<'_>]); 2],
-) -> MissingMetric {
-    let lacks = |run: &&Run| metric.of(run, run.flow(flow)).is_none();
-    let lacking = |side: &[Launch<'_>]| runs(side).filter(lacks).count();
-    let parts = sides.map(|(name, side)| {
-        let (count, all) = (lacking(side), runs(side).count());
-        format!("{count} of {all} {name} runs")
-    });
-    let has_samples = |run: &Run| metric.has_samples(run, run.flow(flow));
-    let is_of_few_samples = sides
-        .iter()
-        .all(|(_, side)| runs(side).filter(lacks).all(has_samples));
-    let [base, new] = parts;
-    let (verdict, verb) = match is_of_few_samples {
-        true => (Verdict::Unclear, "have too few samples for it"),
-        false => (Verdict::NotComparable, "lack it"),
-    };
-    MissingMetric {
-        metric,
-        flow: flow.to_owned(),
-        reason: format!("{base} and {new} {verb}"),
-        verdict,
-    }
 }

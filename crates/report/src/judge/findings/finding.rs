@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::wrong::Problem;
+use crate::judge::mesh::NodesFinding;
 use crate::observe::Metric;
 
 /// One thing that results say.
@@ -53,21 +54,6 @@ pub enum Finding {
         /// What the cases share; empty where they differ in one setting alone.
         of: String,
     },
-    /// A node or a path between two is slower than the others.
-    Slow {
-        /// By which metric.
-        metric: Metric,
-        /// Of which case, or rounds of a case.
-        case: String,
-        /// Which part of the node's traffic: `node`, `sends`, `receives`, `path`.
-        part: &'static str,
-        /// The node, or the two ends of the path.
-        nodes: Vec<String>,
-        /// The median over its flows.
-        value: f64,
-        /// The median over the flows of which nothing is told.
-        usual: f64,
-    },
     /// Something looks wrong.
     Wrong(Problem),
     /// Nothing of the kind was found.
@@ -75,17 +61,34 @@ pub enum Finding {
         /// In so many runs.
         runs: usize,
     },
+    /// What the runs of a pattern say of its nodes.
+    #[serde(untagged)]
+    Nodes {
+        /// The case, or the rounds of a case.
+        case: String,
+        /// What.
+        #[serde(flatten)]
+        said: NodesFinding,
+    },
 }
 
 impl Finding {
     /// Whether something is to be done about it.
     pub fn is_wrong(&self) -> bool {
-        matches!(self, Finding::Wrong(_) | Finding::Slow { .. })
+        match self {
+            Finding::Wrong(_) => true,
+            Finding::Nodes { said, .. } => said.is_wrong(),
+            _ => false,
+        }
     }
 
-    /// Whether it is told where there is nothing else to tell.
-    pub(super) fn is_of_cases(&self) -> bool {
-        !self.is_wrong() && !matches!(self, Finding::NothingWrong { .. })
+    /// The case, or rounds of a case, that it is about; of several the first.
+    pub fn case(&self) -> Option<&str> {
+        match self {
+            Finding::Wrong(problem) => Some(&problem.case),
+            Finding::Nodes { case, .. } => Some(case),
+            _ => None,
+        }
     }
 }
 

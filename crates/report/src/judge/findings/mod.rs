@@ -8,80 +8,85 @@ mod scaling;
 mod subject;
 mod wrong;
 
-use crate::judge::mesh::{Matrix, Place};
-use crate::observe::Metric;
+use crate::judge::mesh::{Fan, Mesh, NodesFinding};
 use crate::results::model::ResultFile;
-use subject::{Subject, subjects};
+use subject::Compared;
 
 pub use finding::{Finding, Shape};
 pub use wrong::{Problem, ProblemKind};
 
-/// What results say, the best first and what is wrong last, the gravest of it first. Cases are compared where all results are
-/// of the same nodes and devices.
+/// All that a result says: computed once, for everybody who shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// Of its cases and runs, the best first and what is wrong last, the gravest of it first.
+    pub findings: Vec<Finding>,
+    /// Of the nodes of its patterns.
+    pub meshes: Vec<Mesh>,
+    /// Of its incasts and outcasts.
+    pub fans: Vec<Fan>,
+}
+
+impl Said {
+    /// By a result.
+    pub fn of(result: &ResultFile) -> Said {
+        let meshes = Mesh::all(result);
+        let mut findings = findings(&[result]);
+        if meshes
+            .iter()
+            .flat_map(|it| &it.findings)
+            .any(|it| it.is_wrong())
+        {
+            findings.retain(|it| !matches!(it, Finding::NothingWrong { .. }));
+        }
+        Said {
+            findings,
+            meshes,
+            fans: Fan::all(result),
+        }
+    }
+
+    /// All of it, those of nodes last.
+    pub fn all(&self) -> Vec<Finding> {
+        let of_meshes = self.meshes.iter().flat_map(|mesh| {
+            let told = mesh.findings.iter();
+            told.map(|said| (mesh.matrix.title.clone(), said.clone()))
+        });
+        let of_fans = self.fans.iter().map(|fan| {
+            let case = fan.points.last().map(|point| point.case.clone());
+            (case.unwrap_or_default(), NodesFinding::Fan(fan.clone()))
+        });
+        let of_nodes = of_meshes.chain(of_fans);
+        let of_nodes = of_nodes.map(|(case, said)| Finding::Nodes { case, said });
+        self.findings.iter().cloned().chain(of_nodes).collect()
+    }
+}
+
+/// What results say of cases and runs, the best first and what is wrong last, the gravest of it first. Cases are compared
+/// where all results are of the same nodes and devices.
 pub fn findings(results: &[&ResultFile]) -> Vec<Finding> {
     let mut told = Vec::new();
-    if let Some((subjects, metrics)) = compared(results) {
-        told.extend(metrics.iter().filter_map(|it| best::best(&subjects, *it)));
-        let few: Vec<Metric> = metrics
-            .into_iter()
-            .filter(|metric| subjects.iter().any(|it| it.has_few_runs(*metric)))
-            .collect();
-        if !few.is_empty() && told.iter().any(Finding::is_of_cases) {
-            let chance = few.into_iter().map(|it| (it, noise::of_few_runs(it)));
-            told.push(Finding::FewRuns {
-                chance: chance.collect(),
-            });
+    if let Some(compared) = Compared::of(results) {
+        let [first, second] = compared.metrics.map(|it| (it, compared.subjects(it)));
+        let (mut few, all) = (Vec::new(), [&first, &second]);
+        for (metric, subjects) in all {
+            told.extend(best::best(subjects, &compared.rows, *metric));
+            if subjects.iter().any(|it| it.figures.are_of_few_runs) {
+                few.push((*metric, noise::of_few_runs(*metric)));
+            }
         }
-        told.extend(scaling::scaling(&subjects, metrics[0]));
+        if !few.is_empty() && !told.is_empty() {
+            told.push(Finding::FewRuns { chance: few });
+        }
+        told.extend(scaling::scaling(&first.1, &compared.rows, first.0));
     }
-    let wrong: Vec<Finding> = (wrong::problems(results).into_iter().map(Finding::Wrong))
-        .chain(results.iter().flat_map(|file| slow(file)))
-        .collect();
+    let wrong = wrong::problems(results);
     if wrong.is_empty() && !told.is_empty() {
         told.push(Finding::NothingWrong {
             runs: wrong::runs(results).len(),
         });
     }
-    told.extend(wrong);
+    told.extend(wrong.into_iter().map(Finding::Wrong));
     told
-}
-
-/// Nodes and paths that are slower than the others.
-fn slow(file: &ResultFile) -> Vec<Finding> {
-    let of_matrix = |matrix: &Matrix| -> Vec<Finding> {
-        let found = matrix.outliers().into_iter().map(|outlier| {
-            let name = |node: usize| matrix.name(node).to_owned();
-            let (part, nodes) = match outlier.place {
-                Place::Node(node) => ("node", vec![name(node)]),
-                Place::From(node) => ("sends", vec![name(node)]),
-                Place::To(node) => ("receives", vec![name(node)]),
-                Place::Path(from, to) => ("path", vec![name(from), name(to)]),
-            };
-            Finding::Slow {
-                metric: outlier.quantity,
-                case: matrix.title(),
-                part,
-                nodes,
-                value: outlier.value,
-                usual: outlier.usual,
-            }
-        });
-        found.collect()
-    };
-    Matrix::all(file).iter().flat_map(of_matrix).collect()
-}
-
-/// What is compared, and by which figures, that which scales first: transfers, or set-ups where there are no transfers.
-fn compared<'a>(results: &[&'a ResultFile]) -> Option<(Vec<Subject<'a>>, [Metric; 2])> {
-    let all = subjects(results)?;
-    let (set_ups, transfers): (Vec<_>, Vec<_>) = all
-        .into_iter()
-        .partition(|subject| subject.case.config.is_set_up());
-    let (subjects, metrics) = match transfers.is_empty() {
-        true => (set_ups, [Metric::ConnectionsPerS, Metric::SetupP99Ns]),
-        false => (transfers, [Metric::GbitPerS, Metric::P99Ns]),
-    };
-    (subjects.len() > 1).then_some((subjects, metrics))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! How far figures of two cases may be apart by chance. It must not know cases.
 
-use crate::observe::Metric;
-use statistics::{LEAST_OBSERVATIONS, median};
+use crate::observe::{Metric, Spread};
+use statistics::LEAST_OBSERVATIONS;
 
 /// Of too few runs to know how they scatter, this many times the usual margin of a metric says nothing.
 const FEW_RUNS_MARGINS: f64 = 3.0;
@@ -14,64 +14,39 @@ pub(super) struct Figures {
     pub(super) are_of_few_runs: bool,
     /// How far apart two medians like it may be by chance whatever the runs say, as a share of the larger one.
     tolerance: f64,
-    /// Where more runs could lie.
+    /// Where more runs could lie: the range of the figures, made twice as wide on a logarithmic scale. Few runs seldom have
+    /// the extremes, and a case that moves between two speeds says nothing about one that is slower than both.
     reach: [f64; 2],
 }
 
 impl Figures {
     /// `None` without a run that counts.
     pub(super) fn new(metric: Metric, of_runs: &[f64]) -> Option<Figures> {
-        let median = median(of_runs).filter(|median| *median > 0.0)?;
-        let margin = metric.default_margin();
-        let are_of_few_runs = are_few(of_runs.len());
-        let tolerance = match are_of_few_runs {
-            true => FEW_RUNS_MARGINS * margin,
-            false => margin,
-        };
+        let all = Spread::of(of_runs.iter().copied()).filter(|it| it.median > 0.0)?;
+        let are_of_few_runs = are_few(all.count);
+        let beyond = (all.high / all.low).sqrt();
         Some(Figures {
-            median,
+            median: all.median,
             are_of_few_runs,
-            tolerance,
-            reach: reach(of_runs)?,
+            tolerance: match are_of_few_runs {
+                true => of_few_runs(metric),
+                false => metric.default_margin(),
+            },
+            reach: [all.low / beyond, all.high * beyond],
         })
     }
 
     /// Whether chance may be all that is between them.
     pub(super) fn may_equal(&self, other: &Figures) -> bool {
-        let (low, high) = match self.median < other.median {
-            true => (self.median, other.median),
-            false => (other.median, self.median),
-        };
+        let (low, high) = (self.median.min(other.median), self.median.max(other.median));
         let is_near = 1.0 - low / high <= self.tolerance.max(other.tolerance);
         is_near || (self.reach[0] <= other.reach[1] && other.reach[0] <= self.reach[1])
     }
 }
 
-/// The range of the figures, made twice as wide on a logarithmic scale: few runs seldom have the extremes, and a case that
-/// moves between two speeds says nothing about one that is slower than both.
-fn reach(figures: &[f64]) -> Option<[f64; 2]> {
-    let [least, most] = ends(figures)?;
-    let beyond = (most / least).sqrt();
-    Some([least / beyond, most * beyond])
-}
-
-/// The smallest and the largest figure.
-fn ends(figures: &[f64]) -> Option<[f64; 2]> {
-    let least = figures.iter().copied().reduce(f64::min)?;
-    let most = figures.iter().copied().reduce(f64::max)?;
-    Some([least, most])
-}
-
 /// Whether so many runs do not tell how they scatter.
 pub(super) fn are_few(runs: usize) -> bool {
     runs < LEAST_OBSERVATIONS
-}
-
-/// The difference between the largest and the smallest figure, as a share of their median.
-pub(super) fn scatter(figures: &[f64]) -> Option<f64> {
-    let [least, most] = ends(figures)?;
-    let median = median(figures).filter(|median| *median > 0.0)?;
-    Some((most - least) / median)
 }
 
 /// How far apart figures of single runs are for sure: 0.09 is 9 %.

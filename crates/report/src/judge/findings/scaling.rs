@@ -3,8 +3,7 @@
 use settings::Row;
 
 use super::finding::{Finding, Shape};
-use super::noise::Figures;
-use super::subject::{Subject, named, rows_of};
+use super::subject::Subject;
 use crate::observe::Metric;
 use crate::observe::setting_words::words;
 
@@ -14,43 +13,29 @@ const FIRST: [&str; 4] = ["qps", "workers", "size", "tx-depth"];
 /// Values from which on there is a curve to speak of.
 const CURVE: usize = 3;
 
-/// Figures of a case at a value of the setting.
-struct Point<'a> {
-    subject: &'a Subject<'a>,
-    value: f64,
-    figures: Figures,
-}
-
 /// What more gains; `None` where no two cases differ in one number alone.
-pub(super) fn scaling(subjects: &[Subject<'_>], metric: Metric) -> Option<Finding> {
-    let rows = rows_of(subjects);
-    let best = best(subjects, metric)?;
-    let place = |row: &Row| {
-        FIRST
-            .iter()
-            .position(|flag| *flag == row.flag)
-            .unwrap_or(FIRST.len())
+pub(super) fn scaling(
+    subjects: &[Subject<'_>],
+    rows: &[&'static Row],
+    metric: Metric,
+) -> Option<Finding> {
+    let best = subjects.iter().max_by(by_median)?;
+    let place = |row: &&Row| {
+        let place = FIRST.iter().position(|flag| *flag == row.flag);
+        place.unwrap_or(FIRST.len())
     };
-    let mut axes: Vec<&'static Row> = rows.clone();
-    axes.sort_by_key(|row| place(row));
+    let mut axes: Vec<&'static Row> = rows.to_vec();
+    axes.sort_by_key(place);
     let curves = axes.into_iter().filter_map(|axis| {
-        let fixed: Vec<&'static Row> = rows
-            .iter()
-            .copied()
-            .filter(|row| row.field != axis.field)
-            .collect();
-        Some((axis, points(subjects, best, axis, &fixed, metric)?, fixed))
+        let mut fixed = rows.to_vec();
+        fixed.retain(|row| row.field != axis.field);
+        Some((axis, points(subjects, best, axis, &fixed)?, fixed))
     });
     let curves: Vec<_> = curves.collect();
-    let (axis, points, fixed) = curves
-        .iter()
-        .find(|(_, points, _)| points.len() >= CURVE)
-        .or(curves.first())?;
+    let is_curve = |(_, points, _): &&(_, Vec<_>, _)| points.len() >= CURVE;
+    let (axis, points, fixed) = curves.iter().find(is_curve).or(curves.first())?;
     let (shape, from, to) = shape(points)?;
-    let at = |point: &Point<'_>| {
-        let words = words(axis, point.subject.settings());
-        (words, point.figures.median)
-    };
+    let at = |point: &Subject<'_>| (words(axis, point.settings()), point.figures.median);
     Some(Finding::Scaling {
         metric,
         shape,
@@ -58,83 +43,60 @@ pub(super) fn scaling(subjects: &[Subject<'_>], metric: Metric) -> Option<Findin
         to: at(to),
         of: match fixed.is_empty() {
             true => String::new(),
-            false => named(best, fixed),
+            false => best.named(fixed),
         },
     })
 }
 
-fn best<'a>(subjects: &'a [Subject<'a>], metric: Metric) -> Option<&'a Subject<'a>> {
-    let figures = subjects
-        .iter()
-        .filter_map(|it| Some((it, it.figures(metric)?.median)));
-    let best = figures.max_by(|(_, one), (_, other)| one.total_cmp(other));
-    best.map(|(subject, _)| subject)
+fn by_median(one: &&Subject<'_>, other: &&Subject<'_>) -> std::cmp::Ordering {
+    one.figures.median.total_cmp(&other.figures.median)
 }
 
 /// The cases that are like `best` in all `fixed` settings, by their value on the axis; `None` where they are no curve.
-fn points<'a>(
-    subjects: &'a [Subject<'a>],
+fn points<'a, 's>(
+    subjects: &'a [Subject<'s>],
     best: &Subject<'_>,
     axis: &Row,
     fixed: &[&Row],
-    metric: Metric,
-) -> Option<Vec<Point<'a>>> {
-    let is_alike = |subject: &&Subject<'_>| {
-        let mut fixed = fixed.iter();
-        fixed.all(|row| row.is_equal(subject.settings(), best.settings()))
-    };
-    let mut points = Vec::new();
-    for subject in subjects.iter().filter(is_alike) {
-        let value = axis.number(subject.settings())?;
-        if let Some(figures) = subject.figures(metric) {
-            points.push(Point {
-                subject,
-                value,
-                figures,
-            });
-        }
-    }
-    points.sort_by(|one, other| one.value.total_cmp(&other.value));
-    let are_apart = points.windows(2).all(|pair| pair[0].value < pair[1].value);
+) -> Option<Vec<&'a Subject<'s>>> {
+    let alike = subjects.iter().filter(|it| it.is_like(best, fixed));
+    let points = alike.map(|it| Some((axis.number(it.settings())?, it)));
+    let mut points: Vec<(f64, &Subject<'_>)> = points.collect::<Option<_>>()?;
+    points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let are_apart = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    let points: Vec<&Subject<'_>> = points.into_iter().map(|(_, it)| it).collect();
     (are_apart && points.len() > 1).then_some(points)
 }
 
 /// The shape of a curve, and the points that tell it.
-fn shape<'p, 'a>(points: &'p [Point<'a>]) -> Option<(Shape, &'p Point<'a>, &'p Point<'a>)> {
-    let by_median =
-        |one: &&Point<'_>, other: &&Point<'_>| one.figures.median.total_cmp(&other.figures.median);
-    let most = points.iter().max_by(by_median)?;
-    let is_most = |point: &Point<'_>| point.figures.may_equal(&most.figures);
-    let (first, last) = (points.first()?, points.last()?);
-    let enough = points.iter().find(|point| is_most(point))?;
-    let [_, .., before, _] = points else {
+fn shape<'p, 'a>(points: &[&'p Subject<'a>]) -> Option<(Shape, &'p Subject<'a>, &'p Subject<'a>)> {
+    let median = |place: usize| points[place].figures.median;
+    let most = (0..points.len()).max_by(|one, other| median(*one).total_cmp(&median(*other)))?;
+    let is_most = |place: usize| points[place].figures.may_equal(&points[most].figures);
+    let last = points.len() - 1;
+    let enough = (0..=last).find(|place| is_most(*place))?;
+    let falls = |place: usize| {
+        let [one, next] = [place, place + 1].map(|place| &points[place].figures);
+        one.median >= next.median || one.may_equal(next)
+    };
+    let (shape, from, to) = if last == 1 {
         // Of two points nothing is said about where it stops.
-        let shape = match (is_most(first), is_most(last)) {
+        let shape = match (is_most(0), is_most(1)) {
             (true, true) => Shape::Level,
             (true, false) => Shape::Falls,
             (false, _) => Shape::Grows,
         };
-        return Some((shape, first, last));
-    };
-    let mut from_enough = points.iter().skip_while(|point| !is_most(point));
-    let falls = |pair: &[Point<'_>]| match pair {
-        [one, next] => {
-            one.figures.median >= next.figures.median || one.figures.may_equal(&next.figures)
-        }
-        _ => true,
-    };
-    let mut after_most = points
-        .windows(2)
-        .skip_while(|pair| !pair.first().is_some_and(|point| std::ptr::eq(point, most)));
-    Some(if points.iter().all(is_most) {
-        (Shape::Level, first, last)
-    } else if std::ptr::eq(enough, last) {
-        (Shape::StillGrows, before, last)
-    } else if !std::ptr::eq(enough, first) && from_enough.all(is_most) {
+        (shape, 0, last)
+    } else if (0..=last).all(is_most) {
+        (Shape::Level, 0, last)
+    } else if enough == last {
+        (Shape::StillGrows, last - 1, last)
+    } else if enough > 0 && (enough..=last).all(is_most) {
         (Shape::GrowsUntil, enough, last)
-    } else if !is_most(last) && after_most.all(falls) {
+    } else if !is_most(last) && (most..last).all(falls) {
         (Shape::HighestThenFalls, most, last)
     } else {
         (Shape::Highest, most, last)
-    })
+    };
+    Some((shape, points[from], points[to]))
 }

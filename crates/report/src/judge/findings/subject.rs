@@ -10,77 +10,108 @@ use crate::observe::setting_words::words;
 use crate::observe::standing;
 use crate::results::model::{CaseResult, ResultFile, Run};
 
-/// A case with its runs in all results.
-#[derive(Clone, Debug)]
+/// Cases that move as much as they can between two nodes, each with its runs in all results.
+pub(super) struct Compared<'a> {
+    cases: Vec<(&'a CaseResult, Vec<&'a Run>)>,
+    /// The settings by which they are told apart.
+    pub(super) rows: Vec<&'static Row>,
+    /// The figures by which they are compared, that which scales first: of transfers, or of set-ups where there are no
+    /// transfers.
+    pub(super) metrics: [Metric; 2],
+}
+
+/// A case with the figures of its runs.
 pub(super) struct Subject<'a> {
     pub(super) case: &'a CaseResult,
-    runs: Vec<&'a Run>,
+    pub(super) figures: Figures,
+}
+
+impl<'a> Compared<'a> {
+    /// `None` where the results are of different nodes or devices, or there are no two cases.
+    pub(super) fn of(results: &[&'a ResultFile]) -> Option<Compared<'a>> {
+        let (first, others) = results.split_first()?;
+        if others.iter().any(|other| ground(other) != ground(first)) {
+            return None;
+        }
+        let is_compared = |case: &&CaseResult| {
+            let mut flows = case.flows();
+            case.config.pattern.is_none() && flows.all(|flow| flow.settings.rate.is_closed())
+        };
+        let mut cases: Vec<(&'a CaseResult, Vec<&'a Run>)> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let all = results.iter().flat_map(|result| &result.cases);
+        for case in all.filter(is_compared) {
+            let place = *places.entry(&case.id).or_insert(cases.len());
+            match cases.get_mut(place) {
+                Some((known, runs)) if known.config == case.config => runs.extend(&case.runs),
+                // Another sweep gave another case the same name.
+                Some(_) => return None,
+                None => cases.push((case, case.runs.iter().collect())),
+            }
+        }
+        let is_set_up = |(case, _): &(&CaseResult, _)| case.config.is_set_up();
+        let (set_ups, transfers): (Vec<_>, Vec<_>) = cases.into_iter().partition(is_set_up);
+        let (cases, metrics) = match transfers.is_empty() {
+            true => (set_ups, [Metric::ConnectionsPerS, Metric::SetupP99Ns]),
+            false => (transfers, [Metric::GbitPerS, Metric::P99Ns]),
+        };
+        let settings = cases.iter().map(|(case, _)| case.config.settings.clone());
+        let mut rows = telling_apart(&settings.collect::<Vec<_>>());
+        rows.retain(|row| !row.may_differ);
+        (cases.len() > 1).then_some(Compared {
+            cases,
+            rows,
+            metrics,
+        })
+    }
+
+    /// The cases that have a metric.
+    pub(super) fn subjects(&self, metric: Metric) -> Vec<Subject<'a>> {
+        let subject = |(case, runs): &(&'a CaseResult, Vec<&Run>)| {
+            let counted = runs.iter().filter(|run| standing::run_counts(run));
+            let figures: Vec<f64> = counted.filter_map(|run| of_run(run, metric)).collect();
+            let figures = Figures::new(metric, &figures)?;
+            Some(Subject { case, figures })
+        };
+        self.cases.iter().filter_map(subject).collect()
+    }
+}
+
+/// Throughput of all flows together, the worst latency of a flow.
+fn of_run(run: &Run, metric: Metric) -> Option<f64> {
+    if metric.is_of_setup() {
+        return metric.of(run, None);
+    }
+    let flows = run.flows.iter();
+    let figures: Vec<f64> = flows
+        .map(|flow| metric.of(run, Some(flow)))
+        .collect::<Option<_>>()?;
+    figures.into_iter().reduce(match metric.higher_is_better() {
+        true => |one, other| one + other,
+        false => f64::max,
+    })
 }
 
 impl Subject<'_> {
-    /// A metric's figures of the runs that count: throughput of all flows together, the worst latency of a flow.
-    pub(super) fn figures(&self, metric: Metric) -> Option<Figures> {
-        let of_run = |run: &Run| -> Option<f64> {
-            if metric.is_of_setup() {
-                return metric.of(run, None);
-            }
-            let flows = run.flows.iter();
-            let figures: Option<Vec<f64>> = flows.map(|flow| metric.of(run, Some(flow))).collect();
-            let figures = figures.filter(|figures| !figures.is_empty())?;
-            match metric.higher_is_better() {
-                true => Some(figures.iter().sum()),
-                false => figures.into_iter().reduce(f64::max),
-            }
-        };
-        let counted = self
-            .runs
-            .iter()
-            .copied()
-            .filter(|run| standing::run_counts(run));
-        let figures: Vec<f64> = counted.filter_map(of_run).collect();
-        Figures::new(metric, &figures)
-    }
-
-    /// Whether its runs are too few to tell how the figure scatters.
-    pub(super) fn has_few_runs(&self, metric: Metric) -> bool {
-        self.figures(metric).is_some_and(|it| it.are_of_few_runs)
-    }
-
     pub(super) fn settings(&self) -> &Settings {
         &self.case.config.settings
     }
-}
 
-/// Each case that moves as much as it can between two nodes, with its runs in all results; `None` where the results are
-/// of different nodes or devices.
-pub(super) fn subjects<'a>(results: &[&'a ResultFile]) -> Option<Vec<Subject<'a>>> {
-    let (first, others) = results.split_first()?;
-    if others.iter().any(|other| ground(other) != ground(first)) {
-        return None;
+    /// Whether it has the same of these settings as another.
+    pub(super) fn is_like(&self, other: &Subject<'_>, rows: &[&Row]) -> bool {
+        let mut rows = rows.iter();
+        rows.all(|row| row.is_equal(self.settings(), other.settings()))
     }
-    let is_compared = |case: &&CaseResult| {
-        let mut flows = case.flows();
-        case.config.pattern.is_none() && flows.all(|flow| flow.settings.rate.is_closed())
-    };
-    let mut subjects: Vec<Subject<'a>> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for case in results
-        .iter()
-        .flat_map(|result| &result.cases)
-        .filter(is_compared)
-    {
-        let place = *places.entry(&case.id).or_insert(subjects.len());
-        match subjects.get_mut(place) {
-            Some(known) if known.case.config == case.config => known.runs.extend(&case.runs),
-            // Another sweep gave another case the same name.
-            Some(_) => return None,
-            None => subjects.push(Subject {
-                case,
-                runs: case.runs.iter().collect(),
-            }),
+
+    /// `write, 4 QPs, CQ shared`: the values of these settings; the case's name where they are none.
+    pub(super) fn named(&self, rows: &[&Row]) -> String {
+        let told = rows.iter().map(|row| words(row, self.settings()));
+        let told: Vec<String> = told.filter(|words| !words.is_empty()).collect();
+        match told.is_empty() {
+            true => self.case.id.clone(),
+            false => told.join(", "),
         }
     }
-    Some(subjects)
 }
 
 /// A host, and what carried its traffic: devices with their faults.
@@ -88,30 +119,10 @@ type Ground<'a> = (&'a str, Vec<(&'a str, Option<&'a String>)>);
 
 /// The grounds of all nodes.
 fn ground(result: &ResultFile) -> Vec<Ground<'_>> {
-    let nodes = result.nodes.iter();
-    nodes
-        .map(|node| {
-            let devices = node.devices.iter();
-            let devices = devices.map(|device| (&*device.name, device.faults.as_ref()));
-            (&*node.host.hostname, devices.collect())
-        })
-        .collect()
-}
-
-/// The settings by which subjects are told apart.
-pub(super) fn rows_of(subjects: &[Subject<'_>]) -> Vec<&'static Row> {
-    let settings: Vec<Settings> = subjects.iter().map(|it| it.settings().clone()).collect();
-    let mut rows = telling_apart(&settings);
-    rows.retain(|row| !row.may_differ);
-    rows
-}
-
-/// `write, 4 QPs, CQ shared`: the values of these settings; the case's name where they are none.
-pub(super) fn named(subject: &Subject<'_>, rows: &[&Row]) -> String {
-    let told = rows.iter().map(|row| words(row, subject.settings()));
-    let told: Vec<String> = told.filter(|words| !words.is_empty()).collect();
-    match told.is_empty() {
-        true => subject.case.id.clone(),
-        false => told.join(", "),
-    }
+    let nodes = result.nodes.iter().map(|node| {
+        let devices = node.devices.iter();
+        let devices = devices.map(|device| (&*device.name, device.faults.as_ref()));
+        (&*node.host.hostname, devices.collect())
+    });
+    nodes.collect()
 }

@@ -4,6 +4,7 @@ use Metric::{ConnectionsPerS, GbitPerS, P99Ns};
 use settings::Settings;
 
 use super::*;
+use crate::observe::Metric;
 use crate::results::model::{
     CaseConfig, CaseResult, Connect, Delivery, DoubtKind, FlowResult, Latency, LoadVerdict,
     PathEvent, PathEventKind, Run, Totals,
@@ -48,19 +49,23 @@ fn of(all: impl Into<Vec<CaseResult>>) -> Vec<Finding> {
 }
 
 /// The best cases by a metric: their range, how many they are of how many, and their names.
-fn best_of(findings: &[Finding], by: Metric) -> (f64, f64, usize, usize, Vec<String>) {
-    let found = findings.iter().find_map(|finding| match finding {
-        Finding::Best {
-            metric,
-            low,
-            high,
-            cases,
-            of_cases,
-            names,
-        } if *metric == by => Some((*low, *high, *cases, *of_cases, names.clone())),
-        _ => None,
-    });
-    found.unwrap()
+#[track_caller]
+fn has_best(
+    findings: &[Finding],
+    metric: Metric,
+    [low, high]: [f64; 2],
+    [cases, of_cases]: [usize; 2],
+    of: &[&str],
+) {
+    let best = Finding::Best {
+        metric,
+        low,
+        high,
+        cases,
+        of_cases,
+        names: names(of),
+    };
+    assert!(findings.contains(&best), "{findings:?}");
 }
 
 fn shape_of(findings: &[Finding]) -> (Shape, String, String, String) {
@@ -85,10 +90,9 @@ fn names(names: &[&str]) -> Vec<String> {
 fn a_sweep_has_best_cases_a_curve_and_nothing_wrong() {
     let file = of_qps(&[("1", 10.0), ("4", 20.0), ("16", 30.0), ("64", 30.2)]);
     let told = findings(&[&file]);
-    let best = (30.0, 30.2, 2, 4, names(&["16 QPs", "64 QPs"]));
-    assert_eq!(best_of(&told, GbitPerS), best);
-    let lowest = (1e5, 1e5, 1, 4, names(&["1 QP"]));
-    assert_eq!(best_of(&told, P99Ns), lowest);
+    let of = ["16 QPs", "64 QPs"];
+    has_best(&told, GbitPerS, [30.0, 30.2], [2, 4], &of);
+    has_best(&told, P99Ns, [1e5; 2], [1, 4], &["1 QP"]);
     let [until, end] = ["16 QPs", "64 QPs"].map(str::to_owned);
     let curve = (Shape::GrowsUntil, until, end, String::new());
     assert_eq!(shape_of(&told), curve);
@@ -100,8 +104,7 @@ fn differences_that_may_be_chance_make_no_best_case() {
     let case_of = |cq, rates: &[f64]| case(&[("cq", cq)], rates);
     let (low, high) = (case_of("shared", &[10.0]), case_of("per-qp", &[10.5]));
     let single = of([low, high, case_of("per-worker", &[9.7])]);
-    let (low, high, cases, all, _) = best_of(&single, GbitPerS);
-    assert_eq!((low, high, cases, all), (9.7, 10.5, 3, 3));
+    has_best(&single, GbitPerS, [9.7, 10.5], [3, 3], &[]);
     let chance = vec![(GbitPerS, 0.09), (P99Ns, 0.3)];
     let few = single.iter().find_map(|it| match it {
         Finding::FewRuns { chance } => Some(chance.clone()),
@@ -113,7 +116,7 @@ fn differences_that_may_be_chance_make_no_best_case() {
     // With runs that agree the same difference is one.
     let cases = [("shared", 10.0), ("per-qp", 10.5)];
     let sure = of(cases.map(|(cq, rate)| case_of(cq, &[rate, rate, rate * 1.001])));
-    assert_eq!(best_of(&sure, GbitPerS).4, names(&["CQ per-qp"]));
+    has_best(&sure, GbitPerS, [10.5; 2], [1, 2], &["CQ per-qp"]);
 }
 
 /// Cases that are not told apart over more than a fifth are not the same.
@@ -135,31 +138,21 @@ fn many_equal_cases_are_told_by_what_they_share() {
     let case_of = |qps, size, rate| case(&[("qps", qps), ("size", size)], &[rate; 3]);
     let cases = ["1", "4", "16"].map(|qps| [case_of(qps, "64", 1.0), case_of(qps, "64K", 20.0)]);
     let told = of(cases.concat());
-    let best = (20.0, 20.0, 3, 6, names(&["64 KiB"]));
-    assert_eq!(best_of(&told, GbitPerS), best);
+    has_best(&told, GbitPerS, [20.0; 2], [3, 6], &["64 KiB"]);
     let (shape, _, _, of) = shape_of(&told);
     assert_eq!((shape, &*of), (Shape::Level, "64 KiB"));
 }
 
 #[test]
 fn curves_fall_grow_and_have_two_points() {
+    use Shape::{Falls, Grows, Highest, HighestThenFalls, StillGrows};
     for (points, shape, from, to) in [
-        (
-            "1:10 4:20 16:12",
-            Shape::HighestThenFalls,
-            "4 QPs",
-            "16 QPs",
-        ),
-        ("1:10 4:20 16:40", Shape::StillGrows, "4 QPs", "16 QPs"),
-        ("1:100 4:40 16:80", Shape::Highest, "1 QP", "16 QPs"),
-        (
-            "1:60 4:100 16:60 64:100.5",
-            Shape::Highest,
-            "64 QPs",
-            "64 QPs",
-        ),
-        ("1:20 4:10", Shape::Falls, "1 QP", "4 QPs"),
-        ("1:10 4:20", Shape::Grows, "1 QP", "4 QPs"),
+        ("1:10 4:20 16:12", HighestThenFalls, "4 QPs", "16 QPs"),
+        ("1:10 4:20 16:40", StillGrows, "4 QPs", "16 QPs"),
+        ("1:100 4:40 16:80", Highest, "1 QP", "16 QPs"),
+        ("1:60 4:100 16:60 64:100.5", Highest, "64 QPs", "64 QPs"),
+        ("1:20 4:10", Falls, "1 QP", "4 QPs"),
+        ("1:10 4:20", Grows, "1 QP", "4 QPs"),
     ] {
         let all = points
             .split(' ')
@@ -168,11 +161,8 @@ fn curves_fall_grow_and_have_two_points() {
             .map(|(qps, rate)| (qps, rate.parse().unwrap()))
             .collect();
         let found = shape_of(&findings(&[&of_qps(&all)]));
-        assert_eq!(
-            (found.0, &*found.1, &*found.2),
-            (shape, from, to),
-            "{points}"
-        );
+        let found = (found.0, &*found.1, &*found.2);
+        assert_eq!(found, (shape, from, to), "{points}");
     }
 }
 
@@ -189,7 +179,7 @@ fn set_ups_are_compared_by_their_rate() {
         case
     };
     let told = of([set_up("1", 100.0), set_up("16", 400.0)]);
-    assert_eq!(best_of(&told, ConnectionsPerS).0, 400.0);
+    has_best(&told, ConnectionsPerS, [400.0; 2], [1, 2], &["16 QPs"]);
     assert_eq!(shape_of(&told).0, Shape::Grows);
 }
 
@@ -226,54 +216,35 @@ fn event(kind: PathEventKind) -> PathEvent {
 
 #[test]
 fn what_looks_wrong_is_found_with_its_case() {
+    use ProblemKind::*;
     let found = |change: &dyn Fn(&mut Run)| {
         let problems = wrong(change);
         assert_eq!(problems.len(), 1, "{problems:?}");
-        let Problem {
-            kind,
-            count,
-            of,
-            case,
-            most,
-            ..
-        } = &problems[0];
-        let of = if *kind == ProblemKind::Scatter {
-            *of + 4
-        } else {
-            *of
-        };
-        assert_eq!((*count, of, &**case), (1, 6, "qps1"), "{kind}");
-        (*kind, (most * 1e3).round() / 1e3)
+        let it = &problems[0];
+        let of = if it.kind == Scatter { 2 } else { 6 };
+        assert_eq!((it.count, it.of, &*it.case), (1, of, "qps1"), "{}", it.kind);
+        (it.kind, (it.most * 1e3).round() / 1e3)
     };
     for (change, expected) in [
-        ("complete=false", (ProblemKind::Failed, 0.0)),
-        ("flows/0/totals/errors=1", (ProblemKind::Failed, 0.0)),
-        (
-            "flows/0/window/warmup_steady=false",
-            (ProblemKind::NotSettled, 0.0),
-        ),
+        ("complete=false", (Failed, 0.0)),
+        ("flows/0/totals/errors=1", (Failed, 0.0)),
+        ("flows/0/window/warmup_steady=false", (NotSettled, 0.0)),
         (
             r#"flows/0/received={"messages":2,"bytes":0,"window_seconds":null}"#,
-            (ProblemKind::ReceiverDisagrees, 0.0),
+            (ReceiverDisagrees, 0.0),
         ),
         (
             r#"flows/0/fairness={"jain":0.61,"min_share":0.5,"max_share":2,"starved":[]}"#,
-            (ProblemKind::Uneven, 0.61),
+            (Uneven, 0.61),
         ),
         (
             r#"flows/0/fairness={"jain":0.997,"min_share":0.11,"max_share":1,"starved":[{"index":37,"qpn":293,"share":0.108}]}"#,
-            (ProblemKind::Starved, 0.108),
+            (Starved, 0.108),
         ),
-        (
-            "flows/0/totals/gbit_per_s=12.0",
-            (ProblemKind::Scatter, 0.2),
-        ),
+        ("flows/0/totals/gbit_per_s=12.0", (Scatter, 0.2)),
     ] {
-        assert_eq!(
-            found(&|run| *run = sample::with(run, change)),
-            expected,
-            "{change}"
-        );
+        let change_run = |run: &mut Run| *run = sample::with(run, change);
+        assert_eq!(found(&change_run), expected, "{change}");
     }
     let lost = Delivery {
         lost_share: 0.031,
@@ -281,9 +252,9 @@ fn what_looks_wrong_is_found_with_its_case() {
         ..Delivery::default()
     };
     let lose = |run: &mut Run| run.flows[0].delivery = Some(lost.clone());
-    assert_eq!(found(&lose), (ProblemKind::MessagesLost, 0.031));
+    assert_eq!(found(&lose), (MessagesLost, 0.031));
     let overload = |run: &mut Run| run.flows[0].load = load_of(LoadVerdict::Overloaded);
-    assert_eq!(found(&overload), (ProblemKind::Overloaded, 0.0));
+    assert_eq!(found(&overload), (Overloaded, 0.0));
     let stalled = |rows: std::ops::Range<usize>| {
         move |run: &mut Run| {
             let mut messages = vec![vec![100; 25]; 4];
@@ -292,18 +263,16 @@ fn what_looks_wrong_is_found_with_its_case() {
             run.flows[0].qp_timeline = qp_timeline(0.04, messages);
         }
     };
-    assert_eq!(found(&stalled(2..3)), (ProblemKind::Stalled, 0.12));
+    assert_eq!(found(&stalled(2..3)), (Stalled, 0.12));
     let events = [PathEventKind::Resent, PathEventKind::Congestion].map(event);
     let resent = wrong(|run| run.path_events = events.to_vec());
-    assert_eq!(resent[0].kind, ProblemKind::PacketsLost);
+    assert_eq!(resent[0].kind, PacketsLost);
     assert_eq!(resent[0].counts, [("sent again".to_owned(), 7)]);
     let even = fairness(0.95, 0.5, 2.0);
     assert_eq!(wrong(|run| run.flows[0].fairness = even.clone()), []);
     assert_eq!(wrong(stalled(0..4)), []);
-    assert_eq!(
-        wrong(|run| (run.complete, run.interrupted) = (false, true)),
-        []
-    );
+    let stopped = wrong(|run| (run.complete, run.interrupted) = (false, true));
+    assert_eq!(stopped, []);
     let mut shares = case(&[("qps", "4"), ("qp-weights", "1:90,3:10")], &[10.0]);
     shares.runs[0].flows[0].fairness = fairness(0.3, 0.5, 2.0);
     assert_eq!(of([shares]), [], "uneven shares were asked for");
@@ -339,14 +308,24 @@ fn a_single_case_has_a_finding_only_where_something_is_wrong() {
     assert!(findings(&[&file])[0].is_wrong());
 }
 
-/// A slow node is found in the runs of a pattern.
+/// A slow node is found in the runs of a pattern, and then something is wrong.
 #[test]
 fn a_slow_node_is_a_finding() {
+    use crate::judge::mesh::{NodesFinding, Part};
     use crate::results::sample::mesh::{Mesh, Slow};
-    let file = Mesh::quiet(8).with(Slow::Sends(3, 0.5)).runs(3).pairs();
-    let slow = findings(&[&file]).into_iter().find_map(|it| match it {
-        Finding::Slow { part, nodes, .. } => Some((part, nodes)),
+    let mut file = Mesh::quiet(8).with(Slow::Sends(3, 0.5)).runs(3).pairs();
+    let cases = of_qps(&[("1", 10.0), ("4", 20.0)]).cases;
+    file.cases.extend(cases);
+    let said = Said::of(&file);
+    let none = |finding: &Finding| matches!(finding, Finding::NothingWrong { .. });
+    assert!(!said.findings.iter().any(none));
+    let slow = said.all().into_iter().find_map(|it| match it {
+        Finding::Nodes {
+            case,
+            said: NodesFinding::Slow(slow),
+        } => Some((case, slow.part, slow.nodes)),
         _ => None,
     });
-    assert_eq!(slow, Some(("sends", names(&["node4"]))));
+    let case = "write-pairs, 14 rounds".to_owned();
+    assert_eq!(slow, Some((case, Part::Sends, names(&["node4"]))));
 }

@@ -1,36 +1,32 @@
-//! Several nodes to one, or one to several: what they move together and how evenly, over how many they are. It must not
-//! judge.
+//! Several nodes to one, or one to several: what they move together and how evenly, over how many they are.
 
+use serde::Serialize;
 use settings::{Pattern, Settings};
 
 use crate::observe::standing;
 use crate::results::model::{CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run};
-use statistics::{median, shares};
+use statistics::median;
 
-/// Which way a fan goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Several nodes to one: `incast`.
-    In,
-    /// One node to several: `outcast`.
-    Out,
-}
+/// Throughput that is lower by less than this part falls by chance.
+const FALL: f64 = 0.05;
+/// Whoever has less than this part of an even share is worth a look.
+const LITTLE: f64 = 0.75;
 
 /// The cases of an incast (or outcast) whose settings are equal, all but how many nodes send (or receive).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fan {
-    /// Which way it goes.
-    pub direction: Direction,
-    /// The settings of its first case.
-    pub settings: Settings,
+    /// Several nodes to one; otherwise one to several.
+    pub is_in: bool,
     /// The node that all of them send to, or that sends to all of them.
     pub node: String,
-    /// Each case, by the number of nodes.
+    /// Each case with a run that counts, by the number of nodes.
     pub points: Vec<FanPoint>,
+    /// Between which two points, by their places, throughput falls most; `None` where it does not.
+    pub fall: Option<[usize; 2]>,
 }
 
 /// One case of a fan. Figures are medians over the runs in which all flows count.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FanPoint {
     /// Id of the case.
     pub case: String,
@@ -38,24 +34,16 @@ pub struct FanPoint {
     pub fan: usize,
     /// Payload throughput of all flows together, in 10^9 bits a second.
     pub gbit_per_s: Option<f64>,
-    /// Messages of all flows together, in 10^6 a second.
-    pub mmsg_per_s: Option<f64>,
-    /// Jain's index over the nodes' throughput: 1 is even, 1/n is one node alone.
-    pub jain: Option<f64>,
-    /// Each node's share, in the order of the case's flows.
-    pub shares: Vec<Share>,
-    /// Median latency of all flows' messages, in nanoseconds; `None` where a flow has no histogram.
-    pub p50_ns: Option<f64>,
     /// 99th percentile of the latency of all flows' messages, in nanoseconds; `None` where a flow has no histogram.
     pub p99_ns: Option<f64>,
-    /// Runs that count.
-    pub runs: usize,
-    /// Runs that do not: a flow of them failed, was stopped, or is doubtful.
-    pub lost: usize,
+    /// Jain's index over the nodes' throughput: 1 is even, 1/n is one node alone.
+    pub jain: Option<f64>,
+    /// The node with the least.
+    pub worst: Option<Share>,
 }
 
 /// A node's part of a fan.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
     /// The node that sends (or receives).
     pub node: String,
@@ -65,120 +53,135 @@ pub struct Share {
     pub gbit_per_s: f64,
 }
 
-impl FanPoint {
-    /// The node with the least.
-    pub fn worst(&self) -> Option<&Share> {
-        let shares = self.shares.iter();
-        shares.min_by(|one, two| one.of_even.total_cmp(&two.of_even))
+impl Share {
+    /// Whether it is so little that the node is worth a look.
+    pub fn is_little(&self) -> bool {
+        self.of_even < LITTLE
     }
 }
 
 impl Fan {
-    /// All fans of a file, in its order.
+    /// All fans of a file that have a run that counts, in its order.
     pub fn all(file: &ResultFile) -> Vec<Fan> {
-        let mut fans: Vec<Fan> = Vec::new();
+        let mut fans: Vec<(Settings, Fan)> = Vec::new();
         for case in &file.cases {
-            let direction = match case.config.pattern {
-                Some(Pattern::Incast(_)) => Direction::In,
-                Some(Pattern::Outcast(_)) => Direction::Out,
+            let is_in = match case.config.pattern {
+                Some(Pattern::Incast(_)) => true,
+                Some(Pattern::Outcast(_)) => false,
                 _ => continue,
             };
-            let Some(first) = case.config.flows.first() else {
+            let Some((first, point)) = case.config.flows.first().zip(point(case, is_in)) else {
                 continue;
             };
-            let node = match direction {
-                Direction::In => &first.to,
-                Direction::Out => &first.from,
+            let node = if is_in { &first.to } else { &first.from };
+            let settings = Settings {
+                fan_in: None,
+                fan_out: None,
+                ..case.config.settings.clone()
             };
-            let point = point(case, direction);
-            let is_alike = |fan: &&mut Fan| {
-                fan.direction == direction
-                    && fan.node == *node
-                    && but_for_fan(&fan.settings) == but_for_fan(&case.config.settings)
+            let is_alike = |(known, fan): &&mut (Settings, Fan)| {
+                fan.is_in == is_in && fan.node == *node && *known == settings
             };
             match fans.iter_mut().rev().find(is_alike) {
-                Some(fan) => fan.points.push(point),
-                None => fans.push(Fan {
-                    direction,
-                    settings: case.config.settings.clone(),
-                    node: node.clone(),
-                    points: vec![point],
-                }),
+                Some((_, fan)) => fan.points.push(point),
+                None => {
+                    let fan = Fan {
+                        is_in,
+                        node: node.clone(),
+                        points: vec![point],
+                        fall: None,
+                    };
+                    fans.push((settings, fan));
+                }
             }
         }
+        let mut fans: Vec<Fan> = fans.into_iter().map(|(_, fan)| fan).collect();
         for fan in &mut fans {
             fan.points.sort_by_key(|point| point.fan);
+            fan.fall = fall(&fan.points);
         }
         fans
     }
 }
 
-/// Settings without how many nodes there are.
-fn but_for_fan(settings: &Settings) -> Settings {
-    Settings {
-        fan_in: None,
-        fan_out: None,
-        ..settings.clone()
-    }
+/// The point with the most throughput, and that with the least of more nodes; `None` where it may be chance.
+fn fall(points: &[FanPoint]) -> Option<[usize; 2]> {
+    let known = points.iter().enumerate();
+    let known = known.filter_map(|(place, point)| Some((point.gbit_per_s?, place)));
+    let known: Vec<(f64, usize)> = known.collect();
+    let by_throughput = |one: &&(f64, usize), two: &&(f64, usize)| one.0.total_cmp(&two.0);
+    let (most, best) = known.iter().max_by(by_throughput)?;
+    let after = known
+        .iter()
+        .filter(|(_, place)| points[*place].fan > points[*best].fan);
+    let (least, worst) = after.min_by(by_throughput)?;
+    (*least < (1.0 - FALL) * most).then_some([*best, *worst])
 }
 
-fn point(case: &CaseResult, direction: Direction) -> FanPoint {
-    let flows = case.config.flows.len();
-    let is_whole = |run: &&Run| run.flows.len() == flows && standing::run_counts(run);
+/// A case, if one of its runs counts.
+fn point(case: &CaseResult, is_in: bool) -> Option<FanPoint> {
+    let flows = &case.config.flows;
+    let is_whole = |run: &&Run| run.flows.len() == flows.len() && standing::run_counts(run);
     let runs: Vec<&Run> = case.runs.iter().filter(is_whole).collect();
-    let of_runs = |of: &dyn Fn(&Run) -> Option<f64>| {
-        let values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
-        median(&values)
+    runs.first()?;
+    let together: Vec<FlowResult> = (runs.iter())
+        .map(|run| FlowResult::together(&run.flows))
+        .collect();
+    let of_runs = |of: fn(&FlowResult) -> Option<f64>| {
+        median(&together.iter().filter_map(of).collect::<Vec<f64>>())
     };
-    let sum = |run: &Run, of: fn(&FlowResult) -> Option<f64>| {
-        run.flows.iter().map(of).sum::<Option<f64>>()
-    };
-    let merged = |run: &&Run| Latency::merged(&run.flows, |flow| flow.latency_ns.as_ref());
-    let latencies: Vec<Latency> = runs.iter().filter_map(merged).collect();
-    let of_latencies = |of: fn(&Latency) -> Option<u64>| {
-        let values = latencies.iter().filter_map(of).map(|ns| ns as f64);
-        median(&values.collect::<Vec<f64>>())
-    };
-    FanPoint {
+    let p99 = |run: &&Run| Latency::merged(&run.flows, |flow| flow.latency_ns.as_ref())?.p99;
+    let p99: Vec<f64> = runs.iter().filter_map(p99).map(|ns| ns as f64).collect();
+    let shares = flows.iter().enumerate();
+    let shares = shares.filter_map(|(index, flow)| share(index, flow, &runs, is_in));
+    Some(FanPoint {
         case: case.id.clone(),
-        fan: flows,
-        gbit_per_s: of_runs(&|run| sum(run, FlowResult::gbit_per_s)),
-        mmsg_per_s: of_runs(&|run| sum(run, FlowResult::mmsg_per_s)),
-        jain: of_runs(&|run| Some(shares(&rates(run)?)?.jain)),
-        shares: each_share(case, &runs, direction),
-        p50_ns: of_latencies(|it| it.p50),
-        p99_ns: of_latencies(|it| it.p99),
-        runs: runs.len(),
-        lost: case.runs.len() - runs.len(),
+        fan: flows.len(),
+        gbit_per_s: of_runs(FlowResult::gbit_per_s),
+        p99_ns: median(&p99),
+        jain: of_runs(|all| Some(all.fairness.as_ref()?.jain)),
+        worst: shares.min_by(|one, two| one.of_even.total_cmp(&two.of_even)),
+    })
+}
+
+/// A node's part, the median over the runs.
+fn share(index: usize, flow: &FlowConfig, runs: &[&Run], is_in: bool) -> Option<Share> {
+    let rates = runs.iter().filter_map(|run| {
+        let rates = run.flows.iter().map(FlowResult::gbit_per_s);
+        let rates: Vec<f64> = rates.collect::<Option<_>>()?;
+        let even = rates.iter().sum::<f64>() / rates.len() as f64;
+        Some((*rates.get(index)?, even))
+    });
+    let (own, of_even): (Vec<f64>, Vec<f64>) = rates
+        .filter(|(_, even)| *even > 0.0)
+        .map(|(own, even)| (own, own / even))
+        .unzip();
+    Some(Share {
+        node: if is_in { &flow.from } else { &flow.to }.clone(),
+        of_even: median(&of_even)?,
+        gbit_per_s: median(&own)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample::mesh::{Mesh, Slow};
+
+    #[test]
+    fn an_incast_has_a_point_a_fan_in_and_tells_where_it_falls_and_who_has_least() {
+        let mut fans = Fan::all(&Mesh::quiet(9).incast(&[8, 1, 2]));
+        assert_eq!(fans.len(), 1);
+        let points = &mut fans[0].points;
+        assert!(points.iter().map(|it| it.fan).eq([1, 2, 8]));
+        let near = |figure: Option<f64>, known: f64| (figure.unwrap() / known - 1.0).abs() < 0.01;
+        assert!(points.iter().all(|it| near(it.gbit_per_s, 9.41)));
+        assert!(points[2].p99_ns.is_some() && near(points[2].jain, 1.0));
+        assert_eq!(fall(points), None);
+        points[2].gbit_per_s = Some(6.0);
+        assert_eq!(fall(points).unwrap()[1], 2);
+        let slow = Mesh::quiet(9).with(Slow::Sends(3, 0.6)).incast(&[8]);
+        let worst = Fan::all(&slow)[0].points[0].worst.clone().unwrap();
+        assert_eq!((&*worst.node, worst.is_little()), ("node4", true));
     }
-}
-
-/// What each flow of a run moved, in 10^9 bits a second.
-fn rates(run: &Run) -> Option<Vec<f64>> {
-    run.flows.iter().map(FlowResult::gbit_per_s).collect()
-}
-
-/// Each node's part, the median over the runs.
-fn each_share(case: &CaseResult, runs: &[&Run], direction: Direction) -> Vec<Share> {
-    let rates: Vec<Vec<f64>> = runs.iter().filter_map(|run| rates(run)).collect();
-    let share = |(index, flow): (usize, &FlowConfig)| {
-        let own = rates.iter().filter_map(|rates| rates.get(index));
-        let own: Vec<f64> = own.copied().collect();
-        let of_even = rates.iter().filter_map(|rates| {
-            let even = rates.iter().sum::<f64>() / rates.len() as f64;
-            (even > 0.0).then_some(rates.get(index)? / even)
-        });
-        let of_even: Vec<f64> = of_even.collect();
-        let node = match direction {
-            Direction::In => &flow.from,
-            Direction::Out => &flow.to,
-        };
-        Some(Share {
-            node: node.clone(),
-            of_even: median(&of_even)?,
-            gbit_per_s: median(&own)?,
-        })
-    };
-    let flows = case.config.flows.iter().enumerate();
-    flows.filter_map(share).collect()
 }

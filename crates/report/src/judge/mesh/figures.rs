@@ -4,17 +4,12 @@ use crate::observe::Metric;
 use crate::results::model::{FlowResult, Run};
 use statistics::median;
 
-/// The metrics of which they are, in the order in which they are told.
-pub const OF_FLOWS: [Metric; 4] = [
-    Metric::GbitPerS,
-    Metric::MmsgPerS,
-    Metric::P50Ns,
-    Metric::P99Ns,
-];
+/// The metrics of which they are.
+const OF_FLOWS: [Metric; 3] = [Metric::GbitPerS, Metric::P50Ns, Metric::P99Ns];
 
-/// A figure for each of [`OF_FLOWS`]; `None` for what was not measured.
+/// Throughput, p50 and p99 of a flow; `None` for what was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures([Option<f64>; 4]);
+pub struct Figures([Option<f64>; OF_FLOWS.len()]);
 
 impl Figures {
     /// What `of` says of each metric.
@@ -25,7 +20,7 @@ impl Figures {
     /// One of them.
     pub fn of(&self, metric: Metric) -> Option<f64> {
         let place = OF_FLOWS.iter().position(|it| *it == metric)?;
-        self.0.get(place).copied().flatten()
+        self.0[place]
     }
 
     /// A flow's.
@@ -46,9 +41,15 @@ impl Figures {
 
     /// The median of each, over the runs that have it.
     pub fn median(runs: &[Figures]) -> Figures {
-        Figures::new(|metric| {
-            let values: Vec<f64> = runs.iter().filter_map(|run| run.of(metric)).collect();
-            median(&values)
-        })
+        Figures::new(|metric| median_of(runs, metric))
     }
+}
+
+/// The median of one of them; `None` where none has it.
+pub(super) fn median_of<'a>(
+    all: impl IntoIterator<Item = &'a Figures>,
+    metric: Metric,
+) -> Option<f64> {
+    let values = all.into_iter().filter_map(|it| it.of(metric));
+    median(&values.collect::<Vec<f64>>())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use settings::{Pattern, Settings};
 
-use super::figures::Figures;
+use super::figures::{Figures, median_of};
 use crate::observe::Metric;
 use crate::observe::standing::{self, Standing};
 use crate::results::model::{CaseResult, NodeResult, ResultFile};
@@ -13,6 +13,8 @@ use statistics::median;
 /// The flows of all cases of a pattern whose settings are equal: one case, or the rounds of `pairs`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
+    /// What tells it from the others of the file: the id of its case, or of its rounds.
+    pub title: String,
     /// Ids of its cases, in the file's order.
     pub cases: Vec<String>,
     /// Their settings.
@@ -48,7 +50,9 @@ pub struct Cell {
 impl Matrix {
     /// The matrix of each group of cases that are of one pattern and equal in all settings, in the file's order.
     pub fn all(file: &ResultFile) -> Vec<Matrix> {
-        groups(file).map(|cases| Matrix::of(file, &cases)).collect()
+        let groups = groups(file).into_iter();
+        let of_patterns = groups.filter(|cases| cases.iter().any(|it| it.config.pattern.is_some()));
+        of_patterns.map(|cases| Matrix::of(file, &cases)).collect()
     }
 
     fn of(file: &ResultFile, cases: &[&CaseResult]) -> Matrix {
@@ -62,43 +66,35 @@ impl Matrix {
         let nodes: Vec<&str> = listed.chain(others).copied().collect();
         let index: HashMap<&str, usize> = nodes.iter().copied().zip(0..).collect();
         let place = |from: &str, to: &str| Some((*index.get(from)?, *index.get(to)?));
-        let planned = configs().filter_map(|flow| place(&flow.from, &flow.to));
-        let mut cells: BTreeMap<(usize, usize), Cell> = planned
-            .map(|(from, to)| {
-                let cell = Cell {
-                    from,
-                    to,
-                    ..Cell::default()
-                };
-                ((from, to), cell)
-            })
-            .collect();
+        let mut cells: BTreeMap<(usize, usize), Cell> = BTreeMap::new();
+        for (from, to) in configs().filter_map(|flow| place(&flow.from, &flow.to)) {
+            let cell = cells.entry((from, to)).or_default();
+            (cell.from, cell.to) = (from, to);
+        }
         let mut cpu = vec![Vec::new(); nodes.len()];
         for run in cases.iter().flat_map(|case| &case.runs) {
             // A node's CPU time is that of all its flows.
-            let flows = run.flows.iter();
-            let spoilt = flows.filter(|flow| !standing::counts(run, flow));
-            let spoilt: HashSet<&str> = spoilt.flat_map(|flow| [&*flow.from, &flow.to]).collect();
-            let counts = |node: &&NodeResult| !spoilt.contains(&*node.name);
-            for node in run.nodes.iter().filter(counts) {
-                let of_node = index.get(&*node.name).and_then(|node| cpu.get_mut(*node));
-                if let (Some(of_node), Some(share)) = (of_node, cpu_share(node)) {
-                    of_node.push(share);
-                }
-            }
+            let mut spoilt: HashSet<&str> = HashSet::new();
             // Without figures where a flow does not count: whether it is just doubtful.
             let mut of_run: BTreeMap<(usize, usize), Result<Figures, bool>> = BTreeMap::new();
             for flow in &run.flows {
-                let Some(place) = place(&flow.from, &flow.to) else {
-                    continue;
-                };
                 let figures = match standing::of_flow(run, flow) {
                     Standing::Counts => Ok(Figures::of_flow(run, flow)),
-                    other => Err(other.has_figures()),
+                    other => {
+                        spoilt.extend([&*flow.from, &flow.to]);
+                        Err(other.has_figures())
+                    }
                 };
-                let told = of_run.entry(place);
-                told.and_modify(|told| *told = told.and_then(|told| Ok(told.and(figures?))))
-                    .or_insert(figures);
+                if let Some(place) = place(&flow.from, &flow.to) {
+                    let told = of_run.entry(place);
+                    told.and_modify(|told| *told = told.and_then(|told| Ok(told.and(figures?))))
+                        .or_insert(figures);
+                }
+            }
+            for node in run.nodes.iter().filter(|it| !spoilt.contains(&*it.name)) {
+                if let Some(place) = index.get(&*node.name) {
+                    cpu[*place].extend(cpu_share(node));
+                }
             }
             for (place, figures) in of_run {
                 let Some(cell) = cells.get_mut(&place) else {
@@ -119,6 +115,7 @@ impl Matrix {
         let settings = cases.first().map(|case| case.config.settings.clone());
         let settings = settings.unwrap_or_default();
         Matrix {
+            title: title(cases),
             cases: cases.iter().map(|case| case.id.clone()).collect(),
             pattern: settings.pattern.clone().unwrap_or(Pattern::Pairs),
             settings,
@@ -148,6 +145,11 @@ impl Matrix {
         matches!(self.pattern, Pattern::Pairs | Pattern::AllToAll)
     }
 
+    /// Whether one node has all flows of it: an incast or an outcast.
+    pub fn is_fan(&self) -> bool {
+        matches!(self.pattern, Pattern::Incast(_) | Pattern::Outcast(_))
+    }
+
     /// What the runs are compared by: bandwidth of closed loops. In an open loop all have the rate that they were
     /// offered, and p50 tells.
     pub fn quantity(&self) -> Metric {
@@ -159,7 +161,7 @@ impl Matrix {
 
     /// The median over all cells; `None` where none has the figure.
     pub fn median(&self, quantity: Metric) -> Option<f64> {
-        median_of(self.cells.iter(), quantity)
+        median_of(self.cells.iter().map(|cell| &cell.figures), quantity)
     }
 
     /// The median of each node over its peers, in the order of the nodes, of the flows that it posts.
@@ -175,11 +177,7 @@ impl Matrix {
     fn of_nodes(&self, node: fn(&Cell) -> usize, quantity: Metric) -> Vec<Option<f64>> {
         let mut values = vec![Vec::new(); self.nodes.len()];
         for cell in &self.cells {
-            if let (Some(values), Some(value)) =
-                (values.get_mut(node(cell)), cell.figures.of(quantity))
-            {
-                values.push(value);
-            }
+            values[node(cell)].extend(cell.figures.of(quantity));
         }
         values.iter().map(|values| median(values)).collect()
     }
@@ -190,15 +188,6 @@ impl Matrix {
     }
 }
 
-/// The median over some cells.
-pub(super) fn median_of<'a>(
-    cells: impl Iterator<Item = &'a Cell>,
-    quantity: Metric,
-) -> Option<f64> {
-    let values: Vec<f64> = cells.filter_map(|it| it.figures.of(quantity)).collect();
-    median(&values)
-}
-
 /// The CPU time that a node's workers had, of what they would have with a core each.
 fn cpu_share(node: &NodeResult) -> Option<f64> {
     let windows = node.workers.iter().map(|worker| worker.window_seconds);
@@ -206,30 +195,27 @@ fn cpu_share(node: &NodeResult) -> Option<f64> {
     (windows > 0.0).then_some(node.cpu_seconds()? / windows)
 }
 
-/// Cases of a pattern, those with equal settings together.
-fn groups(file: &ResultFile) -> impl Iterator<Item = Vec<&CaseResult>> {
+/// The cases of a file in its order, those of a pattern with equal settings together.
+pub fn groups(file: &ResultFile) -> Vec<Vec<&CaseResult>> {
     let mut groups: Vec<Vec<&CaseResult>> = Vec::new();
-    let of_patterns = file.cases.iter().filter(|it| it.config.pattern.is_some());
-    for case in of_patterns {
-        let is_equal = |group: &&mut Vec<&CaseResult>| {
-            let first = group.first();
-            first.is_some_and(|first| first.config.settings == case.config.settings)
+    for case in &file.cases {
+        let settings = &case.config.settings;
+        let is_alike = |group: &&mut Vec<&CaseResult>| {
+            settings.pattern.is_some() && group.iter().any(|it| it.config.settings == *settings)
         };
-        match groups.iter_mut().rev().find(is_equal) {
+        match groups.iter_mut().rev().find(is_alike) {
             Some(group) => group.push(case),
             None => groups.push(vec![case]),
         }
     }
-    groups.into_iter()
+    groups
 }
 
-impl Matrix {
-    /// What tells it from the others of the file: the id of its case, or of its rounds.
-    pub fn title(&self) -> String {
-        let first = self.cases.first().map_or("", |id| id);
-        match (first.rsplit_once("-round"), self.cases.len()) {
-            (Some((id, _)), rounds) if rounds > 1 => format!("{id}, {rounds} rounds"),
-            _ => first.to_owned(),
-        }
+/// What tells a group from the others of its file: the id of its case, or of its rounds.
+pub fn title(cases: &[&CaseResult]) -> String {
+    let first = cases.first().map_or("", |case| &case.id);
+    match (first.rsplit_once("-round"), cases.len()) {
+        (Some((id, _)), rounds) if rounds > 1 => format!("{id}, {rounds} rounds"),
+        _ => first.to_owned(),
     }
 }

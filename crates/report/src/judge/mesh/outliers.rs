@@ -1,7 +1,8 @@
 //! Nodes and paths of a matrix that are slower than the others, by a rule that docs/statistics.md has with its proof. It
 //! must not know words.
 
-use super::causes::{Observed, Place, Rule, causes};
+use super::causes::{Cause, Observed, Place, Rule, causes};
+use super::figures::median_of;
 use super::matrix::{Cell, Matrix};
 use crate::observe::Metric;
 use statistics::{Scatter, median, spread};
@@ -79,11 +80,11 @@ impl Matrix {
 }
 
 fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> Vec<Outlier> {
-    let all = |cells: &mut dyn Iterator<Item = &&Cell>| {
-        let values: Vec<f64> = cells.filter_map(|it| it.figures.of(quantity)).collect();
-        median(&values)
+    let all = |is_in: &dyn Fn(&Cell) -> bool| {
+        let cells = cells.iter().filter(|cell| is_in(cell));
+        median_of(cells.map(|cell| &cell.figures), quantity)
     };
-    let Some(middle) = all(&mut cells.iter()).filter(|middle| *middle > 0.0) else {
+    let Some(middle) = all(&|_| true).filter(|middle| *middle > 0.0) else {
         return Vec::new();
     };
     let sign = if quantity.higher_is_better() {
@@ -110,24 +111,22 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> 
         true => -(1.0 - floor(quantity)).ln(),
         false => (1.0 + floor(quantity)).ln(),
     };
-    let scatter = scatter(cells, quantity);
     let rule = Rule {
         floor,
         chance,
-        scatter,
+        scatter: scatter(cells, quantity),
         path_runs: path_runs(quantity),
     };
     let causes = causes(nodes, &flows, rule);
-    let is_told = |cell: &&&Cell| causes.iter().any(|it| it.place.has(cell.from, cell.to));
-    let Some(usual) = all(&mut cells.iter().filter(|cell| !is_told(cell))) else {
+    let is_told = |cell: &Cell| causes.iter().any(|it| it.place.has(cell.from, cell.to));
+    let Some(usual) = all(&|cell| !is_told(cell)) else {
         return Vec::new();
     };
-    let outlier = |cause: &super::causes::Cause| {
-        let mut own = cells.iter().filter(|it| cause.place.has(it.from, it.to));
+    let outlier = |cause: &Cause| {
         Some(Outlier {
             quantity,
             place: cause.place,
-            value: all(&mut own)?,
+            value: all(&|cell| cause.place.has(cell.from, cell.to))?,
             usual,
             slow: cause.slow,
             flows: cause.flows,

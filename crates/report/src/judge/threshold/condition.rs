@@ -3,46 +3,54 @@
 use std::fmt;
 use std::str::FromStr;
 
-use settings::TimeSpan;
+use settings::{TimeSpan, names};
 
 use crate::observe::Metric;
 
-/// A figure that is too low or too high: `gbit<90`, `p99>20us`.
+/// A figure that is too low or too high: `gbit<90`, `p99>20us`, and of throughput `90%median`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     text: String,
-    metric: Metric,
-    relation: Relation,
-    /// In the metric's unit.
-    limit: f64,
+    /// What it is about.
+    pub metric: Metric,
+    /// When it is true.
+    pub relation: Relation,
+    /// What the figure is compared with.
+    pub limit: Limit,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relation {
-    Below,
-    AtMost,
-    Above,
-    AtLeast,
+names! {
+    /// How a figure lies to a limit.
+    Relation {
+        /// Not above it.
+        AtMost = "<=",
+        /// Not below it.
+        AtLeast = ">=",
+        /// Below it.
+        Below = "<",
+        /// Above it.
+        Above = ">",
+    }
 }
 
 impl Relation {
-    fn holds(self, figure: f64, limit: f64) -> bool {
+    pub(super) fn holds(self, figure: f64, limit: f64) -> bool {
         match self {
-            Relation::Below => figure < limit,
             Relation::AtMost => figure <= limit,
-            Relation::Above => figure > limit,
             Relation::AtLeast => figure >= limit,
+            Relation::Below => figure < limit,
+            Relation::Above => figure > limit,
         }
     }
+}
 
-    fn words(self) -> &'static str {
-        match self {
-            Relation::Below => "below",
-            Relation::AtMost => "not above",
-            Relation::Above => "above",
-            Relation::AtLeast => "not below",
-        }
-    }
+/// What a figure is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// A figure in the metric's unit.
+    Value(f64),
+    /// A share, 0 to 1, of the median of all flows with the same settings.
+    OfMedian(f64),
 }
 
 /// Why a text is no condition.
@@ -53,7 +61,7 @@ pub enum ConditionError {
         "`{0}` is not a condition: write a metric, one of < <= > >=, and a limit, such as gbit<90 or p99>20us"
     )]
     Syntax(String),
-    #[error("`{name}` is not a metric of a condition: metrics are {}", names())]
+    #[error("`{name}` is not a metric of a condition: metrics are {}", metrics())]
     Metric { name: String },
     #[error("`{0}` is not a time: write a number with ns, us, ms or s, above 0")]
     Time(String),
@@ -63,9 +71,18 @@ pub enum ConditionError {
         name: &'static str,
         unit: &'static str,
     },
+    #[error(
+        "`{0}` is not a threshold: write 90% or 90%median (of the median of all flows), 90%link (of what the link allows) \
+         or 40Gb (10^9 bits a second)"
+    )]
+    Least(String),
+    #[error("`{0}` is not above 0 %: no flow could be below it")]
+    NotAboveZero(String),
+    #[error("`{0}` is above 100 %, which flows need not reach: write at most 100%")]
+    AboveAll(String),
 }
 
-fn names() -> String {
+fn metrics() -> String {
     let metrics = Metric::ALL.iter().filter(|it| !it.is_of_search());
     let names: Vec<&str> = metrics.map(|metric| metric.short_name()).collect();
     names.join(", ")
@@ -78,6 +95,13 @@ fn unit_words(unit: &str) -> String {
     }
 }
 
+/// A number without a sign or an exponent.
+fn number(digits: &str) -> Option<f64> {
+    let is_plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let value = digits.parse().ok().filter(|value: &f64| value.is_finite());
+    value.filter(|_| is_plain)
+}
+
 impl FromStr for Condition {
     type Err = ConditionError;
 
@@ -85,16 +109,9 @@ impl FromStr for Condition {
         let syntax = || ConditionError::Syntax(text.to_owned());
         let at = text.find(['<', '>']).ok_or_else(syntax)?;
         let (name, rest) = text.split_at(at);
-        let relations = [
-            ("<=", Relation::AtMost),
-            (">=", Relation::AtLeast),
-            ("<", Relation::Below),
-            (">", Relation::Above),
-        ];
-        let found = relations
-            .into_iter()
-            .find_map(|(sign, relation)| Some((rest.strip_prefix(sign)?, relation)));
-        let (limit, relation) = found.ok_or_else(syntax)?;
+        let mut relations = Relation::ALL.iter();
+        let found = relations.find_map(|it| Some((*it, rest.strip_prefix(it.name())?)));
+        let (relation, limit) = found.ok_or_else(syntax)?;
         let (name, limit) = (name.trim(), limit.trim());
         if name.is_empty() || limit.is_empty() {
             return Err(syntax());
@@ -111,71 +128,64 @@ impl FromStr for Condition {
                 span.ok_or_else(|| ConditionError::Time(limit.to_owned()))?
                     .ns() as f64
             }
-            unit => number(limit, unit).ok_or_else(|| ConditionError::Number {
-                text: limit.to_owned(),
-                name: metric.short_name(),
-                unit,
-            })?,
+            unit => {
+                let digits = limit.strip_suffix(unit).unwrap_or(limit).trim_end();
+                let value = number(digits).filter(|value| *value > 0.0);
+                value.ok_or_else(|| ConditionError::Number {
+                    text: limit.to_owned(),
+                    name: metric.short_name(),
+                    unit,
+                })?
+            }
         };
         Ok(Condition {
             text: text.split_whitespace().collect(),
             metric,
             relation,
+            limit: Limit::Value(limit),
+        })
+    }
+}
+
+impl Condition {
+    /// That of a throughput below what each flow must reach: `90%`, `90%median`, `90%link`, `40Gb`.
+    ///
+    /// # Errors
+    /// The text is none of these.
+    pub fn below(text: &str) -> Result<Condition, ConditionError> {
+        let unknown = || ConditionError::Least(text.to_owned());
+        let above_zero = |digits: &str| match number(digits) {
+            Some(value) if value > 0.0 => Ok(value),
+            Some(_) => Err(ConditionError::NotAboveZero(text.to_owned())),
+            None => Err(unknown()),
+        };
+        let (metric, limit) = match (text.strip_suffix("Gb"), text.split_once('%')) {
+            (Some(digits), _) => (Metric::GbitPerS, Limit::Value(above_zero(digits)?)),
+            (None, Some((digits, of))) => {
+                let percent = above_zero(digits)?;
+                if percent > 100.0 {
+                    return Err(ConditionError::AboveAll(text.to_owned()));
+                }
+                match of {
+                    "" | "median" => (Metric::GbitPerS, Limit::OfMedian(percent / 100.0)),
+                    "link" => (Metric::PercentOfLimit, Limit::Value(percent)),
+                    _ => return Err(unknown()),
+                }
+            }
+            (None, None) => return Err(unknown()),
+        };
+        Ok(Condition {
+            text: text.to_owned(),
+            metric,
+            relation: Relation::Below,
             limit,
         })
     }
 }
 
-/// A number above 0, which may have its unit behind it.
-fn number(text: &str, unit: &str) -> Option<f64> {
-    let digits = text.strip_suffix(unit).unwrap_or(text).trim_end();
-    let is_plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let value: f64 = digits.parse().ok()?;
-    (is_plain && value.is_finite() && value > 0.0).then_some(value)
-}
-
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl Condition {
-    /// What it is about.
-    pub fn metric(&self) -> Metric {
-        self.metric
-    }
-
-    /// Why a figure, in the metric's unit, makes a sweep fail: `p99 35.0 µs, above 20.0 µs`; `None` where it does not.
-    pub fn failure(&self, figure: f64) -> Option<String> {
-        let holds = self.relation.holds(figure, self.limit);
-        let text = |value| self.metric.text(value);
-        holds.then(|| {
-            let (words, limit) = (self.relation.words(), text(self.limit));
-            let figure = match text(figure) {
-                // What differs in later digits only.
-                same if same == limit && figure != self.limit => format!("{figure}"),
-                shown => shown,
-            };
-            format!("{} {figure}, {words} {limit}", self.metric.short_name())
-        })
-    }
-
-    /// Why a sweep fails that has no such figure; `has_samples` where there were too few messages for it.
-    pub fn unknown(&self, has_samples: bool) -> String {
-        match has_samples {
-            true => {
-                let what = match self.metric.is_of_setup() {
-                    true => "rounds",
-                    false => "messages",
-                };
-                format!(
-                    "{} is not known: too few {what} were timed, measure more of them (-D, -n)",
-                    self.metric.short_name()
-                )
-            }
-            false => format!("{} was not measured", self.metric.short_name()),
-        }
     }
 }
 
@@ -185,28 +195,24 @@ mod tests {
     use crate::results::sample::{has, rows};
 
     #[test]
-    fn conditions_are_read_and_told() {
-        for [text, metric, figure, told] in rows(
-            "
-gbit<90 | bandwidth | 89.5 | bandwidth 89.500 Gb/s, below 90.000 Gb/s
-gbit < 90Gb/s | bandwidth | 89.5 | bandwidth 89.500 Gb/s, below 90.000 Gb/s
-bandwidth<=90 | bandwidth | 90 | bandwidth 90.000 Gb/s, not above 90.000 Gb/s
-p99>20us | p99 | 35000 | p99 35.0 µs, above 20.0 µs
-p99.9>=1.5ms | p99.9 | 1.5e6 | p99.9 1.50 ms, not below 1.50 ms
-jain<0.98 | fairness | 0.5 | fairness 0.500, below 0.980
-setup>4ms | setup | 4.1e6 | setup 4.10 ms, above 4.00 ms
-cpu>0.25 | cpu | 0.3 | cpu 0.300 s/GB, above 0.250 s/GB
-",
-        ) {
-            let condition: Condition = text.parse().unwrap();
-            let metric = Metric::from_name(metric);
-            assert_eq!(Some(condition.metric()), metric, "{text}");
-            let failure = condition.failure(figure.parse().unwrap());
-            assert_eq!(failure.as_deref(), Some(told));
+    fn conditions_are_read() {
+        use Relation::{Above, AtLeast, AtMost, Below};
+        for (text, metric, relation, limit) in [
+            ("gbit<90", Metric::GbitPerS, Below, 90.0),
+            ("gbit < 90Gb/s", Metric::GbitPerS, Below, 90.0),
+            ("bandwidth<=90", Metric::GbitPerS, AtMost, 90.0),
+            ("p99>20us", Metric::P99Ns, Above, 20e3),
+            ("p99.9>=1.5ms", Metric::P99_9Ns, AtLeast, 1.5e6),
+            ("jain<0.98", Metric::Fairness, Below, 0.98),
+            ("setup>4ms", Metric::SetupP99Ns, Above, 4e6),
+            ("cpu>0.25", Metric::CpuSecondsPerGb, Above, 0.25),
+        ] {
+            let read: Condition = text.parse().unwrap();
+            let found = (read.metric, read.relation, read.limit);
+            assert_eq!(found, (metric, relation, Limit::Value(limit)), "{text}");
         }
         let condition: Condition = "p99 > 20us".parse().unwrap();
         assert_eq!(condition.to_string(), "p99>20us");
-        assert_eq!(condition.failure(20_000.0), None);
     }
 
     #[test]
@@ -230,5 +236,35 @@ jain<nan | `nan` is not a limit of fairness: write a number above 0
             has(text.parse::<Condition>().unwrap_err().to_string(), [words]);
         }
         assert!("".parse::<Condition>().is_err());
+    }
+
+    #[test]
+    fn thresholds_are_conditions_of_throughput() {
+        let (gbit, limit) = (Metric::GbitPerS, Metric::PercentOfLimit);
+        for (text, metric, limit) in [
+            ("90%", gbit, Limit::OfMedian(0.9)),
+            ("92.5%median", gbit, Limit::OfMedian(0.925)),
+            ("100%link", limit, Limit::Value(100.0)),
+            ("40Gb", gbit, Limit::Value(40.0)),
+            ("0.5Gb", gbit, Limit::Value(0.5)),
+        ] {
+            let read = Condition::below(text).unwrap();
+            let found = (read.metric, read.relation, read.limit);
+            assert_eq!(found, (metric, Relation::Below, limit), "{text}");
+            assert_eq!(read.to_string(), text);
+        }
+        let error = |text: &str| Condition::below(text).unwrap_err().to_string();
+        for text in [
+            "", "90", "%", "-5%", "90%peer", "40", "40GB", "nanGb", "infGb", "1e3Gb", "9 0%", "+5%",
+        ] {
+            has(error(text), ["write 90% or 90%median"]);
+        }
+        for (text, words) in [
+            ("0%", "not above 0"),
+            ("0Gb", "not above 0"),
+            ("101%", "at most 100%"),
+        ] {
+            has(error(text), [words]);
+        }
     }
 }

@@ -1,12 +1,10 @@
-//! What is demanded of each flow of a sweep (`--fail-below`, `--fail-if`), and the sweep as a report of tests
-//! (`--junit`). It must not know how anything is run.
+//! What is demanded of each flow of a sweep (`--fail-below`, `--fail-if`), and which flows do not keep it. It must not know
+//! how anything is run, nor words.
 
-mod asked;
 mod condition;
 mod demands;
 mod judged;
 
-pub use asked::{Threshold, ThresholdError};
-pub use condition::{Condition, ConditionError};
+pub use condition::{Condition, ConditionError, Limit, Relation};
 pub use demands::Demands;
-pub use judged::{Judged, Suite, failing, judge};
+pub use judged::{Failure, Judged, Suite, judge};

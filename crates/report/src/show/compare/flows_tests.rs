@@ -1,6 +1,6 @@
 //! A case of several flows is compared flow by flow, and every document says which figure is of which.
 
-use super::sample::{compared, text};
+use super::sample::{compared, noise, text};
 use super::*;
 use crate::judge::compare::model::Verdict;
 use crate::observe::metric::Metric;
@@ -15,10 +15,8 @@ fn side(name: &str, second: u32, factor: f64) -> Found {
     super::sample::side(name, second, 10, |launch| {
         let mut result = mixed.clone();
         for flow in &mut result.cases[0].runs[0].flows {
-            // The same small scatter on both sides, in another order.
-            let noise = 1.0 + 0.001 * f64::from((launch * 7 + second) % 10);
             let is_large = flow.name == "large";
-            flow.window.seconds *= noise * if is_large { factor } else { 1.0 };
+            flow.window.seconds *= noise(launch, second) * if is_large { factor } else { 1.0 };
             let (messages, bytes) = (flow.totals.messages, flow.totals.bytes);
             flow.totals = Totals::in_window(messages, bytes, 0, flow.window.seconds);
             flow.qps.iter_mut().for_each(|qp| qp.gbit_per_s = None);
@@ -45,13 +43,13 @@ fn a_slower_flow_is_found_and_named() {
     has(&markdown, ["| `mixed` | bandwidth of large |"]);
     let junit = text(|out| junit::write(&comparison, out));
     has(&junit, ["name=\"large/gbit_per_s\""]);
-    let action = text(|out| action::write(&comparison, true, out));
+    let action = text(|out| programs::action(&comparison, true, out));
     has(&action, ["\"mixed/large/gbit_per_s\""]);
-    let bmf = text(|out| bmf::write(&comparison, out));
+    let bmf = text(|out| programs::bmf(&comparison, out));
     let bmf: serde_json::Value = serde_json::from_str(&bmf).unwrap();
     let subjects = bmf.as_object().unwrap().keys();
     assert!(subjects.eq(["mixed/small", "mixed/large", "mixed/back"]));
-    let otava = text(|out| otava::write(&comparison, sides.each_ref(), out));
+    let otava = text(|out| programs::otava(&comparison, sides.each_ref(), out));
     has(otava.lines().next().unwrap(), [",mixed/large.gbit_per_s,"]);
 }
 

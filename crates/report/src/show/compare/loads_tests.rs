@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::sample::text;
+use super::sample::{noise, text};
 use super::*;
 use crate::judge::compare::model::{CaseComparison, Comparison, Verdict};
 use crate::observe::metric::Metric;
@@ -15,21 +15,26 @@ static SAMPLE: LazyLock<ResultFile> = LazyLock::new(sample::open_loop);
 /// How a launch of a side differs from the sample.
 type Change = fn(&mut [CaseResult]);
 
-/// Ten launches in turns with those of the other side.
-fn side(name: &str, second: u32, change: Change) -> Found {
-    super::sample::side(name, second, 10, |launch| {
-        let mut result = SAMPLE.clone();
-        // The same small scatter on both sides, in another order.
-        let noise = 1.0 + 0.001 * f64::from((launch * 7 + second) % 10);
-        for case in &mut result.cases {
-            scale(&mut case.runs[0].flows[0].latency_ns, noise);
-            let searches = case.searches.iter_mut();
-            searches.for_each(|search| bounds(search, noise));
-        }
-        change(&mut result.cases);
-        result
-    })
+/// Ten launches a side in turns, of which `change` changes the new side's.
+fn compared(change: Change) -> (Comparison, [Found; 2]) {
+    let side = |name: &str, second: u32, change: Change| {
+        super::sample::side(name, second, 10, |launch| {
+            let mut result = SAMPLE.clone();
+            let noise = noise(launch, second);
+            for case in &mut result.cases {
+                scale(&mut case.runs[0].flows[0].latency_ns, noise);
+                let searches = case.searches.iter_mut();
+                searches.for_each(|search| bounds(search, noise));
+            }
+            change(&mut result.cases);
+            result
+        })
+    };
+    let sides = [side("base", 0, same), side("new", 30, change)];
+    (super::sample::compared(&sides[0], &sides[1]), sides)
 }
+
+fn same(_: &mut [CaseResult]) {}
 
 fn bounds(search: &mut LoadSearch, factor: f64) {
     for bound in [&mut search.lower_per_second, &mut search.upper_per_second] {
@@ -40,25 +45,18 @@ fn bounds(search: &mut LoadSearch, factor: f64) {
 fn scale(times: &mut Option<Latency>, factor: f64) {
     let Some(times) = times else { return };
     let scaled = |ns: u64| (ns as f64 * factor).round() as u64;
-    (times.min, times.p50, times.max) =
-        (scaled(times.min), times.p50.map(scaled), scaled(times.max));
-    for tail in [
+    (times.min, times.max) = (scaled(times.min), scaled(times.max));
+    for percentile in [
+        &mut times.p50,
         &mut times.p90,
         &mut times.p99,
         &mut times.p99_9,
         &mut times.p99_99,
     ] {
-        *tail = tail.map(scaled);
+        *percentile = percentile.map(scaled);
     }
     times.mean *= factor;
 }
-
-fn compared(base: Change, new: Change) -> (Comparison, [Found; 2]) {
-    let sides = [side("base", 0, base), side("new", 30, new)];
-    (super::sample::compared(&sides[0], &sides[1]), sides)
-}
-
-fn same(_: &mut [CaseResult]) {}
 
 fn verdict(case: &CaseComparison, metric: Metric) -> Option<Verdict> {
     let found = case.metrics.iter().find(|it| it.metric == metric);
@@ -67,7 +65,7 @@ fn verdict(case: &CaseComparison, metric: Metric) -> Option<Verdict> {
 
 #[test]
 fn a_load_that_is_kept_is_judged_by_its_latency() {
-    let (comparison, sides) = compared(same, |cases| {
+    let (comparison, sides) = compared(|cases| {
         scale(&mut cases[1].runs[0].flows[0].latency_ns, 1.3);
     });
     let [closed, kept, overloaded] = [0, 1, 3].map(|case| &comparison.cases[case]);
@@ -83,9 +81,11 @@ fn a_load_that_is_kept_is_judged_by_its_latency() {
     }
     assert_eq!(verdict(kept, Metric::CpuSecondsPerGb), equal);
     let table = text(|out| table::write(&comparison, out));
-    let kept = "while an open loop keeps up, its throughput is the";
-    has(table, [kept]);
-    let otava = text(|out| otava::write(&comparison, sides.each_ref(), out));
+    has(
+        table,
+        ["while an open loop keeps up, its throughput is the"],
+    );
+    let otava = text(|out| programs::otava(&comparison, sides.each_ref(), out));
     let header = otava.lines().next().unwrap();
     has(header, ["write-shared-q2-64B-Q1-R50%.latency_p99_ns"]);
     assert!(!header.contains("-R50%.gbit_per_s"), "{header}");
@@ -97,7 +97,7 @@ fn documents(comparison: &Comparison) -> [String; 4] {
         text(|out| table::write(comparison, out)),
         text(|out| markdown::write(comparison, out)),
         text(|out| junit::write(comparison, out)),
-        text(|out| json::write(comparison, out)),
+        text(|out| programs::json(comparison, out)),
     ];
     all.map(|text| {
         let text = text.replace("&quot;", "\"").replace("\\\"", "\"");
@@ -108,19 +108,18 @@ fn documents(comparison: &Comparison) -> [String; 4] {
 /// The schedule of R80% was not kept in any launch: there is nothing to judge, and each document that has words says why.
 #[test]
 fn a_schedule_that_was_not_kept_is_not_judged() {
-    let (comparison, sides) = compared(same, same);
-    let case = &comparison.cases[2];
+    let (comparison, sides) = compared(same);
     let why =
         "the base side has no run that counts: 10 of 10 base runs are marked \"schedule not kept\"";
-    starts(&case.not_comparable[0], why);
+    starts(&comparison.cases[2].not_comparable[0], why);
     let remedy = "Use more --workers on cores of their own (--cores)";
     for document in documents(&comparison) {
         has(document, [why, remedy]);
     }
     for document in [
-        text(|out| bmf::write(&comparison, out)),
-        text(|out| action::write(&comparison, false, out)),
-        text(|out| otava::write(&comparison, sides.each_ref(), out)),
+        text(|out| programs::bmf(&comparison, out)),
+        text(|out| programs::action(&comparison, false, out)),
+        text(|out| programs::otava(&comparison, sides.each_ref(), out)),
     ] {
         has(&document, ["R50%"]);
         assert!(!document.contains("R80%"), "{document}");
@@ -129,7 +128,7 @@ fn a_schedule_that_was_not_kept_is_not_judged() {
 
 #[test]
 fn runs_that_did_not_keep_their_schedule_are_left_out_and_counted() {
-    let (comparison, _) = compared(same, |cases| {
+    let (comparison, _) = compared(|cases| {
         let doubts = cases[2].runs[0].flows[0].window.doubts.clone();
         let mut late = cases[1].runs[0].clone();
         late.run = 2;
@@ -140,16 +139,18 @@ fn runs_that_did_not_keep_their_schedule_are_left_out_and_counted() {
     assert_eq!(verdict(case, Metric::P99Ns), Some(Verdict::Equal));
     let note = "10 of 20 new runs are marked \"schedule not kept\"";
     has(case.notes.join("; "), [note]);
-    let action = text(|out| action::write(&comparison, false, out));
     for document in documents(&comparison) {
         has(document, [note]);
     }
+    let action = text(|out| programs::action(&comparison, false, out));
     has(action.replace("\\\"", "\""), [note]);
 }
 
 #[test]
-fn a_share_is_the_same_case_and_its_loads_are_told() {
-    let (comparison, _) = compared(same, |cases| {
+fn a_share_and_another_seed_are_the_same_case_and_another_rate_is_not() {
+    let (comparison, _) = compared(|cases| {
+        cases[1].config.settings.seed = 7;
+        cases[3].config.settings.rate = "90%".parse().unwrap();
         for case in &mut cases[1..] {
             let load = case.runs[0].flows[0].load.as_mut().unwrap();
             load.asked_per_second *= 1.1;
@@ -160,18 +161,6 @@ fn a_share_is_the_same_case_and_its_loads_are_told() {
     assert_eq!(comparison.cases[1].notes, [told]);
     assert_eq!(comparison.cases[1].verdict(), Verdict::Equal);
     has(text(|out| markdown::write(&comparison, out)), [told]);
-}
-
-#[test]
-fn another_seed_is_the_same_case_and_another_rate_is_not() {
-    let (comparison, _) = compared(same, |cases| {
-        cases[1].config.settings.seed = 7;
-        cases[3].config.settings.rate = "90%".parse().unwrap();
-        let load = cases[3].runs[0].flows[0].load.as_mut().unwrap();
-        load.asked_per_second = 1_080_000.0;
-    });
-    let same = verdict(&comparison.cases[1], Metric::P99Ns);
-    assert_eq!(same, Some(Verdict::Equal));
     let told = "rate: 95% in the base, 90% in the new results [settings]";
     assert_eq!(comparison.cases[3].not_comparable, [told]);
 }
@@ -179,7 +168,7 @@ fn another_seed_is_the_same_case_and_another_rate_is_not() {
 #[test]
 fn searches_are_compared_by_the_load_that_keeps_the_limit() {
     let found = |change: Change| {
-        let (comparison, _) = compared(same, change);
+        let (comparison, _) = compared(change);
         let case = comparison.cases[0].clone();
         let mut figures = case.metrics.iter();
         let figures = figures.find(|it| it.metric == Metric::HighestLoad);

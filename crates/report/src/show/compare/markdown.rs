@@ -1,11 +1,11 @@
 //! The comparison as Markdown, for a comment on a pull request: the sum, what changed, the rest folded.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
+use super::rows::{Row, of_case, over_all};
 use super::words;
-use crate::judge::compare::model::{
-    CaseComparison, Comparison, MetricComparison, Observation, Verdict,
-};
+use crate::judge::compare::model::{Comparison, Verdict};
 
 /// Rows of a table, so that the text stays below the 65,536 characters of a comment on GitHub.
 const ROWS: usize = 200;
@@ -18,6 +18,7 @@ const LINES: usize = 20;
 /// # Errors
 /// The stream's.
 pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
+    let out = &mut out;
     let cases = words::worst_first(comparison);
     let mark = match comparison.verdict() {
         Some(Verdict::Regressed) => "❌",
@@ -29,52 +30,53 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
         "### {mark} rocebench: {}\n",
         words::summary(comparison)
     )?;
-    writeln!(
-        out,
-        "Base {}; new {}. Change of the median with its 95 % interval.\n",
-        escape(&words::side(&comparison.base)),
-        escape(&words::side(&comparison.new))
-    )?;
+    let [base, new] = [&comparison.base, &comparison.new].map(|it| escape(&words::side(it)));
+    let what = "Change of the median with its 95 % interval.";
+    writeln!(out, "Base {base}; new {new}. {what}\n")?;
     for text in words::no_verdicts(comparison) {
         writeln!(out, "**{}**\n", escape(&text))?;
     }
     if let Some(reach) = words::reach(comparison) {
         writeln!(out, "{}\n", escape(&reach))?;
     }
-    over_all(&mut out, comparison)?;
-    rows(&mut out, &cases, |verdict| {
-        matches!(
-            verdict,
-            Verdict::Regressed | Verdict::Improved | Verdict::NoVerdict
-        )
-    })?;
+    let head = words::over_all_cases(comparison);
+    table(
+        out,
+        &[&head, "change", "95 % interval", "verdict"],
+        over_all(comparison),
+    )?;
+    let mut rows: Vec<Row<'_>> = cases.iter().flat_map(|case| of_case(case)).collect();
+    rows.sort_by_key(|row| Reverse(row.figures.verdict));
+    let is_first = |row: &Row<'_>| row.has_changed() || row.figures.verdict == Verdict::NoVerdict;
+    let (first, rest): (Vec<Row<'_>>, Vec<Row<'_>>) = rows.into_iter().partition(is_first);
+    table(out, &HEAD, first.into_iter())?;
     let (mut not_comparable, mut notes) = (Vec::new(), Vec::new());
     for case in &cases {
         if !case.not_comparable.is_empty() {
             let reasons = escape(&case.not_comparable.join("; "));
             not_comparable.push(format!("`{}` is not comparable: {reasons}", case.id));
         }
-        let of_case = |text: String| format!("`{}`: {}", case.id, escape(&text));
+        let of_case = |text: &str| format!("`{}`: {}", case.id, escape(text));
         let missing = case.missing.iter().map(words::missing);
-        not_comparable.extend(missing.map(of_case));
+        not_comparable.extend(missing.map(|text| of_case(&text)));
         // Where there is nothing to compare, notes add nothing to the reason.
         if case.not_comparable.is_empty() {
-            notes.extend(case.notes.iter().cloned().map(of_case));
+            notes.extend(case.notes.iter().map(|text| of_case(text)));
         }
     }
-    list(&mut out, &not_comparable, "that are not comparable")?;
-    list(&mut out, &notes, "notes, which are in the table")?;
-    let settled = |verdict| matches!(verdict, Verdict::Equal | Verdict::Unclear);
-    let rest = comparison.metrics_with(Verdict::Equal) + comparison.metrics_with(Verdict::Unclear);
-    if rest > 0 {
-        let unclear = comparison.metrics_with(Verdict::Unclear);
-        let equal = comparison.metrics_with(Verdict::Equal);
+    list(out, &not_comparable, "that are not comparable")?;
+    list(out, &notes, "notes, which are in the table")?;
+    if !rest.is_empty() {
+        let unclear = rest
+            .iter()
+            .filter(|it| it.figures.verdict == Verdict::Unclear);
+        let unclear = unclear.count();
+        let equal = words::count(rest.len() - unclear, "figure");
         writeln!(
             out,
-            "<details><summary>{} equal, {unclear} unclear</summary>\n",
-            words::count(equal, "figure")
+            "<details><summary>{equal} equal, {unclear} unclear</summary>\n"
         )?;
-        rows(&mut out, &cases, settled)?;
+        table(out, &HEAD, rest.into_iter())?;
         writeln!(out, "</details>\n")?;
     }
     for remark in words::remarks(comparison) {
@@ -97,73 +99,47 @@ fn list(out: &mut impl Write, texts: &[String], what: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A table of the metrics with such verdicts; nothing where there are none.
-fn rows(
+/// Heads of the figures of cases.
+const HEAD: [&str; 7] = [
+    "case",
+    "metric",
+    "base",
+    "new",
+    "change",
+    "95 % interval",
+    "verdict",
+];
+
+/// A table of rows; nothing where there are none.
+fn table<'a>(
     out: &mut impl Write,
-    cases: &[&CaseComparison],
-    shown: impl Fn(Verdict) -> bool,
+    head: &[&str],
+    rows: impl Iterator<Item = Row<'a>>,
 ) -> io::Result<()> {
-    let mut rows: Vec<(&CaseComparison, &MetricComparison)> = cases
-        .iter()
-        .flat_map(|case| case.metrics.iter().map(move |metric| (*case, metric)))
-        .filter(|(_, metric)| shown(metric.verdict))
-        .collect();
-    rows.sort_by_key(|(_, metric)| std::cmp::Reverse(metric.verdict));
-    if rows.is_empty() {
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "| case | metric | base | new | change | 95 % interval | verdict |"
-    )?;
-    writeln!(out, "|---|---|--:|--:|--:|--:|---|")?;
-    let left_out = rows.len().saturating_sub(ROWS);
-    for (case, metric) in rows.into_iter().take(ROWS) {
-        let word = word(metric, case.observation);
-        writeln!(
-            out,
-            "| `{}` | {} | {} | {} | {} | {} | {word} |",
-            case.id,
-            escape(&words::figure(metric.metric, &metric.flow)),
-            words::value(metric.metric, metric.base_median),
-            words::value(metric.metric, metric.new_median),
-            words::change(metric.ratio),
-            words::interval(metric),
-        )?;
+    let lines = head.iter().map(|head| match *head {
+        "base" | "new" | "change" | "95 % interval" => "--:",
+        _ => "---",
+    });
+    writeln!(out, "| {} |", head.join(" | "))?;
+    writeln!(out, "|{}|", lines.collect::<Vec<_>>().join("|"))?;
+    for row in rows.by_ref().take(ROWS) {
+        let [name, base, new, change, interval, verdict] = row.cells();
+        let verdict = match row.figures.verdict {
+            Verdict::Regressed => format!("**{verdict}**"),
+            _ => verdict,
+        };
+        let name = match row.case {
+            Some(case) => format!("`{}` | {} | {base} | {new}", case.id, escape(&name)),
+            None => name,
+        };
+        writeln!(out, "| {name} | {change} | {interval} | {verdict} |")?;
     }
-    if left_out > 0 {
-        writeln!(out, "\n… and {left_out} more")?;
-    }
-    writeln!(out)
-}
-
-/// The verdict of a metric; a regression stands out.
-fn word(metric: &MetricComparison, observation: Observation) -> String {
-    let word = words::verdict(metric, observation);
-    match metric.verdict {
-        Verdict::Regressed => format!("**{word}**"),
-        _ => word,
-    }
-}
-
-/// A table of the metrics over all cases; nothing of a single case.
-fn over_all(out: &mut impl Write, comparison: &Comparison) -> io::Result<()> {
-    if comparison.over_all.is_empty() {
-        return Ok(());
-    }
-    let head = words::over_all_cases(comparison);
-    writeln!(out, "| {head} | change | 95 % interval | verdict |")?;
-    writeln!(out, "|---|--:|--:|---|")?;
-    for over_all in &comparison.over_all {
-        let figures = &over_all.figures;
-        writeln!(
-            out,
-            "| {} | {} | {} | {} |",
-            figures.metric.short_name(),
-            words::change(figures.ratio),
-            words::interval(figures),
-            word(figures, words::observation(comparison)),
-        )?;
+    if let more @ 1.. = rows.count() {
+        writeln!(out, "\n… and {more} more")?;
     }
     writeln!(out)
 }
@@ -172,10 +148,7 @@ fn over_all(out: &mut impl Write, comparison: &Comparison) -> io::Result<()> {
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        if matches!(
-            c,
-            '\\' | '`' | '*' | '_' | '<' | '>' | '|' | '[' | ']' | '#'
-        ) {
+        if r"\`*_<>|[]#".contains(c) {
             escaped.push('\\');
         }
         escaped.push(if c == '\n' { ' ' } else { c });

@@ -33,6 +33,11 @@ pub(super) fn compared(base: &Found, new: &Found) -> Comparison {
     crate::judge::compare::compare((old, base), (other, new), &Options::default())
 }
 
+/// The same small scatter on all sides, in another order on each.
+pub(super) fn noise(launch: u32, order: u32) -> f64 {
+    1.0 + 0.001 * f64::from((launch * 7 + order) % 10)
+}
+
 /// So many launches, in turns with those of a side that begins at another second.
 pub(super) fn side(
     name: &str,
@@ -54,8 +59,7 @@ pub(super) fn side(
 }
 
 fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
-    // The same small scatter on both sides, in another order.
-    let noise = 1.0 + 0.002 * (f64::from((launch * 7 + new * 3) % 10) - 4.5);
+    let noise = 1.0 + 2.0 * (noise(launch, new * 3) - 1.0045);
     let wild = if launch.is_multiple_of(3) { 0.8 } else { 1.1 };
     let factor = |at_new: f64| if new == 1 { at_new } else { 1.0 };
     let mut cases = vec![

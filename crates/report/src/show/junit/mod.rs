@@ -8,24 +8,23 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus};
 
 /// A test that passed.
 pub(crate) fn passed(class: &str, name: &str) -> TestCase {
-    of_status(class, name, TestCaseStatus::success())
+    test(class, name, TestCaseStatus::success(), "")
 }
 
 /// A test that failed, or could not be judged.
 pub(crate) fn not_passed(class: &str, name: &str, kind: NonSuccessKind, message: &str) -> TestCase {
-    let mut status = TestCaseStatus::non_success(kind);
-    status.set_message(message);
-    of_status(class, name, status)
+    test(class, name, TestCaseStatus::non_success(kind), message)
 }
 
 /// A test that was left out.
 pub(crate) fn skipped(class: &str, name: &str, message: &str) -> TestCase {
-    let mut status = TestCaseStatus::skipped();
-    status.set_message(message);
-    of_status(class, name, status)
+    test(class, name, TestCaseStatus::skipped(), message)
 }
 
-fn of_status(class: &str, name: &str, status: TestCaseStatus) -> TestCase {
+fn test(class: &str, name: &str, mut status: TestCaseStatus, message: &str) -> TestCase {
+    if !message.is_empty() {
+        status.set_message(message);
+    }
     let mut test = TestCase::new(name, status);
     test.set_classname(class);
     test

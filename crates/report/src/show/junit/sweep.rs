@@ -4,47 +4,55 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestSuite};
 
-use crate::judge::threshold::Demands;
-use crate::judge::threshold::{Judged, Suite, judge};
+use crate::judge::findings::{Finding, Said};
+use crate::judge::threshold::{Demands, Judged, Suite, judge};
+use crate::observe::standing::{self, Standing};
 use crate::results::model::{ResultFile, Run};
 use crate::show::junit::{self, not_passed, passed, skipped};
+use crate::show::sentences::{of_flow, sentence};
 
-/// Writes the document; where nothing is demanded a flow passes that has a figure.
+/// Writes the document; where nothing is demanded a flow passes that has a figure. What is said of a suite's cases is a
+/// property of it.
 ///
 /// # Errors
 /// The stream's.
-pub fn write(file: &ResultFile, demands: &Demands, out: impl Write) -> io::Result<()> {
+pub fn write(file: &ResultFile, said: &Said, demands: &Demands, out: impl Write) -> io::Result<()> {
     let mut report = Report::new("rocebench");
-    for suite in judge(file, demands) {
-        report.add_test_suite(of_suite(&suite, demands));
+    let findings = said.all();
+    for judged in judge(file, demands) {
+        let mut suite = of_suite(&judged);
+        let options = demands.options();
+        suite.add_properties(options.map(|(option, value)| Property::new(option, value)));
+        let is_own = |it: &&Finding| {
+            let mut names = judged.cases.iter().map(|case| case.id.as_str());
+            let case = it.case();
+            case.is_some_and(|case| case == judged.title || names.any(|name| name == case))
+        };
+        let own = findings.iter().filter(is_own);
+        suite.add_properties(own.map(|it| Property::new("finding", sentence(it))));
+        report.add_test_suite(suite);
     }
     junit::write(&report, out)
 }
 
-fn of_suite(judged: &Suite<'_>, demands: &Demands) -> TestSuite {
+fn of_suite(judged: &Suite<'_>) -> TestSuite {
     let title = judged.title.as_str();
     let mut suite = TestSuite::new(title);
-    suite.add_properties(
-        demands
-            .options()
-            .map(|(option, value)| Property::new(option, value)),
-    );
-    suite.add_test_cases(judged.flows.iter().map(|flow| of_flow(title, flow)));
+    suite.add_test_cases(judged.flows.iter().map(|flow| flow_test(title, flow)));
     for case in &judged.cases {
         let round = match judged.cases.len() {
             1 => String::new(),
             _ => format!("{} ", case.id),
         };
-        let runs = case.runs.iter();
-        let of_run = |run: &Run| of_run(title, &format!("{round}run {}", run.run), run);
-        suite.add_test_cases(runs.map(of_run));
+        let name = |run: &Run| format!("{round}run {}", run.run);
+        suite.add_test_cases(case.runs.iter().map(|run| run_test(title, &name(run), run)));
     }
     suite
 }
 
-fn of_flow(class: &str, flow: &Judged) -> TestCase {
-    let mut test = match &flow.failure {
-        Some(failure) => not_passed(class, &flow.name, NonSuccessKind::Failure, failure),
+fn flow_test(class: &str, flow: &Judged) -> TestCase {
+    let mut test = match of_flow(&flow.failures) {
+        Some(failure) => not_passed(class, &flow.name, NonSuccessKind::Failure, &failure),
         None => passed(class, &flow.name),
     };
     if let Some(gbit_per_s) = flow.gbit_per_s {
@@ -53,34 +61,44 @@ fn of_flow(class: &str, flow: &Judged) -> TestCase {
     test
 }
 
-fn of_run(class: &str, name: &str, run: &Run) -> TestCase {
-    let failed = |message: &str| not_passed(class, name, NonSuccessKind::Failure, message);
-    match &run.failure {
-        _ if run.interrupted => skipped(class, name, "stopped by the user"),
-        Some(failure) => match &failure.hint {
-            Some(hint) => failed(&format!("{}; {hint}", failure.message)),
-            None => failed(&failure.message),
-        },
-        None if !run.complete => failed("the run is not complete"),
-        None => passed(class, name),
+fn run_test(class: &str, name: &str, run: &Run) -> TestCase {
+    let hint = run.failure.as_ref().and_then(|it| it.hint.as_ref());
+    let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+    match standing::of_run(run) {
+        Standing::Counts => passed(class, name),
+        Standing::Stopped => skipped(class, name, "stopped by the user"),
+        Standing::Doubtful(kind) => {
+            let reason = standing::reason(kind);
+            let text = format!("{}: {}. {}", kind.name(), reason.cause, reason.remedy);
+            skipped(class, name, &text)
+        }
+        Standing::Bad(reason) => {
+            let text = format!("the run {reason}{hint}");
+            not_passed(class, name, NonSuccessKind::Failure, &text)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::threshold::Condition;
     use crate::results::sample::mesh::{Mesh, Slow};
     use crate::results::sample::{self, has};
+
+    fn written(file: &ResultFile, demands: &Demands) -> String {
+        sample::text(|out| write(file, &Said::of(file), demands, out))
+    }
 
     #[test]
     fn a_flow_and_a_run_are_a_test_each() {
         let mesh = Mesh::quiet(4).with(Slow::Pair(2, 1, 0.5));
         let mesh = mesh.runs(2).failing([(0, 3)]);
         let demands = Demands {
-            below: "90%".parse().ok(),
+            below: Condition::below("90%").ok(),
             fail_if: vec!["gbit<5".parse().unwrap()],
         };
-        let xml = sample::text(|out| write(&mesh.pairs(), &demands, out));
+        let xml = written(&mesh.pairs(), &demands);
         let report = Report::deserialize_from_str(&xml).unwrap();
         // Twelve flows and six rounds of two runs; of the failed round two flows and two runs fail, and the slow flow.
         let counts = (report.tests, report.failures, report.errors);
@@ -89,17 +107,24 @@ mod tests {
         let mut names: Vec<&str> = tests.map(|test| test.name.as_str()).collect();
         names.retain(|name| ["node3>node2", "write-pairs-round01 run 2"].contains(name));
         assert_eq!(names.len(), 2, "{names:?}");
-        let failure = "4.705 Gb/s, below 8.469 (90 % of the median 9.410), and bandwidth 4.705 Gb/s, below 5.000 Gb/s";
+        let failure = "bandwidth 4.705 Gb/s, below 8.469 Gb/s (90 % of the median), and bandwidth 4.705 Gb/s, below 5.000 Gb/s";
         let property = "\"fail-if\" value=\"gbit&lt;5\"";
-        has(xml, [failure, property, "node4 did not answer"]);
+        let finding = "name=\"finding\" value=\"node3&gt;node2 is slow: 4.705 Gb/s, 50 % less";
+        has(xml, [failure, property, finding, "node4 did not answer"]);
     }
 
     #[test]
     fn without_a_threshold_a_figure_is_enough() {
-        let xml = sample::text(|out| write(&sample::result(), &Demands::default(), out));
+        let xml = written(&sample::result(), &Demands::default());
         let report = Report::deserialize_from_str(&xml).unwrap();
         // The second case was stopped by the user: its two flows have no run that counts.
         assert_eq!((report.tests, report.failures), (5, 2));
         assert_eq!(xml.matches("<skipped").count(), 1);
+        // A run whose schedule was not kept counts nowhere, and says why.
+        let xml = written(&sample::open_loop(), &Demands::default());
+        has(
+            xml,
+            ["<skipped message=\"schedule not kept: Messages were posted late."],
+        );
     }
 }

@@ -1,8 +1,9 @@
 use super::*;
+use crate::results::model::ResultFile;
 use crate::results::sample::mesh::{Mesh, Slow};
 
 fn text(file: &ResultFile) -> String {
-    crate::results::sample::text(|out| write(file, out))
+    crate::results::sample::text(|out| write(&Said::of(file), out))
 }
 
 fn snapshot(name: &str, file: &ResultFile) {

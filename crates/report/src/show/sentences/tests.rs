@@ -1,8 +1,9 @@
 //! The words of every kind of finding, once.
 
 use super::*;
+use crate::judge::mesh::{Fan, FanPoint, Look, NodesFinding, Part, Rest, Share, Slow, Why};
 
-fn problem(kind: ProblemKind, most: f64, counts: &[(&str, u64)], remedy: &str) -> Finding {
+fn problem(kind: ProblemKind, most: f64, counts: &[(&str, u64)], hint: &str) -> Finding {
     let counts = counts.iter();
     Finding::Wrong(Problem {
         kind,
@@ -13,7 +14,7 @@ fn problem(kind: ProblemKind, most: f64, counts: &[(&str, u64)], remedy: &str) -
         counts: counts
             .map(|(name, sum)| ((*name).to_owned(), *sum))
             .collect(),
-        remedy: remedy.to_owned(),
+        hint: hint.to_owned(),
     })
 }
 
@@ -26,6 +27,95 @@ fn best([low, high]: [f64; 2], [cases, of_cases]: [usize; 2], names: &[&str]) ->
         of_cases,
         names: names.iter().map(|name| (*name).to_owned()).collect(),
     }
+}
+
+/// Of nodes and the paths between them.
+fn of_nodes() -> impl Iterator<Item = NodesFinding> {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let (gbit, p50) = (Metric::GbitPerS, Metric::P50Ns);
+    let slow = |metric, part, values: &[f64], look| {
+        NodesFinding::Slow(Slow {
+            metric,
+            part,
+            nodes: match part {
+                Part::Path => names(&["node4", "node5"]),
+                _ => names(&["node4"]),
+            },
+            values: values.to_vec(),
+            usual: if metric == gbit { 9.4 } else { 10_100.0 },
+            slow: 7,
+            flows: if look == Look::Port { 7 } else { 9 },
+            peers: 7,
+            is_read: look == Look::PortOrCpu,
+            look,
+        })
+    };
+    let cpu = Look::Cpu {
+        own: 0.52,
+        others: 0.99,
+    };
+    let none = |why, of: &[&str], flows| NodesFinding::NoFigure {
+        why,
+        of: names(of),
+        flows,
+    };
+    let rest = |kind| NodesFinding::Rest {
+        metric: if kind == Rest::Alike { p50 } else { gbit },
+        flows: 56,
+        kind,
+        range: [9.2, 9.4, 9.5].map(|it| if kind == Rest::Alike { it * 1e3 } else { it }),
+    };
+    let share = |of_even| Share {
+        node: "node4".to_owned(),
+        of_even,
+        gbit_per_s: 0.706,
+    };
+    let fan = |points: &[(usize, f64)], of_even| {
+        let point = |(fan, gbit_per_s): &(usize, f64)| FanPoint {
+            fan: *fan,
+            gbit_per_s: Some(*gbit_per_s),
+            p99_ns: (*fan > 1).then_some(2e6),
+            jain: Some(0.981),
+            worst: Some(share(of_even)),
+            ..FanPoint::default()
+        };
+        let points: Vec<FanPoint> = points.iter().map(point).collect();
+        NodesFinding::Fan(Fan {
+            is_in: points.len() > 1,
+            node: "node1".to_owned(),
+            fall: (points.len() > 1).then_some([0, 1]),
+            points,
+        })
+    };
+    let many = ["node1", "a>b", "a>c", "b>c", "c>a", "c>b", "b>a"];
+    [
+        none(Why::Lost, &many, 12),
+        none(Why::Doubtful, &many[1..3], 2),
+        none(Why::Doubtful, &["node2", "a>b"], 7),
+        none(Why::NotBegun, &[], 1),
+        none(Why::NotBegun, &[], 4),
+        slow(gbit, Part::Sends, &[4.7], Look::Port),
+        slow(gbit, Part::Receives, &[4.7], Look::PortOrCpu),
+        slow(gbit, Part::Node, &[4.7, 7.05], cpu),
+        slow(p50, Part::Sends, &[31_200.0], Look::Port),
+        slow(p50, Part::Receives, &[14_241.0], cpu),
+        slow(p50, Part::Node, &[31_200.0, 12_000.0], cpu),
+        slow(gbit, Part::Path, &[4.7], Look::Host),
+        slow(gbit, Part::Path, &[4.7], Look::Path),
+        slow(gbit, Part::Path, &[4.7], Look::Sender),
+        slow(gbit, Part::Path, &[4.7], Look::Receiver),
+        slow(p50, Part::Path, &[31_200.0], Look::All),
+        NodesFinding::MoreSlow { paths: 1 },
+        NodesFinding::MoreSlow { paths: 3 },
+        rest(Rest::Few),
+        rest(Rest::Apart),
+        rest(Rest::Alike),
+        rest(Rest::Scattered),
+        rest(Rest::Others),
+        fan(&[(1, 9.424), (4, 8.45)], 0.63),
+        fan(&[(8, 9.424)], 0.9),
+    ]
+    .into_iter()
 }
 
 #[test]
@@ -69,21 +159,10 @@ fn each_finding_has_a_sentence() {
             },
         });
     }
-    for (part, nodes) in [
-        ("node", vec!["node4"]),
-        ("sends", vec!["node4"]),
-        ("receives", vec!["node4"]),
-        ("path", vec!["node4", "node5"]),
-    ] {
-        all.push(Finding::Slow {
-            metric: Metric::GbitPerS,
-            case: "write-pairs, 7 rounds".to_owned(),
-            part,
-            nodes: nodes.into_iter().map(str::to_owned).collect(),
-            value: 4.7,
-            usual: 9.4,
-        });
-    }
+    all.extend(of_nodes().map(|said| Finding::Nodes {
+        case: String::new(),
+        said,
+    }));
     let busy = "The CPU was too busy. Measure longer (-D)";
     for kind in ProblemKind::ALL {
         all.push(match kind {

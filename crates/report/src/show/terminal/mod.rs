@@ -15,7 +15,7 @@ use std::path::Path;
 
 use settings::{Pattern, Settings};
 
-use crate::judge::findings::{Finding, findings};
+use crate::judge::findings::Said;
 use crate::observe::format::plural;
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::model::{CLIENT, CaseConfig, FlowResult, ResultFile, Run};
@@ -115,12 +115,12 @@ impl<W: Write> Table<W> {
         Ok(columns)
     }
 
-    /// Ends the table: steps of set-up, what searches found, what is to be known of all figures; then what is best, what looks
-    /// wrong and what helps, and the files.
+    /// Ends the table: steps of set-up, what searches found, what is to be known of all figures; then what is said of the result,
+    /// what is best, what looks wrong and what helps, and the files.
     ///
     /// # Errors
     /// The stream's.
-    pub fn summary(&mut self, result: &ResultFile, files: &[&Path]) -> io::Result<()> {
+    pub fn summary(&mut self, result: &ResultFile, said: &Said, files: &[&Path]) -> io::Result<()> {
         let has_columns = self.columns.as_ref().is_some_and(|it| it.are_of_set_up);
         for case in &result.cases {
             let set_ups = case.runs.iter().filter_map(|run| run.connect.as_ref());
@@ -137,10 +137,7 @@ impl<W: Write> Table<W> {
         for note in notes::of(result) {
             self.paragraph(Mark::Plain, &note)?;
         }
-        let mut findings = findings(&[result]);
-        // The picture of the nodes has told it.
-        findings.retain(|finding| !matches!(finding, Finding::Slow { .. }));
-        for (is_wrong, text) in sentences::short(&findings) {
+        for (is_wrong, text) in sentences::short(&said.findings) {
             let mark = if is_wrong { Mark::Doubtful } else { Mark::Good };
             self.paragraph(mark, &text)?;
         }

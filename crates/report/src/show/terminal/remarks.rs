@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 
 use super::columns::Columns;
 use super::figures::RowOf;
+use crate::judge::evenness::TOLD_BELOW;
 use crate::observe::format::{fixed, plural};
 use crate::results::model::{
     CaseConfig, DoubtKind, FORWARD, FlowResult, PathEvent, PathEventKind, REVERSE, Run,
 };
 use crate::text::Mark;
-
-/// From this Jain's index on QPs are served evenly, and nothing is said of it.
-const EVEN: f64 = 0.99;
 
 /// A remark and how grave it is.
 pub(super) type Remark = (Mark, String);
@@ -80,7 +78,9 @@ pub(super) fn of_row(row: &RowOf<'_>, columns: &Columns) -> Vec<Remark> {
         told.push((Mark::Doubtful, format!("received {share:.2}×")));
     }
     let fairness = flow.fairness.as_ref().filter(|_| settings.qps > 1);
-    if let Some(fairness) = fairness.filter(|it| it.jain < EVEN && settings.qp_weights.is_none()) {
+    if let Some(fairness) =
+        fairness.filter(|it| it.jain < TOLD_BELOW && settings.qp_weights.is_none())
+    {
         told.push((Mark::Doubtful, format!("Jain {:.2}", fairness.jain)));
     }
     if run.run > 1 && !columns.have_runs() {

@@ -158,7 +158,9 @@ fn summary(result: &ResultFile) -> String {
 }
 
 fn summary_of(result: &ResultFile, files: &[&Path]) -> String {
-    sample::text(|out| Table::new(out, Screen::ENDLESS, &[]).summary(result, files))
+    sample::text(|out| {
+        Table::new(out, Screen::ENDLESS, &[]).summary(result, &Said::of(result), files)
+    })
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::heat_map::or_unknown;
 use super::qp_shares::{QpShare, QpShares};
+use crate::judge::evenness::DRAWN_BELOW;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
 use crate::show::plot::draw::palette::{Look, Marker, SERIES};
@@ -13,8 +14,6 @@ use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Upright};
 use crate::show::plot::picture::Picture;
 use crate::show::plot::rows::groups::distinct;
 
-/// From this index on QPs are served so evenly that nothing is drawn.
-const EVEN_FROM: f64 = 0.98;
 /// Flows that are drawn; of more, the least even.
 const MOST_FLOWS: usize = 12;
 const ROW_PX: f64 = 30.0;
@@ -65,7 +64,7 @@ pub fn shares(results: &[Loaded]) -> Shares {
         });
     let mut rows: Vec<Row> = rows.collect();
     rows.sort_by(|one, other| one.shares.evenness().total_cmp(&other.shares.evenness()));
-    let is_uneven = |row: &Row| row.shares.evenness() < EVEN_FROM || row.shares.has_starved;
+    let is_uneven = |row: &Row| row.shares.evenness() < DRAWN_BELOW || row.shares.has_starved;
     let (mut uneven, even): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(is_uneven);
     let devices = distinct(uneven.iter().map(|row| row.on.as_str())).into_iter();
     let devices: Vec<String> = devices.map(str::to_owned).collect();
@@ -99,7 +98,7 @@ fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
     let even = Look::of_rule(0).with_dash("2 4");
     let picture = Picture {
         subtitle: format!(
-            "Flows with a Jain’s index below {EVEN_FROM} or a starved QP, the least even first, on {}; medians over the \
+            "Flows with a Jain’s index below {DRAWN_BELOW} or a starved QP, the least even first, on {}; medians over the \
              runs that count",
             devices.join(", ")
         ),

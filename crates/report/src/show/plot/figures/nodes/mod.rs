@@ -12,12 +12,13 @@ use settings::{Pattern, Settings};
 
 pub use self::order::Racks;
 use self::subject::{Subject, words};
-use crate::judge::mesh::{Fan, Matrix};
+use crate::judge::mesh::{Fan, Matrix, NodesFinding};
 use crate::observe::Metric;
 use crate::results::load::Loaded;
 use crate::show::plot::figure::Figure;
 use crate::show::plot::rows::settings::Setting;
 use crate::show::plot::specs::fan;
+use crate::show::sentences::of_nodes;
 
 /// Matrices that are drawn.
 const MOST_MATRICES: usize = 2;
@@ -61,18 +62,13 @@ fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
         let mut points = fan.points.iter();
         points.any(|point| matrix.cases.contains(&point.case))
     });
-    // That all flows are alike is told by the fan's figures.
-    let of_matrix = match fan.is_some() && subject.outliers.is_empty() {
-        true => Vec::new(),
-        false => matrix.sentences_of(&subject.outliers),
-    };
-    let of_fan = fan.iter().flat_map(Fan::sentences);
     let title = match is_one {
         true => String::new(),
-        false => format!("{}: ", matrix.title()),
+        false => format!("{}: ", matrix.title),
     };
-    let all = of_matrix.into_iter().chain(of_fan);
-    all.map(|sentence| format!("{title}{sentence}")).collect()
+    let fan = fan.map(NodesFinding::Fan);
+    let all = subject.findings.iter().chain(&fan);
+    all.map(|said| title.clone() + &of_nodes(said)).collect()
 }
 
 fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {

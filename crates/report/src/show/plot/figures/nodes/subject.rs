@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::names::Names;
 use super::order::{Order, Racks};
-use crate::judge::mesh::{Cell, Matrix, Outlier, Place};
+use crate::judge::mesh::{Cell, Matrix, Mesh, NodesFinding, Outlier, Place};
 use crate::observe::Metric;
 use crate::results::load::Loaded;
 use crate::show::plot::rows::sample::Sample;
@@ -20,6 +20,8 @@ pub(super) struct Subject<'a> {
     pub(super) names: Names,
     /// What is slower than the others.
     pub(super) outliers: Vec<Outlier>,
+    /// What is said of it.
+    pub(super) findings: Vec<NodesFinding>,
     /// What tells it from the other matrices.
     pub(super) apart: String,
     /// What was measured.
@@ -53,13 +55,19 @@ impl Marks {
 
 impl<'a> Subject<'a> {
     pub(super) fn new(loaded: &'a Loaded, matrix: Matrix, racks: &Racks) -> Subject<'a> {
+        let Mesh {
+            matrix,
+            outliers,
+            findings,
+        } = Mesh::of(matrix);
         let order = Order::of(&matrix.nodes, &loaded.result, racks);
         let in_order: Vec<&str> = order.nodes.iter().map(|it| matrix.name(*it)).collect();
         let names = Names::of(&in_order);
         Subject {
             subtitle: subtitle(loaded, &matrix),
             apart: String::new(),
-            outliers: matrix.outliers(),
+            outliers,
+            findings,
             loaded,
             names,
             order,

@@ -1,0 +1,467 @@
+//! What a matrix says, as values: flows without a figure, nodes and paths that are slow with where to look, and how alike the
+//! others are. It must not judge, which `outliers` does, nor know words.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use settings::{Pattern, PollMode};
+
+use super::causes::Place;
+use super::fan::Fan;
+use super::figures::median_of;
+use super::matrix::{Cell, Matrix};
+use super::outliers::Outlier;
+use crate::observe::Metric;
+use crate::results::model::ResultFile;
+use statistics::median;
+
+/// Slow paths that are told each.
+const MOST_PATHS: usize = 5;
+/// Workers with less than this part of their cores, and of what those of other nodes had, were kept from them.
+const LITTLE_CPU: f64 = 0.9;
+/// Flows that are within this part of the median are alike; of two, within half of it.
+const ALIKE: f64 = 0.1;
+
+/// One thing that the runs of a pattern say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "finding", rename_all = "snake_case")]
+pub enum NodesFinding {
+    /// Flows have no figure.
+    NoFigure {
+        /// Why.
+        why: Why,
+        /// Which: each as `from>to`, or the node all of whose flows they are (where they are doubtful, all that it posts);
+        /// none of those that were not begun.
+        of: Vec<String>,
+        /// How many flows they are.
+        flows: usize,
+    },
+    /// A node or a path between two is slower than the others.
+    Slow(Slow),
+    /// More paths are slow.
+    MoreSlow {
+        /// How many.
+        paths: usize,
+    },
+    /// How alike the flows are of which nothing was told.
+    Rest {
+        /// By which metric.
+        metric: Metric,
+        /// How many they are.
+        flows: usize,
+        /// What they are.
+        kind: Rest,
+        /// The least, the median, and the most.
+        range: [f64; 3],
+    },
+    /// What an incast or an outcast moves.
+    Fan(Fan),
+}
+
+/// Why flows have no figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// Each run failed or was stopped.
+    Lost,
+    /// Each run is doubtful.
+    Doubtful,
+    /// They were not begun.
+    NotBegun,
+}
+
+/// A node or a path that is slow.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Slow {
+    /// By which metric.
+    pub metric: Metric,
+    /// Which part of the node's traffic.
+    pub part: Part,
+    /// The node, or the two ends of the path.
+    pub nodes: Vec<String>,
+    /// The median over its flows; of a node in both directions of those that it posts, and of those that go to it.
+    pub values: Vec<f64>,
+    /// The median over the flows of which nothing is told.
+    pub usual: f64,
+    /// Its flows that are slow.
+    pub slow: usize,
+    /// Its flows.
+    pub flows: usize,
+    /// Nodes that it has flows with.
+    pub peers: usize,
+    /// The flows read, so that what a node posts comes to it.
+    pub is_read: bool,
+    /// Where the cause may lie.
+    pub look: Look,
+}
+
+/// Which part of a node's traffic is slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// What it posts and what goes to it.
+    Node,
+    /// What it posts.
+    Sends,
+    /// What goes to it.
+    Receives,
+    /// What goes from it to one other node.
+    Path,
+}
+
+/// Where to look for the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Look {
+    /// The node's port or cable.
+    Port,
+    /// Its port, cable or CPU: its workers slept, so that it is not known whether they were kept from their cores.
+    PortOrCpu,
+    /// What else runs on it.
+    Cpu {
+        /// CPU time of its workers over the length of their windows.
+        own: f64,
+        /// The median of the same over the other nodes.
+        others: f64,
+    },
+    /// A node's CPU, memory and PCIe slot.
+    Host,
+    /// The path between two nodes.
+    Path,
+    /// The node that posts, and its path.
+    Sender,
+    /// The node at the other end, and its path.
+    Receiver,
+    /// Both nodes and the path between them.
+    All,
+}
+
+/// What flows are of which nothing was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rest {
+    /// So few that nothing can be told of nodes, and they are alike.
+    Few,
+    /// So few that it is not known which of them is usual, and they are not alike.
+    Apart,
+    /// All, and they are alike.
+    Alike,
+    /// All, and they scatter.
+    Scattered,
+    /// Those that are left.
+    Others,
+}
+
+/// A matrix, and what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mesh {
+    /// The matrix.
+    pub matrix: Matrix,
+    /// What in it is slower than the others.
+    pub outliers: Vec<Outlier>,
+    /// What is to be told of it.
+    pub findings: Vec<NodesFinding>,
+}
+
+impl Mesh {
+    /// Each matrix of a file.
+    pub fn all(file: &ResultFile) -> Vec<Mesh> {
+        Matrix::all(file).into_iter().map(Mesh::of).collect()
+    }
+
+    /// Of a matrix.
+    pub fn of(matrix: Matrix) -> Mesh {
+        let outliers = matrix.outliers();
+        Mesh {
+            findings: matrix.findings(&outliers),
+            outliers,
+            matrix,
+        }
+    }
+}
+
+impl NodesFinding {
+    /// Whether something is to be done about it.
+    pub fn is_wrong(&self) -> bool {
+        matches!(self, NodesFinding::Slow(_))
+    }
+}
+
+impl Matrix {
+    /// What is to be told of it and of its outliers. That the flows of a fan are alike is told by the fan.
+    fn findings(&self, outliers: &[Outlier]) -> Vec<NodesFinding> {
+        let is_path = |outlier: &&Outlier| matches!(outlier.place, Place::Path(..));
+        let (paths, nodes): (Vec<&Outlier>, Vec<&Outlier>) = outliers.iter().partition(is_path);
+        let told = nodes
+            .into_iter()
+            .chain(paths.iter().copied().take(MOST_PATHS));
+        let mut found = self.without_figures();
+        found.extend(told.map(|it| NodesFinding::Slow(self.slow(it))));
+        if let more @ 1.. = paths.len().saturating_sub(MOST_PATHS) {
+            found.push(NodesFinding::MoreSlow { paths: more });
+        }
+        if !(self.is_fan() && outliers.is_empty()) {
+            found.extend(self.rest(outliers));
+        }
+        found
+    }
+
+    fn slow(&self, outlier: &Outlier) -> Slow {
+        let metric = outlier.quantity;
+        let side = |of: fn(&Cell) -> usize, node: usize| {
+            let own = self.cells.iter().filter(|cell| of(cell) == node);
+            median_of(own.map(|cell| &cell.figures), metric).unwrap_or(outlier.value)
+        };
+        let (part, node, values) = match outlier.place {
+            Place::Node(node) => {
+                let both = [side(|cell| cell.from, node), side(|cell| cell.to, node)];
+                (Part::Node, node, both.to_vec())
+            }
+            Place::From(node) => (Part::Sends, node, vec![outlier.value]),
+            Place::To(node) => (Part::Receives, node, vec![outlier.value]),
+            Place::Path(from, _) => (Part::Path, from, vec![outlier.value]),
+        };
+        let mut nodes = vec![self.name(node).to_owned()];
+        let look = match (outlier.place, &self.pattern) {
+            (Place::Path(_, to), pattern) => {
+                nodes.push(self.name(to).to_owned());
+                match pattern {
+                    Pattern::Loop => Look::Host,
+                    Pattern::Incast(_) => Look::Sender,
+                    Pattern::Outcast(_) => Look::Receiver,
+                    Pattern::Ring | Pattern::Bisection => Look::All,
+                    Pattern::Pairs | Pattern::AllToAll => Look::Path,
+                }
+            }
+            _ => self.look_at(node),
+        };
+        let own = |cell: &&Cell| Place::Node(node).has(cell.from, cell.to);
+        let own = self.cells.iter().filter(own);
+        let peers: BTreeSet<usize> = own.map(|cell| cell.from + cell.to - node).collect();
+        Slow {
+            metric,
+            part,
+            nodes,
+            values,
+            usual: outlier.usual,
+            slow: outlier.slow,
+            flows: outlier.flows,
+            peers: peers.len(),
+            is_read: self.settings.op.profile().fetches,
+            look,
+        }
+    }
+
+    /// Where to look when a node is slow: at its CPU, where its workers had less of it than the others'. Only of workers
+    /// that never sleep it is known whether they were kept from it.
+    fn look_at(&self, node: usize) -> Look {
+        if self.settings.poll != PollMode::Busy {
+            return Look::PortOrCpu;
+        }
+        let others = self.cpu.iter().enumerate();
+        let others = others.filter_map(|(other, share)| share.filter(|_| other != node));
+        let others = median(&others.collect::<Vec<f64>>());
+        match (self.cpu.get(node).copied().flatten(), others) {
+            (Some(own), Some(others)) if own < LITTLE_CPU && own < others * LITTLE_CPU => {
+                Look::Cpu { own, others }
+            }
+            _ => Look::Port,
+        }
+    }
+
+    /// How alike the flows are of which nothing was told.
+    fn rest(&self, outliers: &[Outlier]) -> Option<NodesFinding> {
+        let metric = self.quantity();
+        let is_told = |cell: &&Cell| outliers.iter().any(|it| it.place.has(cell.from, cell.to));
+        let left = self.cells.iter().filter(|cell| !is_told(cell));
+        let mut values: Vec<f64> = left.filter_map(|cell| cell.figures.of(metric)).collect();
+        values.sort_by(f64::total_cmp);
+        let middle = median(&values).filter(|middle| *middle > 0.0)?;
+        let [least, .., most] = &values[..] else {
+            return None;
+        };
+        let within = (middle - least).max(most - middle) / middle;
+        let kind = match outliers {
+            [] if !self.can_tell() && within > ALIKE / 2.0 => Rest::Apart,
+            [] if !self.can_tell() => Rest::Few,
+            [] if within <= ALIKE => Rest::Alike,
+            [] => Rest::Scattered,
+            _ => Rest::Others,
+        };
+        Some(NodesFinding::Rest {
+            metric,
+            flows: values.len(),
+            kind,
+            range: [*least, middle, *most],
+        })
+    }
+
+    /// Flows that have no figure.
+    fn without_figures(&self) -> Vec<NodesFinding> {
+        let metric = self.quantity();
+        let lacking = self
+            .cells
+            .iter()
+            .filter(|cell| cell.figures.of(metric).is_none());
+        let [mut lost, mut doubtful, mut not_begun] = [(); 3].map(|()| Vec::new());
+        for cell in lacking {
+            match (cell.doubtful, cell.lost, cell.runs.len()) {
+                (1.., ..) => doubtful.push(cell),
+                (0, 0, 0) => not_begun.push(cell),
+                _ => lost.push(cell),
+            }
+        }
+        let expected = self.nodes.len() * self.nodes.len().saturating_sub(1);
+        let absent = match self.is_full() {
+            true => expected.saturating_sub(self.cells.len()),
+            false => 0,
+        };
+        let found = [
+            (Why::Lost, lost.len(), self.names(lost, Place::Node)),
+            (
+                Why::Doubtful,
+                doubtful.len(),
+                self.names(doubtful, Place::From),
+            ),
+            (Why::NotBegun, not_begun.len() + absent, Vec::new()),
+        ];
+        let found = found.into_iter().filter(|(_, flows, _)| *flows > 0);
+        let found = found.map(|(why, flows, of)| NodesFinding::NoFigure { why, of, flows });
+        found.collect()
+    }
+
+    /// The nodes all of whose flows are among these, then the other flows as `from>to`.
+    fn names(&self, mut left: Vec<&Cell>, of: fn(usize) -> Place) -> Vec<String> {
+        let mut names = Vec::new();
+        for (node, name) in self.nodes.iter().enumerate() {
+            let is_own = |cell: &&Cell| of(node).has(cell.from, cell.to);
+            let all = self.cells.iter().filter(is_own).count();
+            let own = left.iter().copied().filter(is_own).count();
+            if own == all && own > 2 {
+                names.push(name.clone());
+                left.retain(|cell| !is_own(cell));
+            }
+        }
+        let flow = |cell: &Cell| format!("{}>{}", self.name(cell.from), self.name(cell.to));
+        names.extend(left.into_iter().map(flow));
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::model::DoubtKind;
+    use crate::results::sample;
+    use crate::results::sample::mesh::{Mesh as Made, Slow as Slowed};
+
+    /// What the only matrix of a file says first.
+    fn first(file: &ResultFile) -> NodesFinding {
+        Mesh::all(file)[0].findings[0].clone()
+    }
+
+    #[track_caller]
+    fn slow(file: &ResultFile) -> Slow {
+        match first(file) {
+            NodesFinding::Slow(slow) => slow,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_slow_node_has_its_figures_and_where_to_look() {
+        let both = Made::quiet(8).with(Slowed::Sends(0, 0.5));
+        let both = slow(&both.with(Slowed::Receives(0, 0.75)).pairs());
+        assert_eq!((both.part, &*both.nodes[0]), (Part::Node, "node1"));
+        assert_eq!((both.slow, both.flows, both.peers), (14, 14, 7));
+        assert_eq!((both.look, both.is_read), (Look::Port, false));
+        let shares = both.values.iter().map(|it| (it / both.usual * 1e3).round());
+        assert!(shares.eq([500.0, 750.0]));
+        let read = Made::quiet(4).with(Slowed::Sends(1, 0.5));
+        let read = slow(&read.flag("op", "read").pairs());
+        assert_eq!((read.part, read.is_read), (Part::Sends, true));
+        let open = Made::quiet(8).with(Slowed::Sends(2, 0.5));
+        let open = slow(&open.flag("rate", "20%").pairs());
+        assert_eq!((open.metric, open.part), (Metric::P50Ns, Part::Sends));
+        assert!(open.values[0] > 1.8 * open.usual, "{open:?}");
+    }
+
+    #[test]
+    fn workers_that_were_kept_from_their_cores_are_told() {
+        let mut file = Made::quiet(4).with(Slowed::Sends(2, 0.5)).pairs();
+        let nodes = file.cases.iter_mut().flat_map(|case| &mut case.runs);
+        for node in nodes.flat_map(|run| &mut run.nodes) {
+            if node.name == "node3" {
+                node.workers[0].cpu_seconds = Some(0.52);
+            }
+        }
+        let [own, others] = [0.52, 0.99];
+        assert_eq!(slow(&file).look, Look::Cpu { own, others });
+        for case in &mut file.cases {
+            case.config.settings.poll = PollMode::Event;
+        }
+        assert_eq!(slow(&file).look, Look::PortOrCpu);
+    }
+
+    #[test]
+    fn paths_are_told_each_with_where_to_look() {
+        let made = |nodes: usize| Made::quiet(nodes).with(Slowed::Pair(2, 3, 0.33));
+        let found = Mesh::all(&made(8).with(Slowed::Pair(3, 2, 0.5)).pairs());
+        let paths = found[0].findings.iter().filter_map(|it| match it {
+            NodesFinding::Slow(slow) => Some((slow.nodes.join(">"), slow.look)),
+            _ => None,
+        });
+        let wanted = ["node3>node4", "node4>node3"].map(|path| (path.to_owned(), Look::Path));
+        assert!(paths.eq(wanted));
+        assert_eq!(slow(&made(8).ring()).look, Look::All);
+    }
+
+    #[track_caller]
+    fn rest(finding: &NodesFinding) -> (Rest, usize) {
+        match finding {
+            NodesFinding::Rest { kind, flows, .. } => (*kind, *flows),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn others_are_told_as_alike_scattered_or_too_few() {
+        let wild = Made::of(8).noise(0.3).runs(1).pairs();
+        assert_eq!(rest(&first(&wild)), (Rest::Scattered, 56));
+        let two = Made::quiet(2);
+        assert_eq!(rest(&first(&two.pairs())), (Rest::Few, 2));
+        let two = two.with(Slowed::Pair(0, 1, 0.5));
+        assert_eq!(rest(&first(&two.pairs())), (Rest::Apart, 2));
+    }
+
+    #[test]
+    fn what_has_no_figure_is_told_first() {
+        let none = |why, of: &str, flows| NodesFinding::NoFigure {
+            why,
+            of: of.split_whitespace().map(str::to_owned).collect(),
+            flows,
+        };
+        let gone = (1..4).flat_map(|node| [(0, node), (node, 0)]);
+        let gone = first(&Made::quiet(4).failing(gone).pairs());
+        let others = "node2>node3 node2>node4 node3>node2 node3>node4 node4>node2 node4>node3";
+        assert_eq!(gone, none(Why::Lost, &format!("node1 {others}"), 12));
+        let doubt = |doubted: fn(&str, &str) -> bool| {
+            let mut file = Made::quiet(4).pairs();
+            for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {
+                for flow in run.flows.iter_mut().filter(|it| doubted(&it.from, &it.to)) {
+                    flow.window.doubts = vec![sample::doubt(DoubtKind::EdgeMissed)];
+                }
+            }
+            first(&file)
+        };
+        let one = doubt(|from, to| from == "node1" && to == "node4");
+        assert_eq!(one, none(Why::Doubtful, "node1>node4", 1));
+        let all = doubt(|from, _| from == "node2");
+        assert_eq!(all, none(Why::Doubtful, "node2", 3));
+        let mut file = Made::quiet(4).pairs();
+        file.cases.truncate(4);
+        let found = Mesh::all(&file).remove(0).findings;
+        assert_eq!(found[0], none(Why::NotBegun, "", 4));
+        assert_eq!(rest(&found[1]), (Rest::Alike, 8));
+    }
+}

@@ -1,0 +1,159 @@
+//! A comparison as rows, one a figure: the names, figures and verdicts that all its documents share. It must not know
+//! documents.
+
+use serde::Serialize;
+
+use crate::judge::compare::model::{
+    CaseComparison, Comparison, MetricComparison, Observation, Verdict,
+};
+use crate::observe::Metric;
+use crate::results::model::FORWARD;
+
+/// A figure of both sides.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    /// Of which case; `None` over all cases.
+    pub(super) case: Option<&'a CaseComparison>,
+    pub(super) figures: &'a MetricComparison,
+    /// What one figure is.
+    pub(super) observation: Observation,
+}
+
+/// A figure that changed for certain.
+#[derive(Serialize)]
+pub(super) struct Change<'a> {
+    finding: Verdict,
+    case: &'a str,
+    flow: &'a str,
+    metric: Metric,
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    sentence: String,
+}
+
+/// Those over all cases.
+pub(super) fn over_all(comparison: &Comparison) -> impl Iterator<Item = Row<'_>> {
+    let reach = comparison.reach.as_ref();
+    let observation = reach.map(|reach| reach.observation).unwrap_or_default();
+    comparison.over_all.iter().map(move |over_all| Row {
+        case: None,
+        figures: &over_all.figures,
+        observation,
+    })
+}
+
+/// Those of a case.
+pub(super) fn of_case(case: &CaseComparison) -> impl Iterator<Item = Row<'_>> {
+    case.metrics.iter().map(|figures| Row {
+        case: Some(case),
+        figures,
+        observation: case.observation,
+    })
+}
+
+/// Those of all cases, in order.
+pub(super) fn of_cases(comparison: &Comparison) -> impl Iterator<Item = Row<'_>> {
+    comparison.cases.iter().flat_map(of_case)
+}
+
+impl<'a> Row<'a> {
+    /// Whether it changed for certain.
+    pub(super) fn has_changed(&self) -> bool {
+        has_changed(self.figures.verdict)
+    }
+
+    /// What programs read as the name of what was measured: the case, and the flow behind a slash.
+    pub(super) fn subject(&self) -> String {
+        let id = self.case.map_or("over all cases", |case| &case.id);
+        match flow(&self.figures.flow) {
+            Some(flow) => format!("{id}/{flow}"),
+            None => id.to_owned(),
+        }
+    }
+
+    /// Name, medians of both sides, change, its interval, and the verdict with what would settle it.
+    pub(super) fn cells(&self) -> [String; 6] {
+        let it = self.figures;
+        let [base, new] = [it.base_median, it.new_median].map(|value| match self.case {
+            Some(_) => it.metric.text(value),
+            None => String::new(),
+        });
+        let word = it.verdict.name();
+        let verdict = match (it.verdict, it.settled_with) {
+            (Verdict::Unclear, Some(count)) => {
+                format!("{word}, ~{count} {}", self.observation)
+            }
+            _ => word.to_owned(),
+        };
+        let change = it
+            .ratio
+            .map_or_else(|| "-".to_owned(), |it| percent(it) + " %");
+        let interval = match (it.low, it.high) {
+            (Some(low), Some(high)) => format!("{} … {} %", percent(low), percent(high)),
+            _ => "-".to_owned(),
+        };
+        [
+            name(it.metric, &it.flow),
+            base,
+            new,
+            change,
+            interval,
+            verdict,
+        ]
+    }
+
+    /// `12.0 µs -> 13.3 µs, +11.1 %, 95 % interval +10.4 … +11.8 %`; over all cases without medians.
+    pub(super) fn told(&self) -> String {
+        let [_, base, new, change, interval, _] = self.cells();
+        let change = format!("{change}, 95 % interval {interval}");
+        match self.case {
+            Some(_) => format!("{base} -> {new}, {change}"),
+            None => change,
+        }
+    }
+
+    /// What changed for certain; `None` where it is not.
+    pub(super) fn change(&self) -> Option<Change<'a>> {
+        let it = self.figures;
+        let id = self.case.map_or("over all cases", |case| &case.id);
+        let (name, word) = (name(it.metric, &it.flow), it.verdict.name());
+        self.has_changed().then(|| Change {
+            finding: it.verdict,
+            case: self.case.map_or("", |case| &case.id),
+            flow: &it.flow,
+            metric: it.metric,
+            ratio: it.ratio,
+            low: it.low,
+            high: it.high,
+            sentence: format!("{id}, {name} {word}: {}.", self.told()),
+        })
+    }
+}
+
+/// Whether something changed for certain.
+pub(super) fn has_changed(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Regressed | Verdict::Improved)
+}
+
+/// What a figure's flow is called; nothing of `forward`, which is what cases have that name none.
+pub(super) fn flow(name: &str) -> Option<&str> {
+    Some(name).filter(|name| !name.is_empty() && *name != FORWARD)
+}
+
+/// What people read as the name of a figure: `bandwidth`, `bandwidth of reverse`.
+pub(super) fn name(metric: Metric, of: &str) -> String {
+    match flow(of) {
+        Some(flow) => format!("{} of {flow}", metric.short_name()),
+        None => metric.short_name().to_owned(),
+    }
+}
+
+fn percent(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    match percent.abs() {
+        ..0.05 => "0.0".to_owned(),
+        1e4.. => format!("{percent:+.0e}"),
+        away => format!("{percent:+.*}", usize::from(away < 99.95)),
+    }
+}
