@@ -103,27 +103,25 @@ impl Journal {
 /// # Errors
 /// With the file, the line and the reason.
 pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
-    let text = fs::read(path).map_err(|source| ReadError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = fs::read(path).map_err(ReadError::io(path))?;
     let lines = text.split_inclusive(|byte| *byte == b'\n');
-    let mut result: Option<ResultFile> = None;
-    for (index, line) in lines.filter(|line| line.ends_with(b"\n")).enumerate() {
-        let line = parse(path, line).map_err(|error| error.in_line(index + 1))?;
-        match &mut result {
-            None => result = Some(line),
-            Some(result) => {
-                // A node's devices come with its first report.
-                result.nodes = line.nodes;
-                for case in line.cases {
-                    add(&mut result.cases, case);
-                }
-            }
-        }
+    let mut lines: Vec<&[u8]> = lines.filter(|line| line.ends_with(b"\n")).collect();
+    if lines.is_empty() {
+        // Nothing is not JSON, and is told so.
+        lines.push(b"");
     }
-    // Nothing is not JSON, and is told so.
-    result.map_or_else(|| parse(path, b""), Ok)
+    let mut result = ResultFile::default();
+    for (index, line) in lines.into_iter().enumerate() {
+        let later = parse(path, Some(index + 1), line)?;
+        let mut cases = result.cases;
+        later
+            .cases
+            .into_iter()
+            .for_each(|case| add(&mut cases, case));
+        // A node's devices come with its first report.
+        result = ResultFile { cases, ..later };
+    }
+    Ok(result)
 }
 
 fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
@@ -164,11 +162,16 @@ mod tests {
         vec![first, second, third]
     }
 
-    #[test]
-    fn a_journal_reads_as_the_result_at_every_stage() {
+    /// A folder, and the path of a journal in it that is not there yet.
+    fn journal() -> (tempfile::TempDir, PathBuf, Journal) {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("r.jsonl");
-        let mut journal = Journal::new(path.clone());
+        (home, path.clone(), Journal::new(path))
+    }
+
+    #[test]
+    fn a_journal_reads_as_the_result_at_every_stage() {
+        let (_home, path, mut journal) = journal();
         assert!(!path.exists());
         for stage in stages() {
             journal.add(&stage).unwrap();
@@ -210,9 +213,8 @@ mod tests {
 
     #[test]
     fn what_is_no_journal_is_told_with_its_line() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("r.jsonl");
-        Journal::new(path.clone()).add(&sample::result()).unwrap();
+        let (_home, path, mut journal) = journal();
+        journal.add(&sample::result()).unwrap();
         let line = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{line}{{}}\n")).unwrap();
         let error = read(&path).unwrap_err().to_string();
@@ -224,9 +226,7 @@ mod tests {
 
     #[test]
     fn a_line_that_cannot_be_written_leaves_no_half() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("r.jsonl");
-        let mut journal = Journal::new(path.clone());
+        let (_home, path, mut journal) = journal();
         journal.add(&stages()[0]).unwrap();
         // A file that may only be read cannot be appended to.
         let whole = journal.file.replace(File::open(&path).unwrap());

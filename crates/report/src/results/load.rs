@@ -1,6 +1,7 @@
 //! Result files by path: single files and folders of them. What cannot be used is told, never guessed at,
 //! and the rest is used still. It must not know what is done with the results.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::contradiction;
@@ -30,13 +31,12 @@ pub struct Found {
 pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
     let mut found = Found::default();
     for path in paths.iter().map(AsRef::as_ref) {
-        let files = if path.is_dir() {
-            json_files_of(path)
-        } else {
-            Ok(vec![path.to_owned()])
+        let files = match path.is_dir() {
+            true => json_files_of(path).map_err(ReadError::io(path)),
+            false => Ok(vec![path.to_owned()]),
         };
         match files {
-            Ok(files) => files.iter().for_each(|file| found.add(file)),
+            Ok(files) => files.into_iter().for_each(|file| found.add(file)),
             Err(refused) => found.refused.push(refused),
         }
     }
@@ -44,42 +44,32 @@ pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
 }
 
 impl Found {
-    fn add(&mut self, path: &Path) {
-        let read = match is_journal(path) {
-            true => journal::read(path),
-            false => json::read(path),
+    fn add(&mut self, path: PathBuf) {
+        let read = match has_extension(&path, journal::EXTENSION) {
+            true => journal::read(&path),
+            false => json::read(&path),
         };
         match read {
             Ok(mut result) => {
                 contradiction::note(&mut result);
-                self.results.push(Loaded {
-                    path: path.to_owned(),
-                    result,
-                });
+                self.results.push(Loaded { path, result });
             }
             Err(refused) => self.refused.push(refused),
         }
     }
 }
 
-fn is_journal(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension == journal::EXTENSION)
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|own| own == extension)
 }
 
-fn json_files_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
-    let failed = |source| ReadError::Io {
-        path: folder.to_owned(),
-        source,
-    };
+fn json_files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let is_json = path
-            .extension()
-            .is_some_and(|extension| extension == "json");
-        let is_left = is_journal(&path) && !path.with_extension("json").exists();
-        if (is_json || is_left) && path.is_file() {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_left =
+            has_extension(&path, journal::EXTENSION) && !path.with_extension("json").exists();
+        if (has_extension(&path, "json") || is_left) && path.is_file() {
             files.push(path);
         }
     }
