@@ -9,9 +9,8 @@ use crate::results::model::{
 use crate::results::sample::{self, fairness, limits, qp_timeline, rows, window, with};
 
 fn config() -> CaseConfig {
-    let mut settings = Settings::from([("size", "100"), ("qps", "2"), ("tx-depth", "4")]);
-    settings.bidirectional = true;
-    settings.into()
+    let both_ways = ("bidirectional", "true");
+    Settings::from([("size", "100"), ("qps", "2"), ("tx-depth", "4"), both_ways]).into()
 }
 
 fn percentiles() -> Latency {

@@ -202,8 +202,7 @@ mod tests {
     fn damage_is_told() {
         let mut latency = Latency::from_histogram(&histogram(2, &[5, 7]), 0).unwrap();
         latency.histogram = Some("not base64!".to_owned());
-        let error = latency.histogram().unwrap_err().to_string();
-        has(error, ["base64"]);
+        has(latency.histogram().unwrap_err().to_string(), ["base64"]);
         latency.histogram = Some(STANDARD.encode("something else"));
         let error = latency.histogram();
         assert!(matches!(error, Err(HistogramError::Format(_))));

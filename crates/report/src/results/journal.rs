@@ -140,8 +140,7 @@ fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::load;
-    use super::super::{json, sample};
+    use super::super::sample;
     use super::*;
     use crate::results::sample::has;
 
@@ -195,20 +194,6 @@ mod tests {
         assert_eq!(read(&path).unwrap(), last);
         journal.remove();
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_folder_gives_a_journal_that_came_to_no_result() {
-        let home = tempfile::tempdir().unwrap();
-        let path = |name: &str| home.path().join(name);
-        for name in ["killed.jsonl", "whole.jsonl"] {
-            Journal::new(path(name)).add(&sample::result()).unwrap();
-        }
-        json::write(&sample::result(), &path("whole.json")).unwrap();
-        let found = load(&[home.path()]);
-        let paths: Vec<_> = found.results.iter().map(|it| it.path.clone()).collect();
-        assert_eq!(paths, [path("killed.jsonl"), path("whole.json")]);
-        assert!(found.refused.is_empty(), "{:?}", found.refused);
     }
 
     #[test]

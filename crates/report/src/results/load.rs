@@ -81,21 +81,26 @@ fn json_files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
 mod tests {
     use super::super::sample;
     use super::*;
+    use journal::Journal;
 
     #[test]
     fn a_folder_gives_its_files_by_name_and_tells_what_it_refused() {
-        let directory = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
         let mut results = [sample::open_loop(), sample::result()];
         for (name, result) in ["b.json", "a.json"].into_iter().zip(&results) {
-            json::write(result, &directory.path().join(name)).unwrap();
+            json::write(result, &path(name)).unwrap();
         }
-        std::fs::write(directory.path().join("c.json"), "{\"cases\": [").unwrap();
-        std::fs::write(directory.path().join("notes.txt"), "no result").unwrap();
+        // The journal of a sweep that came to no file, and of one that did.
+        for name in ["killed.jsonl", "a.jsonl"] {
+            Journal::new(path(name)).add(&results[1]).unwrap();
+        }
+        std::fs::write(path("c.json"), "{\"cases\": [").unwrap();
+        std::fs::write(path("notes.txt"), "no result").unwrap();
         results.iter_mut().for_each(contradiction::note);
-        let found = load(&[directory.path()]);
-        let read = found.results.iter();
-        let names: Vec<_> = read.filter_map(|loaded| loaded.path.file_name()).collect();
-        assert_eq!(names, ["a.json", "b.json"]);
+        let found = load(&[folder.path()]);
+        let paths: Vec<_> = found.results.iter().map(|it| it.path.clone()).collect();
+        assert_eq!(paths, ["a.json", "b.json", "killed.jsonl"].map(path));
         assert_eq!(found.results[1].result, results[0]);
         assert_eq!(found.refused.len(), 1);
         assert!(found.refused[0].to_string().contains("c.json:1: "));

@@ -208,38 +208,34 @@ fn write_run() -> Run {
 pub(crate) fn mixed() -> ResultFile {
     let settings = |op, qps, size| Settings::from([("op", op), ("qps", qps), ("size", size)]);
     let usual = settings("write", "3", "64");
-    let large = settings("read", "2", "1M");
-    let back = settings("send", "1", "4K");
-    let config = [
-        FlowConfig::of("small", CLIENT, SERVER, &usual, &usual),
-        FlowConfig::of("large", CLIENT, SERVER, &usual, &large),
-        FlowConfig::of("back", SERVER, CLIENT, &usual, &back),
-    ];
-    let mut flows = vec![
-        flow_of("small", 64, &[2_000_000, 2_000_000, 2_000_000]),
-        flow_of("large", 1 << 20, &[5_000, 5_000]),
-        flow_of("back", 4096, &[300_000]),
-    ];
-    for (flow, config) in flows.iter_mut().zip(&config) {
-        (flow.from, flow.to) = (config.from.clone(), config.to.clone());
-        flow.window.seconds = 2.0;
-        flow.limits = None;
-        flow.fairness = fairness(1.0, 1.0, 1.0).filter(|_| flow.qps.len() > 1);
-    }
-    let mut config = CaseConfig {
-        settings: usual,
-        flows: config.into(),
+    let flow = |name, [from, to]: [&str; 2], own: &Settings, messages: &[u64]| {
+        let mut config = FlowConfig::of(name, from, to, &usual, own);
+        connected(&mut config);
+        let mut moved = flow_of(name, own.size_bytes.into(), messages);
+        (moved.from, moved.to) = (from.to_owned(), to.to_owned());
+        (moved.window.seconds, moved.limits) = (2.0, None);
+        moved.fairness = fairness(1.0, 1.0, 1.0).filter(|_| messages.len() > 1);
+        (config, moved)
     };
-    config.flows.iter_mut().for_each(connected);
+    let (there, back) = ([CLIENT, SERVER], [SERVER, CLIENT]);
+    let (flows, moved) = [
+        flow("small", there, &usual, &[2_000_000; 3]),
+        flow("large", there, &settings("read", "2", "1M"), &[5_000; 2]),
+        flow("back", back, &settings("send", "1", "4K"), &[300_000]),
+    ]
+    .into_iter()
+    .unzip();
+    let run = Run {
+        started_at: "2026-11-20T12:00:01Z".to_owned(),
+        nodes: vec![worked(CLIENT, 6_010_000), worked(SERVER, 300_000)],
+        ..run(moved)
+    };
+    let settings = usual.clone();
     ResultFile {
         cases: vec![CaseResult {
             id: "mixed".to_owned(),
-            config,
-            ..case(vec![Run {
-                started_at: "2026-11-20T12:00:01Z".to_owned(),
-                nodes: vec![worked(CLIENT, 6_010_000), worked(SERVER, 300_000)],
-                ..run(flows)
-            }])
+            config: CaseConfig { settings, flows },
+            ..case(vec![run])
         }],
         ..result()
     }
