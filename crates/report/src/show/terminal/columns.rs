@@ -3,7 +3,7 @@
 
 use settings::{Row, Settings, Timestamps, telling_apart};
 
-use super::figures::{CLOSED, Figure, OPEN, SEEN, SET_UP};
+use super::figures::{CLOSED, Cell, Figure, OPEN, SEEN, SET_UP};
 use crate::observe::Metric;
 use crate::observe::format::NOT_MEASURED;
 use crate::observe::setting_words::{alike, cell};
@@ -47,19 +47,6 @@ pub(super) struct Column {
     /// Where a line is short the largest go first; 0 stays.
     rank: u8,
     cell: Cell,
-}
-
-/// What a column has.
-#[derive(Clone, Copy)]
-pub(super) enum Cell {
-    Setting(&'static Row),
-    /// Which way a flow of traffic both ways goes.
-    Direction,
-    /// Number of the run, where cases have several.
-    Run,
-    Metric(Metric),
-    /// Whether an open loop kept its schedule.
-    Schedule,
 }
 
 impl Column {

@@ -1,11 +1,25 @@
-//! The figures that a row may have, and which of them stay where a line is short. It must not know settings' columns.
+//! What a column may have, and which figures stay where a line is short. It must not know which settings have columns.
 
-use super::columns::Cell::{self, Schedule};
+use settings::Row;
+
 use crate::observe::Metric::{
-    AchievedPerS, AloneGbitPerS, ConnectionsPerS, CpuSecondsPerGb, GbitPerS, LateP99Ns,
+    self, AchievedPerS, AloneGbitPerS, ConnectionsPerS, CpuSecondsPerGb, GbitPerS, LateP99Ns,
     MachineCpuSecondsPerGb, MaxNs, MmsgPerS, OfferedPerS, P50Ns, P99_9Ns, P99Ns, PercentOfLimit,
     SeenP99Ns, SetupP50Ns, SetupP99Ns, SetupRounds,
 };
+
+/// What a column has.
+#[derive(Clone, Copy)]
+pub(super) enum Cell {
+    Setting(&'static Row),
+    /// Which way a flow of traffic both ways goes.
+    Direction,
+    /// Number of the run, where cases have several.
+    Run,
+    Metric(Metric),
+    /// Whether an open loop kept its schedule.
+    Schedule,
+}
 
 /// A column of figures: its characters, at least, and its rank. Where a line is short the largest ranks go first; 0 stays.
 pub(super) type Figure = (Cell, usize, u8);
@@ -32,7 +46,7 @@ pub(super) static OPEN: [Figure; 8] = [
     (Cell::Metric(P99Ns), 8, 0),
     (Cell::Metric(P99_9Ns), 8, 4),
     (Cell::Metric(LateP99Ns), 11, 3),
-    (Schedule, 10, 0),
+    (Cell::Schedule, 10, 0),
 ];
 
 /// Figures of set-up: how fast QPs are connected, how long a round takes, and what the traffic moves meanwhile.
