@@ -144,7 +144,7 @@ fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
         "cut.json:",
         "empty.json:1:",
         "foreign.json:3:",
-        "less.json: cases[0].runs[0] has no field `path_events`",
+        "less.json: cases[0].runs[0].path_events: there is no such field; measure again",
         "newer.json",
         "schema_version 99",
         "missing.json",

@@ -17,8 +17,8 @@ mod stall;
 
 use std::process::ExitCode;
 
-use report::results::model::{Latency, Load, LoadVerdict};
-use report::results::{self, model::FlowResult};
+use report::results;
+use report::results::model::{CaseResult, FlowResult, Latency, Load, LoadVerdict};
 
 /// What was promised and did not hold; an error is what was of no use.
 type Checked = Result<Vec<String>, String>;
@@ -52,7 +52,7 @@ pub struct Measured {
     load: Load,
     latency: Latency,
     lateness_p99_us: f64,
-    flow: FlowResult,
+    window_ms: f64,
 }
 
 impl Measured {
@@ -66,25 +66,29 @@ impl Measured {
     }
 }
 
-/// All flows in these files, in their order.
-fn flows(files: &[&str]) -> Result<Vec<FlowResult>, String> {
+/// All cases in these files, in their order.
+fn cases(files: &[&str]) -> Result<impl Iterator<Item = CaseResult> + use<>, String> {
     let found = results::load::load(files);
-    if let Some(refused) = found.refused.first() {
-        return Err(refused.to_string());
+    match found.refused.first() {
+        Some(refused) => Err(refused.to_string()),
+        None => Ok((found.results.into_iter()).flat_map(|file| file.result.cases)),
     }
-    let cases = (found.results.into_iter()).flat_map(|file| file.result.cases);
-    let runs = cases.flat_map(|case| case.runs);
-    Ok(runs.flat_map(|run| run.flows).collect())
+}
+
+/// All flows in these files, in their order.
+fn flows(files: &[&str]) -> Result<impl Iterator<Item = FlowResult> + use<>, String> {
+    let runs = cases(files)?.flat_map(|case| case.runs);
+    Ok(runs.flat_map(|run| run.flows))
 }
 
 /// All open loops in these files, in their order.
 fn open_loops(files: &[&str]) -> Result<Vec<Measured>, String> {
-    let measured = flows(files)?.into_iter().filter_map(|flow| {
+    let measured = flows(files)?.filter_map(|flow| {
         Some(Measured {
-            load: flow.load.clone()?,
-            latency: flow.latency_ns.clone()?,
-            lateness_p99_us: flow.lateness_ns.as_ref()?.p99? as f64 / 1e3,
-            flow,
+            load: flow.load?,
+            latency: flow.latency_ns?,
+            lateness_p99_us: flow.lateness_ns?.p99? as f64 / 1e3,
+            window_ms: flow.window.seconds * 1e3,
         })
     });
     let measured = measured.collect::<Vec<_>>();
@@ -108,10 +112,8 @@ fn only_open_loop(file: &str) -> Result<Measured, String> {
 
 /// A positive number.
 fn number(text: &str, what: &str) -> Result<f64, String> {
-    let number = text
-        .parse()
-        .ok()
-        .filter(|it: &f64| *it > 0.0 && it.is_finite());
+    let number = text.parse().ok();
+    let number = number.filter(|it: &f64| *it > 0.0 && it.is_finite());
     number.ok_or_else(|| format!("{what} is a number above 0, not {text}"))
 }
 

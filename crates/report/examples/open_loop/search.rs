@@ -1,11 +1,10 @@
 //! Searches for the load that a limit of latency allows, at a server with a fixed service time, where M/D/1 says which
 //! load that is.
 
-use report::results;
 use report::results::model::{LoadSearch, SearchEnd};
 use statistics::median;
 
-use crate::{Checked, number, only_open_loop, percent_off};
+use crate::{Checked, cases, number, only_open_loop, percent_off};
 use queueing::Md1;
 
 /// The part of the searches whose bounds are to hold the truth.
@@ -21,12 +20,8 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
         "| search | true limit, 1/s | lower bound | off | upper bound | off | trials | seconds | the search says |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|---|");
-    let found = results::load::load(files);
-    if let Some(refused) = found.refused.first() {
-        return Err(refused.to_string());
-    }
-    let cases = (found.results.into_iter()).flat_map(|file| file.result.cases);
-    let searches: Vec<LoadSearch> = cases.flat_map(|case| case.searches).collect();
+    let searches = cases(files)?.flat_map(|case| case.searches);
+    let searches: Vec<LoadSearch> = searches.collect();
     let mut hold = 0;
     let mut off = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for search in &searches {
@@ -51,18 +46,13 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
             None => "- | -".into(),
         };
         println!(
-            "| {} | {truly:.0} | {} | {} | {} | {:.0} | {}{} |",
+            "| {} | {truly:.0} | {} | {} | {} | {seconds:.0} | {}{} |",
             search.asked,
             told(bounds.0),
             told(bounds.1),
             search.trials.len(),
-            seconds,
             search.end.name(),
-            if holds {
-                ""
-            } else {
-                ", and **does not hold the truth**"
-            },
+            ["", ", and **does not hold the truth**"][usize::from(!holds)],
         );
     }
     let [lower, upper, trials, seconds] = off.map(|values| median(&values).unwrap_or(f64::NAN));

@@ -26,8 +26,7 @@ pub fn table(stopped_ms: &str, files: &[&str]) -> Checked {
             return Err("give --rate as a share, and 100 messages at least".into());
         };
         let load = run.load.asked_per_second / maximum;
-        let window_ms = run.flow.window.seconds * 1e3;
-        let exact_ms = quantile(stopped_ms, load, window_ms, 0.01);
+        let exact_ms = quantile(stopped_ms, load, run.window_ms, 0.01);
         let p99_ms = p99 as f64 / 1e6;
         let off = percent_off(p99_ms, exact_ms);
         println!(
@@ -50,8 +49,7 @@ pub fn table(stopped_ms: &str, files: &[&str]) -> Checked {
 /// Prints a line a run of a closed loop. Nothing is promised of it.
 pub fn closed(stopped_ms: &str, files: &[&str]) -> Checked {
     let stopped_ms = number(stopped_ms, "STOPPED_MS")?;
-    let latencies = flows(files)?.into_iter().filter_map(|flow| flow.latency_ns);
-    for latency in latencies {
+    for latency in flows(files)?.filter_map(|flow| flow.latency_ns) {
         let Some(p99) = latency.p99 else {
             return Err("a run with fewer than 100 messages".into());
         };

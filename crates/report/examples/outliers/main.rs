@@ -18,20 +18,12 @@ const RUNS: [usize; 2] = [1, 3];
 const SEED: u64 = 0x1422_2026;
 
 fn main() -> std::process::ExitCode {
-    let tries = match std::env::args().nth(1).map(|word| word.parse()) {
-        None => 400,
-        Some(Ok(tries)) => tries,
-        Some(Err(error)) => {
-            eprintln!("TRIES is a number: {error}");
-            return std::process::ExitCode::from(2);
+    promises::told("TRIES", 400, |tries, promises| {
+        false_alarms(tries, promises);
+        for fault in [Fault::Receives, Fault::Pair, Fault::Cpu] {
+            power(tries, fault, promises);
         }
-    };
-    let mut promises = Promises::default();
-    false_alarms(tries, &mut promises);
-    for fault in [Fault::Receives, Fault::Pair, Fault::Cpu] {
-        power(tries, fault, &mut promises);
-    }
-    promises.tell()
+    })
 }
 
 /// Matrices of 64 nodes take long, and their many flows tell the same with fewer of them.
@@ -56,8 +48,7 @@ fn head(title: &str, tries: usize) {
     println!("### {title}\n");
     let fewer = tries_of(64, tries);
     println!("In % of {tries} matrices ({fewer} of 64 nodes), for a spread of 0.5 / 2 / 5 %.\n");
-    println!("| noise | runs | 4 | 8 | 16 | 64 nodes |");
-    println!("|---|--:|--:|--:|--:|--:|");
+    promises::head("| noise | runs | 4 | 8 | 16 | 64 nodes |");
 }
 
 /// Prints a row, and gives for each number of nodes and spread how many matrices were as counted, of how many.
@@ -110,9 +101,7 @@ fn power(tries: usize, fault: Fault, promises: &mut Promises) {
     head(fault.title(), tries);
     for noise in NOISES {
         for runs in RUNS {
-            let counts = row(tries, &setups(noise, runs, Some(fault)), |is_right| {
-                is_right
-            });
+            let counts = row(tries, &setups(noise, runs, Some(fault)), |it| it);
             // Spreads of 0.5 and 2 %, which stand first; three runs, and noise that is the same for all nodes.
             let is_promised = runs > 1 && matches!(noise, Noise::Normal | Noise::HeavyTails);
             for (count, tries) in counts.iter().take(2 * NODES.len()).filter(|_| is_promised) {

@@ -2,7 +2,7 @@
 
 use super::against::{Setup, compared};
 use super::noise::{NOISES, Noise};
-use super::promises::Promises;
+use super::promises::{Promises, head};
 use super::workers::each;
 use super::{SEED, percent};
 
@@ -16,10 +16,9 @@ pub fn table(comparisons: usize, promises: &mut Promises) {
          slower where both are alike, equal where the difference is just the margin, and faster where rocebench is 10 % \
          slower.\n"
     );
-    println!(
-        "| noise | spread | alike: false | alike: equal | pairs | 3 % slower: false | 10 % slower: false | slower | pairs |"
+    head(
+        "| noise | spread | alike: false | alike: equal | pairs | 3 % slower: false | 10 % slower: false | slower | pairs |",
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
     // Pairs know neither launches nor cases.
     let noises = NOISES
         .into_iter()

@@ -4,7 +4,7 @@ use fastrand::Rng;
 use statistics::{Verdict, median, ratio, verdicts};
 
 use super::noise::{NOISES, Noise};
-use super::promises::Promises;
+use super::promises::{Promises, head};
 use super::sittings::{Setup, Sitting, found};
 use super::workers::each;
 use super::{SEED, percent};
@@ -31,11 +31,10 @@ pub fn tables(sittings: usize, promises: &mut Promises) {
         "Bandwidth at 1 % spread, in % of {sittings} sittings. With an outlier: one launch of the base has half its \
          bandwidth. Called equal falsely: the truth is a change of just the margin, 3 %.\n"
     );
-    println!(
+    head(
         "| noise | launches a side | the 95 % interval holds the truth | half-width | with an outlier | 95 of 100 with an \
-         outlier | called equal, nothing changed | called equal falsely |"
+         outlier | called equal, nothing changed | called equal falsely |",
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     for noise in NOISES {
         for cell in each(&[5, 8, 10, 20], |launches| cell(noise, *launches, sittings)) {
             println!(
@@ -59,12 +58,8 @@ pub fn tables(sittings: usize, promises: &mut Promises) {
 
 fn cell(noise: Noise, launches: usize, sittings: usize) -> Cell {
     let setup = Setup {
-        noise,
-        spread: 0.01,
-        cases: 1,
         launches,
-        slower: 0.0,
-        slower_cases: 0,
+        ..Setup::of(noise)
     };
     let mut rng = Rng::with_seed(SEED);
     let (mut held, mut widths, mut with_outlier, mut equal) = (0, Vec::new(), Vec::new(), 0);
@@ -85,11 +80,7 @@ fn cell(noise: Noise, launches: usize, sittings: usize) -> Cell {
         with_outlier.extend(ratio(&base, new, 0.95).map(|found| (found.high - found.low) * 50.0));
     }
     with_outlier.sort_by(f64::total_cmp);
-    let changed = Setup {
-        slower: 0.03,
-        slower_cases: 1,
-        ..setup
-    };
+    let changed = setup.slower_by(0.03, 1);
     Cell {
         launches,
         held,

@@ -1,7 +1,7 @@
 //! Sittings of open loops as a table.
 
 use super::open_loop::{Setup, found};
-use super::promises::Promises;
+use super::promises::{Promises, head};
 use super::workers::each;
 use super::{SEED, percent};
 
@@ -14,10 +14,7 @@ pub fn table(sittings: usize, promises: &mut Promises) {
         "In % of {sittings} sittings; runs of 5,000 and of 50,000 messages; service times that scatter by so much from \
          launch to launch, at the same rate. Slower: the service time is 10 % longer, in runs of 50,000 messages at 1 %.\n"
     );
-    println!(
-        "| load | launches a side | 5,000: 0 % | 1 % | 3 % | 50,000: 0 % | 1 % | 3 % | slower |"
-    );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
+    head("| load | launches a side | 5,000: 0 % | 1 % | 3 % | 50,000: 0 % | 1 % | 3 % | slower |");
     let sweeps = [0.3, 0.5, 0.8, 0.9, 0.95].map(|load| vec![load]);
     for loads in sweeps.into_iter().chain([LOADS.to_vec()]) {
         for launches in [5, 10] {
@@ -43,10 +40,8 @@ pub fn table(sittings: usize, promises: &mut Promises) {
                 [load] => format!("{:.0} %", load * 100.0),
                 _ => "7 loads, 10 to 95 %".to_owned(),
             };
-            let cells: Vec<String> = counts
-                .iter()
-                .map(|count| percent(*count, sittings))
-                .collect();
+            let cells = counts.iter().map(|count| percent(*count, sittings));
+            let cells: Vec<String> = cells.collect();
             println!("| {name} | {launches} | {} |", cells.join(" | "));
         }
     }

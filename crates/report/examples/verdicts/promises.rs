@@ -22,15 +22,31 @@ impl Promises {
             self.broken.push(format!("{what}: {count} of {of}"));
         }
     }
+}
 
-    /// Tells what was broken, and by the exit code whether anything was.
-    pub fn tell(self) -> ExitCode {
-        for text in &self.broken {
-            eprintln!("not as promised: {text}");
+/// Draws tables of as many tries as the first argument says. Tells what was broken, and by the exit code whether anything was.
+pub fn told(what: &str, usual: usize, tables: impl FnOnce(usize, &mut Promises)) -> ExitCode {
+    let tries = match std::env::args().nth(1).map(|word| word.parse()) {
+        None => usual,
+        Some(Ok(tries)) => tries,
+        Some(Err(error)) => {
+            eprintln!("{what} is a number: {error}");
+            return ExitCode::from(2);
         }
-        match self.broken.is_empty() {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::FAILURE,
-        }
+    };
+    let mut promises = Promises::default();
+    tables(tries, &mut promises);
+    for text in &promises.broken {
+        eprintln!("not as promised: {text}");
     }
+    match promises.broken.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Prints the head of a table, whose first column has words and the others figures.
+pub fn head(cells: &str) {
+    let columns = cells.matches('|').count() - 2;
+    println!("{cells}\n|---|{}", "--:|".repeat(columns));
 }

@@ -25,6 +25,29 @@ pub struct Setup {
     pub slower_cases: usize,
 }
 
+impl Setup {
+    /// One case and five launches a side of which nothing changed, at 1 % spread.
+    pub const fn of(noise: Noise) -> Setup {
+        Setup {
+            noise,
+            spread: 0.01,
+            cases: 1,
+            launches: 5,
+            slower: 0.0,
+            slower_cases: 0,
+        }
+    }
+
+    /// So many of its cases truly are slower by this.
+    pub const fn slower_by(self, slower: f64, slower_cases: usize) -> Setup {
+        Setup {
+            slower,
+            slower_cases,
+            ..self
+        }
+    }
+}
+
 /// What is compared: a typical figure, and its scatter against bandwidth's.
 const FIGURES: [(Metric, f64, f64); METRICS] = [
     (Metric::GbitPerS, 20.0, 1.0),
@@ -76,12 +99,8 @@ impl Sitting {
                     // Fairness does not change with speed.
                     let speed = if kind == Metric::Fairness { 1.0 } else { speed };
                     let better = speed * (setup.spread * scatter * deviations[metric]).exp();
-                    let factor = if kind.higher_is_better() {
-                        better
-                    } else {
-                        1.0 / better
-                    };
-                    values[side][case][metric].push(typical * factor);
+                    let power = if kind.higher_is_better() { 1 } else { -1 };
+                    values[side][case][metric].push(typical * better.powi(power));
                 }
             }
         }
@@ -94,11 +113,8 @@ impl Sitting {
 
     /// What is asked of them: each metric of each case.
     pub fn questions(&self) -> Vec<Question<'_>> {
-        questions(
-            &self.units,
-            &self.values,
-            FIGURES.map(|(metric, _, _)| metric),
-        )
+        let metrics = FIGURES.map(|(metric, _, _)| metric);
+        questions(&self.units, &self.values, metrics)
     }
 }
 
@@ -131,11 +147,8 @@ fn deviations(noise: Noise, rng: &mut Rng) -> [f64; METRICS] {
     let run = noise.draw(rng);
     let mut all = [0.0; METRICS];
     for deviation in &mut all {
-        *deviation = if rng.f64() < SHARED {
-            run
-        } else {
-            noise.draw(rng)
-        };
+        let is_shared = rng.f64() < SHARED;
+        *deviation = if is_shared { run } else { noise.draw(rng) };
     }
     // Messages of one size: the rate is the bandwidth in another unit.
     all[1] = all[0];

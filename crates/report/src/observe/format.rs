@@ -86,6 +86,11 @@ pub(crate) fn plural(count: usize, word: &str) -> String {
     format!("{word}{}", if count == 1 { "" } else { "s" })
 }
 
+/// So many of a thing: `1 run`, `2 runs`.
+pub(crate) fn counted(count: usize, word: &str) -> String {
+    format!("{count} {}", plural(count, word))
+}
+
 /// A size in the largest unit of which it is a whole number: `64 KiB`, `1000 B`.
 pub fn human_size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];

@@ -4,28 +4,21 @@
 use serde::{Deserialize, Serialize};
 
 use super::format::{exact, fixed, rate_text, time_text};
-use crate::results::model::{Connect, FlowResult, Latency, Load, Run};
+use crate::results::model::{Connect, FlowResult, Latency, Run};
 
-/// What is known of a metric.
+/// What is known of a metric; [`Metric`] has a function for each, which says what it is.
 struct Row {
-    /// Name in documents that programs read, and the heading of its column in CSV; ends in its unit.
     name: &'static str,
     /// What a person types and reads, and another name that is understood too.
     short: [&'static str; 2],
-    /// What sentences call it.
     noun: &'static str,
-    /// Its unit, as people write it; empty for a figure without one.
     unit: &'static str,
-    /// Title of a figure of it.
     title: &'static str,
-    /// What stands at its axis.
     axis: &'static str,
-    /// Heading of its column in a table, digits after the point there, and what it is divided by.
     column: (&'static str, usize, f64),
-    /// How much of it does not matter unless a user says otherwise: 0.03 is 3 %. What has none is shown and not compared.
+    /// What has none is shown and not compared.
     margin: Option<f64>,
     higher_is_better: bool,
-    /// In an open loop that keeps up it is what was asked for.
     is_of_offer: bool,
     /// The figure, and the samples that it is made of.
     source: Source,
@@ -35,8 +28,6 @@ struct Row {
 enum Source {
     /// What a flow moved.
     Flow(fn(&FlowResult) -> Option<f64>),
-    /// What an open loop offered, and what came of it.
-    Load(fn(&Load) -> f64),
     /// What a run's nodes did for a flow.
     Nodes(fn(&Run, &FlowResult) -> Option<f64>),
     /// A flow's latencies; it is told of enough of them only.
@@ -181,7 +172,7 @@ metrics! {
     OfferedPerS => {
         name: "offered_per_s", short: ["offered", "offered"], noun: "offered load", unit: "/s", title: "Offered load",
         axis: "messages a second", column: ("offered (k/s)", 2, 1e3), margin: None, higher_is_better: true,
-        is_of_offer: true, source: Source::Load(|load| load.offered_per_second),
+        is_of_offer: true, source: Source::Flow(|flow| Some(flow.load.as_ref()?.offered_per_second)),
     }
     /// Messages that completed, a second, as open loops tell them.
     AchievedPerS => {
@@ -328,7 +319,6 @@ impl Metric {
     pub fn of(self, run: &Run, flow: Option<&FlowResult>) -> Option<f64> {
         match self.row().source {
             Source::Flow(figure) => figure(flow?),
-            Source::Load(figure) => flow?.load.as_ref().map(figure),
             Source::Nodes(figure) => figure(run, flow?),
             Source::SetUp(figure) => figure(run.connect.as_ref()?),
             Source::Search => None,

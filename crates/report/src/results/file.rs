@@ -44,36 +44,28 @@ impl WriteError {
             }
             Some(Errno::NOSPC | Errno::DQUOT) => "free some space there, or name another place",
             Some(Errno::FBIG) => "raise the limit of a file's size (`ulimit -f`)",
-            Some(Errno::ACCESS | Errno::PERM) => {
-                "allow this user to write in that directory, or name another place"
-            }
-            Some(Errno::ROFS) => "that file system is read-only: name another place",
-            Some(Errno::NOENT) => "create its directory first, or name another place",
-            Some(Errno::NOTDIR) => {
-                "a part of the path is a file, not a directory: name another place"
-            }
-            Some(Errno::EXIST) => "a file is there, not a directory: name another place",
-            Some(Errno::ISDIR) => "that is a directory: name a file",
-            Some(Errno::NAMETOOLONG) => "choose a shorter name",
-            _ => "name another place",
+            _ => self.remedy_of_path().unwrap_or("name another place"),
         }
     }
 
     /// Whether another try would end alike: the path is at fault, not the disk.
     pub fn is_bad_input(&self) -> bool {
-        matches!(
-            Errno::from_io_error(&self.reason),
-            Some(
-                Errno::ACCESS
-                    | Errno::PERM
-                    | Errno::ROFS
-                    | Errno::NOENT
-                    | Errno::NOTDIR
-                    | Errno::EXIST
-                    | Errno::ISDIR
-                    | Errno::NAMETOOLONG
-            )
-        )
+        self.remedy_of_path().is_some()
+    }
+
+    fn remedy_of_path(&self) -> Option<&'static str> {
+        Some(match Errno::from_io_error(&self.reason)? {
+            Errno::ACCESS | Errno::PERM => {
+                "allow this user to write in that directory, or name another place"
+            }
+            Errno::ROFS => "that file system is read-only: name another place",
+            Errno::NOENT => "create its directory first, or name another place",
+            Errno::NOTDIR => "a part of the path is a file, not a directory: name another place",
+            Errno::EXIST => "a file is there, not a directory: name another place",
+            Errno::ISDIR => "that is a directory: name a file",
+            Errno::NAMETOOLONG => "choose a shorter name",
+            _ => return None,
+        })
     }
 }
 

@@ -169,24 +169,8 @@ mod tests {
         }
         assert!((latency.mean / 50_000.5 - 1.0).abs() < 0.001);
         assert!((latency.stddev / 28_867.5 - 1.0).abs() < 0.001);
-    }
-
-    #[test]
-    fn percentiles_of_few_samples_are_not_told() {
-        let of = |count: u64| {
-            let values: Vec<u64> = (1..=count).collect();
-            let latency = Latency::from_histogram(&histogram(3, &values), 0).unwrap();
-            let tail = [latency.p90, latency.p99, latency.p99_9, latency.p99_99];
-            (latency.p50, tail.map(|told| told.is_some()))
-        };
-        assert_eq!(of(19), (None, [false; 4]));
-        assert_eq!(of(20), (Some(10), [false; 4]));
-        assert_eq!(of(9_999).1, [true, true, false, false]);
-        assert_eq!(of(100_000).1, [true; 4]);
-    }
-
-    #[test]
-    fn no_samples_are_no_latency() {
+        let few = Latency::from_histogram(&histogram(3, &values[..9_999]), 0).unwrap();
+        assert!(few.p99.is_some() && few.p99_9.is_none(), "{few:?}");
         assert_eq!(Latency::from_histogram(&histogram(3, &[]), 0), None);
     }
 
@@ -218,8 +202,7 @@ mod tests {
     fn damage_is_told() {
         let mut latency = Latency::from_histogram(&histogram(2, &[5, 7]), 0).unwrap();
         latency.histogram = Some("not base64!".to_owned());
-        let error = latency.histogram().unwrap_err().to_string();
-        has(error, ["base64"]);
+        has(latency.histogram().unwrap_err().to_string(), ["base64"]);
         latency.histogram = Some(STANDARD.encode("something else"));
         let error = latency.histogram();
         assert!(matches!(error, Err(HistogramError::Format(_))));

@@ -143,22 +143,23 @@ impl Drop for Journal {
 pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
     let text = whole(path)?;
     let lines = text.split_inclusive(|byte| *byte == b'\n');
-    let mut result: Option<ResultFile> = None;
-    for (index, line) in lines.filter(|line| line.ends_with(b"\n")).enumerate() {
-        let line = parse(path, line).map_err(|error| error.in_line(index + 1))?;
-        match &mut result {
-            None => result = Some(line),
-            Some(result) => {
-                // A node's devices come with its first report.
-                result.nodes = line.nodes;
-                for case in line.cases {
-                    add(&mut result.cases, case);
-                }
-            }
-        }
+    let mut lines: Vec<&[u8]> = lines.filter(|line| line.ends_with(b"\n")).collect();
+    if lines.is_empty() {
+        // Nothing is not JSON, and is told so.
+        lines.push(b"");
     }
-    // Nothing is not JSON, and is told so.
-    result.map_or_else(|| parse(path, b""), Ok)
+    let mut result = ResultFile::default();
+    for (index, line) in lines.into_iter().enumerate() {
+        let later = parse(path, Some(index + 1), line)?;
+        let mut cases = result.cases;
+        later
+            .cases
+            .into_iter()
+            .for_each(|case| add(&mut cases, case));
+        // A node's devices come with its first report.
+        result = ResultFile { cases, ..later };
+    }
+    Ok(result)
 }
 
 fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
@@ -177,8 +178,7 @@ fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::load;
-    use super::super::{json, sample};
+    use super::super::sample;
     use super::*;
     use crate::results::sample::has;
 
@@ -223,12 +223,18 @@ mod tests {
         vec![first, second, third]
     }
 
-    #[test]
-    fn a_journal_reads_as_the_result_at_every_stage() {
+    /// A folder, and the path of a journal in it that is not there yet.
+    fn journal() -> (tempfile::TempDir, PathBuf, Journal) {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("r.jsonl");
-        let mut journal = made(&path);
-        assert!(!path.exists());
+        let journal = made(&path);
+        (home, path, journal)
+    }
+
+    #[test]
+    fn a_journal_reads_as_the_result_at_every_stage() {
+        let (_home, path, mut journal) = journal();
+        assert_eq!(journal.path(), None);
         for stage in stages() {
             journal.add(&stage).unwrap();
             assert_eq!(read(&path).unwrap(), stage);
@@ -254,24 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_gives_a_journal_that_came_to_no_result() {
-        let home = tempfile::tempdir().unwrap();
-        let path = |name: &str| home.path().join(name);
-        for name in ["killed.jsonl", "whole.jsonl"] {
-            made(&path(name)).add(&sample::result()).unwrap();
-        }
-        json::write(&sample::result(), &path("whole.json")).unwrap();
-        let found = load(&[home.path()]);
-        let paths: Vec<_> = found.results.iter().map(|it| it.path.clone()).collect();
-        assert_eq!(paths, [path("killed.jsonl"), path("whole.json")]);
-        assert!(found.refused.is_empty(), "{:?}", found.refused);
-    }
-
-    #[test]
     fn what_is_no_journal_is_told_with_its_line() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("r.jsonl");
-        made(&path).add(&sample::result()).unwrap();
+        let (_home, path, mut journal) = journal();
+        journal.add(&sample::result()).unwrap();
         let line = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{line}{{}}\n")).unwrap();
         let error = read(&path).unwrap_err().to_string();
@@ -283,9 +274,7 @@ mod tests {
 
     #[test]
     fn a_line_that_cannot_be_written_leaves_no_half() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("r.jsonl");
-        let mut journal = made(&path);
+        let (_home, path, mut journal) = journal();
         journal.add(&stages()[0]).unwrap();
         // A file that may only be read cannot be appended to.
         let whole = journal.file.replace(File::open(&path).unwrap());

@@ -35,72 +35,36 @@ pub fn write_to(result: &ResultFile, mut out: impl Write) -> io::Result<()> {
 
 /// A result file could not be read.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
 pub enum ReadError {
     /// The file could not be opened or read.
     #[error(
-        "cannot read {}: {source}; name a result file that rocebench wrote",
+        "cannot read {}: {reason}; name a result file that rocebench wrote",
         text::path(path)
     )]
-    Io { path: PathBuf, source: io::Error },
-    /// The file is not JSON, or not such a file.
-    #[error(
-        "{}:{line}: not a rocebench result: {reason}; name a JSON file that rocebench wrote",
-        text::path(path)
-    )]
-    Format {
+    Io {
+        /// The file.
         path: PathBuf,
-        /// Line, from 1, where reading stopped.
-        line: usize,
-        reason: String,
+        /// The system's reason.
+        reason: io::Error,
     },
-    /// The file is of another version.
-    #[error(
-        "{}:{line}: the file has schema_version {version}, and this rocebench reads only {SCHEMA_VERSION}; measure \
-         again with this rocebench, or use the one that wrote the file",
-        text::path(path)
-    )]
-    Version {
+    /// It is not what this program writes.
+    #[error("{}{place}: {reason}", text::path(path))]
+    Content {
+        /// The file.
         path: PathBuf,
-        /// Line, from 1, that says so.
-        line: usize,
-        version: u64,
-    },
-    /// The file lacks a field that this program writes: another revision wrote it.
-    #[error(
-        "{}: {place} has no field `{field}`; measure again with this rocebench, or use the one that wrote the file",
-        text::path(path)
-    )]
-    Lacks {
-        path: PathBuf,
-        /// Where in it, such as `cases[0].config`.
+        /// Where in it: `:LINE`, from 1, or `: cases[0].config`.
         place: String,
-        field: String,
-    },
-    /// Its flows are not as they must be.
-    #[error(
-        "{}: {place}: {reason}; name a result file as rocebench wrote it",
-        text::path(path)
-    )]
-    Flows {
-        path: PathBuf,
-        /// Where in it, such as `cases[0].config.flows[1]`.
-        place: String,
+        /// What is wrong, and the remedy.
         reason: String,
     },
 }
 
 impl ReadError {
-    /// The same of text that begins in line `first`, from 1.
-    pub(super) fn in_line(mut self, first: usize) -> ReadError {
-        match &mut self {
-            ReadError::Format { line, .. } | ReadError::Version { line, .. } => *line += first - 1,
-            ReadError::Lacks { place, .. } | ReadError::Flows { place, .. } => {
-                *place = format!("line {first}: {place}");
-            }
-            ReadError::Io { .. } => {}
+    pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> ReadError {
+        move |reason| ReadError::Io {
+            path: path.to_owned(),
+            reason,
         }
-        self
     }
 }
 
@@ -109,49 +73,65 @@ impl ReadError {
 /// # Errors
 /// With the file, the line and the reason.
 pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
-    parse(path, &whole(path)?)
+    parse(path, None, &whole(path)?)
 }
 
 /// All bytes of a file that begins as a result does. No more is read of one that does not, or that has no end.
 pub(super) fn whole(path: &Path) -> Result<Vec<u8>, ReadError> {
-    let failed = |source| ReadError::Io {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = ReadError::io(path);
     let too_large = || failed(io::Error::other("it is larger than 1 GiB"));
-    let file = File::open(path).map_err(failed)?;
+    let file = File::open(path).map_err(&failed)?;
     let is_too_large = file.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES);
     // Of a pipe the size is not known.
     let mut file = file.take(MAX_BYTES + 1);
     let mut text = Vec::new();
     while text.trim_ascii_start().is_empty() {
         let more = file.by_ref().take(4096).read_to_end(&mut text);
-        if more.map_err(failed)? == 0 {
+        if more.map_err(&failed)? == 0 {
             return Ok(text);
         }
     }
     if !text.trim_ascii_start().starts_with(b"{") {
-        return Err(ReadError::Format {
+        return Err(ReadError::Content {
             path: path.to_owned(),
-            line: 1,
-            reason: "it does not begin with `{`".to_owned(),
+            place: ":1".to_owned(),
+            reason: no_result("it does not begin with `{`"),
         });
     }
     if is_too_large {
         return Err(too_large());
     }
-    file.read_to_end(&mut text).map_err(failed)?;
+    file.read_to_end(&mut text).map_err(&failed)?;
     if text.len() as u64 > MAX_BYTES {
         return Err(too_large());
     }
     Ok(text)
 }
 
-pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
+/// What to do about a file of another revision.
+const OTHER_REVISION: &str =
+    "measure again with this rocebench, or use the one that wrote the file";
+
+/// Of a text that is all of a file, or one line of it, from 1.
+pub(super) fn parse(
+    path: &Path,
+    line: Option<usize>,
+    text: &[u8],
+) -> Result<ResultFile, ReadError> {
     #[derive(Deserialize)]
     struct Version {
         schema_version: u64,
     }
+    let content = |place: String, reason: String| ReadError::Content {
+        path: path.to_owned(),
+        place,
+        reason,
+    };
+    let at_line = |at: usize| format!(":{}", at.max(1) + line.map_or(0, |line| line - 1));
+    let at_place = |place: &str| match line {
+        Some(line) => format!(":{line}: {place}"),
+        None => format!(": {place}"),
+    };
     let format = |error: serde_json::Error| {
         let reason = match error.is_eof() {
             true if text.trim_ascii().is_empty() => "it is empty".to_owned(),
@@ -160,42 +140,38 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<ResultFile, ReadError> {
         };
         // The place is told before the reason.
         let place = format!(" at line {} column {}", error.line(), error.column());
-        ReadError::Format {
-            path: path.to_owned(),
-            line: error.line().max(1),
-            reason: reason.strip_suffix(&place).unwrap_or(&reason).to_owned(),
-        }
+        let reason = reason.strip_suffix(&place).unwrap_or(&reason);
+        content(at_line(error.line()), no_result(reason))
     };
     let text = &*text::json::cleaned(text);
     // Another version may differ in anything but this.
     let Version { schema_version } = serde_json::from_slice(text).map_err(format)?;
     if schema_version != u64::from(SCHEMA_VERSION) {
-        return Err(ReadError::Version {
-            path: path.to_owned(),
-            line: line_of(text, b"\"schema_version\""),
-            version: schema_version,
-        });
+        let reason = format!(
+            "the file has schema_version {schema_version}, and this rocebench reads only {SCHEMA_VERSION}; {OTHER_REVISION}"
+        );
+        return Err(content(
+            at_line(line_of(text, b"\"schema_version\"")),
+            reason,
+        ));
     }
-    if let Some((place, field)) = schema::lacking(text).map_err(format)? {
-        let place = match &*place {
-            "" => "the result".to_owned(),
-            _ => place,
-        };
-        return Err(ReadError::Lacks {
-            path: path.to_owned(),
-            place,
-            field,
-        });
+    if let Some(field) = schema::lacking(text).map_err(format)? {
+        let reason = format!("there is no such field; {OTHER_REVISION}");
+        return Err(content(at_place(&field), reason));
     }
     let result = serde_json::from_slice(text).map_err(format)?;
     match flow_faults::first(&result) {
         None => Ok(result),
-        Some((place, reason)) => Err(ReadError::Flows {
-            path: path.to_owned(),
-            place,
-            reason: text::printable(&reason, text::MAX_CHARS),
-        }),
+        Some((place, fault)) => {
+            let fault = text::printable(&fault, text::MAX_CHARS);
+            let reason = format!("{fault}; name a result file as rocebench wrote it");
+            Err(content(at_place(&place), reason))
+        }
     }
+}
+
+fn no_result(reason: &str) -> String {
+    format!("not a rocebench result: {reason}; name a JSON file that rocebench wrote")
 }
 
 /// The line, from 1, in which `part` stands first.
@@ -217,7 +193,7 @@ mod tests {
     }
 
     fn parse_text(text: &str) -> Result<ResultFile, ReadError> {
-        parse(Path::new("r.json"), text.as_bytes())
+        parse(Path::new("r.json"), None, text.as_bytes())
     }
 
     fn refused(text: &str) -> String {
@@ -244,26 +220,29 @@ mod tests {
         assert_eq!(parse_text(&more).unwrap(), sample::result());
     }
 
-    /// The fields of each object below a value, with its JSON pointer and its place as it is told: `cases[0].config`.
+    /// The fields of each object below a value: the object's JSON pointer, the field, and its place as it is told.
     fn fields(value: &Value, [pointer, place]: [&str; 2], found: &mut Vec<[String; 3]>) {
+        let mut below = |name: &str, place: String, value: &Value| {
+            let pointer = format!("{pointer}/{name}");
+            fields(value, [&pointer, &place], found);
+        };
         match value {
-            Value::Object(own) => {
-                for (name, value) in own {
-                    // Counters carry the driver's names, and flows have the settings that differ.
-                    if !pointer.ends_with("/counters") && !pointer.ends_with("/settings") {
-                        found.push(
-                            [pointer, place.trim_start_matches('.'), name].map(str::to_owned),
-                        );
-                    }
-                    let [pointer, place] = [format!("{pointer}/{name}"), format!("{place}.{name}")];
-                    fields(value, [&pointer, &place], found);
-                }
-            }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    let [pointer, place] =
-                        [format!("{pointer}/{index}"), format!("{place}[{index}]")];
-                    fields(item, [&pointer, &place], found);
+                    below(&index.to_string(), format!("{place}[{index}]"), item);
+                }
+            }
+            Value::Object(own) => {
+                for (name, value) in own {
+                    below(name, format!("{place}.{name}"), value);
+                }
+                // Counters carry the driver's names, and flows have the settings that differ.
+                if !pointer.ends_with("/counters") && !pointer.ends_with("/settings") {
+                    let place = |name| format!("{place}.{name}")[1..].to_owned();
+                    let own = own
+                        .keys()
+                        .map(|name| [pointer.to_owned(), name.clone(), place(name)]);
+                    found.extend(own);
                 }
             }
             _ => {}
@@ -294,23 +273,22 @@ mod tests {
         fields(&whole, ["", ""], &mut found);
         assert!(found.len() > 300, "{}", found.len());
         // Of lists one item of each kind is enough.
-        let kind = |[pointer, _, field]: &[String; 3]| {
-            let pointer = pointer.replace(|letter: char| letter.is_ascii_digit(), "");
-            (pointer, field.clone())
-        };
+        let kind =
+            |[_, _, place]: &[String; 3]| place.replace(|letter: char| letter.is_ascii_digit(), "");
         found.sort_by_key(kind);
         found.dedup_by_key(|it| kind(it));
-        for [pointer, place, field] in found {
+        for [pointer, field, place] in found {
             let mut less = whole.clone();
             let object = less.pointer_mut(&pointer).unwrap();
             object.as_object_mut().unwrap().shift_remove(&field);
             let told = refused(&less.to_string());
-            let wanted = match (&*field, &*place) {
-                ("schema_version", _) => "missing field `schema_version`".to_owned(),
-                (_, "") => format!("r.json: the result has no field `{field}`; measure again"),
-                _ => format!("r.json: {place} has no field `{field}`; measure again"),
-            };
-            has(told, [&wanted]);
+            match &*field {
+                "schema_version" => has(told, ["missing field `schema_version`"]),
+                _ => starts(
+                    told,
+                    &format!("r.json: {place}: there is no such field; measure again"),
+                ),
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Result files by path: single files and folders of them. What cannot be used is told, never guessed at,
 //! and the rest is used still. It must not know what is done with the results.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::contradiction;
@@ -30,13 +31,12 @@ pub struct Found {
 pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
     let mut found = Found::default();
     for path in paths.iter().map(AsRef::as_ref) {
-        let files = if path.is_dir() {
-            json_files_of(path)
-        } else {
-            Ok(vec![path.to_owned()])
+        let files = match path.is_dir() {
+            true => json_files_of(path).map_err(ReadError::io(path)),
+            false => Ok(vec![path.to_owned()]),
         };
         match files {
-            Ok(files) => files.iter().for_each(|file| found.add(file)),
+            Ok(files) => files.into_iter().for_each(|file| found.add(file)),
             Err(refused) => found.refused.push(refused),
         }
     }
@@ -44,44 +44,34 @@ pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
 }
 
 impl Found {
-    fn add(&mut self, path: &Path) {
-        let read = match is_journal(path) {
-            true => journal::read(path),
-            false => json::read(path),
+    fn add(&mut self, path: PathBuf) {
+        let read = match has_extension(&path, journal::EXTENSION) {
+            true => journal::read(&path),
+            false => json::read(&path),
         };
         match read {
             Ok(mut result) => {
                 contradiction::note(&mut result);
-                self.results.push(Loaded {
-                    path: path.to_owned(),
-                    result,
-                });
+                self.results.push(Loaded { path, result });
             }
             Err(refused) => self.refused.push(refused),
         }
     }
 }
 
-fn is_journal(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension == journal::EXTENSION)
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|own| own == extension)
 }
 
-fn json_files_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
-    let failed = |source| ReadError::Io {
-        path: folder.to_owned(),
-        source,
-    };
+fn json_files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let is_json = path
-            .extension()
-            .is_some_and(|extension| extension == "json");
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
         // A sweep that has no run yet, or came to none, has an empty one.
         let has_run = || path.metadata().is_ok_and(|facts| facts.len() > 0);
-        let is_left = is_journal(&path) && !path.with_extension("json").exists() && has_run();
-        if (is_json || is_left) && path.is_file() {
+        let is_journal = has_extension(&path, journal::EXTENSION);
+        let is_left = is_journal && !path.with_extension("json").exists() && has_run();
+        if (has_extension(&path, "json") || is_left) && path.is_file() {
             files.push(path);
         }
     }
@@ -93,21 +83,27 @@ fn json_files_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
 mod tests {
     use super::super::sample;
     use super::*;
+    use journal::Journal;
 
     #[test]
     fn a_folder_gives_its_files_by_name_and_tells_what_it_refused() {
-        let directory = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
         let mut results = [sample::open_loop(), sample::result()];
         for (name, result) in ["b.json", "a.json"].into_iter().zip(&results) {
-            json::write(result, &directory.path().join(name)).unwrap();
+            json::write(result, &path(name)).unwrap();
         }
-        std::fs::write(directory.path().join("c.json"), "{\"cases\": [").unwrap();
-        std::fs::write(directory.path().join("notes.txt"), "no result").unwrap();
+        // The journal of a sweep that came to no file, and of one that did.
+        for name in ["killed", "a"] {
+            let mut journal = Journal::reserve(folder.path(), name, &[]).unwrap();
+            journal.add(&results[1]).unwrap();
+        }
+        std::fs::write(path("c.json"), "{\"cases\": [").unwrap();
+        std::fs::write(path("notes.txt"), "no result").unwrap();
         results.iter_mut().for_each(contradiction::note);
-        let found = load(&[directory.path()]);
-        let read = found.results.iter();
-        let names: Vec<_> = read.filter_map(|loaded| loaded.path.file_name()).collect();
-        assert_eq!(names, ["a.json", "b.json"]);
+        let found = load(&[folder.path()]);
+        let paths: Vec<_> = found.results.iter().map(|it| it.path.clone()).collect();
+        assert_eq!(paths, ["a.json", "b.json", "killed.jsonl"].map(path));
         assert_eq!(found.results[1].result, results[0]);
         assert_eq!(found.refused.len(), 1);
         assert!(found.refused[0].to_string().contains("c.json:1: "));

@@ -7,7 +7,6 @@ pub(crate) use super::sample_mesh as mesh;
 pub(crate) use made::*;
 pub(crate) use open_loop::{open_loop, search};
 
-use hdrhistogram::Histogram;
 use settings::Settings;
 
 use super::load::Loaded;
@@ -17,14 +16,6 @@ use super::rates::gbit_per_s;
 /// Two cases: a one-directional SEND and an interrupted bidirectional WRITE.
 pub(crate) fn result() -> ResultFile {
     ResultFile {
-        schema_version: SCHEMA_VERSION,
-        tool: Tool {
-            name: "rocebench".to_owned(),
-            version: "0.1.0".to_owned(),
-            git: Some("0123456789ab".to_owned()),
-        },
-        started_at: "2026-11-20T12:00:00Z".to_owned(),
-        command_line: vec!["rocebench".to_owned(), "--qps".to_owned(), "2".to_owned()],
         // The server has told of no adapter.
         nodes: vec![
             node(CLIENT, "left", vec![adapter()]),
@@ -43,6 +34,7 @@ pub(crate) fn result() -> ResultFile {
                 ..case(vec![write_run()])
             },
         ],
+        ..mesh::sweep("--qps 2")
     }
 }
 
@@ -71,23 +63,15 @@ pub(crate) fn moved(settings: Settings, gbit_per_s: Option<f64>) -> CaseResult {
 }
 
 fn adapter() -> Device {
-    Device {
-        name: "mlx5_0".to_owned(),
-        library: "libibverbs".to_owned(),
-        faults: Some("seed=7,drop=0.05".to_owned()),
-        port: 1,
-        link_gbit_per_s: Some(100.0),
-        ..Device::default()
-    }
+    let told =
+        "name=mlx5_0; library=libibverbs; faults=seed=7,drop=0.05; port=1; link_gbit_per_s=100.0";
+    with(&Device::default(), told)
 }
 
 fn config(flags: &str) -> CaseConfig {
-    let mut settings = Settings::from([("qps", "2"), ("signal-every", "4"), ("duration", "2")]);
-    for (flag, text) in flags.split(' ').filter_map(|flag| flag.split_once('=')) {
-        let row = Settings::row(flag).unwrap();
-        row.read(&mut settings, text).unwrap();
-    }
-    let mut config = CaseConfig::from(settings);
+    let usual = [("qps", "2"), ("signal-every", "4"), ("duration", "2")];
+    let flags = flags.split(' ').filter_map(|flag| flag.split_once('='));
+    let mut config = CaseConfig::from(usual.into_iter().chain(flags).collect::<Settings>());
     config.flows.iter_mut().for_each(connected);
     config
 }
@@ -104,11 +88,7 @@ fn flow(name: &str, messages: &[u64]) -> FlowResult {
 }
 
 pub(crate) fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
-    let latency = |factor: u64| {
-        let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).ok()?;
-        (1..=1000u64).for_each(|i| histogram.saturating_record_n(i * factor, 10));
-        Latency::from_histogram(&histogram, 0)
-    };
+    let latency = |factor: u64| times(3, (1..=1000).map(|i| (i * factor, 10)));
     let total: u64 = messages.iter().sum();
     let of_qp = |(index, &messages): (u32, &u64)| QpResult {
         qpn: 0x100 + index,
@@ -139,14 +119,9 @@ fn worked(name: &str, messages: u64) -> NodeResult {
     NodeResult {
         workers: vec![WorkerResult {
             window_seconds: Some(2.0),
-            core: Some(3),
-            core_shared_with: Some(0),
-            messages,
-            away_seconds: Some(0.0625),
             cpu_seconds: Some(1.75),
-            polls: 900_000,
-            empty_polls: 600_000,
             blocked: 17,
+            ..mesh::worker(messages)
         }],
         engine_cpu_seconds: Some(0.25),
         machine_cpu_seconds: Some(3.5),
@@ -155,46 +130,19 @@ fn worked(name: &str, messages: u64) -> NodeResult {
 }
 
 fn perftest() -> PerftestComparison {
-    PerftestComparison {
-        program: "ib_send_bw".to_owned(),
-        version: Some("6.06".to_owned()),
-        arguments: vec!["-q".to_owned(), "2".to_owned()],
-        metric: "gbit_per_s".to_owned(),
-        margin: Some(0.03),
-        pairs: vec![
-            PerftestPair {
-                first: "rocebench".to_owned(),
-                run: 1,
-                rocebench: Some(93.3),
-                perftest: Some(91.0),
-                ..PerftestPair::default()
-            },
-            PerftestPair {
-                first: "perftest".to_owned(),
-                run: 2,
-                rocebench: Some(93.1),
-                failure: Some("ib_send_bw did not end within 10 s".to_owned()),
-                output: Some(" #bytes     #iterations".to_owned()),
-                ..PerftestPair::default()
-            },
-        ],
-        rocebench_median: Some(93.3),
-        perftest_median: Some(91.0),
-        ratio: Some(1.025),
-        ratio_low: Some(1.01),
-        ratio_high: Some(1.04),
-        verdict: "unclear".to_owned(),
-        note: Some("1 of 2 pairs counts".to_owned()),
-    }
-}
-
-fn timeline() -> Timeline {
-    Timeline {
-        interval_seconds: 0.01,
-        at_seconds: vec![0.0101, 0.0203, 0.0301],
-        messages: vec![1780, 0, 1790],
-        longest_stall_seconds: Some(0.0102),
-    }
+    let pairs = [
+        "first=rocebench; run=1; rocebench=93.3; perftest=91.0",
+        "first=perftest; run=2; rocebench=93.1; failure=ib_send_bw did not end within 10 s; output= #bytes     #iterations",
+    ];
+    let pairs = pairs.map(|pair| with(&PerftestPair::default(), pair));
+    let comparison = PerftestComparison {
+        pairs: pairs.into(),
+        ..PerftestComparison::default()
+    };
+    with(
+        &comparison,
+        r#"program=ib_send_bw; version="6.06"; arguments=["-q","2"]; metric=gbit_per_s; margin=0.03; rocebench_median=93.3; perftest_median=91.0; ratio=1.025; ratio_low=1.01; ratio_high=1.04; verdict=unclear; note=1 of 2 pairs counts"#,
+    )
 }
 
 fn send_run() -> Run {
@@ -211,16 +159,23 @@ fn send_run() -> Run {
         bytes: forward.totals.bytes,
         window_seconds: None,
     });
-    forward.timeline = Some(timeline());
+    forward.timeline = Some(Timeline {
+        interval_seconds: 0.01,
+        at_seconds: vec![0.0101, 0.0203, 0.0301],
+        messages: vec![1780, 0, 1790],
+        longest_stall_seconds: Some(0.0102),
+    });
     let mut nodes = [CLIENT, SERVER].map(|name| worked(name, forward.totals.messages));
-    nodes[0].counters = Some(
-        [
-            ("port_rcv_errors".to_owned(), None),
-            ("port_xmit_data".to_owned(), Some(5_900_000_000)),
-        ]
-        .into(),
-    );
-    nodes[1].counters = Some([("out_of_buffer".to_owned(), Some(3))].into());
+    let counters = |of: &[(&str, Option<u64>)]| {
+        let of = of.iter().map(|(name, count)| ((*name).to_owned(), *count));
+        Some(of.collect())
+    };
+    let of_port = [
+        ("port_rcv_errors", None),
+        ("port_xmit_data", Some(5_900_000_000)),
+    ];
+    nodes[0].counters = counters(&of_port);
+    nodes[1].counters = counters(&[("out_of_buffer", Some(3))]);
     Run {
         started_at: "2026-11-20T12:00:01Z".to_owned(),
         nodes: nodes.into(),
@@ -230,18 +185,14 @@ fn send_run() -> Run {
 
 fn write_run() -> Run {
     let mut forward = flow(FORWARD, &[100, 50]);
-    forward.latency_ns = None;
-    forward.limits = None;
+    (forward.latency_ns, forward.limits) = (None, None);
     forward.window.seconds = 2.0;
+    let stopped = "message=stopped by Ctrl-C, \"early\"";
     Run {
-        run: 1,
         started_at: "2026-11-20T12:00:05Z".to_owned(),
+        complete: false,
         interrupted: true,
-        failure: Some(Failure {
-            message: "stopped by Ctrl-C, \"early\"".to_owned(),
-            hint: None,
-        }),
-        flows: vec![forward, flow(REVERSE, &[90, 60])],
+        failure: Some(with(&Failure::default(), stopped)),
         nodes: [CLIENT, SERVER].map(|name| worked(name, 150)).into(),
         path_events: vec![PathEvent {
             node: SERVER.to_owned(),
@@ -249,7 +200,7 @@ fn write_run() -> Run {
             count: 3,
             counters: vec!["out_of_buffer".to_owned()],
         }],
-        ..Run::default()
+        ..run(vec![forward, flow(REVERSE, &[90, 60])])
     }
 }
 
@@ -257,38 +208,34 @@ fn write_run() -> Run {
 pub(crate) fn mixed() -> ResultFile {
     let settings = |op, qps, size| Settings::from([("op", op), ("qps", qps), ("size", size)]);
     let usual = settings("write", "3", "64");
-    let large = settings("read", "2", "1M");
-    let back = settings("send", "1", "4K");
-    let config = [
-        FlowConfig::of("small", CLIENT, SERVER, &usual, &usual),
-        FlowConfig::of("large", CLIENT, SERVER, &usual, &large),
-        FlowConfig::of("back", SERVER, CLIENT, &usual, &back),
-    ];
-    let mut flows = vec![
-        flow_of("small", 64, &[2_000_000, 2_000_000, 2_000_000]),
-        flow_of("large", 1 << 20, &[5_000, 5_000]),
-        flow_of("back", 4096, &[300_000]),
-    ];
-    for (flow, config) in flows.iter_mut().zip(&config) {
-        (flow.from, flow.to) = (config.from.clone(), config.to.clone());
-        flow.window.seconds = 2.0;
-        flow.limits = None;
-        flow.fairness = fairness(1.0, 1.0, 1.0).filter(|_| flow.qps.len() > 1);
-    }
-    let mut config = CaseConfig {
-        settings: usual,
-        flows: config.into(),
+    let flow = |name, [from, to]: [&str; 2], own: &Settings, messages: &[u64]| {
+        let mut config = FlowConfig::of(name, from, to, &usual, own);
+        connected(&mut config);
+        let mut moved = flow_of(name, own.size_bytes.into(), messages);
+        (moved.from, moved.to) = (from.to_owned(), to.to_owned());
+        (moved.window.seconds, moved.limits) = (2.0, None);
+        moved.fairness = fairness(1.0, 1.0, 1.0).filter(|_| messages.len() > 1);
+        (config, moved)
     };
-    config.flows.iter_mut().for_each(connected);
+    let (there, back) = ([CLIENT, SERVER], [SERVER, CLIENT]);
+    let (flows, moved) = [
+        flow("small", there, &usual, &[2_000_000; 3]),
+        flow("large", there, &settings("read", "2", "1M"), &[5_000; 2]),
+        flow("back", back, &settings("send", "1", "4K"), &[300_000]),
+    ]
+    .into_iter()
+    .unzip();
+    let run = Run {
+        started_at: "2026-11-20T12:00:01Z".to_owned(),
+        nodes: vec![worked(CLIENT, 6_010_000), worked(SERVER, 300_000)],
+        ..run(moved)
+    };
+    let settings = usual.clone();
     ResultFile {
         cases: vec![CaseResult {
             id: "mixed".to_owned(),
-            config,
-            ..case(vec![Run {
-                started_at: "2026-11-20T12:00:01Z".to_owned(),
-                nodes: vec![worked(CLIENT, 6_010_000), worked(SERVER, 300_000)],
-                ..run(flows)
-            }])
+            config: CaseConfig { settings, flows },
+            ..case(vec![run])
         }],
         ..result()
     }

@@ -1,8 +1,6 @@
 //! Results of many nodes that nothing was measured for: patterns over nodes of one network, with noise, and nodes and
 //! pairs that are slower than the others. Tests of other crates have it by the feature `samples`.
 
-#![allow(clippy::expect_used)]
-
 use super::model::{
     CaseConfig, CaseResult, Device, Failure, Fairness, FlowConfig, FlowResult, Host, Latency,
     Limits, Load, Node, NodeResult, ResultFile, Run, SCHEMA_VERSION, Tool, Totals, Window,
@@ -11,6 +9,7 @@ use super::model::{
 use super::percentile::can_tell;
 use hdrhistogram::Histogram;
 use settings::{Pattern, Settings};
+use std::collections::BTreeSet;
 
 /// What is slower than the others, by index of the node from 0, and what its rate is multiplied by.
 #[derive(Clone, Copy, Debug)]
@@ -148,16 +147,9 @@ impl Mesh {
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let cases = cases.iter().map(|case| self.case(&mut rng, case));
         ResultFile {
-            schema_version: SCHEMA_VERSION,
-            tool: Tool {
-                name: "rocebench".to_owned(),
-                version: "0.1.0".to_owned(),
-                git: Some("0123456789ab".to_owned()),
-            },
-            started_at: "2026-11-20T12:00:00Z".to_owned(),
-            command_line: vec!["rocebench".to_owned(), "mesh".to_owned()],
             cases: cases.collect(),
             nodes: (0..self.nodes).map(|index| self.node(index)).collect(),
+            ..sweep("mesh")
         }
     }
 
@@ -184,14 +176,10 @@ impl Mesh {
     }
 
     fn case(&self, rng: &mut fastrand::Rng, (suffix, flags, flows): &PatternCase) -> CaseResult {
-        let mut settings = Settings::from([("duration", "1"), ("size", "64K")]);
         let flags = flags.iter().map(|(flag, text)| (*flag, text.as_str()));
-        for (flag, text) in self.flags.iter().copied().chain(flags) {
-            Settings::row(flag)
-                .expect("a flag")
-                .read(&mut settings, text)
-                .expect("its value");
-        }
+        let flags = self.flags.iter().copied().chain(flags);
+        let usual = [("duration", "1"), ("size", "64K")];
+        let settings: Settings = usual.into_iter().chain(flags).collect();
         let config = |&(from, to): &(usize, usize)| {
             let (from, to) = (name(from), name(to));
             FlowConfig {
@@ -205,12 +193,10 @@ impl Mesh {
             flows: flows.iter().map(config).collect(),
             settings,
         };
-        let shared: String = (self.flags.iter())
-            .map(|(_, value)| format!("{value}-"))
-            .collect();
+        let shared: Vec<&str> = self.flags.iter().map(|(_, value)| *value).collect();
         let runs = (1..=self.runs).map(|number| self.run(rng, number, &config, flows));
         CaseResult {
-            id: format!("{}{suffix}", shared.trim_end_matches('-')),
+            id: format!("{}{suffix}", shared.join("-")),
             runs: runs.collect(),
             config,
             ..CaseResult::default()
@@ -224,30 +210,26 @@ impl Mesh {
         config: &CaseConfig,
         flows: &[(usize, usize)],
     ) -> Run {
-        let failure = (flows.iter().find(|flow| self.failed.contains(flow))).map(|flow| Failure {
-            message: format!("{} did not answer", name(flow.1)),
+        let failed = flows.iter().find(|flow| self.failed.contains(flow));
+        let failure = failed.map(|(_, to)| Failure {
+            message: format!("{} did not answer", name(*to)),
             hint: None,
         });
-        let configs = config.flows.iter();
-        let moved: Vec<FlowResult> = if failure.is_some() {
-            configs.map(FlowResult::of).collect()
-        } else {
-            let (mut sent, mut received) = (vec![0; self.nodes], vec![0; self.nodes]);
-            for (from, to) in flows {
-                sent[*from] += 1;
-                received[*to] += 1;
-            }
-            let moved = configs.zip(flows);
-            moved
-                .map(|(config_of, &(from, to))| {
-                    let sharing = sent[from].max(received[to]);
-                    self.flow(rng, config, config_of, (from, to), sharing)
-                })
-                .collect()
-        };
-        let mut nodes: Vec<usize> = flows.iter().flat_map(|(from, to)| [*from, *to]).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
+        let (mut sent, mut received) = (vec![0; self.nodes], vec![0; self.nodes]);
+        for (from, to) in flows {
+            sent[*from] += 1;
+            received[*to] += 1;
+        }
+        let moved = config
+            .flows
+            .iter()
+            .zip(flows)
+            .map(|(own, &(from, to))| match failed {
+                Some(_) => FlowResult::of(own),
+                None => self.flow(rng, config, own, (from, to), sent[from].max(received[to])),
+            });
+        let moved: Vec<FlowResult> = moved.collect();
+        let nodes: BTreeSet<usize> = flows.iter().flat_map(|(from, to)| [*from, *to]).collect();
         Run {
             run,
             started_at: "2026-11-20T12:00:01Z".to_owned(),
@@ -344,6 +326,21 @@ impl Mesh {
     }
 }
 
+/// A sweep of nothing, with this argument.
+pub(super) fn sweep(argument: &str) -> ResultFile {
+    ResultFile {
+        schema_version: SCHEMA_VERSION,
+        tool: Tool {
+            name: "rocebench".to_owned(),
+            version: "0.1.0".to_owned(),
+            git: Some("0123456789ab".to_owned()),
+        },
+        started_at: "2026-11-20T12:00:00Z".to_owned(),
+        command_line: ["rocebench", argument].map(str::to_owned).into(),
+        ..ResultFile::default()
+    }
+}
+
 /// A skewed distribution around a median, in nanoseconds.
 fn whole(rng: &mut fastrand::Rng, p50: f64) -> Option<Latency> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2).ok()?;
@@ -365,8 +362,17 @@ fn name(index: usize) -> String {
 fn worked(index: usize, flows: &[FlowResult]) -> NodeResult {
     let name = name(index);
     let sent = flows.iter().filter(|flow| flow.from == name);
-    let worker = WorkerResult {
-        messages: sent.map(|flow| flow.totals.messages).sum(),
+    let messages = sent.map(|flow| flow.totals.messages).sum();
+    NodeResult {
+        workers: vec![worker(messages)],
+        ..NodeResult::named(&name)
+    }
+}
+
+/// A worker that saw so many completions.
+pub(super) fn worker(messages: u64) -> WorkerResult {
+    WorkerResult {
+        messages,
         window_seconds: Some(SECONDS),
         core: Some(3),
         core_shared_with: Some(0),
@@ -375,10 +381,6 @@ fn worked(index: usize, flows: &[FlowResult]) -> NodeResult {
         polls: 900_000,
         empty_polls: 600_000,
         ..WorkerResult::default()
-    };
-    NodeResult {
-        workers: vec![worker],
-        ..NodeResult::named(&name)
     }
 }
 
@@ -408,9 +410,9 @@ fn rounds(nodes: usize) -> Vec<Vec<(usize, usize)>> {
 #[test]
 fn each_pair_meets_once_each_way_and_no_node_twice_in_a_round() {
     for nodes in [2, 3, 8, 9] {
-        let mut met = std::collections::BTreeSet::new();
+        let mut met = BTreeSet::new();
         for round in rounds(nodes) {
-            let mut used = std::collections::BTreeSet::new();
+            let mut used = BTreeSet::new();
             for (from, to) in round {
                 assert!(used.insert(from) && used.insert(to) && met.insert((from, to)));
             }

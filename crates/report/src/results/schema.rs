@@ -20,17 +20,17 @@ pub fn schema() -> Schema {
         .into_root_schema_for::<ResultFile>()
 }
 
-/// The first field that the text of a result lacks: its place, empty for the file's own, and its name.
+/// The place of the first field that the text of a result lacks, such as `cases[0].config`.
 ///
 /// # Errors
 /// The text is not JSON, or something plain stands where an object is due.
-pub(super) fn lacking(text: &[u8]) -> serde_json::Result<Option<Lack>> {
+pub(super) fn lacking(text: &[u8]) -> serde_json::Result<Option<String>> {
     static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
         let schema = schema().to_value();
         Fields::of(&schema, &schema)
     });
     let lack = FIELDS.deserialize(&mut serde_json::Deserializer::from_slice(text))?;
-    Ok(lack.map(|(place, field)| (place.trim_start_matches('.').to_owned(), field)))
+    Ok(lack.map(|place| place[1..].to_owned()))
 }
 
 /// The largest whole number that every reader of JSON knows exactly (RFC 8259, section 6). No count of a run comes near it, and
@@ -95,9 +95,6 @@ impl<'de> Visitor<'de> for Plain {
     }
 }
 
-/// A place and the name of a field that is not there.
-type Lack = (String, String);
-
 /// The fields that an object has, or each object of an array; none of what is plain.
 struct Fields(Vec<(String, Fields)>);
 
@@ -117,53 +114,48 @@ impl Fields {
 }
 
 impl<'de> DeserializeSeed<'de> for &Fields {
-    type Value = Option<Lack>;
+    type Value = Option<String>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Lack>, D::Error> {
-        if self.0.is_empty() {
-            return Plain.deserialize(from).map(|()| None);
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<String>, D::Error> {
+        match self.0.is_empty() {
+            true => Plain.deserialize(from).map(|()| None),
+            false => from.deserialize_any(self),
         }
-        from.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for &Fields {
-    type Value = Option<Lack>;
+    type Value = Option<String>;
 
     fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str("an object or an array")
     }
 
-    fn visit_unit<E>(self) -> Result<Option<Lack>, E> {
+    fn visit_unit<E>(self) -> Result<Option<String>, E> {
         Ok(None)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Lack>, A::Error> {
-        let mut first = None;
-        let mut index = 0;
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<String>, A::Error> {
+        let (mut first, mut index) = (None, 0);
         while let Some(below) = items.next_element_seed(self)? {
-            let below = below.map(|(place, field)| (format!("[{index}]{place}"), field));
-            first = first.or(below);
+            first = first.or(below.map(|place| format!("[{index}]{place}")));
             index += 1;
         }
         Ok(first)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Lack>, A::Error> {
-        let mut first = None;
-        let mut found = vec![false; self.0.len()];
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<String>, A::Error> {
+        let (mut first, mut left) = (None, self.0.iter().collect::<Vec<_>>());
         while let Some(key) = map.next_key::<String>()? {
-            let Some(at) = self.0.iter().position(|(name, _)| *name == key) else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            found[at] = true;
-            let below = map.next_value_seed(&self.0[at].1)?;
-            first = first.or(below.map(|(place, field)| (format!(".{key}{place}"), field)));
+            match left.iter().position(|(name, _)| *name == key) {
+                None => drop(map.next_value::<IgnoredAny>()?),
+                Some(at) => {
+                    let below = map.next_value_seed(&left.remove(at).1)?;
+                    first = first.or(below.map(|place| format!(".{key}{place}")));
+                }
+            }
         }
-        let mut fields = self.0.iter().zip(found);
-        let absent = fields.find_map(|((name, _), is_found)| (!is_found).then_some(name));
-        Ok(first.or(absent.map(|name| (String::new(), name.clone()))))
+        Ok(first.or(left.first().map(|(name, _)| format!(".{name}"))))
     }
 }
 

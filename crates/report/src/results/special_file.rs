@@ -35,30 +35,23 @@ impl SpecialFile<'_> {
         stop: &'a AtomicBool,
         waits: impl FnOnce(),
     ) -> io::Result<SpecialFile<'a>> {
-        let open = || {
-            let file = File::options()
-                .write(true)
-                .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-                .open(path)?;
-            Ok(SpecialFile { file, stop })
-        };
-        let lacks_a_reader = |opened: &io::Result<SpecialFile<'a>>| {
-            let is_pipe = || fs::metadata(path).is_ok_and(|facts| facts.file_type().is_fifo());
-            matches!(opened, Err(error) if Errno::from_io_error(error) == Some(Errno::NXIO))
-                && is_pipe()
-        };
-        let mut opened = open();
-        if lacks_a_reader(&opened) && !stop.load(Ordering::Relaxed) {
-            waits();
-        }
-        while lacks_a_reader(&opened) {
+        let is_pipe = fs::metadata(path).is_ok_and(|facts| facts.file_type().is_fifo());
+        let mut waits = Some(waits);
+        loop {
+            let mut options = File::options();
+            options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+            match options.write(true).open(path) {
+                Err(error) if is_pipe && Errno::from_io_error(&error) == Some(Errno::NXIO) => {}
+                opened => return opened.map(|file| SpecialFile { file, stop }),
+            }
             if stop.load(Ordering::Relaxed) {
                 return Err(io::Error::other("no program reads it"));
             }
+            if let Some(waits) = waits.take() {
+                waits();
+            }
             thread::sleep(TICK);
-            opened = open();
         }
-        opened
     }
 }
 

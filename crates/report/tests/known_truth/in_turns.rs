@@ -6,37 +6,33 @@ use std::path::{Path, PathBuf};
 use report::judge::compare::{Aspect, Options, Verdict, compare};
 use report::observe::Metric;
 use report::results::load::{Found, Loaded};
-use report::results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals, Window};
+use report::results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals};
 
 const SIZE: u64 = 65_536;
 
 fn launch(second: usize, gbit_per_s: f64) -> Loaded {
     let messages = (gbit_per_s * 1e9 / 8.0 / SIZE as f64) as u64;
     let config = CaseConfig::from(Settings::from([("size", SIZE.to_string().as_str())]));
+    let mut flow = FlowResult::of(&config.flows[0]);
+    flow.window.seconds = 1.0;
+    flow.totals = Totals::in_window(messages, messages * SIZE, 0, 1.0);
     let run = Run {
         run: 1,
         complete: true,
-        flows: vec![FlowResult {
-            window: Window {
-                seconds: 1.0,
-                ..Window::default()
-            },
-            totals: Totals::in_window(messages, messages * SIZE, 0, 1.0),
-            ..FlowResult::of(&config.flows[0])
-        }],
+        flows: vec![flow],
         ..Run::default()
     };
-    let started_at = format!("2026-11-20T12:{:02}:{:02}Z", second / 60, second % 60);
+    let case = CaseResult {
+        id: "case".to_owned(),
+        config,
+        runs: vec![run],
+        ..CaseResult::default()
+    };
     Loaded {
         path: PathBuf::from(format!("{second}.json")),
         result: ResultFile {
-            started_at,
-            cases: vec![CaseResult {
-                id: "case".to_owned(),
-                config,
-                runs: vec![run],
-                ..CaseResult::default()
-            }],
+            started_at: format!("2026-11-20T12:{:02}:{:02}Z", second / 60, second % 60),
+            cases: vec![case],
             ..ResultFile::default()
         },
     }

@@ -2,5 +2,4 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod in_turns;
-mod queueing;
 mod verdicts;

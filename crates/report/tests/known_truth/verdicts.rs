@@ -21,14 +21,12 @@ use statistics::ratio;
 const SITTINGS: usize = 100;
 
 fn setup(noise: Noise, spread: f64, (slower_cases, cases): (usize, usize), slower: f64) -> Setup {
-    Setup {
-        noise,
+    let setup = Setup {
         spread,
         cases,
-        launches: 5,
-        slower,
-        slower_cases,
-    }
+        ..Setup::of(noise)
+    };
+    setup.slower_by(slower, slower_cases)
 }
 
 fn count(setup: Setup) -> Found {

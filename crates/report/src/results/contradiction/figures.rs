@@ -1,7 +1,10 @@
-//! Single figures of a run that cannot be: those that are no numbers, that lack though what they follow from is there, or
-//! that others deny. It must not know what they are of.
+//! Figures that cannot be: that lack though what they follow from is there, or that others deny. It must not know what they
+//! are of.
 
-use crate::results::model::Latency;
+use serde::Serialize;
+use serde_json::{Value, to_value};
+
+use crate::results::model::{Bandwidth, Latency};
 use crate::results::percentile::can_tell;
 
 /// By how much a figure may differ from what it follows from, as a part of it.
@@ -14,32 +17,69 @@ const CLOCK_TOLERANCE_SECONDS: f64 = 0.05;
 /// What was found, as what the run "has" or "says".
 pub(super) type Found = Result<(), String>;
 
-pub(super) fn finite(what: &str, value: f64) -> Found {
-    match value.is_finite() {
-        true => Ok(()),
-        false => Err(format!("has {what} of {value}, which is not a number")),
-    }
+/// What was found, where it was.
+pub(super) fn unless(is_possible: bool, told: impl FnOnce() -> String) -> Found {
+    is_possible.then_some(()).ok_or_else(told)
 }
 
-pub(super) fn not_negative(what: &str, value: f64) -> Found {
-    finite(what, value)?;
-    match value >= 0.0 {
-        true => Ok(()),
-        false => Err(format!("has {what} of {value}, below 0")),
+/// No figure is below 0, but the difference of two clocks. JSON has none that is not a number.
+pub(super) fn none_below_zero(of: &impl Serialize) -> Found {
+    fn first(value: &Value) -> Option<String> {
+        match value {
+            Value::Number(it) => {
+                (it.as_f64()? < 0.0).then(|| format!(" of {it}, which is below 0"))
+            }
+            Value::Array(items) => {
+                let mut items = items.iter().enumerate();
+                items.find_map(|(at, item)| Some(format!("[{at}]{}", first(item)?)))
+            }
+            Value::Object(fields) => {
+                let mut fields = fields.iter().filter(|(name, _)| *name != "clock");
+                fields.find_map(|(name, field)| Some(format!(".{name}{}", first(field)?)))
+            }
+            _ => None,
+        }
     }
+    let found = first(&to_value(of).unwrap_or_default());
+    found.map_or(Ok(()), |told| {
+        Err(format!("has {}", told.trim_start_matches('.')))
+    })
 }
 
-/// Whether a time on one clock is longer than one on another.
-pub(super) fn is_longer(seconds: f64, other_seconds: f64) -> bool {
-    seconds > other_seconds * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS
+/// A figure that is there is above 0.
+pub(super) fn positive(what: &str, told: impl Into<Option<f64>>) -> Found {
+    let told = told.into().unwrap_or(f64::INFINITY);
+    unless(told > 0.0, || {
+        format!("has {what} of {told}, which is not above 0")
+    })
 }
 
-pub(super) fn positive(what: &str, value: f64) -> Found {
-    finite(what, value)?;
-    match value > 0.0 {
-        true => Ok(()),
-        false => Err(format!("has {what} of {value}, which is not above 0")),
-    }
+/// A time on one clock is not longer than one on another.
+pub(super) fn not_longer(what: &str, seconds: f64, window: f64) -> Found {
+    let most = window * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS;
+    unless(seconds <= most, || {
+        format!("has {what} of {seconds:.3} s in a window of {window:.3} s")
+    })
+}
+
+/// There are not more of them than of those that they are a part of.
+pub(super) fn at_most(what: &str, count: u64, of: &str, all: u64) -> Found {
+    unless(count <= all, || format!("has {count} {what} of {all} {of}"))
+}
+
+pub(super) fn equals(what: &str, told: impl Into<u128>, parts: &str, sum: u128) -> Found {
+    let told = told.into();
+    unless(told == sum, || {
+        format!("has {told} {what}, and {parts} {sum}")
+    })
+}
+
+/// A figure is what others in the file say, but for this part of it.
+pub(super) fn near(what: &str, told: f64, expected: f64, tolerance: f64) -> Found {
+    unless(
+        (told - expected).abs() <= tolerance * expected.abs(),
+        || format!("has {what} of {told:.4}, and its other figures give {expected:.4}"),
+    )
 }
 
 /// A figure that follows from others in the file, which say `expected`; it may lack only where it `is_needed` not.
@@ -48,95 +88,79 @@ pub(super) fn follows(
     told: Option<f64>,
     expected: Option<f64>,
     is_needed: bool,
-    tolerance: f64,
 ) -> Found {
-    let (told, expected) = match (told, expected) {
-        (None, Some(expected)) if is_needed => {
-            return Err(format!(
-                "lacks {what}, which is {expected:.4} by its other figures"
-            ));
-        }
-        (None, _) => return Ok(()),
-        (Some(told), None) => return Err(format!("has {what} of {told} in a time of 0 s")),
-        (Some(told), Some(expected)) => (told, expected),
-    };
-    not_negative(what, told)?;
-    match (told - expected).abs() <= tolerance * expected.abs() {
-        true => Ok(()),
-        false => Err(format!(
-            "has {what} of {told:.4}, and its other figures give {expected:.4}"
+    match (told, expected) {
+        (Some(told), Some(expected)) => near(what, told, expected, TOLERANCE),
+        (Some(told), None) => Err(format!("has {what} of {told} in a time of 0 s")),
+        (None, Some(expected)) if is_needed => Err(format!(
+            "lacks {what}, which is {expected:.4} by its other figures"
         )),
-    }
-}
-
-pub(super) fn equals(what: &str, told: impl Into<u128>, parts: &str, sum: u128) -> Found {
-    let told = told.into();
-    match told == sum {
-        true => Ok(()),
-        false => Err(format!("has {told} {what}, and {parts} {sum}")),
+        (None, _) => Ok(()),
     }
 }
 
 pub(super) fn latency(what: &str, told: Option<&Latency>) -> Found {
     let Some(told) = told else { return Ok(()) };
-    let samples = [("samples", told.count), ("overflows", told.overflows)];
-    if told.count == 0 || told.overflows > told.count {
-        return Err(format!("has {what} with {samples:?}"));
-    }
-    for (name, quantile, ns) in [
-        ("p50", 0.5, told.p50),
-        ("p90", 0.9, told.p90),
-        ("p99", 0.99, told.p99),
-        ("p99.9", 0.999, told.p99_9),
-        ("p99.99", 0.9999, told.p99_99),
-    ] {
-        if ns.is_none() && can_tell(told.count, quantile) {
-            let count = told.count;
-            return Err(format!("lacks {name} of {what} with {count} samples"));
-        }
-    }
-    let figure = |name, ns: Option<u64>| Some((name, ns? as f64));
+    let (count, overflows) = (told.count, told.overflows);
+    unless(overflows <= count, || {
+        format!("has {what} with {overflows} overflows of {count} samples")
+    })?;
+    let ns = |percentile: Option<u64>| percentile.map(|ns| ns as f64);
     let rising = [
-        figure("min", Some(told.min)),
-        figure("p50", told.p50),
-        figure("p90", told.p90),
-        figure("p99", told.p99),
-        figure("p99.9", told.p99_9),
-        figure("p99.99", told.p99_99),
-        figure("max", Some(told.max)),
+        (0.0, Some(told.min as f64)),
+        (50.0, ns(told.p50)),
+        (90.0, ns(told.p90)),
+        (99.0, ns(told.p99)),
+        (99.9, ns(told.p99_9)),
+        (99.99, ns(told.p99_99)),
+        (100.0, Some(told.max as f64)),
     ];
-    let rising: Vec<_> = rising.into_iter().flatten().collect();
-    distribution(what, "ns", &rising, told.mean, told.stddev)
+    distribution(what, "ns", (count, told.mean), &rising)
 }
 
-/// A distribution's figures, from its least to its greatest, rise, and its mean lies between them.
-pub(super) fn distribution(
+pub(super) fn bandwidth(told: Option<&Bandwidth>) -> Found {
+    let Some(told) = told else { return Ok(()) };
+    positive("an interval of bandwidth (s)", told.interval_seconds)?;
+    let rising = [
+        (0.0, Some(told.min)),
+        (1.0, told.p1),
+        (50.0, told.p50),
+        (99.0, told.p99),
+        (100.0, Some(told.max)),
+    ];
+    distribution("bandwidth", "Gb/s", (told.count, told.mean), &rising)
+}
+
+/// There are samples, and those percentiles that they can tell; these rise, and the mean is between the ends.
+fn distribution(
     what: &str,
     unit: &str,
-    rising: &[(&str, f64)],
-    mean: f64,
-    stddev: f64,
+    (count, mean): (u64, f64),
+    rising: &[(f64, Option<f64>)],
 ) -> Found {
-    for (name, value) in rising {
-        not_negative(&format!("{what} with a {name} ({unit})"), *value)?;
-    }
-    if let Some(pair) = rising.windows(2).find(|pair| pair[0].1 > pair[1].1) {
-        let [(low, below), (high, above)] = [pair[0], pair[1]];
-        return Err(format!(
-            "has {what} with {low} {below} {unit} above {high} {above} {unit}"
-        ));
-    }
-    not_negative(&format!("a deviation of {what} ({unit})"), stddev)?;
-    not_negative(&format!("a mean {what} ({unit})"), mean)?;
-    let ends = rising.first().zip(rising.last());
-    // A histogram knows its samples to 1 %.
-    let inside = |(least, most): (&(&str, f64), &(&str, f64))| {
-        (least.1 * 0.99..=most.1 * 1.01).contains(&mean)
+    unless(count > 0, || format!("has {what} without a sample"))?;
+    let name = |percent: f64| match percent {
+        ..=0.0 => "min".to_owned(),
+        100.0.. => "max".to_owned(),
+        _ => format!("p{percent}"),
     };
-    match ends.is_none_or(inside) {
-        true => Ok(()),
-        false => Err(format!(
-            "has a mean {what} of {mean} {unit}, outside its samples"
-        )),
+    let (mut least, mut below) = (f64::INFINITY, (0.0, f64::NEG_INFINITY));
+    for &(percent, value) in rising {
+        let Some(value) = value else {
+            unless(!can_tell(count, percent / 100.0), || {
+                format!("lacks {} of {what} with {count} samples", name(percent))
+            })?;
+            continue;
+        };
+        let (low, low_value) = below;
+        unless(low_value <= value, || {
+            let [low, high] = [low, percent].map(name);
+            format!("has {what} with {low} {low_value} {unit} above {high} {value} {unit}")
+        })?;
+        (least, below) = (least.min(value), (percent, value));
     }
+    // A histogram knows its samples to 1 %.
+    unless((least * 0.99..=below.1 * 1.01).contains(&mean), || {
+        format!("has a mean {what} of {mean} {unit}, outside its samples")
+    })
 }

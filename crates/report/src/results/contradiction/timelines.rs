@@ -1,6 +1,6 @@
 //! Counts over time that cannot be: of a flow, and of each of its QPs. It must not judge how steady or even they are.
 
-use super::figures::{Found, finite, is_longer, not_negative, positive};
+use super::figures::{Found, equals, not_longer, positive, unless};
 use crate::results::model::FlowResult;
 use crate::text::seconds_text;
 
@@ -9,20 +9,17 @@ pub(super) fn of_flow(moved: &FlowResult, window: f64) -> Found {
     let Some(told) = &moved.timeline else {
         return Ok(());
     };
-    times(
-        "a timeline",
-        told.interval_seconds,
-        &told.at_seconds,
-        window,
-    )?;
-    counts("a timeline", told.at_seconds.len(), told.messages.len())?;
-    if let Some(stall) = told.longest_stall_seconds {
-        not_negative("a stall (s)", stall)?;
-    }
-    let (sum, total) = (sum(&told.messages), u128::from(moved.totals.messages));
-    match told.messages.is_empty() || sum == total {
+    let (what, ends) = ("a timeline", &told.at_seconds);
+    times(what, told.interval_seconds, ends, window)?;
+    match ends.is_empty() && told.messages.is_empty() {
         true => Ok(()),
-        false => Err(format!("has {total} messages, and its timeline {sum}")),
+        false => counts(
+            what,
+            ends,
+            &told.messages,
+            "messages",
+            moved.totals.messages,
+        ),
     }
 }
 
@@ -31,50 +28,36 @@ pub(super) fn of_qps(moved: &FlowResult, window: f64) -> Found {
     let Some(told) = &moved.qp_timeline else {
         return Ok(());
     };
-    let what = "a timeline of QPs";
-    times(what, told.interval_seconds, &told.at_seconds, window)?;
-    if told.messages.len() != moved.qps.len() {
-        let (timelines, qps) = (told.messages.len(), moved.qps.len());
-        return Err(format!("has timelines of {timelines} QPs, and {qps} QPs"));
-    }
+    let (what, ends) = ("a timeline of QPs", &told.at_seconds);
+    times(what, told.interval_seconds, ends, window)?;
+    let (timelines, qps) = (told.messages.len(), moved.qps.len());
+    equals("QPs", qps as u64, "timelines of", timelines as u128)?;
     for (messages, qp) in told.messages.iter().zip(&moved.qps) {
-        counts(what, told.at_seconds.len(), messages.len())?;
-        let (sum, total, index) = (sum(messages), u128::from(qp.messages), qp.index);
-        if sum != total {
-            return Err(format!(
-                "has {total} messages on QP {index}, and its timeline {sum}"
-            ));
-        }
+        let of = format!("messages on QP {}", qp.index);
+        counts(what, ends, messages, &of, qp.messages)?;
     }
     Ok(())
 }
 
-fn sum(messages: &[u64]) -> u128 {
-    messages.iter().map(|count| u128::from(*count)).sum()
-}
-
-fn counts(what: &str, ends: usize, counts: usize) -> Found {
-    match ends == counts {
-        true => Ok(()),
-        false => Err(format!("has {what} of {ends} times and {counts} counts")),
-    }
+/// There is a count for each end of an interval, and all of them make the total.
+fn counts(what: &str, ends: &[f64], counts: &[u64], of: &str, total: u64) -> Found {
+    let (ends, all) = (ends.len(), counts.len());
+    unless(ends == all, || {
+        format!("has {what} of {ends} times and {all} counts")
+    })?;
+    let sum = counts.iter().map(|count| u128::from(*count)).sum();
+    equals(of, total, "its timeline", sum)
 }
 
 fn times(what: &str, interval: f64, ends: &[f64], window: f64) -> Found {
     positive(&format!("{what}'s interval (s)"), interval)?;
     let mut before = 0.0;
     for &at in ends {
-        finite(&format!("a time in {what} (s)"), at)?;
-        if at <= before {
+        unless(at > before, || {
             let [at, before] = [at, before].map(seconds_text);
-            return Err(format!("has {what} in which {at} comes after {before}"));
-        }
+            format!("has {what} in which {at} comes after {before}")
+        })?;
         before = at;
     }
-    match is_longer(before, window) {
-        true => Err(format!(
-            "has {what} of {before:.3} s in a window of {window:.3} s"
-        )),
-        false => Ok(()),
-    }
+    not_longer(what, before, window)
 }

@@ -15,6 +15,8 @@ pub struct CaseFlow<'a> {
     pub case: &'a CaseResult,
     /// The flow; `None` of a case without one, which measured set-up alone.
     pub config: Option<&'a FlowConfig>,
+    /// Its place among them, and in each run.
+    index: usize,
     /// Its settings; those of the case where it measured set-up, whose traffic the flow is.
     pub settings: Settings,
 }
@@ -25,6 +27,7 @@ impl CaseResult {
         (0..self.config.flows.len().max(1)).map(|index| CaseFlow {
             case: self,
             config: self.config.flows.get(index),
+            index,
             settings: self.config.shown(index),
         })
     }
@@ -87,7 +90,8 @@ impl CaseFlow<'_> {
 
     /// What it moved in a run of its case.
     pub fn result<'r>(&self, run: &'r Run) -> Option<&'r FlowResult> {
-        run.flow(self.name())
+        let at_place = run.flows.get(self.index);
+        at_place.filter(|flow| flow.name == self.name())
     }
 
     /// What tells it from the other flows of its case; empty where there is no need to.
@@ -102,7 +106,6 @@ impl CaseFlow<'_> {
 
     /// Whether it is the first of its case: what is the run's and no flow's is told beside it.
     pub fn is_first(&self) -> bool {
-        let first = self.case.config.flows.first();
-        first.is_none_or(|first| first.name == self.name())
+        self.index == 0
     }
 }

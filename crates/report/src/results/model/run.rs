@@ -88,46 +88,37 @@ pub struct Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Totals, WorkerResult};
+    use crate::results::model::WorkerResult;
+    use crate::results::sample::{flow_of, run, with};
 
     #[test]
     fn cpu_time_is_that_of_all_who_work_over_the_bytes_both_ways() {
+        let mut flows = ["forward", "other"].map(|name| flow_of(name, 1_000_000_000, &[1]));
+        flows[1].from = "elsewhere".to_owned();
+        flows[1].to = "elsewhere".to_owned();
         let worker = |seconds| WorkerResult {
             cpu_seconds: Some(seconds),
             ..WorkerResult::default()
-        };
-        let flow = |from: &str, to: &str, bytes| FlowResult {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            totals: Totals {
-                bytes,
-                ..Totals::default()
-            },
-            ..FlowResult::default()
         };
         let mut run = Run {
             nodes: vec![NodeResult {
                 workers: vec![worker(0.5), worker(0.25)],
                 engine_cpu_seconds: Some(0.75),
                 machine_cpu_seconds: Some(6.0),
-                ..NodeResult::named("a")
+                ..NodeResult::named("client")
             }],
-            flows: vec![flow("a", "b", 1_000_000_000), flow("b", "c", 7)],
-            ..Run::default()
+            ..run(flows.into())
         };
         let told = |run: &Run| {
-            [
-                run.cpu_seconds_per_gb("a"),
-                run.machine_cpu_seconds_per_gb("a"),
-            ]
+            let of = [Run::cpu_seconds_per_gb, Run::machine_cpu_seconds_per_gb];
+            of.map(|of| of(run, "client"))
         };
         assert_eq!(told(&run), [Some(1.5), Some(6.0)]);
-        run.flows.push(flow("b", "a", 2_000_000_000));
+        run.flows.push(flow_of("reverse", 2_000_000_000, &[1]));
         assert_eq!(told(&run), [Some(0.5), Some(2.0)]);
-        run.nodes[0].engine_cpu_seconds = None;
+        let run = with(&run, "nodes/0/engine_cpu_seconds=null");
         assert_eq!(told(&run), [Some(0.25), Some(2.0)]);
-        run.nodes[0].workers[1].cpu_seconds = None;
-        run.nodes[0].machine_cpu_seconds = None;
-        assert_eq!(told(&run), [None, None]);
+        let less = "nodes/0/workers/1/cpu_seconds=null; nodes/0/machine_cpu_seconds=null";
+        assert_eq!(told(&with(&run, less)), [None, None]);
     }
 }

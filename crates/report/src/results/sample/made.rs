@@ -105,16 +105,16 @@ pub(crate) fn qp_timeline(interval_seconds: f64, messages: Vec<Vec<u64>>) -> Opt
 
 /// Of these times, to so many digits; with its distribution or without.
 pub(crate) fn latency(times_ns: &[u64], digits: u8, is_whole: bool) -> Option<Latency> {
+    let mut latency = times(digits, times_ns.iter().map(|ns| (*ns, 1)))?;
+    latency.histogram = latency.histogram.filter(|_| is_whole);
+    Some(latency)
+}
+
+/// Of so many of each of these times, to so many digits.
+pub(crate) fn times(digits: u8, counts: impl Iterator<Item = (u64, u64)>) -> Option<Latency> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, digits).unwrap();
-    times_ns
-        .iter()
-        .for_each(|&ns| histogram.saturating_record(ns));
-    let latency = Latency::from_histogram(&histogram, 0)?;
-    let histogram = latency.histogram.filter(|_| is_whole);
-    Some(Latency {
-        histogram,
-        ..latency
-    })
+    counts.for_each(|(ns, count)| histogram.saturating_record_n(ns, count));
+    Latency::from_histogram(&histogram, 0)
 }
 
 /// A QP that moved so many bytes.

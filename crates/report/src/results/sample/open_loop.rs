@@ -1,12 +1,8 @@
 //! Open loops: a case at several loads after the closed loop whose shares they are, and a search.
 
-use hdrhistogram::Histogram;
-
-use super::{config, fairness, result, run, window};
+use super::{config, fairness, flow_of, result, run, window};
 use crate::results::model::*;
-use crate::results::rates::gbit_per_s;
 
-const SIZE_BYTES: u64 = 64;
 const SECONDS: f64 = 2.0;
 
 /// What the closed loop moves a second.
@@ -90,10 +86,7 @@ fn load(share: f64, offered: u64, achieved: u64) -> Load {
 
 /// So many samples, up to 1,000 times `factor` ns.
 fn times(samples: u64, factor: u64) -> Option<Latency> {
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).ok()?;
-    let each = samples / 1000;
-    (1..=1000).for_each(|i| histogram.saturating_record_n(i * factor, each));
-    let told = Latency::from_histogram(&histogram, 0)?;
+    let told = super::times(3, (1..=1000).map(|i| (i * factor, samples / 1000)))?;
     // Reading JSON may be off in the last binary digit of a fraction.
     Some(Latency {
         mean: told.mean.round(),
@@ -110,35 +103,27 @@ fn flow(messages: u64, factors: [u64; 3], load: Option<Load>) -> FlowResult {
         Some(load) => (load.offered, load.offered - load.never_sent, latency),
         None => (messages, 0, service),
     };
-    let of_sent = |samples, factor| load.as_ref().and_then(|_| times(samples, factor));
-    let qp = |index: u32| QpResult {
-        qpn: 0x200 + index,
-        messages: messages / 2,
-        gbit_per_s: gbit_per_s(messages / 2 * SIZE_BYTES, SECONDS),
-        latency_ns: times(offered / 2, latency),
-        service_ns: of_sent(sent / 2, service),
-        lateness_ns: of_sent(sent / 2, lateness),
-        ..super::qp(index, messages / 2 * SIZE_BYTES)
-    };
-    FlowResult {
+    let is_open = load.is_some();
+    let of = |samples, factor| times(samples, factor).filter(|_| is_open);
+    let mut flow = FlowResult {
         window: Window {
             warmup_seconds: 0.3,
             ..window(SECONDS)
         },
-        totals: Totals::in_window(messages, messages * SIZE_BYTES, 0, SECONDS),
         latency_ns: times(offered, latency),
-        service_ns: of_sent(sent, service),
-        lateness_ns: of_sent(sent, lateness),
+        service_ns: of(sent, service),
+        lateness_ns: of(sent, lateness),
         fairness: fairness(1.0, 1.0, 1.0),
-        qps: vec![qp(0), qp(1)],
+        limits: None,
         load,
-        ..FlowResult::of(&FlowConfig {
-            name: FORWARD.to_owned(),
-            from: CLIENT.to_owned(),
-            to: SERVER.to_owned(),
-            ..FlowConfig::default()
-        })
+        ..flow_of(FORWARD, 64, &[messages / 2; 2])
+    };
+    for qp in &mut flow.qps {
+        qp.latency_ns = times(offered / 2, latency);
+        qp.service_ns = of(sent / 2, service);
+        qp.lateness_ns = of(sent / 2, lateness);
     }
+    flow
 }
 
 /// A search of the closed loop's case after so many trials, of at most three.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use hdrhistogram::Histogram;
 
-use super::rows::{KEY, places};
+use super::rows::{KEY, Row, places};
 use crate::results::model::{FlowResult, Latency, ResultFile, Run};
 
 /// The columns after the key's.
@@ -18,25 +18,23 @@ const COLUMNS: [&str; 4] = ["kind", "low", "high", "count"];
 pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
     let mut writer = ::csv::Writer::from_writer(out);
     writer.write_record(KEY.iter().chain(&COLUMNS))?;
-    for place in places(result) {
-        let key = place.key()?;
+    for (flow, observation) in places(result) {
+        let key = Row::key(&flow, observation.run)?;
         // Set-up is the run's: its rows are with those of its first flow.
-        let set_up = place.flow.is_first().then(|| of_set_up(place.run));
-        let of_flow = place.result.into_iter().flat_map(of_flow);
-        let distributions = of_flow.chain(set_up.into_iter().flatten());
-        for (kind, histogram) in distributions {
-            let Some(histogram) = coarser(&histogram) else {
-                continue;
-            };
+        let run = Some(observation.run).filter(|_| flow.is_first());
+        let of_flow = observation.moved.into_iter().flat_map(of_flow);
+        let of_set_up = run.into_iter().flat_map(of_set_up);
+        let coarser = |(kind, histogram): (String, _)| Some((kind, coarser(&histogram)?));
+        for (kind, histogram) in of_flow.chain(of_set_up).filter_map(coarser) {
             for bucket in histogram.iter_recorded() {
                 let value = bucket.value_iterated_to();
-                let own = [
-                    &*kind,
-                    &*histogram.lowest_equivalent(value).to_string(),
-                    &*histogram.highest_equivalent(value).to_string(),
-                    &*bucket.count_at_value().to_string(),
-                ];
-                writer.write_record(key.cells().chain(own))?;
+                let [low, high, count] = [
+                    histogram.lowest_equivalent(value),
+                    histogram.highest_equivalent(value),
+                    bucket.count_at_value(),
+                ]
+                .map(|figure| figure.to_string());
+                writer.write_record(key.cells().chain([&*kind, &*low, &*high, &*count]))?;
             }
         }
     }
@@ -55,9 +53,9 @@ fn coarser(histogram: &Histogram<u64>) -> Option<Histogram<u64>> {
 
 /// Kinds carry the unit of `low` and `high`. A distribution that the file does not have, or that is damaged, has no row.
 fn of_flow(flow: &FlowResult) -> impl Iterator<Item = (String, Histogram<u64>)> {
-    let times = |it: &Option<Latency>| it.as_ref().and_then(|it| it.histogram().ok());
+    let times = |it: &Option<Latency>| it.as_ref()?.histogram().ok();
     let bandwidth = flow.bandwidth_gbit_per_s.as_ref();
-    [
+    let kinds = [
         ("latency_ns", times(&flow.latency_ns)),
         ("service_ns", times(&flow.service_ns)),
         ("lateness_ns", times(&flow.lateness_ns)),
@@ -66,19 +64,24 @@ fn of_flow(flow: &FlowResult) -> impl Iterator<Item = (String, Histogram<u64>)> 
             "bandwidth_kbit_per_s",
             bandwidth.and_then(|it| it.histogram_kbit_per_s().ok()),
         ),
-    ]
-    .into_iter()
-    .filter_map(|(kind, histogram)| Some((kind.to_owned(), histogram?)))
+    ];
+    kinds
+        .into_iter()
+        .filter_map(|(kind, histogram)| Some((kind.to_owned(), histogram?)))
 }
 
 /// Times of set-up, at the end that ran the sweep.
 fn of_set_up(run: &Run) -> impl Iterator<Item = (String, Histogram<u64>)> {
-    let setup = run.connect.iter().filter_map(|it| it.setup_ns.as_ref());
-    let steps = run.connect.iter().flat_map(|it| &it.steps);
-    setup
-        .map(|time| ("setup", time))
-        .chain(steps.map(|step| (&*step.step, &step.time_ns)))
-        .filter_map(|(step, time)| Some((format!("connect_{step}_ns"), time.histogram().ok()?)))
+    run.connect.iter().flat_map(|connect| {
+        let setup = connect.setup_ns.iter().map(|time| ("setup", time));
+        let steps = connect
+            .steps
+            .iter()
+            .map(|step| (&*step.step, &step.time_ns));
+        setup
+            .chain(steps)
+            .filter_map(|(step, time)| Some((format!("connect_{step}_ns"), time.histogram().ok()?)))
+    })
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use serde_json::{Value, to_value};
 
-use crate::results::model::{CaseFlow, FlowResult, ResultFile, Run};
+use crate::observe::{Observation, Observed};
+use crate::results::model::{CaseFlow, ResultFile, Run};
 
 /// Columns of every file: what a row is of, and what files are joined by.
 pub(super) const KEY: [&str; 8] = ["id", "op", "qps", "size_bytes", "run", "flow", "from", "to"];
@@ -13,59 +15,12 @@ pub(super) const KEY: [&str; 8] = ["id", "op", "qps", "size_bytes", "run", "flow
 /// Fields that are in no row: histograms have their own file.
 const HISTOGRAMS: [&str; 2] = ["histogram", "histogram_kbit_per_s"];
 
-/// A flow in a run; of a case without one, the run.
-#[derive(Clone)]
-pub(super) struct Place<'a> {
-    pub(super) flow: CaseFlow<'a>,
-    pub(super) run: &'a Run,
-    pub(super) result: Option<&'a FlowResult>,
-}
-
-/// Every flow of every run, in the order of the file.
-pub(super) fn places<'a>(result: &'a ResultFile) -> impl Iterator<Item = Place<'a>> {
-    result.cases.iter().flat_map(|case| {
-        let flows: Vec<CaseFlow<'_>> = case.flows().collect();
-        let of_run = move |run: &'a Run| {
-            let place = |flow: &CaseFlow<'a>| Place {
-                result: flow.result(run),
-                flow: flow.clone(),
-                run,
-            };
-            flows.iter().map(place).collect::<Vec<_>>()
-        };
-        case.runs.iter().flat_map(of_run)
+/// Each flow of each case in each run; of a case without a flow, the run.
+pub(super) fn places(result: &ResultFile) -> impl Iterator<Item = (CaseFlow<'_>, Observation<'_>)> {
+    Observed::of_file(result).flat_map(|Observed { flow, runs }| {
+        let of_run = move |observation| (flow.clone(), observation);
+        runs.into_iter().map(of_run)
     })
-}
-
-impl Place<'_> {
-    /// The cells of [`KEY`].
-    pub(super) fn key(&self) -> serde_json::Result<Row> {
-        let mut row = Row::default();
-        let settings = to_value(&self.flow.settings)?;
-        row.add("id", &to_value(&self.flow.case.id)?);
-        for name in ["op", "qps", "size_bytes"] {
-            row.add(name, &settings[name]);
-        }
-        row.add("run", &to_value(self.run.run)?);
-        self.add_flow(&mut row);
-        Ok(row)
-    }
-
-    /// The cells of its flow's name and nodes; empty where there is no flow.
-    pub(super) fn add_flow(&self, row: &mut Row) {
-        let config = self.flow.config;
-        let cells = [
-            ("flow", config.map(|config| &config.name)),
-            ("from", config.map(|config| &config.from)),
-            ("to", config.map(|config| &config.to)),
-        ];
-        for (column, cell) in cells {
-            row.add(
-                column,
-                &cell.map_or(Value::Null, |text| text.as_str().into()),
-            );
-        }
-    }
 }
 
 /// Columns and their cells; that of what was not measured is empty.
@@ -73,20 +28,52 @@ impl Place<'_> {
 pub(super) struct Row(Vec<(String, String)>);
 
 impl Row {
-    /// Adds a value; an object's fields each, with the object's name before theirs. An array is no cell.
-    pub(super) fn add(&mut self, column: &str, value: &Value) {
+    /// The cells of [`KEY`].
+    pub(super) fn key(flow: &CaseFlow<'_>, run: &Run) -> serde_json::Result<Row> {
+        let mut row = Row::default();
+        let settings = to_value(&flow.settings)?;
+        row.add("id", &flow.case.id)?;
+        for name in ["op", "qps", "size_bytes"] {
+            row.add(name, &settings[name])?;
+        }
+        row.add("run", run.run)?;
+        row.add_flow(flow)?;
+        Ok(row)
+    }
+
+    /// The cells of a flow's name and nodes; empty where there is no flow.
+    pub(super) fn add_flow(&mut self, flow: &CaseFlow<'_>) -> serde_json::Result<()> {
+        self.add("flow", flow.config.map(|config| &config.name))?;
+        self.add("from", flow.config.map(|config| &config.from))?;
+        self.add("to", flow.config.map(|config| &config.to))
+    }
+
+    /// Adds a value; an object's fields each, with the object's name before theirs. Of an array there is a cell for the kinds
+    /// of what is in it.
+    pub(super) fn add(&mut self, column: &str, value: impl Serialize) -> serde_json::Result<()> {
+        self.add_value(column, &to_value(value)?);
+        Ok(())
+    }
+
+    fn add_value(&mut self, column: &str, value: &Value) {
         let cell = match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     match column {
                         _ if HISTOGRAMS.contains(&&**name) => {}
-                        "" => self.add(name, value),
-                        _ => self.add(&format!("{column}_{name}"), value),
+                        "" => self.add_value(name, value),
+                        _ => self.add_value(&format!("{column}_{name}"), value),
                     }
                 }
                 return;
             }
-            Value::Array(_) => return,
+            Value::Array(items) => {
+                let kinds = items.iter().map(|item| item["kind"].as_str());
+                match kinds.collect::<Option<Vec<_>>>() {
+                    Some(kinds) if !kinds.is_empty() => kinds.join("; "),
+                    _ => return,
+                }
+            }
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
             Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -171,7 +158,7 @@ mod tests {
     fn written(rows: &[Value]) -> String {
         let row = |value: &Value| {
             let mut row = Row::default();
-            row.add("", value);
+            row.add("", value).unwrap();
             row
         };
         sample::text(|out| {

@@ -54,7 +54,8 @@ fn take_same(row: &mut HashMap<String, String>, column: &str, value: &Value) {
     if let Value::Object(fields) = value {
         for (name, value) in fields {
             if !name.starts_with("histogram") && name != "doubts" {
-                take_same(row, &format!("{column}_{name}"), value);
+                let column = format!("{column}_{name}");
+                take_same(row, column.trim_start_matches('_'), value);
             }
         }
         return;
@@ -65,6 +66,20 @@ fn take_same(row: &mut HashMap<String, String>, column: &str, value: &Value) {
         Value::String(text) => assert_eq!(cell, *text, "{column}"),
         other => assert_eq!(cell, other.to_string(), "{column}"),
     }
+}
+
+/// The same of these fields, in columns that begin with `prefix`.
+fn take_fields(row: &mut HashMap<String, String>, prefix: &str, of: &Value, names: &str) {
+    for name in names.split(' ') {
+        take_same(row, &format!("{prefix}{name}"), &of[name]);
+    }
+}
+
+/// The same of all fields but one.
+fn take_but(row: &mut HashMap<String, String>, but: &str, of: &Value) {
+    let mut others = of.as_object().unwrap().clone();
+    others.remove(but);
+    take_same(row, "", &others.into());
 }
 
 /// Nothing is left that has no value in the JSON, but what is observed: the standing and the metrics.
@@ -107,47 +122,31 @@ fn cells_are_the_jsons_values() {
     assert_eq!(rows[1]["failure_message"], "stopped by Ctrl-C, \"early\"");
     for (mut row, (case, index)) in rows.into_iter().zip(places()) {
         let (row, case) = (&mut row, &json["cases"][case]);
-        take_same(row, "id", &case["id"]);
-        for (name, value) in case["config"].as_object().unwrap() {
-            if name != "flows" {
-                take_same(row, name, value);
-            }
-        }
-        take_same(row, "path_mtu", &case["config"]["flows"][index]["path_mtu"]);
-        let run = &case["runs"][0];
-        for name in ["run", "started_at", "complete", "interrupted", "failure"] {
-            take_same(row, name, &run[name]);
-        }
+        let (run, config) = (&case["runs"][0], &case["config"]);
         let flow = &run["flows"][index];
+        take_fields(row, "", case, "id");
+        take_but(row, "flows", config);
+        take_fields(row, "", &config["flows"][index], "path_mtu");
+        take_fields(row, "", run, "run started_at complete interrupted failure");
         take_same(row, "flow", &flow["name"]);
-        for (name, value) in flow.as_object().unwrap() {
-            if !["name", "qps"].contains(&&**name) {
-                take_same(row, name, value);
-            }
-        }
+        take_but(row, "name", flow);
         let is_from = |node: &&Value| node["name"] == flow["from"];
         let node = run["nodes"].as_array().unwrap().iter().find(is_from);
-        for name in [
-            "away_seconds",
-            "cpu_seconds",
-            "polls",
-            "empty_polls",
-            "blocked",
-        ] {
-            let value = &node.unwrap()["workers"][0][name];
-            take_same(row, &format!("workers_{name}"), value);
-        }
-        for name in ["engine_cpu_seconds", "machine_cpu_seconds"] {
-            take_same(row, name, &node.unwrap()[name]);
-        }
+        let worker = &node.unwrap()["workers"][0];
+        let of_workers = "away_seconds cpu_seconds polls empty_polls blocked";
+        take_fields(row, "workers_", worker, of_workers);
+        take_fields(
+            row,
+            "",
+            node.unwrap(),
+            "engine_cpu_seconds machine_cpu_seconds",
+        );
         // Only the client tells of its device.
         let end = ["from", "to"].into_iter().find(|end| flow[end] == "client");
         let device = &json["nodes"][0]["devices"][0];
-        take_same(row, &format!("{}_device", end.unwrap()), &device["name"]);
-        for name in ["library", "software", "faults"] {
-            let column = format!("{}_device_{name}", end.unwrap());
-            take_same(row, &column, &device[name]);
-        }
+        let end = format!("{}_device", end.unwrap());
+        take_same(row, &end, &device["name"]);
+        take_fields(row, &format!("{end}_"), device, "library software faults");
         if index == 0 {
             take_set_up(row, &run["connect"]);
         }
@@ -191,11 +190,9 @@ fn set_up_alone_has_a_row_without_a_flow() {
 fn take_set_up(row: &mut HashMap<String, String>, connect: &Value) {
     take_same(row, "connect", connect);
     for step in connect["steps"].as_array().into_iter().flatten() {
-        for part in ["min", "mean", "p99", "max"] {
-            let column = format!("connect_{}_ns_{part}", step["step"].as_str().unwrap());
-            assert_ne!(row[&column], "");
-            take_same(row, &column, &step["time_ns"][part]);
-        }
+        let prefix = format!("connect_{}_ns_", step["step"].as_str().unwrap());
+        assert_ne!(row[&format!("{prefix}p99")], "");
+        take_fields(row, &prefix, &step["time_ns"], "min mean p99 max");
     }
 }
 
@@ -210,17 +207,12 @@ fn a_queue_pair_has_its_row() {
         let flow = &run["flows"][index];
         for qp in flow["qps"].as_array().unwrap() {
             let mut row = rows.next().unwrap();
-            take_same(&mut row, "id", &case["id"]);
-            for name in ["op", "qps", "size_bytes"] {
-                take_same(&mut row, name, &case["config"][name]);
-            }
-            take_same(&mut row, "run", &run["run"]);
-            for (column, field) in [("flow", "name"), ("from", "from"), ("to", "to")] {
-                take_same(&mut row, column, &flow[field]);
-            }
-            for (name, value) in qp.as_object().unwrap() {
-                take_same(&mut row, name, value);
-            }
+            take_fields(&mut row, "", case, "id");
+            take_fields(&mut row, "", &case["config"], "op qps size_bytes");
+            take_fields(&mut row, "", run, "run");
+            take_same(&mut row, "flow", &flow["name"]);
+            take_fields(&mut row, "", flow, "from to");
+            take_same(&mut row, "", qp);
             assert_taken(&row);
         }
     }

@@ -3,67 +3,102 @@
 
 use settings::{Row, Settings, Timestamps, telling_apart};
 
-use super::figures::{CLOSED, Figure, OPEN, Of, RowOf, SEEN, SET_UP};
+use super::figures::{CLOSED, Cell, Figure, OPEN, SEEN, SET_UP};
 use crate::observe::Metric;
+use crate::observe::format::NOT_MEASURED;
 use crate::observe::setting_words::{alike, cell};
-use crate::results::model::{CaseConfig, FlowResult, Run};
+use crate::observe::standing::Standing;
+use crate::results::model::{CaseConfig, FlowResult, LoadVerdict, Run};
 
-/// One column.
+/// What a row is of.
+pub(super) struct RowOf<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) run: &'a Run,
+    pub(super) flow: &'a FlowResult,
+    /// Whether its figures count.
+    pub(super) standing: Standing,
+    /// `out` and `in` where a case has traffic both ways, else empty.
+    pub(super) direction: &'static str,
+}
+
+impl<'a> RowOf<'a> {
+    /// Of a flow that is alone.
+    pub(super) fn of(
+        settings: &'a Settings,
+        (run, flow): (&'a Run, &'a FlowResult),
+        standing: Standing,
+    ) -> RowOf<'a> {
+        RowOf {
+            settings,
+            run,
+            flow,
+            standing,
+            direction: "",
+        }
+    }
+}
+
+/// One column. A cell that is wider pushes its row, nothing is cut.
 pub(super) struct Column {
     pub(super) head: String,
     pub(super) width: usize,
+    /// Words are flush left, figures flush right.
     pub(super) is_word: bool,
+    /// Where a line is short the largest go first; 0 stays.
+    rank: u8,
     cell: Cell,
 }
 
-#[derive(Clone, Copy)]
-enum Cell {
-    Setting(&'static Row),
-    /// Which way a flow of traffic both ways goes.
-    Direction,
-    /// Number of the run, where cases have several.
-    Run,
-    Figure(Figure),
-}
-
 impl Column {
-    fn new(head: impl Into<String>, width: usize, is_word: bool, cell: Cell) -> Column {
+    fn new(head: impl Into<String>, is_word: bool, (cell, width, rank): Figure) -> Column {
         let head = head.into();
         Column {
             width: width.max(head.chars().count()),
             head,
             is_word,
+            rank,
             cell,
         }
     }
 
     pub(super) fn cell(&self, row: &RowOf<'_>) -> String {
-        match self.cell {
-            Cell::Setting(setting) => cell(setting, row.settings),
-            Cell::Direction => row.direction.to_owned(),
-            Cell::Run => row.run.run.to_string(),
-            Cell::Figure(figure) => figure.cell(row),
-        }
+        let text = match self.cell {
+            Cell::Setting(setting) => return cell(setting, row.settings),
+            Cell::Direction => return row.direction.to_owned(),
+            Cell::Run => return row.run.run.to_string(),
+            Cell::Metric(metric) => {
+                let figure = metric.of(row.run, Some(row.flow));
+                figure.map(|figure| metric.cell(figure))
+            }
+            Cell::Schedule => row.flow.load.as_ref().map(|load| match load.verdict {
+                // The column's head says of what.
+                LoadVerdict::NotKept => "not kept".to_owned(),
+                verdict => verdict.name().to_owned(),
+            }),
+        };
+        text.unwrap_or_else(|| NOT_MEASURED.to_owned())
     }
 
     /// Whether it is of a figure, and not of what was measured.
     pub(super) fn is_figure(&self) -> bool {
-        matches!(self.cell, Cell::Figure(_))
+        matches!(self.cell, Cell::Metric(_) | Cell::Schedule)
     }
 
     /// The column of a setting, as wide as its widest value.
     fn of_setting(row: &'static Row, all: &[Settings]) -> Column {
-        let widest = all
+        let widths = all
             .iter()
             .map(|settings| cell(row, settings).chars().count());
-        let width = widest.max().unwrap_or(0);
+        let of_row = (Cell::Setting(row), widths.max().unwrap_or(0), 0);
         let is_word = all.iter().all(|settings| row.number(settings).is_none());
-        Column::new(row.heading_of_column(), width, is_word, Cell::Setting(row))
+        Column::new(row.heading_of_column(), is_word, of_row)
     }
 
-    fn of_figure(figure: Figure) -> Column {
-        let (head, is_word) = (figure.head(), figure.is_word());
-        Column::new(head, figure.width, is_word, Cell::Figure(figure))
+    fn of_figure(figure: &Figure) -> Column {
+        match figure.0 {
+            Cell::Metric(metric) => Column::new(metric.heading(), false, *figure),
+            _ => Column::new("schedule", true, *figure),
+        }
     }
 }
 
@@ -96,19 +131,21 @@ impl Columns {
         let told = telling_apart(all);
         let settings = told.iter().filter(|row| row.field != "bidirectional");
         let mut columns: Vec<Column> = settings.map(|row| Column::of_setting(row, all)).collect();
-        let is_both_ways = has(|it| it.bidirectional);
-        columns.extend(is_both_ways.then(|| Column::new("dir", 3, true, Cell::Direction)));
-        columns.extend(has(|it| it.runs > 1).then(|| Column::new("run", 3, false, Cell::Run)));
-        let mut figures: Vec<Figure> = of_kind.to_vec();
-        figures.extend(has(|it| it.timestamps == Timestamps::Device).then_some(SEEN));
-        figures.retain(|figure| match figure.of {
-            Of::Metric(Metric::PercentOfLimit) => has_limit(first.1),
-            Of::Metric(Metric::MachineCpuSecondsPerGb) => has_machine(first.1),
-            Of::Metric(metric) => !metric.is_of_latency() || has(|it| !it.no_latency),
-            Of::Schedule => true,
+        if has(|it| it.bidirectional) {
+            columns.push(Column::new("dir", true, (Cell::Direction, 3, 0)));
+        }
+        if has(|it| it.runs > 1) {
+            columns.push(Column::new("run", false, (Cell::Run, 3, 0)));
+        }
+        let seen = has(|it| it.timestamps == Timestamps::Device).then_some(&SEEN);
+        let figures = of_kind.iter().chain(seen).filter(|(cell, ..)| match cell {
+            Cell::Metric(Metric::PercentOfLimit) => has_limit(first.1),
+            Cell::Metric(Metric::MachineCpuSecondsPerGb) => has_machine(first.1),
+            Cell::Metric(metric) => !metric.is_of_latency() || has(|it| !it.no_latency),
+            _ => true,
         });
-        fit(&columns, &mut figures, characters.saturating_sub(REMARK));
-        columns.extend(figures.into_iter().map(Column::of_figure));
+        columns.extend(figures.map(Column::of_figure));
+        fit(&mut columns, characters.saturating_sub(REMARK));
         Columns {
             all: columns,
             same: same(all, first.0, &told),
@@ -119,22 +156,18 @@ impl Columns {
 
     /// Whether rows have a column for the number of the run.
     pub(super) fn have_runs(&self) -> bool {
-        self.all
-            .iter()
-            .any(|column| matches!(column.cell, Cell::Run))
+        let mut columns = self.all.iter();
+        columns.any(|column| matches!(column.cell, Cell::Run))
     }
 }
 
 /// Leaves figures out until a line has room for the others.
-fn fit(columns: &[Column], figures: &mut Vec<Figure>, characters: usize) {
-    let settings: usize = columns.iter().map(|column| column.width + 1).sum();
+fn fit(columns: &mut Vec<Column>, characters: usize) {
     loop {
-        let of_figure = |figure: &Figure| figure.width.max(figure.head().chars().count()) + 1;
-        let width: usize = figures.iter().map(of_figure).sum();
-        let least = figures.iter().max_by_key(|figure| figure.rank);
-        match least.map(|figure| figure.rank).filter(|rank| *rank > 0) {
-            Some(rank) if settings + width > characters.saturating_add(1) => {
-                figures.retain(|figure| figure.rank < rank);
+        let width: usize = columns.iter().map(|column| column.width + 1).sum();
+        match columns.iter().map(|column| column.rank).max() {
+            Some(rank) if rank > 0 && width > characters.saturating_add(1) => {
+                columns.retain(|column| column.rank < rank);
             }
             _ => return,
         }
@@ -163,12 +196,7 @@ fn same(all: &[Settings], first: &CaseConfig, told: &[&Row]) -> String {
         words.retain(|it| *it != row.words(one, "true"));
     }
     let mtu = first.flows.first().and_then(|flow| flow.path_mtu);
-    let mtu = mtu.filter(|_| {
-        first.flows.windows(2).all(|pair| match pair {
-            [one, other] => one.path_mtu == other.path_mtu,
-            _ => true,
-        })
-    });
+    let mtu = mtu.filter(|_| first.flows.iter().all(|flow| flow.path_mtu == mtu));
     if let Some(mtu) = mtu.filter(|_| !all.is_empty() && told.iter().all(|row| row.flag != "mtu")) {
         words.push(format!("MTU {mtu}"));
     }
@@ -178,69 +206,50 @@ fn same(all: &[Settings], first: &CaseConfig, told: &[&Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::standing::Standing;
-    use crate::results::model::NodeResult;
+    use crate::results::sample::{self, rows};
 
-    fn heads(all: &[Settings], characters: usize) -> Vec<String> {
-        let config = CaseConfig::default();
-        let columns = Columns::of(all, (&config, &Run::default()), characters).all;
-        columns.into_iter().map(|column| column.head).collect()
+    fn heads_within(characters: usize, all: &[Settings], run: &Run) -> String {
+        let columns = Columns::of(all, (&CaseConfig::default(), run), characters).all;
+        let heads: Vec<String> = columns.into_iter().map(|column| column.head).collect();
+        heads.join(", ")
+    }
+
+    fn heads_of(all: &[Settings], run: &Run) -> String {
+        heads_within(usize::MAX, all, run)
     }
 
     #[test]
     fn figures_that_matter_least_go_first() {
         let all = ["1", "4"].map(|qps| Settings::from([("qps", qps)]));
-        let wide = [
-            "qps",
-            "Gb/s",
-            "Mmsg/s",
-            "p50 µs",
-            "p99 µs",
-            "p99.9 µs",
-            "max µs",
-            "CPU s/GB",
-            "limit %",
-        ];
-        assert_eq!(heads(&all, usize::MAX), wide);
-        let at_80: Vec<&str> = wide.into_iter().filter(|it| *it != "max µs").collect();
-        assert_eq!(heads(&all, 82), at_80);
-        assert_eq!(heads(&all, 46), ["qps", "Gb/s", "p50 µs", "p99 µs"]);
-        assert_eq!(heads(&all, 1), ["qps", "Gb/s"]);
+        for [characters, heads] in rows(
+            "
+1000 | qps, Gb/s, Mmsg/s, p50 µs, p99 µs, p99.9 µs, max µs, CPU s/GB, limit %
+82 | qps, Gb/s, Mmsg/s, p50 µs, p99 µs, p99.9 µs, CPU s/GB, limit %
+46 | qps, Gb/s, p50 µs, p99 µs
+1 | qps, Gb/s
+",
+        ) {
+            let characters = characters.parse().unwrap();
+            assert_eq!(heads_within(characters, &all, &Run::default()), heads);
+        }
     }
 
     #[test]
     fn columns_without_figures_are_left_out() {
         let quiet = [Settings::from([("no-latency", "true")])];
-        let told = ["Gb/s", "Mmsg/s", "CPU s/GB", "limit %"];
-        assert_eq!(heads(&quiet, usize::MAX), told);
-        let run = Run {
-            complete: true,
-            ..Run::default()
-        };
-        let columns = Columns::of(&quiet, (&CaseConfig::default(), &run), usize::MAX);
-        assert!(columns.all.iter().all(|column| column.head != "limit %"));
+        let told = "Gb/s, Mmsg/s, CPU s/GB, limit %";
+        assert_eq!(heads_of(&quiet, &Run::default()), told);
+        let without_limit = sample::run(Vec::new());
+        assert_eq!(heads_of(&quiet, &without_limit), "Gb/s, Mmsg/s, CPU s/GB");
         for (engine, machine, is_there) in [
             (None, None, false),
             (None, Some(1.0), true),
             (Some(0.1), Some(1.0), false),
         ] {
-            let node = NodeResult {
-                engine_cpu_seconds: engine,
-                machine_cpu_seconds: machine,
-                ..NodeResult::named("a")
-            };
-            let flow = FlowResult {
-                from: "a".to_owned(),
-                ..FlowResult::default()
-            };
-            let run = Run {
-                nodes: vec![node],
-                flows: vec![flow],
-                ..Run::default()
-            };
-            let columns = Columns::of(&quiet, (&CaseConfig::default(), &run), usize::MAX);
-            let found = columns.all.iter().any(|column| column.head == "host s/GB");
-            assert_eq!(found, is_there);
+            let mut run = sample::result().cases[0].runs[0].clone();
+            run.nodes[0].engine_cpu_seconds = engine;
+            run.nodes[0].machine_cpu_seconds = machine;
+            assert_eq!(heads_of(&quiet, &run).contains("host s/GB"), is_there);
         }
     }
 
@@ -256,14 +265,8 @@ mod tests {
             let all = values.map(|value| Settings::from([(flag, value)]));
             let columns = Columns::of(&all, (&CaseConfig::default(), &Run::default()), 80);
             let cell = |settings: &Settings| {
-                let row = RowOf {
-                    settings,
-                    run: &Run::default(),
-                    flow: &FlowResult::default(),
-                    standing: Standing::Counts,
-                    direction: "",
-                };
-                columns.all[0].cell(&row)
+                let nothing = (&Run::default(), &FlowResult::default());
+                columns.all[0].cell(&RowOf::of(settings, nothing, Standing::Counts))
             };
             assert_eq!([&all[0], &all[1]].map(cell), cells);
         }

@@ -1,19 +1,20 @@
 //! What a run of `connect` measured, in lines for a person below its row of the table: a table of the steps. It must not
 //! know the table above.
 
-use crate::observe::format::{NOT_MEASURED, exact, time_text};
-use crate::results::model::{CaseConfig, Connect, ConnectStep};
+use std::collections::HashSet;
+
+use crate::observe::format::{NOT_MEASURED, counted, exact, time_text};
+use crate::results::model::{CaseConfig, Connect, ConnectStep, Latency};
 
 /// How far the table of steps stands to the right.
 const INDENT: &str = "    ";
 
 /// The lines: rates, where the row above has no column for them, then a line for each step.
 pub(super) fn lines(config: &CaseConfig, connect: &Connect, has_columns: bool) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = steps(connect);
     if !has_columns {
-        lines.push(rates(config, connect));
+        lines.insert(0, rates(config, connect));
     }
-    lines.extend(steps(connect));
     if let Some(times) = connect.stale_rejections.filter(|times| *times > 0) {
         lines.push(format!(
             "{INDENT}rejected as stale and repeated: {times}; the steps do not contain the wait"
@@ -25,68 +26,66 @@ pub(super) fn lines(config: &CaseConfig, connect: &Connect, has_columns: bool) -
 /// Each step of either end, in the order in which this end makes them; none where there are none.
 fn steps(connect: &Connect) -> Vec<String> {
     let ends = [&connect.steps, &connect.peer_steps];
-    let mut names: Vec<(&str, &str)> = Vec::new();
-    for step in ends.into_iter().flatten() {
-        if !names.iter().any(|(name, _)| *name == step.step) {
-            names.push((&step.step, &step.per));
-        }
-    }
-    if names.is_empty() {
-        return Vec::new();
-    }
-    let row = |step: &str, per: &str, times: [String; 4]| {
+    let row = |step: &str, per: &str, times: [&str; 4]| {
         let [mean, p99, other_mean, other_p99] = times;
         format!("{INDENT}{step:<9} {per:<9} {mean:>8} {p99:>8} {other_mean:>15} {other_p99:>8}")
     };
-    let head = ["mean", "p99", "other end: mean", "p99"].map(str::to_owned);
-    let mut lines = vec![row("step", "of", head)];
-    lines.extend(names.into_iter().map(|(name, per)| {
+    let mut lines = Vec::new();
+    let mut told = HashSet::new();
+    for step in ends.into_iter().flatten() {
+        if !told.insert(&step.step) {
+            continue;
+        }
         // Those of rdma_cm's calls contain the changes of state that it asks for.
-        let of = match per {
-            "connection" if is_part_of_connect(connect, name) => "connect",
-            "connection" => "a QP",
+        let is_of_cm = connect.stale_rejections.is_some();
+        let of = match (&*step.per, &*step.step) {
+            ("connection", "init" | "rtr" | "rts") if is_of_cm => "connect",
+            ("connection", _) => "a QP",
             _ => "a round",
         };
-        let [here, there] = ends.map(|steps| steps.iter().find(|step| step.step == name));
-        let [[mean, p99], [other_mean, other_p99]] = [here, there].map(times);
-        row(name, of, [mean, p99, other_mean, other_p99])
-    }));
+        let [here, there] = ends.map(|end| times(end.iter().find(|it| it.step == step.step)));
+        lines.push(row(
+            &step.step,
+            of,
+            [&here[0], &here[1], &there[0], &there[1]],
+        ));
+    }
+    if !lines.is_empty() {
+        let head = ["mean", "p99", "other end: mean", "p99"];
+        lines.insert(0, row("step", "of", head));
+    }
     lines
-}
-
-/// Whether rdma_cm makes the step, within `connect`.
-fn is_part_of_connect(connect: &Connect, name: &str) -> bool {
-    connect.stale_rejections.is_some() && ["init", "rtr", "rts"].contains(&name)
 }
 
 /// Mean and p99.
 fn times(step: Option<&ConnectStep>) -> [String; 2] {
-    let mean = step.map(|step| step.time_ns.mean);
-    let p99 = step.and_then(|step| step.time_ns.p99).map(|ns| ns as f64);
-    [mean, p99].map(|ns| ns.map_or_else(|| NOT_MEASURED.to_owned(), time_text))
+    let time = step.map(|step| &step.time_ns);
+    [time.map(|it| it.mean), p99(time)].map(text_of)
+}
+
+fn p99(time: Option<&Latency>) -> Option<f64> {
+    time?.p99.map(|ns| ns as f64)
+}
+
+fn text_of(ns: Option<f64>) -> String {
+    ns.map_or_else(|| NOT_MEASURED.to_owned(), time_text)
 }
 
 fn rates(config: &CaseConfig, connect: &Connect) -> String {
-    let mut line = match connect.connections_per_second {
-        Some(rate) => format!(
-            "  {} connections/s: {} round{} of {}",
-            exact(rate),
-            connect.rounds,
-            if connect.rounds == 1 { "" } else { "s" },
-            config.qps
-        ),
-        None => "  no round was finished".to_owned(),
+    let mut line = match (connect.connections_per_second.map(exact), connect.rounds) {
+        (None, _) => "  no round was finished".to_owned(),
+        (Some(rate), rounds) => {
+            let rounds = counted(rounds as usize, "round");
+            format!("  {rate} connections/s: {rounds} of {}", config.qps)
+        }
     };
     if let Some(setup) = &connect.setup_ns {
-        let p99 = setup
-            .p99
-            .map_or_else(|| NOT_MEASURED.to_owned(), |ns| time_text(ns as f64));
-        line += &format!(", set up in {} (p99 {p99})", time_text(setup.mean));
+        let [mean, p99] = [Some(setup.mean), p99(Some(setup))].map(text_of);
+        line += &format!(", set up in {mean} (p99 {p99})");
     }
     line += &match config.traffic_qps {
         0 => "; no traffic".to_owned(),
-        1 => "; traffic on 1 QP".to_owned(),
-        qps => format!("; traffic on {qps} QPs"),
+        qps => format!("; traffic on {}", counted(qps as usize, "QP")),
     };
     if let Some(alone) = connect.traffic_alone_gbit_per_s {
         line += &format!(", alone {} Gb/s", exact(alone));

@@ -16,13 +16,12 @@ use std::path::Path;
 use settings::{Pattern, Settings};
 
 use crate::judge::findings::Said;
-use crate::observe::format::plural;
+use crate::observe::format::counted;
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::model::{CLIENT, CaseConfig, FlowResult, ResultFile, Run};
 use crate::show::sentences;
 use crate::text::{Mark, Screen, path, wrapped};
-use columns::{Column, Columns};
-use figures::RowOf;
+use columns::{Column, Columns, RowOf};
 use remarks::{Remark, is_both_ways};
 
 /// Writes rows as runs finish.
@@ -63,33 +62,20 @@ impl<W: Write> Table<W> {
             from: CLIENT.to_owned(),
             ..FlowResult::default()
         };
-        let all;
-        let (flows, is_whole) = match &run.flows[..] {
-            [] => (std::slice::from_ref(&nothing), true),
-            _ if config.pattern.is_some() => {
-                all = together::together(run);
-                (std::slice::from_ref(&all), true)
-            }
-            flows => (flows, false),
+        let all = config.pattern.as_ref().map(|_| together::together(run));
+        let flows = match (&run.flows[..], &all) {
+            ([], _) => std::slice::from_ref(&nothing),
+            (_, Some(all)) => std::slice::from_ref(all),
+            (flows, None) => flows,
         };
         for (index, flow) in flows.iter().enumerate() {
             let settings = config.shown(index);
-            let row = RowOf {
-                settings: &settings,
-                run,
-                flow,
-                standing: match is_whole {
-                    true => standing::of_run(run),
-                    false => standing::of_flow(run, flow),
-                },
-                direction: match (is_both_ways(config), index) {
-                    (false, _) => "",
-                    (true, 0) => "out",
-                    (true, _) => "in",
-                },
-            };
+            let mut row = RowOf::of(&settings, (run, flow), standing::of_flow(run, flow));
+            if is_both_ways(config) {
+                row.direction = if index == 0 { "out" } else { "in" };
+            }
             let name = match config.pattern {
-                Some(_) => format!("{0} {1}", run.flows.len(), plural(run.flows.len(), "flow")),
+                Some(_) => counted(run.flows.len(), "flow"),
                 None => remarks::name(config, flow),
             };
             let mut told = remarks::of_row(&row, &columns);
@@ -143,25 +129,16 @@ impl<W: Write> Table<W> {
         }
         let runs = result.cases.iter().flat_map(|case| &case.runs);
         let left_out = LeftOut::of(runs.map(standing::of_run));
-        let (cases, all) = (result.cases.len(), left_out.all);
-        let mut count = format!(
-            "{cases} {}, {all} {}",
-            plural(cases, "case"),
-            plural(all, "run")
-        );
-        count += &match left_out.count() {
-            0 => ", all count".to_owned(),
-            left => {
-                let verb = if left == 1 { "does" } else { "do" };
-                format!(
-                    "; {left} {verb} not count ({})",
-                    left_out.reasons().join(", ")
-                )
-            }
+        let [cases, all] = [(result.cases.len(), "case"), (left_out.all, "run")]
+            .map(|(count, word)| counted(count, word));
+        let reasons = left_out.reasons().join(", ");
+        let mut count = match left_out.count() {
+            0 => format!("{cases}, {all}, all count"),
+            1 => format!("{cases}, {all}; 1 does not count ({reasons})"),
+            left => format!("{cases}, {all}; {left} do not count ({reasons})"),
         };
         if !files.is_empty() {
-            let files: Vec<_> = files.iter().map(|file| path(file)).collect();
-            count += &format!("; written to {}", together(&files));
+            count += &format!("; written to {}", together(files));
         }
         self.paragraph(Mark::Plain, &count)?;
         self.out.flush()
@@ -241,19 +218,17 @@ fn bracketed(mut line: String, figures: &str) -> String {
 }
 
 /// Names of files, those of one stem as one: `a.json, .csv`.
-fn together(files: &[String]) -> String {
-    let Some((first, others)) = files.split_first() else {
-        return String::new();
-    };
-    let stem = first
-        .rsplit_once('.')
-        .map_or(first.as_str(), |(stem, _)| stem);
-    let mut text = first.clone();
-    for other in others {
-        text += ", ";
-        text += other.strip_prefix(stem).unwrap_or(other);
+fn together(files: &[&Path]) -> String {
+    let files = files.iter().map(|file| path(file));
+    let mut files: Vec<String> = files.collect();
+    let stem = files
+        .first()
+        .map_or("", |first| first.rsplit_once('.').map_or(first, |it| it.0));
+    let stem = stem.to_owned();
+    for other in files.iter_mut().skip(1) {
+        *other = other.strip_prefix(&stem).unwrap_or(other).to_owned();
     }
-    text
+    files.join(", ")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::observe::format::NOT_MEASURED;
-use crate::results::model::{CaseResult, Delivery, Doubt, DoubtKind, REVERSE};
+use crate::results::model::{CaseResult, Doubt, DoubtKind, REVERSE};
 use crate::results::sample::{self, doubt, has, rows, starts, with};
 
 const COLUMNS_80: Screen = Screen {
@@ -261,65 +261,37 @@ fn rows_fit_80_columns_with_their_remarks() {
 #[test]
 fn flags_say_what_the_figures_do_not() {
     let case = &sample::result().cases[0];
-    let flags_of = |change: &dyn Fn(&mut CaseConfig, &mut Run)| {
-        let (mut config, mut run) = (case.config.clone(), case.runs[0].clone());
-        change(&mut config, &mut run);
-        let row = RowOf {
-            settings: &config,
-            run: &run,
-            flow: &run.flows[0],
-            standing: standing::of_run(&run),
-            direction: "",
-        };
+    for [of_case, of_run, flags] in rows(
+        r#"
+qps=2 | run=1 |
+qps=2 | complete=false | incomplete
+qps=2 | run=3 | run 3
+qps=2 | flows/0/window/warmup_steady=false | unsteady
+qps=2 | flows/0/received/messages=178000 | received 0.50×
+qps=2 | flows/0/received/messages=712000; flows/0/received/window_seconds=4.0 |
+verify=true | run=1 | verify ok
+verify=true | complete=false; failure={"message":"","hint":null}; flows/0/totals/errors=1 | failed, 1 error
+qps=2 | flows/0/window/doubts=[{"kind":"edge_missed","message":"first"},{"kind":"edge_missed","message":"last"}] | edge missed
+qps=2 | flows/0/delivery={"sent":400,"received":300,"lost":100,"lost_share":0.25,"goodput_gbit_per_s":null,"goodput_mmsg_per_s":null}; flows/0/received/messages=178000 | lost 25.0 %
+service=uc | run=1 | losses not known
+"#,
+    ) {
+        let (config, run) = (with(&case.config, of_case), with(&case.runs[0], of_run));
+        let row = RowOf::of(&config, (&run, &run.flows[0]), standing::of_run(&run));
         let columns = Columns::of(&[], (&config, &run), 80);
         let remarks = remarks::of_row(&row, &columns).into_iter();
-        remarks.map(|(_, text)| text).collect::<Vec<_>>().join(", ")
-    };
-    for [change, flags] in rows(
-        "
-run=1 |
-complete=false | incomplete
-run=3 | run 3
-flows/0/window/warmup_steady=false | unsteady
-flows/0/received/messages=178000 | received 0.50×
-flows/0/received/messages=712000; flows/0/received/window_seconds=4.0 |
-",
-    ) {
-        let changed = flags_of(&|_, run| *run = with(run, change));
-        assert_eq!(changed, flags, "{change}");
+        let told: Vec<String> = remarks.map(|(_, text)| text).collect();
+        assert_eq!(told.join(", "), flags, "{of_case}; {of_run}");
     }
-    let verified = flags_of(&|config, _| config.verify = true);
-    assert_eq!(verified, "verify ok");
-    // Once for both edges.
-    let doubts = vec![doubt(DoubtKind::EdgeMissed); 2];
-    let doubtful = flags_of(&|_, run| run.flows[0].window.doubts = doubts.clone());
-    assert_eq!(doubtful, "edge missed");
-    let mismatch = flags_of(&|config, run| {
-        config.verify = true;
-        run.complete = false;
-        run.failure = Some(Default::default());
-        run.flows[0].totals.errors = 1;
-    });
-    assert_eq!(mismatch, "failed, 1 error");
-    let lost = flags_of(&|_, run| {
-        run.flows[0].delivery = Some(Delivery::of_qps(&[300, 100], &[200, 100]));
-        run.flows[0].received.as_mut().unwrap().messages /= 2;
-        run.flows[0].totals.gbit_per_s = Some(12.25);
-    });
-    assert_eq!(lost, "lost 25.0 %");
-    let not_counted = flags_of(&|config, _| config.service = settings::Service::Uc);
-    assert_eq!(not_counted, "losses not known");
 }
 
 #[test]
 fn a_run_without_figures_shows_none() {
-    let row = RowOf {
-        settings: &Settings::default(),
-        run: &Run::default(),
-        flow: &FlowResult::default(),
-        standing: Standing::Counts,
-        direction: "",
-    };
+    let (settings, nothing) = (
+        &Settings::default(),
+        (&Run::default(), &FlowResult::default()),
+    );
+    let row = RowOf::of(settings, nothing, Standing::Counts);
     let open = Settings::from([("rate", "2M")]);
     let set_up = Settings::from([("op", "connect"), ("traffic-qps", "0")]);
     for settings in [Settings::default(), open, set_up] {

@@ -1,5 +1,6 @@
 //! Waiting times of M/D/1, by which `scripts/open-loop` judges real runs: against Erlang's sum, published figures, and
 //! a queue that is simulated message by message.
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use queueing::Md1;
 
