@@ -9,8 +9,6 @@ use thiserror::Error;
 use settings::Mtu;
 use verbs::{Gid, GidEntry, GidType};
 
-use crate::protocol::failure::RunFailure;
-
 /// The connection array of one end of a flow. LID, GID and the limits belong to its port, which all of its QPs are on;
 /// so they stand here once, not with each QP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,15 +105,40 @@ pub enum EndpointsError {
     /// Not an MTU of the transport.
     #[error("the peer's port has MTU {0}, which is none of 256, 512, 1024, 2048 and 4096")]
     Mtu(u32),
+    /// Ports of two networks.
+    #[error("one end has a RoCE port and the other an InfiniBand port")]
+    Kinds,
+    /// GIDs of two types or two families of addresses.
+    #[error("the GID here is {here} and the peer's is {there}: neither sees the other's packets")]
+    Unseen {
+        /// Type or family, and the address.
+        here: String,
+        there: String,
+        /// What must be one: `type` or `family`.
+        choice: &'static str,
+    },
     /// Not a GID, or one that addresses nothing on RoCE.
     #[error("the peer's GID `{0}` is not an address")]
     Gid(String),
 }
 
-impl From<EndpointsError> for RunFailure {
-    fn from(error: EndpointsError) -> Self {
-        let hint = "install the same version of rocebench on both ends";
-        RunFailure::new(error.to_string(), Some(hint.into()))
+impl EndpointsError {
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        match self {
+            EndpointsError::Kinds => {
+                "choose ports of one kind with --device and --ib-port at both ends".to_owned()
+            }
+            EndpointsError::Unseen { choice, .. } => format!(
+                "choose GIDs of one {choice} with --gid-index at both ends (`rocebench devices` lists them)"
+            ),
+            _ => "install the same version of rocebench on both ends".to_owned(),
+        }
+    }
+
+    /// Whether the fault is in what was asked for.
+    pub fn is_bad_input(&self) -> bool {
+        matches!(self, EndpointsError::Kinds | EndpointsError::Unseen { .. })
     }
 }
 
@@ -158,35 +181,28 @@ impl Endpoints {
     ///
     /// # Errors
     /// What differs, and what to choose instead.
-    pub fn fits(&self, peer: &Endpoints) -> Result<(), RunFailure> {
+    pub fn fits(&self, peer: &Endpoints) -> Result<(), EndpointsError> {
         let (here, there) = (self.link_layer, peer.link_layer);
         if (here == LinkLayer::Infiniband) != (there == LinkLayer::Infiniband) {
-            return Err(RunFailure::refused(
-                "one end has a RoCE port and the other an InfiniBand port",
-                "choose ports of one kind with --device and --ib-port at both ends",
-            ));
+            return Err(EndpointsError::Kinds);
         }
         let [own, others] = [self, peer].map(|end| end.gid_bytes().map(|gid| Gid(gid).address()));
         let (own, others) = (own?, others?);
-        let kinds = [here, there].map(|kind| kind.name().to_owned());
-        let differ = match (own.is_ipv4(), others.is_ipv4()) {
-            _ if here != there => Some((kinds, "GIDs of one type")),
-            (here_v4, there_v4) if here == LinkLayer::RoceV2 && here_v4 != there_v4 => {
-                let family = |is_v4| if is_v4 { "IPv4" } else { "IPv6" }.to_owned();
-                Some(([here_v4, there_v4].map(family), "GIDs of one family"))
-            }
-            _ => None,
+        let unseen = |[here, there]: [&str; 2], choice| {
+            Err(EndpointsError::Unseen {
+                here: format!("{here} ({own})"),
+                there: format!("{there} ({others})"),
+                choice,
+            })
         };
-        let Some(([here, there], choice)) = differ else {
-            return Ok(());
-        };
-        let text = format!(
-            "the GID here is {here} ({own}) and the peer's is {there} ({others}): neither sees the other's packets"
-        );
-        let hint = format!(
-            "choose {choice} with --gid-index at both ends (`rocebench devices` lists them)"
-        );
-        Err(RunFailure::refused(text, hint))
+        if here != there {
+            return unseen([here.name(), there.name()], "type");
+        }
+        if here == LinkLayer::RoceV2 && own.is_ipv4() != others.is_ipv4() {
+            let family = |is_v4| if is_v4 { "IPv4" } else { "IPv6" };
+            return unseen([own.is_ipv4(), others.is_ipv4()].map(family), "family");
+        }
+        Ok(())
     }
 
     fn bad_gid(&self) -> EndpointsError {
@@ -268,9 +284,9 @@ mod tests {
                 continue;
             };
             let refused = fits.unwrap_err();
-            assert!(refused.bad_input);
-            has(&refused.message, [says]);
-            has(refused.hint.unwrap(), ["at both ends"]);
+            assert!(refused.is_bad_input());
+            has(refused.to_string(), [says]);
+            has(refused.hint(), ["at both ends"]);
         }
     }
 }

@@ -5,6 +5,7 @@ use machine::threads::{self, ThreadError};
 use report::results::model::Failure;
 use verbs::{AsyncEvent, VerbsError};
 
+use crate::protocol::endpoints::EndpointsError;
 use crate::protocol::error::{ConnectError, LinkError};
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
@@ -215,6 +216,15 @@ impl From<WorkerPoolError> for RunFailure {
                 bad_input: matches!(error, WorkerPoolError::Core(_)),
                 ..RunFailure::new(error.to_string(), None)
             },
+        }
+    }
+}
+
+impl From<EndpointsError> for RunFailure {
+    fn from(error: EndpointsError) -> Self {
+        RunFailure {
+            bad_input: error.is_bad_input(),
+            ..RunFailure::new(error.to_string(), Some(error.hint()))
         }
     }
 }

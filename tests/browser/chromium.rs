@@ -211,7 +211,7 @@ impl Browser {
     /// Shows the page in a window so wide, under a medium (`screen`, `print`) and a colour scheme of the system.
     pub fn show(&mut self, width_px: u32, medium: &str, scheme: &str) {
         let window =
-            json!({"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+            json!({"width": width_px, "height": 800, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", &window);
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         let media = json!({"media": medium, "features": features});

@@ -183,7 +183,7 @@ fn damaged(damage: Damage) -> (TempDir, [String; 2]) {
 fn a_run_that_is_wrong_makes_its_case_not_comparable() {
     let damages: [(&str, Damage); 2] = [
         ("is not complete", |run| run["complete"] = false.into()),
-        ("CPU time", |run| {
+        ("cpu_seconds", |run| {
             run["nodes"][0]["workers"][0]["cpu_seconds"] = (-0.1).into();
         }),
     ];

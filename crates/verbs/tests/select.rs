@@ -167,7 +167,7 @@ fn the_embedded_device_does_not_hide_a_fault_or_a_wrong_choice() {
     let fault = error(with_list(out_of_memory), &nothing);
     assert!(matches!(fault, VerbsError::Call { .. }), "{fault}");
     let port = error(null_library(), &asked(None, Some(2), None));
-    assert!(matches!(port, VerbsError::NoUsablePort { .. }), "{port}");
+    assert!(matches!(port, VerbsError::NoSuchPort { .. }), "{port}");
     let gid = error(null_library(), &asked(Some("loop0"), None, Some(7)));
     assert!(matches!(gid, VerbsError::NoSuchGid { .. }), "{gid}");
     let name = error(null_library(), &asked(Some("mlx5_0"), None, None)).to_string();

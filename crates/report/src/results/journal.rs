@@ -284,7 +284,6 @@ mod tests {
         assert_eq!(read(&path).unwrap(), stages()[0]);
         // The first is not even half there.
         fs::remove_file(&path).unwrap();
-        fs::write(&path, "").unwrap();
         let mut journal = made(&path);
         journal.file = Some(File::open(&path).unwrap());
         journal.add(&stages()[0]).unwrap_err();

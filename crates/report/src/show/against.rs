@@ -134,10 +134,15 @@ mod tests {
     use crate::results::sample;
 
     fn comparison(verdict: &str, note: Option<&str>) -> PerftestComparison {
+        let pair = PerftestPair {
+            rocebench: Some(93.3),
+            perftest: Some(92.1),
+            ..PerftestPair::default()
+        };
         PerftestComparison {
             program: "ib_send_bw".into(),
             metric: "gbit_per_s".into(),
-            pairs: vec![PerftestPair::default(); 5],
+            pairs: vec![pair; 5],
             rocebench_median: Some(93.3),
             perftest_median: Some(92.1),
             ratio: Some(1.013),

@@ -12,5 +12,5 @@ mod wrapped;
 
 pub use screen::{Mark, Screen};
 pub use seconds::seconds_text;
-pub use shown::{MAX_CHARS, path, printable, printable_lines};
+pub use shown::{MAX_CHARS, path, printable, printable_lines, short_path};
 pub use wrapped::{unbroken, wrapped};

@@ -17,6 +17,12 @@ pub fn path(path: &Path) -> String {
     printable(&path.to_string_lossy(), MAX_CHARS)
 }
 
+/// The last two parts of a path: enough to tell a file from its neighbours, and short enough for a title.
+pub fn short_path(path: &str) -> &str {
+    let second = path.rmatch_indices('/').nth(1);
+    second.map_or(path, |(at, _)| &path[at + 1..])
+}
+
 /// As [`printable`], and lines and tabs stay.
 pub fn printable_lines(text: &str, max_chars: usize) -> String {
     escaped(text, max_chars, |char| {
@@ -53,6 +59,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_short_path_has_two_parts() {
+        for (path, short) in [
+            ("/a/b/c.json", "b/c.json"),
+            ("b/c", "b/c"),
+            ("c", "c"),
+            ("", ""),
+        ] {
+            assert_eq!(short_path(path), short);
+        }
+    }
 
     #[test]
     fn what_would_drive_a_terminal_is_shown_as_what_it_is() {

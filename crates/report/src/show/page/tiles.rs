@@ -10,7 +10,7 @@ use crate::observe::standing::{self, LeftOut};
 use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
 use crate::results::model::{FlowResult, LoadVerdict, subject};
-use crate::text::unbroken;
+use crate::text::{short_path, unbroken};
 
 struct Tile {
     label: String,
@@ -159,14 +159,8 @@ fn against(comparison: &Comparison) -> Tile {
     };
     let remedy = || (unclear > 0).then(|| remedy(comparison));
     let about = worst(comparison).or_else(remedy).unwrap_or_default();
-    let label = format!("Compared with {}", short(&comparison.base.name));
+    let label = format!("Compared with {}", short_path(&comparison.base.name));
     Tile::new(label, value, about)
-}
-
-/// The last two parts of a path: enough to tell a file from its neighbours, and short enough for a tile.
-fn short(path: &str) -> &str {
-    let second = path.rmatch_indices('/').nth(1);
-    second.map_or(path, |(at, _)| &path[at + 1..])
 }
 
 /// The regression that is furthest from 1.
@@ -288,7 +282,6 @@ mod tests {
         comparison.base.name = "/of/somebody/results/old.json".to_owned();
         let tile = against(&comparison);
         assert_eq!(tile.label, "Compared with results/old.json");
-        assert_eq!(short("old.json"), "old.json");
         assert_eq!(tile.value, "2 slower, 1 faster, 2 unclear");
         assert_eq!(tile.about, "worst: bandwidth of b, flow large, -20.0 %");
     }

@@ -7,6 +7,7 @@ use crate::judge::compare::{Comparison, Verdict};
 use crate::observe::Metric;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseConfig, subject};
+use crate::text::short_path;
 
 /// One metric of all cases.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +80,8 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
             Some((figures.metric, figures.margin, &case.config, row))
         })
     });
-    by_metric(found, [&comparison.base.name, &comparison.new.name])
+    let sides = [&comparison.base, &comparison.new].map(|side| short_path(&side.name));
+    by_metric(found, sides)
 }
 
 /// One for each metric that was compared with perftest.

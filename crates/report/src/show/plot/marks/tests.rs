@@ -113,6 +113,8 @@ proptest! {
         is_narrow in any::<bool>(),
     ) {
         let marked: std::collections::BTreeSet<usize> = (0..rows.len()).step_by(3).collect();
+        // A part has a row and a column at least.
+        let parts = parts.into_iter().take(rows.len().min(columns.len()));
         let parts = (0..).zip(parts).map(|(at, name)| (f64::from(at) - 0.5, f64::from(at) + 0.5, name));
         let parts: Vec<_> = parts.collect();
         let tiles = (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |column| {
