@@ -186,8 +186,9 @@ impl Slots {
             }
             Err(error) => {
                 tracing::warn!(%error, who = join.who(), "a rank did not join");
-                let of_token = may_be_anybody && error.bad_input();
-                self.lock().unproven = of_token.then(|| join.who());
+                if may_be_anybody && error.bad_input() {
+                    self.lock().unproven = Some(join.who());
+                }
             }
         }
     }
