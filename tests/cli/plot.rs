@@ -158,6 +158,18 @@ fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
 }
 
 #[test]
+fn a_single_set_up_counts_and_has_no_figure() {
+    let one = Synthetic {
+        ops: Vec::new(),
+        set_up: vec![16],
+        ..small()
+    };
+    let folder = folder_of(&one.result());
+    let ran = plot(&folder, &[]).ends(2);
+    has(&ran.err, ["runs count", "--qps 1,4,16"]);
+}
+
+#[test]
 fn nothing_to_draw_is_told_and_nothing_is_written() {
     let mut failed = small().result();
     for case in &mut failed.cases {
