@@ -14,8 +14,8 @@ use report::judge::findings::{Finding, ProblemKind, findings};
 use report::observe::Observed;
 use report::results::load::{Found, Loaded, load};
 use report::results::model::ResultFile;
-use report::show::page::Page;
 use report::show::page::folder::{self, FolderError, Written};
+use report::show::page::{Page, subject};
 use report::show::plot::draw::Width;
 use report::show::plot::figures::nodes::Racks;
 use report::show::plot::formats::Format;
@@ -75,7 +75,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     }
     let results = input.results;
     let racks = racks_of(args, &results)?;
-    let cases: usize = results.iter().map(|loaded| loaded.result.cases.len()).sum();
+    let cases = subject::cases(&results);
     if began.elapsed() > LONG && !args.speech.quiet {
         say(&format!("{cases} cases read, drawing"));
     }

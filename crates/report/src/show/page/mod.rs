@@ -5,7 +5,7 @@ pub(crate) mod cases;
 mod colours;
 mod doubts;
 pub mod folder;
-mod subject;
+pub mod subject;
 mod tables;
 mod tiles;
 

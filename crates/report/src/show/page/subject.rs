@@ -17,8 +17,8 @@ use crate::text;
 /// So many names are told one by one.
 const SHOWN: usize = 4;
 
-/// A line for the page's title: `4 cases in 5 files on soft0`.
-pub fn title(results: &[Loaded]) -> String {
+/// How many cases there are: the same in several files is one.
+pub fn cases(results: &[Loaded]) -> usize {
     let mut cases: HashMap<&str, Vec<&CaseConfig>> = HashMap::new();
     for case in results.iter().flat_map(|loaded| &loaded.result.cases) {
         let known = cases.entry(&case.id).or_default();
@@ -26,7 +26,12 @@ pub fn title(results: &[Loaded]) -> String {
             known.push(&case.config);
         }
     }
-    let cases = cases.values().map(Vec::len).sum();
+    cases.values().map(Vec::len).sum()
+}
+
+/// A line for the page's title: `4 cases in 5 files on soft0`.
+pub fn title(results: &[Loaded]) -> String {
+    let cases = cases(results);
     let mut title = format!("{cases} {}", plural(cases, "case"));
     if results.len() > 1 {
         title += &format!(" in {} files", results.len());
