@@ -8,6 +8,7 @@ use crate::node::memory_needs::MemoryNeeds;
 use crate::perftest::{Program, measuring};
 use crate::plan::{Case, Goal, Nodes, Searches, Sweep};
 use crate::protocol::memory_offer::DeviceKind;
+use report::observe::format::counted;
 use report::observe::setting_words::{alike, cell};
 use report::text::wrapped;
 use settings::{Row, Settings, differing};
@@ -22,9 +23,7 @@ mod flows;
 fn footer(plan: &RunPlan) -> String {
     let sweep = &plan.sweep;
     let cases = sweep.cases.len();
-    let plural =
-        |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let mut text = plural(u64::try_from(cases).unwrap_or(u64::MAX), "case");
+    let mut text = counted(cases, "case");
     if let Some(against) = &plan.against {
         text += &format!(
             " x {} to {} pairs with perftest ({})",
@@ -41,7 +40,7 @@ fn footer(plan: &RunPlan) -> String {
             Searches::MOST_TRIALS
         );
     } else if sweep.runs() > 1 {
-        text += &format!(" x {}", plural(sweep.runs().into(), "run"));
+        text += &format!(" x {}", counted(sweep.runs() as usize, "run"));
     }
     if let Some(case) = sweep.cases.first() {
         text += &format!(

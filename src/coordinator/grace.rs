@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
+use machine::threads;
+
 /// Longest time for all nodes to come to rest, or to report, when there is a reason to end. The user who asked to stop
 /// is promised 3 s in all.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -27,8 +29,7 @@ impl Grace {
         let over = Arc::new(AtomicBool::new(false));
         let (timer, dropped) = bounded(0);
         let for_timer = Arc::clone(&over);
-        let thread = std::thread::Builder::new().name("grace".into());
-        let spawned = thread.spawn(move || {
+        let spawned = threads::spawn("grace", move || {
             if dropped.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
                 for_timer.store(true, Ordering::Relaxed);
             }

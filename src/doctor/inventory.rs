@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use crate::protocol::failure::RunFailure;
 use report::results::model::Host;
 use verbs::{
     Context, GidEntry, LinkLayer, Port, PortInfo, PortRequest, Route, VerbsError, VerbsLibrary,
@@ -45,9 +46,10 @@ pub struct NoChoice {
 
 impl From<VerbsError> for NoChoice {
     fn from(error: VerbsError) -> NoChoice {
+        let told = RunFailure::from_verbs(&error);
         NoChoice {
-            because: error.to_string(),
-            remedy: error.hint(),
+            because: told.message,
+            remedy: told.hint,
         }
     }
 }

@@ -313,18 +313,15 @@ impl<'a> Pairing<'a> {
             _ => UNCLEAR,
         };
         let mut notes: Vec<String> = note(self.case).into_iter().collect();
-        let of = |which: fn(&PerftestPair) -> bool, what: &str| {
-            let all = comparison.pairs.len();
-            let count = comparison.pairs.iter().filter(|it| which(it)).count();
-            (count > 0).then(|| format!("{count} of {all} pairs {what}"))
-        };
-        notes.extend(of(|pair| pair.failure.is_some(), "failed"));
-        let in_doubt: fn(&PerftestPair) -> bool =
-            |pair| pair.failure.is_none() && pair.doubt.is_some();
-        notes.extend(of(
-            in_doubt,
-            "do not count, since rocebench's run is in doubt",
-        ));
+        let all = comparison.pairs.len();
+        let is_in_doubt = |it: &&PerftestPair| it.failure.is_none() && it.doubt.is_some();
+        let in_doubt = comparison.pairs.iter().filter(is_in_doubt).count();
+        let why = "do not count, since rocebench's run is in doubt";
+        for (count, what) in [(all - turns.len() - in_doubt, "failed"), (in_doubt, why)] {
+            if count > 0 {
+                notes.push(format!("{count} of {all} pairs {what}"));
+            }
+        }
         if count < FEWEST_PAIRS {
             notes.push(format!("fewer than {FEWEST_PAIRS} pairs decide nothing"));
         } else if is_last && word == UNCLEAR {

@@ -87,7 +87,7 @@ pub(crate) fn plural(count: usize, word: &str) -> String {
 }
 
 /// So many of a thing: `1 run`, `2 runs`.
-pub(crate) fn counted(count: usize, word: &str) -> String {
+pub fn counted(count: usize, word: &str) -> String {
     format!("{count} {}", plural(count, word))
 }
 

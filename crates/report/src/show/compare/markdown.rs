@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use super::rows::{Row, of_case, over_all};
+use super::rows::{HEAD, Row, of_case, over_all};
 use super::words;
 use crate::judge::compare::model::{Comparison, Verdict};
+use crate::observe::format::counted;
 
 /// Rows of a table, so that the text stays below the 65,536 characters of a comment on GitHub.
 const ROWS: usize = 200;
@@ -40,16 +41,15 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
         writeln!(out, "{}\n", escape(&reach))?;
     }
     let head = words::over_all_cases(comparison);
-    table(
-        out,
-        &[&head, "change", "95 % interval", "verdict"],
-        over_all(comparison),
-    )?;
+    let [_, _, _, change, interval, verdict] = HEAD;
+    let heads = [&head, change, interval, verdict];
+    table(out, &heads, over_all(comparison))?;
     let mut rows: Vec<Row<'_>> = cases.iter().flat_map(|case| of_case(case)).collect();
     rows.sort_by_key(|row| Reverse(row.figures.verdict));
     let is_first = |row: &Row<'_>| row.has_changed() || row.figures.verdict == Verdict::NoVerdict;
     let (first, rest): (Vec<Row<'_>>, Vec<Row<'_>>) = rows.into_iter().partition(is_first);
-    table(out, &HEAD, first.into_iter())?;
+    let heads = [&["case"][..], &HEAD].concat();
+    table(out, &heads, first.into_iter())?;
     let (mut not_comparable, mut notes) = (Vec::new(), Vec::new());
     for case in &cases {
         if !case.not_comparable.is_empty() {
@@ -71,12 +71,12 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
             .iter()
             .filter(|it| it.figures.verdict == Verdict::Unclear);
         let unclear = unclear.count();
-        let equal = words::count(rest.len() - unclear, "figure");
+        let equal = counted(rest.len() - unclear, "figure");
         writeln!(
             out,
             "<details><summary>{equal} equal, {unclear} unclear</summary>\n"
         )?;
-        table(out, &HEAD, rest.into_iter())?;
+        table(out, &heads, rest.into_iter())?;
         writeln!(out, "</details>\n")?;
     }
     for remark in words::remarks(comparison) {
@@ -98,17 +98,6 @@ fn list(out: &mut impl Write, texts: &[String], what: &str) -> io::Result<()> {
     }
     Ok(())
 }
-
-/// Heads of the figures of cases.
-const HEAD: [&str; 7] = [
-    "case",
-    "metric",
-    "base",
-    "new",
-    "change",
-    "95 % interval",
-    "verdict",
-];
 
 /// A table of rows; nothing where there are none.
 fn table<'a>(

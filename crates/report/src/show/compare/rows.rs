@@ -19,6 +19,16 @@ pub(super) struct Row<'a> {
     pub(super) observation: Observation,
 }
 
+/// What [`Row::cells`] are.
+pub(super) const HEAD: [&str; 6] = [
+    "metric",
+    "base",
+    "new",
+    "change",
+    "95 % interval",
+    "verdict",
+];
+
 /// A figure that changed for certain.
 #[derive(Serialize)]
 pub(super) struct Change<'a> {

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 
 use settings::Pattern;
 
-use super::rows::{Row, flow, has_changed, of_case, over_all};
-use super::words::{self, count};
+use super::rows::{HEAD, Row, flow, has_changed, of_case, over_all};
+use super::words;
 use crate::judge::compare::model::{CaseComparison, Comparison, Verdict};
+use crate::observe::format::counted;
 use crate::text;
 
 /// Width that text keeps to.
@@ -33,16 +34,8 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     }
     let cases = words::worst_first(comparison);
     if cases.iter().any(|case| !case.metrics.is_empty()) {
-        let head = [
-            "metric",
-            "base",
-            "new",
-            "change",
-            "95 % interval",
-            "verdict",
-        ];
         writeln!(out)?;
-        line(out, ' ', &head.map(str::to_owned))?;
+        line(out, ' ', &HEAD.map(str::to_owned))?;
     }
     if !comparison.over_all.is_empty() {
         writeln!(out, "\n{}", words::over_all_cases(comparison))?;
@@ -128,7 +121,7 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
         writeln!(
             out,
             "  {} more that cannot be compared",
-            count(more, "figure")
+            counted(more, "figure")
         )?;
     }
     for text in case.notes.iter().chain(&case.across) {
@@ -163,11 +156,11 @@ fn write_rounds(out: &mut impl Write, rounds: &[&CaseComparison]) -> io::Result<
         *notes.entry(note).or_default() += 1;
     }
     for (note, rounds) in notes.iter().take(MOST) {
-        wrapped(out, &format!("  {note} ({})", count(*rounds, "round")))?;
+        wrapped(out, &format!("  {note} ({})", counted(*rounds, "round")))?;
     }
     let missing: usize = rounds.iter().map(|case| case.missing.len()).sum();
     if missing > 0 {
-        writeln!(out, "  {} cannot be compared", count(missing, "figure"))?;
+        writeln!(out, "  {} cannot be compared", counted(missing, "figure"))?;
     }
     Ok(())
 }
@@ -185,7 +178,7 @@ fn not_comparable(out: &mut impl Write, reasons: &[String], ids: &[&str]) -> io:
         wrapped(out, &format!("  {reason}"))?;
     }
     if let more @ 1.. = reasons.len().saturating_sub(MOST) {
-        let more = count(more, "more reason");
+        let more = counted(more, "more reason");
         writeln!(out, "  and {more}, which --json lists")?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::judge::compare::model::{
     CaseComparison, Comparison, MissingMetric, Observation, Side, Verdict,
 };
 use crate::observe::Metric;
-use crate::observe::format::{plural, some_of};
+use crate::observe::format::{counted, some_of};
 use crate::results::model::FlowConfig;
 
 /// What the figures can settle, before anything is said of what they show; `None` when nothing was judged.
@@ -58,19 +58,14 @@ pub(super) fn over_all_cases(comparison: &Comparison) -> String {
     } else {
         "case"
     };
-    format!("over all {}", count(most, what))
+    format!("over all {}", counted(most, what))
 }
 
 /// `base (10 files, 4f2c1aa)`.
 pub(super) fn side(side: &Side) -> String {
-    let files = count(side.files.len(), "file");
+    let files = counted(side.files.len(), "file");
     let parts = std::iter::once(files).chain(side.revisions.iter().cloned());
     format!("{} ({})", side.name, parts.collect::<Vec<_>>().join(", "))
-}
-
-/// `1 case`, `2 cases`.
-pub(super) fn count(count: usize, what: &str) -> String {
-    format!("{count} {}", plural(count, what))
 }
 
 /// The sum: `over all cases p50 regressed; 18 cases: 1 regressed, 2 unclear, 15 equal`.
@@ -89,7 +84,7 @@ pub(super) fn summary(comparison: &Comparison) -> String {
         0 => over_all + "no case is on both sides",
         cases => {
             let counts = counts(comparison.cases.iter().map(CaseComparison::verdict));
-            format!("{over_all}{}: {counts}", count(cases, "case"))
+            format!("{over_all}{}: {counts}", counted(cases, "case"))
         }
     }
 }
@@ -146,7 +141,7 @@ pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
         let cases = all().filter(|it| *it == reason).count();
         match cases == comparison.cases.len() {
             true => format!("{reason}: {word}"),
-            false => format!("{reason}: {word} ({})", count(cases, "case")),
+            false => format!("{reason}: {word} ({})", counted(cases, "case")),
         }
     });
     told.collect()

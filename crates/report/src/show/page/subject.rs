@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use settings::listed;
 
 use super::tables;
-use crate::observe::format::plural;
+use crate::observe::format::counted;
 use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseConfig, Device, Host, Node, ResultFile};
@@ -32,7 +32,7 @@ pub fn cases(results: &[Loaded]) -> usize {
 /// A line for the page's title: `4 cases in 5 files on soft0`.
 pub fn title(results: &[Loaded]) -> String {
     let cases = cases(results);
-    let mut title = format!("{cases} {}", plural(cases, "case"));
+    let mut title = counted(cases, "case");
     if results.len() > 1 {
         title += &format!(" in {} files", results.len());
     }

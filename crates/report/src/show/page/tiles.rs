@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::doubts;
 use crate::judge::compare::{Comparison, MetricComparison, Observation, Verdict};
-use crate::observe::format::{NOT_MEASURED, plural};
+use crate::observe::format::{NOT_MEASURED, counted};
 use crate::observe::standing::{self, LeftOut};
 use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
@@ -130,7 +130,7 @@ fn trust(results: &[Loaded]) -> Tile {
     let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     let runs = cases.flat_map(|case| &case.runs);
     let left_out = LeftOut::of(runs.map(standing::of_run));
-    let runs = format!("{} {}", left_out.all, plural(left_out.all, "run"));
+    let runs = counted(left_out.all, "run");
     let value = match left_out.count() {
         0 if left_out.all == 1 => "The run counts".to_owned(),
         0 => format!("All {runs} count"),

@@ -1,6 +1,6 @@
 //! What a connection's set-up consists of, a bar for each case with its steps one after the other.
 
-use crate::observe::format::plural;
+use crate::observe::format::counted;
 use crate::results::model::{Connect, ConnectStep, Latency};
 use crate::show::plot::draw::palette::look;
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
@@ -31,7 +31,7 @@ pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
     let cases = groups.named_lines().flat_map(|(name, line)| {
         let points = line.points.iter();
         let named = points.map(|(qps, sample)| {
-            let qps = format!("{qps} {}", plural(*qps as usize, "QP"));
+            let qps = counted(*qps as usize, "QP");
             (format!("{name}, {qps}"), sample)
         });
         named.collect::<Vec<_>>()
