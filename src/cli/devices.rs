@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::doctor::{Inventory, Machine, devices_text};
 use crate::node::resources::{PortRequest, Route};
+use crate::protocol::failure::RunFailure;
 use verbs::{VerbsError, VerbsLibrary};
 
 use super::args::DevicesArgs;
@@ -38,7 +39,7 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
 
 /// What was asked for is not there.
 pub(super) fn not_there(error: VerbsError) -> Failure {
-    let hint = error.hint();
+    let hint = RunFailure::from_verbs(&error).hint;
     Failure::told(error, true, hint)
 }
 

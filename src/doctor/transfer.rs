@@ -149,25 +149,22 @@ fn of_op(result: &ResultFile, op: Op) -> OperationOutcome {
 
 fn judge(op: Op, [small, large]: [OperationOutcome; 2]) -> Option<Finding> {
     let finding = |state, found: String| Finding::new("transfer", state, found, WHY).of(op.name());
-    let remedy = |failure: &Failure, more: &str| {
-        let hint = failure
-            .hint
-            .as_deref()
-            .unwrap_or("see what the other end printed");
-        format!("{hint}{more}")
+    let remedy = |failure: Failure| match failure.hint {
+        Some(hint) => hint,
+        None => "see what the other end printed".to_owned(),
     };
     Some(match (small?, large) {
-        (Err(failure), _) => finding(State::Broken, format!("64 bytes: {}", failure.message))
-            .remedy(remedy(&failure, "")),
+        (Err(failure), _) => {
+            finding(State::Broken, format!("64 bytes: {}", failure.message)).remedy(remedy(failure))
+        }
         (Ok(()), Some(Err(failure))) => finding(
             State::Broken,
-            format!("64 bytes pass, 64 KiB do not: {}", failure.message),
+            format!(
+                "small messages pass, large ones do not (64 bytes, 64 KiB): {}",
+                failure.message
+            ),
         )
-        .remedy(remedy(
-            &failure,
-            "; small packets pass and full ones do not where the path has a smaller MTU than the ports: \
-             compare the interfaces' and the switches' MTU, or give -m 1024",
-        )),
+        .remedy(remedy(failure)),
         (Ok(()), Some(Ok(()))) => finding(
             State::Ok,
             format!("{MESSAGES} messages each of 64 bytes and 64 KiB, both ways, every byte right"),
@@ -234,7 +231,7 @@ mod tests {
         let found = judge(Op::Write, [Some(Ok(())), failed("retries")]).unwrap();
         assert_eq!(found.state, State::Broken);
         assert_eq!(found.label(), "transfer write");
-        assert!(found.remedy.unwrap().contains("smaller MTU"));
+        assert!(found.found.contains("large ones do not"));
         let all = judge(Op::Send, [failed("retries"), None]).unwrap();
         assert_eq!(all.found, "64 bytes: retries");
         assert_eq!(all.remedy.as_deref(), Some("try"));

@@ -75,6 +75,7 @@ impl RunningEnd {
         };
         let shared = shared
             .with_stream(stream)
+            .with_path_mtu(end.objects.path_mtu_bytes())
             .with_shared_receives(receives)
             .with_stamps(stamps);
         RunningEnd {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 
+use crate::protocol::control_socket;
 use crate::protocol::error::ConnectError;
 use machine::threads;
 
@@ -69,7 +70,7 @@ fn try_addresses(
             .unwrap_or(u32::MAX)
             .saturating_sub(tried);
         let share = deadline.saturating_duration_since(Instant::now()) / untried.max(1);
-        match TcpStream::connect_timeout(&address, share.max(Duration::from_millis(1))) {
+        match control_socket::connect(&address, share.max(Duration::from_millis(1))) {
             Ok(stream) => return Ok((stream, address)),
             // A host that refuses is there: that says more than one that does not answer.
             Err(error) => match &failure {

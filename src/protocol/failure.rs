@@ -109,7 +109,7 @@ impl RunFailure {
             if flushed > 0 {
                 message += &format!("; {flushed} were flushed after it");
             }
-            return Some(RunFailure::new(message, Some(cause.status.remedy().into())));
+            return Some(RunFailure::new(message, Some(cause.remedy())));
         }
         if let Some(mismatch) = workers
             .clone()

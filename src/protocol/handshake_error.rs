@@ -344,4 +344,22 @@ mod tests {
             assert!(hint(other).contains("routes"), "{other}");
         }
     }
+
+    #[test]
+    fn ranks_that_are_missing_are_told_by_what_is_known_of_them() {
+        let hint = |unproven: Option<&str>, is_first| {
+            let error = ConnectError::NotJoined {
+                missing: "rank 1".to_owned(),
+                unproven: unproven.map(str::to_owned),
+                is_first,
+                seconds: 60.0,
+                port: 18515,
+            };
+            error.hint().unwrap()
+        };
+        let came = hint(Some("rank 1 (n1)"), true);
+        assert!(came.starts_with("rank 1 (n1) came") && came.contains("--token"));
+        assert!(hint(None, true).contains("TCP port 18515"));
+        assert!(hint(None, false).contains("what ended them"));
+    }
 }

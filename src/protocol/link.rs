@@ -131,7 +131,8 @@ impl Link {
     }
 
     /// Sends one message. A peer that takes nothing blocks this for less than two seconds. After the peer has
-    /// broken the protocol sending still works, so that it can be told.
+    /// broken the protocol or has been silent sending still works, so that it can be told: of a path that drops what it
+    /// sends the way back may be whole.
     ///
     /// # Errors
     /// Why the link ended, or [`LinkError::Unsendable`] if the message is too large.
@@ -143,11 +144,12 @@ impl Link {
             source,
         })?;
         let guard = shared.lock();
-        match shared.failure.get() {
-            None | Some(LinkError::Protocol { .. }) => {}
+        let patience = match shared.failure.get() {
+            None | Some(LinkError::Protocol { .. }) => STALL_LIMIT,
+            Some(LinkError::PeerSilent { .. }) => WRITE_TIMEOUT,
             Some(failure) => return Err(failure.clone()),
-        }
-        let Err(error) = write_frame(&shared.stream, &bytes, STALL_LIMIT) else {
+        };
+        let Err(error) = write_frame(&shared.stream, &bytes, patience) else {
             return Ok(());
         };
         drop(guard);

@@ -2,6 +2,7 @@
 //! failures as they are told. It must not know what they do.
 
 pub mod clock_offset;
+pub mod control_socket;
 pub mod device_limits;
 mod dial;
 pub mod endpoints;

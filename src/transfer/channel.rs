@@ -44,6 +44,8 @@ pub(super) struct ChannelQp<W> {
     /// Address of its slots in the peer's memory, if this end writes to them.
     pub(super) address: u64,
     pub(super) rkey: u32,
+    /// Payload of its largest packet, until a message has been acknowledged.
+    pub(super) untried_packet_bytes: u32,
 }
 
 /// The objects of one worker.
@@ -240,6 +242,7 @@ impl Channel {
                 offset: index * qp_bytes(&self.settings) as usize,
                 address: remote.address,
                 rkey: remote.rkey,
+                untried_packet_bytes: path.mtu_bytes().min(self.settings.chunk_bytes),
             });
         }
         Ok(workers)

@@ -309,8 +309,9 @@ fn expect_more<W>(qp: &ChannelQp<W>, place: usize) -> Result<(), RunFailure> {
     Ok(())
 }
 
-fn succeeded<W>(completion: &Completion, qp: &ChannelQp<W>, op: Op) -> Result<(), RunFailure> {
+fn succeeded<W>(completion: &Completion, qp: &mut ChannelQp<W>, op: Op) -> Result<(), RunFailure> {
     if completion.is_success() {
+        qp.untried_packet_bytes = 0;
         return Ok(());
     }
     let status = completion.status();
@@ -321,12 +322,13 @@ fn succeeded<W>(completion: &Completion, qp: &ChannelQp<W>, op: Op) -> Result<()
         op: (!ChannelWrId(completion.wr_id()).is_receive()).then_some(op),
         status,
         vendor_error: completion.vendor_error(),
+        untried_packet_bytes: qp.untried_packet_bytes,
     };
     let hint = match status {
-        REM_INV_REQ_ERR => LOSSY_SOFT_ROCE,
-        status => status.remedy(),
+        REM_INV_REQ_ERR => LOSSY_SOFT_ROCE.to_owned(),
+        _ => failed.remedy(),
     };
-    Err(RunFailure::new(failed.to_string(), Some(hint.into())))
+    Err(RunFailure::new(failed.to_string(), Some(hint)))
 }
 
 /// Since when a worker has had nothing to do.

@@ -135,7 +135,14 @@ fn a_silent_peer_is_noticed() {
         panic!("{error}");
     };
     assert!(seconds >= SILENCE_LIMIT.as_secs_f64() && error.hint().is_some());
-    drop(far);
+    // It is told why, in case that only its own packets are lost.
+    near.send(&Message::RunDone).unwrap();
+    let told = frame::encode(&Message::RunDone).unwrap();
+    wait_for("the last message", 2 * SECOND, || {
+        let mut read = vec![0; 4096];
+        let length = far.peek(&mut read).unwrap();
+        read[..length].ends_with(&told).then_some(())
+    });
 }
 
 #[test]

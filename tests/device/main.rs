@@ -14,6 +14,7 @@ mod explain;
 mod flows;
 mod interop;
 mod interop_programs;
+mod large_frames;
 mod limits;
 mod loss;
 mod no_device;

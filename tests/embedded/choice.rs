@@ -48,6 +48,13 @@ fn results_are_marked() {
 }
 
 #[test]
+fn an_address_that_no_interface_has_is_named() {
+    call("-d soft0 -n 1 --quiet")
+        .env("SOFTROCE_ADDRESS", "192.0.2.77")
+        .fails(&["of 192.0.2.77", "hint: no interface of this machine"]);
+}
+
+#[test]
 fn an_address_that_is_taken_is_named() {
     let _taken = UdpSocket::bind("127.77.2.1:4791").unwrap();
     call("-d soft0 -n 1 --quiet")

@@ -109,6 +109,8 @@ pub struct Shared {
     pub(super) digits: Digits,
     /// Of the planned times of an open loop.
     pub(super) seed: u64,
+    /// Of its QPs; 0 if unknown.
+    path_mtu_bytes: u32,
     phase: CachePadded<AtomicU32>,
     failed: CachePadded<AtomicBool>,
     counters: Vec<CachePadded<Counters>>,
@@ -132,6 +134,7 @@ impl Shared {
         Shared {
             geometry: Geometry::of(&flow),
             seed: flow.seed,
+            path_mtu_bytes: 0,
             flow,
             qp_counts: QpCounts::new(qp_contexts.len(), workers),
             watched: Watched::new(qp_contexts.len()),
@@ -153,6 +156,19 @@ impl Shared {
     pub fn with_stream(mut self, stream: u64) -> Self {
         self.seed = mix(self.seed).wrapping_add(stream);
         self
+    }
+
+    /// Tells the path MTU of its QPs.
+    #[must_use]
+    pub fn with_path_mtu(mut self, bytes: u32) -> Self {
+        self.path_mtu_bytes = bytes;
+        self
+    }
+
+    /// Payload of the largest packet of its messages.
+    pub(super) fn largest_packet_bytes(&self) -> u32 {
+        let largest = self.flow.sizes().map(|(bytes, _)| bytes).max();
+        self.path_mtu_bytes.min(largest.unwrap_or(0))
     }
 
     /// Takes receives from an SRQ.

@@ -8,6 +8,9 @@ use verbs::{VerbsError, WcStatus};
 
 use super::pattern::WrongByte;
 
+/// The peer acknowledged none of the tries.
+const RETRY_EXC_ERR: WcStatus = WcStatus(12);
+
 /// Errors of each kind that a worker keeps in full; the rest are only counted.
 const KEPT: usize = 8;
 
@@ -26,6 +29,26 @@ pub struct FailedCompletion {
     pub status: WcStatus,
     /// The vendor's error code.
     pub vendor_error: u32,
+    /// Payload of the largest packet that messages of this flow have, if none of them has been acknowledged before;
+    /// otherwise 0.
+    pub untried_packet_bytes: u32,
+}
+
+/// Payload of a packet that fits a frame with 1500 bytes.
+const COMMON_PACKET_BYTES: u32 = 1024;
+
+/// What to do where only large packets may be lost.
+const LARGE_PACKETS: &str = "if --mtu 1024 works, small messages pass and large ones do not: something between the hosts drops \
+                             frames of more than 1500 bytes, so raise its MTU; otherwise ";
+
+impl FailedCompletion {
+    /// What to do about it.
+    pub fn remedy(&self) -> String {
+        let is_about_size =
+            self.status == RETRY_EXC_ERR && self.untried_packet_bytes > COMMON_PACKET_BYTES;
+        let first = if is_about_size { LARGE_PACKETS } else { "" };
+        format!("{first}{}", self.status.remedy())
+    }
 }
 
 /// Which memory was checked.

@@ -299,6 +299,9 @@ impl VerbsError {
                 "another program has that port there, such as another user's rocebench on this embedded device or the \
                  kernel's rdma_rxe: end it, or choose another address's device with --device"
             }
+            (Operation::OpenDevice, libc::EADDRNOTAVAIL) => {
+                "no interface of this machine has that address: `ip address` lists those that are there"
+            }
             (Operation::OpenDevice, libc::ENOENT) => {
                 "the device's node in /dev/infiniband is missing, as in a container without it, or this user has no \
                  permission for it (libibverbs reports both alike): `rocebench doctor` shows which; the embedded \

@@ -67,6 +67,11 @@ impl Path {
     pub fn mtu_code(bytes: u32) -> u32 {
         bytes.max(256).ilog2() - 7
     }
+
+    /// Its MTU.
+    pub fn mtu_bytes(&self) -> u32 {
+        128 << self.mtu_code
+    }
 }
 
 /// The peer's QP.

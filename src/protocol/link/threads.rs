@@ -23,6 +23,8 @@ pub(crate) fn read_until_end(shared: &Shared, deliver: Sender<Unread>, done: Sen
         failure,
         LinkError::Protocol { .. } | LinkError::Aborted { .. }
     );
+    // The owner may tell it why the link ends, and closes it then.
+    let is_silent = matches!(failure, LinkError::PeerSilent { .. });
     // A failed write may have been recorded first; it is as good a reason.
     let _ = shared.failure.set(failure);
     drop(deliver);
@@ -30,7 +32,9 @@ pub(crate) fn read_until_end(shared: &Shared, deliver: Sender<Unread>, done: Sen
         discard_until_end(shared);
     }
     // Tells a peer that waits for this end to have read everything that it has.
-    let _ = shared.stream.shutdown(Shutdown::Write);
+    if !is_silent {
+        let _ = shared.stream.shutdown(Shutdown::Write);
+    }
     drop(done);
 }
 

@@ -306,6 +306,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             op: (!id.is_receive()).then(|| self.shared.flow.op.transfer()),
             status: completion.status(),
             vendor_error: completion.vendor_error(),
+            untried_packet_bytes: match self.completed {
+                0 => self.shared.largest_packet_bytes(),
+                _ => 0,
+            },
         });
         self.mode = Mode::Silent;
         self.shared.set_failed();
