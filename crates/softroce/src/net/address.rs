@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use libc::c_int;
 
+use super::attachment::Attachment;
 use super::ecn::ECT_0;
 use super::packet_filters::refuse_incoming;
 use super::shared_address::{self, Membership};
@@ -72,8 +73,8 @@ fn refused(operation: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Op
 
 /// An address that was taken.
 pub struct Taken {
-    /// The receiver's socket.
-    pub socket: Socket,
+    /// The receiver's.
+    pub socket: Attachment,
     /// The address.
     pub address: IpAddr,
     /// The part of it that is this process', if others may have it too.
@@ -98,7 +99,7 @@ pub fn take(address: Option<IpAddr>, buffer_bytes: Option<u32>) -> Result<Taken,
     };
     Ok(Taken {
         receive_buffer_bytes: prepare(&socket, address, buffer_bytes)?,
-        socket,
+        socket: Attachment::Udp(socket),
         address,
         membership,
     })
@@ -177,7 +178,7 @@ fn take_free_loopback() -> Result<(Socket, IpAddr), OpenError> {
 /// Opens the sending sockets; returns also their ports.
 pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError> {
     let mut sockets = Vec::with_capacity(SENDING_SOCKETS);
-    let mut ports = FIRST_SOURCE_PORT..=u16::MAX;
+    let mut ports = source_ports();
     while sockets.len() < SENDING_SOCKETS {
         let socket = sending_socket(address).map_err(refused("open a sending socket", address))?;
         loop {
@@ -196,6 +197,11 @@ pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError>
         }
     }
     Ok(sockets)
+}
+
+/// The ports that packets may come from.
+pub fn source_ports() -> impl Iterator<Item = u16> {
+    FIRST_SOURCE_PORT..=u16::MAX
 }
 
 fn sending_socket(address: IpAddr) -> io::Result<Socket> {

@@ -3,10 +3,11 @@
 
 use std::io;
 
+use super::attachment::Attachment;
 use super::flow::Flow;
 use super::gso_batch_limits::MAX_GSO_BATCH_BYTES;
 use super::outgoing::Outgoing;
-use super::sockets::{SendOptions, Socket};
+use super::sockets::SendOptions;
 use crate::wire::{ICRC_BYTES, IdentificationShift};
 
 /// Consecutive packets of one flow for one system call. All have one length; the last may be shorter.
@@ -114,11 +115,11 @@ impl Outgoing for CopiedBatch {
         self.bytes.len()
     }
 
-    fn send_on(&self, socket: &Socket, flow: &Flow) -> io::Result<()> {
+    fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()> {
         let options = SendOptions {
             segment_bytes: (self.packets > 1).then_some(self.segment_bytes as u16),
             ..flow.send_options()
         };
-        socket.send_bytes(&self.bytes, &options)
+        by.send_bytes(&self.bytes, &options)
     }
 }

@@ -1,10 +1,11 @@
 //! Deliberate faults and their text: `seed=7,drop=5%,duplicate=1%,reorder=1%,corrupt=0.1%,delay=10us,rate=10G`.
 //! With `peer=ADDRESS` they are of packets to and from that address alone. `lose=ack#3` loses the third acknowledgement,
 //! `blackhole=2s+500ms` all packets for a time, and with `down=2s+500ms` the port is down for that time. `mark=1%` marks packets
-//! as a congested switch does, and `mark=100us` those that wait longer than that for the link's rate.
+//! as a congested switch does, and `mark=100us` those that wait longer than that for the link's rate; `queue=1ms` loses those that
+//! would wait longer than that.
 //!
-//! A name applies to both directions, or with `tx.` or `rx.` before it to one. `delay` and `rate` without prefix
-//! apply to sending only: a packet between two such devices passes both directions, and would be delayed twice.
+//! A name applies to both directions, or with `tx.` or `rx.` before it to one. `delay`, `rate` and `queue` without
+//! prefix apply to sending only: a packet between two such devices passes both directions, and would be delayed twice.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +13,7 @@ use std::str::FromStr;
 
 use super::fault_values::{
     Mark, NthPacket, Period, delay_ns, loss, mark, nth_packet, period, probability,
-    rate_bits_per_s, rate_text, time_text,
+    rate_bits_per_s, rate_text, time_ns, time_text,
 };
 use super::faults_error::FaultsError;
 
@@ -51,6 +52,8 @@ pub struct Direction {
     pub mark: f64,
     /// How long packets wait for the link's rate before they are marked.
     pub mark_after_ns: Option<u64>,
+    /// How long packets may wait for the link's rate: those that would wait longer are lost, as by a full queue.
+    pub queue_ns: Option<u64>,
     /// Delay of every packet.
     pub delay_ns: u64,
     /// How much the delay varies to both sides, evenly; packets stay in order.
@@ -91,6 +94,9 @@ impl Direction {
         }
         if let Some(ns) = self.mark_after_ns {
             parts.push(("mark", time_text(ns)));
+        }
+        if let Some(ns) = self.queue_ns {
+            parts.push(("queue", time_text(ns)));
         }
         if self.delay_ns > 0 {
             let jitter = match self.jitter_ns {
@@ -151,7 +157,7 @@ impl Faults {
         }
         let (prefix, kind) = name.split_once('.').unwrap_or(("", name));
         let (transmit, receive) = match (prefix, kind) {
-            ("tx", _) | ("", "delay" | "rate") => (true, false),
+            ("tx", _) | ("", "delay" | "rate" | "queue") => (true, false),
             ("rx", _) => (false, true),
             ("", _) => (true, true),
             _ => return Err(unknown()),
@@ -173,6 +179,7 @@ impl Faults {
                     Mark::Share(share) => direction.mark = share,
                     Mark::AfterNs(ns) => direction.mark_after_ns = Some(ns),
                 },
+                "queue" => direction.queue_ns = Some(time_ns(part, value)?),
                 "delay" => (direction.delay_ns, direction.jitter_ns) = delay_ns(part, value)?,
                 "rate" => direction.rate_bits_per_s = Some(rate_bits_per_s(part, value)?),
                 "lose" => {
@@ -199,7 +206,9 @@ impl fmt::Display for Faults {
         let (tx, rx) = (self.transmit.parts(), self.receive.parts());
         // A name alone means both directions only for some, and of the packets to lose the order would change.
         let is_of_both = |part: &(&str, String)| {
-            !matches!(part.0, "delay" | "rate" | "lose") && tx.contains(part) && rx.contains(part)
+            !matches!(part.0, "delay" | "rate" | "queue" | "lose")
+                && tx.contains(part)
+                && rx.contains(part)
         };
         for part @ (name, value) in &tx {
             let prefix = if is_of_both(part) { "" } else { "tx." };

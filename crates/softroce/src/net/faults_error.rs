@@ -8,8 +8,8 @@ pub enum FaultsError {
     NoValue(String),
     /// Unknown name.
     #[error(
-        "`{0}` is not a fault: faults are seed, peer, down, drop, duplicate, reorder, corrupt, mark, delay, rate, lose \
-         and blackhole, all but seed, peer and down also for one direction, as in `tx.drop=5%` or `rx.drop=5%`"
+        "`{0}` is not a fault: faults are seed, peer, down, drop, duplicate, reorder, corrupt, mark, delay, rate, \
+         queue, lose and blackhole, all but seed, peer and down also for one direction, as in `tx.drop=5%` or `rx.drop=5%`"
     )]
     Name(String),
     /// Not a number from 0 to 1.

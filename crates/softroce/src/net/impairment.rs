@@ -167,7 +167,11 @@ impl<C: Clone> Impairment<C> {
         if fate.marked {
             packet.traffic_class = mark(packet.traffic_class);
         }
-        if self.waiting.len() + self.reordered.len() >= MOST_WAITING {
+        let waits_ps = self
+            .last_departure_ps
+            .saturating_sub(u128::from(now_ns) * 1000);
+        let is_full = (self.direction.queue_ns).is_some_and(|ns| waits_ps > u128::from(ns) * 1000);
+        if is_full || self.waiting.len() + self.reordered.len() >= MOST_WAITING {
             counts.overflowed.add(1);
             return;
         }

@@ -2,11 +2,14 @@
 //! deliberate faults, and a packet recorder. It must not know QPs or memory regions.
 
 mod address;
+mod attachment;
 mod backlog;
 mod capture;
+mod clock;
 mod copied_batch;
 mod counters;
 mod ecn;
+mod fabric;
 mod fault_values;
 mod faults;
 mod faults_error;
@@ -39,12 +42,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use address::Taken;
+use attachment::Attachment;
 use capture::Capture;
 use impairment::Impairment;
 
+use crate::wire::UDP_PORT;
+
 pub use address::{OpenError, SENDING_SOCKETS, os_error};
+pub use clock::Clock;
 pub use counters::{Count, Counters, FaultCounts, Traffic};
 pub use ecn::ecn_capable;
+pub use fabric::Fabric;
 pub use fault_values::{NthPacket, Period};
 pub use faults::{Direction, Faults, MOST_NAMED};
 pub use faults_error::FaultsError;
@@ -76,6 +84,10 @@ pub struct Port {
     pub receiver: Receiver,
     /// When it is down on purpose.
     pub outage: Option<Outage>,
+    /// What time it is.
+    pub clock: Clock,
+    /// Of all that the device draws; `None` where strangers must not guess it.
+    pub seed: Option<u64>,
     /// Counters of both halves.
     pub counters: Arc<Counters>,
     /// Records packets of both halves.
@@ -114,21 +126,53 @@ pub fn open(
     faults: &Faults,
     receive_buffer_bytes: Option<u32>,
 ) -> io::Result<Port> {
+    let taken = address::take(address.map(|it| it.to_canonical()), receive_buffer_bytes)?;
+    let sending = address::sending_sockets(taken.address)?;
+    let sending = sending
+        .into_iter()
+        .map(|(it, port)| (Attachment::Udp(it), port));
+    Ok(port(taken, sending.collect(), faults, Clock::Machine))
+}
+
+/// Opens an address of a network in memory, with a receive buffer of this size.
+pub fn open_in(
+    fabric: &Arc<Fabric>,
+    address: IpAddr,
+    faults: &Faults,
+    receive_buffer_bytes: usize,
+) -> Port {
+    fabric.attach(address, receive_buffer_bytes);
+    let place = |port| Attachment::Fabric(Arc::clone(fabric), (address, port).into());
+    let taken = Taken {
+        socket: place(UDP_PORT),
+        address,
+        membership: None,
+        receive_buffer_bytes,
+    };
+    let sending = address::source_ports().take(SENDING_SOCKETS);
+    let sending = sending.map(|port| (place(port), port)).collect();
+    Port {
+        seed: Some(fabric.seed_of(address)),
+        ..port(taken, sending, faults, fabric.clock())
+    }
+}
+
+fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: Clock) -> Port {
     let Taken {
         socket,
         address,
         membership,
         receive_buffer_bytes,
-    } = address::take(address.map(|it| it.to_canonical()), receive_buffer_bytes)?;
-    let sending = address::sending_sockets(address)?;
+    } = taken;
     let counters = Arc::new(Counters::default());
-    let tap = Arc::new(Tap::default());
+    let tap = Arc::new(Tap::new(clock.clone()));
     let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
-    let outage = faults.down.map(|period| Outage::new(period, now_ns()));
+    let now_ns = clock.now_ns();
+    let outage = faults.down.map(|period| Outage::new(period, now_ns));
     // The two directions must not make the same faults.
-    let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes, now_ns());
-    let inwards = Impairment::new(faults.receive, !faults.seed, header_bytes, now_ns());
-    Ok(Port {
+    let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes, now_ns);
+    let inwards = Impairment::new(faults.receive, !faults.seed, header_bytes, now_ns);
+    Port {
         address,
         membership,
         receive_buffer_bytes,
@@ -138,6 +182,7 @@ pub fn open(
             outwards,
             faults.peer,
             outage,
+            clock.clone(),
             Arc::clone(&counters),
             Arc::clone(&tap),
         ),
@@ -147,11 +192,14 @@ pub fn open(
             inwards,
             faults.peer,
             outage,
+            clock.clone(),
             Arc::clone(&counters),
             Arc::clone(&tap),
         ),
         outage,
+        clock,
+        seed: None,
         counters,
         tap,
-    })
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use super::attachment::Attachment;
 use super::flow::Flow;
-use super::sockets::Socket;
 
 /// Packets of one flow for one system call.
 pub trait Outgoing {
@@ -18,5 +18,5 @@ pub trait Outgoing {
     /// A copy of the bytes.
     fn copied(&self) -> Vec<u8>;
     /// Sends them in one system call, as a whole or not at all; never blocks.
-    fn send_on(&self, socket: &Socket, flow: &Flow) -> io::Result<()>;
+    fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()>;
 }

@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+use super::attachment::Attachment;
 use super::capture::Capture;
+use super::clock::Clock;
 use super::counters::Counters;
 use super::ecn::is_marked;
 use super::flow::icrc_addresses;
@@ -13,7 +15,7 @@ use super::identification::Identification;
 use super::impairment::{Impairment, Transit};
 use super::network_headers::Route;
 use super::outage::Outage;
-use super::sockets::{BATCH, Batch, Datagram, Socket, now_ns};
+use super::sockets::{BATCH, Batch, Datagram};
 use super::tap::Tap;
 use crate::wire::{Bth, ICRC_BYTES, IcrcSeed, UDP_PORT};
 
@@ -37,7 +39,7 @@ pub struct Arrival<'a> {
 
 /// The receiving half of an address.
 pub struct Receiver {
-    socket: Socket,
+    socket: Attachment,
     batch: Batch,
     /// Datagrams that the next call requests: one after a call without any, because requesting a second delays the
     /// first; many after a call with some, because it may be a stream.
@@ -51,6 +53,7 @@ pub struct Receiver {
     /// The only address whose packets come by the faulty link; `None` for all.
     faulty_peer: Option<IpAddr>,
     outage: Option<Outage>,
+    clock: Clock,
     counters: Arc<Counters>,
     tap: Arc<Tap>,
     capture: Option<Arc<Capture>>,
@@ -61,11 +64,12 @@ type Origin = (SocketAddr, usize, u8);
 
 impl Receiver {
     pub(super) fn new(
-        socket: Socket,
+        socket: Attachment,
         address: IpAddr,
         faults: Option<Impairment<Origin>>,
         faulty_peer: Option<IpAddr>,
         outage: Option<Outage>,
+        clock: Clock,
         counters: Arc<Counters>,
         tap: Arc<Tap>,
     ) -> Receiver {
@@ -82,6 +86,7 @@ impl Receiver {
             faults: faults.map(Box::new),
             faulty_peer,
             outage,
+            clock,
             counters,
             tap,
             capture: None,
@@ -138,7 +143,7 @@ impl Receiver {
         each: &mut impl FnMut(Arrival<'_>),
     ) -> (usize, usize) {
         let mut tally = Tally::default();
-        let is_down = self.outage.is_some_and(|outage| outage.is_down(now_ns()));
+        let is_down = (self.outage).is_some_and(|outage| outage.is_down(self.clock.now_ns()));
         for datagram in self.batch.datagrams(datagrams) {
             if let Some(drops) = datagram.drops {
                 let more = drops.wrapping_sub(self.socket_drops);
@@ -162,7 +167,7 @@ impl Receiver {
             let source = datagram.source.ip();
             let is_faulty = self.faulty_peer.is_none_or(|peer| peer == source);
             let mut link = self.faults.as_mut().filter(|_| is_faulty);
-            let now_ns = link.as_ref().map_or(0, |_| now_ns());
+            let now_ns = link.as_ref().map_or(0, |_| self.clock.now_ns());
             let tap = self.tap.recording();
             let mut seed = Seed::none();
             let is_marked = is_marked(datagram.traffic_class);
@@ -200,7 +205,7 @@ impl Receiver {
             return 0;
         };
         let mut tally = Tally::default();
-        while let Some(packet) = link.leave(now_ns()) {
+        while let Some(packet) = link.leave(self.clock.now_ns()) {
             let (source, place, traffic_class) = packet.context;
             if packet.traffic_class != traffic_class {
                 self.counters.receive_faults.marked.add(1);

@@ -240,7 +240,8 @@ pub struct Batch {
     slots: Vec<Slot>,
 }
 
-struct Slot {
+/// Room for one datagram.
+pub struct Slot {
     bytes: Box<[u8]>,
     name: MaybeUninit<libc::sockaddr_in6>,
     control: Control,
@@ -249,6 +250,27 @@ struct Slot {
     segment_bytes: usize,
     drops: Option<u32>,
     traffic_class: u8,
+}
+
+impl Slot {
+    /// Makes it a datagram that came by other means than a socket.
+    pub fn fill(
+        &mut self,
+        source: SocketAddr,
+        traffic_class: u8,
+        segment_bytes: usize,
+        drops: u32,
+        bytes: &[u8],
+    ) {
+        self.length = bytes.len().min(DATAGRAM_BYTES);
+        for (to, from) in self.bytes.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        self.source = Some(source);
+        self.traffic_class = traffic_class;
+        self.segment_bytes = segment_bytes;
+        self.drops = Some(drops);
+    }
 }
 
 /// A received datagram: the packets of a GSO batch in sequence.
@@ -281,6 +303,11 @@ impl Batch {
         Batch {
             slots: std::iter::repeat_with(slot).take(BATCH).collect(),
         }
+    }
+
+    /// Room for datagrams that come by other means.
+    pub fn slots(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.slots.iter_mut()
     }
 
     /// The first `count` datagrams, as many as [`Socket::receive`] returned.

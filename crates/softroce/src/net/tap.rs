@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::sockets::now_ns;
+use super::clock::Clock;
 
 /// The most packets recorded.
 const MOST: usize = 1024;
@@ -12,7 +12,7 @@ const MOST: usize = 1024;
 /// A recorded packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedPacket {
-    /// Time, in nanoseconds of [`super::now_ns`].
+    /// Time, in nanoseconds of the device's clock.
     pub at_ns: u64,
     /// Whether it was sent (recorded before faults); else it was received (recorded after faults).
     pub outwards: bool,
@@ -27,11 +27,19 @@ pub struct RecordedPacket {
 /// The recorder.
 #[derive(Debug, Default)]
 pub struct Tap {
+    clock: Clock,
     on: AtomicBool,
     passed: Mutex<Vec<RecordedPacket>>,
 }
 
 impl Tap {
+    pub(super) fn new(clock: Clock) -> Tap {
+        Tap {
+            clock,
+            ..Tap::default()
+        }
+    }
+
     /// Starts to record, up to the first thousand packets.
     pub fn open(&self) {
         self.on.store(true, Ordering::Relaxed);
@@ -50,7 +58,7 @@ impl Tap {
 
     #[cold]
     pub(super) fn sent(&self, peer: IpAddr, packets: impl Iterator<Item = Vec<u8>>) {
-        let at_ns = now_ns();
+        let at_ns = self.clock.now_ns();
         for bytes in packets {
             self.keep(RecordedPacket {
                 at_ns,
@@ -65,7 +73,7 @@ impl Tap {
     #[cold]
     pub(super) fn received(&self, peer: IpAddr, bytes: &[u8], icrc_ok: bool) {
         self.keep(RecordedPacket {
-            at_ns: now_ns(),
+            at_ns: self.clock.now_ns(),
             outwards: false,
             peer,
             bytes: bytes.to_vec(),

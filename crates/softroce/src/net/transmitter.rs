@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::SENDING_SOCKETS;
+use super::attachment::Attachment;
 use super::backlog::Backlog;
 use super::capture::Capture;
+use super::clock::Clock;
 use super::copied_batch::CopiedBatch;
 use super::counters::Counters;
 use super::flow::Flow;
@@ -20,7 +22,6 @@ use super::impairment::{Fate, Impairment, Transit};
 use super::network_headers::Route;
 use super::outage::Outage;
 use super::outgoing::Outgoing;
-use super::sockets::{Socket, now_ns};
 use super::tap::Tap;
 
 /// A packet's flow, and its place in its GSO batch, which its CRC depends on.
@@ -34,7 +35,7 @@ struct FaultyLink {
 
 /// A socket of the pool.
 struct Outlet {
-    socket: Socket,
+    socket: Attachment,
     port: u16,
     backlog: Backlog,
 }
@@ -51,6 +52,7 @@ pub struct Transmitter {
     /// The only address whose packets enter the faulty link; `None` for all.
     faulty_peer: Option<IpAddr>,
     outage: Option<Outage>,
+    clock: Clock,
     counters: Arc<Counters>,
     tap: Arc<Tap>,
     /// With the hop limit that the system gives packets whose flow has none.
@@ -60,10 +62,11 @@ pub struct Transmitter {
 impl Transmitter {
     pub(super) fn new(
         address: IpAddr,
-        sockets: Vec<(Socket, u16)>,
+        sockets: Vec<(Attachment, u16)>,
         faults: Option<Impairment<Departure>>,
         faulty_peer: Option<IpAddr>,
         outage: Option<Outage>,
+        clock: Clock,
         counters: Arc<Counters>,
         tap: Arc<Tap>,
     ) -> Transmitter {
@@ -83,6 +86,7 @@ impl Transmitter {
             }),
             faulty_peer,
             outage,
+            clock,
             counters,
             tap,
             capture: None,
@@ -158,7 +162,10 @@ impl Transmitter {
 
     /// Sends by the flow's socket, or behind what waits there.
     fn put(&self, outgoing: &impl Outgoing) {
-        if self.outage.is_some_and(|outage| outage.is_down(now_ns())) {
+        if self
+            .outage
+            .is_some_and(|outage| outage.is_down(self.clock.now_ns()))
+        {
             let dropped = &self.counters.transmit_faults.dropped;
             return dropped.add(outgoing.packets() as u64);
         }
@@ -268,7 +275,7 @@ impl Transmitter {
         let link = &mut all.link;
         let mut fates = [Fate::default(); MAX_GSO_BATCH_PACKETS];
         let fates = fates.get_mut(..gso_batch.packets()).unwrap_or_default();
-        let now_ns = now_ns();
+        let now_ns = self.clock.now_ns();
         for (fate, opcode) in fates.iter_mut().zip(gso_batch.opcodes()) {
             *fate = link.draw(now_ns, opcode);
         }
@@ -292,7 +299,7 @@ impl Transmitter {
     /// on the link while a socket is full.
     fn leave(&self, FaultyLink { link, left }: &mut FaultyLink) {
         while !self.is_full()
-            && let Some(packet) = link.leave(now_ns())
+            && let Some(packet) = link.leave(self.clock.now_ns())
         {
             let Transit { context, bytes, .. } = packet;
             let (mut flow, place) = context;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::net::{SENDING_SOCKETS, Wakeup, now_ns};
+use crate::net::{Clock, SENDING_SOCKETS, Wakeup};
 
 /// A program that polled within this time counts as polling.
 pub(super) const POLLER_IS_NEAR_NS: u64 = 50_000;
@@ -17,6 +17,7 @@ const PATIENCE_NS: u64 = 20_000;
 
 /// Which threads work for the device, and when the next timer is due.
 pub(super) struct Activity {
+    clock: Clock,
     socket: RawFd,
     wakeup: Wakeup,
     stop: AtomicBool,
@@ -39,8 +40,9 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    pub(super) fn new(socket: RawFd) -> io::Result<Activity> {
+    pub(super) fn new(clock: Clock, socket: RawFd) -> io::Result<Activity> {
         Ok(Activity {
+            clock,
             socket,
             wakeup: Wakeup::new()?,
             stop: AtomicBool::new(false),
@@ -53,6 +55,17 @@ impl Activity {
             wakes_ns: AtomicU64::new(0),
             naps: AtomicBool::new(false),
         })
+    }
+
+    /// The device's time.
+    pub(super) fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    /// When there is something to do that no packet announces; `u64::MAX` for never.
+    pub(super) fn next_due_ns(&self) -> u64 {
+        let timer_ns = self.next_timer_ns.load(Ordering::SeqCst);
+        timer_ns.min(self.next_departure_ns.load(Ordering::SeqCst))
     }
 
     /// The receiving socket.
@@ -92,7 +105,7 @@ impl Activity {
     /// Called when a poller found nothing; returns whether to yield the core, because a thread that has none may have
     /// to do what the poller waits for.
     pub(super) fn poller_found_nothing(&self) -> bool {
-        let now = now_ns();
+        let now = self.now_ns();
         self.found_nothing_ns.store(now, Ordering::Relaxed);
         now.saturating_sub(self.found_ns.load(Ordering::Relaxed)) > PATIENCE_NS
     }
@@ -178,10 +191,7 @@ impl Activity {
         // for a timer of its would take its core, do nothing for it, and keep it waiting for a turn of the scheduler.
         let timer_ns = || match why {
             Sleep::NearPoller => u64::MAX,
-            _ => {
-                let departure_ns = self.next_departure_ns.load(Ordering::SeqCst);
-                self.next_timer_ns.load(Ordering::SeqCst).min(departure_ns)
-            }
+            _ => self.next_due_ns(),
         };
         // Store this before reading the timers: a timer set from now on wakes the engine.
         self.wakes_ns.store(u64::MAX, Ordering::SeqCst);
@@ -190,11 +200,11 @@ impl Activity {
         let stays = until_ns.min(timer_ns()) == until_ns;
         self.naps.store(why == Sleep::NearPoller, Ordering::SeqCst);
         // A program that armed a CQ before `naps` was set did not wake the engine.
-        let needed = why != Sleep::NearPoller || self.poller_is_near(now_ns());
+        let needed = why != Sleep::NearPoller || self.poller_is_near(self.now_ns());
         if stays && needed && !self.stop.load(Ordering::SeqCst) {
             let wait_ns = match until_ns {
                 u64::MAX => u64::MAX,
-                until_ns => until_ns.saturating_sub(now_ns()),
+                until_ns => until_ns.saturating_sub(self.now_ns()),
             };
             // Asked after the store to `wakes_ns`: a socket that fills up from now on wakes the engine.
             let (socket, full) = match why {
@@ -234,10 +244,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::net::now_ns;
 
     #[test]
     fn a_timer_before_the_engines_waking_is_not_slept_through() {
-        let activity = Activity::new(-1).unwrap();
+        let activity = Activity::new(Clock::Machine, -1).unwrap();
         activity.timer_at(now_ns() + 1_000_000);
         activity.sleep(u64::MAX, Sleep::OnSocket, || None);
         assert!(activity.take_due_timer(now_ns()));
@@ -246,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_kick_ends_the_sleep() {
-        let activity = Arc::new(Activity::new(-1).unwrap());
+        let activity = Arc::new(Activity::new(Clock::Machine, -1).unwrap());
         let sleeper = Arc::clone(&activity);
         let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket, || None));
         while activity.wakes_ns.load(Ordering::SeqCst) == 0 {

@@ -6,7 +6,7 @@
 //! passes to be called (the requests of a post, events) runs under these locks, so it takes none before them. While a
 //! thread holds `tables` for reading, no QP or region is removed.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use super::qp_context::QpContext;
 use super::statistics::Statistics;
 use super::tables::Tables;
 use super::timers::Timers;
-use crate::net::{self, Flow, GsoBatch, Membership, Receiver, Transmitter, now_ns};
+use crate::net::{self, Flow, GsoBatch, Membership, Receiver, Transmitter};
 
 /// An open device.
 pub(super) struct Core {
@@ -50,7 +50,7 @@ pub(super) struct Core {
     pub(super) tap: Arc<net::Tap>,
     inbound: Mutex<Inbound>,
     tables: RwLock<Tables>,
-    peers: Mutex<HashMap<IpAddr, Arc<Peer>>>,
+    peers: Mutex<BTreeMap<IpAddr, Arc<Peer>>>,
     /// QPs that wait until no socket is full.
     waiting_for_room: Mutex<Vec<u32>>,
     /// A QP has dropped its packets in flight outside of the handling of arrivals: waiting QPs may send.
@@ -71,9 +71,9 @@ pub(super) struct Inbound {
 
 impl Core {
     pub(super) fn new(port: net::Port) -> io::Result<Core> {
-        let activity = Arc::new(Activity::new(port.receiver.fd())?);
+        let activity = Arc::new(Activity::new(port.clock, port.receiver.fd())?);
         let port_state = PortState::new(port.outage);
-        activity.timer_at(port_state.tell(now_ns()));
+        activity.timer_at(port_state.tell(activity.now_ns()));
         let slot = port.membership.as_ref().map(|member| member.slot);
         Ok(Core {
             generation: Generation::current(),
@@ -97,7 +97,7 @@ impl Core {
                 owing_rounds: 0,
                 answered: Vec::with_capacity(1024),
             }),
-            tables: RwLock::new(Tables::new(slot)),
+            tables: RwLock::new(Tables::new(slot, port.seed)),
             peers: Mutex::default(),
             waiting_for_room: Mutex::default(),
             waiting_may_send: AtomicBool::new(false),

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::activity::Activity;
 use super::completion::{Completion, Status};
-use crate::net::now_ns;
 
 /// The state of a CQ, shared by QPs and pollers.
 pub(super) struct CqContext {
@@ -57,10 +56,10 @@ impl Ring {
     }
 
     /// Adds a completion with the time of now.
-    fn put(&mut self, completion: Completion) -> bool {
+    fn put(&mut self, completion: Completion, activity: &Activity) -> bool {
         let stamp_ns = match self.stamps_ns.is_empty() {
             true => 0,
-            false => now_ns(),
+            false => activity.now_ns(),
         };
         self.put_stamped(completion, stamp_ns)
     }
@@ -249,7 +248,7 @@ impl CqContext {
         if self.intact().is_err() {
             return false;
         }
-        if !ring.put(completion) {
+        if !ring.put(completion, &self.activity) {
             // Raise the event first, so that a thread whose poll fails finds the reason there.
             (self.on_overrun)();
             self.overrun.store(true, Ordering::Release);
@@ -289,6 +288,7 @@ impl Drop for CqContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::{Clock, now_ns};
     use crate::transport::completion::CompletionKind;
 
     /// A program that waits, hears of a completion from its own call or from the thread that adds it, and requests the next
@@ -303,7 +303,7 @@ mod tests {
                 events.fetch_add(1, Ordering::SeqCst);
             })
         };
-        let activity = Arc::new(Activity::new(-1).unwrap());
+        let activity = Arc::new(Activity::new(Clock::Machine, -1).unwrap());
         let cq = CqContext::new(&activity, 4, false, on_event, Box::new(|| {}));
         let (asked, added) = (AtomicUsize::new(0), AtomicUsize::new(0));
         cq.arm(false);
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn stamps_stay_with_their_completions() {
-        let activity = Arc::new(Activity::new(-1).unwrap());
+        let activity = Arc::new(Activity::new(Clock::Machine, -1).unwrap());
         let cq = |has_stamps| {
             let (event, overrun) = (Box::new(|| {}), Box::new(|| {}));
             CqContext::new(&activity, 4, has_stamps, event, overrun)

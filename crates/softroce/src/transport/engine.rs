@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use super::activity::{POLLER_IS_NEAR_NS, Sleep};
 use super::core::Core;
-use crate::net::{block_signals, now_ns, prefer_short_turns};
+use crate::net::{block_signals, prefer_short_turns};
 
 /// Length of naps while a program polls: short at first, since it may stop, and longer while it goes on.
 const SHORTEST_NAP_NS: u64 = 50_000;
@@ -95,14 +95,14 @@ fn run(core: &Core) {
     let mut last_work_ns = 0;
     let mut watchful = 0_u32;
     while !activity.ends() {
-        let now = now_ns();
+        let now = activity.now_ns();
         core.use_room(now);
         if watchful == 0 && activity.poller_is_near(now) {
             core.send_late(now);
             sleep(now + nap_ns, Sleep::NearPoller);
             nap_ns = (nap_ns * 2).min(LONGEST_NAP_NS);
             // Packets wait although the program has just polled, so it polls its memory instead.
-            let idle_ns = activity.since_polled_ns(now_ns());
+            let idle_ns = activity.since_polled_ns(activity.now_ns());
             if (LEAVES_WORK_NS..POLLER_IS_NEAR_NS).contains(&idle_ns) && core.progress() > Some(0) {
                 watchful = WATCHFUL_ROUNDS;
             }
@@ -127,7 +127,7 @@ fn run(core: &Core) {
                 sleep(u64::MAX, Sleep::OnSocket);
             }
             Some(0) => std::hint::spin_loop(),
-            Some(_) => last_work_ns = now_ns(),
+            Some(_) => last_work_ns = activity.now_ns(),
         }
     }
 }

@@ -92,6 +92,14 @@ impl Hasher for KeyHasher {
 }
 
 impl Memories {
+    /// Of no regions, whose keys will be these.
+    pub(super) fn new(keys: Unguessable) -> Memories {
+        Memories {
+            keys,
+            ..Memories::default()
+        }
+    }
+
     /// Registers a region; returns its key.
     pub(super) fn insert(&mut self, region: Region) -> Result<u32, MemoryError> {
         let remote_change = region.access.0 & (Access::REMOTE_WRITE.0 | Access::REMOTE_ATOMIC.0);

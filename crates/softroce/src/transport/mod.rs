@@ -67,6 +67,7 @@ mod transmit;
 mod unguessable;
 mod unreliable;
 mod work;
+mod world;
 
 pub use completion::{Completion, CompletionKind, Status};
 pub use cq::Cq;
@@ -83,3 +84,4 @@ pub use recv_queue::RecvQueue;
 pub use request::{Datagram, Operation, Payload, PostError, SendRequest, Sge};
 pub use send_queue::MAX_MESSAGE_BYTES;
 pub use tables::MAX_QPS;
+pub use world::World;

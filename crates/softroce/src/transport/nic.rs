@@ -34,8 +34,8 @@ pub const ENGINE_CPU_NS: &str = "engine_cpu_ns";
 /// A device on one address.
 pub struct Nic {
     core: Arc<Core>,
-    /// Stops when the device is dropped.
-    engine: Engine,
+    /// Stops when the device is dropped. None in a network in memory.
+    engine: Option<Engine>,
 }
 
 /// The open devices of this process by address.
@@ -89,7 +89,27 @@ impl Nic {
         let core = Arc::new(Core::new(port)?);
         let engine = Engine::start(Arc::clone(&core))?;
         process::add(devices, &core);
-        Ok(Arc::new(Nic { core, engine }))
+        Ok(Arc::new(Nic {
+            core,
+            engine: Some(engine),
+        }))
+    }
+
+    /// On a port that needs no thread: it works when it is told to, and when its CQs are polled.
+    pub(super) fn without_engine(port: net::Port) -> io::Result<Arc<Nic>> {
+        let core = Arc::new(Core::new(port)?);
+        Ok(Arc::new(Nic { core, engine: None }))
+    }
+
+    /// When it has something to do that no packet announces; `u64::MAX` for never.
+    pub(super) fn next_due_ns(&self) -> u64 {
+        self.core.activity.next_due_ns()
+    }
+
+    /// Does what is to be done now, as the engine does.
+    pub(super) fn work(&self) -> Option<usize> {
+        self.core.use_room(self.core.activity.now_ns());
+        self.core.progress()
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -134,7 +154,7 @@ impl Nic {
 
     /// Whether the port is up.
     pub fn port_is_up(&self) -> bool {
-        self.core.port_state.is_up()
+        self.core.port_state.is_up(self.core.activity.now_ns())
     }
 
     /// Tells `listener` when the port goes down or comes up, until it is dropped.
@@ -167,7 +187,10 @@ impl Nic {
     /// Counters since the device was opened, with their names.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut all = self.core.counters();
-        all.push((ENGINE_CPU_NS, self.engine.cpu_ns()));
+        all.push((
+            ENGINE_CPU_NS,
+            self.engine.as_ref().map_or(0, Engine::cpu_ns),
+        ));
         all
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::net::{Outage, now_ns};
+use crate::net::Outage;
 
 /// Called with whether the port is up. It must not call the transport.
 pub type PortListener = dyn Fn(bool) + Send + Sync;
@@ -26,8 +26,8 @@ impl PortState {
         }
     }
 
-    pub(super) fn is_up(&self) -> bool {
-        self.outage.is_none_or(|outage| !outage.is_down(now_ns()))
+    pub(super) fn is_up(&self, now_ns: u64) -> bool {
+        self.outage.is_none_or(|outage| !outage.is_down(now_ns))
     }
 
     /// Tells `listener` about changes, until it is dropped.

@@ -12,7 +12,7 @@ use super::qp_context::QpContext;
 use super::round::Round;
 use super::tables::Tables;
 use super::work::QpWork;
-use crate::net::{Arrival, now_ns};
+use crate::net::Arrival;
 
 /// Rounds of work after which answers are sent even if more packets come; until then one answer may cover many.
 const MOST_OWING_ROUNDS: u32 = 4;
@@ -26,7 +26,7 @@ impl Core {
     /// Works for a program that found its CQ empty. Answers from earlier work were delayed so that the program could
     /// see its completion first; they are sent when no more packets come.
     pub(super) fn progress_for_poller(&self) {
-        let now = now_ns();
+        let now = self.activity.now_ns();
         if !self.activity.should_check_socket(now) {
             return;
         }
@@ -43,7 +43,7 @@ impl Core {
             self.send_answers(&mut inbound, &tables, now);
         }
         if arrived > 0 {
-            self.activity.poller_found(now_ns());
+            self.activity.poller_found(self.activity.now_ns());
             return;
         }
         self.activity.end_call(now);
@@ -58,7 +58,7 @@ impl Core {
     pub(super) fn progress(&self) -> Option<usize> {
         let mut inbound = self.try_inbound()?;
         let tables = self.tables();
-        let now = now_ns();
+        let now = self.activity.now_ns();
         if !self.corked.is_empty() {
             self.uncork(&tables, now);
         }
@@ -80,12 +80,12 @@ impl Core {
     /// Sends posts that wait for a poll and the answers due, when the process exits. Another thread may be at work, but not
     /// for long.
     pub(super) fn send_last(&self) {
-        let deadline_ns = now_ns() + EXIT_PATIENCE_NS;
-        while now_ns() < deadline_ns {
+        let deadline_ns = self.activity.now_ns() + EXIT_PATIENCE_NS;
+        while self.activity.now_ns() < deadline_ns {
             if let Some(mut inbound) = self.try_inbound()
                 && let Some(tables) = self.try_tables()
             {
-                let now = now_ns();
+                let now = self.activity.now_ns();
                 if !self.corked.is_empty() {
                     self.uncork(&tables, now);
                 }
@@ -190,7 +190,7 @@ impl Core {
         self.corked.polled();
         if !self.corked.is_empty() {
             self.corked.was_in_time();
-            self.uncork(&self.tables(), now_ns());
+            self.uncork(&self.tables(), self.activity.now_ns());
         }
     }
 

@@ -19,7 +19,7 @@ use super::requester::Requester;
 use super::responder::Responder;
 use super::tables::Tables;
 use super::work::QpWork;
-use crate::net::{ecn_capable, now_ns};
+use crate::net::ecn_capable;
 use crate::wire::Psn;
 
 /// A queue pair.
@@ -84,7 +84,7 @@ impl Qp {
         let tables = self.core.tables();
         let mut requester = self.context.requester();
         requester.forget_all(&self.context);
-        requester.forget_timer(self.work(&tables, now_ns()));
+        requester.forget_timer(self.work(&tables, self.core.activity.now_ns()));
         drop(requester);
         drop(tables);
         self.core.release_waiting();
@@ -104,7 +104,7 @@ impl Qp {
         const BYTES: usize = 64 << 10;
         let mut responder = self.context.responder();
         if responder.owes() {
-            let work = self.work(tables, now_ns());
+            let work = self.work(tables, self.core.activity.now_ns());
             Outbox::with(&self.core, tables, |outbox| {
                 responder.send_answers(work, outbox, BYTES);
             });
@@ -208,7 +208,7 @@ impl Qp {
     pub fn resume(&self) {
         let tables = self.core.tables();
         self.context.set_state(State::Rts);
-        let work = self.work(&tables, now_ns());
+        let work = self.work(&tables, self.core.activity.now_ns());
         Outbox::with(&self.core, &tables, |outbox| {
             work.with_requester(|requester, work| requester.transmit(work, outbox, usize::MAX));
         });
@@ -233,7 +233,9 @@ impl Qp {
 
     /// Limits what it sends, in RTS until it is connected anew, to so many bytes of packets a nanosecond; `None` ends that.
     pub fn limit_rate(&self, bytes_per_ns: Option<f64>) {
-        self.context.requester().limit_rate(now_ns(), bytes_per_ns);
+        self.context
+            .requester()
+            .limit_rate(self.core.activity.now_ns(), bytes_per_ns);
     }
 
     /// The next PSN to send, and the next expected.
@@ -273,7 +275,7 @@ impl Qp {
             self.send_due_answers(&tables);
         }
         let mut outcome = Ok(());
-        let now = now_ns();
+        let now = self.core.activity.now_ns();
         let activity = &self.core.activity;
         let polls = activity.poller_is_near(now);
         activity.begin_call();

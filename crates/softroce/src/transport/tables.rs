@@ -46,11 +46,11 @@ fn low_bits(number: u32) -> usize {
 impl Tables {
     /// Empty tables, for numbers that begin with this slot. A device that shares its address with nobody has any, which
     /// is one for all its QPs as well: peers send packets to QPs of one slot in one GSO batch.
-    pub(super) fn new(slot: Option<u8>) -> Tables {
-        let mut numbers = Unguessable::default();
+    pub(super) fn new(slot: Option<u8>, seed: Option<u64>) -> Tables {
+        let mut numbers = Unguessable::from_seed(seed);
         let any_slot = (numbers.draw() % SLOTS as u64) as u8;
         Tables {
-            memories: Memories::default(),
+            memories: Memories::new(Unguessable::from_seed(seed)),
             qps: Vec::new(),
             free: Vec::new(),
             places: vec![NOWHERE; 1 + LOW_BITS as usize].into(),
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn numbers_of_qps_that_just_went_are_not_drawn() {
-        let mut tables = Tables::new(None);
+        let mut tables = Tables::new(None, None);
         for _ in 0..2 * FORMER {
             let number = tables.free_number();
             assert!(!tables.former.contains(&number), "{number:#x}");
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_former_number_is_taken_before_there_is_none() {
-        let mut tables = Tables::new(Some(0));
+        let mut tables = Tables::new(Some(0), None);
         // All but one place is taken, and all numbers that lead to it are former ones.
         let last = tables.free_number() & LOW_BITS;
         for (low, place) in tables.places.iter_mut().enumerate() {

@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn a_name_alone_is_both_directions_but_for_the_link() {
-    let text = "seed=7, drop=5%,duplicate=0.01,tx.reorder=1%,rx.corrupt=0.1%,delay=1.5us,rate=10G";
+    let text = "seed=7, drop=5%,duplicate=0.01,tx.reorder=1%,rx.corrupt=0.1%,delay=1.5us,rate=10G,queue=1ms";
     let faults: Faults = text.parse().unwrap();
     let both = Direction {
         drop: 0.05,
@@ -18,6 +18,7 @@ fn a_name_alone_is_both_directions_but_for_the_link() {
         reorder: 0.01,
         delay_ns: 1500,
         rate_bits_per_s: Some(1e10),
+        queue_ns: Some(1_000_000),
         ..both
     };
     let receive = Direction {
@@ -27,7 +28,7 @@ fn a_name_alone_is_both_directions_but_for_the_link() {
     assert_eq!((faults.seed, faults.transmit), (7, transmit));
     assert_eq!(faults.receive, receive);
     assert_eq!("".parse(), Ok(Faults::default()));
-    let text = "seed=7,drop=0.05,duplicate=0.01,tx.reorder=0.01,tx.delay=1500ns,tx.rate=10G,rx.corrupt=0.001";
+    let text = "seed=7,drop=0.05,duplicate=0.01,tx.reorder=0.01,tx.queue=1ms,tx.delay=1500ns,tx.rate=10G,rx.corrupt=0.001";
     assert_eq!(faults.to_string(), text);
 }
 
@@ -144,11 +145,12 @@ fn directions() -> impl Strategy<Value = Direction> {
     let named = (kinds, 1..u64::MAX).prop_map(|((_, kind), number)| NthPacket { kind, number });
     let lose = prop::collection::vec(named, 0..=MOST_NAMED);
     let probabilities = (losses, often_none(), often_none(), often_none());
-    let marks = (often_none(), prop::option::of(any::<u64>()));
+    let waits = || prop::option::of(any::<u64>());
+    let marks = (often_none(), waits(), waits());
     let all = (probabilities, marks, delays, rates, lose, periods());
     all.prop_map(|(probabilities, marks, delays, rate, lose, blackhole)| {
         let ((drop, drop_burst), duplicate, reorder, corrupt) = probabilities;
-        let (mark, mark_after_ns) = marks;
+        let (mark, mark_after_ns, queue_ns) = marks;
         let (delay_ns, jitter) = delays;
         let mut named = lose.into_iter();
         Direction {
@@ -159,6 +161,7 @@ fn directions() -> impl Strategy<Value = Direction> {
             corrupt,
             mark,
             mark_after_ns,
+            queue_ns,
             delay_ns,
             jitter_ns: ((delay_ns as f64 * jitter) as u64).min(delay_ns),
             rate_bits_per_s: rate,

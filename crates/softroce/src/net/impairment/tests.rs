@@ -252,3 +252,18 @@ fn a_link_holds_only_so_much() {
     }
     assert_eq!(counts.overflowed.get(), 3);
 }
+
+#[test]
+fn a_full_queue_loses_what_would_wait_for_too_long() {
+    // 128 bytes with their headers take 1024 ns.
+    let mut link = link("rate=1G,queue=3us");
+    let counts = FaultCounts::default();
+    (0..10).for_each(|number| enter(&mut link, 0, packet(number), &counts));
+    // The first three wait for less, the fourth for more.
+    let out: Vec<u32> = std::iter::from_fn(|| link.leave(1_000_000))
+        .map(|it| number(&it))
+        .collect();
+    assert_eq!((out, counts.overflowed.get()), (vec![0, 1, 2], 7));
+    enter(&mut link, 2_000_000, packet(10), &counts);
+    assert_eq!(link.next_due_ns(), Some(2_001_024));
+}

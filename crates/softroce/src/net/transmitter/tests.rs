@@ -28,7 +28,7 @@ impl Outgoing for FindsNoRoom {
         self.0.copied()
     }
 
-    fn send_on(&self, _: &Socket, _: &Flow) -> io::Result<()> {
+    fn send_on(&self, _: &Attachment, _: &Flow) -> io::Result<()> {
         Err(io::ErrorKind::WouldBlock.into())
     }
 }

@@ -46,7 +46,8 @@ pub struct Player<'a> {
     numbers: Rng,
 }
 
-pub fn play(setup: &Setup, steps: &[Step]) {
+/// Returns all that the devices counted, and when it ended.
+pub fn play(setup: &Setup, steps: &[Step]) -> String {
     let testbed = Testbed::new(setup);
     let mut player = Player {
         chains: vec![Chain::default(); testbed.endpoints.len()],
@@ -66,6 +67,7 @@ pub fn play(setup: &Setup, steps: &[Step]) {
         }
     }
     player.quiesce();
+    player.testbed.tell()
 }
 
 impl Player<'_> {

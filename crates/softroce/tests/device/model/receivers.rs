@@ -40,17 +40,14 @@ fn a_receive_a_byte_too_small_is_an_error_at_both_ends() {
     }
 }
 
-proptest! {
-    #![proptest_config(super::cases(20))]
-
-    #[test]
-    fn a_receive_that_is_too_small_is_an_error_at_both_ends(
-        mtu_bytes in prop::sample::select(vec![256, 1024, 4096u32]),
-        bytes in 1..6000usize,
-        part in 1..=6000usize,
-    ) {
+#[test]
+fn a_receive_that_is_too_small_is_an_error_at_both_ends() {
+    let mtu = prop::sample::select(vec![256, 1024, 4096u32]);
+    let cases = (mtu, 1..6000usize, 1..=6000usize);
+    super::seeds("too_small", 200, &cases, |(mtu_bytes, bytes, part)| {
         too_small(mtu_bytes, bytes, part.min(bytes));
-    }
+        Ok(())
+    });
 }
 
 #[test]

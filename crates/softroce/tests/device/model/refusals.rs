@@ -133,19 +133,20 @@ fn every_fault_of_every_verb_is_refused() {
     }
 }
 
-proptest! {
-    #![proptest_config(super::cases(30))]
-
-    #[test]
-    fn refused_requests_touch_nothing(
-        verb in prop::sample::select(VERBS.to_vec()),
-        fault in prop::sample::select(FAULTS.to_vec()),
-        bytes in 9..6000usize,
-        before in 0..5usize,
-        after in 0..5usize,
-    ) {
-        refuse(verb, fault, bytes, before, after);
-    }
+#[test]
+fn refused_requests_touch_nothing() {
+    let verb = prop::sample::select(VERBS.to_vec());
+    let fault = prop::sample::select(FAULTS.to_vec());
+    let cases = (verb, fault, 9..6000usize, 0..5usize, 0..5usize);
+    super::seeds(
+        "refused_requests",
+        300,
+        &cases,
+        |(verb, fault, bytes, before, after)| {
+            refuse(verb, fault, bytes, before, after);
+            Ok(())
+        },
+    );
 }
 
 #[test]

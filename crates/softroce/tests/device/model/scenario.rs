@@ -14,12 +14,15 @@ pub const ALL_ACCESS: Access = Access(
 pub const MOST_PAIRS: usize = 3;
 pub const LONGEST_BYTES: usize = 70_000;
 
-/// Half a second, doubled up to four times: an end that waits for a core is not taken for dead. Most losses are noticed
-/// long before.
-const TIMEOUT: u8 = 17;
+/// 67 ms, doubled up to four times. Most losses are noticed long before.
+const TIMEOUT: u8 = 14;
 
 #[derive(Clone, Debug)]
 pub struct Setup {
+    /// Of all that is drawn when the case runs.
+    pub seed: u64,
+    /// The links of the network, in the syntax of faults; empty for one without time and limits.
+    pub link: &'static str,
     pub same_nic: bool,
     /// Whether a side uses one CQ for sends and receives.
     pub one_cq: bool,
@@ -65,6 +68,8 @@ impl Setup {
             },
         };
         Setup {
+            seed: 1,
+            link: "",
             same_nic: false,
             one_cq: false,
             mtu_bytes: 1024,
@@ -169,16 +174,21 @@ fn ends() -> impl Strategy<Value = End> {
 fn setups(same_nic: bool) -> impl Strategy<Value = Setup> {
     let pairs = prop::collection::vec([ends(), ends()], 1..=MOST_PAIRS);
     let mtu = prop::sample::select(vec![256, 512, 1024, 2048, 4096u32]);
-    let setup = (any::<bool>(), mtu, pairs, 1..=6u8);
-    setup.prop_map(move |(one_cq, mtu_bytes, pairs, min_rnr_timer)| Setup {
-        same_nic,
-        one_cq,
-        mtu_bytes,
-        pairs,
-        min_rnr_timer,
-        region_bytes: 1 << 20,
-        ..Setup::plain()
-    })
+    let link = prop::sample::select(vec!["", "delay=2us", "rate=10G,delay=1us~1us"]);
+    let setup = (any::<u64>(), link, any::<bool>(), mtu, pairs, 1..=6u8);
+    setup.prop_map(
+        move |(seed, link, one_cq, mtu_bytes, pairs, min_rnr_timer)| Setup {
+            seed,
+            link,
+            same_nic,
+            one_cq,
+            mtu_bytes,
+            pairs,
+            min_rnr_timer,
+            region_bytes: 1 << 20,
+            ..Setup::plain()
+        },
+    )
 }
 
 fn lengths() -> impl Strategy<Value = Length> {

@@ -1,23 +1,23 @@
-//! Two sides with their devices, CQs, QPs and memory, and the expected completions: each must be the next one
+//! A network in memory with two sides, in its own time: their devices, CQs, QPs and memory, and the expected completions: each must be the next one
 //! expected of its QP. It does not know what requests do.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
+use softroce::net::Faults;
 use softroce::transport::{
-    Access, Capacities, Completion, CompletionKind, Cq, Deliveries, Kind, Nic, NicOptions, PdId,
-    Qp, QpEvent, Region, SendRequest, Sge, State, Status,
+    Access, Capacities, Completion, CompletionKind, Cq, Deliveries, Kind, Nic, PdId, Qp, QpEvent,
+    Region, SendRequest, Sge, State, Status, World,
 };
 
 use super::memory::{Memory, Part};
 use super::scenario::{ALL_ACCESS, Setup};
 use crate::support::end::{connection, qp_options};
-use crate::support::look::SOON;
-use testing::wait::wait_or_tell;
 
+/// More than any case takes.
+const MOST_STEPS: usize = 10_000_000;
 /// A flag in the `wr_id` of receives.
 pub const RECEIVE: u64 = 1 << 63;
 pub const PD: PdId = PdId(1);
@@ -78,6 +78,7 @@ pub struct Testbed {
     pub endpoints: Vec<Endpoint>,
     by_number: HashMap<(usize, u32), usize>,
     pub sides: [Side; 2],
+    world: World,
     same_nic: bool,
     overrun: Arc<AtomicBool>,
     seen: Vec<Completion>,
@@ -154,15 +155,14 @@ impl Side {
 impl Testbed {
     /// Connects everything. The access flags of `setup` apply to side 1; side 0 has all access.
     pub fn new(setup: &Setup) -> Testbed {
-        let options = NicOptions {
-            faults: setup.faults.parse().unwrap(),
-            ..NicOptions::default()
-        };
-        let first = Nic::open(&options).unwrap();
+        let faults: Faults = setup.faults.parse().unwrap();
+        let link: Faults = setup.link.parse().unwrap();
+        let world = World::new(setup.seed, link.transmit);
+        let first = world.nic(&faults, None).unwrap();
         let second = if setup.same_nic {
             Arc::clone(&first)
         } else {
-            Nic::open(&options).unwrap()
+            world.nic(&faults, None).unwrap()
         };
         let overrun = Arc::new(AtomicBool::new(false));
         let room = setup.pairs.iter().flatten().map(|end| end.capacities);
@@ -177,7 +177,7 @@ impl Testbed {
             let all = (0..if setup.one_cq { 1 } else { 2 }).map(cq).collect();
             Cqs { all, told }
         };
-        let mut numbers = Rng::with_seed(setup.pairs[0][0].sq_psn.into());
+        let mut numbers = Rng::with_seed(setup.seed);
         let first_cqs = cqs(&first);
         // With one device and one CQ per side, both sides share the CQ.
         let second_cqs = if setup.same_nic && setup.one_cq {
@@ -193,6 +193,7 @@ impl Testbed {
             endpoints: Vec::new(),
             by_number: HashMap::new(),
             sides,
+            world,
             same_nic: setup.same_nic,
             overrun,
             seen: Vec::new(),
@@ -299,19 +300,19 @@ impl Testbed {
         assert!(fits, "endpoint {index}: {}", told());
     }
 
+    /// Polls, and lets time pass where nothing comes, until it is done.
     #[track_caller]
     pub fn until(&mut self, what: &str, done: impl Fn(&Testbed) -> bool) {
-        let state = RefCell::new(self);
-        let look = || {
-            let mut testbed = state.borrow_mut();
-            if done(&testbed) {
-                return Some(());
+        for _ in 0..MOST_STEPS {
+            if done(self) {
+                return;
             }
-            // As long as some come there is no pause.
-            while testbed.poll(0, 16) + testbed.poll(1, 16) > 0 && !done(&testbed) {}
-            done(&testbed).then_some(())
-        };
-        wait_or_tell(SOON, look, || format!("{what}: {}", state.borrow().tell()));
+            let came = self.poll(0, 16) + self.poll(1, 16) > 0;
+            if !came && !self.world.step() && !done(self) {
+                panic!("nothing more comes, waiting for {what}: {}", self.tell());
+            }
+        }
+        panic!("{what} does not come: {}", self.tell());
     }
 
     /// Sleeps until an event tells of a completion of this side, if there is one to come. Does not poll.
@@ -328,21 +329,21 @@ impl Testbed {
             // Some may have come before.
             cq.remind();
         }
-        let event = || told.load(Ordering::Relaxed).then_some(());
-        wait_or_tell(SOON, event, || format!("an event: {}", self.tell()));
+        while !told.load(Ordering::Relaxed) {
+            assert!(self.world.step(), "no event comes: {}", self.tell());
+        }
     }
 
-    /// Waits until all completions have come, and checks that no other comes shortly after.
+    /// Waits until all completions have come, and checks that no other comes, however long one waits.
     #[track_caller]
     pub fn drained(&mut self) {
         self.until("all completions", |testbed| {
             let mut all = testbed.endpoints.iter();
             all.all(|one| one.sends.is_empty() && one.receives.is_empty())
         });
-        for _ in 0..20 {
-            self.poll(0, 16);
-            self.poll(1, 16);
-        }
+        while self.world.step() {}
+        self.poll(0, 16);
+        self.poll(1, 16);
     }
 
     #[track_caller]
@@ -362,14 +363,15 @@ impl Testbed {
         heard()
     }
 
-    fn tell(&self) -> String {
+    /// What there is to see of it.
+    pub fn tell(&self) -> String {
         let endpoints = self.endpoints.iter().map(|one| {
             let qp = (one.qp.number(), one.qp.state(), one.qp.psns());
             let (sends, receives) = (&one.sends, &one.receives);
             format!("\n  QP {qp:x?}, sends to come: {sends:?}, receives: {receives:?}")
         });
         let counters = self.sides.each_ref().map(|side| side.nic.counters());
-        endpoints.collect::<String>() + &format!("\n  counters: {counters:?}")
+        endpoints.collect::<String>() + &format!("\n  {} ns, {counters:?}", self.world.now_ns())
     }
 }
 

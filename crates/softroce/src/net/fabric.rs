@@ -1,0 +1,296 @@
+//! A network in memory with a time of its own: a switch with a link to each device. Each link has a rate, a delay, a queue
+//! that marks and drops, and faults, by seed ([`Direction`]). The same seed and the same calls have the same effects. It must
+//! not know packets beyond their length.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::clock::Clock;
+use super::counters::FaultCounts;
+use super::faults::Direction;
+use super::impairment::{Impairment, Transit};
+use super::sockets::{Batch, SendOptions};
+
+/// What the kernel counts for a datagram in a receive buffer besides its bytes, about.
+const OVERHEAD_BYTES: usize = 768;
+/// Bytes of IPv4 and UDP headers.
+const HEADER_BYTES: usize = 28;
+
+/// A network.
+pub struct Fabric {
+    now_ns: Arc<AtomicU64>,
+    seed: u64,
+    link: Direction,
+    ports: Mutex<BTreeMap<IpAddr, Port>>,
+}
+
+/// The link to a device, and the device's receive buffer.
+struct Port {
+    link: Option<Impairment<SocketAddr>>,
+    counts: FaultCounts,
+    arrived: VecDeque<Datagram>,
+    arrived_bytes: usize,
+    buffer_bytes: usize,
+    /// Datagrams that found no room in the buffer.
+    drops: u32,
+}
+
+struct Datagram {
+    source: SocketAddr,
+    traffic_class: u8,
+    segment_bytes: usize,
+    bytes: Vec<u8>,
+}
+
+impl Port {
+    fn put(&mut self, datagram: Datagram) {
+        let bytes = datagram.bytes.len() + OVERHEAD_BYTES;
+        if self.arrived_bytes + bytes > self.buffer_bytes {
+            self.drops += 1;
+            return;
+        }
+        self.arrived_bytes += bytes;
+        self.arrived.push_back(datagram);
+    }
+
+    /// Takes what has passed the link.
+    fn leave_link(&mut self, now_ns: u64) {
+        while let Some(packet) = self.link.as_mut().and_then(|link| link.leave(now_ns)) {
+            self.put(Datagram {
+                source: packet.context,
+                traffic_class: packet.traffic_class,
+                segment_bytes: 0,
+                bytes: packet.bytes,
+            });
+        }
+    }
+}
+
+impl Fabric {
+    /// An empty network, at time 1 s, all of whose links are alike.
+    pub fn new(seed: u64, link: Direction) -> Arc<Fabric> {
+        Arc::new(Fabric {
+            now_ns: Arc::new(AtomicU64::new(1_000_000_000)),
+            seed,
+            link,
+            ports: Mutex::default(),
+        })
+    }
+
+    /// Its time.
+    pub fn clock(&self) -> Clock {
+        Clock::Set(Arc::clone(&self.now_ns))
+    }
+
+    /// A seed for all that the device at this address draws.
+    pub(super) fn seed_of(&self, address: IpAddr) -> u64 {
+        let octets = match address {
+            IpAddr::V4(v4) => v4.octets().to_vec(),
+            IpAddr::V6(v6) => v6.octets().to_vec(),
+        };
+        octets.into_iter().fold(self.seed, |seed, octet| {
+            seed.wrapping_mul(257).wrapping_add(octet.into())
+        })
+    }
+
+    /// Lets time pass until then.
+    pub fn advance_to(&self, now_ns: u64) {
+        self.now_ns.fetch_max(now_ns, Ordering::Relaxed);
+    }
+
+    /// When the next packet leaves a link; `u64::MAX` for never.
+    pub fn next_due_ns(&self) -> u64 {
+        let due_ns = |port: &Port| port.link.as_ref()?.next_due_ns();
+        self.ports()
+            .values()
+            .filter_map(due_ns)
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+
+    /// Whether packets wait in a device's receive buffer.
+    pub fn has_arrived(&self, address: IpAddr) -> bool {
+        let now_ns = self.now_ns.load(Ordering::Relaxed);
+        self.ports().get_mut(&address).is_some_and(|port| {
+            port.leave_link(now_ns);
+            !port.arrived.is_empty()
+        })
+    }
+
+    /// Packets that the link to a device lost because its queue was full, and that its receive buffer had no room for.
+    pub fn overflowed(&self, address: IpAddr) -> (u64, u64) {
+        let ports = self.ports();
+        let port = ports.get(&address);
+        port.map_or((0, 0), |port| {
+            (port.counts.overflowed.get(), port.drops.into())
+        })
+    }
+
+    pub(super) fn attach(&self, address: IpAddr, buffer_bytes: usize) {
+        let mut ports = self.ports();
+        // Links have unlike chances.
+        let seed = self.seed_of(address);
+        let now_ns = self.now_ns.load(Ordering::Relaxed);
+        let port = Port {
+            link: Impairment::new(self.link, seed, HEADER_BYTES, now_ns),
+            counts: FaultCounts::default(),
+            arrived: VecDeque::new(),
+            arrived_bytes: 0,
+            buffer_bytes,
+            drops: 0,
+        };
+        ports.insert(address, port);
+    }
+
+    /// Sends a datagram, or one split into segments; it is lost where there is no device.
+    pub(super) fn send(&self, source: SocketAddr, bytes: &[u8], options: &SendOptions) {
+        let now_ns = self.now_ns.load(Ordering::Relaxed);
+        let mut ports = self.ports();
+        let Some(port) = ports.get_mut(&options.destination.ip()) else {
+            return;
+        };
+        port.leave_link(now_ns);
+        let traffic_class = options.traffic_class;
+        let segment_bytes = options.segment_bytes.map_or(bytes.len(), usize::from);
+        let packets = || bytes.chunks(segment_bytes.max(1));
+        let Some(link) = &mut port.link else {
+            return port.put(Datagram {
+                source,
+                traffic_class,
+                segment_bytes: options.segment_bytes.map_or(0, usize::from),
+                bytes: bytes.to_vec(),
+            });
+        };
+        for packet in packets() {
+            let fate = link.draw(now_ns, packet.first().copied().unwrap_or_default());
+            let packet = Transit {
+                context: source,
+                traffic_class,
+                bytes: packet.to_vec(),
+            };
+            link.enter(now_ns, fate, packet, &port.counts);
+        }
+        port.leave_link(now_ns);
+    }
+
+    /// Takes up to `most` datagrams that have arrived.
+    pub(super) fn receive(&self, own: IpAddr, batch: &mut Batch, most: usize) -> usize {
+        let now_ns = self.now_ns.load(Ordering::Relaxed);
+        let mut ports = self.ports();
+        let Some(port) = ports.get_mut(&own) else {
+            return 0;
+        };
+        port.leave_link(now_ns);
+        let mut taken = 0;
+        for slot in batch.slots().take(most) {
+            let Some(datagram) = port.arrived.pop_front() else {
+                break;
+            };
+            port.arrived_bytes -= datagram.bytes.len() + OVERHEAD_BYTES;
+            slot.fill(
+                datagram.source,
+                datagram.traffic_class,
+                datagram.segment_bytes,
+                port.drops,
+                &datagram.bytes,
+            );
+            taken += 1;
+        }
+        taken
+    }
+
+    fn ports(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Port>> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Faults;
+    use super::*;
+    use crate::wire::UDP_PORT;
+
+    const PLACES: [IpAddr; 2] = [
+        IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)),
+        IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)),
+    ];
+
+    /// Two devices with links of these faults.
+    fn fabric(seed: u64, text: &str, buffer_bytes: usize) -> Arc<Fabric> {
+        let faults: Faults = text.parse().unwrap();
+        let fabric = Fabric::new(seed, faults.transmit);
+        PLACES
+            .iter()
+            .for_each(|it| fabric.attach(*it, buffer_bytes));
+        fabric
+    }
+
+    fn send(fabric: &Fabric, bytes: &[u8], segment_bytes: Option<u16>) {
+        let options = SendOptions {
+            destination: (PLACES[1], UDP_PORT).into(),
+            traffic_class: 2,
+            hop_limit: 0,
+            segment_bytes,
+        };
+        fabric.send((PLACES[0], 49_152).into(), bytes, &options);
+    }
+
+    /// The datagrams that have arrived: their bytes and the length of a segment.
+    fn arrived(fabric: &Fabric) -> Vec<(Vec<u8>, usize)> {
+        let mut batch = Batch::new();
+        let mut all = Vec::new();
+        loop {
+            let count = fabric.receive(PLACES[1], &mut batch, 8);
+            let datagrams = batch.datagrams(count);
+            all.extend(datagrams.map(|it| (it.bytes.to_vec(), it.segment_bytes)));
+            if count == 0 {
+                return all;
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_without_limits_takes_no_time_and_keeps_a_batch_whole() {
+        let fabric = fabric(1, "", 1 << 20);
+        send(&fabric, &[7; 250], Some(100));
+        assert_eq!(arrived(&fabric), [(vec![7; 250], 100)]);
+        assert_eq!(fabric.next_due_ns(), u64::MAX);
+    }
+
+    #[test]
+    fn packets_take_their_time_one_after_the_other() {
+        let fabric = fabric(1, "rate=1G,delay=5us", 1 << 20);
+        let start_ns = fabric.clock().now_ns();
+        send(&fabric, &[7; 200], Some(100));
+        // 128 bytes with the headers take 1024 ns.
+        for due_ns in [6024, 7048] {
+            assert_eq!(arrived(&fabric), []);
+            assert_eq!(fabric.next_due_ns(), start_ns + due_ns);
+            fabric.advance_to(start_ns + due_ns);
+            assert_eq!(arrived(&fabric), [(vec![7; 100], 0)]);
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_is_full_loses_and_counts() {
+        let fabric = fabric(1, "", 3 * (100 + OVERHEAD_BYTES));
+        (0..5).for_each(|_| send(&fabric, &[7; 100], None));
+        assert_eq!(fabric.overflowed(PLACES[1]), (0, 2));
+        assert_eq!(arrived(&fabric).len(), 3);
+        send(&fabric, &[7; 100], None);
+        assert_eq!(arrived(&fabric).len(), 1);
+    }
+
+    #[test]
+    fn the_same_seed_loses_the_same() {
+        let lost = |seed| {
+            let fabric = fabric(seed, "drop=30%", 1 << 20);
+            (0..100).for_each(|byte| send(&fabric, &[byte; 20], None));
+            arrived(&fabric)
+        };
+        assert_eq!(lost(5), lost(5));
+        assert_ne!(lost(5), lost(6));
+    }
+}
