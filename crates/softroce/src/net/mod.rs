@@ -6,6 +6,7 @@ mod attachment;
 mod backlog;
 mod capture;
 mod clock;
+mod common;
 mod copied_batch;
 mod counters;
 mod ecn;
@@ -44,6 +45,7 @@ use std::sync::Arc;
 use address::Taken;
 use attachment::Attachment;
 use capture::Capture;
+use common::Common;
 use impairment::Impairment;
 
 use crate::wire::UDP_PORT;
@@ -164,11 +166,17 @@ fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: C
         membership,
         receive_buffer_bytes,
     } = taken;
-    let counters = Arc::new(Counters::default());
-    let tap = Arc::new(Tap::new(clock.clone()));
     let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
     let now_ns = clock.now_ns();
     let outage = faults.down.map(|period| Outage::new(period, now_ns));
+    let common = Common {
+        address,
+        faulty_peer: faults.peer,
+        outage,
+        counters: Arc::new(Counters::default()),
+        tap: Arc::new(Tap::new(clock.clone())),
+        clock,
+    };
     // The two directions must not make the same faults.
     let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes, now_ns);
     let inwards = Impairment::new(faults.receive, !faults.seed, header_bytes, now_ns);
@@ -176,30 +184,12 @@ fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: C
         address,
         membership,
         receive_buffer_bytes,
-        transmitter: Transmitter::new(
-            address,
-            sending,
-            outwards,
-            faults.peer,
-            outage,
-            clock.clone(),
-            Arc::clone(&counters),
-            Arc::clone(&tap),
-        ),
-        receiver: Receiver::new(
-            socket,
-            address,
-            inwards,
-            faults.peer,
-            outage,
-            clock.clone(),
-            Arc::clone(&counters),
-            Arc::clone(&tap),
-        ),
+        transmitter: Transmitter::new(common.clone(), sending, outwards),
+        receiver: Receiver::new(common.clone(), socket, inwards),
         outage,
-        clock,
+        clock: common.clock,
         seed: None,
-        counters,
-        tap,
+        counters: common.counters,
+        tap: common.tap,
     }
 }

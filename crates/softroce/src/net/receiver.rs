@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use super::attachment::Attachment;
 use super::capture::Capture;
-use super::clock::Clock;
+use super::common::Common;
 use super::counters::Counters;
 use super::ecn::is_marked;
 use super::flow::icrc_addresses;
 use super::identification::Identification;
 use super::impairment::{Impairment, Transit};
 use super::network_headers::Route;
-use super::outage::Outage;
 use super::sockets::{BATCH, Batch, Datagram};
 use super::tap::Tap;
 use crate::wire::{Bth, ICRC_BYTES, IcrcSeed, UDP_PORT};
@@ -39,6 +38,7 @@ pub struct Arrival<'a> {
 
 /// The receiving half of an address.
 pub struct Receiver {
+    common: Common,
     socket: Attachment,
     batch: Batch,
     /// Datagrams that the next call requests: one after a call without any, because requesting a second delays the
@@ -50,12 +50,6 @@ pub struct Receiver {
     /// The kernel's count of datagrams that found no room in the socket; it wraps.
     socket_drops: u32,
     faults: Option<Box<Impairment<Origin>>>,
-    /// The only address whose packets come by the faulty link; `None` for all.
-    faulty_peer: Option<IpAddr>,
-    outage: Option<Outage>,
-    clock: Clock,
-    counters: Arc<Counters>,
-    tap: Arc<Tap>,
     capture: Option<Arc<Capture>>,
 }
 
@@ -64,14 +58,9 @@ type Origin = (SocketAddr, usize, u8);
 
 impl Receiver {
     pub(super) fn new(
+        common: Common,
         socket: Attachment,
-        address: IpAddr,
         faults: Option<Impairment<Origin>>,
-        faulty_peer: Option<IpAddr>,
-        outage: Option<Outage>,
-        clock: Clock,
-        counters: Arc<Counters>,
-        tap: Arc<Tap>,
     ) -> Receiver {
         Receiver {
             socket,
@@ -79,16 +68,12 @@ impl Receiver {
             ask: 1,
             drained: true,
             check: Check {
-                address,
+                address: common.address,
                 identification: Identification::new(),
             },
             socket_drops: 0,
             faults: faults.map(Box::new),
-            faulty_peer,
-            outage,
-            clock,
-            counters,
-            tap,
+            common,
             capture: None,
         }
     }
@@ -143,12 +128,12 @@ impl Receiver {
         each: &mut impl FnMut(Arrival<'_>),
     ) -> (usize, usize) {
         let mut tally = Tally::default();
-        let is_down = (self.outage).is_some_and(|outage| outage.is_down(self.clock.now_ns()));
+        let is_down = self.common.is_down();
         for datagram in self.batch.datagrams(datagrams) {
             if let Some(drops) = datagram.drops {
                 let more = drops.wrapping_sub(self.socket_drops);
                 self.socket_drops = drops;
-                self.counters.socket_drops.add(more.into());
+                self.common.counters.socket_drops.add(more.into());
             }
             tally.bytes += datagram.bytes.len() as u64;
             let segment_bytes = match datagram.segment_bytes {
@@ -158,17 +143,17 @@ impl Receiver {
             if is_down {
                 let packets = datagram.bytes.len().div_ceil(segment_bytes) as u64;
                 tally.packets += packets;
-                self.counters.receive_faults.dropped.add(packets);
+                self.common.counters.receive_faults.dropped.add(packets);
                 continue;
             }
             if let Some(capture) = &self.capture {
                 self.check.capture(capture, &datagram, segment_bytes);
             }
             let source = datagram.source.ip();
-            let is_faulty = self.faulty_peer.is_none_or(|peer| peer == source);
+            let is_faulty = self.common.faulty_peer.is_none_or(|peer| peer == source);
             let mut link = self.faults.as_mut().filter(|_| is_faulty);
-            let now_ns = link.as_ref().map_or(0, |_| self.clock.now_ns());
-            let tap = self.tap.recording();
+            let now_ns = link.as_ref().map_or(0, |_| self.common.clock.now_ns());
+            let tap = self.common.tap.recording();
             let mut seed = Seed::none();
             let is_marked = is_marked(datagram.traffic_class);
             for (place, segment) in datagram.bytes.chunks(segment_bytes).enumerate() {
@@ -182,7 +167,7 @@ impl Receiver {
                             traffic_class: datagram.traffic_class,
                             bytes: segment.to_vec(),
                         };
-                        link.enter(now_ns, fate, packet, &self.counters.receive_faults);
+                        link.enter(now_ns, fate, packet, &self.common.counters.receive_faults);
                         continue;
                     }
                 }
@@ -191,7 +176,7 @@ impl Receiver {
                 tally.hand_over(verdict, source, is_marked, segment, each);
             }
         }
-        tally.report(&self.counters, datagrams);
+        tally.report(&self.common.counters, datagrams);
         (tally.packets as usize, tally.good)
     }
 
@@ -205,17 +190,17 @@ impl Receiver {
             return 0;
         };
         let mut tally = Tally::default();
-        while let Some(packet) = link.leave(self.clock.now_ns()) {
+        while let Some(packet) = link.leave(self.common.clock.now_ns()) {
             let (source, place, traffic_class) = packet.context;
             if packet.traffic_class != traffic_class {
-                self.counters.receive_faults.marked.add(1);
+                self.common.counters.receive_faults.marked.add(1);
             }
-            let (tap, bytes) = (self.tap.recording(), &packet.bytes);
+            let (tap, bytes) = (self.common.tap.recording(), &packet.bytes);
             let verdict = (self.check).check(tap, source, &mut Seed::none(), place, bytes, knows);
             let is_marked = is_marked(packet.traffic_class);
             tally.hand_over(verdict, source, is_marked, bytes, each);
         }
-        tally.report(&self.counters, 0);
+        tally.report(&self.common.counters, 0);
         tally.good
     }
 

@@ -12,17 +12,14 @@ use super::address::SENDING_SOCKETS;
 use super::attachment::Attachment;
 use super::backlog::Backlog;
 use super::capture::Capture;
-use super::clock::Clock;
+use super::common::Common;
 use super::copied_batch::CopiedBatch;
-use super::counters::Counters;
 use super::flow::Flow;
 use super::gso_batch::GsoBatch;
 use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
 use super::impairment::{Fate, Impairment, Transit};
 use super::network_headers::Route;
-use super::outage::Outage;
 use super::outgoing::Outgoing;
-use super::tap::Tap;
 
 /// A packet's flow, and its place in its GSO batch, which its CRC depends on.
 type Departure = (Flow, u16);
@@ -42,33 +39,22 @@ struct Outlet {
 
 /// The sending half of an address.
 pub struct Transmitter {
-    address: IpAddr,
+    common: Common,
     outlets: Vec<Outlet>,
     /// Sockets of the pool that have a backlog.
     full_sockets: AtomicIsize,
     /// Whether the system cannot split GSO batches into packets.
     no_gso_batches: AtomicBool,
     faults: Option<Box<Mutex<FaultyLink>>>,
-    /// The only address whose packets enter the faulty link; `None` for all.
-    faulty_peer: Option<IpAddr>,
-    outage: Option<Outage>,
-    clock: Clock,
-    counters: Arc<Counters>,
-    tap: Arc<Tap>,
     /// With the hop limit that the system gives packets whose flow has none.
     capture: Option<(Arc<Capture>, u8)>,
 }
 
 impl Transmitter {
     pub(super) fn new(
-        address: IpAddr,
+        common: Common,
         sockets: Vec<(Attachment, u16)>,
         faults: Option<Impairment<Departure>>,
-        faulty_peer: Option<IpAddr>,
-        outage: Option<Outage>,
-        clock: Clock,
-        counters: Arc<Counters>,
-        tap: Arc<Tap>,
     ) -> Transmitter {
         let outlet = |(socket, port)| Outlet {
             socket,
@@ -76,7 +62,7 @@ impl Transmitter {
             backlog: Backlog::default(),
         };
         Transmitter {
-            address,
+            common,
             outlets: sockets.into_iter().map(outlet).collect(),
             full_sockets: AtomicIsize::new(0),
             no_gso_batches: AtomicBool::new(false),
@@ -84,11 +70,6 @@ impl Transmitter {
                 let left = CopiedBatch::new();
                 Box::new(Mutex::new(FaultyLink { link, left }))
             }),
-            faulty_peer,
-            outage,
-            clock,
-            counters,
-            tap,
             capture: None,
         }
     }
@@ -121,7 +102,7 @@ impl Transmitter {
         Flow {
             traffic_class,
             hop_limit,
-            ..Flow::new(self.address, destination, socket, port)
+            ..Flow::new(self.common.address, destination, socket, port)
         }
     }
 
@@ -129,7 +110,8 @@ impl Transmitter {
     fn faulty_link(&self, flow: &Flow) -> Option<&Mutex<FaultyLink>> {
         let destination = flow.destination.ip();
         let link = self.faults.as_deref()?;
-        self.faulty_peer
+        self.common
+            .faulty_peer
             .is_none_or(|peer| peer == destination)
             .then_some(link)
     }
@@ -146,7 +128,7 @@ impl Transmitter {
     /// one that the kernel refuses counts as lost.
     pub fn send(&self, gso_batch: &mut GsoBatch) {
         gso_batch.finish();
-        if let (Some(tap), Some(flow)) = (self.tap.recording(), gso_batch.flow()) {
+        if let (Some(tap), Some(flow)) = (self.common.tap.recording(), gso_batch.flow()) {
             tap.sent(flow.destination.ip(), gso_batch.copied_packets());
         }
         if let Some(flow) = gso_batch.flow()
@@ -162,11 +144,8 @@ impl Transmitter {
 
     /// Sends by the flow's socket, or behind what waits there.
     fn put(&self, outgoing: &impl Outgoing) {
-        if self
-            .outage
-            .is_some_and(|outage| outage.is_down(self.clock.now_ns()))
-        {
-            let dropped = &self.counters.transmit_faults.dropped;
+        if self.common.is_down() {
+            let dropped = &self.common.counters.transmit_faults.dropped;
             return dropped.add(outgoing.packets() as u64);
         }
         let flow = outgoing.flow().filter(|flow| flow.reachable);
@@ -183,11 +162,11 @@ impl Transmitter {
         let packets = outgoing.packets() as u64;
         match outlet.backlog.add(CopiedBatch::of(flow, outgoing)) {
             Some(first) => {
-                self.counters.waited.add(packets);
+                self.common.counters.waited.add(packets);
                 self.full_sockets
                     .fetch_add(isize::from(first), Ordering::SeqCst);
             }
-            None => self.counters.send_errors.add(packets),
+            None => self.common.counters.send_errors.add(packets),
         }
     }
 
@@ -212,7 +191,7 @@ impl Transmitter {
     /// Sends what waits for room, as far as there is room. Returns whether nothing waits any more.
     pub fn go_on(&self) -> bool {
         for outlet in self.outlets.iter().filter(|it| it.backlog.is_full()) {
-            self.counters.room_attempts.add(1);
+            self.common.counters.room_attempts.add(1);
             let emptied = outlet.backlog.go_on(|batch| {
                 let sent = batch.flow().map(|flow| batch.send_on(&outlet.socket, flow));
                 match sent.unwrap_or(Ok(())) {
@@ -233,15 +212,15 @@ impl Transmitter {
         let packets = outgoing.packets();
         match sent {
             Ok(()) => {
-                self.counters.sent.datagrams.add(1);
-                self.counters.sent.packets.add(packets as u64);
-                self.counters.sent.bytes.add(outgoing.bytes() as u64);
+                self.common.counters.sent.datagrams.add(1);
+                self.common.counters.sent.packets.add(packets as u64);
+                self.common.counters.sent.bytes.add(outgoing.bytes() as u64);
                 if let Some((capture, hop_limit)) = &self.capture {
                     self.capture(capture, *hop_limit, outgoing);
                 }
             }
             Err(error) => {
-                self.counters.send_errors.add(packets as u64);
+                self.common.counters.send_errors.add(packets as u64);
                 let refused = [libc::EIO, libc::EINVAL, libc::EOPNOTSUPP];
                 if packets > 1 && error.raw_os_error().is_some_and(|it| refused.contains(&it)) {
                     self.no_gso_batches.store(true, Ordering::Relaxed);
@@ -257,7 +236,7 @@ impl Transmitter {
             return;
         };
         let route = Route {
-            source: (self.address, flow.source_port).into(),
+            source: (self.common.address, flow.source_port).into(),
             destination: flow.destination,
             traffic_class: flow.traffic_class,
             hop_limit: match flow.hop_limit {
@@ -275,7 +254,7 @@ impl Transmitter {
         let link = &mut all.link;
         let mut fates = [Fate::default(); MAX_GSO_BATCH_PACKETS];
         let fates = fates.get_mut(..gso_batch.packets()).unwrap_or_default();
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.common.clock.now_ns();
         for (fate, opcode) in fates.iter_mut().zip(gso_batch.opcodes()) {
             *fate = link.draw(now_ns, opcode);
         }
@@ -290,7 +269,7 @@ impl Transmitter {
                 traffic_class: flow.traffic_class,
                 bytes,
             };
-            link.enter(now_ns, *fate, packet, &self.counters.transmit_faults);
+            link.enter(now_ns, *fate, packet, &self.common.counters.transmit_faults);
         }
         self.leave(&mut all);
     }
@@ -299,13 +278,13 @@ impl Transmitter {
     /// on the link while a socket is full.
     fn leave(&self, FaultyLink { link, left }: &mut FaultyLink) {
         while !self.is_full()
-            && let Some(packet) = link.leave(self.clock.now_ns())
+            && let Some(packet) = link.leave(self.common.clock.now_ns())
         {
             let Transit { context, bytes, .. } = packet;
             let (mut flow, place) = context;
             if flow.traffic_class != packet.traffic_class {
                 flow.traffic_class = packet.traffic_class;
-                self.counters.transmit_faults.marked.add(1);
+                self.common.counters.transmit_faults.marked.add(1);
             }
             let most_packets = self.max_gso_batch_packets(&flow);
             if !left.push(&flow, place, &bytes, most_packets) {

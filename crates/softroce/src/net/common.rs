@@ -1,0 +1,34 @@
+//! What both halves of an open address have in common.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::clock::Clock;
+use super::counters::Counters;
+use super::outage::Outage;
+use super::tap::Tap;
+
+/// It; clones share the counters and the recorder.
+#[derive(Clone)]
+pub struct Common {
+    /// The address.
+    pub address: IpAddr,
+    /// The only address whose packets pass the faulty link; `None` for all.
+    pub faulty_peer: Option<IpAddr>,
+    /// When it is down on purpose.
+    pub outage: Option<Outage>,
+    /// What time it is.
+    pub clock: Clock,
+    /// The counters.
+    pub counters: Arc<Counters>,
+    /// Records packets.
+    pub tap: Arc<Tap>,
+}
+
+impl Common {
+    /// Whether it is down now.
+    pub fn is_down(&self) -> bool {
+        self.outage
+            .is_some_and(|outage| outage.is_down(self.clock.now_ns()))
+    }
+}
