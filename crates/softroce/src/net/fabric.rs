@@ -12,6 +12,7 @@ use super::counters::FaultCounts;
 use super::faults::Direction;
 use super::impairment::{Impairment, Transit};
 use super::sockets::{Batch, SendOptions};
+use crate::wire::UDP_PORT;
 
 /// What the kernel counts for a datagram in a receive buffer besides its bytes, about.
 const OVERHEAD_BYTES: usize = 768;
@@ -37,14 +38,25 @@ struct Port {
     drops: u32,
 }
 
-struct Datagram {
-    source: SocketAddr,
-    traffic_class: u8,
+/// What has passed a link.
+#[derive(Debug)]
+pub struct Datagram {
+    /// Its sender.
+    pub source: SocketAddr,
+    /// Type of service or traffic class.
+    pub traffic_class: u8,
     segment_bytes: usize,
-    bytes: Vec<u8>,
+    /// From the base transport header to the CRC.
+    pub bytes: Vec<u8>,
 }
 
 impl Port {
+    fn take(&mut self) -> Option<Datagram> {
+        let datagram = self.arrived.pop_front()?;
+        self.arrived_bytes -= datagram.bytes.len() + OVERHEAD_BYTES;
+        Some(datagram)
+    }
+
     fn put(&mut self, datagram: Datagram) {
         let bytes = datagram.bytes.len() + OVERHEAD_BYTES;
         if self.arrived_bytes + bytes > self.buffer_bytes {
@@ -128,7 +140,8 @@ impl Fabric {
         })
     }
 
-    pub(super) fn attach(&self, address: IpAddr, buffer_bytes: usize) {
+    /// Makes a link to an address, with a receive buffer of this size.
+    pub fn attach(&self, address: IpAddr, buffer_bytes: usize) {
         let mut ports = self.ports();
         // Links have unlike chances.
         let seed = self.seed_of(address);
@@ -142,6 +155,33 @@ impl Fabric {
             drops: 0,
         };
         ports.insert(address, port);
+    }
+
+    /// Sends a datagram in the name of any sender.
+    pub fn forge(&self, source: SocketAddr, to: IpAddr, traffic_class: u8, bytes: &[u8]) {
+        let options = SendOptions {
+            destination: (to, UDP_PORT).into(),
+            traffic_class,
+            hop_limit: 0,
+            segment_bytes: None,
+        };
+        self.send(source, bytes, &options);
+    }
+
+    /// Takes a packet that has come to an address without a device.
+    pub fn take(&self, own: IpAddr) -> Option<Datagram> {
+        let now_ns = self.now_ns.load(Ordering::Relaxed);
+        let mut ports = self.ports();
+        let port = ports.get_mut(&own)?;
+        port.leave_link(now_ns);
+        let mut first = port.take()?;
+        let segment_bytes = first.segment_bytes;
+        if segment_bytes > 0 && segment_bytes < first.bytes.len() {
+            let bytes = first.bytes.split_off(segment_bytes);
+            port.arrived_bytes += bytes.len() + OVERHEAD_BYTES;
+            port.arrived.push_front(Datagram { bytes, ..first });
+        }
+        Some(first)
     }
 
     /// Sends a datagram, or one split into segments; it is lost where there is no device.
@@ -185,10 +225,9 @@ impl Fabric {
         port.leave_link(now_ns);
         let mut taken = 0;
         for slot in batch.slots().take(most) {
-            let Some(datagram) = port.arrived.pop_front() else {
+            let Some(datagram) = port.take() else {
                 break;
             };
-            port.arrived_bytes -= datagram.bytes.len() + OVERHEAD_BYTES;
             slot.fill(
                 datagram.source,
                 datagram.traffic_class,
@@ -210,7 +249,6 @@ impl Fabric {
 mod tests {
     use super::super::Faults;
     use super::*;
-    use crate::wire::UDP_PORT;
 
     const PLACES: [IpAddr; 2] = [
         IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)),

@@ -35,7 +35,7 @@ mod transmitter;
 mod wakeup;
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use std::io;
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ pub use address::{OpenError, SENDING_SOCKETS, os_error};
 pub use clock::Clock;
 pub use counters::{Count, Counters, FaultCounts, Traffic};
 pub use ecn::ecn_capable;
-pub use fabric::Fabric;
+pub use fabric::{Datagram, Fabric};
 pub use fault_values::{NthPacket, Period};
 pub use faults::{Direction, Faults, MOST_NAMED};
 pub use faults_error::FaultsError;

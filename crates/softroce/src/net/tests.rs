@@ -244,7 +244,7 @@ fn a_destination_of_another_family_is_a_loss_and_no_more() {
 }
 
 /// Sends a packet as another implementation does: one datagram, with a CRC for this identification.
-pub fn send_packet(from: &UdpSocket, to: IpAddr, identification: u16, packet: &[u8], damage: u8) {
+fn send_packet(from: &UdpSocket, to: IpAddr, identification: u16, packet: &[u8], damage: u8) {
     let source = from.local_addr().unwrap();
     let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to) else {
         panic!("IPv4 only");

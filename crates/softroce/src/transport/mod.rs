@@ -59,9 +59,6 @@ mod send_queue;
 mod sending_rate;
 mod statistics;
 mod tables;
-#[cfg(test)]
-#[allow(unsafe_code)]
-mod timed_tests;
 mod timers;
 mod transmit;
 mod unguessable;

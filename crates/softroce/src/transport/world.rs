@@ -1,10 +1,9 @@
 //! Devices on a network in memory, in one thread and in its time: nothing happens but by [`World::step`] and by what the
 //! program calls. The same seed and the same calls have the same effects. It must not know packets.
 
-use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fastrand::Rng;
 
@@ -17,9 +16,26 @@ const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 /// A network with its devices.
 pub struct World {
     fabric: Arc<Fabric>,
-    nics: RefCell<Vec<Weak<Nic>>>,
-    /// Which device is first.
-    chance: RefCell<Rng>,
+    devices: Mutex<Devices>,
+}
+
+struct Devices {
+    nics: Vec<Weak<Nic>>,
+    /// Which one is first.
+    chance: Rng,
+    /// Addresses taken.
+    addresses: u32,
+}
+
+impl Devices {
+    fn take_address(&mut self) -> IpAddr {
+        self.addresses += 1;
+        Ipv4Addr::from(0x0a00_0000 + self.addresses).into()
+    }
+
+    fn open(&self) -> Vec<Arc<Nic>> {
+        self.nics.iter().filter_map(Weak::upgrade).collect()
+    }
 }
 
 impl World {
@@ -27,8 +43,11 @@ impl World {
     pub fn new(seed: u64, link: Direction) -> World {
         World {
             fabric: Fabric::new(seed, link),
-            nics: RefCell::default(),
-            chance: RefCell::new(Rng::with_seed(seed)),
+            devices: Mutex::new(Devices {
+                nics: Vec::new(),
+                chance: Rng::with_seed(seed),
+                addresses: 0,
+            }),
         }
     }
 
@@ -46,44 +65,72 @@ impl World {
     ///
     /// # Errors
     /// The process has no descriptor left.
-    pub fn nic(
-        &self,
-        faults: &Faults,
-        receive_buffer_bytes: Option<usize>,
-    ) -> io::Result<Arc<Nic>> {
-        let mut nics = self.nics.borrow_mut();
-        let number = 1 + nics.len() as u32;
-        let address = IpAddr::from(Ipv4Addr::from(0x0a00_0000 + number));
-        let buffer_bytes = receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER_BYTES);
+    pub fn nic(&self, faults: &Faults, receive_buffer_bytes: Option<u32>) -> io::Result<Arc<Nic>> {
+        let mut devices = self.devices();
+        let address = devices.take_address();
+        let buffer_bytes = receive_buffer_bytes.map_or(RECEIVE_BUFFER_BYTES, |it| it as usize);
         let port = net::open_in(&self.fabric, address, faults, buffer_bytes);
         let nic = Nic::without_engine(port)?;
-        nics.push(Arc::downgrade(&nic));
+        devices.nics.push(Arc::downgrade(&nic));
         Ok(nic)
+    }
+
+    /// Attaches the next address without a device: [`Fabric::forge`] sends from there, [`Fabric::take`] receives.
+    pub fn stranger(&self) -> IpAddr {
+        let address = self.devices().take_address();
+        self.fabric.attach(address, RECEIVE_BUFFER_BYTES);
+        address
     }
 
     /// Lets the devices work on what there is at this moment, or, if there is nothing, lets time pass until there is. Whether
     /// anything was or will be to do.
     pub fn step(&self) -> bool {
-        let nics = self.nics.borrow();
-        let mut open: Vec<Arc<Nic>> = nics.iter().filter_map(Weak::upgrade).collect();
-        self.chance.borrow_mut().shuffle(&mut open);
-        let now_ns = self.now_ns();
-        let mut next_ns = u64::MAX;
-        let mut worked = false;
-        for nic in &open {
-            let has_arrived = self.fabric.has_arrived(nic.address());
-            if has_arrived || nic.next_due_ns() <= now_ns {
-                nic.work();
-                worked = true;
-            }
-        }
-        for nic in &open {
-            next_ns = next_ns.min(nic.next_due_ns());
-        }
-        next_ns = next_ns.min(self.fabric.next_due_ns());
+        let mut devices = self.devices();
+        let worked = self.work(&mut devices);
+        let next_ns = self.next_ns(&devices);
         if !worked && next_ns != u64::MAX {
             self.fabric.advance_to(next_ns);
         }
         worked || next_ns != u64::MAX
+    }
+
+    /// Lets all happen that happens until then.
+    pub fn run_until(&self, end_ns: u64) {
+        let mut devices = self.devices();
+        loop {
+            let worked = self.work(&mut devices);
+            let next_ns = self.next_ns(&devices);
+            if !worked {
+                self.fabric.advance_to(next_ns.min(end_ns));
+            }
+            if !worked && next_ns > end_ns {
+                return;
+            }
+        }
+    }
+
+    /// Has each device work that has something to do now, in an order by chance. Whether any had.
+    fn work(&self, devices: &mut Devices) -> bool {
+        let mut open = devices.open();
+        devices.chance.shuffle(&mut open);
+        let now_ns = self.now_ns();
+        let mut worked = false;
+        for nic in &open {
+            if self.fabric.has_arrived(nic.address()) || nic.next_due_ns() <= now_ns {
+                nic.work();
+                worked = true;
+            }
+        }
+        worked
+    }
+
+    /// When there is something to do next; `u64::MAX` for never.
+    fn next_ns(&self, devices: &Devices) -> u64 {
+        let due_ns = devices.open().into_iter().map(|nic| nic.next_due_ns());
+        due_ns.fold(self.fabric.next_due_ns(), u64::min)
+    }
+
+    fn devices(&self) -> MutexGuard<'_, Devices> {
+        self.devices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,8 +3,6 @@
 //! with a [`ParseError`] or a [`cm::CmMadError`].
 
 mod address;
-#[doc(hidden)]
-pub mod check;
 pub mod cm;
 mod cnp;
 mod headers;

@@ -9,10 +9,12 @@
     clippy::print_stderr
 )]
 
+mod fuzz;
 mod load;
 mod model;
 mod packets;
 mod process;
 mod rdmacm;
+mod sockets;
 mod support;
 mod verbs;

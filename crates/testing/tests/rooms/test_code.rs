@@ -154,7 +154,7 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
         let name = entry.unwrap().file_name();
         let path = folder.join(&name);
         let is_folder = root().join(&path).is_dir();
-        if is_folder && name != "benches" && name != "examples" && name != "fuzz" {
+        if is_folder && name != "benches" && name != "examples" {
             files(&path, into);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             into.push(path);

@@ -1,8 +1,35 @@
-//! Transfers between ends without a model: many QPs, many senders, marks, and links that are slow.
+//! Transfers between ends on a network in memory, without a model: many QPs, many senders, marks, losses.
 
 mod corks;
 mod crowd;
-mod hot_memory;
-mod marks;
-mod senders;
-mod slow_link;
+mod incast;
+mod losses;
+
+use std::sync::Arc;
+
+use softroce::net::Faults;
+use softroce::transport::World;
+
+use crate::support::end::{End, Plan};
+
+/// A plan on a network of its own, with such links.
+fn on(seed: u64, link: &str, plan: Plan) -> Plan {
+    let link: Faults = link.parse().unwrap();
+    Plan {
+        world: Some(Arc::new(World::new(seed, link.transmit))),
+        ..plan
+    }
+}
+
+/// Ends that are connected, of which each has faults of its own.
+fn pair_with(plan: &Plan, faults: [&str; 2]) -> (End, End) {
+    let [a, b] = faults.map(|faults| {
+        End::new(&Plan {
+            faults: faults.parse().unwrap(),
+            ..plan.clone()
+        })
+    });
+    a.connect(&b);
+    b.connect(&a);
+    (a, b)
+}

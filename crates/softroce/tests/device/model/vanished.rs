@@ -1,7 +1,9 @@
-//! A peer that disappears: after the configured number of time-outs an error, then flushes; never a hang. How long a
-//! time-out is, is tested in the transport at made-up instants.
+//! A peer that disappears: after the configured number of time-outs an error, then flushes; never a hang.
 
-use softroce::transport::{Deliveries, Qp, State, Status};
+use std::sync::Arc;
+
+use softroce::net::Direction;
+use softroce::transport::{Deliveries, Qp, State, Status, World};
 
 use super::scenario::Setup;
 use super::script::Script;
@@ -10,6 +12,13 @@ use crate::support::look::counter;
 
 /// 2 ms.
 const TIMEOUT: u8 = 9;
+
+fn plan() -> Plan {
+    Plan {
+        world: Some(Arc::new(World::new(1, Direction::default()))),
+        ..Plan::default()
+    }
+}
 
 #[test]
 fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
@@ -48,7 +57,7 @@ fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
 #[test]
 fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
     const REQUESTS: usize = 20;
-    let plain = Plan::default();
+    let plain = plan();
     let (from, to) = pair(&Plan {
         deliveries: Deliveries {
             timeout: TIMEOUT,
@@ -78,7 +87,7 @@ fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
 
 #[test]
 fn qps_that_wait_for_ever_leave_the_window_to_others() {
-    let plain = Plan::default();
+    let plain = plan();
     let (a, b) = pair(&Plan {
         qps: 3,
         deliveries: Deliveries {

@@ -4,9 +4,9 @@
 use softroce::transport::{Kind, QpEvent, State, Status};
 use softroce::wire::{NakCode, Opcode, Packet, Service, Syndrome};
 
-use super::{MTU, PSN, connected, connected_by, plan};
+use super::{ACK, MTU, PSN, connected, connected_by, plan};
 use crate::support::end::{End, Plan};
-use crate::support::peer::{Peer, send_on, wire};
+use crate::support::peer::{PORT, Peer, wire};
 
 #[test]
 fn a_packet_of_another_service_or_partition_is_dropped() {
@@ -21,7 +21,7 @@ fn a_packet_of_another_service_or_partition_is_dropped() {
     assert_eq!(device.memory[..8], [0; 8]);
     // A limited member of the partition may talk to a full one.
     peer.send(&device, &of_partition(0x7fff));
-    assert_eq!(peer.acknowledged(), (PSN, Syndrome::Ack { credits: 31 }));
+    assert_eq!(peer.acknowledged(), (PSN, ACK));
     assert_eq!(device.memory[..8], [1; 8]);
 }
 
@@ -29,7 +29,7 @@ fn a_packet_of_another_service_or_partition_is_dropped() {
 fn send_unknown(peer: &Peer, device: &End, psn: u32, opcode: u8) {
     let mut bytes = wire(&device.packet(Opcode::Acknowledge, psn));
     bytes[0] = opcode;
-    peer.send_bytes(device, &bytes);
+    peer.send_bytes(device, PORT, 0, &bytes);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_long_send_has_a_first_and_a_last_packet_and_asks_for_acknowledgements() {
             39 => Opcode::SendLast,
             _ => Opcode::SendMiddle,
         };
-        let psn = PSN.wrapping_add(number) & 0x00ff_ffff;
+        let psn = (PSN + number) & 0x00ff_ffff;
         assert_eq!((packet.opcode, packet.psn.value()), (opcode, psn));
         // PSN 0x00ff_ffff is the second packet's; then each sixteenth, so that the peer's window moves; and the last.
         let asks = matches!(number, 1 | 17 | 33 | 39);
@@ -107,14 +107,14 @@ fn a_long_send_has_a_first_and_a_last_packet_and_asks_for_acknowledgements() {
 fn a_request_from_another_port_of_the_peers_address_is_dropped() {
     let (peer, device) = connected();
     peer.send(&device, &device.write(PSN, &[1; 8]));
-    peer.one_answer();
+    peer.answer();
     let strange = wire(&device.write(PSN + 1, &[2; 8]));
-    send_on(&peer.other_port(), &device, &strange, true);
+    peer.send_bytes(&device, PORT + 1, 0, &strange);
     device.counts("wrong_source", 1);
     assert_eq!(device.memory[..8], [1; 8]);
     // It is the first with this PSN: a repetition would change nothing.
     peer.send(&device, &device.write(PSN + 1, &[3; 8]));
-    peer.one_answer();
+    peer.answer();
     assert_eq!(device.memory[..8], [3; 8]);
 }
 
@@ -123,11 +123,11 @@ fn an_answer_from_another_port_of_the_peers_address_is_dropped() {
     let (peer, device) = connected();
     for number in 0..2 {
         device.post_send(8);
-        peer.one_answer();
+        peer.answer();
         let answer = device.acknowledgement(PSN + number);
         // The peer's port is known once it has answered.
         if number > 0 {
-            send_on(&peer.other_port(), &device, &wire(&answer), true);
+            peer.send_bytes(&device, PORT + 1, 0, &wire(&answer));
             device.counts("wrong_source", 1);
             assert_eq!(device.cq.poll(1, |_| ()), Ok(0));
         }
@@ -140,10 +140,10 @@ fn an_answer_from_another_port_of_the_peers_address_is_dropped() {
 fn a_packet_to_no_qp_costs_no_crc() {
     let (peer, device) = connected();
     let mut packet = device.write(PSN, &[1; 8]);
-    send_on(&peer.sender, &device, &wire(&packet), false);
+    peer.send_damaged(&device, &wire(&packet));
     device.counts("bad_icrc", 1);
     packet.destination_qpn ^= 1 << 20;
-    send_on(&peer.sender, &device, &wire(&packet), false);
+    peer.send_damaged(&device, &wire(&packet));
     device.counts("unknown_qp", 1);
     assert_eq!(device.counter("bad_icrc"), 1);
 }

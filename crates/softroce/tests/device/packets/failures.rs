@@ -89,7 +89,7 @@ fn what_has_completed_is_acknowledged_before_its_qp_is_given_up() {
         peer.send(&device, &message(&device, 0));
         device.completions(&device.recv_cq, 1);
         give_up(&device);
-        let answer = peer.one_answer();
+        let answer = peer.answer();
         assert_eq!(answer.first(), Some(&(Opcode::Acknowledge as u8)));
     }
 }

@@ -1,11 +1,14 @@
-//! Packets that no device of ours sends, from a peer that is only a socket: broken, hostile, or of other makes.
+//! Packets that no device of ours sends: broken, hostile, of other makes, or at instants of the test's choice.
 
 mod admission;
 mod congestion;
-mod datagrams;
 mod failures;
+mod times;
 
-use softroce::transport::{Deliveries, Kind, Operation};
+use std::sync::Arc;
+
+use softroce::net::Direction;
+use softroce::transport::{Deliveries, Kind, Operation, World};
 use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
 use crate::support::end::{End, Plan};
@@ -13,10 +16,12 @@ use crate::support::peer::{Peer, QPN};
 
 const PSN: u32 = 0x00ff_fffe;
 const MTU: u32 = 1024;
+const ACK: Syndrome = Syndrome::Ack { credits: 31 };
 
-/// Of a QP of this service, which waits for ever for answers.
+/// Of a QP of this service on a network of its own, which waits for ever for answers.
 fn plan(kind: Kind) -> Plan {
     Plan {
+        world: Some(Arc::new(World::new(1, Direction::default()))),
         kind,
         memory_bytes: 64 << 10,
         send_wrs: 16,
@@ -33,10 +38,13 @@ fn plan(kind: Kind) -> Plan {
     }
 }
 
-/// A peer, and a device whose QP is connected to it.
+/// A peer, and a device whose QPs are connected to it.
 fn connected_by(plan: &Plan) -> (Peer, End) {
-    let (peer, device) = (Peer::new(), End::new(plan));
-    device.connect_to(&device.qps[0], peer.address.into(), QPN, 0);
+    let peer = Peer::new(plan.world.as_ref().unwrap());
+    let device = End::new(plan);
+    for qp in &device.qps {
+        device.connect_to(qp, peer.address, QPN, 0);
+    }
     (peer, device)
 }
 
@@ -57,7 +65,7 @@ impl End {
             pkey: 0xffff,
             destination_qpn: self.qps[0].number(),
             ack_request: true,
-            psn: Psn::new(psn),
+            psn: Psn::new(psn & 0x00ff_ffff),
             extended: Extended::default(),
             payload: &[],
         }
@@ -74,14 +82,14 @@ impl End {
 
     /// The acknowledgement of its first message, with this PSN.
     fn acknowledgement(&self, psn: u32) -> Packet<'static> {
-        let aeth = Aeth {
-            syndrome: Syndrome::Ack { credits: 31 },
-            msn: 1,
-        };
+        self.answer_with(ACK, psn)
+    }
+
+    fn answer_with(&self, syndrome: Syndrome, psn: u32) -> Packet<'static> {
         Packet {
             ack_request: false,
             extended: Extended {
-                aeth: Some(aeth),
+                aeth: Some(Aeth { syndrome, msn: 1 }),
                 ..Extended::default()
             },
             ..self.packet(Opcode::Acknowledge, psn)

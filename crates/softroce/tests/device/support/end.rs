@@ -1,4 +1,4 @@
-//! One end of a test or bench: a device with memory, a CQ and QPs.
+//! One end of a test or bench: a device with memory, a CQ and QPs, on a network in memory or on sockets.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex};
 use softroce::net::Faults;
 use softroce::transport::{
     Access, Capacities, Connection, Cq, Deliveries, Kind, Nic, NicOptions, Operation, Payload,
-    PdId, Qp, QpEvent, QpOptions, ReceiveSource, RecvQueue, Region, SendRequest, Sge,
+    PdId, Qp, QpEvent, QpOptions, ReceiveSource, RecvQueue, Region, SendRequest, Sge, World,
 };
 
 #[derive(Clone)]
 pub struct Plan {
+    /// Where its device is; none for this machine's sockets.
+    pub world: Option<Arc<World>>,
     pub kind: Kind,
+    pub pd: PdId,
     pub qps: usize,
     pub memory_bytes: usize,
     pub send_wrs: u32,
@@ -31,7 +34,9 @@ pub const QKEY: u32 = 7;
 impl Default for Plan {
     fn default() -> Plan {
         Plan {
+            world: None,
             kind: Kind::Rc,
+            pd: PdId(1),
             qps: 1,
             memory_bytes: 4 << 20,
             send_wrs: 128,
@@ -64,7 +69,7 @@ pub struct End {
     pub nic: Arc<Nic>,
     pub memory: Vec<u8>,
     pub key: u32,
-    plan: Plan,
+    pub plan: Plan,
 }
 
 impl End {
@@ -74,7 +79,15 @@ impl End {
             receive_buffer_bytes: plan.receive_buffer_bytes,
             ..NicOptions::default()
         };
-        let nic = Nic::open(&options).unwrap();
+        let nic = match &plan.world {
+            Some(world) => world.nic(&options.faults, options.receive_buffer_bytes),
+            None => Nic::open(&options),
+        };
+        End::on(nic.unwrap(), plan)
+    }
+
+    /// With QPs on this device.
+    pub fn on(nic: Arc<Nic>, plan: &Plan) -> End {
         let entries = plan.qps * (plan.send_wrs + plan.recv_wrs) as usize;
         let new_cq = |entries| Cq::new(&nic, entries, Box::new(|| {}), Box::new(|| {}));
         let cq = new_cq(entries);
@@ -89,6 +102,7 @@ impl End {
         };
         let new_qp = |_| {
             let mut options = qp_options(plan.kind, [&cq, &recv_cq], capacities, &events);
+            options.pd = plan.pd;
             if let Some(shared) = &plan.shared {
                 options.receives = ReceiveSource::Shared(Arc::clone(shared));
             }
@@ -97,7 +111,7 @@ impl End {
         let qps = (0..plan.qps).map(new_qp).collect();
         let memory = vec![0; plan.memory_bytes];
         let region = Region {
-            pd: PdId(1),
+            pd: plan.pd,
             address: memory.as_ptr() as u64,
             length_bytes: memory.len() as u64,
             iova: memory.as_ptr() as u64,

@@ -4,13 +4,15 @@ use std::ptr;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use softroce::transport::{Completion, Cq, Nic, Operation, QpEvent, Status};
+use softroce::transport::{Completion, Cq, Nic, Operation, QpEvent, Status, World};
 
 use super::end::End;
 use testing::wait::wait_or_tell;
 
 /// More than anything takes on an idle machine that a test waits for.
 pub const SOON: Duration = Duration::from_secs(10);
+/// More than any test takes.
+const MOST_STEPS: usize = 10_000_000;
 
 #[track_caller]
 pub fn counter(nic: &Nic, name: &str) -> u64 {
@@ -19,7 +21,34 @@ pub fn counter(nic: &Nic, name: &str) -> u64 {
     found.unwrap().1
 }
 
+/// Lets time pass in a network in memory until there is something.
+#[track_caller]
+pub fn steps<T>(
+    world: &World,
+    mut look: impl FnMut() -> Option<T>,
+    told: impl FnOnce() -> String,
+) -> T {
+    for _ in 0..MOST_STEPS {
+        if let Some(found) = look() {
+            return found;
+        }
+        if !world.step() {
+            break;
+        }
+    }
+    look().unwrap_or_else(|| panic!("at {} ns there is no {}", world.now_ns(), told()))
+}
+
 impl End {
+    /// Waits until there is something.
+    #[track_caller]
+    pub fn until<T>(&self, look: impl FnMut() -> Option<T>, told: impl FnOnce() -> String) -> T {
+        match &self.plan.world {
+            Some(world) => steps(world, look, told),
+            None => wait_or_tell(SOON, look, told),
+        }
+    }
+
     #[track_caller]
     pub fn counter(&self, name: &str) -> u64 {
         counter(&self.nic, name)
@@ -30,7 +59,7 @@ impl End {
     pub fn counts(&self, name: &str, value: u64) {
         let told = || format!("{value} {name}: {:?}", self.nic.counters());
         let reached = || (self.counter(name) >= value).then_some(());
-        wait_or_tell(SOON, reached, told);
+        self.until(reached, told);
         assert_eq!(self.counter(name), value, "{name}");
     }
 
@@ -39,7 +68,7 @@ impl End {
     pub fn heard(&self, count: usize) -> Vec<QpEvent> {
         let heard = || self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let enough = || Some(heard().clone()).filter(|all| all.len() >= count);
-        wait_or_tell(SOON, enough, || format!("{count} events: {:?}", heard()))
+        self.until(enough, || format!("{count} events: {:?}", heard()))
     }
 
     /// The next completion; of a receive if it has a CQ of their own for these.
@@ -59,7 +88,7 @@ impl End {
                 Some(got).filter(|got| !got.is_empty())
             };
             let told = || format!("completion {}: {:?}", all.len() + 1, self.nic.counters());
-            let got = wait_or_tell(SOON, more, told);
+            let got = self.until(more, told);
             all.extend(got);
         }
         all

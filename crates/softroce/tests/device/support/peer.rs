@@ -1,102 +1,97 @@
-//! A peer made of packets: it sends what no device of ours sends, and sees each answer as it is on the wire.
+//! A peer made of packets, in a network in memory: it sends what no device of ours sends, and sees each answer as it is on
+//! the wire.
 
-use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::net::IpAddr;
+use std::sync::Arc;
 
-use softroce::wire::{IcrcAddresses, Opcode, Packet, Syndrome, UDP_PORT, icrc};
+use softroce::net::Datagram;
+use softroce::transport::World;
+use softroce::wire::{IcrcAddresses, Opcode, Packet, Syndrome, icrc};
 
 use super::end::End;
-use super::look::SOON;
-use testing::wait::wait_for;
+use super::look::steps;
 
 pub const QPN: u32 = 0x0077_1234;
+/// The port that it sends from.
+pub const PORT: u16 = 50_000;
 /// "Don't fragment", as Linux sets it for UDP sockets.
 const DONT_FRAGMENT: u16 = 0x4000;
+/// The types of service of packets that may be marked, and of marked ones.
+pub const ECT_0: u8 = 2;
+pub const CE: u8 = 3;
 
 pub struct Peer {
-    pub address: Ipv4Addr,
-    pub sender: UdpSocket,
-    pub inbox: UdpSocket,
+    pub world: Arc<World>,
+    pub address: IpAddr,
 }
 
 impl Peer {
-    pub fn new() -> Peer {
-        static NEXT: AtomicU8 = AtomicU8::new(1);
-        loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let process = (std::process::id() % 250) as u8;
-            let address = Ipv4Addr::new(127, 88, process, number);
-            match UdpSocket::bind((address, UDP_PORT)) {
-                Ok(inbox) => {
-                    inbox.set_nonblocking(true).unwrap();
-                    let sender = UdpSocket::bind((address, 0)).unwrap();
-                    return Peer {
-                        address,
-                        sender,
-                        inbox,
-                    };
-                }
-                Err(error) => assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}"),
-            }
+    pub fn new(world: &Arc<World>) -> Peer {
+        Peer {
+            world: Arc::clone(world),
+            address: world.stranger(),
         }
     }
 
-    /// Another port at its address, as another program there can take.
-    pub fn other_port(&self) -> UdpSocket {
-        UdpSocket::bind((self.address, 0)).unwrap()
-    }
-
     pub fn send(&self, to: &End, packet: &Packet<'_>) {
-        self.send_bytes(to, &wire(packet));
+        self.send_bytes(to, PORT, 0, &wire(packet));
     }
 
-    pub fn send_bytes(&self, to: &End, bytes: &[u8]) {
-        send_on(&self.sender, to, bytes, true);
+    /// Sends these bytes and their CRC, from a port and as a class of its own.
+    pub fn send_bytes(&self, to: &End, port: u16, class: u8, bytes: &[u8]) {
+        let to = to.nic.address();
+        let whole = [bytes, &crc((self.address, port), to, bytes)].concat();
+        let source = (self.address, port).into();
+        self.world.fabric().forge(source, to, class, &whole);
+    }
+
+    /// Sends these bytes with a wrong CRC.
+    pub fn send_damaged(&self, to: &End, bytes: &[u8]) {
+        let to = to.nic.address();
+        let wrong = crc((self.address, PORT), to, bytes).map(|byte| !byte);
+        let (source, whole) = ((self.address, PORT).into(), [bytes, &wrong].concat());
+        self.world.fabric().forge(source, to, 0, &whole);
+    }
+
+    /// The next packet that comes.
+    #[track_caller]
+    pub fn arrival(&self) -> Datagram {
+        let next = || self.world.fabric().take(self.address);
+        steps(&self.world, next, || "answer".into())
     }
 
     /// The next answer, without its CRC.
-    pub fn answer(&self) -> Option<Vec<u8>> {
-        let mut bytes = [0; 9000];
-        let length = self.inbox.recv(&mut bytes).ok()?;
-        Some(bytes[..length - 4].to_vec())
+    #[track_caller]
+    pub fn answer(&self) -> Vec<u8> {
+        let mut bytes = self.arrival().bytes;
+        bytes.truncate(bytes.len() - 4);
+        bytes
     }
 
     #[track_caller]
     pub fn answers(&self, count: usize) -> Vec<Vec<u8>> {
-        let next = |number| {
-            let what = format!("answer {number} of {count}");
-            wait_for(&what, SOON, || self.answer())
-        };
-        (1..=count).map(next).collect()
+        (0..count).map(|_| self.answer()).collect()
     }
 
-    #[track_caller]
-    pub fn one_answer(&self) -> Vec<u8> {
-        self.answers(1).remove(0)
-    }
-
-    /// Waits for an acknowledgement or NAK: its PSN and syndrome.
+    /// The next answer, which is an acknowledgement or NAK: its PSN and syndrome.
     #[track_caller]
     pub fn acknowledged(&self) -> (u32, Syndrome) {
-        let answer = self.one_answer();
+        let answer = self.answer();
         let packet = Packet::parse_body(&answer).unwrap();
         assert_eq!(packet.opcode, Opcode::Acknowledge);
         (packet.psn.value(), packet.extended.aeth.unwrap().syndrome)
     }
+
+    /// Lets all happen that still happens: no answer comes.
+    #[track_caller]
+    pub fn is_left_alone(&self) {
+        while self.world.step() {}
+        let more = self.world.fabric().take(self.address);
+        assert!(more.is_none(), "{more:02x?}");
+    }
 }
 
-pub fn set_ip_option(socket: &UdpSocket, option: i32, value: i32) {
-    let length = size_of::<i32>() as libc::socklen_t;
-    // SAFETY: the pointer is to an int.
-    let outcome = unsafe {
-        let value = (&raw const value).cast();
-        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, option, value, length)
-    };
-    assert_eq!(outcome, 0);
-}
-
+/// The packet but for its CRC.
 pub fn wire(packet: &Packet<'_>) -> Vec<u8> {
     let mut headers = [0; Packet::HEADER_ROOM];
     let length = packet.headers(&mut headers);
@@ -106,20 +101,16 @@ pub fn wire(packet: &Packet<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Sends these bytes and their CRC, a right or a wrong one.
-pub fn send_on(from: &UdpSocket, to: &End, bytes: &[u8], right: bool) {
-    let source = from.local_addr().unwrap();
-    let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to.nic.address()) else {
+/// That of a packet's bytes, of which there are at least 12.
+pub fn crc((source, port): (IpAddr, u16), to: IpAddr, bytes: &[u8]) -> [u8; 4] {
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = (source, to) else {
         panic!("IPv4 only");
     };
     let addresses = IcrcAddresses::V4 {
-        source: source_ip,
+        source,
         destination,
         identification: 0,
         flags: DONT_FRAGMENT,
     };
-    let crc = icrc(addresses, source.port(), &bytes[..12], &bytes[12..]);
-    let mut whole = bytes.to_vec();
-    whole.extend(crc.map(|byte| if right { byte } else { !byte }));
-    from.send_to(&whole, (destination, UDP_PORT)).unwrap();
+    icrc(addresses, port, &bytes[..12], &bytes[12..])
 }

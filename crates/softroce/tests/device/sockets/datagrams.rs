@@ -1,24 +1,23 @@
-//! What leaves for an address handle.
+//! What the kernel is told of each datagram.
 
 use std::io;
 use std::mem::zeroed;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use softroce::transport::{Datagram, Kind, Operation, SendRequest};
+use softroce::wire::UDP_PORT;
 
-use super::{connected_by, plan};
-use crate::support::end::{QKEY, request};
-use crate::support::peer::{QPN, set_ip_option};
+use crate::support::end::{End, Plan, QKEY, request};
 
 #[derive(Default)]
-pub struct Seen {
+struct Seen {
     port: u16,
-    pub traffic_class: u8,
+    traffic_class: u8,
     hop_limit: i32,
 }
 
-pub fn header(socket: &UdpSocket) -> Seen {
+fn header(socket: &UdpSocket) -> Seen {
     let (mut bytes, mut control) = ([0_u8; 2048], [0_u64; 16]);
     let mut piece = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
@@ -32,7 +31,6 @@ pub fn header(socket: &UdpSocket) -> Seen {
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    socket.set_nonblocking(false).unwrap();
     // SAFETY: the message points to a name, a piece and control bytes that outlive the call.
     let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
     assert!(received > 0, "{}", io::Error::last_os_error());
@@ -58,15 +56,29 @@ pub fn header(socket: &UdpSocket) -> Seen {
 
 #[test]
 fn a_datagram_has_the_flow_label_traffic_class_and_hop_limit_of_its_address_handle() {
-    let (peer, device) = connected_by(&plan(Kind::Ud));
-    set_ip_option(&peer.inbox, libc::IP_RECVTOS, 1);
-    set_ip_option(&peer.inbox, libc::IP_RECVTTL, 1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let inbox = UdpSocket::bind((Ipv4Addr::new(127, 88, high, low), UDP_PORT)).unwrap();
+    for option in [libc::IP_RECVTOS, libc::IP_RECVTTL] {
+        let on = 1_i32;
+        // SAFETY: the pointer is to an int.
+        let set = unsafe {
+            let (value, bytes) = ((&raw const on).cast(), size_of::<i32>() as libc::socklen_t);
+            libc::setsockopt(inbox.as_raw_fd(), libc::IPPROTO_IP, option, value, bytes)
+        };
+        assert_eq!(set, 0);
+    }
+    let device = End::new(&Plan {
+        kind: Kind::Ud,
+        ..Plan::default()
+    });
+    let address = inbox.local_addr().unwrap().ip();
+    device.connect_to(&device.qps[0], address, 5, 0);
     let seen = |flow_label, traffic_class, hop_limit| {
         let sges = [device.sge(0, 8)];
         let mut request = Some(SendRequest {
             datagram: Some(Datagram {
-                address: peer.address.into(),
-                qpn: QPN,
+                address,
+                qpn: 5,
                 qkey: QKEY,
                 flow_label,
                 traffic_class,
@@ -76,7 +88,7 @@ fn a_datagram_has_the_flow_label_traffic_class_and_hop_limit_of_its_address_hand
         });
         // SAFETY: nothing is inline.
         unsafe { device.qps[0].post_send(|| request.take()) }.unwrap();
-        header(&peer.inbox)
+        header(&inbox)
     };
     let marked = seen(0, 0x68, 9);
     assert_eq!((marked.traffic_class, marked.hop_limit), (0x68, 9));

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::end::{End, Plan, pair};
+use crate::support::end::{End, Plan};
 use crate::support::look::SOON;
 use testing::wait::wait_until;
 
@@ -19,7 +19,7 @@ fn a_full_socket_loses_and_delays_nothing_else() {
     if std::env::var_os(ON_SLOW_LINK).is_some() {
         return transfers();
     }
-    let own = "load::slow_link::a_full_socket_loses_and_delays_nothing_else";
+    let own = "sockets::slow_link::a_full_socket_loses_and_delays_nothing_else";
     let ended = Command::new("unshare")
         .args(["--user", "--map-root-user", "--net"])
         .args(["sh", "-c", SLOW_LINK, "sh"])
@@ -88,17 +88,3 @@ fn transfers() {
 
 /// The code of a time-out of more than two hours.
 const FOR_EVER: u8 = 31;
-
-#[test]
-fn a_packet_lost_at_the_end_is_asked_after_before_the_time_out() {
-    const BEFORE: usize = 40;
-    let mut plan = Plan {
-        faults: format!("tx.lose=write#{}", BEFORE + 1).parse().unwrap(),
-        ..Plan::default()
-    };
-    plan.deliveries.timeout = FOR_EVER;
-    let (from, to) = pair(&plan);
-    from.run(BEFORE + 1, 1, 64, |_| (to.write_to(0), 0));
-    assert!(from.counter("probes") > 0);
-    assert_eq!(from.counter("timeouts"), 0);
-}

@@ -1,0 +1,77 @@
+//! Any bytes are refused, or are a packet that is built again as it was.
+
+use fastrand::Rng;
+use softroce::wire::{Packet, ParseError, Service};
+
+use super::forge::{Target, mutate, operations, packet};
+use super::rounds;
+use crate::support::peer::wire;
+
+/// Bytes of the CRC, which the parser ignores.
+const CRC: [u8; 4] = [0; 4];
+/// The most payload of a packet.
+const PAYLOAD: [u8; 100] = [0xa5; 100];
+
+#[test]
+fn a_packet_of_every_operation_is_built_and_parsed() {
+    let mut numbers = Rng::with_seed(1);
+    let all = operations();
+    assert_eq!(all.len(), 35);
+    for operation in all {
+        for length in 0..9 {
+            let target = Target::default();
+            let packet = packet(&mut numbers, operation, &target, &PAYLOAD[..length]);
+            let bytes = [wire(&packet), CRC.to_vec()].concat();
+            assert_eq!(Packet::parse(&bytes), Ok(packet));
+        }
+    }
+}
+
+/// Built again, a packet has the bytes that it was parsed from, but for bits that tell nothing, and its padding.
+fn is_built_as_it_was(packet: &Packet<'_>, bytes: &[u8]) {
+    let mut again = wire(packet);
+    let length = packet.header_bytes();
+    // Migration and padding, marks of congestion, reserved bits.
+    let nothing: &[(usize, u8)] = match packet.service {
+        Service::Ud => &[(1, 0x70), (4, 0xff), (8, 0x7f), (16, 0xff)],
+        _ => &[(1, 0x70), (4, 0xff), (8, 0x7f)],
+    };
+    let mut headers = bytes[..length].to_vec();
+    for (at, bits) in nothing {
+        headers[*at] &= !bits;
+        again[*at] &= !bits;
+    }
+    assert!(again[..length] == headers, "{packet:?} of {bytes:02x?}");
+    let rest = &bytes[length..bytes.len() - CRC.len()];
+    assert!(rest.starts_with(packet.payload), "{packet:?}");
+    // The padding may have been longer or shorter than needed; the payload must not be.
+    assert!(rest.len() - packet.payload.len() < 4, "{packet:?}");
+    let whole = [wire(packet), CRC.to_vec()].concat();
+    assert_eq!(Packet::parse(&whole), Ok(*packet));
+}
+
+#[test]
+fn mutated_packets_parse_back_or_are_refused() {
+    let all = operations();
+    let one = |times: &mut [u32; 4], numbers: &mut Rng| {
+        let operation = all[numbers.usize(..all.len())];
+        let payload = &PAYLOAD[..numbers.usize(..PAYLOAD.len())];
+        let mut bytes = wire(&packet(numbers, operation, &Target::default(), payload));
+        bytes.extend(CRC);
+        mutate(&mut bytes, numbers);
+        let outcome = match Packet::parse(&bytes) {
+            Ok(packet) => {
+                is_built_as_it_was(&packet, &bytes);
+                0
+            }
+            Err(ParseError::Short { .. }) => 1,
+            Err(ParseError::Version) => 2,
+            Err(ParseError::Opcode(_)) => 3,
+        };
+        times[outcome] += 1;
+    };
+    let mut times = [0; 4];
+    rounds("parser", 100_000, &mut times, one, |_, _| ());
+    // Refusing everything or nothing would test nothing.
+    assert!(times.iter().all(|times| *times > 0), "{times:?}");
+}
