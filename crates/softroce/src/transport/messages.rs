@@ -8,7 +8,7 @@ use super::memory::Access;
 use super::request_outcome::{Refusal, RequestOutcome};
 use super::responder::{Message, Responder};
 use super::work::QpWork;
-use crate::wire::{NakCode, Opcode, Packet};
+use crate::wire::{NakCode, Opcode, Packet, PacketKind, Place};
 
 impl Responder {
     /// Handles a packet of a SEND or WRITE.
@@ -207,22 +207,11 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn of(opcode: Opcode) -> Shape {
-        use Opcode::{
-            SendFirst, SendMiddle, SendOnly, SendOnlyImmediate, WriteFirst, WriteMiddle, WriteOnly,
-            WriteOnlyImmediate,
-        };
+        let place = opcode.place();
         Shape {
-            first: matches!(
-                opcode,
-                SendFirst
-                    | SendOnly
-                    | SendOnlyImmediate
-                    | WriteFirst
-                    | WriteOnly
-                    | WriteOnlyImmediate
-            ),
-            last: !matches!(opcode, SendFirst | SendMiddle | WriteFirst | WriteMiddle),
-            write: opcode as u8 >= WriteFirst as u8,
+            first: matches!(place, Place::First | Place::Only),
+            last: matches!(place, Place::Last | Place::Only),
+            write: opcode.kind() == PacketKind::Write,
         }
     }
 

@@ -10,7 +10,7 @@ use super::qp_attributes::Kind;
 use super::request_packets::PKEY;
 use super::statistics::Statistics;
 use super::work::QpWork;
-use crate::wire::{Cnp, Opcode};
+use crate::wire::{Cnp, PacketKind};
 
 /// The least time between two CNPs of a QP (DCQCN's N).
 const CNP_INTERVAL_NS: u64 = 50_000;
@@ -49,19 +49,9 @@ impl QpWork<'_> {
         Statistics::count(&statistics.np_cnp_sent);
         // How many data of READs are on their way is for this end to say: it has asked for them.
         if let Arrived::Packet(packet) = arrived
-            && is_read_response(packet.opcode)
+            && packet.opcode.kind() == PacketKind::ReadResponse
         {
             self.qp.requester().slow_down(self.now_ns);
         }
     }
-}
-
-fn is_read_response(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::ReadResponseFirst
-            | Opcode::ReadResponseMiddle
-            | Opcode::ReadResponseLast
-            | Opcode::ReadResponseOnly
-    )
 }

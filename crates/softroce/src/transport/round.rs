@@ -14,7 +14,6 @@ use super::responder::Responder;
 use super::tables::Tables;
 use super::work::QpWork;
 use crate::net::Arrival;
-use crate::wire::Opcode;
 
 /// A round.
 pub(super) struct Round<'a> {
@@ -69,7 +68,7 @@ impl<'a> Round<'a> {
                 self.end_run();
                 qp.requester().take_notification(work, source);
             }
-            Arrived::Packet(packet) if qp.kind == Kind::Rc && is_answer(packet.opcode) => {
+            Arrived::Packet(packet) if qp.kind == Kind::Rc && packet.opcode.is_answer() => {
                 self.end_run();
                 work.with_requester(|requester, work| {
                     requester.take(work, outbox, &packet, source);
@@ -121,9 +120,4 @@ impl<'a> Round<'a> {
             self.owing.push(qp.number);
         }
     }
-}
-
-/// Whether a packet is an answer rather than a request.
-fn is_answer(opcode: Opcode) -> bool {
-    (Opcode::ReadResponseFirst as u8..=Opcode::AtomicAcknowledge as u8).contains(&(opcode as u8))
 }

@@ -1,7 +1,7 @@
 //! The property that the packet parser must have for any bytes. The fuzz target in `fuzz/` and the bounded test below
 //! check it. It is public only for the fuzz target.
 
-use super::{Opcode, Packet};
+use super::Packet;
 
 /// Bytes of the invariant CRC, which the parser ignores.
 const ICRC_BYTES: usize = 4;
@@ -20,7 +20,7 @@ pub fn parses_back(bytes: &[u8]) -> Result<(), String> {
         extended.reth.is_some() == packet.opcode.has_reth(),
         extended.atomic.is_some() == packet.opcode.has_atomic_eth(),
         extended.aeth.is_some() == packet.opcode.has_aeth(),
-        extended.atomic_answer.is_some() == (packet.opcode == Opcode::AtomicAcknowledge),
+        extended.atomic_answer.is_some() == packet.opcode.has_atomic_ack(),
         extended.immediate.is_some() == packet.opcode.has_immediate(),
     ];
     if headers_there.contains(&false) {
