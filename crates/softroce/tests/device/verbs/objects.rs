@@ -38,7 +38,7 @@ fn the_first_device_is_soft0_and_says_the_same_everywhere() {
 }
 
 #[test]
-fn each_opening_of_soft0_has_an_address_of_its_own() {
+fn the_gid_is_the_ports_whoever_opens_it() {
     let (one, other) = two_ends();
     let gids = [&one, &other].map(|end| {
         let entry = end.gid_entry(1, 0).unwrap();
@@ -54,7 +54,17 @@ fn each_opening_of_soft0_has_an_address_of_its_own() {
             gid.raw
         }
     });
-    assert_ne!(gids[0], gids[1]);
+    assert_eq!(gids[0], gids[1]);
+    let both = [open(""), open("")].map(|context| {
+        let mut gid: ibv_gid = blank();
+        // SAFETY: an open context; both members of the union are the same bytes.
+        unsafe {
+            ok(verbs::query_gid(context.raw, 1, 0, &raw mut gid));
+            gid.raw
+        }
+    });
+    let of_own = BTreeSet::from([gids[0], both[0], both[1]]);
+    assert_eq!(of_own.len(), 3, "a Rust program has both ends: {of_own:?}");
 }
 
 #[test]
