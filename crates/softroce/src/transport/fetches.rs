@@ -26,22 +26,7 @@ impl Responder {
         if !work.qp.access().allows(Access::REMOTE_READ) {
             return Err(Refusal::invalid());
         }
-        let length = u64::from(reth.length_bytes);
-        let allowed = length == 0
-            || work
-                .tables
-                .memories
-                .resolve(
-                    reth.rkey,
-                    work.qp.pd,
-                    reth.address,
-                    length,
-                    Access::REMOTE_READ,
-                )
-                .is_some();
-        if !allowed {
-            return Err(Refusal::access());
-        }
+        let source = self.source(work, reth).ok_or_else(Refusal::access)?;
         let mtu = self.path.as_ref().map_or(1, |path| path.mtu_bytes);
         let packets = reth.length_bytes.div_ceil(mtu).max(1);
         self.completed = self.completed.wrapping_add(1);
@@ -52,7 +37,7 @@ impl Responder {
             what: AnsweredWhat::Read(reth),
         });
         self.repeat_budget.earn(reth.length_bytes);
-        self.owe_read(packet.psn, reth, packets, false);
+        self.owe_read(packet.psn, reth, source, packets, false);
         Ok(RequestOutcome::Done)
     }
 
@@ -84,6 +69,9 @@ impl Responder {
         if at.addr() % 8 != 0 {
             return Err(Refusal::invalid());
         }
+        if self.is_still_read(at, 8) {
+            return Ok(RequestOutcome::OvertakesRead);
+        }
         let operation = if packet.opcode == Opcode::FetchAdd {
             Atomic::Add(header.swap_or_add)
         } else {
@@ -110,10 +98,11 @@ impl Responder {
         Ok(RequestOutcome::Done)
     }
 
-    fn owe_read(&mut self, psn: Psn, reth: Reth, packets: u32, again: bool) {
+    fn owe_read(&mut self, psn: Psn, reth: Reth, source: usize, packets: u32, again: bool) {
         self.owe(Reply::Read {
             psn,
             reth,
+            source,
             packets,
             sent_packets: 0,
             completed: self.completed,
@@ -147,7 +136,9 @@ impl Responder {
                 // The requester will repeat later requests too, or already has.
                 self.replies
                     .retain(|reply| reply.psn().distance_from(psn) < 0);
-                self.owe_read(psn, reth, packets, true);
+                // It reads anew, and fails when it is sent if it may not read any more.
+                let source = self.source(work, reth).unwrap_or(0);
+                self.owe_read(psn, reth, source, packets, true);
             }
             Opcode::CompareSwap | Opcode::FetchAdd => {
                 self.repeat_atomic(psn);

@@ -3,12 +3,17 @@
 
 use std::net::SocketAddr;
 
+use super::outbox::Outbox;
 use super::qp_attributes::{QpEvent, State};
 use super::request_outcome::{Refusal, RequestOutcome};
 use super::responder::{Reply, Responder};
 use super::statistics::Statistics;
 use super::work::QpWork;
 use crate::wire::{NakCode, Opcode, Packet, Psn, Syndrome};
+
+/// The most bytes of READ responses that are sent before a request that changes what they are read from. Of more, the rest is
+/// sent in turns, and the request again by its requester.
+const FIRST_ANSWERS_BYTES: usize = 512 << 10;
 
 /// When it is a request's turn.
 enum Turn {
@@ -24,6 +29,7 @@ impl Responder {
     pub(super) fn take(
         &mut self,
         work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
         packet: &Packet<'_>,
         source: SocketAddr,
     ) -> bool {
@@ -36,7 +42,13 @@ impl Responder {
             }
             Turn::Never => return false,
         }
-        match self.execute(work, packet) {
+        let mut executed = self.execute(work, packet);
+        if matches!(executed, Ok(RequestOutcome::OvertakesRead)) && !work.core.transmitter.is_full()
+        {
+            self.send_answers(work, outbox, FIRST_ANSWERS_BYTES);
+            executed = self.execute(work, packet);
+        }
+        match executed {
             // Its completion found no room.
             Ok(RequestOutcome::Done) => work.qp.state() == State::Err,
             Ok(RequestOutcome::NotReady) => {
@@ -48,6 +60,12 @@ impl Responder {
                     },
                     completed: self.completed,
                 });
+                false
+            }
+            Ok(RequestOutcome::OvertakesRead) => {
+                // As if it were lost: the NAK follows the answers.
+                self.reported = true;
+                self.refuse(psn, NakCode::PsnSequenceError);
                 false
             }
             Err(refusal) => {

@@ -35,6 +35,9 @@ impl Responder {
                 Err(Refusal::invalid())
             };
         };
+        if self.overtakes_read(work, packet, &message) {
+            return Ok(RequestOutcome::OvertakesRead);
+        }
         let message = match message {
             Message::Write { .. } => {
                 let takes_receive = packet.extended.immediate.is_some();

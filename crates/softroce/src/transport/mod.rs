@@ -17,6 +17,7 @@ mod core;
 mod corked;
 mod cq;
 mod cq_context;
+mod due_reads;
 mod engine;
 mod fetches;
 mod footprint;

@@ -29,4 +29,6 @@ impl Refusal {
 pub(super) enum RequestOutcome {
     Done,
     NotReady,
+    /// Nothing was done, since it changes memory that READs before it are still to be answered from.
+    OvertakesRead,
 }

@@ -88,6 +88,8 @@ pub(super) enum Reply {
     Read {
         psn: Psn,
         reth: Reth,
+        /// The address of its bytes here, only to compare it.
+        source: usize,
         packets: u32,
         sent_packets: u32,
         completed: u32,

@@ -78,7 +78,7 @@ impl<'a> Round<'a> {
             Arrived::Packet(packet) => self.respond(qp, |responder| match qp.kind {
                 Kind::Ud => responder.take_datagram(work, &packet, source.ip()),
                 Kind::Uc => responder.take_unreliable(work, &packet, source),
-                Kind::Rc => responder.take(work, &packet, source),
+                Kind::Rc => responder.take(work, outbox, &packet, source),
             }),
             Arrived::UnknownRequest(psn) => {
                 self.respond(qp, |responder| responder.take_unknown(work, psn, source));

@@ -357,8 +357,8 @@ fn a_read_that_is_repeated_again_and_again_is_answered_within_a_budget() {
         };
         let read = still.packet(0, Opcode::ReadRequest, 0, extended);
         let take = |now_ns| {
-            still.work(0, now_ns, |work, _| {
-                let failed = work.qp.responder().take(work, &read, SOURCE);
+            still.work(0, now_ns, |work, outbox| {
+                let failed = work.qp.responder().take(work, outbox, &read, SOURCE);
                 assert!(!failed);
             });
         };

@@ -4,5 +4,6 @@ mod corks;
 mod crowd;
 mod hot_memory;
 mod marks;
+mod read_order;
 mod senders;
 mod slow_link;

@@ -4,6 +4,7 @@ mod admission;
 mod congestion;
 mod datagrams;
 mod failures;
+mod read_order;
 
 use softroce::transport::{Deliveries, Kind, Operation};
 use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Service, Syndrome};

@@ -14,6 +14,7 @@ use testing::wait::wait_for;
 pub const QPN: u32 = 0x0077_1234;
 /// "Don't fragment", as Linux sets it for UDP sockets.
 const DONT_FRAGMENT: u16 = 0x4000;
+const ICRC_BYTES: usize = 4;
 
 pub struct Peer {
     pub address: Ipv4Addr,
@@ -56,6 +57,26 @@ impl Peer {
         send_on(&self.sender, to, bytes, true);
     }
 
+    /// Sends packets of one length by one system call: they arrive as one batch.
+    pub fn send_together(&self, to: &End, packets: [Packet<'_>; 2]) {
+        let packets = packets.map(|packet| wire(&packet));
+        let bytes = packets[0].len() + ICRC_BYTES;
+        assert_eq!(packets[1].len() + ICRC_BYTES, bytes);
+        set_option(
+            &self.sender,
+            (libc::SOL_UDP, libc::UDP_SEGMENT),
+            bytes as i32,
+        );
+        let numbered = packets.iter().zip(0..);
+        let batch =
+            numbered.flat_map(|(packet, number)| with_icrc(&self.sender, to, packet, number));
+        let batch: Vec<u8> = batch.collect();
+        self.sender
+            .send_to(&batch, (to.nic.address(), UDP_PORT))
+            .unwrap();
+        set_option(&self.sender, (libc::SOL_UDP, libc::UDP_SEGMENT), 0);
+    }
+
     /// The next answer, without its CRC.
     pub fn answer(&self) -> Option<Vec<u8>> {
         let mut bytes = [0; 9000];
@@ -88,11 +109,15 @@ impl Peer {
 }
 
 pub fn set_ip_option(socket: &UdpSocket, option: i32, value: i32) {
+    set_option(socket, (libc::IPPROTO_IP, option), value);
+}
+
+fn set_option(socket: &UdpSocket, (level, option): (i32, i32), value: i32) {
     let length = size_of::<i32>() as libc::socklen_t;
     // SAFETY: the pointer is to an int.
     let outcome = unsafe {
         let value = (&raw const value).cast();
-        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, option, value, length)
+        libc::setsockopt(socket.as_raw_fd(), level, option, value, length)
     };
     assert_eq!(outcome, 0);
 }
@@ -108,6 +133,17 @@ pub fn wire(packet: &Packet<'_>) -> Vec<u8> {
 
 /// Sends these bytes and their CRC, a right or a wrong one.
 pub fn send_on(from: &UdpSocket, to: &End, bytes: &[u8], right: bool) {
+    let mut whole = with_icrc(from, to, bytes, 0);
+    if !right {
+        whole[bytes.len()..]
+            .iter_mut()
+            .for_each(|byte| *byte = !*byte);
+    }
+    from.send_to(&whole, (to.nic.address(), UDP_PORT)).unwrap();
+}
+
+/// These bytes and the CRC of a packet with this identification.
+fn with_icrc(from: &UdpSocket, to: &End, bytes: &[u8], identification: u16) -> Vec<u8> {
     let source = from.local_addr().unwrap();
     let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to.nic.address()) else {
         panic!("IPv4 only");
@@ -115,11 +151,9 @@ pub fn send_on(from: &UdpSocket, to: &End, bytes: &[u8], right: bool) {
     let addresses = IcrcAddresses::V4 {
         source: source_ip,
         destination,
-        identification: 0,
+        identification,
         flags: DONT_FRAGMENT,
     };
     let crc = icrc(addresses, source.port(), &bytes[..12], &bytes[12..]);
-    let mut whole = bytes.to_vec();
-    whole.extend(crc.map(|byte| if right { byte } else { !byte }));
-    from.send_to(&whole, (destination, UDP_PORT)).unwrap();
+    [bytes, &crc].concat()
 }
