@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::core::Core;
-use super::engine::Engine;
-use super::gsi::ManagementReceiver;
-use super::memory::{MemoryError, Region};
-use super::port_state::PortListener;
-use super::process::{self, Devices};
 use crate::net::{self, Faults};
+use crate::transport::device::core::Core;
+use crate::transport::device::engine::Engine;
+use crate::transport::device::gsi::ManagementReceiver;
+use crate::transport::device::port_state::PortListener;
+use crate::transport::device::process::{self, Devices};
+use crate::transport::memory::regions::{MemoryError, Region};
 
 /// The options of opening a device.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +98,7 @@ impl Nic {
     }
 
     /// On a port that needs no thread: it works when it is told to, and when its CQs are polled.
-    pub(super) fn without_engine(port: net::Port) -> io::Result<Arc<Nic>> {
+    pub(crate) fn without_engine(port: net::Port) -> io::Result<Arc<Nic>> {
         let core = Arc::new(Core::new(port)?);
         Ok(Arc::new(Nic {
             core,
@@ -108,17 +108,17 @@ impl Nic {
     }
 
     /// When it has something to do that no packet announces; `u64::MAX` for never.
-    pub(super) fn next_due_ns(&self) -> u64 {
+    pub(crate) fn next_due_ns(&self) -> u64 {
         self.core.activity.next_due_ns()
     }
 
     /// Does what is to be done now, as the engine does.
-    pub(super) fn work(&self) -> Option<usize> {
+    pub(crate) fn work(&self) -> Option<usize> {
         self.core.use_room(self.core.activity.now_ns());
         self.core.progress()
     }
 
-    pub(super) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
     }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::arrivals::Arrived;
-use super::core::Inbound;
-use super::outbox::Outbox;
-use super::requester::Requester;
-use super::work::QpWork;
 use super::*;
+use crate::transport::device::arrivals::Arrived;
+use crate::transport::device::core::Inbound;
+use crate::transport::device::outbox::Outbox;
+use crate::transport::device::work::QpWork;
+use crate::transport::state::requester::Requester;
 use testing::verbs_user::is_readable;
 use testing::wait::{wait_for, wait_until};
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 
 use fastrand::Rng;
 
-use super::nic::Nic;
 use crate::net::{self, Direction, Fabric, Faults};
+use crate::transport::nic::Nic;
 
 /// The receive buffer of a device: what Linux gives.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
