@@ -1,7 +1,7 @@
 //! The null verbs library as the program's table: devices `null0`,
 //! which completes every WR at once, and `loop0`, which moves bytes inside this process.
 
-use null_verbs as library;
+use null_verbs::{self as library};
 use verbs::VerbsLibrary;
 
 /// The table; one for the process.
