@@ -1,7 +1,7 @@
 //! Describes recorded packets, a few lines each.
 
 use verbs::RecordedPacket;
-use verbs::wire::{Opcode, Packet, Syndrome};
+use verbs::wire::{Packet, Syndrome};
 
 use super::columns::{duration, folded, padded};
 use super::dump::{bytes_a_row, row_text};
@@ -78,7 +78,7 @@ fn packet_lines(
             return vec![(format!("{head} {text}"), true)];
         }
     };
-    let mut lines = vec![(format!("{head} {}", opcode_name(packet.opcode)), true)];
+    let mut lines = vec![(format!("{head} {}", packet.opcode.name()), true)];
     let mut line = |label: &str, text: String| {
         let whole = format!("    {} {text}", padded(label, LABEL - 2));
         let folded = folded(&whole, columns, VALUE);
@@ -143,33 +143,6 @@ fn packet_lines(
     lines
 }
 
-/// The specification's name of an opcode.
-fn opcode_name(opcode: Opcode) -> &'static str {
-    match opcode {
-        Opcode::SendFirst => "SEND First",
-        Opcode::SendMiddle => "SEND Middle",
-        Opcode::SendLast => "SEND Last",
-        Opcode::SendLastImmediate => "SEND Last with Immediate",
-        Opcode::SendOnly => "SEND Only",
-        Opcode::SendOnlyImmediate => "SEND Only with Immediate",
-        Opcode::WriteFirst => "RDMA WRITE First",
-        Opcode::WriteMiddle => "RDMA WRITE Middle",
-        Opcode::WriteLast => "RDMA WRITE Last",
-        Opcode::WriteLastImmediate => "RDMA WRITE Last with Immediate",
-        Opcode::WriteOnly => "RDMA WRITE Only",
-        Opcode::WriteOnlyImmediate => "RDMA WRITE Only with Immediate",
-        Opcode::ReadRequest => "RDMA READ Request",
-        Opcode::ReadResponseFirst => "RDMA READ Response First",
-        Opcode::ReadResponseMiddle => "RDMA READ Response Middle",
-        Opcode::ReadResponseLast => "RDMA READ Response Last",
-        Opcode::ReadResponseOnly => "RDMA READ Response Only",
-        Opcode::Acknowledge => "Acknowledge",
-        Opcode::AtomicAcknowledge => "ATOMIC Acknowledge",
-        Opcode::CompareSwap => "CompareSwap",
-        Opcode::FetchAdd => "FetchAdd",
-    }
-}
-
 fn syndrome_text(syndrome: Syndrome) -> String {
     let what = match syndrome {
         // The five-bit code stands for a number of credits, and 31 for none that are counted.
@@ -188,7 +161,7 @@ mod tests {
 
     use super::super::columns::PAGE;
     use super::*;
-    use verbs::wire::{Aeth, Extended, NakCode, Psn, Reth, Service};
+    use verbs::wire::{Aeth, Extended, NakCode, Opcode, Psn, Reth, Service};
 
     fn recorded(opcode: Opcode, extended: Extended, payload: &[u8], qpn: u32) -> RecordedPacket {
         let packet = Packet {

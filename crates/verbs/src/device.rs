@@ -346,6 +346,9 @@ impl Context {
             2 => LinkLayer::Ethernet,
             _ => LinkLayer::Infiniband,
         };
+        // The embedded device's says nothing of a link.
+        let has_speed = !std::ptr::eq(self.library, VerbsLibrary::embedded());
+        let lane_gbit_per_s = lane_gbit_per_s(attr.active_speed, link_layer);
         Ok(PortInfo {
             port,
             active: attr.state == ibv_port_state::IBV_PORT_ACTIVE,
@@ -355,7 +358,7 @@ impl Context {
             max_message_bytes: attr.max_msg_sz,
             lid: attr.lid,
             link_layer,
-            lane_gbit_per_s: lane_gbit_per_s(attr.active_speed, link_layer),
+            lane_gbit_per_s: lane_gbit_per_s.filter(|_| has_speed),
             lanes: lanes(attr.active_width),
             gid_table_length: u32::try_from(attr.gid_tbl_len).unwrap_or(0),
         })

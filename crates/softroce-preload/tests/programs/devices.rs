@@ -27,7 +27,9 @@ fn ibv_devinfo_describes_an_active_ethernet_port_with_a_roce_v2_gid() {
         "state: PORT_ACTIVE (4)",
         "active_mtu: 4096 (5)",
         "link_layer: Ethernet",
+        "vendor_id: 0xffffff",
         "active_width: 1X (1)",
+        "active_speed: 2.5 Gbps (1)",
         "atomic_cap: ATOMIC_HCA (1)",
         "max_qp_rd_atom: 128",
     ] {
@@ -39,12 +41,13 @@ fn ibv_devinfo_describes_an_active_ethernet_port_with_a_roce_v2_gid() {
     assert!(gid.is_some_and(is_right), "{text}");
 }
 
+const PORT: &str = "/sys/class/infiniband/soft0/ports/1";
 const ATTRIBUTES: &str = "/sys/class/infiniband/soft0/ports/1/gid_attrs";
 
 #[test]
 fn texts_are_read() {
-    let files = format!("{ATTRIBUTES}/types/0 {ATTRIBUTES}/ndevs/0 /proc/self/comm");
-    assert_eq!(output("cat", &files), "RoCE v2\nlo\ncat\n");
+    let files = format!("{ATTRIBUTES}/types/0 {ATTRIBUTES}/ndevs/0 {PORT}/pkeys/0 /proc/self/comm");
+    assert_eq!(output("cat", &files), "RoCE v2\nlo\n0xffff\ncat\n");
     let absent = run("cat", &format!("{ATTRIBUTES}/types/1"));
     assert!(!absent.succeeded(), "{absent}");
 }

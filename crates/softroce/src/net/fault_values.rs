@@ -4,7 +4,8 @@
 use std::fmt;
 
 use super::faults_error::FaultsError;
-use super::packet_kind::PacketKind;
+use super::packet_kind::KINDS;
+use crate::wire::PacketKind;
 
 const TIMES: [(&str, u64); 4] = [
     ("ns", 1),
@@ -17,8 +18,8 @@ const RATES: [(char, f64); 3] = [('K', 1e3), ('M', 1e6), ('G', 1e9)];
 /// The n-th packet of a kind, counted from 1 since the device was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NthPacket {
-    /// The packets that count.
-    pub kind: PacketKind,
+    /// The packets that count; `None` for all.
+    pub kind: Option<PacketKind>,
     /// Which of them.
     pub number: u64,
 }
@@ -150,7 +151,7 @@ pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
 pub fn nth_packet(part: &str, value: &str) -> Result<NthPacket, FaultsError> {
     let wrong = || FaultsError::Nth(part.to_owned());
     let (name, number) = value.split_once('#').ok_or_else(wrong)?;
-    let mut kinds = PacketKind::ALL.iter();
+    let mut kinds = KINDS.iter();
     let kind = kinds.find(|(known, _)| *known == name.trim());
     let (_, kind) = *kind.ok_or_else(wrong)?;
     match number.trim().parse() {

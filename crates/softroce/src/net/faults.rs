@@ -16,6 +16,7 @@ use super::fault_values::{
     rate_bits_per_s, rate_text, time_ns, time_text,
 };
 use super::faults_error::FaultsError;
+use super::packet_kind;
 
 /// Deliberate faults. The same seed and the same packets give the same faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -109,7 +110,10 @@ impl Direction {
             parts.push(("rate", rate_text(rate)));
         }
         for nth in self.lose.iter().flatten() {
-            parts.push(("lose", format!("{}#{}", nth.kind.name(), nth.number)));
+            parts.push((
+                "lose",
+                format!("{}#{}", packet_kind::name(nth.kind), nth.number),
+            ));
         }
         if let Some(period) = self.blackhole {
             parts.push(("blackhole", period.to_string()));

@@ -7,6 +7,7 @@ use super::counters::FaultCounts;
 use super::ecn::mark;
 use super::fault_values::burst_begins;
 use super::faults::{Direction, MOST_NAMED};
+use super::packet_kind;
 use crate::wire::CONGESTION_BYTE;
 
 /// The most packets that may overtake a reordered one.
@@ -137,7 +138,7 @@ impl<C: Clone> Impairment<C> {
     /// Counts the packet. Whether it is one that is to be lost.
     fn is_named(&mut self, opcode_byte: u8) -> bool {
         let named = self.direction.lose.iter().flatten().zip(&mut self.seen);
-        let of_kind = named.filter(|(nth, _)| nth.kind.has(opcode_byte));
+        let of_kind = named.filter(|(nth, _)| packet_kind::is_of(nth.kind, opcode_byte));
         of_kind.fold(false, |lost, (nth, seen)| {
             *seen += 1;
             lost || *seen == nth.number

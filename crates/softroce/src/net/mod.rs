@@ -63,7 +63,6 @@ pub use gso_batch::GsoBatch;
 pub use gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
 pub use outage::Outage;
 pub use own_threads::{block_signals, prefer_short_turns};
-pub use packet_kind::PacketKind;
 pub use receiver::{Arrival, Receiver};
 pub use reuse_group::{SLOTS, slot_of, with_slot};
 pub use shared_address::Membership;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::completion::Completion;
-use super::core::Core;
-use super::cq_context::{BrokenCq, CqContext};
-use super::nic::Nic;
+use crate::transport::device::core::Core;
+use crate::transport::nic::Nic;
+use crate::transport::state::completion::Completion;
+use crate::transport::state::cq_context::{BrokenCq, CqContext};
 
 /// A completion queue; clones refer to the same one.
 #[derive(Clone)]
@@ -48,7 +48,7 @@ impl Cq {
         }
     }
 
-    pub(super) fn context(&self) -> &Arc<CqContext> {
+    pub(crate) fn context(&self) -> &Arc<CqContext> {
         &self.context
     }
 

@@ -1,9 +1,9 @@
 //! Memory of the device's objects, for programs that count it in advance.
 
-use super::completion::Completion;
-use super::qp_context::QpContext;
-use super::request::Sge;
-use super::send_queue::send_queue_bytes;
+use crate::transport::memory::sge::Sge;
+use crate::transport::state::completion::Completion;
+use crate::transport::state::qp_context::QpContext;
+use crate::transport::state::send_queue::send_queue_bytes;
 
 /// Memory of a QP besides its queues here: its part of the verbs layer, and allocations that grow with use.
 const QP_REST_BYTES: usize = 768;

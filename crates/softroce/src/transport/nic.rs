@@ -1,25 +1,26 @@
 //! A device on one network address, as the verbs layer opens it.
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::core::Core;
-use super::engine::Engine;
-use super::gsi::ManagementReceiver;
-use super::memory::{MemoryError, Region};
-use super::port_state::PortListener;
-use super::process::{self, Devices};
 use crate::net::{self, Faults};
+use crate::transport::device::core::Core;
+use crate::transport::device::engine::Engine;
+use crate::transport::device::gsi::ManagementReceiver;
+use crate::transport::device::port_state::PortListener;
+use crate::transport::device::process::{self, Devices};
+use crate::transport::memory::regions::{MemoryError, Region};
 
 /// The options of opening a device.
 #[derive(Clone, Debug, Default)]
 pub struct NicOptions {
-    /// The address to take. `None` takes a free one of 127.0.0.0/8.
+    /// The address to take. `None` takes one of 127.0.0.0/8: a free one, or what this process has already if it `joins`.
     pub address: Option<IpAddr>,
+    /// Whether it may be the device that this process has on loopback, if that was opened so too or by its address.
+    pub joins: bool,
     /// Deliberate faults.
     pub faults: Faults,
     /// Size to ask of the kernel for the receive buffer; `None` for the largest that it gives.
@@ -36,45 +37,45 @@ pub struct Nic {
     core: Arc<Core>,
     /// Stops when the device is dropped. None in a network in memory.
     engine: Option<Engine>,
+    may_be_joined: bool,
 }
 
-/// The open devices of this process by address.
-static OPEN: Mutex<Option<HashMap<IpAddr, Weak<Nic>>>> = Mutex::new(None);
+/// The open devices of this process, in the order of opening.
+static OPEN: Mutex<Vec<Weak<Nic>>> = Mutex::new(Vec::new());
+
+fn of_this_process(open: &[Weak<Nic>]) -> impl Iterator<Item = Arc<Nic>> {
+    let there = open.iter().filter_map(Weak::upgrade);
+    there.filter(|nic| nic.is_of_this_process())
+}
 
 impl Nic {
     /// Opens the address and starts the engine. Opening the same given address again in one process shares the
-    /// device.
+    /// device, and so do openings without one that join.
     ///
     /// # Errors
     /// The socket call that failed, EADDRINUSE if others have the address who do not share it; or the capture's file.
     pub fn open(options: &NicOptions) -> io::Result<Arc<Nic>> {
         let mut devices = process::devices();
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = open.get_or_insert_default();
-        let shared = options.address.and_then(|address| open.get(&address));
-        let shared = shared.and_then(Weak::upgrade);
-        if let Some(nic) = shared.filter(|nic| nic.is_of_this_process()) {
+        open.retain(|nic| nic.strong_count() > 0);
+        let is_it = |nic: &Arc<Nic>| match options.address {
+            Some(address) => nic.address() == address,
+            None => options.joins && nic.may_be_joined && nic.address().is_loopback(),
+        };
+        if let Some(nic) = of_this_process(&open).find(is_it) {
             return Ok(nic);
         }
         let nic = Nic::start(options, &mut devices)?;
-        open.retain(|_, nic| nic.strong_count() > 0);
-        open.insert(nic.address(), Arc::downgrade(&nic));
+        open.push(Arc::downgrade(&nic));
         Ok(nic)
     }
 
-    /// The addresses of this process's open devices, in their order.
+    /// The addresses of this process's open devices, in the order of opening.
     pub fn open_addresses() -> Vec<IpAddr> {
         // No fork happens while it is held, so none copies a locked list.
         let _devices = process::devices();
         let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = |(address, nic): (&IpAddr, &Weak<Nic>)| {
-            nic.upgrade()
-                .filter(|nic| nic.is_of_this_process())
-                .map(|_| *address)
-        };
-        let mut all: Vec<IpAddr> = open.iter().flatten().filter_map(there).collect();
-        all.sort_unstable();
-        all
+        of_this_process(&open).map(|nic| nic.address()).collect()
     }
 
     fn start(options: &NicOptions, devices: &mut Devices) -> io::Result<Arc<Nic>> {
@@ -92,27 +93,39 @@ impl Nic {
         Ok(Arc::new(Nic {
             core,
             engine: Some(engine),
+            may_be_joined: options.joins || options.address.is_some(),
         }))
     }
 
     /// On a port that needs no thread: it works when it is told to, and when its CQs are polled.
-    pub(super) fn without_engine(port: net::Port) -> io::Result<Arc<Nic>> {
+    pub(crate) fn without_engine(port: net::Port) -> io::Result<Arc<Nic>> {
         let core = Arc::new(Core::new(port)?);
-        Ok(Arc::new(Nic { core, engine: None }))
+        Ok(Arc::new(Nic {
+            core,
+            engine: None,
+            may_be_joined: false,
+        }))
     }
 
-    /// When it has something to do that no packet announces; `u64::MAX` for never.
+    /// When it has something to do that no packet announces, 0 for answers that are due; `u64::MAX` for never.
     pub(super) fn next_due_ns(&self) -> u64 {
-        self.core.activity.next_due_ns()
+        let owes = self
+            .core
+            .try_inbound()
+            .is_some_and(|it| !it.owing.is_empty());
+        match owes {
+            true => 0,
+            false => self.core.activity.next_due_ns(),
+        }
     }
 
     /// Does what is to be done now, as the engine does.
-    pub(super) fn work(&self) -> Option<usize> {
+    pub(crate) fn work(&self) -> Option<usize> {
         self.core.use_room(self.core.activity.now_ns());
         self.core.progress()
     }
 
-    pub(super) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
     }
 

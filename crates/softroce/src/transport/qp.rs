@@ -4,22 +4,23 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::core::Core;
-use super::corked;
-use super::memory::Access;
-use super::nic::Nic;
-use super::outbox::Outbox;
-use super::path::Path;
-use super::qp_attributes::{Connection, Deliveries, Kind, State};
-use super::qp_context::QpContext;
-use super::qp_options::{QpOptions, ReceiveSource};
-use super::recv_queue::RecvQueue;
-use super::request::{Operation, PostError, SendRequest, Sge};
-use super::requester::Requester;
-use super::responder::Responder;
-use super::tables::Tables;
-use super::work::QpWork;
 use crate::net::ecn_capable;
+use crate::transport::device::core::Core;
+use crate::transport::device::outbox::Outbox;
+use crate::transport::device::tables::Tables;
+use crate::transport::device::work::QpWork;
+use crate::transport::memory::regions::Access;
+use crate::transport::memory::sge::Sge;
+use crate::transport::nic::Nic;
+use crate::transport::qp_options::{QpOptions, ReceiveSource};
+use crate::transport::state::path::Path;
+use crate::transport::state::qp_attributes::{Connection, Deliveries, Kind, State};
+use crate::transport::state::qp_context::QpContext;
+use crate::transport::state::recv_queue::RecvQueue;
+use crate::transport::state::request::{Operation, PostError, SendRequest};
+use crate::transport::state::requester::Requester;
+use crate::transport::state::responder::Responder;
+use crate::transport::timing::corked;
 use crate::wire::Psn;
 
 /// A queue pair.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::cq::Cq;
-use super::memory::PdId;
-use super::qp_attributes::{Capacities, Kind, QpEvent};
-use super::recv_queue::RecvQueue;
+use crate::transport::cq::Cq;
+use crate::transport::memory::regions::PdId;
+use crate::transport::state::qp_attributes::{Capacities, Kind, QpEvent};
+use crate::transport::state::recv_queue::RecvQueue;
 
 /// The source of a QP's receives.
 pub enum ReceiveSource {

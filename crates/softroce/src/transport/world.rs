@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fastrand::Rng;
 
-use super::nic::Nic;
 use crate::net::{self, Direction, Fabric, Faults};
+use crate::transport::nic::Nic;
 
 /// The receive buffer of a device: what Linux gives.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;

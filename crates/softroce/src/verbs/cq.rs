@@ -3,15 +3,17 @@
 use std::cell::UnsafeCell;
 use std::net::IpAddr;
 use std::os::raw::{c_int, c_uint, c_void};
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 use rdma_sys::{
-    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_event_type, ibv_wc, ibv_wc_flags,
+    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_event_type, ibv_pd, ibv_wc, ibv_wc_flags,
     imm_data_invalidated_rkey_union_t,
 };
 
 use super::channel::{Channel, Notice};
 use super::context::Context;
+use super::domain::Pd;
 use super::errno::pointer_or_errno;
 use super::events::Acks;
 use super::latch::Latch;
@@ -37,6 +39,7 @@ pub(super) struct Cq {
     channel: Option<(*mut ibv_comp_channel, Use)>,
     datagram_sl: u8,
     _context: Use,
+    _domain: Option<Use>,
     /// Held from `start_poll` to `end_poll`.
     pub(super) polling: Latch,
     /// The completion that `start_poll` or `next_poll` took last, and its stamp; protected by `polling`.
@@ -62,13 +65,15 @@ pub(super) struct Wanted {
     pub(super) vector: u32,
     /// Completions are stamped.
     pub(super) has_stamps: bool,
+    /// A domain that it joins, or null. It makes no difference here.
+    pub(super) domain: *mut ibv_pd,
 }
 
 /// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector that the device
-/// does not have, and for a channel of another context.
+/// does not have, and for a channel or a domain of another context.
 ///
 /// # Safety
-/// The context and the channel, if there is one, are live.
+/// The context is live, and the channel and the domain if there are such.
 pub(super) unsafe fn create(
     context: *mut ibv_context,
     wanted: &Wanted,
@@ -80,6 +85,11 @@ pub(super) unsafe fn create(
     let channel = wanted.channel;
     // SAFETY: null or a live channel.
     if unsafe { channel.as_ref() }.is_some_and(|channel| channel.context != context) {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: null or a live domain.
+    let domain = unsafe { wanted.domain.as_ref() };
+    if domain.is_some_and(|domain| domain.context != context) {
         return Err(libc::EINVAL);
     }
     // SAFETY: as above.
@@ -129,6 +139,8 @@ pub(super) unsafe fn create(
         channel: behind.map(|behind| (channel, behind.users.begin())),
         datagram_sl: datagram_sl(device.address()),
         _context: device.users.begin(),
+        // SAFETY: as above.
+        _domain: domain.map(|_| unsafe { Pd::of(wanted.domain) }.users.begin()),
         polling: Latch::default(),
         current: UnsafeCell::new(None),
     };
@@ -156,6 +168,7 @@ pub unsafe extern "C" fn create_cq(
         channel,
         vector: vector.cast_unsigned(),
         has_stamps: false,
+        domain: null_mut(),
     };
     // SAFETY: as the caller's.
     pointer_or_errno(unsafe { create(context, &wanted) }).cast()

@@ -1,9 +1,10 @@
 //! Extended completion queues, whose completions are read field by field (`ibv_create_cq_ex(3)`).
 
 use std::os::raw::{c_int, c_uint};
+use std::ptr::null_mut;
 
 use rdma_sys::{
-    ibv_context, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_cq_init_attr_mask, ibv_poll_cq_attr,
+    ibv_context, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_cq_init_attr_mask as Mask, ibv_poll_cq_attr,
 };
 
 use super::cq::{self, Cq, Wanted};
@@ -19,7 +20,8 @@ const STAMPS: u64 = 1 << 7;
 const SINGLE_THREADED: u32 = 1;
 
 /// `ibv_create_cq_ex(3)`, by the pointer in `verbs_context`. EOPNOTSUPP for fields that completions do not have here
-/// (wall-clock stamps, VLAN, flow tags, tag matching), parent domains, and a CQ that ignores overruns.
+/// (wall-clock stamps, VLAN, flow tags, tag matching), and a CQ that ignores overruns; EINVAL as of `ibv_create_cq`, and
+/// without the parent domain that is named.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -29,12 +31,19 @@ pub(super) unsafe extern "C" fn create_cq_ex(
 ) -> *mut ibv_cq_ex {
     // SAFETY: a readable struct of the caller's.
     let init = unsafe { &*init };
-    let flags = if init.comp_mask & ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 == 0 {
-        0
-    } else {
-        init.flags
+    let flags = match init.comp_mask & Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 {
+        0 => 0,
+        _ => init.flags,
     };
-    let unknown = init.comp_mask & !ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0;
+    let (domain, without) = match init.comp_mask & Mask::IBV_CQ_INIT_ATTR_MASK_PD.0 {
+        0 => (null_mut(), false),
+        _ => (init.parent_domain, init.parent_domain.is_null()),
+    };
+    if without {
+        return pointer_or_errno(Err(libc::EINVAL));
+    }
+    let known = Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 | Mask::IBV_CQ_INIT_ATTR_MASK_PD.0;
+    let unknown = init.comp_mask & !known;
     if init.wc_flags & !(PLAIN_FIELDS | STAMPS) != 0
         || flags & !SINGLE_THREADED != 0
         || unknown != 0
@@ -48,6 +57,7 @@ pub(super) unsafe extern "C" fn create_cq_ex(
         channel: init.channel,
         vector: init.comp_vector,
         has_stamps: init.wc_flags & STAMPS != 0,
+        domain,
     };
     // SAFETY: as the caller's.
     let object = pointer_or_errno(unsafe { cq::create(context, &wanted) });

@@ -70,6 +70,24 @@ impl Device {
         bytes.map(|byte| char::from(byte.cast_unsigned())).collect()
     }
 
+    /// Where it is to be opened now: at the address of the environment if that came after the list, as in the child of a
+    /// program that listed the devices. EINVAL, and a line on stderr, for one that this device cannot have.
+    pub(crate) fn address_now(&self) -> Result<Option<IpAddr>, c_int> {
+        let listed = self.place.address;
+        let is_on_loopback = |address: IpAddr| address.is_ipv4() && address.is_loopback();
+        match address_of_environment().map_err(|error| invalid(&error))? {
+            None => Ok(listed),
+            asked if asked == listed => Ok(listed),
+            Some(asked) if is_on_loopback(asked) && listed.is_none_or(is_on_loopback) => {
+                Ok(Some(asked))
+            }
+            Some(asked) => Err(invalid(&format_args!(
+                "{ADDRESS_VARIABLE} became {asked} after the devices were listed, and {} is elsewhere; set it before",
+                self.name()
+            ))),
+        }
+    }
+
     pub(super) fn guid(&self) -> u64 {
         interfaces::guid(self.place.address)
     }
@@ -85,10 +103,7 @@ pub(crate) fn devices() -> Result<&'static [Device], c_int> {
 }
 
 fn find() -> Result<Vec<Device>, c_int> {
-    let wanted = address_of_environment().map_err(|error| {
-        complain(format_args!("{error}"));
-        libc::EINVAL
-    })?;
+    let wanted = address_of_environment().map_err(|error| invalid(&error))?;
     let interfaces = interfaces::present().map_err(|error| code(&error))?;
     let places = interfaces::places(&interfaces, wanted);
     Ok(places
@@ -96,6 +111,11 @@ fn find() -> Result<Vec<Device>, c_int> {
         .enumerate()
         .map(|(number, place)| Device::new(number, place))
         .collect())
+}
+
+fn invalid(what: &dyn std::fmt::Display) -> c_int {
+    complain(format_args!("{what}"));
+    libc::EINVAL
 }
 
 /// The variable for the only device contains no IP address.

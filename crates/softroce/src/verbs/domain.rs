@@ -23,8 +23,11 @@ const KNOWN_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
     | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.0
     | ibv_access_flags::IBV_ACCESS_HUGETLB.0;
 const TRANSPORT_ACCESS: u32 = KNOWN_ACCESS & !ibv_access_flags::IBV_ACCESS_HUGETLB.0;
+/// `IBV_ACCESS_FLUSH_GLOBAL` and `IBV_ACCESS_FLUSH_PERSISTENT`.
+const FLUSH_ACCESS: u32 = 1 << 8 | 1 << 9;
 /// Flags of capabilities that this device does not have.
-const ABSENT_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_MW_BIND.0
+const ABSENT_ACCESS: u32 = FLUSH_ACCESS
+    | ibv_access_flags::IBV_ACCESS_MW_BIND.0
     | ibv_access_flags::IBV_ACCESS_ZERO_BASED.0
     | ibv_access_flags::IBV_ACCESS_ON_DEMAND.0;
 
@@ -32,7 +35,7 @@ const ABSENT_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_MW_BIND.0
 pub(super) fn access(flags: u32) -> Result<Access, c_int> {
     let flags = flags & !OPTIONAL_ACCESS;
     if flags & ABSENT_ACCESS != 0 {
-        refuse("memory for windows, from address 0 on or paged on demand");
+        refuse("memory for windows, from address 0 on, paged on demand or to be flushed");
         return Err(libc::EOPNOTSUPP);
     }
     if flags & !KNOWN_ACCESS != 0 {
@@ -280,10 +283,10 @@ mod tests {
         assert_eq!(access(0xf), Ok(Access(0xf)));
         assert_eq!(access(0x81), Ok(Access::LOCAL_WRITE));
         assert_eq!(access(0x0010_0001), Ok(Access::LOCAL_WRITE));
-        for absent in [0x10, 0x20, 0x40] {
+        for absent in [0x10, 0x20, 0x40, 0x100, 0x200] {
             assert_eq!(access(1 | absent), Err(libc::EOPNOTSUPP));
         }
-        assert_eq!(access(0x100), Err(libc::EINVAL));
+        assert_eq!(access(0x400), Err(libc::EINVAL));
         assert_eq!(access(0x8000_0000), Err(libc::EINVAL));
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Interface {
 /// The address and interface of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The address to take; `None` takes a free one of 127.0.0.0/8.
+    /// The address to take; `None` takes one of 127.0.0.0/8.
     pub(crate) address: Option<IpAddr>,
     pub(super) interface_index: u32,
     pub(super) interface_mtu_bytes: u32,
@@ -136,8 +136,11 @@ pub(super) fn guid(address: Option<IpAddr>) -> u64 {
         None => IPV4 | u64::from(u32::from(Ipv4Addr::new(127, 0, 0, 0))),
         Some(IpAddr::V4(address)) => IPV4 | u64::from(u32::from(address)),
         Some(IpAddr::V6(address)) => {
+            // Multiplied, so that 2001:db8:0:1::1 and 2001:db8:0:2::2 differ.
+            const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
             let bits = u128::from(address);
-            ((bits >> 64) as u64 ^ bits as u64) & !GROUP | LOCAL
+            let (network, host) = ((bits >> 64) as u64, bits as u64);
+            (network.wrapping_mul(SPREAD) ^ host) & !GROUP | LOCAL
         }
     }
 }
@@ -201,10 +204,17 @@ mod tests {
 
     #[test]
     fn guids_differ_and_are_local() {
-        let addresses = ["127.0.0.2", "192.0.2.2", "fd00::2", "fe80::1"];
+        let addresses = [
+            "127.0.0.2",
+            "192.0.2.2",
+            "fd00::2",
+            "fe80::1",
+            "2001:db8:0:1::1",
+            "2001:db8:0:2::2",
+        ];
         let of_address = addresses.map(|address| guid(Some(address.parse().unwrap())));
         let guids = BTreeSet::from_iter(of_address.into_iter().chain([guid(None)]));
         assert!(guids.iter().all(|guid| guid & 0x0200_0000_0000_0000 != 0));
-        assert_eq!(guids.len(), 5);
+        assert_eq!(guids.len(), 7);
     }
 }

@@ -5,6 +5,7 @@ use std::os::raw::c_char;
 
 use super::device::{Device, devices};
 use super::gid;
+use super::port::DEFAULT_PKEY;
 
 /// A file of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub enum KernelFile {
     Text(String),
 }
 
-/// The file of this path, if it is about one of the devices: `/dev/infiniband/NAME`, and the type and network
-/// interface of the GID in `/sys/class/infiniband/NAME/ports/1/gid_attrs` (Linux'
+/// The file of this path, if it is about one of the devices: `/dev/infiniband/NAME`, and in
+/// `/sys/class/infiniband/NAME/ports/1` the type and network interface of the GID and the partition key (Linux'
 /// `Documentation/ABI/stable/sysfs-class-infiniband`). Any other path costs two comparisons.
 pub fn kernel_file(path: &[u8]) -> Option<KernelFile> {
     if let Some(name) = path.strip_prefix(b"/dev/infiniband/") {
@@ -26,15 +27,17 @@ pub fn kernel_file(path: &[u8]) -> Option<KernelFile> {
     let slash = below.iter().position(|byte| *byte == b'/')?;
     let (name, attribute) = below.split_at(slash);
     let attribute = str::from_utf8(attribute).ok()?;
-    let attribute = attribute.strip_prefix(&format!("/ports/{}/gid_attrs/", gid::PORT))?;
-    let (kind, index) = attribute.split_once('/')?;
+    let attribute = attribute.strip_prefix(&format!("/ports/{}/", gid::PORT))?;
+    let (kind, index) = attribute.rsplit_once('/')?;
     if index != gid::INDEX.to_string() {
         return None;
     }
     let device = named(name)?;
     let text = match kind {
-        "types" => "RoCE v2".to_owned(),
-        "ndevs" => interface_name(device.place.interface_index)?,
+        "gid_attrs/types" => "RoCE v2".to_owned(),
+        "gid_attrs/ndevs" => interface_name(device.place.interface_index)?,
+        // Their table too has one entry.
+        "pkeys" => format!("{DEFAULT_PKEY:#06x}"),
         _ => return None,
     };
     Some(KernelFile::Text(text + "\n"))
@@ -73,6 +76,8 @@ mod tests {
             "/sys/class/infiniband/soft0/ports/1/gid_attrs/types/1",
             "/sys/class/infiniband/soft0/ports/2/gid_attrs/types/0",
             "/sys/class/infiniband/soft0/ports/1/gid_attrs/gids/0",
+            "/sys/class/infiniband/soft0/ports/1/pkeys/1",
+            "/sys/class/infiniband/soft0/ports/1/pkeys",
             "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/0",
         ] {
             assert_eq!(kernel_file(path.as_bytes()), None, "{path}");

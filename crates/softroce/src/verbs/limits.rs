@@ -12,6 +12,8 @@ use super::rate_limit;
 use crate::net::now_ns;
 use crate::transport::{MAX_QPS, MAX_REGIONS};
 
+/// As Linux' Soft-RoCE has: of no vendor. Programs take 0 for an error.
+const VENDOR_ID: u32 = 0x00ff_ffff;
 /// The most QPs of a device.
 const MAX_QP: c_int = MAX_QPS as c_int;
 /// The most WRs of a send, receive or shared receive queue.
@@ -118,6 +120,7 @@ fn attributes(guid: u64) -> ibv_device_attr {
     }
     attr.node_guid = guid.to_be();
     attr.sys_image_guid = guid.to_be();
+    attr.vendor_id = VENDOR_ID;
     attr.max_mr_size = i64::MAX.cast_unsigned();
     // SAFETY: has no preconditions; it cannot fail.
     attr.page_size_cap = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.cast_unsigned();

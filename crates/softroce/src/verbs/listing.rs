@@ -36,8 +36,8 @@ pub fn devices() -> io::Result<Vec<Listing>> {
         .collect())
 }
 
-/// [`super::open_device`] by name with these options, ignoring those of the environment. Close it with
-/// [`super::close_device`].
+/// [`super::open_device`] by name with these options, ignoring those of the environment. One on loopback is at an address of
+/// this opening's own, so that one process can have both ends. Close it with [`super::close_device`].
 ///
 /// # Errors
 /// ENODEV for a name that is not in the list; otherwise the sockets' error, as of [`crate::net::open`], or that of the

@@ -82,25 +82,36 @@ fn operations() -> ibv_context_ops {
     ops
 }
 
-/// Opens `device` with these options. If this process has opened its address before, those of the first opening stay.
+/// Opens `device`, one on loopback at an address of this opening's own, with these options.
+///
+/// # Errors
+/// As of [`open_shared`].
+pub(super) fn open(device: &'static Device, options: OpenOptions) -> io::Result<*mut ibv_context> {
+    open_nic(device, device.place.address, false, options)
+}
+
+/// Opens `device` at this address of those that it may have; without one at that which it has in this process. If this
+/// process has it open there, the options of the first opening stay.
 ///
 /// # Errors
 /// The sockets' error, as a [`net::OpenError`] inside, or that of the event file or the capture's.
-pub(super) fn open(device: &'static Device, options: OpenOptions) -> io::Result<*mut ibv_context> {
-    open_at(device, device.place.address, options)
-}
-
-/// [`open`] at an address: of those that `device` may have, a certain one.
-///
-/// # Errors
-/// As of [`open`].
-pub(crate) fn open_at(
+pub(crate) fn open_shared(
     device: &'static Device,
     address: Option<IpAddr>,
     options: OpenOptions,
 ) -> io::Result<*mut ibv_context> {
+    open_nic(device, address, true, options)
+}
+
+fn open_nic(
+    device: &'static Device,
+    address: Option<IpAddr>,
+    joins: bool,
+    options: OpenOptions,
+) -> io::Result<*mut ibv_context> {
     let nic = Nic::open(&NicOptions {
         address,
+        joins,
         faults: options.faults,
         capture: options.capture,
         ..NicOptions::default()
@@ -150,8 +161,8 @@ fn port_listener(events: Arc<Queue<Occurrence>>) -> Arc<PortListener> {
     })
 }
 
-/// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for invalid faults in the environment,
-/// otherwise the sockets' error, EADDRINUSE if others have the address who do not share it, or that of the capture's file.
+/// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for invalid faults in the environment or an address
+/// there that the device cannot have, otherwise the sockets' error, EADDRINUSE if others have the address who do not share it, or that of the capture's file.
 /// All but the first also print a line on stderr.
 ///
 /// # Safety
@@ -159,7 +170,8 @@ fn port_listener(events: Arc<Queue<Occurrence>>) -> Arc<PortListener> {
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     let open = |device| {
         let device = Device::of(device).ok_or(libc::ENODEV)?;
-        open(device, OpenOptions::of_environment()?).map_err(|error| {
+        let address = device.address_now()?;
+        open_shared(device, address, OpenOptions::of_environment()?).map_err(|error| {
             complain(format_args!("{error}"));
             net::os_error(&error).unwrap_or(libc::EIO)
         })

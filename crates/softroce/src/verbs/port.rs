@@ -16,8 +16,9 @@ const LINK_LAYER_ETHERNET: u8 = 2;
 const PHYS_STATE_LINK_UP: u8 = 5;
 const PHYS_STATE_DISABLED: u8 = 3;
 const WIDTH_1X: u8 = 1;
+const SPEED_SDR: u8 = 1;
 /// The default partition, full membership.
-const DEFAULT_PKEY: u16 = 0xffff;
+pub(super) const DEFAULT_PKEY: u16 = 0xffff;
 
 /// UDP, base transport, RDMA extended transport (the longest extension before a payload), immediate data, and the
 /// invariant CRC.
@@ -63,8 +64,9 @@ fn attributes(active_mtu: ibv_mtu::Type, is_up: bool) -> ibv_port_attr {
     attr.max_msg_sz = MAX_MESSAGE_BYTES;
     attr.pkey_tbl_len = 1;
     attr.max_vl_num = 1;
-    // Speed stays 0: the processors' is no property of a link. Width is the smallest that there is, since UCX warns of none.
-    attr.active_width = WIDTH_1X;
+    // The least that there is, as of Linux' Soft-RoCE on loopback: the processors' speed is no property of a link, but programs
+    // take 0 for an error.
+    (attr.active_width, attr.active_speed) = (WIDTH_1X, SPEED_SDR);
     attr.link_layer = LINK_LAYER_ETHERNET;
     attr
 }

@@ -52,6 +52,9 @@ fn room(asked: &ibv_qp_cap, shared_receives: bool) -> Result<ibv_qp_cap, c_int> 
     }
     if cap.max_send_wr > 0 {
         cap.max_send_sge = cap.max_send_sge.max(1);
+        // A request has this room anyway.
+        let elements_bytes = cap.max_send_sge * size_of::<transport::Sge>() as u32;
+        cap.max_inline_data = cap.max_inline_data.max(elements_bytes);
     }
     if cap.max_recv_wr > 0 {
         cap.max_recv_sge = cap.max_recv_sge.max(1);
@@ -258,6 +261,14 @@ mod tests {
         assert_eq!((cap.max_send_wr, cap.max_recv_wr), (7, 9));
         assert_eq!((cap.max_send_sge, cap.max_recv_sge), (1, 2));
         assert_eq!(cap.max_inline_data, 100);
+        for (sges, inline_bytes) in [(0, 16), (1, 16), (16, 256)] {
+            let asked = ibv_qp_cap {
+                max_send_sge: sges,
+                max_inline_data: 0,
+                ..asked
+            };
+            assert_eq!(room(&asked, false).unwrap().max_inline_data, inline_bytes);
+        }
         let shared = room(&asked, true).unwrap();
         assert_eq!((shared.max_recv_wr, shared.max_recv_sge), (0, 0));
         type Member = fn(&mut ibv_qp_cap) -> &mut u32;

@@ -18,7 +18,7 @@ pub use cnp::Cnp;
 pub use headers::{Aeth, AtomicEth, Bth, Deth, NakCode, Reth, Syndrome};
 pub(crate) use icrc::{BEHIND_IDENTIFICATION, IdentificationShift};
 pub use icrc::{CONGESTION_BYTE, ICRC_BYTES, Icrc, IcrcAddresses, IcrcSeed, icrc};
-pub use opcode::{Opcode, Service};
+pub use opcode::{Opcode, PacketKind, Place, Service};
 pub use packet::{Extended, Packet, ParseError};
 pub(crate) use polynomial::{ONE, inverse_power, multiply};
 pub use psn::Psn;

@@ -128,7 +128,7 @@ impl<'a> Packet<'a> {
         if opcode.has_aeth() {
             extended.aeth = Some(Aeth::from_bytes(reader.take().ok_or(short)?));
         }
-        if opcode == Opcode::AtomicAcknowledge {
+        if opcode.has_atomic_ack() {
             extended.atomic_answer = Some(u64::from_be_bytes(reader.take().ok_or(short)?));
         }
         if opcode.has_immediate() {
@@ -166,10 +166,7 @@ impl<'a> Packet<'a> {
             + part(self.opcode.has_reth(), Reth::BYTES)
             + part(self.opcode.has_atomic_eth(), AtomicEth::BYTES)
             + part(self.opcode.has_aeth(), Aeth::BYTES)
-            + part(
-                self.opcode == Opcode::AtomicAcknowledge,
-                ATOMIC_ANSWER_BYTES,
-            )
+            + part(self.opcode.has_atomic_ack(), ATOMIC_ANSWER_BYTES)
             + part(self.opcode.has_immediate(), IMMEDIATE_BYTES)
     }
 
@@ -206,7 +203,7 @@ impl<'a> Packet<'a> {
         if self.opcode.has_aeth() {
             writer.put(extended.aeth.map_or([0; Aeth::BYTES], Aeth::to_bytes));
         }
-        if self.opcode == Opcode::AtomicAcknowledge {
+        if self.opcode.has_atomic_ack() {
             let answer = extended.atomic_answer;
             writer.put(answer.map_or([0; ATOMIC_ANSWER_BYTES], u64::to_be_bytes));
         }

@@ -113,6 +113,8 @@ impl Crates {
         let other_crate = &child[at.len()..];
         let below = match first.as_str() {
             "crate" => &at[..1],
+            // As in `use other::{self as name}`.
+            "self" if rest.is_empty() => return Some((at.to_vec(), first.clone())),
             "self" => at,
             "super" => &at[..at.len() - 1],
             _ if self.0.contains_key(&child) && !rest.is_empty() => &child,

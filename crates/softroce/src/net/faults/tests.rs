@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::PacketKind;
+use super::super::packet_kind::KINDS;
 use super::*;
+use crate::wire::PacketKind;
 
 #[test]
 fn a_name_alone_is_both_directions_but_for_the_link() {
@@ -99,7 +100,10 @@ fn what_happens_to_named_packets_and_for_a_time() {
     let (tx, rx) = (faults.transmit, faults.receive);
     assert_eq!((rx.drop, rx.drop_burst), (0.01, 8));
     assert_eq!((tx.delay_ns, tx.jitter_ns), (10_000, 5_000));
-    let (ack, read) = (nth(PacketKind::Ack, 3), nth(PacketKind::ReadResponse, 1));
+    let (ack, read) = (
+        nth(Some(PacketKind::Ack), 3),
+        nth(Some(PacketKind::ReadResponse), 1),
+    );
     assert_eq!(rx.lose[..2], [ack, None]);
     assert_eq!(tx.lose[..3], [ack, read, None]);
     assert_eq!(tx.blackhole, None);
@@ -141,7 +145,7 @@ fn directions() -> impl Strategy<Value = Direction> {
     ];
     let us = (0..1000_u64).prop_map(|us| us * 1000);
     let delays = (prop_oneof![Just(0), any::<u64>(), us], 0.0..=1.0);
-    let kinds = prop::sample::select(PacketKind::ALL.to_vec());
+    let kinds = prop::sample::select(KINDS.to_vec());
     let named = (kinds, 1..u64::MAX).prop_map(|((_, kind), number)| NthPacket { kind, number });
     let lose = prop::collection::vec(named, 0..=MOST_NAMED);
     let probabilities = (losses, often_none(), often_none(), often_none());

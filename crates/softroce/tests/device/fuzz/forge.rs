@@ -32,11 +32,7 @@ impl Target {
 
 /// Every operation of every service.
 pub fn operations() -> Vec<(Service, Opcode)> {
-    let services = [Service::Rc, Service::Uc, Service::Ud].into_iter();
-    let pairs = services.flat_map(|service| Opcode::ALL.map(|opcode| (service, opcode)));
-    pairs
-        .filter(|(service, opcode)| opcode.exists_in(*service))
-        .collect()
+    (0..=u8::MAX).filter_map(Opcode::parse).collect()
 }
 
 /// One of them, once in so many times.
@@ -95,7 +91,6 @@ pub fn packet<'a>(
         syndrome,
         msn: numbers.u32(..1 << 24),
     };
-    let is_answer = opcode == Opcode::AtomicAcknowledge;
     Packet {
         service,
         opcode,
@@ -109,7 +104,7 @@ pub fn packet<'a>(
             reth: opcode.has_reth().then_some(reth),
             atomic: opcode.has_atomic_eth().then_some(atomic),
             aeth: opcode.has_aeth().then_some(aeth),
-            atomic_answer: is_answer.then(|| numbers.u64(..)),
+            atomic_answer: opcode.has_atomic_ack().then(|| numbers.u64(..)),
             immediate: opcode.has_immediate().then(|| numbers.u32(..)),
         },
         payload,

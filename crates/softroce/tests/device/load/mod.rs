@@ -4,6 +4,7 @@ mod corks;
 mod crowd;
 mod incast;
 mod losses;
+mod read_order;
 
 use std::sync::Arc;
 

@@ -13,8 +13,8 @@ use crate::support::end::request;
 
 #[derive(Clone, Default)]
 struct Chain {
-    /// Target of the last WRITE.
-    written: Option<Part>,
+    /// Target of the last WRITE, or READ where it is read once.
+    target: Option<Part>,
     /// Where the last READ writes.
     read: Vec<Part>,
 }

@@ -119,8 +119,8 @@ pub struct Request {
     pub inline: bool,
     pub fence: bool,
     pub immediate: Option<u32>,
-    /// Reuses memory of an earlier request of the QP: a WRITE or READ the target of its last WRITE, a SEND or WRITE
-    /// the result of its last READ (with a fence).
+    /// Reuses memory of an earlier request of the QP: a WRITE or READ the target of its last WRITE or READ, a SEND or WRITE
+    /// with a fence the result of its last READ.
     pub chained: bool,
     pub receive_cuts: Vec<u16>,
     /// Bytes by which its receive is too long.
@@ -215,7 +215,7 @@ fn requests() -> impl Strategy<Value = Request> {
     let cuts = || prop::collection::vec(any::<u16>(), 0..=3);
     let what = (verbs(), lengths(), cuts(), 0..=9usize);
     let often = prop::bool::weighted;
-    let flags = (often(0.7), any::<bool>(), often(0.2), often(0.2));
+    let flags = (often(0.7), any::<bool>(), often(0.3), often(0.4));
     let immediate = prop::option::weighted(0.3, any::<u32>());
     let receive = (cuts(), prop_oneof![Just(0usize), 1..5usize, Just(257usize)]);
     let request = (what, flags, immediate, receive);

@@ -3,6 +3,7 @@
 mod admission;
 mod congestion;
 mod failures;
+mod read_order;
 mod times;
 
 use std::sync::Arc;

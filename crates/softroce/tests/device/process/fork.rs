@@ -1,6 +1,8 @@
 //! A child of a fork has its parent's devices in name only.
 
-use std::io::{Read, Write, pipe};
+use std::io::{self, Read, Write, pipe};
+use std::net::Ipv4Addr;
+use std::ptr::null_mut;
 
 use rdma_sys::*;
 use softroce::transport::{Nic, NicOptions, PostError, Status};
@@ -146,5 +148,41 @@ fn verbs_fail_in_the_child_instead_of_waiting() {
             failed.count() as i32 + i32::from(polled < 0) + i32::from(made.is_null())
         });
         assert_eq!(in_child, Some(9));
+    });
+}
+
+/// The device as it was listed before the fork.
+#[test]
+fn a_child_gets_the_address_that_it_asks_for_or_is_told() {
+    alone(|| {
+        // SAFETY: the list is not freed; the device lives as long as the process.
+        let device = unsafe { *verbs::get_device_list(null_mut()) };
+        let open = |address: &str| {
+            // SAFETY: a child of a fork has one thread.
+            unsafe { std::env::set_var("SOFTROCE_ADDRESS", address) };
+            // SAFETY: from the list.
+            let context = unsafe { verbs::open_device(device) };
+            if context.is_null() {
+                return io::Error::last_os_error().raw_os_error().unwrap_or(0);
+            }
+            let mut gid: ibv_gid = blank();
+            // SAFETY: an open context; both members of the union are the same bytes.
+            let last = unsafe {
+                verbs::query_gid(context, 1, 0, &raw mut gid);
+                gid.raw[12..].try_into().unwrap()
+            };
+            let is_it = address.parse() == Ok(Ipv4Addr::from_octets(last));
+            if is_it { 100 } else { 101 }
+        };
+        // Of the process, so that no two take one.
+        let process = std::process::id();
+        let own = format!("127.77.{}.{}", process >> 8 & 0xff, process & 0xff);
+        for (address, expected) in [
+            (own.as_str(), 100),
+            ("192.0.2.77", libc::EINVAL),
+            ("", libc::EINVAL),
+        ] {
+            assert_eq!(fork(|| open(address)), Some(expected), "{address:?}");
+        }
     });
 }

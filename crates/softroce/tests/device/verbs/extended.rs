@@ -244,6 +244,19 @@ fn a_parent_domain_stands_for_its_domain_and_keeps_it() {
         let parent = alloc_parent(context, &raw mut init);
         assert!(!parent.is_null() && parent != pd);
         let qp = end.owned(verbs::create_qp(parent, &mut end.init_attr(RC)));
+        let mut cq_init: ibv_cq_init_attr_ex = blank();
+        cq_init.cqe = 64;
+        cq_init.comp_mask = ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_PD.0;
+        let create_cq_ex = verbs_of.create_cq_ex.unwrap();
+        for strange in [null_mut(), one_end().pd.raw] {
+            cq_init.parent_domain = strange;
+            refused(create_cq_ex(context, &raw mut cq_init), libc::EINVAL);
+        }
+        cq_init.parent_domain = parent;
+        let cq = Owned::new(
+            create_cq_ex(context, &raw mut cq_init).cast(),
+            verbs::destroy_cq,
+        );
         let dealloc_td = verbs_of.dealloc_td.unwrap();
         let free = || {
             let of_pds = [parent, pd].map(|pd| verbs::dealloc_pd(pd));
@@ -252,6 +265,8 @@ fn a_parent_domain_stands_for_its_domain_and_keeps_it() {
         // Each is kept by what was made of it.
         assert_eq!(free(), [libc::EBUSY; 3]);
         drop(qp);
+        assert_eq!(free(), [libc::EBUSY; 3], "the CQ");
+        drop(cq);
         assert_eq!(free(), [0; 3]);
         init.pd = null_mut();
         refused(alloc_parent(context, &raw mut init), libc::EINVAL);

@@ -24,18 +24,17 @@ impl Player<'_> {
         let [own, peer] = self.sides(end);
         let mut bytes = request.length.bytes(self.setup.mtu_bytes);
         let mut parts = None;
-        let mut fence = request.fence;
+        let fence = request.fence;
         let sends = matches!(request.verb, Verb::Send | Verb::Write);
-        if sends && request.chained && !self.chains[end].read.is_empty() {
+        if sends && request.chained && fence && !self.chains[end].read.is_empty() {
             let read = mem::take(&mut self.chains[end].read);
             bytes = read.iter().map(|part| part.bytes).sum();
             parts = Some(read);
-            fence = true;
         }
         let mut remote = None;
         if matches!(request.verb, Verb::Write | Verb::Read)
             && request.chained
-            && let Some(written) = self.chains[end].written
+            && let Some(written) = self.chains[end].target
             && (parts.is_none() || bytes <= written.bytes)
         {
             bytes = bytes.min(written.bytes);
@@ -80,7 +79,7 @@ impl Player<'_> {
             Verb::Write => {
                 let data = self.gather(own, &parts);
                 self.testbed.sides[peer].memory.expect(remote, &data);
-                self.chains[end].written = Some(remote);
+                self.chains[end].target = Some(remote);
                 if request.immediate.is_some() {
                     receive = Some(self.receive(end, request, None));
                 }
@@ -90,8 +89,8 @@ impl Player<'_> {
             Verb::Read => {
                 self.scatter(own, &parts, &before);
                 self.chains[end].read.clone_from(&parts);
-                // A repeated READ may read later, so nothing is written there until all is done.
-                self.chains[end].written = None;
+                // A repeated READ reads anew, so nothing is written there until all is done.
+                self.chains[end].target = self.setup.faults.is_empty().then_some(remote);
                 (Operation::Read { address, rkey }, CompletionKind::RdmaRead)
             }
             Verb::FetchAdd { add } => {

@@ -1,0 +1,92 @@
+//! What a packet must be before one half of its QP handles it: parsed, for a QP of this device and of its service, and
+//! in its partition (InfiniBand specification 9.6.1). Others are dropped and counted.
+
+use super::core::Core;
+use super::statistics::Statistics;
+use super::tables::Tables;
+use crate::net::Arrival;
+use crate::transport::state::qp_attributes::Kind;
+use crate::transport::state::qp_context::QpContext;
+use crate::transport::state::request_packets::PKEY;
+use crate::wire::cm::GSI_QPN;
+use crate::wire::{Bth, Cnp, Packet, ParseError, Psn, Service};
+
+/// The bits of a P_Key that name the partition. The highest one, full membership, this device has.
+const PARTITION: u16 = 0x7fff;
+
+/// A packet for a QP.
+pub(crate) enum Arrived<'a> {
+    Packet(Packet<'a>),
+    /// A request to a reliable QP whose operation does not exist here.
+    UnknownRequest(Psn),
+    /// A CNP.
+    Notification,
+}
+
+impl Core {
+    /// Whether there is a QP of this number; counts a packet to one that there is not.
+    pub(crate) fn knows(&self, tables: &Tables, qpn: u32) -> bool {
+        let known = tables.qp(qpn).is_some() || qpn == GSI_QPN;
+        if !known {
+            Statistics::count(&self.statistics.unknown_qp);
+        }
+        known
+    }
+
+    /// The QP of a packet and the packet, or `None` if it was dropped.
+    pub(crate) fn admit<'t, 'a>(
+        &self,
+        tables: &'t Tables,
+        arrival: &Arrival<'a>,
+    ) -> Option<(&'t QpContext, Arrived<'a>)> {
+        let (bytes, statistics) = (arrival.bytes, &self.statistics);
+        let drop_as = |counter| {
+            Statistics::count(counter);
+            None
+        };
+        let (arrived, qpn, pkey, service) = match Packet::parse_body(bytes) {
+            Ok(packet) => {
+                let (qpn, pkey) = (packet.destination_qpn, packet.pkey);
+                (Arrived::Packet(packet), qpn, pkey, packet.service)
+            }
+            Err(ParseError::Opcode(byte)) if Service::of(byte) == Some(Service::Rc) => {
+                let Some(bth) = bytes.first_chunk().and_then(|bth| Bth::from_bytes(*bth)) else {
+                    return drop_as(&statistics.unparsed);
+                };
+                let arrived = Arrived::UnknownRequest(bth.psn);
+                (arrived, bth.destination_qpn, bth.pkey, Service::Rc)
+            }
+            Err(ParseError::Opcode(Cnp::OPCODE_BYTE)) => {
+                let Some(cnp) = Cnp::parse(bytes) else {
+                    return drop_as(&statistics.unparsed);
+                };
+                let (qpn, pkey) = (cnp.destination_qpn, cnp.pkey);
+                (Arrived::Notification, qpn, pkey, Service::Rc)
+            }
+            Err(_) => return drop_as(&statistics.unparsed),
+        };
+        let Some(qp) = tables.qp(qpn) else {
+            if let Arrived::Packet(packet) = &arrived
+                && self.gsi.take(packet, arrival.source.ip())
+            {
+                return None;
+            }
+            return drop_as(&statistics.unknown_qp);
+        };
+        if (pkey ^ PKEY) & PARTITION != 0 {
+            return drop_as(&statistics.pkey_violations);
+        }
+        if service != service_of(qp.kind) {
+            return drop_as(&statistics.wrong_service);
+        }
+        Some((qp, arrived))
+    }
+}
+
+fn service_of(kind: Kind) -> Service {
+    match kind {
+        Kind::Rc => Service::Rc,
+        Kind::Uc => Service::Uc,
+        Kind::Ud => Service::Ud,
+    }
+}

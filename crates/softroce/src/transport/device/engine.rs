@@ -1,0 +1,153 @@
+//! The engine: a thread that does the device's work when no program polls. While a program polls its CQs, the engine
+//! naps. When the program sleeps or only polls its memory, the engine sleeps on the socket and wakes for packets and
+//! timers.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use super::core::Core;
+use crate::net::{block_signals, prefer_short_turns};
+use crate::transport::timing::activity::{POLLER_IS_NEAR_NS, Sleep};
+
+/// Length of naps while a program polls: short at first, since it may stop, and longer while it goes on.
+const SHORTEST_NAP_NS: u64 = 50_000;
+const LONGEST_NAP_NS: u64 = 200_000;
+/// A program that polls but has left packets for this long waits for something other than completions: a byte in its
+/// memory, as latency benchmarks of WRITE do. Then packets wake the engine, until it finds this many times that the
+/// program took them first.
+const LEAVES_WORK_NS: u64 = 30_000;
+const WATCHFUL_ROUNDS: u32 = 100;
+/// A program that polled within this time is polling now.
+const POLLS_NOW_NS: u64 = 2_000;
+/// How long the engine checks for more packets before it sleeps on the socket.
+const LINGER_NS: u64 = 20_000;
+
+/// The engine's thread; dropping it ends the thread.
+pub(crate) struct Engine {
+    core: Arc<Core>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Engine {
+    pub(crate) fn start(core: Arc<Core>) -> io::Result<Engine> {
+        let own = Arc::clone(&core);
+        let run = move || {
+            // Signals are for the program's threads.
+            block_signals();
+            prefer_short_turns();
+            run(&own);
+        };
+        let thread = std::thread::Builder::new()
+            .name("softroce".into())
+            .spawn(run)?;
+        Ok(Engine {
+            core,
+            thread: Some(thread),
+        })
+    }
+
+    /// CPU time that it has used, in nanoseconds; 0 where the kernel does not say.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        let thread = self.thread.as_ref();
+        let Some(thread) = thread.filter(|_| self.core.is_of_this_process()) else {
+            return 0;
+        };
+        let mut clock = 0;
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: a thread of this process that nobody has joined, and places for the results.
+        let failed = unsafe {
+            libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) != 0
+                || libc::clock_gettime(clock, &raw mut time) != 0
+        };
+        match failed {
+            true => 0,
+            false => time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned(),
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let thread = self.thread.take();
+        if !self.core.is_of_this_process() {
+            // The parent has that thread.
+            std::mem::forget(thread);
+            return;
+        }
+        self.core.activity.end();
+        if let Some(thread) = thread {
+            // The thread has already reported a panic.
+            drop(thread.join());
+        }
+    }
+}
+
+fn run(core: &Core) {
+    let activity = &core.activity;
+    let sleep = |until_ns, why| activity.sleep(until_ns, why, || core.transmitter.full_sockets());
+    let mut nap_ns = SHORTEST_NAP_NS;
+    let mut last_work_ns = 0;
+    let mut watchful = 0_u32;
+    while !activity.ends() {
+        let now = activity.now_ns();
+        core.use_room(now);
+        if watchful == 0 && activity.poller_is_near(now) {
+            core.send_late(now);
+            sleep(now + nap_ns, Sleep::NearPoller);
+            nap_ns = (nap_ns * 2).min(LONGEST_NAP_NS);
+            // Packets wait although the program has just polled, so it polls its memory instead.
+            let idle_ns = activity.since_polled_ns(activity.now_ns());
+            if (LEAVES_WORK_NS..POLLER_IS_NEAR_NS).contains(&idle_ns) && core.progress() > Some(0) {
+                watchful = WATCHFUL_ROUNDS;
+            }
+            continue;
+        }
+        if watchful > 0 && activity.since_polled_ns(now) < POLLS_NOW_NS {
+            watchful = watchful.saturating_sub(WATCHFUL_ROUNDS / 4);
+            sleep(now + SHORTEST_NAP_NS, Sleep::NearPoller);
+            continue;
+        }
+        nap_ns = SHORTEST_NAP_NS;
+        let done = core.progress();
+        if watchful > 0 {
+            watchful = match done {
+                None | Some(0) => watchful - 1,
+                Some(_) => WATCHFUL_ROUNDS,
+            };
+        }
+        match done {
+            None => sleep(now + SHORTEST_NAP_NS, Sleep::BehindWork),
+            Some(0) if watchful > 0 || now.saturating_sub(last_work_ns) > LINGER_NS => {
+                sleep(u64::MAX, Sleep::OnSocket);
+            }
+            Some(0) => std::hint::spin_loop(),
+            Some(_) => last_work_ns = activity.now_ns(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::transport::{ENGINE_CPU_NS, Nic, NicOptions};
+
+    #[test]
+    fn the_cpu_time_of_its_thread_is_a_counter_that_only_grows() {
+        let nic = Nic::open(&NicOptions::default()).unwrap();
+        let told = || {
+            let mut all = nic.counters().into_iter();
+            all.find(|(name, _)| *name == ENGINE_CPU_NS).unwrap().1
+        };
+        // It takes some to start.
+        while told() == 0 {
+            std::thread::yield_now();
+        }
+        let before = told();
+        assert!(told() >= before && before > 0);
+    }
+}

@@ -1,0 +1,307 @@
+//! The device's work: receives packets, sends answers, runs timers, and lets waiting QPs send. One thread at a time
+//! does it, a poller or the engine.
+
+use std::sync::atomic::Ordering;
+
+use super::core::{Core, Inbound};
+use super::held::Held;
+use super::outbox::Outbox;
+use super::round::Round;
+use super::tables::Tables;
+use super::work::QpWork;
+use crate::net::Arrival;
+use crate::transport::state::peer::Peer;
+use crate::transport::state::qp_context::QpContext;
+use crate::transport::timing::corked;
+
+/// Rounds of work after which answers are sent even if more packets come; until then one answer may cover many.
+const MOST_OWING_ROUNDS: u32 = 4;
+/// The longest that the exit of the process waits to send what is left.
+const EXIT_PATIENCE_NS: u64 = 20_000_000;
+/// Bytes that a QP may send per turn, and bytes of answers.
+const TURN_BYTES: usize = 128 << 10;
+const ANSWER_TURN_BYTES: usize = 512 << 10;
+
+impl Core {
+    /// Works for a program that found its CQ empty. Answers from earlier work were delayed so that the program could
+    /// see its completion first; they are sent when no more packets come.
+    pub(crate) fn progress_for_poller(&self) {
+        let now = self.activity.now_ns();
+        if !self.activity.should_check_socket(now) {
+            return;
+        }
+        let Some(mut inbound) = self.try_inbound() else {
+            return;
+        };
+        // A round may take longer than the engine waits for a poller.
+        self.activity.begin_call();
+        let tables = self.tables();
+        let owed = !inbound.owing.is_empty();
+        let arrived = self.work(&mut inbound, &tables, now);
+        inbound.owing_rounds += u32::from(owed);
+        if owed && (arrived == 0 || inbound.owing_rounds >= MOST_OWING_ROUNDS) {
+            self.send_answers(&mut inbound, &tables, now);
+        }
+        if arrived > 0 {
+            self.activity.poller_found(self.activity.now_ns());
+            return;
+        }
+        self.activity.end_call(now);
+        if inbound.owing.is_empty() && self.activity.poller_found_nothing() {
+            drop(tables);
+            drop(inbound);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Works for the engine. Returns how much there was to do; `None` if another thread is working.
+    pub(crate) fn progress(&self) -> Option<usize> {
+        let mut inbound = self.try_inbound()?;
+        let tables = self.tables();
+        let now = self.activity.now_ns();
+        if !self.corked.is_empty() {
+            self.uncork(&tables, now);
+        }
+        let mut arrived = self.work(&mut inbound, &tables, now);
+        let mut more = arrived;
+        for _ in 1..MOST_OWING_ROUNDS {
+            if more == 0 {
+                break;
+            }
+            more = self.work(&mut inbound, &tables, now);
+            arrived += more;
+        }
+        self.send_answers(&mut inbound, &tables, now);
+        // Answers that wait for room need no further attempt before there is some.
+        let can_send = !self.transmitter.is_full();
+        Some(arrived + inbound.owing.len() * usize::from(can_send))
+    }
+
+    /// Sends posts that wait for a poll and the answers due, when the process exits. Another thread may be at work, but not
+    /// for long.
+    pub(crate) fn send_last(&self) {
+        let deadline_ns = self.activity.now_ns() + EXIT_PATIENCE_NS;
+        while self.activity.now_ns() < deadline_ns {
+            if let Some(mut inbound) = self.try_inbound()
+                && let Some(tables) = self.try_tables()
+            {
+                let now = self.activity.now_ns();
+                if !self.corked.is_empty() {
+                    self.uncork(&tables, now);
+                }
+                self.send_answers(&mut inbound, &tables, now);
+                if inbound.owing.is_empty() {
+                    return;
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Sends what waits for room in a socket, and lets the QPs behind it go on. It is the engine's, which wakes when there is
+    /// room: a program that polls would make a system call for it each time.
+    pub(crate) fn use_room(&self, now: u64) {
+        if !self.transmitter.is_full() {
+            return;
+        }
+        let tables = self.tables();
+        Outbox::with(self, &tables, |outbox| {
+            for number in self.make_room() {
+                if let Some(qp) = tables.qp(number) {
+                    qp.waits_for_room.store(false, Ordering::Relaxed);
+                    self.on(&tables, qp, now).with_requester(|requester, work| {
+                        requester.transmit_in_turn(work, outbox, TURN_BYTES);
+                        outbox.flush();
+                    });
+                }
+            }
+        });
+    }
+
+    pub(crate) fn work(&self, inbound: &mut Inbound, tables: &Tables, now: u64) -> usize {
+        let Inbound {
+            receiver,
+            handled_until,
+            owing,
+            answered,
+            ..
+        } = inbound;
+        Outbox::with(self, tables, |outbox| {
+            let mut round = Round::new(self, tables, now, owing, answered);
+            let each = |arrival: Arrival<'_>| round.take(outbox, &arrival);
+            let arrived = receiver.receive(|qpn| self.knows(tables, qpn), each);
+            round.end();
+            for number in answered.drain(..) {
+                if let Some(qp) = tables.qp(number) {
+                    qp.was_answered.store(false, Ordering::Relaxed);
+                    self.on(tables, qp, now).with_requester(|requester, work| {
+                        requester.watch_if_answered(work);
+                        requester.transmit(work, outbox, TURN_BYTES);
+                        work.append_acknowledgement(outbox);
+                        outbox.flush();
+                    });
+                    self.serve_waiting(tables, outbox, now, number);
+                }
+            }
+            if self.waiting_may_send.load(Ordering::Relaxed)
+                && self.waiting_may_send.swap(false, Ordering::SeqCst)
+            {
+                for peer in self.peers() {
+                    self.serve(tables, outbox, now, &peer);
+                }
+            }
+            // Nobody may be awake when packets delayed by faults are due.
+            if let Some(due_ns) = receiver.next_due_ns() {
+                self.activity.departure_at(due_ns);
+            }
+            if self.activity.take_due_departure(now) {
+                self.release_due();
+                self.take_turns_at_rate(tables, outbox, now);
+                let delayed = [receiver.next_due_ns(), self.transmitter.next_due_ns()];
+                let turn_ns = self.turns_at_rate.earliest_ns();
+                let due_ns = delayed.into_iter().flatten().fold(turn_ns, u64::min);
+                self.activity.departure_at(due_ns);
+            }
+            let received = &self.net_counters.received;
+            let (datagrams, bytes) = (received.datagrams.get(), received.bytes.get());
+            let emptied = receiver.is_drained();
+            if let Some(until_ns) = handled_until.after_round(now, emptied, datagrams, bytes)
+                && self.activity.take_due_timer(until_ns)
+            {
+                self.run_timers(tables, outbox, now, until_ns);
+            }
+            arrived
+        })
+    }
+
+    /// Has requests of a QP wait for the next poll, or sends them if many do.
+    pub(crate) fn cork(&self, work: QpWork<'_>, requests: usize) {
+        let is_new = !work.qp.is_corked.swap(true, Ordering::SeqCst);
+        let number = work.qp.number;
+        if self.corked.add(number, is_new, requests, work.now_ns) {
+            self.uncork(work.tables, work.now_ns);
+        } else {
+            self.activity.posts_wait(work.now_ns + corked::LATE_NS);
+        }
+    }
+
+    /// Called when a program polls, and before it sleeps.
+    pub(crate) fn send_corked(&self) {
+        self.corked.polled();
+        if !self.corked.is_empty() {
+            self.corked.was_in_time();
+            self.uncork(&self.tables(), self.activity.now_ns());
+        }
+    }
+
+    /// Sends posts for which the program has not polled.
+    pub(crate) fn send_late(&self, now: u64) {
+        if self.corked.is_late(now) {
+            self.uncork(&self.tables(), now);
+        }
+    }
+
+    /// Sends the posts that waited for a poll.
+    fn uncork(&self, tables: &Tables, now: u64) {
+        self.corked.begin();
+        Outbox::with(self, tables, |outbox| {
+            let mut held = Held::new();
+            while let Some(number) = self.corked.next() {
+                let Some(qp) = tables.qp(number) else {
+                    continue;
+                };
+                qp.is_corked.store(false, Ordering::SeqCst);
+                let work = self.on(tables, qp, now);
+                held.add(work, outbox, |requester, outbox| {
+                    requester.transmit(work, outbox, usize::MAX);
+                });
+            }
+            held.send(outbox);
+        });
+    }
+
+    fn on<'a>(&'a self, tables: &'a Tables, qp: &'a QpContext, now_ns: u64) -> QpWork<'a> {
+        QpWork {
+            core: self,
+            tables,
+            qp,
+            now_ns,
+        }
+    }
+
+    /// Sends the answers due, up to a turn's limit for each QP.
+    fn send_answers(&self, inbound: &mut Inbound, tables: &Tables, now: u64) {
+        inbound.owing_rounds = 0;
+        // They wait for room; meanwhile one may come to cover many.
+        if self.transmitter.is_full() {
+            return;
+        }
+        Outbox::with(self, tables, |outbox| {
+            inbound.owing.retain(|number| {
+                let Some(qp) = tables.qp(*number) else {
+                    return false;
+                };
+                let work = self.on(tables, qp, now);
+                let mut responder = qp.responder();
+                responder.send_answers(work, outbox, ANSWER_TURN_BYTES);
+                let owes = responder.owes();
+                qp.owes.store(owes, Ordering::Relaxed);
+                owes
+            });
+        });
+    }
+
+    /// Lets the QPs that wait for the same peer as this one send, while its window is open.
+    fn serve_waiting(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64, number: u32) {
+        if let Some(peer) = tables.qp(number).and_then(|qp| qp.requester().peer()) {
+            self.serve(tables, outbox, now, &peer);
+        }
+    }
+
+    fn serve(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64, peer: &Peer) {
+        let Some(mut next) = peer.next_waiting() else {
+            return;
+        };
+        let mut held = Held::new();
+        loop {
+            if let Some(qp) = tables.qp(next) {
+                qp.waits.store(false, Ordering::Relaxed);
+                let work = self.on(tables, qp, now);
+                held.add(work, outbox, |requester, outbox| {
+                    requester.transmit_in_turn(work, outbox, TURN_BYTES);
+                });
+            }
+            match peer.next_waiting() {
+                Some(number) => next = number,
+                None => break,
+            }
+        }
+        held.send(outbox);
+    }
+
+    /// Lets the QPs send whose rate allows it now.
+    fn take_turns_at_rate(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64) {
+        while let Some((entry_ns, number)) = self.turns_at_rate.take_due(now) {
+            if let Some(qp) = tables.qp(number) {
+                self.on(tables, qp, now).with_requester(|requester, work| {
+                    requester.turn_came(work, outbox, entry_ns, TURN_BYTES);
+                });
+            }
+        }
+    }
+
+    /// Runs the QPs whose timers were due at `until_ns`, tells changes of the port, and sets the next timer.
+    fn run_timers(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64, until_ns: u64) {
+        while let Some((entry_ns, number)) = self.timers.take_due(until_ns) {
+            if let Some(qp) = tables.qp(number) {
+                self.on(tables, qp, now).with_requester(|requester, work| {
+                    requester.timer_came(work, outbox, entry_ns, until_ns);
+                });
+                self.serve_waiting(tables, outbox, now, number);
+            }
+        }
+        let port_ns = self.port_state.tell(now);
+        self.activity
+            .timer_at(self.timers.earliest_ns().min(port_ns));
+    }
+}

@@ -1,0 +1,42 @@
+//! The context in which both halves of a QP work.
+
+use std::sync::atomic::Ordering;
+
+use super::core::Core;
+use super::outbox::Outbox;
+use super::tables::Tables;
+use crate::transport::state::qp_context::QpContext;
+use crate::transport::state::requester::Requester;
+
+/// The device, its tables locked for reading, and the QP.
+#[derive(Clone, Copy)]
+pub(crate) struct QpWork<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) tables: &'a Tables,
+    pub(crate) qp: &'a QpContext,
+    /// The current time, read shortly before.
+    pub(crate) now_ns: u64,
+}
+
+impl QpWork<'_> {
+    /// Runs `step` on the requester, then does the work that must not be done under its lock.
+    pub(crate) fn with_requester(self, step: impl FnOnce(&mut Requester, QpWork<'_>)) {
+        let mut requester = self.qp.requester();
+        step(&mut requester, self);
+        let broke = requester.take_broke();
+        drop(requester);
+        if broke {
+            self.qp.flush_receives();
+            self.core.release_waiting();
+        }
+    }
+
+    /// Adds an acknowledgement that the QP owes behind the requests that it has just added.
+    pub(crate) fn append_acknowledgement(self, outbox: &mut Outbox<'_>) {
+        if self.qp.owes.load(Ordering::Relaxed)
+            && let Some(mut responder) = self.qp.try_responder()
+        {
+            responder.append_acknowledgement(self, outbox);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Registered memory: regions, their keys and access rights. [`Memories::resolve`] is the only way from an address in
+//! a request to a pointer.
+//!
+//! All 32 bits of a key are drawn: it is all that a peer has to show, so that others must not guess it, and one that was
+//! deregistered must stay dead.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::unguessable::Unguessable;
+
+/// A protection domain's number, unique in the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PdId(pub u32);
+
+/// Access rights of a region or a QP; the bits are those of `ibv_access_flags`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access(pub u32);
+
+impl Access {
+    /// Local reading only.
+    pub const NONE: Access = Access(0);
+    /// Incoming data may be written here.
+    pub const LOCAL_WRITE: Access = Access(1);
+    /// The peer may write.
+    pub const REMOTE_WRITE: Access = Access(2);
+    /// The peer may read.
+    pub const REMOTE_READ: Access = Access(4);
+    /// The peer may do atomics.
+    pub const REMOTE_ATOMIC: Access = Access(8);
+
+    /// Whether it includes all of `other`.
+    pub fn allows(self, other: Access) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A region to be registered.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// Its protection domain.
+    pub pd: PdId,
+    /// Its address in this process.
+    pub address: u64,
+    /// Its length in bytes.
+    pub length_bytes: u64,
+    /// The address of its start in requests (`ibv_reg_mr_iova`; otherwise equal to `address`).
+    pub iova: u64,
+    /// Its access rights.
+    pub access: Access,
+}
+
+/// Why a region was not registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// Remote writing or atomics without local writing, or an address range that wraps (EINVAL).
+    #[error("the region's access flags or bounds make no sense")]
+    Invalid,
+    /// No more keys (ENOMEM).
+    #[error("there are no more memory keys")]
+    Full,
+}
+
+/// The most regions of a device: few of all keys, so that one that is free is soon found and none is soon guessed.
+pub const MAX_REGIONS: usize = (1 << 24) - 1;
+
+/// The regions of a device by key.
+#[derive(Default)]
+pub(crate) struct Memories {
+    regions: HashMap<u32, Region, BuildHasherDefault<KeyHasher>>,
+    keys: Unguessable,
+}
+
+/// Hashes a key of which all bits are random already: a multiplication spreads them to where the table looks.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, key: u32) {
+        self.0 = (self.0 ^ u64::from(key)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+impl Memories {
+    /// Of no regions, whose keys will be these.
+    pub(crate) fn new(keys: Unguessable) -> Memories {
+        Memories {
+            keys,
+            ..Memories::default()
+        }
+    }
+
+    /// Registers a region; returns its key.
+    pub(crate) fn insert(&mut self, region: Region) -> Result<u32, MemoryError> {
+        let remote_change = region.access.0 & (Access::REMOTE_WRITE.0 | Access::REMOTE_ATOMIC.0);
+        let wraps = [region.address, region.iova]
+            .into_iter()
+            .any(|start| start.checked_add(region.length_bytes).is_none());
+        if wraps || (remote_change != 0 && !region.access.allows(Access::LOCAL_WRITE)) {
+            return Err(MemoryError::Invalid);
+        }
+        if self.regions.len() >= MAX_REGIONS {
+            return Err(MemoryError::Full);
+        }
+        // No region has key 0.
+        let mut key = 0;
+        while key == 0 || self.regions.contains_key(&key) {
+            key = self.keys.draw() as u32;
+        }
+        self.regions.insert(key, region);
+        Ok(key)
+    }
+
+    /// Removes a key.
+    pub(crate) fn remove(&mut self, key: u32) {
+        self.regions.remove(&key);
+    }
+
+    /// A pointer to `length_bytes` from `iova`, if all of them lie in the region of `key`, the region is in `pd`, and
+    /// it allows `need`.
+    pub(crate) fn resolve(
+        &self,
+        key: u32,
+        pd: PdId,
+        iova: u64,
+        length_bytes: u64,
+        need: Access,
+    ) -> Option<*mut u8> {
+        let region = self.regions.get(&key)?;
+        let offset = iova.checked_sub(region.iova)?;
+        let inside = offset <= region.length_bytes && length_bytes <= region.length_bytes - offset;
+        let allowed = region.pd == pd && region.access.allows(need);
+        (inside && allowed)
+            .then(|| std::ptr::with_exposed_provenance_mut((region.address + offset) as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REGION: Region = Region {
+        pd: PdId(1),
+        address: 0x1000,
+        length_bytes: 0x100,
+        iova: 0x8_0000,
+        access: Access(1 | 4),
+    };
+
+    fn found(memories: &Memories, key: u32, iova: u64, length: u64, need: Access) -> Option<usize> {
+        let found = memories.resolve(key, PdId(1), iova, length, need);
+        found.map(|pointer| pointer.addr())
+    }
+
+    #[test]
+    fn only_what_is_inside_and_allowed_is_found() {
+        let mut memories = Memories::default();
+        let key = memories.insert(REGION).unwrap();
+        let read = Access::REMOTE_READ;
+        for (key, iova, length, need, expected) in [
+            (key, 0x8_0010, 0xf0, read, Some(0x1010)),
+            (key, 0x8_0100, 0, read, Some(0x1100)),
+            (key, 0x8_0010, 0xf1, read, None),
+            (key, 0x7_ffff, 1, read, None),
+            (key, 0x8_0010, u64::MAX, read, None),
+            (key, 0x8_0000, 1, Access::REMOTE_WRITE, None),
+            (key ^ 1, 0x8_0000, 1, read, None),
+            (0, 0x8_0000, 1, read, None),
+        ] {
+            let at = found(&memories, key, iova, length, need);
+            assert_eq!(at, expected, "{iova:#x} {length:#x}");
+        }
+        assert!(memories.resolve(key, PdId(2), 0x8_0000, 1, read).is_none());
+    }
+
+    #[test]
+    fn a_key_is_dead_after_its_region() {
+        let mut memories = Memories::default();
+        let old = memories.insert(REGION).unwrap();
+        memories.remove(old);
+        let new = memories.insert(REGION).unwrap();
+        assert_eq!(found(&memories, old, 0x8_0000, 1, Access::NONE), None);
+        assert!(found(&memories, new, 0x8_0000, 1, Access::NONE).is_some());
+        memories.remove(old);
+        assert!(found(&memories, new, 0x8_0000, 1, Access::NONE).is_some());
+    }
+
+    #[test]
+    fn keys_tell_nothing_of_each_other() {
+        let mut memories = Memories::default();
+        let keys = (0..1000).map(|_| memories.insert(REGION).unwrap());
+        let keys: Vec<u32> = keys.collect();
+        // Of differences between two numbers that were drawn, half have a given bit, give or take 16 (one standard
+        // deviation); of those between numbers that count, the high bits have none.
+        for bit in 0..32 {
+            let differ = |pair: &&[u32]| (pair[0] ^ pair[1]) >> bit & 1 == 1;
+            let count = keys.windows(2).filter(differ).count();
+            assert!((380..=620).contains(&count), "bit {bit}: {count}");
+        }
+    }
+
+    #[test]
+    fn flags_and_bounds_must_make_sense() {
+        let mut memories = Memories::default();
+        let remote_only = Region {
+            access: Access::REMOTE_WRITE,
+            ..REGION
+        };
+        let wrapping = Region {
+            length_bytes: u64::MAX,
+            ..REGION
+        };
+        for bad in [remote_only, wrapping] {
+            assert_eq!(memories.insert(bad), Err(MemoryError::Invalid));
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A requester's handling of answers: acknowledgements, NAKs, READ responses, results of atomics, and time-outs
+//! (InfiniBand specification 9.7.5 to 9.7.7).
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use crate::transport::device::outbox::Outbox;
+use crate::transport::device::statistics::Statistics;
+use crate::transport::device::work::QpWork;
+use crate::transport::memory::copy;
+use crate::transport::state::completion::Status;
+use crate::transport::state::qp_attributes::State;
+use crate::transport::state::request::Operation;
+use crate::transport::state::request_packets::read_part_packets;
+use crate::transport::state::requester::Requester;
+use crate::transport::state::send_queue::Bytes;
+use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};
+
+/// Bytes retransmitted at once after a loss.
+const AGAIN_BYTES: usize = 128 << 10;
+/// The RNR retry count that means for ever.
+const FOR_EVER: u8 = 7;
+
+impl Requester {
+    /// Handles an answer.
+    pub(crate) fn take(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        packet: &Packet<'_>,
+        source: SocketAddr,
+    ) {
+        if !self.is_from_peer(work, source) {
+            return;
+        }
+        if !matches!(work.qp.state(), State::Rts | State::Sqd) {
+            return;
+        }
+        // Only sent packets can be answered.
+        let ahead = packet.psn.distance_from(self.sent_until);
+        if ahead >= 0 {
+            return;
+        }
+        if packet.psn.distance_from(self.unacked) >= 0 {
+            self.source_port.learn(source.port());
+        }
+        match (packet.opcode, packet.extended.aeth) {
+            (Opcode::Acknowledge, Some(aeth)) => {
+                self.take_acknowledgement(work, outbox, packet.psn, aeth);
+            }
+            (Opcode::AtomicAcknowledge, _) => {
+                let answer = packet.extended.atomic_answer.unwrap_or_default();
+                self.take_data(work, outbox, packet.psn, &answer.to_ne_bytes(), true);
+            }
+            _ => self.take_data(work, outbox, packet.psn, packet.payload, false),
+        }
+    }
+
+    /// Whether a packet is from the peer's address and port.
+    pub(crate) fn is_from_peer(&self, work: QpWork<'_>, source: SocketAddr) -> bool {
+        let address = self.path.as_ref().map(|path| path.address);
+        let from_peer = address == Some(source.ip()) && self.source_port.may_be(source.port());
+        if !from_peer {
+            Statistics::count(&work.core.statistics.wrong_source);
+        }
+        from_peer
+    }
+
+    fn take_acknowledgement(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        psn: Psn,
+        aeth: Aeth,
+    ) {
+        match aeth.syndrome {
+            Syndrome::Ack { .. } => {
+                if !self.acknowledge(work, psn.plus(1)) {
+                    self.lose(work, outbox);
+                }
+            }
+            Syndrome::Nak(code) => self.take_refusal(work, outbox, psn, code),
+            Syndrome::RnrNak { timer } => {
+                self.acknowledge(work, psn);
+                if psn == self.unacked && !self.pauses {
+                    self.take_not_ready(work, timer);
+                }
+            }
+            Syndrome::Reserved(_) => {}
+        }
+    }
+
+    /// Completes all requests before `end`. `false` if that includes data that should have come and did not.
+    fn acknowledge(&mut self, work: QpWork<'_>, end: Psn) -> bool {
+        let before = self.unacked;
+        if before.distance_from(end) >= 0 {
+            return true;
+        }
+        let mut arrived_bytes = 0;
+        let mut whole = true;
+        while self.unacked.distance_from(end) < 0 {
+            let Some(wqe) = self
+                .queue
+                .get(self.queue.head)
+                .filter(|_| self.queue.head < self.assigned)
+            else {
+                break;
+            };
+            if wqe.is_fetch() {
+                whole = false;
+                break;
+            }
+            let after = wqe.last_psn().plus(1);
+            if after.distance_from(end) > 0 {
+                arrived_bytes += self.settle_part(end.distance_from(self.unacked).cast_unsigned());
+                self.unacked = end;
+                break;
+            }
+            arrived_bytes += self.settle();
+            self.unacked = after;
+            self.complete_head(work.qp);
+            if work.qp.state() == State::Err {
+                self.credit(arrived_bytes);
+                return true;
+            }
+        }
+        if self.unacked != before {
+            self.credit(arrived_bytes);
+            self.advanced(work);
+        }
+        whole
+    }
+
+    /// Updates the state after `unacked` has advanced.
+    fn advanced(&mut self, work: QpWork<'_>) {
+        self.renew_retries();
+        self.note_answer(work.now_ns);
+        self.went_back_to = None;
+        self.pauses = false;
+        let answered = self.answered_packets();
+        if self.next < self.queue.head {
+            self.next = self.queue.head;
+            self.sent_packets = answered;
+        } else if self.next == self.queue.head {
+            self.sent_packets = self.sent_packets.max(answered);
+        }
+        self.break_if_failed(work.qp);
+        self.tell_if_drained(work.qp);
+        self.was_answered = true;
+    }
+
+    /// Restarts the time-out if answers have come, once for all that came together.
+    pub(crate) fn watch_if_answered(&mut self, work: QpWork<'_>) {
+        if self.was_answered && work.qp.state() != State::Err {
+            self.watch(work);
+        }
+    }
+
+    /// Takes data for the oldest request: a packet of a READ's response, or an atomic's result.
+    fn take_data(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        psn: Psn,
+        bytes: &[u8],
+        atomic: bool,
+    ) {
+        // It also acknowledges all requests before its own.
+        let whole = self.acknowledge(work, psn);
+        match psn.distance_from(self.unacked) {
+            0 if whole => {}
+            1.. => return self.lose(work, outbox),
+            _ => return,
+        }
+        let head = self.queue.head;
+        let Some(wqe) = self
+            .queue
+            .get(head)
+            .filter(|_| head < self.assigned)
+            .copied()
+        else {
+            return;
+        };
+        let Some(path) = &self.path else {
+            return;
+        };
+        let read = matches!(wqe.operation, Operation::Read { .. });
+        if !wqe.is_fetch() || read == atomic {
+            return;
+        }
+        let mtu = path.mtu_bytes;
+        let packet = psn.distance_from(wqe.first_psn).max(0).cast_unsigned();
+        let offset = packet * mtu;
+        let expected = if read {
+            mtu.min(wqe.length_bytes - offset) as usize
+        } else {
+            8
+        };
+        if bytes.len() != expected {
+            return;
+        }
+        if let Bytes::Registered(sges) = self.queue.bytes(head) {
+            let memories = &work.tables.memories;
+            let put = copy::scatter(memories, work.qp.pd, sges, offset.into(), bytes);
+            if put.is_err() {
+                self.break_at_head(work.qp, Status::LocalProtectionError);
+                return;
+            }
+        }
+        let arrived_bytes = self.settle_part(1);
+        self.credit(arrived_bytes);
+        self.unacked = psn.plus(1);
+        let last = packet + 1 == wqe.packets;
+        if last || (packet + 1).is_multiple_of(read_part_packets(mtu)) {
+            self.fetches = self.fetches.saturating_sub(1);
+        }
+        if last {
+            self.complete_head(work.qp);
+        }
+        if work.qp.state() != State::Err {
+            self.advanced(work);
+        }
+    }
+
+    fn take_refusal(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, psn: Psn, code: NakCode) {
+        // It acknowledges the packets before the refused one.
+        let whole = self.acknowledge(work, psn);
+        if code == NakCode::PsnSequenceError || !whole {
+            // An old NAK changes nothing.
+            if psn.distance_from(self.unacked) >= 0 {
+                self.lose(work, outbox);
+            }
+            return;
+        }
+        if psn.distance_from(self.unacked) < 0 || work.qp.state() == State::Err {
+            return;
+        }
+        let status = match code {
+            NakCode::RemoteAccessError => Status::RemoteAccessError,
+            NakCode::RemoteOperationalError => Status::RemoteOperationError,
+            _ => Status::RemoteInvalidRequestError,
+        };
+        self.break_at_head(work.qp, status);
+    }
+
+    fn take_not_ready(&mut self, work: QpWork<'_>, timer: u8) {
+        if self.rnr_retries_left == 0 {
+            self.break_at_head(work.qp, Status::RnrRetryExceededError);
+            return;
+        }
+        if self.rnr_retries_left != FOR_EVER {
+            self.rnr_retries_left -= 1;
+        }
+        self.go_back();
+        self.pause(work, rnr_pause_ns(timer));
+    }
+
+    /// Handles a loss: retransmits from the oldest unacknowledged packet, once for each such packet.
+    fn lose(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
+        if self.pauses || self.went_back_to == Some(self.unacked) {
+            return;
+        }
+        if work.qp.state() == State::Err || self.unacked == self.position() {
+            return;
+        }
+        self.went_back_to = Some(self.unacked);
+        Statistics::count(&work.core.statistics.go_backs);
+        self.shrink_and_go_back();
+        self.go_on(work, outbox);
+    }
+
+    /// Takes a loss as a sign that the window is too large, and restarts at the oldest unacknowledged packet.
+    pub(crate) fn shrink_and_go_back(&mut self) {
+        if let Some(path) = &self.path {
+            path.peer.shrink();
+        }
+        self.go_back();
+    }
+
+    /// Sends from where it stands, and restarts the time-out.
+    fn go_on(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
+        self.transmit_in_turn(work, outbox, AGAIN_BYTES);
+        outbox.flush();
+        self.watch(work);
+    }
+
+    /// Handles the expiry of the timer, if it was due at `until_ns`.
+    pub(crate) fn wake(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, until_ns: u64) {
+        let due = work.qp.timer_ns.load(Ordering::Relaxed);
+        if due > until_ns || !matches!(work.qp.state(), State::Rts | State::Sqd) {
+            return;
+        }
+        work.qp.timer_ns.store(u64::MAX, Ordering::Relaxed);
+        if self.pauses {
+            self.pauses = false;
+        } else if self.deliveries.timeout == 0 {
+            self.give_window_back();
+            return self.watch(work);
+        } else if until_ns < self.deadline_ns {
+            if !self.may_be_queued(work) {
+                self.probe(work, outbox);
+            }
+            return;
+        } else {
+            Statistics::count(&work.core.statistics.timeouts);
+            if self.retries_left == 0 {
+                self.break_at_head(work.qp, Status::RetryExceededError);
+                return;
+            }
+            self.retries_left -= 1;
+            self.shrink_and_go_back();
+        }
+        self.go_on(work, outbox);
+    }
+}
+
+/// Pause that an RNR NAK asks for (InfiniBand specification, table 45).
+fn rnr_pause_ns(code: u8) -> u64 {
+    const HUNDREDTHS_OF_MS: [u64; 32] = [
+        65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
+        1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 49_152,
+    ];
+    let hundredths = HUNDREDTHS_OF_MS.get(usize::from(code & 0x1f));
+    hundredths.copied().unwrap_or(65_536) * 10_000
+}

@@ -1,0 +1,34 @@
+//! Checks a request at the sender: its length and its memory (InfiniBand specification 9.9.2).
+
+use crate::transport::device::work::QpWork;
+use crate::transport::memory::copy;
+use crate::transport::memory::regions::Access;
+use crate::transport::state::completion::Status;
+use crate::transport::state::request::Operation;
+use crate::transport::state::requester::Requester;
+use crate::transport::state::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
+
+impl Requester {
+    /// The error of a request at this end, if any.
+    pub(crate) fn check(&self, work: QpWork<'_>, index: u64, wqe: &Wqe) -> Option<Status> {
+        if wqe.length_bytes > MAX_MESSAGE_BYTES {
+            return Some(Status::LocalLengthError);
+        }
+        let atomic = wqe.is_fetch() && !matches!(wqe.operation, Operation::Read { .. });
+        if atomic && wqe.length_bytes < 8 {
+            return Some(Status::LocalLengthError);
+        }
+        let need = if wqe.is_fetch() {
+            Access::LOCAL_WRITE
+        } else {
+            Access::NONE
+        };
+        match self.queue.bytes(index) {
+            Bytes::Inline(_) => None,
+            Bytes::Registered(sges) => {
+                let allowed = copy::allowed(&work.tables.memories, work.qp.pd, sges, need);
+                (!allowed).then_some(Status::LocalProtectionError)
+            }
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Sends requests: segmentation to the path MTU, GSO batches, the window, and waiting for READs and atomics
+//! (InfiniBand specification 9.4, 9.6).
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::transport::device::outbox::{Keep, Outbox};
+use crate::transport::device::work::QpWork;
+use crate::transport::memory::copy;
+use crate::transport::memory::regions::Access;
+use crate::transport::state::completion::Status;
+use crate::transport::state::path::Path;
+use crate::transport::state::qp_attributes::{Kind, State};
+use crate::transport::state::request::Operation;
+use crate::transport::state::request_packets::{
+    PKEY, atomic_header, opcode, read_part_packets, reth,
+};
+use crate::transport::state::requester::{ACK_EVERY_PACKETS, Requester};
+use crate::transport::state::send_queue::{Bytes, Wqe};
+use crate::wire::{Extended, Opcode, Packet, Service};
+
+/// What headers and CRC of a packet take on the wire, about.
+const HEADER_BYTES: usize = 60;
+
+/// A QP's turn at sending.
+struct Turn<'a, 'b> {
+    outbox: &'a mut Outbox<'b>,
+    path: &'a Path,
+    /// Bytes that it has sent, and after which it stops; it goes on to the next acknowledgement request.
+    sent_bytes: usize,
+    most_bytes: usize,
+    /// Whether its rate allows no more, so that its last packet asks for an acknowledgement.
+    is_at_rate: bool,
+    /// Bytes that it has sent and not yet counted in the peer's window.
+    uncharged_bytes: usize,
+}
+
+impl Turn<'_, '_> {
+    fn is_over(&self) -> bool {
+        self.sent_bytes >= self.most_bytes
+    }
+
+    /// Whether a packet with this payload is the last that the rate allows.
+    fn ends_with(&self, payload_bytes: usize) -> bool {
+        self.is_at_rate && self.sent_bytes + payload_bytes >= self.most_bytes
+    }
+
+    /// Whether the peer's window has room for more after these bytes.
+    fn stays_open(&self, bytes: usize) -> bool {
+        self.path.peer.stays_open(self.uncharged_bytes + bytes)
+    }
+
+    /// Counts what it has sent in the peer's window.
+    fn charge(&mut self) {
+        self.path.peer.charge(self.uncharged_bytes as i64);
+        self.uncharged_bytes = 0;
+    }
+}
+
+impl Requester {
+    /// Sends about this many bytes of posted requests; if more is left, the QP waits in its peer's queue.
+    pub(crate) fn transmit(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, bytes: usize) {
+        // Queue behind QPs that already wait.
+        let behind = self
+            .path
+            .as_ref()
+            .is_some_and(|path| path.peer.has_waiting());
+        if behind && !self.in_burst && self.may_send(work) {
+            self.wait_in_line(work);
+        } else {
+            self.transmit_in_turn(work, outbox, bytes);
+        }
+    }
+
+    fn may_send(&self, work: QpWork<'_>) -> bool {
+        let state = work.qp.state();
+        matches!(state, State::Rts | State::Sqd) && !self.pauses && self.wants_to_send()
+    }
+
+    fn wait_in_line(&self, work: QpWork<'_>) {
+        if let Some(path) = &self.path
+            && !work.qp.waits.swap(true, Ordering::Relaxed)
+        {
+            path.peer.wait(work.qp.number);
+        }
+    }
+
+    /// As [`Requester::transmit`], for a QP taken from the queue.
+    pub(crate) fn transmit_in_turn(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        bytes: usize,
+    ) {
+        if work.qp.state() == State::Rts {
+            self.undrain();
+        }
+        if !self.may_send(work) {
+            return;
+        }
+        if work.qp.kind == Kind::Ud {
+            self.transmit_datagrams(work, outbox);
+            return;
+        }
+        let Some(path) = self.path.as_ref().map(Arc::clone) else {
+            return;
+        };
+        let Some(most_bytes) = self.allowed_bytes(work, bytes) else {
+            return;
+        };
+        let idle = self.unacked == self.position();
+        let mut turn = Turn {
+            outbox,
+            path: &path,
+            sent_bytes: 0,
+            most_bytes,
+            is_at_rate: self.rate.is_some(),
+            uncharged_bytes: 0,
+        };
+        self.fill(work, &mut turn);
+        turn.charge();
+        self.spend(work, turn.sent_bytes, turn.is_over());
+        self.note_position(work.now_ns);
+        if work.qp.kind == Kind::Uc {
+            // A request is done when its bytes have been read.
+            outbox.flush();
+            self.complete_sent(work);
+        } else if idle && self.unacked != self.position() {
+            self.watch(work);
+        }
+    }
+
+    /// Adds packets to the outbox until it must stop.
+    fn fill(&mut self, work: QpWork<'_>, turn: &mut Turn<'_, '_>) {
+        while self.wants_to_send() {
+            if !self.in_burst && work.core.waits_for_room(work.qp) {
+                return;
+            }
+            if !self.in_burst && turn.is_at_rate && turn.is_over() {
+                return;
+            }
+            if !self.in_burst && work.qp.kind == Kind::Rc && (turn.is_over() || !turn.stays_open(0))
+            {
+                turn.charge();
+                self.wait_in_line(work);
+                return;
+            }
+            let index = self.next;
+            if !self.begin(work, index, turn.path.mtu_bytes) {
+                return;
+            }
+            let Some(wqe) = self.queue.get(index).copied() else {
+                return;
+            };
+            if wqe.is_fetch() {
+                self.add_fetch(turn, index, &wqe);
+            } else if !self.add_packet(work, turn, index, &wqe, false) {
+                return;
+            }
+            if self.sent_packets == wqe.packets {
+                self.next += 1;
+                self.sent_packets = 0;
+            }
+        }
+    }
+
+    /// Whether request `index` may be sent or continued now. Checks it the first time, and assigns its PSNs.
+    fn begin(&mut self, work: QpWork<'_>, index: u64, mtu_bytes: u32) -> bool {
+        let Some(wqe) = self.queue.get(index) else {
+            return false;
+        };
+        let fetch = wqe.is_fetch();
+        if fetch && self.fetches >= u32::from(self.deliveries.max_rd_atomic) {
+            return false;
+        }
+        if wqe.fence() && self.sent_packets == 0 && self.fetches > 0 {
+            return false;
+        }
+        if index < self.assigned {
+            return true;
+        }
+        let packets = if matches!(
+            wqe.operation,
+            Operation::FetchAdd { .. } | Operation::CompareSwap { .. }
+        ) {
+            1
+        } else {
+            wqe.length_bytes.div_ceil(mtu_bytes).max(1)
+        };
+        // The memory of a single packet is looked up when it is added.
+        let is_checked_later = packets == 1 && !fetch && work.qp.kind == Kind::Rc;
+        if !is_checked_later && let Some(status) = self.check(work, index, wqe) {
+            self.refuse(work.qp, index, status);
+            return false;
+        }
+        self.assign(index, packets);
+        true
+    }
+
+    /// Sends the last packet again, which asks for an acknowledgement.
+    pub(crate) fn send_last_again(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
+        let (next, sent_packets, fetches) = (self.next, self.sent_packets, self.fetches);
+        let in_burst = self.in_burst;
+        let index = match sent_packets {
+            0 => next.wrapping_sub(1),
+            _ => next,
+        };
+        let (Some(path), Some(wqe)) = (self.path.clone(), self.queue.get(index).copied()) else {
+            return;
+        };
+        let sent = match sent_packets {
+            0 => wqe.packets,
+            sent => sent,
+        };
+        let mut turn = Turn {
+            outbox,
+            path: &path,
+            sent_bytes: 0,
+            most_bytes: 0,
+            is_at_rate: false,
+            uncharged_bytes: 0,
+        };
+        if wqe.is_fetch() {
+            let part = read_part_packets(path.mtu_bytes);
+            self.sent_packets = (sent - 1) / part * part;
+            self.add_fetch(&mut turn, index, &wqe);
+        } else {
+            self.sent_packets = sent - 1;
+            self.add_packet(work, &mut turn, index, &wqe, true);
+        }
+        turn.charge();
+        if work.qp.state() != State::Err {
+            (self.next, self.sent_packets, self.fetches) = (next, sent_packets, fetches);
+            self.in_burst = in_burst;
+        }
+    }
+
+    /// Adds one packet of a SEND or WRITE, which `asks` for an acknowledgement or does so as usual. `false` if its memory
+    /// is no longer registered.
+    fn add_packet(
+        &mut self,
+        work: QpWork<'_>,
+        turn: &mut Turn<'_, '_>,
+        index: u64,
+        wqe: &Wqe,
+        asks: bool,
+    ) -> bool {
+        let mtu = turn.path.mtu_bytes;
+        let first = self.sent_packets == 0;
+        let last = self.sent_packets + 1 == wqe.packets;
+        let offset = self.sent_packets * mtu;
+        let length = mtu.min(wqe.length_bytes - offset) as usize;
+        let psn = wqe.first_psn.plus(self.sent_packets);
+        let reliable = work.qp.kind == Kind::Rc;
+        let end_of_queue = last && index + 1 == self.limit();
+        let ack_request = reliable
+            && (asks
+                || (last && wqe.signaled())
+                || end_of_queue
+                || psn.value() % ACK_EVERY_PACKETS == ACK_EVERY_PACKETS - 1
+                || !turn.stays_open(length)
+                || turn.ends_with(length));
+        let opcode = opcode(wqe, first, last);
+        let packet = Packet {
+            service: if reliable { Service::Rc } else { Service::Uc },
+            opcode,
+            solicited: last && wqe.solicited(),
+            pkey: PKEY,
+            destination_qpn: turn.path.qpn,
+            ack_request,
+            psn,
+            extended: Extended {
+                reth: reth(wqe, 0, wqe.length_bytes).filter(|_| opcode.has_reth()),
+                immediate: wqe.immediate().map(u32::from_be),
+                ..Extended::default()
+            },
+            payload: &[],
+        };
+        let flow = &turn.path.flow;
+        let added = match self.queue.bytes(index) {
+            Bytes::Inline(bytes) => {
+                let end = offset as usize + length;
+                let bytes = bytes.get(offset as usize..end).unwrap_or_default();
+                let piece = std::iter::once((bytes.as_ptr(), length));
+                // SAFETY: the queue's own memory, which is copied.
+                Some(unsafe { turn.outbox.push(flow, &packet, length, piece, Keep::Copied) })
+            }
+            Bytes::Registered([sge]) => {
+                let memories = &work.tables.memories;
+                let at = sge.address.wrapping_add(offset.into());
+                let from = memories.resolve(sge.lkey, work.qp.pd, at, length as u64, Access::NONE);
+                let is_there = length == 0 || from.is_some();
+                is_there.then(|| {
+                    let piece = from.map(|pointer| (pointer.cast_const(), length));
+                    let piece = piece.into_iter();
+                    // SAFETY: resolved from the tables that the outbox has.
+                    unsafe {
+                        turn.outbox
+                            .push(flow, &packet, length, piece, Keep::InPlace)
+                    }
+                })
+            }
+            Bytes::Registered(sges) => {
+                let memories = &work.tables.memories;
+                let (pd, offset) = (work.qp.pd, offset.into());
+                let pieces = || copy::pieces(memories, pd, sges, offset, length, Access::NONE);
+                pieces().all(|piece| piece.is_ok()).then(|| {
+                    let pieces = pieces()
+                        .flatten()
+                        .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
+                    // SAFETY: resolved from the tables that the outbox has.
+                    unsafe {
+                        turn.outbox
+                            .push(flow, &packet, length, pieces, Keep::InPlace)
+                    }
+                })
+            }
+        };
+        let Some(bytes) = added else {
+            // The program has deregistered memory that the request still needs.
+            self.refuse(work.qp, index, Status::LocalProtectionError);
+            return false;
+        };
+        self.note_sent(turn, index, bytes, length, reliable);
+        self.sent_packets += 1;
+        self.in_burst = reliable && !ack_request;
+        true
+    }
+
+    /// Adds a READ request packet or an atomic.
+    fn add_fetch(&mut self, turn: &mut Turn<'_, '_>, index: u64, wqe: &Wqe) {
+        let mtu = turn.path.mtu_bytes;
+        let psn = wqe.first_psn.plus(self.sent_packets);
+        let (packets, opcode, extended, answer_bytes) = match wqe.operation {
+            Operation::Read { .. } => {
+                // Split at the same positions each time, so that the peer recognises a repeated request.
+                let part = read_part_packets(mtu);
+                let end = ((self.sent_packets / part + 1) * part).min(wqe.packets);
+                let start_bytes = self.sent_packets * mtu;
+                let bytes = (end * mtu).min(wqe.length_bytes) - start_bytes;
+                let extended = Extended {
+                    reth: reth(wqe, start_bytes, bytes),
+                    ..Extended::default()
+                };
+                let packets = end - self.sent_packets;
+                (packets, Opcode::ReadRequest, extended, bytes)
+            }
+            _ => {
+                let (opcode, atomic) = atomic_header(wqe);
+                let extended = Extended {
+                    atomic,
+                    ..Extended::default()
+                };
+                (1, opcode, extended, 8)
+            }
+        };
+        let packet = Packet {
+            service: Service::Rc,
+            opcode,
+            solicited: false,
+            pkey: PKEY,
+            destination_qpn: turn.path.qpn,
+            ack_request: true,
+            psn,
+            extended,
+            payload: &[],
+        };
+        let bytes = turn.outbox.push_bare(&turn.path.flow, &packet);
+        let answer_bytes = answer_bytes as usize;
+        self.note_sent(turn, index, bytes + answer_bytes, answer_bytes, true);
+        self.fetches += 1;
+        self.sent_packets += packets;
+        self.in_burst = false;
+    }
+
+    /// Counts a packet: its bytes in the peer's or its own receive buffer, and its payload or its answer's.
+    fn note_sent(
+        &mut self,
+        turn: &mut Turn<'_, '_>,
+        index: u64,
+        bytes: usize,
+        payload_bytes: usize,
+        reliable: bool,
+    ) {
+        if reliable {
+            self.charge(index, bytes);
+            turn.uncharged_bytes += bytes;
+        }
+        turn.sent_bytes += payload_bytes + HEADER_BYTES;
+    }
+
+    /// Completes requests of an unreliable QP, which are done when they are sent.
+    fn complete_sent(&mut self, work: QpWork<'_>) {
+        while self.queue.head < self.next {
+            self.complete_head(work.qp);
+        }
+        self.unacked = self.position();
+        self.break_if_failed(work.qp);
+        self.tell_if_drained(work.qp);
+    }
+}

@@ -1,0 +1,67 @@
+//! READs that are to be answered from memory that a later request changes. The answers are read when they are sent, but
+//! requests take effect in their order: such a request waits until the answers have been read. It must not know how they
+//! are sent.
+
+use crate::transport::device::work::QpWork;
+use crate::transport::memory::copy;
+use crate::transport::memory::regions::Access;
+use crate::transport::state::responder::{Message, Reply, Responder};
+use crate::wire::{Packet, Reth};
+
+impl Responder {
+    /// Where the bytes of a READ are, if it may read them. One of no bytes may, whatever its key.
+    pub(crate) fn source(&self, work: QpWork<'_>, reth: Reth) -> Option<usize> {
+        let (key, length) = (reth.rkey, u64::from(reth.length_bytes));
+        if length == 0 {
+            return Some(0);
+        }
+        let memories = &work.tables.memories;
+        let need = Access::REMOTE_READ;
+        let from = memories.resolve(key, work.qp.pd, reth.address, length, need)?;
+        Some(from.addr())
+    }
+
+    /// Whether a packet of a SEND or WRITE writes to memory that READs before it are still to be answered from.
+    pub(crate) fn overtakes_read(
+        &self,
+        work: QpWork<'_>,
+        packet: &Packet<'_>,
+        message: &Message,
+    ) -> bool {
+        let is_read = |reply: &Reply| matches!(reply, Reply::Read { .. });
+        if !self.replies.iter().any(is_read) {
+            return false;
+        }
+        let (memories, pd, need) = (&work.tables.memories, work.qp.pd, Access::LOCAL_WRITE);
+        let count = packet.payload.len();
+        match *message {
+            Message::Write { address, rkey, .. } => memories
+                .resolve(rkey, pd, address, count as u64, need)
+                .is_some_and(|to| self.is_still_read(to, count)),
+            Message::Send => {
+                let start = u64::from(self.receive.filled_bytes);
+                copy::pieces(memories, pd, &self.receive.sges, start, count, need)
+                    .flatten()
+                    .any(|(to, bytes)| self.is_still_read(to, bytes))
+            }
+        }
+    }
+
+    /// Whether READs are still to be answered from any of these bytes.
+    pub(crate) fn is_still_read(&self, at: *mut u8, bytes: usize) -> bool {
+        let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
+        self.replies.iter().any(|reply| match *reply {
+            Reply::Read {
+                reth,
+                source,
+                sent_packets,
+                ..
+            } => {
+                let rest = source + sent_packets as usize * mtu;
+                let end = source + reth.length_bytes as usize;
+                rest.max(at.addr()) < end.min(at.addr() + bytes)
+            }
+            _ => false,
+        })
+    }
+}

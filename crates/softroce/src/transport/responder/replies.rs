@@ -1,0 +1,249 @@
+//! A responder's answers, sent in the order of the requests: acknowledgements, NAKs, READ responses, results of
+//! atomics (InfiniBand specification 9.7.5).
+#![allow(unsafe_code)]
+
+use crate::transport::device::outbox::{Keep, Outbox};
+use crate::transport::device::statistics::Statistics;
+use crate::transport::device::work::QpWork;
+use crate::transport::memory::regions::Access;
+use crate::transport::state::path::Path;
+use crate::transport::state::request_packets::PKEY;
+use crate::transport::state::responder::{Reply, Responder};
+use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
+
+/// No credit limit: the requester may send at will (specification 9.7.7.2).
+const UNLIMITED: Syndrome = Syndrome::Ack { credits: 31 };
+
+/// A QP's answers of up to so many bytes may leave with those of others.
+const SMALL_ANSWERS_BYTES: usize = 2048;
+
+/// A QP's answers on their way into the outbox.
+struct Answering<'a, 'b> {
+    outbox: &'a mut Outbox<'b>,
+    path: &'a Path,
+    work: QpWork<'a>,
+    sent_bytes: usize,
+}
+
+impl Responder {
+    /// Sends the answers due, with at most about so many bytes of READ responses.
+    pub(crate) fn send_answers(
+        &mut self,
+        work: QpWork<'_>,
+        outbox: &mut Outbox<'_>,
+        most_bytes: usize,
+    ) {
+        let Some(path) = self.path.clone() else {
+            self.replies.clear();
+            return;
+        };
+        let mut answering = Answering {
+            outbox,
+            path: &path,
+            work,
+            sent_bytes: 0,
+        };
+        let has_room = |sent_bytes| sent_bytes == 0 || !work.core.transmitter.is_full();
+        while answering.sent_bytes < most_bytes
+            && has_room(answering.sent_bytes)
+            && let Some(reply) = self.replies.front_mut()
+        {
+            if answering.add(reply) {
+                self.replies.pop_front();
+            }
+        }
+        // What another thread sends for this QP must not overtake data, nor, where the program sleeps, an acknowledgement:
+        // see `Qp::post_send`.
+        let is_awaited = answering.sent_bytes > 0 && work.qp.recv_cq.has_events();
+        if is_awaited || answering.sent_bytes > SMALL_ANSWERS_BYTES {
+            answering.outbox.flush();
+        }
+    }
+
+    /// Adds an acknowledgement behind the QP's own requests, if no other answer is due and it leaves with them.
+    pub(crate) fn append_acknowledgement(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
+        if self.replies.len() == 1
+            && let Some(&Reply::Acknowledge { psn, completed }) = self.replies.front()
+            && let Some(path) = &self.path
+            && outbox.has_company(&path.flow, Bth::BYTES + Aeth::BYTES, 0)
+        {
+            let aeth = aeth(UNLIMITED, completed);
+            let packet = short(path, Opcode::Acknowledge, psn, aeth, None);
+            outbox.push_bare(&path.flow, &packet);
+            self.replies.clear();
+            Statistics::count(&work.core.statistics.acks_sent);
+        }
+    }
+}
+
+fn answer(path: &Path, opcode: Opcode, psn: Psn, extended: Extended) -> Packet<'static> {
+    Packet {
+        service: Service::Rc,
+        opcode,
+        solicited: false,
+        pkey: PKEY,
+        destination_qpn: path.qpn,
+        ack_request: false,
+        psn,
+        extended,
+        payload: &[],
+    }
+}
+
+/// Adds an answer without payload.
+fn short(
+    path: &Path,
+    opcode: Opcode,
+    psn: Psn,
+    aeth: Aeth,
+    atomic_answer: Option<u64>,
+) -> Packet<'static> {
+    let extended = Extended {
+        aeth: Some(aeth),
+        atomic_answer,
+        ..Extended::default()
+    };
+    answer(path, opcode, psn, extended)
+}
+
+impl Answering<'_, '_> {
+    /// Adds a reply; of a READ one packet. `true` when it is complete.
+    fn add(&mut self, reply: &mut Reply) -> bool {
+        let statistics = &self.work.core.statistics;
+        match *reply {
+            Reply::Acknowledge { psn, completed } => {
+                Statistics::count(&statistics.acks_sent);
+                self.add_short(Opcode::Acknowledge, psn, UNLIMITED, completed, None);
+                true
+            }
+            Reply::Refuse {
+                psn,
+                syndrome,
+                completed,
+            } => {
+                Statistics::count(if matches!(syndrome, Syndrome::RnrNak { .. }) {
+                    &statistics.rnr_naks_sent
+                } else {
+                    &statistics.naks_sent
+                });
+                self.add_short(Opcode::Acknowledge, psn, syndrome, completed, None);
+                true
+            }
+            Reply::Atomic {
+                psn,
+                original,
+                completed,
+                ..
+            } => {
+                let opcode = Opcode::AtomicAcknowledge;
+                self.add_short(opcode, psn, UNLIMITED, completed, Some(original));
+                true
+            }
+            Reply::Read {
+                psn,
+                reth,
+                packets,
+                ref mut sent_packets,
+                completed,
+                ..
+            } => {
+                let this = *sent_packets;
+                if !self.add_response(psn, reth, packets, this, completed) {
+                    // The program has deregistered the memory.
+                    let refused = Syndrome::Nak(NakCode::RemoteAccessError);
+                    let opcode = Opcode::Acknowledge;
+                    self.add_short(opcode, psn.plus(this), refused, completed, None);
+                    return true;
+                }
+                *sent_packets += 1;
+                *sent_packets == packets
+            }
+        }
+    }
+
+    fn add_short(
+        &mut self,
+        opcode: Opcode,
+        psn: Psn,
+        syndrome: Syndrome,
+        completed: u32,
+        atomic_answer: Option<u64>,
+    ) {
+        let aeth = aeth(syndrome, completed);
+        let packet = short(self.path, opcode, psn, aeth, atomic_answer);
+        self.push_bare(&packet);
+    }
+
+    /// Adds packet `index` of a READ response. `false` if its memory is no longer registered.
+    fn add_response(
+        &mut self,
+        first: Psn,
+        reth: Reth,
+        packets: u32,
+        index: u32,
+        completed: u32,
+    ) -> bool {
+        let mtu = self.path.mtu_bytes;
+        let opcode = match (index == 0, index + 1 == packets) {
+            (true, true) => Opcode::ReadResponseOnly,
+            (true, false) => Opcode::ReadResponseFirst,
+            (false, true) => Opcode::ReadResponseLast,
+            (false, false) => Opcode::ReadResponseMiddle,
+        };
+        let offset = index * mtu;
+        let length = mtu.min(reth.length_bytes - offset);
+        let extended = Extended {
+            aeth: opcode.has_aeth().then(|| aeth(UNLIMITED, completed)),
+            ..Extended::default()
+        };
+        let packet = answer(self.path, opcode, first.plus(index), extended);
+        if length == 0 {
+            self.push_bare(&packet);
+            return true;
+        }
+        let address = reth.address.wrapping_add(offset.into());
+        let from = self.work.tables.memories.resolve(
+            reth.rkey,
+            self.work.qp.pd,
+            address,
+            length.into(),
+            Access::REMOTE_READ,
+        );
+        let Some(from) = from else {
+            return false;
+        };
+        let piece = std::iter::once((from.cast_const(), length as usize));
+        // SAFETY: just resolved, from the tables that the caller holds.
+        unsafe { self.push(&packet, length as usize, piece) };
+        true
+    }
+
+    fn push_bare(&mut self, packet: &Packet<'_>) {
+        self.sent_bytes += self.outbox.push_bare(&self.path.flow, packet);
+    }
+
+    /// Copies the payload, since a program may change memory that its peer reads.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn push(
+        &mut self,
+        packet: &Packet<'_>,
+        payload_bytes: usize,
+        pieces: impl Iterator<Item = (*const u8, usize)> + Clone,
+    ) {
+        let flow = &self.path.flow;
+        // SAFETY: as the caller's.
+        self.sent_bytes += unsafe {
+            self.outbox
+                .push(flow, packet, payload_bytes, pieces, Keep::Copied)
+        };
+    }
+}
+
+fn aeth(syndrome: Syndrome, completed: u32) -> Aeth {
+    Aeth {
+        syndrome,
+        msn: completed & 0x00ff_ffff,
+    }
+}

@@ -1,0 +1,246 @@
+//! Unreliable services. UC: messages without acknowledgement; an incomplete message is dropped (InfiniBand
+//! specification 9.8.2). UD: single packets to any QP with the right queue key (9.8.3). A receive whose memory is not what
+//! it says fails either QP, as it does a reliable one (9.9.3, class A).
+#![allow(unsafe_code)]
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::messages::Shape;
+use crate::transport::device::outbox::{Keep, Outbox};
+use crate::transport::device::statistics::Statistics;
+use crate::transport::device::work::QpWork;
+use crate::transport::memory::copy;
+use crate::transport::memory::regions::Access;
+use crate::transport::state::completion::Status;
+use crate::transport::state::qp_attributes::State;
+use crate::transport::state::request_packets::PKEY;
+use crate::transport::state::requester::Requester;
+use crate::transport::state::responder::{Message, Responder};
+use crate::transport::state::send_queue::Bytes;
+use crate::wire::{Deth, Extended, Opcode, Packet, Service, as_ipv6};
+
+/// Bytes of the global header before a datagram's payload in its receive.
+const GRH_BYTES: u32 = 40;
+/// Largest datagram: the port's MTU.
+const LARGEST_DATAGRAM_BYTES: u32 = 4096;
+/// A queue key with the high bit set means the QP's own key (specification 10.2.5).
+const OWN_QKEY: u32 = 0x8000_0000;
+
+impl Requester {
+    /// Sends all posted datagrams and completes them.
+    pub(crate) fn transmit_datagrams(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
+        while self.wants_to_send() && !work.core.waits_for_room(work.qp) {
+            let index = self.next;
+            let Some(wqe) = self.queue.get(index).copied() else {
+                return;
+            };
+            let too_long = wqe.length_bytes > LARGEST_DATAGRAM_BYTES;
+            let wrong = too_long.then_some(Status::LocalLengthError);
+            if let Some(status) = wrong.or_else(|| self.check(work, index, &wqe)) {
+                self.refuse(work.qp, index, status);
+                return;
+            }
+            self.assign(index, 1);
+            let Some(datagram) = self.queue.destination(index).copied() else {
+                return;
+            };
+            let source_qpn = work.qp.number;
+            let qpns = [source_qpn, datagram.qpn];
+            let flow = work.core.flow(
+                datagram.address,
+                datagram.flow_label,
+                qpns,
+                datagram.traffic_class,
+                datagram.hop_limit,
+            );
+            let own = datagram.qkey & OWN_QKEY != 0;
+            let packet = Packet {
+                service: Service::Ud,
+                opcode: if wqe.immediate().is_some() {
+                    Opcode::SendOnlyImmediate
+                } else {
+                    Opcode::SendOnly
+                },
+                solicited: wqe.solicited(),
+                pkey: PKEY,
+                destination_qpn: datagram.qpn,
+                ack_request: false,
+                psn: self
+                    .queue
+                    .get(index)
+                    .map_or(wqe.first_psn, |wqe| wqe.first_psn),
+                extended: Extended {
+                    deth: Some(Deth {
+                        qkey: if own { work.qp.qkey() } else { datagram.qkey },
+                        source_qpn,
+                    }),
+                    immediate: wqe.immediate().map(u32::from_be),
+                    ..Extended::default()
+                },
+                payload: &[],
+            };
+            let length = wqe.length_bytes as usize;
+            match self.queue.bytes(index) {
+                Bytes::Inline(bytes) => {
+                    let piece = std::iter::once((bytes.as_ptr(), length));
+                    // SAFETY: the queue's own memory, which is copied.
+                    unsafe { outbox.push(&flow, &packet, length, piece, Keep::Copied) };
+                }
+                Bytes::Registered(sges) => {
+                    let memories = &work.tables.memories;
+                    let pieces = copy::pieces(memories, work.qp.pd, sges, 0, length, Access::NONE)
+                        .flatten()
+                        .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
+                    // SAFETY: resolved from the tables; copied, since the request is complete before it is sent.
+                    unsafe { outbox.push(&flow, &packet, length, pieces, Keep::Copied) };
+                }
+            }
+            self.next += 1;
+            self.complete_head(work.qp);
+        }
+        self.unacked = self.position();
+        self.tell_if_drained(work.qp);
+    }
+}
+
+impl Responder {
+    /// Handles a packet on an unreliable connection. `true` if the QP failed because of it: its receive is wrong, or its CQ
+    /// overran.
+    pub(crate) fn take_unreliable(
+        &mut self,
+        work: QpWork<'_>,
+        packet: &Packet<'_>,
+        source: SocketAddr,
+    ) -> bool {
+        if !self.is_from_peer(work, source) || !work.qp.state().receives() {
+            return false;
+        }
+        let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
+        self.establish(work);
+        if packet.psn == self.expected() {
+            self.source_port.learn(source.port());
+        } else {
+            Statistics::count(&work.core.statistics.out_of_sequence);
+            self.message = None;
+        }
+        self.expected = Some(packet.psn.plus(1));
+        if self.try_unreliable(work, packet, mtu).is_none() {
+            // The message is lost. Its receive is used for the next.
+            self.message = None;
+            self.receive.filled_bytes = 0;
+            Statistics::count(&work.core.statistics.dropped_datagrams);
+        }
+        work.qp.state() == State::Err
+    }
+
+    /// `None` if the packet is dropped.
+    fn try_unreliable(
+        &mut self,
+        work: QpWork<'_>,
+        packet: &Packet<'_>,
+        mtu_bytes: usize,
+    ) -> Option<()> {
+        let shape = Shape::of(packet.opcode);
+        if !shape.fits(packet.payload.len(), mtu_bytes) {
+            return None;
+        }
+        let message = if shape.first {
+            self.receive.filled_bytes = 0;
+            self.begin(work, packet, shape).ok()??
+        } else {
+            self.message.filter(|message| shape.continues(message))?
+        };
+        let immediate = packet.extended.immediate.is_some();
+        let message = match message {
+            Message::Write { .. } => {
+                if immediate && !self.has_receive && !self.take_receive(work) {
+                    return None;
+                }
+                self.write(work, packet, shape, message).ok()?
+            }
+            Message::Send => {
+                let filled = self.fill(work, packet);
+                if let Err(refusal) = &filled
+                    && refusal.receive_status == Status::LocalProtectionError
+                {
+                    self.fail(work.qp, refusal.receive_status);
+                }
+                filled.ok()?;
+                message
+            }
+        };
+        self.message = (!shape.last).then_some(message);
+        if shape.last && (immediate || message == Message::Send) {
+            self.complete_receive(work, packet, &message);
+        }
+        Some(())
+    }
+
+    /// Writes a datagram with its global header into the next receive. `true` if the QP failed because of it: the receive
+    /// is wrong, or its CQ overran.
+    pub(crate) fn take_datagram(
+        &mut self,
+        work: QpWork<'_>,
+        packet: &Packet<'_>,
+        source: IpAddr,
+    ) -> bool {
+        let qp = work.qp;
+        let keyed = packet
+            .extended
+            .deth
+            .is_some_and(|deth| deth.qkey == qp.qkey());
+        if !qp.state().receives() || !keyed {
+            Statistics::count(&work.core.statistics.dropped_datagrams);
+            return false;
+        }
+        self.receive.filled_bytes = 0;
+        let ready = self.has_receive || self.take_receive(work);
+        let whole = u64::from(GRH_BYTES) + packet.payload.len() as u64;
+        if !ready || whole > self.receive.room_bytes() {
+            Statistics::count(&work.core.statistics.dropped_datagrams);
+            return false;
+        }
+        let header = global_header(source, work.core.address, packet.payload.len());
+        let memories = &work.tables.memories;
+        let put = copy::scatter(memories, qp.pd, &self.receive.sges, 0, &header);
+        self.receive.filled_bytes = GRH_BYTES;
+        if put.is_err() || self.fill(work, packet).is_err() {
+            self.fail(qp, Status::LocalProtectionError);
+        } else {
+            self.complete_receive(work, packet, &Message::Send);
+        }
+        qp.state() == State::Err
+    }
+}
+
+/// The header before a datagram: the IPv6 header, or 20 unused bytes and the IPv4 header (annex A17.4.5.1). Fields
+/// that user space cannot see have the values of a new packet.
+fn global_header(source: IpAddr, destination: IpAddr, payload_bytes: usize) -> [u8; 40] {
+    const UDP: u8 = 17;
+    const HOPS: u8 = 64;
+    // UDP, BTH, DETH and CRC.
+    let length = (payload_bytes + 8 + 12 + 8 + 4) as u16;
+    let mut header = [0; 40];
+    let mut put = |at: usize, bytes: &[u8]| {
+        for (to, from) in header.iter_mut().skip(at).zip(bytes) {
+            *to = *from;
+        }
+    };
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            put(20, &[0x45, 0]);
+            put(22, &(length + 20).to_be_bytes());
+            put(26, &[0x40, 0, HOPS, UDP]);
+            put(32, &source.octets());
+            put(36, &destination.octets());
+        }
+        (source, destination) => {
+            put(0, &[0x60]);
+            put(4, &length.to_be_bytes());
+            put(6, &[UDP, HOPS]);
+            put(8, &as_ipv6(source).octets());
+            put(24, &as_ipv6(destination).octets());
+        }
+    }
+    header
+}

@@ -1,0 +1,373 @@
+//! The state of a CQ: its completions, and whether the program waits for an event. It must not know what causes
+//! completions.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::completion::{Completion, Status};
+use crate::transport::timing::activity::Activity;
+
+/// The state of a CQ, shared by QPs and pollers.
+pub(crate) struct CqContext {
+    activity: Arc<Activity>,
+    ring: Mutex<Ring>,
+    /// Completions in the ring, readable without the lock.
+    waiting: AtomicUsize,
+    armed: AtomicU8,
+    has_events: AtomicBool,
+    /// Whether an event was raised since the program last took completions: it knows that there are some.
+    informed: AtomicBool,
+    overrun: AtomicBool,
+    on_event: Box<dyn Fn() + Send + Sync>,
+    on_overrun: Box<dyn Fn() + Send + Sync>,
+}
+
+const DISARMED: u8 = 0;
+const SOLICITED: u8 = 1;
+const ANY: u8 = 2;
+
+/// A completion found the CQ full, so it and its QPs are broken; or the CQ is of the process that this one was forked
+/// from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrokenCq;
+
+struct Ring {
+    entries: Box<[Option<Completion>]>,
+    /// When each was put here; empty where the program did not ask for it.
+    stamps_ns: Box<[u64]>,
+    first: usize,
+    count: usize,
+}
+
+impl Ring {
+    fn new(capacity: usize, has_stamps: bool) -> Ring {
+        let entries = capacity.max(1).next_power_of_two();
+        Ring {
+            entries: vec![None; entries].into(),
+            stamps_ns: vec![0; if has_stamps { entries } else { 0 }].into(),
+            first: 0,
+            count: 0,
+        }
+    }
+
+    /// An empty one for at least `capacity` completions, with stamps if this one has them.
+    fn another(&self, capacity: usize) -> Ring {
+        Ring::new(capacity, !self.stamps_ns.is_empty())
+    }
+
+    /// Adds a completion with the time of now.
+    fn put(&mut self, completion: Completion, activity: &Activity) -> bool {
+        let stamp_ns = match self.stamps_ns.is_empty() {
+            true => 0,
+            false => activity.now_ns(),
+        };
+        self.put_stamped(completion, stamp_ns)
+    }
+
+    fn put_stamped(&mut self, completion: Completion, stamp_ns: u64) -> bool {
+        let mask = self.entries.len() - 1;
+        let room = self.count < self.entries.len();
+        let place = (self.first + self.count) & mask;
+        if room && let Some(entry) = self.entries.get_mut(place) {
+            *entry = Some(completion);
+            if let Some(stamp) = self.stamps_ns.get_mut(place) {
+                *stamp = stamp_ns;
+            }
+            self.count += 1;
+        }
+        room
+    }
+
+    /// Those in it, oldest first.
+    fn waiting(&self) -> impl Iterator<Item = &Completion> {
+        let mask = self.entries.len() - 1;
+        (0..self.count).filter_map(move |at| self.entries.get((self.first + at) & mask)?.as_ref())
+    }
+
+    /// The oldest, and its stamp: 0 where there are none.
+    fn take(&mut self) -> Option<(Completion, u64)> {
+        let mask = self.entries.len() - 1;
+        let place = self.first & mask;
+        let entry = self.entries.get_mut(place)?.take()?;
+        self.first = (self.first + 1) & mask;
+        self.count -= 1;
+        Some((entry, self.stamps_ns.get(place).copied().unwrap_or(0)))
+    }
+}
+
+impl CqContext {
+    /// A CQ for at least `capacity` completions, which are stamped if `has_stamps`.
+    pub(crate) fn new(
+        activity: &Arc<Activity>,
+        capacity: usize,
+        has_stamps: bool,
+        on_event: Box<dyn Fn() + Send + Sync>,
+        on_overrun: Box<dyn Fn() + Send + Sync>,
+    ) -> CqContext {
+        CqContext {
+            activity: Arc::clone(activity),
+            ring: Mutex::new(Ring::new(capacity, has_stamps)),
+            waiting: AtomicUsize::new(0),
+            armed: AtomicU8::new(DISARMED),
+            has_events: AtomicBool::new(false),
+            informed: AtomicBool::new(false),
+            overrun: AtomicBool::new(false),
+            on_event,
+            on_overrun,
+        }
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.ring().entries.len()
+    }
+
+    /// Changes the capacity. `false` if more completions wait.
+    pub(crate) fn resize(&self, capacity: usize) -> bool {
+        let mut ring = self.ring();
+        let mut new = ring.another(capacity);
+        if ring.count > new.entries.len() {
+            return false;
+        }
+        while let Some((completion, stamp_ns)) = ring.take() {
+            new.put_stamped(completion, stamp_ns);
+        }
+        *ring = new;
+        true
+    }
+
+    /// Whether there are no completions.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) == 0
+    }
+
+    /// Passes up to `most` completions to `take`, oldest first, each with its stamp.
+    ///
+    /// # Errors
+    /// After an overrun.
+    pub(crate) fn take(
+        &self,
+        most: usize,
+        mut take: impl FnMut(&Completion, u64),
+    ) -> Result<usize, BrokenCq> {
+        let mut ring = self.ring();
+        self.intact()?;
+        let mut taken = 0;
+        while taken < most
+            && let Some((completion, stamp_ns)) = ring.take()
+        {
+            take(&completion, stamp_ns);
+            taken += 1;
+        }
+        self.waiting.store(ring.count, Ordering::Release);
+        self.informed.store(false, Ordering::Relaxed);
+        Ok(taken)
+    }
+
+    pub(crate) fn intact(&self) -> Result<(), BrokenCq> {
+        if self.overrun.load(Ordering::Acquire) {
+            Err(BrokenCq)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Requests an event for the next completion, or only for the next solicited or failed one. The next is the next
+    /// that the program does not know of: programs (UCX) that found the CQ empty, request an event and wait miss what
+    /// came in between, unless it raises the event at once, as on adapters.
+    pub(crate) fn arm(&self, solicited_only: bool) {
+        let wanted = if solicited_only { SOLICITED } else { ANY };
+        // A request for solicited completions does not replace one for any completion.
+        if self.armed.fetch_max(wanted, Ordering::SeqCst) == DISARMED {
+            self.activity.cq_armed();
+        }
+        self.has_events.store(true, Ordering::Relaxed);
+        let unknown =
+            self.waiting.load(Ordering::SeqCst) > 0 && !self.informed.load(Ordering::Relaxed);
+        if unknown {
+            self.give_event_if(|ring| ring.waiting().any(|completion| self.is_wanted(completion)));
+        }
+    }
+
+    /// Whether the program requested an event for such a completion.
+    fn is_wanted(&self, completion: &Completion) -> bool {
+        match self.armed.load(Ordering::SeqCst) {
+            ANY => true,
+            SOLICITED => completion.solicited || completion.status != Status::Success,
+            _ => false,
+        }
+    }
+
+    /// Raises the event if these completions are to raise it and no other thread has.
+    fn give_event_if(&self, raises: impl FnOnce(&Ring) -> bool) {
+        let ring = self.ring();
+        let is_due = raises(&ring) && self.take_request();
+        drop(ring);
+        if is_due {
+            self.give_event();
+        }
+    }
+
+    /// Takes the program's request for an event; the caller gives the event. It is taken under the lock of the ring: a program
+    /// that hears of a completion from another thread and requests the next event gets no second one for the same completion.
+    /// perftest would take it for one of its other CQ.
+    fn take_request(&self) -> bool {
+        let taken = self.armed.swap(DISARMED, Ordering::SeqCst) != DISARMED;
+        if taken {
+            self.informed.store(true, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// Gives the event of a request that was taken.
+    fn give_event(&self) {
+        self.activity.cq_event_given();
+        (self.on_event)();
+    }
+
+    /// Whether the program has armed it before, so it does not only poll.
+    pub(crate) fn has_events(&self) -> bool {
+        self.has_events.load(Ordering::Relaxed)
+    }
+
+    /// Raises the event now if one is requested for any completion and the CQ holds completions: the program has
+    /// taken only some of them and is about to wait, and more may never come.
+    pub(crate) fn remind(&self) {
+        let requests_any = || self.armed.load(Ordering::SeqCst) == ANY;
+        if self.waiting.load(Ordering::SeqCst) > 0 && requests_any() {
+            self.give_event_if(|ring| ring.count > 0 && requests_any());
+        }
+    }
+
+    /// Adds a completion; `false` if the CQ is broken.
+    pub(crate) fn push(&self, completion: Completion) -> bool {
+        let mut ring = self.ring();
+        if self.intact().is_err() {
+            return false;
+        }
+        if !ring.put(completion, &self.activity) {
+            // Raise the event first, so that a thread whose poll fails finds the reason there.
+            (self.on_overrun)();
+            self.overrun.store(true, Ordering::Release);
+            return false;
+        }
+        self.waiting.store(ring.count, Ordering::SeqCst);
+        let is_due = self.is_wanted(&completion) && self.take_request();
+        drop(ring);
+        if is_due {
+            self.give_event();
+        }
+        true
+    }
+
+    /// Discards the completions of a QP.
+    pub(crate) fn purge(&self, qpn: u32) {
+        let mut ring = self.ring();
+        let mut kept = ring.another(ring.entries.len());
+        while let Some((completion, stamp_ns)) = ring.take() {
+            if completion.qpn != qpn {
+                kept.put_stamped(completion, stamp_ns);
+            }
+        }
+        self.waiting.store(kept.count, Ordering::Release);
+        *ring = kept;
+    }
+}
+
+impl Drop for CqContext {
+    fn drop(&mut self) {
+        if *self.armed.get_mut() != DISARMED {
+            self.activity.cq_event_given();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::completion::CompletionKind;
+    use super::*;
+    use crate::net::{Clock, now_ns};
+
+    /// A program that waits, hears of a completion from its own call or from the thread that adds it, and requests the next
+    /// event before it takes the completion.
+    #[test]
+    fn a_completion_raises_one_event() {
+        const TIMES: usize = 20_000;
+        let events = Arc::new(AtomicUsize::new(0));
+        let on_event = {
+            let events = Arc::clone(&events);
+            Box::new(move || {
+                events.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let activity = Arc::new(Activity::new(Clock::Machine, -1).unwrap());
+        let cq = CqContext::new(&activity, 4, false, on_event, Box::new(|| {}));
+        let (asked, added) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        cq.arm(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for time in 0..TIMES {
+                    while asked.load(Ordering::SeqCst) <= time {
+                        std::thread::yield_now();
+                    }
+                    assert!(cq.push(completion(time)));
+                    added.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            for time in 0..TIMES {
+                asked.fetch_add(1, Ordering::SeqCst);
+                while events.load(Ordering::SeqCst) <= time {
+                    cq.remind();
+                    std::thread::yield_now();
+                }
+                cq.arm(false);
+                while added.load(Ordering::SeqCst) <= time {
+                    std::thread::yield_now();
+                }
+                assert_eq!(cq.take(4, |_, _| {}), Ok(1));
+            }
+        });
+        assert_eq!(events.load(Ordering::SeqCst), TIMES);
+    }
+
+    #[test]
+    fn stamps_stay_with_their_completions() {
+        let activity = Arc::new(Activity::new(Clock::Machine, -1).unwrap());
+        let cq = |has_stamps| {
+            let (event, overrun) = (Box::new(|| {}), Box::new(|| {}));
+            CqContext::new(&activity, 4, has_stamps, event, overrun)
+        };
+        let (stamped, plain) = (cq(true), cq(false));
+        let before_ns = now_ns();
+        for number in 0..3 {
+            assert!(stamped.push(completion(number)) && plain.push(completion(number)));
+        }
+        let after_ns = now_ns();
+        assert!(stamped.resize(8));
+        stamped.purge(2);
+        let mut last_ns = before_ns;
+        let taken = stamped.take(8, |_, stamp_ns| {
+            assert!((last_ns..=after_ns).contains(&stamp_ns));
+            last_ns = stamp_ns;
+        });
+        assert_eq!(taken, Ok(3));
+        assert_eq!(plain.take(8, |_, stamp_ns| assert_eq!(stamp_ns, 0)), Ok(3));
+    }
+
+    fn completion(number: usize) -> Completion {
+        Completion {
+            wr_id: number as u64,
+            status: Status::Success,
+            kind: CompletionKind::Receive,
+            length_bytes: 0,
+            immediate: None,
+            qpn: 1,
+            source_qpn: 0,
+            has_grh: false,
+            solicited: false,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Limits the bytes in flight to one address: a window shared by all QPs that send there, so that they do not overrun
+//! the receiver's socket, which has no flow control. The window grows with answers and halves with losses. QPs that
+//! find it full wait in a queue.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The kernel's accounting for a datagram besides its bytes: `sk_buff`, shared info, rounding.
+pub(crate) const DATAGRAM_OVERHEAD_BYTES: usize = 1280;
+/// The smallest window: one packet.
+const SMALLEST_WINDOW_BYTES: i64 = 4096 + DATAGRAM_OVERHEAD_BYTES as i64;
+/// The window of a new peer.
+const FIRST_WINDOW_BYTES: i64 = 128 << 10;
+/// The largest window, whatever the receive buffer: what waits in it beyond the caches is slower to copy.
+const MOST_WINDOW_BYTES: i64 = 2 << 20;
+/// What a window that has seen a loss grows by in a round trip.
+const STEP_BYTES: i64 = 16 << 10;
+
+/// An address that packets are sent to.
+pub(crate) struct Peer {
+    /// All bytes ever sent there, and those of them that are not in flight any more.
+    charged_bytes: AtomicI64,
+    settled_bytes: AtomicI64,
+    window_bytes: AtomicI64,
+    /// Below it the window doubles with each round trip (RFC 5681, slow start).
+    threshold_bytes: AtomicI64,
+    largest_bytes: i64,
+    /// Round-trip time, smoothed, and its variation (RFC 6298, section 2); 0 before the first.
+    round_trip_ns: AtomicU64,
+    variation_ns: AtomicU64,
+    /// When an answer of it last advanced any QP.
+    answered_ns: AtomicU64,
+    /// `charged_bytes` at the last loss that made the window smaller.
+    shrunk_at_bytes: AtomicI64,
+    waiting: Mutex<VecDeque<u32>>,
+    /// Length of `waiting`, readable without the lock.
+    waiting_count: AtomicUsize,
+}
+
+impl Peer {
+    /// A peer, assuming that its receive buffer is as large as ours.
+    pub(crate) fn new(receive_buffer_bytes: usize) -> Peer {
+        // Leaves a quarter for answers and for others that send there.
+        let largest_bytes = i64::try_from(receive_buffer_bytes / 4 * 3)
+            .unwrap_or(i64::MAX)
+            .clamp(SMALLEST_WINDOW_BYTES, MOST_WINDOW_BYTES);
+        Peer {
+            charged_bytes: AtomicI64::new(0),
+            settled_bytes: AtomicI64::new(0),
+            window_bytes: AtomicI64::new(largest_bytes.min(FIRST_WINDOW_BYTES)),
+            threshold_bytes: AtomicI64::new(largest_bytes),
+            largest_bytes,
+            round_trip_ns: AtomicU64::new(0),
+            variation_ns: AtomicU64::new(0),
+            answered_ns: AtomicU64::new(0),
+            shrunk_at_bytes: AtomicI64::new(i64::MIN),
+            waiting: Mutex::new(VecDeque::new()),
+            waiting_count: AtomicUsize::new(0),
+        }
+    }
+
+    fn in_flight_bytes(&self) -> i64 {
+        self.charged_bytes.load(Ordering::Relaxed) - self.settled_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts a round trip.
+    pub(crate) fn note_round_trip(&self, ns: u64) {
+        let variation = self.variation_ns.load(Ordering::Relaxed);
+        let (smoothed, variation) = match self.round_trip_ns.load(Ordering::Relaxed) {
+            0 => (ns, ns / 2),
+            before => (
+                before - before / 8 + ns / 8,
+                variation - variation / 4 + before.abs_diff(ns) / 4,
+            ),
+        };
+        self.round_trip_ns.store(smoothed, Ordering::Relaxed);
+        self.variation_ns.store(variation, Ordering::Relaxed);
+    }
+
+    /// The time in which packets are mostly answered: the usual round trip and four times its variation (RFC 6298,
+    /// section 2). 0 if it is not known.
+    pub(crate) fn answer_time_ns(&self) -> u64 {
+        self.round_trip_ns.load(Ordering::Relaxed) + 4 * self.variation_ns.load(Ordering::Relaxed)
+    }
+
+    /// Counts an answer that advanced a QP.
+    pub(crate) fn note_answer(&self, now_ns: u64) {
+        self.answered_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// When an answer last advanced any QP.
+    pub(crate) fn answered_ns(&self) -> u64 {
+        self.answered_ns.load(Ordering::Relaxed)
+    }
+
+    /// A mark for [`Peer::has_answered`]: all that was sent so far.
+    pub(crate) fn sent_mark(&self) -> i64 {
+        self.charged_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether as many bytes have been answered as had been sent at this mark: then so has been what was sent then, or
+    /// what was sent later.
+    pub(crate) fn has_answered(&self, mark: i64) -> bool {
+        self.settled_bytes.load(Ordering::Relaxed) >= mark
+    }
+
+    /// Whether packets are on their way there.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight_bytes() > 0
+    }
+
+    /// Whether more may be sent now.
+    pub(crate) fn is_open(&self) -> bool {
+        self.stays_open(0)
+    }
+
+    /// Whether more may be sent after these bytes.
+    pub(crate) fn stays_open(&self, bytes: usize) -> bool {
+        self.in_flight_bytes() + (bytes as i64) < self.window_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether QPs wait, so that others must queue behind them.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting_count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counts bytes as in flight.
+    pub(crate) fn charge(&self, bytes: i64) {
+        self.charged_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts bytes as arrived, and widens the window: twofold in a round trip before the first loss, a little after it.
+    pub(crate) fn credit(&self, bytes: i64) {
+        self.settled_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let window = self.window_bytes.load(Ordering::Relaxed);
+        if window < self.largest_bytes {
+            let more = match window < self.threshold_bytes.load(Ordering::Relaxed) {
+                true => bytes,
+                false => (STEP_BYTES * bytes / window.max(1)).max(1),
+            };
+            let window = (window + more).min(self.largest_bytes);
+            self.window_bytes.store(window, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts bytes as no longer in flight, whether lost or not.
+    pub(crate) fn forget(&self, bytes: i64) {
+        self.settled_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Halves the window after a loss: once for all that was on its way together, although several QPs notice it. To be
+    /// called before the lost bytes are forgotten.
+    pub(crate) fn shrink(&self) {
+        let shrunk_at = self.shrunk_at_bytes.load(Ordering::Relaxed);
+        if self.settled_bytes.load(Ordering::Relaxed) < shrunk_at {
+            return;
+        }
+        let charged = self.charged_bytes.load(Ordering::Relaxed);
+        self.shrunk_at_bytes.store(charged, Ordering::Relaxed);
+        let window = self.window_bytes.load(Ordering::Relaxed) / 2;
+        let window = window.max(SMALLEST_WINDOW_BYTES);
+        self.window_bytes.store(window, Ordering::Relaxed);
+        self.threshold_bytes.store(window, Ordering::Relaxed);
+    }
+
+    fn line(&self) -> MutexGuard<'_, VecDeque<u32>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a QP at the end of the queue.
+    pub(crate) fn wait(&self, qpn: u32) {
+        let mut line = self.line();
+        line.push_back(qpn);
+        self.waiting_count.store(line.len(), Ordering::Relaxed);
+    }
+
+    /// The first QP of the queue, if the window is open.
+    pub(crate) fn next_waiting(&self) -> Option<u32> {
+        if !self.has_waiting() || !self.is_open() {
+            return None;
+        }
+        let mut line = self.line();
+        let next = line.pop_front();
+        self.waiting_count.store(line.len(), Ordering::Relaxed);
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(peer: &Peer) -> i64 {
+        peer.window_bytes.load(Ordering::Relaxed)
+    }
+
+    /// A round trip: the window is sent and arrives.
+    fn round_trip(peer: &Peer) {
+        let bytes = window(peer);
+        peer.charge(bytes);
+        peer.credit(bytes);
+    }
+
+    #[test]
+    fn the_window_closes_and_opens() {
+        let peer = Peer::new(400 << 10);
+        assert!(peer.is_open());
+        peer.charge(FIRST_WINDOW_BYTES);
+        assert!(!peer.is_open());
+        peer.wait(7);
+        assert_eq!(peer.next_waiting(), None);
+        peer.credit(1);
+        assert_eq!(peer.next_waiting(), Some(7));
+        assert_eq!(peer.next_waiting(), None);
+    }
+
+    #[test]
+    fn a_new_window_is_full_in_a_few_round_trips() {
+        let peer = Peer::new(32 << 20);
+        (0..5).for_each(|_| round_trip(&peer));
+        assert_eq!(window(&peer), MOST_WINDOW_BYTES);
+        assert!(!peer.is_busy());
+    }
+
+    #[test]
+    fn a_loss_that_many_qps_notice_halves_it_once() {
+        let peer = Peer::new(32 << 20);
+        (0..5).for_each(|_| round_trip(&peer));
+        let qps = 8;
+        for _ in 0..qps {
+            peer.charge(10_000);
+        }
+        for _ in 0..qps {
+            peer.shrink();
+            peer.forget(10_000);
+            // It retransmits at once.
+            peer.charge(10_000);
+        }
+        assert_eq!(window(&peer), MOST_WINDOW_BYTES / 2);
+        for _ in 0..qps {
+            peer.credit(10_000);
+        }
+        peer.shrink();
+        assert!(window(&peer) < MOST_WINDOW_BYTES / 2);
+    }
+
+    #[test]
+    fn losses_make_it_one_packet_and_answers_bring_it_back() {
+        let peer = Peer::new(1 << 20);
+        for _ in 0..20 {
+            peer.charge(1);
+            peer.shrink();
+            peer.forget(1);
+        }
+        assert_eq!(window(&peer), SMALLEST_WINDOW_BYTES);
+        let full = (1 << 20) / 4 * 3;
+        let round_trips = full / STEP_BYTES + 10;
+        (0..round_trips).for_each(|_| round_trip(&peer));
+        assert_eq!(window(&peer), full);
+        assert!(!peer.is_busy());
+    }
+}
