@@ -433,18 +433,4 @@ proptest! {
         while pair.pass() {}
         prop_assert_eq!(pair.connections(), [0, 0]);
     }
-
-    /// Whatever comes from outside, nothing breaks, and no connection is made without a listener.
-    #[test]
-    fn hostile_messages(messages in prop::collection::vec((0x10_u16..0x17, prop::collection::vec(any::<u8>(), 256)), 1..20)) {
-        let mut manager = Manager::new(1, 5, 0, 7);
-        let mut out = Output::default();
-        for (number, (attribute, mut bytes)) in messages.into_iter().enumerate() {
-            bytes[..4].copy_from_slice(&[1, 7, 2, 3]);
-            bytes[16..18].copy_from_slice(&attribute.to_be_bytes());
-            manager.take(number as u64, address(1), &bytes, &mut out);
-        }
-        prop_assert!(out.events.is_empty());
-        prop_assert_eq!(manager.connections(), 0);
-    }
 }

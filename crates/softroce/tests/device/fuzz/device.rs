@@ -1,4 +1,4 @@
-//! Packets to a device: to its QPs that are connected to who forges them, to those of its real peer, and to none.
+//! Packets to a device: to QPs of the forger, to that of its real peer, and to none.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use softroce::wire::Service;
 use super::forge::{Target, cnp, mutate, operations, packet};
 use super::rounds;
 use crate::support::end::{End, Plan, pair, request};
-use crate::support::peer::{CE, PORT, Peer, QPN, crc, wire};
+use crate::support::peer::{CE, ECT_0, PORT, Peer, QPN, forge, wire};
 
 const BYTES: usize = 16 << 10;
-/// Between two looks at the ends that are open to the forger.
-const A_TURN: u32 = 8;
+/// Packets between two looks at the QPs of the forger.
+const A_LOOK: u64 = 8;
 
 struct Fuzzed {
     forger: Peer,
@@ -24,14 +24,13 @@ struct Fuzzed {
     /// What the memory of that end must be.
     expected: Vec<u8>,
     /// Ends on the same device for the forger, with memory of another protection domain.
-    open: Vec<(Service, End)>,
-    sent: u32,
-    completions: u64,
+    open: [(Service, End); 3],
+    forged: u64,
+    completions: usize,
 }
 
 fn fuzzed() -> Fuzzed {
     let world = Arc::new(World::new(1, Direction::default()));
-    let plain = Plan::default();
     let plan = Plan {
         world: Some(Arc::clone(&world)),
         memory_bytes: BYTES,
@@ -40,31 +39,31 @@ fn fuzzed() -> Fuzzed {
         recv_wrs: 16,
         deliveries: Deliveries {
             timeout: 9,
-            ..plain.deliveries
+            ..Plan::default().deliveries
         },
-        ..plain
+        ..Plan::default()
     };
     let (real, device) = pair(&plan);
-    let services = [
-        (Service::Rc, Kind::Rc),
-        (Service::Uc, Kind::Uc),
-        (Service::Ud, Kind::Ud),
-    ];
-    let open = services.map(|(service, kind)| {
+    let open = |(service, kind)| {
         let plan = Plan {
             kind,
             pd: PdId(2),
             ..plan.clone()
         };
         (service, End::on(Arc::clone(&device.nic), &plan))
-    });
+    };
+    let services = [
+        (Service::Rc, Kind::Rc),
+        (Service::Uc, Kind::Uc),
+        (Service::Ud, Kind::Ud),
+    ];
     Fuzzed {
         forger: Peer::new(&world),
+        open: services.map(open),
         real,
         device,
         expected: vec![0; BYTES],
-        open: open.into(),
-        sent: 0,
+        forged: 0,
         completions: 0,
     }
 }
@@ -75,15 +74,15 @@ impl Fuzzed {
         if numbers.bool() {
             world.run_until(world.now_ns() + numbers.u64(..2_000));
         }
-        if self.sent.is_multiple_of(A_TURN) {
+        if self.forged.is_multiple_of(A_LOOK) {
             self.renew(numbers);
         }
-        self.sent += 1;
+        self.forged += 1;
         let (service, end) = match numbers.u8(..16) {
-            0 => &(Service::Rc, &self.device),
-            _ => {
-                let (service, end) = &self.open[numbers.usize(..self.open.len())];
-                &(*service, end)
+            0 => (Service::Rc, &self.device),
+            more => {
+                let (service, end) = &self.open[usize::from(more) % 3];
+                (*service, end)
             }
         };
         let mut target = Target::of(end, numbers);
@@ -92,10 +91,8 @@ impl Fuzzed {
             let real = Target::of(&self.device, numbers);
             (target.address, target.key) = (real.address, real.key);
         }
-        let all = operations();
-        let of_service = all.iter().filter(|(of, _)| of == service);
-        let of_service: Vec<_> = of_service.collect();
-        let operation = *of_service[numbers.usize(..of_service.len())];
+        let fits = operations().into_iter().filter(|(of, _)| *of == service);
+        let operation = numbers.choice(fits.collect::<Vec<_>>()).unwrap();
         let most = [9, 1025, 1025, 4097][numbers.usize(..4)];
         let payload = vec![numbers.u8(..); numbers.usize(..most)];
         let mut bytes = match numbers.u8(..32) {
@@ -105,21 +102,15 @@ impl Fuzzed {
         if numbers.u8(..8) == 0 {
             mutate(&mut bytes, numbers);
         }
-        // In the name of the real peer, but not from a port that a device of ours sends from.
         let source = match numbers.u8(..16) {
+            // In the name of the real peer, but not from a port that it sends from.
             0 => (self.real.nic.address(), 4791),
             1 => (self.forger.address, PORT + 1),
             _ => (self.forger.address, PORT),
         };
-        let to = self.device.nic.address();
-        let crc = match bytes.len() {
-            12.. if numbers.u8(..32) > 0 => crc(source, to, &bytes),
-            _ => [numbers.u8(..); 4],
-        };
-        bytes.extend(crc);
-        let class = [0, 2, CE][numbers.usize(..3)];
-        let fabric = self.forger.world.fabric();
-        fabric.forge(source.into(), to, class, &bytes);
+        let class = [0, ECT_0, CE][numbers.usize(..3)];
+        let (to, right) = (self.device.nic.address(), numbers.u8(..32) > 0);
+        forge(&self.forger.world, source, to, class, &bytes, right);
     }
 
     /// Renews what the forger has broken and used up.
@@ -128,7 +119,7 @@ impl Fuzzed {
         while fabric.take(self.forger.address).is_some() {}
         for (_, end) in &self.open {
             for cq in [&end.cq, &end.recv_cq] {
-                self.completions += cq.poll(1000, |_| ()).unwrap() as u64;
+                self.completions += cq.poll(1000, |_| ()).unwrap();
             }
             let qp = &end.qps[0];
             if qp.state() != State::Rts {
@@ -137,18 +128,14 @@ impl Fuzzed {
             }
             let sges = [end.sge(numbers.usize(..BYTES / 2), numbers.usize(..BYTES / 2))];
             while numbers.u8(..4) > 0 && qp.post_recv(1, &sges).is_ok() {}
-            let (address, rkey) = (0x1000, 7);
-            let operations = [
-                Operation::Send,
-                Operation::Write { address, rkey },
-                Operation::Read { address, rkey },
-            ];
-            let operation = operations[numbers.usize(..3)];
-            let mut next = Some(request(2, operation, &sges));
-            if end.plan.kind == Kind::Rc {
-                // SAFETY: nothing is inline. There may be no room.
-                let _ = unsafe { qp.post_send(|| next.take()) };
-            }
+            let operation = match numbers.u8(..3) {
+                0 => Operation::Send,
+                1 => self.device.write_to(0),
+                _ => self.device.read_from(0),
+            };
+            let mut next = Some(request(2, operation, &sges)).filter(|_| end.plan.kind == Kind::Rc);
+            // SAFETY: nothing is inline. There may be no room.
+            let _ = unsafe { qp.post_send(|| next.take()) };
         }
     }
 
@@ -157,15 +144,17 @@ impl Fuzzed {
         let (real, device) = (&mut self.real, &self.device);
         numbers.fill(&mut real.memory);
         let bytes = numbers.usize(1..BYTES / 4);
-        let mut place = || numbers.usize(..BYTES / 4);
-        let (from, to, received) = (place(), place(), BYTES / 2 + place());
-        let back = BYTES / 2;
-        device.qps[0]
-            .post_recv(9, &[device.sge(received, bytes)])
-            .unwrap();
-        real.post(0, device.write_to(to), &[real.sge(from, bytes)]);
-        real.post(0, device.read_from(to), &[real.sge(back, bytes)]);
-        real.post(0, Operation::Send, &[real.sge(from, bytes)]);
+        let [from, to, place] = [(); 3].map(|()| numbers.usize(..BYTES / 4));
+        let (back, received) = (BYTES / 2, BYTES / 2 + place);
+        let receive = [device.sge(received, bytes)];
+        device.qps[0].post_recv(9, &receive).unwrap();
+        for (operation, at) in [
+            (device.write_to(to), from),
+            (device.read_from(to), back),
+            (Operation::Send, from),
+        ] {
+            real.post(0, operation, &[real.sge(at, bytes)]);
+        }
         real.succeeds(3);
         device.succeeds(1);
         let data = &real.memory[from..from + bytes];
@@ -193,24 +182,9 @@ fn a_device_that_gets_forged_packets_serves_its_real_peer() {
         Fuzzed::serves,
     );
     // Refusing everything or nothing would test nothing.
-    for name in [
-        "bad_icrc",
-        "short_packets",
-        "unknown_qp",
-        "unparsed",
-        "wrong_service",
-        "pkey_violations",
-        "wrong_source",
-        "acks_sent",
-        "naks_sent",
-        "rnr_naks_sent",
-        "duplicate_requests",
-        "out_of_sequence",
-        "go_backs",
-        "dropped_datagrams",
-        "np_cnp_sent",
-        "rp_cnp_handled",
-    ] {
+    let reached = "bad_icrc short_packets unknown_qp unparsed wrong_service pkey_violations wrong_source acks_sent \
+        naks_sent rnr_naks_sent duplicate_requests out_of_sequence go_backs dropped_datagrams np_cnp_sent rp_cnp_handled";
+    for name in reached.split_whitespace() {
         assert!(fuzzed.device.counter(name) > 0, "{name}");
     }
     assert!(fuzzed.completions > 1000, "{}", fuzzed.completions);

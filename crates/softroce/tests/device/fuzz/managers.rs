@@ -2,248 +2,197 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
 use fastrand::Rng;
 use softroce::cm::{Event, Happening, Manager, Output};
 use softroce::net::{Direction, Faults};
 use softroce::transport::{Nic, World};
-use softroce::wire::cm::{GSI_QKEY, GSI_QPN, MAD_BYTES, Rep, Req, TCP_PORT_SPACE};
-use softroce::wire::{Deth, Extended, Opcode, Packet, Psn, Service};
+use softroce::wire::cm::{MAD_BYTES, Rep, Req, TCP_PORT_SPACE};
 
 use super::rounds;
-use crate::support::peer::{PORT, crc, wire};
 
 const SERVICE: u64 = TCP_PORT_SPACE | 7471;
-/// Between two turns of the managers.
-const A_TURN: u32 = 16;
-
-type Mail = Arc<Mutex<VecDeque<(IpAddr, Vec<u8>)>>>;
+/// Messages between two moments.
+const A_MOMENT: u64 = 16;
+/// Where the attribute of a message lies, and what most of them tell: numbers, services and QPs.
+const ATTRIBUTE: std::ops::Range<usize> = 16..18;
+const NUMBERS: std::ops::Range<usize> = 24..64;
 
 struct Port {
     nic: Arc<Nic>,
     manager: Manager,
-    mail: Mail,
+    mail: Receiver<(IpAddr, Vec<u8>)>,
     events: VecDeque<Event>,
 }
 
 struct Fuzzed {
     world: World,
-    forger: IpAddr,
     ports: [Port; 2],
-    /// Messages that the ports have sent each other.
-    seen: Vec<[u8; MAD_BYTES]>,
     /// What the ports call the connection between them.
     connection: [u32; 2],
-    sent: u32,
+    forger: Arc<Nic>,
+    /// Messages that the ports have sent each other.
+    seen: Vec<[u8; MAD_BYTES]>,
+    forged: u64,
     /// Connections that the forger has asked for.
     asked: u64,
 }
 
 impl Fuzzed {
-    /// Does something at a port, and sends what follows from it.
-    fn at<R>(&mut self, port: usize, step: impl FnOnce(&mut Manager, u64, &mut Output) -> R) -> R {
-        let mut out = Output::default();
-        let Port {
-            nic,
-            manager,
-            events,
-            ..
-        } = &mut self.ports[port];
-        let result = step(manager, self.world.now_ns(), &mut out);
-        events.extend(out.events);
+    /// Does something at a port, and what follows from it; lets go of what the forger asks for.
+    fn at<R>(&mut self, at: usize, step: impl FnOnce(&mut Manager, u64, &mut Output) -> R) -> R {
+        let (port, now_ns, mut out) = (&mut self.ports[at], self.world.now_ns(), Output::default());
+        let result = step(&mut port.manager, now_ns, &mut out);
+        for event in std::mem::take(&mut out.events) {
+            match event.happening {
+                Happening::Requested { peer, .. } if peer == self.forger.address() => {
+                    self.asked += 1;
+                    port.manager.let_go(now_ns, event.comm, &mut out);
+                }
+                _ => port.events.push_back(event),
+            }
+        }
         for message in out.datagrams {
-            nic.send_management(message.to, &message.bytes);
-            if message.to != self.forger && self.seen.len() < 1000 {
+            port.nic.send_management(message.to, &message.bytes);
+            if message.to != self.forger.address() && self.seen.len() < 1000 {
                 self.seen.push(message.bytes);
             }
         }
         result
     }
 
-    /// When the next timer of a port is due.
-    fn next_ns(&self) -> Option<u64> {
+    /// Lets the ports handle what has come, and their timers.
+    fn settle(&mut self) {
+        for at in [0, 1] {
+            self.at(at, Manager::wake);
+        }
+        loop {
+            self.world.run_until(self.world.now_ns());
+            let next = |at: usize| Some((at, self.ports[at].mail.try_recv().ok()?));
+            let Some((at, (from, bytes))) = next(0).or_else(|| next(1)) else {
+                return;
+            };
+            self.at(at, |it, now, out| it.take(now, from, &bytes, out));
+        }
+    }
+
+    /// Lets time pass until a timer of a port; false if there is none.
+    fn pass(&mut self) -> bool {
         let timers = self
             .ports
             .iter()
             .filter_map(|it| it.manager.next_timer_ns());
-        timers.min()
+        let next_ns = timers.min();
+        next_ns.into_iter().for_each(|ns| self.world.run_until(ns));
+        self.settle();
+        next_ns.is_some()
     }
 
-    /// Handles what comes at this time, and lets go of what the forger asks for.
-    fn run_until(&mut self, now_ns: u64) {
-        self.world.run_until(now_ns);
-        for port in [0, 1, 0, 1, 0] {
-            while let Some((from, bytes)) = self.next_mail(port) {
-                self.at(port, |manager, now, out| {
-                    manager.take(now, from, &bytes, out)
-                });
-            }
-            self.at(port, |manager, now, out| manager.wake(now, out));
-            self.let_go_of_forged(port);
-            self.world.run_until(now_ns);
+    fn event(&mut self, at: usize) -> Event {
+        self.settle();
+        while self.ports[at].events.is_empty() {
+            assert!(self.pass(), "nothing more happens");
         }
-    }
-
-    fn next_mail(&self, port: usize) -> Option<(IpAddr, Vec<u8>)> {
-        self.ports[port].mail.lock().unwrap().pop_front()
-    }
-
-    fn let_go_of_forged(&mut self, port: usize) {
-        let forger = self.forger;
-        let is_forged = |it: &Event| matches!(it.happening, Happening::Requested { peer, .. } if peer == forger);
-        let events = &mut self.ports[port].events;
-        let (forged, real): (VecDeque<_>, _) = events.drain(..).partition(is_forged);
-        *events = real;
-        self.asked += forged.len() as u64;
-        for Event { comm, .. } in forged {
-            self.at(port, |manager, now, out| manager.let_go(now, comm, out));
-        }
-    }
-
-    fn event(&mut self, port: usize) -> Event {
-        self.run_until(self.world.now_ns());
-        while self.ports[port].events.is_empty() {
-            let next_ns = self.next_ns().expect("nothing more happens");
-            self.run_until(next_ns);
-        }
-        self.ports[port].events.pop_front().unwrap()
+        self.ports[at].events.pop_front().unwrap()
     }
 
     /// Makes a connection between the ports.
-    fn connect(&mut self, numbers: &mut Rng) {
+    fn connect(&mut self) {
         let req = Box::new(Req {
             service: SERVICE,
             qpn: 0x11,
-            starting_psn: numbers.u32(..1 << 24),
             mtu: 5,
             ..Req::default()
         });
         let to = self.ports[1].nic.address();
-        let active = self.at(0, |manager, now, out| manager.connect(now, to, req, out));
+        let active = self.at(0, |it, now, out| it.connect(now, to, req, out));
         let asked = self.event(1);
         assert!(matches!(asked.happening, Happening::Requested { .. }));
         let rep = Box::new(Rep {
             qpn: 0x22,
             ..Rep::default()
         });
-        let accepted = self.at(1, |it, now, out| it.accept(now, asked.comm, rep, out));
-        assert_eq!(accepted, Ok(()));
-        let replied = self.event(0);
-        assert!(
-            matches!(replied.happening, Happening::Replied(_)),
-            "{replied:?}"
-        );
-        let established = self.at(0, |it, _, out| it.establish(active, out));
-        assert_eq!(established, Ok(()));
+        self.at(1, |it, now, out| it.accept(now, asked.comm, rep, out))
+            .unwrap();
+        assert!(matches!(self.event(0).happening, Happening::Replied(_)));
+        self.at(0, |it, _, out| it.establish(active, out)).unwrap();
         assert_eq!(self.event(1).happening, Happening::Established);
         self.connection = [active, asked.comm];
     }
 
     /// The connection ends when a port wants it and not before, and leaves nothing, nor does what was forged; another is made.
     fn check(&mut self, numbers: &mut Rng) {
-        self.run_until(self.world.now_ns());
-        for port in &self.ports {
-            assert!(port.events.is_empty(), "{:?}", port.events);
-        }
+        self.settle();
+        assert!(self.ports.iter().all(|it| it.events.is_empty()));
         let end = numbers.usize(..2);
         let comm = self.connection[end];
-        let ended = self.at(end, |it, now, out| it.disconnect(now, comm, out));
-        assert_eq!(ended, Ok(()));
+        self.at(end, |it, now, out| it.disconnect(now, comm, out))
+            .unwrap();
         for happening in [Happening::Disconnected, Happening::TimeWaitOver] {
-            let told = [0, 1].map(|port| self.event(port));
-            assert_eq!(told.each_ref().map(|it| it.comm), self.connection);
-            assert_eq!(
-                told.map(|it| it.happening),
-                [(); 2].map(|()| happening.clone())
-            );
+            let told = [0, 1].map(|at| self.event(at));
+            let expected = self.connection.map(|comm| Event {
+                comm,
+                happening: happening.clone(),
+            });
+            assert_eq!(told, expected);
         }
-        while let Some(next_ns) = self.next_ns() {
-            self.run_until(next_ns);
-        }
+        while self.pass() {}
         let left = self.ports.each_ref().map(|it| it.manager.connections());
         assert_eq!(left, [0, 0]);
-        self.connect(numbers);
+        self.connect();
     }
 
     fn forge(&mut self, numbers: &mut Rng) {
-        if self.sent.is_multiple_of(A_TURN) {
-            self.run_until(self.world.now_ns() + numbers.u64(..10_000_000));
+        if self.forged.is_multiple_of(A_MOMENT) {
+            let now_ns = self.world.now_ns();
+            self.world.run_until(now_ns + numbers.u64(..10_000_000));
+            self.settle();
         }
-        self.sent += 1;
+        self.forged += 1;
         let mut bytes = self.seen[numbers.usize(..self.seen.len())];
-        let port = numbers.usize(..2);
-        // In the name of the other port only what it did not say: with numbers that are none of its connections.
-        let source = match numbers.u8(..8) {
-            0 => {
-                numbers.fill(&mut bytes[24..]);
-                self.ports[1 - port].nic.address()
-            }
-            _ => self.forger,
-        };
         for _ in 0..numbers.usize(..6) {
             match numbers.u8(..4) {
-                0 => bytes[16..18].copy_from_slice(&numbers.u16(0x10..0x18).to_be_bytes()),
+                0 => bytes[ATTRIBUTE].copy_from_slice(&numbers.u16(0x10..0x18).to_be_bytes()),
                 1 => bytes[numbers.usize(..MAD_BYTES)] = numbers.u8(..),
-                // Where most of what is looked at lies: numbers, services, QPs.
-                _ => bytes[numbers.usize(24..64)] ^= 1 << numbers.u8(..8),
+                _ => bytes[numbers.usize(NUMBERS)] ^= 1 << numbers.u8(..8),
             }
         }
-        let packet = Packet {
-            service: Service::Ud,
-            opcode: Opcode::SendOnly,
-            solicited: false,
-            pkey: 0xffff,
-            destination_qpn: GSI_QPN,
-            ack_request: false,
-            psn: Psn::ZERO,
-            extended: Extended {
-                deth: Some(Deth {
-                    qkey: GSI_QKEY,
-                    source_qpn: GSI_QPN,
-                }),
-                ..Extended::default()
-            },
-            payload: &bytes,
-        };
-        let mut bytes = wire(&packet);
-        let to = self.ports[port].nic.address();
-        bytes.extend(crc((source, PORT), to, &bytes));
-        self.world
-            .fabric()
-            .forge((source, PORT).into(), to, 0, &bytes);
+        let to = self.ports[numbers.usize(..2)].nic.address();
+        self.forger.send_management(to, &bytes);
     }
 }
 
 #[test]
 fn connection_managers_that_get_forged_messages_serve_each_other() {
     let world = World::new(1, Direction::default());
-    let ports = [1, 2].map(|number| {
-        let nic = world.nic(&Faults::default(), None).unwrap();
-        let mail = Mail::default();
-        let letters = Arc::clone(&mail);
-        let put =
-            move |from, bytes: &[u8]| letters.lock().unwrap().push_back((from, bytes.to_vec()));
-        nic.receive_management(Some(Box::new(put)));
+    let nic = || world.nic(&Faults::default(), None).unwrap();
+    let port = |number| {
+        let (nic, (put, mail)) = (nic(), channel());
+        nic.receive_management(Some(Box::new(move |from, bytes| {
+            put.send((from, bytes.to_vec())).unwrap();
+        })));
         Port {
             nic,
             manager: Manager::new(number, 5, 0, 1000 * number as u32),
             mail,
             events: VecDeque::new(),
         }
-    });
-    let mut fuzzed = Fuzzed {
-        forger: world.stranger(),
-        world,
-        ports,
-        seen: Vec::new(),
-        connection: [0; 2],
-        sent: 0,
-        asked: 0,
     };
-    let listening = fuzzed.at(1, |it, now, out| it.listen(now, SERVICE, 5, 4, out));
-    assert_eq!(listening, Ok(()));
-    fuzzed.connect(&mut Rng::with_seed(0));
+    let mut fuzzed = Fuzzed {
+        ports: [1, 2].map(port),
+        connection: [0; 2],
+        forger: nic(),
+        seen: Vec::new(),
+        forged: 0,
+        asked: 0,
+        world,
+    };
+    fuzzed
+        .at(1, |it, now, out| it.listen(now, SERVICE, 5, 4, out))
+        .unwrap();
+    fuzzed.connect();
     rounds(
         "managers",
         100_000,
@@ -252,5 +201,5 @@ fn connection_managers_that_get_forged_messages_serve_each_other() {
         Fuzzed::check,
     );
     // Refusing everything would test nothing.
-    assert!(fuzzed.asked > 100, "{}", fuzzed.asked);
+    assert!(fuzzed.asked > 1000, "{}", fuzzed.asked);
 }

@@ -1,7 +1,6 @@
 //! Forged packets and messages by the thousand: nothing breaks, and who is real is served as if they were not there.
 //!
-//! A test forges the same ones each time. `SOFTROCE_FUZZ=1000000` forges that many, of which the first are the usual ones: a
-//! failure says with which number it comes again.
+//! Each run forges the same ones. `SOFTROCE_FUZZ=1000000` forges that many, of which the first are the usual ones.
 
 mod device;
 mod forge;
@@ -13,9 +12,9 @@ use fastrand::Rng;
 /// Between two checks.
 const A_ROUND: u64 = 1000;
 
-/// Calls `one` as often as asked, and `check` after each round and at the end.
+/// Calls `one` as often as asked, and `check` after each round and at the end. What fails tells how to run it again.
 fn rounds<T>(
-    name: &str,
+    name: &'static str,
     usual: u64,
     of: &mut T,
     one: impl Fn(&mut T, &mut Rng),
@@ -25,7 +24,7 @@ fn rounds<T>(
     let count = asked.map_or(usual, |it| it.parse().unwrap());
     let mut numbers = Rng::with_seed(4791);
     for number in 1..=count {
-        let _again = Again { name, number };
+        let _again = Again(name, number);
         one(of, &mut numbers);
         if number % A_ROUND == 0 || number == count {
             // It draws nothing of what the next rounds do.
@@ -34,16 +33,12 @@ fn rounds<T>(
     }
 }
 
-/// Tells how to run again what panics.
-struct Again<'a> {
-    name: &'a str,
-    number: u64,
-}
+struct Again(&'static str, u64);
 
-impl Drop for Again<'_> {
+impl Drop for Again {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let Again { name, number } = self;
+            let Again(name, number) = self;
             eprintln!(
                 "Again: SOFTROCE_FUZZ={number} cargo test -p softroce --test device fuzz::{name}"
             );

@@ -1,4 +1,4 @@
-//! Any bytes are refused, or are a packet that is built again as it was.
+//! Bytes are refused, or are a packet that is built again as it was.
 
 use fastrand::Rng;
 use softroce::wire::{Packet, ParseError, Service};

@@ -39,18 +39,14 @@ impl Peer {
 
     /// Sends these bytes and their CRC, from a port and as a class of its own.
     pub fn send_bytes(&self, to: &End, port: u16, class: u8, bytes: &[u8]) {
-        let to = to.nic.address();
-        let whole = [bytes, &crc((self.address, port), to, bytes)].concat();
-        let source = (self.address, port).into();
-        self.world.fabric().forge(source, to, class, &whole);
+        let source = (self.address, port);
+        forge(&self.world, source, to.nic.address(), class, bytes, true);
     }
 
     /// Sends these bytes with a wrong CRC.
     pub fn send_damaged(&self, to: &End, bytes: &[u8]) {
-        let to = to.nic.address();
-        let wrong = crc((self.address, PORT), to, bytes).map(|byte| !byte);
-        let (source, whole) = ((self.address, PORT).into(), [bytes, &wrong].concat());
-        self.world.fabric().forge(source, to, 0, &whole);
+        let source = (self.address, PORT);
+        forge(&self.world, source, to.nic.address(), 0, bytes, false);
     }
 
     /// The next packet that comes.
@@ -101,16 +97,27 @@ pub fn wire(packet: &Packet<'_>) -> Vec<u8> {
     bytes
 }
 
-/// That of a packet's bytes, of which there are at least 12.
-pub fn crc((source, port): (IpAddr, u16), to: IpAddr, bytes: &[u8]) -> [u8; 4] {
-    let (IpAddr::V4(source), IpAddr::V4(destination)) = (source, to) else {
+/// Sends these bytes in the name of any sender, with a right or a wrong CRC; of less than a header it is wrong.
+pub fn forge(
+    world: &World,
+    source: (IpAddr, u16),
+    to: IpAddr,
+    class: u8,
+    bytes: &[u8],
+    right: bool,
+) {
+    let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.0, to) else {
         panic!("IPv4 only");
     };
     let addresses = IcrcAddresses::V4 {
-        source,
+        source: source_ip,
         destination,
         identification: 0,
         flags: DONT_FRAGMENT,
     };
-    icrc(addresses, port, &bytes[..12], &bytes[12..])
+    let (header, rest) = bytes.split_at(bytes.len().min(12));
+    let crc = icrc(addresses, source.1, header, rest);
+    let crc = crc.map(|byte| if right { byte } else { !byte });
+    let whole = [bytes, &crc].concat();
+    world.fabric().forge(source.into(), to, class, &whole);
 }
