@@ -69,6 +69,17 @@ fn the_port_is_an_active_ethernet_port() {
     };
     assert_eq!(query(0).0, libc::EINVAL);
     assert_eq!(query(1), (0, (4, 5, 5, 2)));
+    let lane_100_mbps = match (attr.active_width, attr.active_speed) {
+        // SDR; a port without a speed says so.
+        (1, code) => u64::from(code) * 25,
+        other => panic!("{other:?}"),
+    };
+    let mut speed_100_mbps = u64::MAX;
+    // SAFETY: an open context and a writable number.
+    let mut query =
+        |port| unsafe { verbs::query_port_speed(end.context.raw, port, &raw mut speed_100_mbps) };
+    assert_eq!([query(0), query(1)], [libc::EINVAL, 0]);
+    assert_eq!(speed_100_mbps, lane_100_mbps);
 
     // A program that knows only the old struct gets no byte more.
     assert_eq!(offset_of!(ibv_port_attr, port_cap_flags2), 48);
