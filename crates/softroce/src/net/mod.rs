@@ -23,6 +23,7 @@ mod own_threads;
 mod packet_filters;
 mod packet_kind;
 mod receiver;
+mod requests;
 mod reuse_group;
 mod shared_address;
 mod sockets;
@@ -55,6 +56,7 @@ pub use outage::Outage;
 pub use own_threads::{block_signals, prefer_short_turns};
 pub use packet_kind::PacketKind;
 pub use receiver::{Arrival, Receiver};
+pub use requests::{Claim, Requests, hand_on};
 pub use reuse_group::{SLOTS, slot_of, with_slot};
 pub use shared_address::Membership;
 pub use sockets::{let_go, now_ns};
@@ -74,6 +76,8 @@ pub struct Port {
     pub transmitter: Transmitter,
     /// The receiving half, for one thread at a time.
     pub receiver: Receiver,
+    /// Another one, of requests, where processes share the address.
+    pub requests: Option<Requests>,
     /// When it is down on purpose.
     pub outage: Option<Outage>,
     /// Counters of both halves.
@@ -99,6 +103,9 @@ impl Port {
         })?;
         let capture = Arc::new(capture);
         self.transmitter.capture_to(Arc::clone(&capture));
+        if let Some(requests) = &mut self.requests {
+            requests.receiver.capture_to(Arc::clone(&capture));
+        }
         self.receiver.capture_to(capture);
         Ok(())
     }
@@ -118,6 +125,7 @@ pub fn open(
         socket,
         address,
         membership,
+        requests,
         receive_buffer_bytes,
     } = address::take(address.map(|it| it.to_canonical()), receive_buffer_bytes)?;
     let sending = address::sending_sockets(address)?;
@@ -127,7 +135,24 @@ pub fn open(
     let outage = faults.down.map(|period| Outage::new(period, now_ns()));
     // The two directions must not make the same faults.
     let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes, now_ns());
-    let inwards = Impairment::new(faults.receive, !faults.seed, header_bytes, now_ns());
+    let inwards =
+        |faults_of_it| Impairment::new(faults_of_it, !faults.seed, header_bytes, now_ns());
+    let receiver = |socket, faults_of_it| {
+        Receiver::new(
+            socket,
+            address,
+            inwards(faults_of_it),
+            faults.peer,
+            outage,
+            Arc::clone(&counters),
+            Arc::clone(&tap),
+        )
+    };
+    // Packets are named by their number among those of this process.
+    let unnamed = Direction {
+        lose: [None; MOST_NAMED],
+        ..faults.receive
+    };
     Ok(Port {
         address,
         membership,
@@ -141,15 +166,8 @@ pub fn open(
             Arc::clone(&counters),
             Arc::clone(&tap),
         ),
-        receiver: Receiver::new(
-            socket,
-            address,
-            inwards,
-            faults.peer,
-            outage,
-            Arc::clone(&counters),
-            Arc::clone(&tap),
-        ),
+        receiver: receiver(socket, faults.receive),
+        requests: requests.map(|socket| Requests::new(receiver(socket, unnamed))),
         outage,
         counters,
         tap,

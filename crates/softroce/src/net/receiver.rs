@@ -92,6 +92,10 @@ impl Receiver {
         self.capture = Some(capture);
     }
 
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     /// The socket, which is readable when packets wait.
     pub fn fd(&self) -> RawFd {
         self.socket.fd()

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
@@ -26,7 +27,7 @@ use super::qp_context::QpContext;
 use super::statistics::Statistics;
 use super::tables::Tables;
 use super::timers::Timers;
-use crate::net::{self, Flow, GsoBatch, Membership, Receiver, Transmitter, now_ns};
+use crate::net::{self, Flow, GsoBatch, Membership, Receiver, Requests, Transmitter, now_ns};
 
 /// An open device.
 pub(super) struct Core {
@@ -45,6 +46,8 @@ pub(super) struct Core {
     pub(super) statistics: Statistics,
     pub(super) corked: Corked,
     pub(super) gsi: Gsi,
+    /// Where processes share the address, the requests of connection managers, and their socket.
+    pub(super) requests: Option<(Mutex<Requests>, RawFd)>,
     receive_buffer_bytes: usize,
     pub(super) net_counters: Arc<net::Counters>,
     pub(super) tap: Arc<net::Tap>,
@@ -87,6 +90,10 @@ impl Core {
             statistics: Statistics::default(),
             corked: Corked::default(),
             gsi: Gsi::default(),
+            requests: port.requests.map(|requests| {
+                let fd = requests.fd();
+                (Mutex::new(requests), fd)
+            }),
             receive_buffer_bytes: port.receive_buffer_bytes,
             net_counters: port.counters,
             tap: port.tap,
@@ -109,18 +116,19 @@ impl Core {
         self.generation == Generation::current()
     }
 
-    /// Whether requests of connection managers to its address come to this device.
-    pub(super) fn gets_requests(&self) -> bool {
-        self.membership
-            .as_ref()
-            .is_none_or(Membership::gets_requests)
+    /// The socket of requests, if processes share the address.
+    pub(super) fn requests_fd(&self) -> Option<RawFd> {
+        self.requests.as_ref().map(|(_, fd)| *fd)
     }
 
     /// Called in a child of the process: the address is the parent's.
     pub(super) fn let_go_of_sockets(&self) {
         let sockets = self.transmitter.sockets();
         let group = self.membership.iter().flat_map(Membership::descriptors);
-        for socket in sockets.chain([self.activity.socket()]).chain(group) {
+        let own = [self.activity.socket()]
+            .into_iter()
+            .chain(self.requests_fd());
+        for socket in sockets.chain(own).chain(group) {
             net::let_go(socket);
         }
     }

@@ -76,6 +76,7 @@ pub use gsi::ManagementReceiver;
 pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region};
 pub use nic::{ENGINE_CPU_NS, Nic, NicOptions};
 pub use port_state::PortListener;
+pub use process::OwnClaim;
 pub use qp::Qp;
 pub use qp_attributes::{Capacities, Connection, Deliveries, Kind, QpEvent, State};
 pub use qp_options::{QpOptions, ReceiveSource};
