@@ -165,6 +165,9 @@ fn any_member_takes_requests_and_no_other_sees_them() {
     send_both(&members);
     let begin = |port: &mut Port| port.requests.as_mut().unwrap().begin().unwrap();
     begin(&mut members[1]);
+    assert!(take(&mut members[1]).is_empty());
+    // Who begins does not know for how long they have waited.
+    send_both(&members);
     begin(&mut members[2]);
     assert!(take(&mut members[1]).is_empty());
     for receiver in [2, 1] {
