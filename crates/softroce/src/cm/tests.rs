@@ -1,5 +1,7 @@
 //! Two managers and the way between them, on which messages get lost, come twice or late.
 
+mod look_ups;
+
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -60,6 +62,11 @@ impl Pair {
         let mut way = VecDeque::from([(end, out)]);
         while let Some((end, out)) = way.pop_front() {
             self.events[end].extend(out.events);
+            for unheard in out.unheard {
+                let mut refusal = Output::default();
+                self.ends[end].refuse(&unheard, &mut refusal);
+                way.push_back((end, refusal));
+            }
             for Datagram { to, bytes } in out.datagrams {
                 self.sent[end].push(CmMad::parse(&bytes).unwrap());
                 assert_eq!(to, address(1 - end));
@@ -436,7 +443,7 @@ proptest! {
 
     /// Whatever comes from outside, nothing breaks, and no connection is made without a listener.
     #[test]
-    fn hostile_messages(messages in prop::collection::vec((0x10_u16..0x17, prop::collection::vec(any::<u8>(), 256)), 1..20)) {
+    fn hostile_messages(messages in prop::collection::vec((0x10_u16..0x19, prop::collection::vec(any::<u8>(), 256)), 1..20)) {
         let mut manager = Manager::new(1, 5, 0, 7);
         let mut out = Output::default();
         for (number, (attribute, mut bytes)) in messages.into_iter().enumerate() {

@@ -76,7 +76,7 @@ fn the_child_fails_and_may_open_its_own() {
 }
 
 #[test]
-fn the_child_does_not_keep_the_address() {
+fn the_child_keeps_neither_the_address_nor_a_service() {
     alone(|| {
         let first = Nic::open(&NicOptions::default()).unwrap();
         let options = NicOptions {
@@ -87,6 +87,7 @@ fn the_child_does_not_keep_the_address() {
         let mut opened = Ok(first);
         for _ in 0..2 {
             let nic = opened.unwrap();
+            let claim = nic.claim(7).unwrap();
             let (mut told, mut tell) = pipe().unwrap();
             let (mut stay, go) = pipe().unwrap();
             let mut go = Some(go);
@@ -99,9 +100,11 @@ fn the_child_does_not_keep_the_address() {
                 0
             });
             drop(tell);
-            drop(nic);
+            drop((claim, nic));
             told.read_exact(&mut [0]).unwrap();
             opened = Nic::open(&options);
+            let claimed = opened.as_ref().unwrap().claim(7);
+            assert_eq!(claimed.err().map(|error| error.to_string()), None);
             drop(go);
             ends(child);
         }
