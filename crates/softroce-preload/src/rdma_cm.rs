@@ -56,6 +56,9 @@ refuse! {
     rdma_leave_multicast -> c_int = -1;
     rdma_set_local_ece -> c_int = -1;
     rdma_get_remote_ece -> c_int = -1;
+    rdma_query_addrinfo -> c_int = -1;
+    rdma_resolve_addrinfo -> c_int = -1;
+    rdma_write_cm_event -> c_int = -1;
     // The entry point of rsockets: their other functions need what this returns.
     rsocket -> c_int = -1;
 }

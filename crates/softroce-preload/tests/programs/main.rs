@@ -6,6 +6,7 @@
 mod child;
 mod devices;
 mod fabric;
+mod names;
 mod pair;
 mod perftest;
 mod pingpongs;

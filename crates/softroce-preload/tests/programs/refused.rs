@@ -17,16 +17,22 @@ const ETHERNET: &str = "-d soft0 --client -B 02:00:00:00:00:01 -E 02:00:00:00:00
 
 #[test]
 fn features_that_programs_use_at_their_start() {
-    let by_udp = "softroce: a port space of rdma_cm other than RDMA_PS_TCP is not supported";
+    let by_ipoib =
+        "softroce: a port space of rdma_cm other than RDMA_PS_TCP and RDMA_PS_UDP is not supported";
     let raw_packets = "softroce: a QP of another type than RC, UC and UD is not supported";
     let rsocket = "softroce: rsocket is not supported";
     for (program, arguments, line) in [
-        ("udaddy", "", by_udp),
+        ("udaddy", "-P ipoib", by_ipoib),
         ("rstream", "", rsocket),
         ("ibv_xsrq_pingpong", "-d soft0 -g 0", XRC),
         ("raw_ethernet_bw", ETHERNET, raw_packets),
     ] {
-        let arguments = format!("{arguments} -p {}", free_port());
+        let port = match program {
+            // It takes it for a port space.
+            "udaddy" => String::new(),
+            _ => format!(" -p {}", free_port()),
+        };
+        let arguments = format!("{arguments}{port}");
         was_told(&run_alone(program, &arguments), line);
     }
 }

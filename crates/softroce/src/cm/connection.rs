@@ -1,4 +1,4 @@
-//! One connection: its state, and what messages, the program and the time do to it.
+//! One connection, or one look-up of a datagram service: its state, and what messages, the program and the time do to it.
 
 use std::net::IpAddr;
 
@@ -7,6 +7,7 @@ use super::output::{Datagram, Output};
 use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS};
 use crate::wire::cm::{
     Comms, Dreq, Handled, MAD_BYTES, Message, Mra, REJ_DATA_BYTES, Rej, RejReason, Rep, Req,
+    SidrRep, SidrStatus,
 };
 use crate::wire::time_of_code_ns;
 
@@ -20,6 +21,10 @@ pub(super) enum State {
     Established,
     DreqSent,
     TimeWait,
+    SidrReqSent,
+    SidrReqReceived,
+    /// The reply is kept, in case that it is lost.
+    SidrRepSent,
     /// To be removed.
     Closed,
 }
@@ -40,25 +45,41 @@ pub(super) struct Connection {
     pub(super) remote_qpn: u32,
     /// The listener that was asked; `None` for a connection that this end asked for.
     pub(super) listener: Option<u64>,
+    /// What was looked up here.
+    pub(super) service: u64,
     /// When to wake it.
     pub(super) timer_ns: Option<u64>,
     transaction: u64,
     ca_guid: u64,
     repeated: Option<Repeated>,
     /// The last confirmation, for repetitions of what it confirms.
-    confirmation: Option<[u8; MAD_BYTES]>,
+    pub(super) confirmation: Option<[u8; MAD_BYTES]>,
     /// The program has let go of it: nothing is told any more.
     orphaned: bool,
 }
 
+impl State {
+    /// Whether the program has not answered yet.
+    pub(super) fn is_asked(self) -> bool {
+        matches!(self, State::ReqReceived | State::SidrReqReceived)
+    }
+}
+
 impl Connection {
-    fn new(state: State, comms: Comms, peer: IpAddr, transaction: u64, ca_guid: u64) -> Connection {
+    pub(super) fn new(
+        state: State,
+        comms: Comms,
+        peer: IpAddr,
+        transaction: u64,
+        ca_guid: u64,
+    ) -> Connection {
         Connection {
             state,
             comms,
             peer,
             remote_qpn: 0,
             listener: None,
+            service: 0,
             timer_ns: None,
             transaction,
             ca_guid,
@@ -106,7 +127,7 @@ impl Connection {
         }
     }
 
-    fn send(&self, message: Message, out: &mut Output) -> [u8; MAD_BYTES] {
+    pub(super) fn send(&self, message: Message, out: &mut Output) -> [u8; MAD_BYTES] {
         out.send(self.peer, self.transaction, message)
     }
 
@@ -117,7 +138,13 @@ impl Connection {
         });
     }
 
-    fn send_repeatedly(&mut self, now: u64, message: Message, timeout: u8, out: &mut Output) {
+    pub(super) fn send_repeatedly(
+        &mut self,
+        now: u64,
+        message: Message,
+        timeout: u8,
+        out: &mut Output,
+    ) {
         let bytes = self.send(message, out);
         let interval_ns = time_of_code_ns(timeout);
         self.repeated = Some(Repeated {
@@ -128,7 +155,7 @@ impl Connection {
         self.timer_ns = Some(now + interval_ns);
     }
 
-    fn enter(&mut self, state: State) {
+    pub(super) fn enter(&mut self, state: State) {
         self.state = state;
         self.repeated = None;
         self.timer_ns = None;
@@ -199,6 +226,13 @@ impl Connection {
         private_data: &[u8],
         out: &mut Output,
     ) -> bool {
+        if self.state == State::SidrReqReceived {
+            let mut rep = Box::new(SidrRep::without_qp(SidrStatus::REJECTED));
+            for (to, from) in rep.private_data.iter_mut().zip(private_data) {
+                *to = *from;
+            }
+            return self.answer(rep, out);
+        }
         if !matches!(
             self.state,
             State::ReqReceived | State::RepSent | State::RepReceived
@@ -238,6 +272,12 @@ impl Connection {
             State::Established => {
                 self.disconnect(now, out);
             }
+            State::SidrReqSent => self.enter(State::Closed),
+            State::SidrReqReceived => {
+                self.reject(RejReason::CONSUMER, &[], out);
+                self.timer_ns = Some(now + TIME_WAIT_NS);
+            }
+            State::SidrRepSent => self.timer_ns = Some(now + TIME_WAIT_NS),
             State::DreqSent | State::TimeWait | State::Closed => {}
         }
     }
@@ -247,6 +287,11 @@ impl Connection {
         match (self.state, &self.repeated) {
             (State::ReqReceived, _) => self.ask_for_time(Handled::Req, out),
             (State::RepSent, Some(reply)) => self.send_again(reply.bytes, out),
+            (State::SidrRepSent, _) => {
+                if let Some(reply) = self.confirmation {
+                    self.send_again(reply, out);
+                }
+            }
             _ => {}
         }
     }
@@ -285,8 +330,14 @@ impl Connection {
                     self.tell(Happening::Disconnected, out);
                 }
             }
+            Message::SidrRep(rep) => {
+                if self.state == State::SidrReqSent {
+                    self.enter(State::Closed);
+                    self.tell(Happening::Found(rep), out);
+                }
+            }
             // The manager finds a repeated request's connection by other numbers.
-            Message::Req(_) => {}
+            Message::Req(_) | Message::SidrReq(_) => {}
         }
     }
 
@@ -316,7 +367,7 @@ impl Connection {
                 self.enter_time_wait(now);
                 self.tell(Happening::Disconnected, out);
             }
-            State::TimeWait | State::Closed => {}
+            _ => {}
         }
     }
 
@@ -327,7 +378,7 @@ impl Connection {
                 self.tell(Happening::Disconnected, out);
             }
             State::TimeWait => {}
-            State::ReqSent | State::ReqReceived | State::Closed => return,
+            _ => return,
         }
         self.send(Message::Drep(self.comms), out);
     }
@@ -335,15 +386,23 @@ impl Connection {
     /// Its timer is due.
     pub(super) fn wake(&mut self, now: u64, out: &mut Output) {
         self.timer_ns = None;
-        if self.state == State::TimeWait {
-            self.enter(State::Closed);
-            self.tell(Happening::TimeWaitOver, out);
-            return;
+        match self.state {
+            State::TimeWait => {
+                self.enter(State::Closed);
+                self.tell(Happening::TimeWaitOver, out);
+                return;
+            }
+            State::SidrRepSent => return self.enter(State::Closed),
+            _ => {}
         }
         if let Some(repeated) = &mut self.repeated
             && let Some(left) = repeated.left.checked_sub(1)
         {
             repeated.left = left;
+            if self.state == State::SidrReqSent {
+                let doubled_ns = 2 * repeated.interval_ns;
+                repeated.interval_ns = doubled_ns.min(time_of_code_ns(SERVICE_TIMEOUT));
+            }
             let (bytes, interval_ns) = (repeated.bytes, repeated.interval_ns);
             self.timer_ns = Some(now + interval_ns);
             self.send_again(bytes, out);
@@ -352,10 +411,12 @@ impl Connection {
         if self.state == State::DreqSent {
             self.enter_time_wait(now);
             self.tell(Happening::Disconnected, out);
-        } else {
-            self.send(self.rejection(self.handled(), RejReason::TIMEOUT, &[]), out);
-            self.enter(State::Closed);
-            self.tell(Happening::Unreachable, out);
+            return;
         }
+        if self.state != State::SidrReqSent {
+            self.send(self.rejection(self.handled(), RejReason::TIMEOUT, &[]), out);
+        }
+        self.enter(State::Closed);
+        self.tell(Happening::Unreachable, out);
     }
 }

@@ -4,28 +4,49 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::timing::LISTENER_PATIENCE_NS;
-use crate::wire::cm::Req;
+use crate::wire::cm::{CmMad, MAD_BYTES, Message};
 
 /// The most that wait.
 const MOST: usize = 64;
 
-/// A request that waits.
-pub(super) struct Early {
-    due_ns: u64,
-    pub(super) from: IpAddr,
+/// A request for which nobody listens here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unheard {
+    /// Who asks.
+    pub from: IpAddr,
     pub(super) transaction: u64,
-    pub(super) req: Box<Req>,
+    pub(super) request: Message,
 }
 
-/// The requests that wait.
+impl Unheard {
+    /// The service that it asks for.
+    pub fn service(&self) -> u64 {
+        self.request.request().map_or(0, |(_, service)| service)
+    }
+
+    /// Its datagram.
+    pub fn bytes(&self) -> [u8; MAD_BYTES] {
+        let mad = CmMad {
+            transaction: self.transaction,
+            message: self.request.clone(),
+        };
+        mad.to_bytes()
+    }
+
+    fn is_of(&self, from: IpAddr, number: u32) -> bool {
+        let of_it = self.request.request().map(|(number, _)| number);
+        self.from == from && of_it == Some(number)
+    }
+}
+
+/// The requests that wait, and until when.
 #[derive(Default)]
-pub(super) struct EarlyRequests(VecDeque<Early>);
+pub(super) struct EarlyRequests(VecDeque<(u64, Unheard)>);
 
 impl EarlyRequests {
     /// Whether the request of this number waits already.
-    pub(super) fn has(&self, from: IpAddr, comm: u32) -> bool {
-        let same = |early: &Early| early.from == from && early.req.local_comm == comm;
-        self.0.iter().any(same)
+    pub(super) fn has(&self, from: IpAddr, number: u32) -> bool {
+        self.0.iter().any(|(_, early)| early.is_of(from, number))
     }
 
     /// Whether there is room for one more.
@@ -33,31 +54,27 @@ impl EarlyRequests {
         self.0.len() < MOST
     }
 
-    pub(super) fn keep(&mut self, now: u64, from: IpAddr, transaction: u64, req: Box<Req>) {
-        self.0.push_back(Early {
-            due_ns: now + LISTENER_PATIENCE_NS,
-            from,
-            transaction,
-            req,
-        });
+    pub(super) fn keep(&mut self, now: u64, early: Unheard) {
+        self.0.push_back((now + LISTENER_PATIENCE_NS, early));
     }
 
     /// Takes those for a service.
-    pub(super) fn take_for(&mut self, service: u64) -> VecDeque<Early> {
+    pub(super) fn take_for(&mut self, service: u64) -> impl Iterator<Item = Unheard> + use<> {
         let all = std::mem::take(&mut self.0).into_iter();
-        let (found, others) = all.partition(|early| early.req.service == service);
+        let (found, others): (VecDeque<_>, _) =
+            all.partition(|(_, early)| early.service() == service);
         self.0 = others;
-        found
+        found.into_iter().map(|(_, early)| early)
     }
 
     /// Takes one that has waited long enough.
-    pub(super) fn take_due(&mut self, now: u64) -> Option<Early> {
+    pub(super) fn take_due(&mut self, now: u64) -> Option<Unheard> {
         self.next_ns().filter(|due_ns| *due_ns <= now)?;
-        self.0.pop_front()
+        self.0.pop_front().map(|(_, early)| early)
     }
 
     /// When the first has waited long enough.
     pub(super) fn next_ns(&self) -> Option<u64> {
-        self.0.front().map(|early| early.due_ns)
+        self.0.front().map(|(due_ns, _)| *due_ns)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::wire::cm::{RejReason, Rep, Req};
+use crate::wire::cm::{RejReason, Rep, Req, SidrRep, SidrReq};
 
 /// Something happened to a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,17 @@ pub enum Happening {
         /// The request.
         req: Box<Req>,
     },
+    /// The QP of a datagram service is asked for.
+    LookedUp {
+        /// The listener's number.
+        listener: u64,
+        /// Who asks.
+        peer: IpAddr,
+        /// The request.
+        req: Box<SidrReq>,
+    },
+    /// The QP of a datagram service, or why there is none.
+    Found(Box<SidrRep>),
     /// The request was accepted; the program has to establish the connection.
     Replied(Box<Rep>),
     /// The other end knows that it was accepted.

@@ -4,13 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use super::connection::{Connection, State};
-use super::early::EarlyRequests;
-use super::event::Happening;
+use super::early::{EarlyRequests, Unheard};
 use super::output::Output;
+use super::refusal::refusal;
 use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT};
-use crate::wire::cm::{
-    CmMad, Comms, Handled, Message, REJ_DATA_BYTES, Rej, RejReason, Rep, Req, Transport,
-};
+use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, Rep, Req, SidrRep, SidrReq};
 
 /// Where the slot lies in a number of a connection, and the bits below it.
 const SLOT_SHIFT: u32 = 27;
@@ -19,25 +17,25 @@ const LOW_BITS: u32 = (1 << SLOT_SHIFT) - 1;
 /// The connections and listeners of a port.
 pub struct Manager {
     slot_bits: u32,
-    ca_guid: u64,
+    pub(super) ca_guid: u64,
     /// The largest path MTU of the port, as a code.
-    mtu: u8,
-    connections: HashMap<u32, Connection>,
+    pub(super) mtu: u8,
+    pub(super) connections: HashMap<u32, Connection>,
     /// From the other end's address and number to a connection's.
-    by_request: HashMap<(IpAddr, u32), u32>,
+    pub(super) by_request: HashMap<(IpAddr, u32), u32>,
     /// From the other end's address and QP.
-    by_qp: HashMap<(IpAddr, u32), u32>,
-    listeners: HashMap<u64, Listener>,
-    early: EarlyRequests,
+    pub(super) by_qp: HashMap<(IpAddr, u32), u32>,
+    pub(super) listeners: HashMap<u64, Listener>,
+    pub(super) early: EarlyRequests,
     timers: BTreeSet<(u64, u32)>,
     last_comm: u32,
 }
 
-struct Listener {
-    number: u64,
-    backlog: usize,
+pub(super) struct Listener {
+    pub(super) number: u64,
+    pub(super) backlog: usize,
     /// Requests that the program has not answered.
-    waiting: usize,
+    pub(super) waiting: usize,
 }
 
 /// A call does not fit the connection's state.
@@ -97,7 +95,7 @@ impl Manager {
         };
         self.listeners.insert(service, listener);
         for early in self.early.take_for(service) {
-            self.take_req(now, early.from, early.req, early.transaction, out);
+            self.take_request(now, early, out);
         }
         Ok(())
     }
@@ -119,6 +117,34 @@ impl Manager {
         let connection = Connection::ask(now, peer, req, out);
         self.keep(connection);
         comm
+    }
+
+    /// Asks the other end for the QP of a datagram service; returns the request's number, which the manager sets.
+    pub fn look_up(
+        &mut self,
+        now: u64,
+        peer: IpAddr,
+        mut req: Box<SidrReq>,
+        out: &mut Output,
+    ) -> u32 {
+        let comm = self.fresh_comm();
+        req.request = comm;
+        let connection = Connection::look_up(now, peer, req, out);
+        self.keep(connection);
+        comm
+    }
+
+    /// Answers a look-up.
+    ///
+    /// # Errors
+    /// As [`Manager::accept`].
+    pub fn answer(
+        &mut self,
+        comm: u32,
+        rep: Box<SidrRep>,
+        out: &mut Output,
+    ) -> Result<(), CmError> {
+        self.with(comm, |connection| connection.answer(rep, out))
     }
 
     /// Accepts a request.
@@ -196,12 +222,20 @@ impl Manager {
         else {
             return;
         };
-        let message = match message {
-            Message::Req(req) => return self.take_req(now, from, req, transaction, out),
-            other => other,
-        };
+        if message.request().is_some() {
+            let request = Unheard {
+                from,
+                transaction,
+                request: message,
+            };
+            return self.take_request(now, request, out);
+        }
         let comms = match &message {
-            Message::Req(_) => return,
+            Message::Req(_) | Message::SidrReq(_) => return,
+            Message::SidrRep(rep) => Comms {
+                local: 0,
+                remote: rep.request,
+            },
             Message::Rep(rep) => rep.comms,
             Message::Rej(rej) => rej.comms,
             Message::Mra(mra) => mra.comms,
@@ -245,78 +279,10 @@ impl Manager {
         }
     }
 
-    fn take_req(
-        &mut self,
-        now: u64,
-        from: IpAddr,
-        req: Box<Req>,
-        transaction: u64,
-        out: &mut Output,
-    ) {
-        if let Some(comm) = self.by_request.get(&(from, req.local_comm)) {
-            if let Some(connection) = self.connections.get(comm) {
-                connection.asked_again(out);
-            }
-            return;
-        }
-        if self.early.has(from, req.local_comm) {
-            return;
-        }
-        if !self.listeners.contains_key(&req.service) && self.early.has_room() {
-            self.early.keep(now, from, transaction, req);
-            return;
-        }
-        let refused = if req.transport != Transport::Rc {
-            Some(RejReason::INVALID_TRANSPORT)
-        } else if !self.listeners.contains_key(&req.service) {
-            Some(RejReason::INVALID_SERVICE)
-        } else if req.mtu > self.mtu {
-            Some(RejReason::INVALID_MTU)
-        } else if self.end_former(now, from, req.qpn, out) {
-            Some(RejReason::STALE)
-        } else {
-            None
-        };
-        if let Some(reason) = refused {
-            refuse_req(from, transaction, &req, reason, out);
-            return;
-        }
-        let Some(listener) = self.listeners.get_mut(&req.service) else {
-            return;
-        };
-        if listener.waiting >= listener.backlog {
-            return;
-        }
-        listener.waiting += 1;
-        let number = listener.number;
-        let comm = self.fresh_comm();
-        let connection = Connection::asked(comm, from, &req, transaction, self.ca_guid, number);
-        self.keep(connection);
-        out.tell(
-            comm,
-            Happening::Requested {
-                listener: number,
-                peer: from,
-                req,
-            },
-        );
-    }
-
-    /// Whether the QP is that of a connection that is still remembered; if it is in use, it ends.
-    fn end_former(&mut self, now: u64, from: IpAddr, qpn: u32, out: &mut Output) -> bool {
-        let Some(comm) = self.by_qp.get(&(from, qpn)).copied() else {
-            return false;
-        };
-        // One that cannot be ended is not established, or ends by itself.
-        let _ = self.disconnect(now, comm, out);
-        true
-    }
-
     /// Does what is due.
     pub fn wake(&mut self, now: u64, out: &mut Output) {
         while let Some(early) = self.early.take_due(now) {
-            let reason = RejReason::INVALID_SERVICE;
-            refuse_req(early.from, early.transaction, &early.req, reason, out);
+            out.unheard.push(early);
         }
         while let Some((due, comm)) = self.timers.first().copied()
             && due <= now
@@ -346,7 +312,7 @@ impl Manager {
         self.connections.len()
     }
 
-    fn fresh_comm(&mut self) -> u32 {
+    pub(super) fn fresh_comm(&mut self) -> u32 {
         loop {
             self.last_comm = self.last_comm.wrapping_add(1) & LOW_BITS | self.slot_bits;
             if self.last_comm != 0 && !self.connections.contains_key(&self.last_comm) {
@@ -366,9 +332,9 @@ impl Manager {
         if let Some(timer_ns) = connection.timer_ns {
             self.timers.remove(&(timer_ns, comm));
         }
-        let waited = connection.state == State::ReqReceived;
+        let waited = connection.state.is_asked();
         let fits = step(&mut connection);
-        if waited && connection.state != State::ReqReceived {
+        if waited && !connection.state.is_asked() {
             let of = |listener: &&mut Listener| Some(listener.number) == connection.listener;
             if let Some(listener) = self.listeners.values_mut().find(of) {
                 listener.waiting = listener.waiting.saturating_sub(1);
@@ -382,7 +348,7 @@ impl Manager {
     }
 
     /// Puts a connection into the tables, or takes a closed one out of them.
-    fn keep(&mut self, connection: Connection) {
+    pub(super) fn keep(&mut self, connection: Connection) {
         let comm = connection.comms.local;
         let request = (connection.peer, connection.comms.remote);
         let qp = (connection.peer, connection.remote_qpn);
@@ -406,22 +372,4 @@ impl Manager {
         }
         self.connections.insert(comm, connection);
     }
-}
-
-fn refuse_req(from: IpAddr, transaction: u64, req: &Req, reason: RejReason, out: &mut Output) {
-    let back = Comms {
-        local: 0,
-        remote: req.local_comm,
-    };
-    out.send(from, transaction, refusal(back, Handled::Req, reason));
-}
-
-fn refusal(comms: Comms, of: Handled, reason: RejReason) -> Message {
-    Message::Rej(Box::new(Rej {
-        comms,
-        of,
-        reason,
-        ca_guid: None,
-        private_data: [0; REJ_DATA_BYTES],
-    }))
 }

@@ -7,16 +7,27 @@
 //! answers:  REQ received → accept → REP sent → RTU → established
 //! both:     disconnect → DREQ sent → DREP → time wait → forgotten
 //! ```
+//!
+//! A datagram service is looked up by one request and one reply, in which the program is told a QP:
+//!
+//! ```text
+//! asks:     look up → SIDR_REQ sent → found
+//! answers:  SIDR_REQ received → answer → answered, until the program lets go of it
+//! ```
 
 mod connection;
 mod early;
 mod event;
+mod look_up;
 mod manager;
 mod output;
+mod refusal;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod timing;
 
+pub use early::Unheard;
 pub use event::{Event, Happening};
 pub use manager::{CmError, Manager};
 pub use output::{Datagram, Output};

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::early::Unheard;
 use super::event::{Event, Happening};
 use crate::wire::cm::{CmMad, MAD_BYTES, Message};
 
@@ -21,6 +22,8 @@ pub struct Output {
     pub datagrams: Vec<Datagram>,
     /// To tell.
     pub events: Vec<Event>,
+    /// Requests for which nobody has listened here for long: for another manager of the port, or to be refused.
+    pub unheard: Vec<Unheard>,
 }
 
 impl Output {

@@ -1,5 +1,7 @@
 //! Two managers and the way between them, on which messages get lost, come twice or late.
 
+mod look_ups;
+
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -60,6 +62,11 @@ impl Pair {
         let mut way = VecDeque::from([(end, out)]);
         while let Some((end, out)) = way.pop_front() {
             self.events[end].extend(out.events);
+            for unheard in out.unheard {
+                let mut refusal = Output::default();
+                self.ends[end].refuse(&unheard, &mut refusal);
+                way.push_back((end, refusal));
+            }
             for Datagram { to, bytes } in out.datagrams {
                 self.sent[end].push(CmMad::parse(&bytes).unwrap());
                 assert_eq!(to, address(1 - end));

@@ -79,6 +79,8 @@ pub struct Taken {
     pub address: IpAddr,
     /// The part of it that is this process', if others may have it too.
     pub membership: Option<Membership>,
+    /// The socket for requests of connection managers, if others may have it too.
+    pub requests: Option<Attachment>,
     /// The size of the kernel's receive buffer, in its own accounting.
     pub receive_buffer_bytes: usize,
 }
@@ -86,23 +88,38 @@ pub struct Taken {
 /// Takes `address` along with other processes, or a free one of 127.0.0.0/8 alone, with a receive buffer of the size
 /// asked for.
 pub fn take(address: Option<IpAddr>, buffer_bytes: Option<u32>) -> Result<Taken, OpenError> {
-    let (socket, address, membership) = match address {
+    let (socket, address, shared) = match address {
         Some(address) => {
-            let (socket, membership) =
+            let (socket, requests, membership) =
                 shared_address::join(address).map_err(refused("take UDP port 4791", address))?;
-            (socket, address, Some(membership))
+            (socket, address, Some((requests, membership)))
         }
         None => {
             let (socket, address) = take_free_loopback()?;
             (socket, address, None)
         }
     };
+    let (requests, membership) = shared.unzip();
+    if let Some(requests) = &requests {
+        accept_without_checksum(requests, address)?;
+    }
     Ok(Taken {
         receive_buffer_bytes: prepare(&socket, address, buffer_bytes)?,
         socket: Attachment::Udp(socket),
         address,
         membership,
+        requests: requests.map(Attachment::Udp),
     })
+}
+
+/// RoCEv2 senders may omit UDP's checksum (annex A17.3.1), as the kernel's Soft-RoCE does over IPv6.
+fn accept_without_checksum(socket: &Socket, address: IpAddr) -> Result<(), OpenError> {
+    match address {
+        IpAddr::V4(_) => Ok(()),
+        IpAddr::V6(_) => socket
+            .set(libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1)
+            .map_err(refused("take packets without UDP checksums", address)),
+    }
 }
 
 /// Sets the options of a receiver's socket; returns the size of its buffer, in the kernel's accounting.
@@ -128,12 +145,7 @@ fn prepare(
     let held = socket
         .get(libc::SOL_SOCKET, libc::SO_RCVBUF)
         .map_err(&failed)?;
-    if address.is_ipv6() {
-        // RoCEv2 senders may omit UDP's checksum (annex A17.3.1), as the kernel's Soft-RoCE does.
-        socket
-            .set(libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1)
-            .map_err(refused("take packets without UDP checksums", address))?;
-    }
+    accept_without_checksum(socket, address)?;
     // Without it, drops are not counted.
     let _ = socket.set(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
     // Without it, congestion is not seen.

@@ -27,6 +27,7 @@ mod own_threads;
 mod packet_filters;
 mod packet_kind;
 mod receiver;
+mod requests;
 mod reuse_group;
 mod shared_address;
 mod sockets;
@@ -64,6 +65,7 @@ pub use gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
 pub use outage::Outage;
 pub use own_threads::{block_signals, prefer_short_turns};
 pub use receiver::{Arrival, Receiver};
+pub use requests::{Claim, Requests, hand_on};
 pub use reuse_group::{SLOTS, slot_of, with_slot};
 pub use shared_address::Membership;
 pub use sockets::{let_go, now_ns};
@@ -83,6 +85,8 @@ pub struct Port {
     pub transmitter: Transmitter,
     /// The receiving half, for one thread at a time.
     pub receiver: Receiver,
+    /// Another one, of requests, where processes share the address.
+    pub requests: Option<Requests>,
     /// When it is down on purpose.
     pub outage: Option<Outage>,
     /// What time it is.
@@ -112,6 +116,9 @@ impl Port {
         })?;
         let capture = Arc::new(capture);
         self.transmitter.capture_to(Arc::clone(&capture));
+        if let Some(requests) = &mut self.requests {
+            requests.receiver.capture_to(Arc::clone(&capture));
+        }
         self.receiver.capture_to(capture);
         Ok(())
     }
@@ -148,6 +155,7 @@ pub fn open_in(
         socket: place(UDP_PORT),
         address,
         membership: None,
+        requests: None,
         receive_buffer_bytes,
     };
     let sending = address::source_ports().take(SENDING_SOCKETS);
@@ -163,6 +171,7 @@ fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: C
         socket,
         address,
         membership,
+        requests,
         receive_buffer_bytes,
     } = taken;
     let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
@@ -178,13 +187,22 @@ fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: C
     };
     // The two directions must not make the same faults.
     let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes, now_ns);
-    let inwards = Impairment::new(faults.receive, !faults.seed, header_bytes, now_ns);
+    let receiver = |at, faults_of_it| {
+        let link = Impairment::new(faults_of_it, !faults.seed, header_bytes, now_ns);
+        Receiver::new(common.clone(), at, link)
+    };
+    // Packets are named by their number among those of this process.
+    let unnamed = Direction {
+        lose: [None; MOST_NAMED],
+        ..faults.receive
+    };
     Port {
         address,
         membership,
         receive_buffer_bytes,
         transmitter: Transmitter::new(common.clone(), sending, outwards),
-        receiver: Receiver::new(common.clone(), socket, inwards),
+        receiver: receiver(socket, faults.receive),
+        requests: requests.map(|socket| Requests::new(receiver(socket, unnamed))),
         outage,
         clock: common.clock,
         seed: None,

@@ -14,7 +14,7 @@ use super::flow::icrc_addresses;
 use super::identification::Identification;
 use super::impairment::{Impairment, Transit};
 use super::network_headers::Route;
-use super::sockets::{BATCH, Batch, Datagram};
+use super::sockets::{BATCH, Batch, Datagram, Socket};
 use super::tap::Tap;
 use crate::wire::{Bth, ICRC_BYTES, IcrcSeed, UDP_PORT};
 
@@ -80,6 +80,13 @@ impl Receiver {
 
     pub(super) fn capture_to(&mut self, capture: Arc<Capture>) {
         self.capture = Some(capture);
+    }
+
+    pub(super) fn socket(&self) -> Option<&Socket> {
+        match &self.socket {
+            Attachment::Udp(socket) => Some(socket),
+            Attachment::Fabric(..) => None,
+        }
     }
 
     /// The socket, which is readable when packets wait.

@@ -1,5 +1,6 @@
 //! An address that several processes share. Each has one socket of the address' [group](super::reuse_group), its
-//! **slot**, which it may read; and holds all others of the group, so that none leaves while anybody is there.
+//! **slot**, which it may read; and holds all others of the group, so that none leaves while anybody is there. The socket
+//! of [requests](super::requests) is everybody's.
 //!
 //! A process gets the sockets from one that has them (SCM_RIGHTS), over a Unix socket with an abstract name (unix(7)):
 //! `softroce/USER/ADDRESS/SLOT`. To listen there is to have the slot. The name goes with the process, however it ends,
@@ -7,6 +8,7 @@
 //! by who does.
 #![allow(unsafe_code)]
 
+use std::fmt::Display;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{MaybeUninit, size_of};
 use std::net::IpAddr;
@@ -25,7 +27,7 @@ use rustix::net::{
 
 use super::own_threads::block_signals;
 use super::packet_filters::{accept_incoming, refuse_incoming};
-use super::reuse_group::{self, SLOTS};
+use super::reuse_group::{self, REQUESTS, SLOTS, SOCKETS};
 use super::sockets::Socket;
 
 /// How long a process waits for its turn to join.
@@ -53,16 +55,17 @@ struct Group {
 }
 
 /// Joins the processes that have `address`, or is the first. Returns the socket of its slot, which takes packets from
-/// now on.
+/// now on, and that of requests.
 ///
 /// # Errors
 /// The call that failed; EADDRINUSE if all slots are taken, or the address by somebody who does not share it.
-pub fn join(address: IpAddr) -> io::Result<(Socket, Membership)> {
+pub fn join(address: IpAddr) -> io::Result<(Socket, Socket, Membership)> {
     let names = Names(address);
     let _turn = names.turn()?;
     let sockets = names.sockets()?;
     let (slot, listener) = names.free_slot()?;
     let own = sockets.get(slot).ok_or_else(all_taken)?.duplicate()?;
+    let requests = sockets.get(REQUESTS).ok_or_else(all_taken)?.duplicate()?;
     accept_incoming(&own)?;
     let group = Arc::new(Group {
         sockets,
@@ -79,16 +82,21 @@ pub fn join(address: IpAddr) -> io::Result<(Socket, Membership)> {
         thread: Some(thread),
         process: std::process::id(),
     };
-    Ok((own, membership))
+    Ok((own, requests, membership))
+}
+
+/// The abstract name of something at an address.
+pub(super) fn name_of(address: IpAddr, what: impl Display) -> io::Result<SocketAddr> {
+    let user = rustix::process::geteuid().as_raw();
+    SocketAddr::from_abstract_name(format!("softroce/{user}/{address}/{what}"))
 }
 
 /// The abstract names of an address.
 struct Names(IpAddr);
 
 impl Names {
-    fn of(&self, what: impl std::fmt::Display) -> io::Result<SocketAddr> {
-        let user = rustix::process::geteuid().as_raw();
-        SocketAddr::from_abstract_name(format!("softroce/{user}/{}/{what}", self.0))
+    fn of(&self, what: impl Display) -> io::Result<SocketAddr> {
+        name_of(self.0, what)
     }
 
     /// Waits until nobody else joins; nobody does while the result lives.
@@ -149,7 +157,7 @@ fn ask(name: &SocketAddr) -> Option<Vec<Socket>> {
         return None;
     }
     stream.set_read_timeout(Some(HANDING_PATIENCE)).ok()?;
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SLOTS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let flags = RecvFlags::CMSG_CLOEXEC;
@@ -160,13 +168,13 @@ fn ask(name: &SocketAddr) -> Option<Vec<Socket>> {
         flags,
     )
     .ok()?;
-    let mut sockets = Vec::with_capacity(SLOTS);
+    let mut sockets = Vec::with_capacity(SOCKETS);
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(descriptors) = message {
             sockets.extend(descriptors.map(Socket::from));
         }
     }
-    (sockets.len() == SLOTS).then_some(sockets)
+    (sockets.len() == SOCKETS).then_some(sockets)
 }
 
 impl Group {
@@ -188,7 +196,7 @@ impl Group {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let sockets: Vec<BorrowedFd<'_>> = self.sockets.iter().map(Socket::as_fd).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SLOTS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !control.push(SendAncillaryMessage::ScmRights(&sockets)) {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -228,11 +236,6 @@ fn peer_user(stream: &UnixStream) -> io::Result<u32> {
 }
 
 impl Membership {
-    /// Whether this process gets the requests of connection managers, which cannot name one (`net/reuse_group.rs`).
-    pub fn gets_requests(&self) -> bool {
-        self.slot == 0
-    }
-
     /// The descriptors of the group and of the name: a child of the process lets them go.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let sockets = self.group.sockets.iter().map(Socket::fd);

@@ -34,6 +34,18 @@ impl Wakeup {
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
+    /// Sleeps until woken, until one of `sockets` is readable, or for `at_most_ns` (for ever if `u64::MAX`).
+    pub fn wait_for_any(&self, sockets: &[RawFd], at_most_ns: u64) {
+        let own = [self.0.as_raw_fd()];
+        let readable = |fd: &RawFd| libc::pollfd {
+            fd: *fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut polls: Vec<libc::pollfd> = own.iter().chain(sockets).map(readable).collect();
+        self.wait_for_polls(&mut polls, at_most_ns);
+    }
+
     /// Sleeps until woken, until `socket` is readable or one of `full` has room, or for `at_most_ns` (for ever if
     /// `u64::MAX`). Descriptors below 0 count for nothing.
     pub fn wait(
@@ -53,6 +65,11 @@ impl Wakeup {
             (poll.fd, poll.events) = (*fd, libc::POLLOUT);
         }
         let count = if full.is_some() { polls.len() } else { 2 };
+        self.wait_for_polls(&mut polls[..count], at_most_ns);
+    }
+
+    /// `polls` begins with the wakeup's own.
+    fn wait_for_polls(&self, polls: &mut [libc::pollfd], at_most_ns: u64) {
         let time = libc::timespec {
             tv_sec: (at_most_ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (at_most_ns % 1_000_000_000) as libc::c_long,
@@ -63,10 +80,10 @@ impl Wakeup {
             &raw const time
         };
         let mut wakes = [0_u8; 8];
-        // SAFETY: no more entries than there are, a time or null, no signal mask; then eight writable bytes. Whatever comes out, the
+        // SAFETY: as many entries as there are, a time or null, no signal mask; then eight writable bytes. Whatever comes out, the
         // caller looks for work and may sleep again.
         unsafe {
-            libc::ppoll(polls.as_mut_ptr(), count as _, time, ptr::null());
+            libc::ppoll(polls.as_mut_ptr(), polls.len() as _, time, ptr::null());
             if polls[0].revents != 0 {
                 libc::read(self.0.as_raw_fd(), wakes.as_mut_ptr().cast(), wakes.len());
             }

@@ -7,44 +7,68 @@ use std::os::raw::c_int;
 use libc::sockaddr;
 use rdma_sys::{ibv_sa_path_rec, rdma_cm_event_type as kind, rdma_cm_id};
 
+use super::connections::errno;
 use super::event::complete;
 use super::id::Id;
 use super::service;
 use super::sockaddr::{any_like, read};
 use super::state::State;
 use super::terms::{ACK_TIMEOUT, HOP_LIMIT};
-use crate::verbs::device::complain;
 use crate::verbs::errno::minus_one_or_zero;
 use crate::verbs::gid;
-use crate::wire::cm::TCP_PORT_SPACE;
 
 /// The backlog of a program that gives none, and the largest: the kernel's (`max_backlog` of rdma_ucm).
 const MAX_BACKLOG: c_int = 1024;
 /// "Exactly", of the selectors of a path record (specification 15.2.5.16).
 const EXACTLY: u8 = 2;
 
+/// The ports that are tried for an id that wants any: with half of all taken, one id in a million finds none.
+const TRIES: usize = 20;
+
 /// Binds an id to an address of this machine, or to all. A loopback address that no device has stands for all, as the
-/// kernel takes each (`cma_any_addr`): libfabric asks by 127.0.0.1 which devices there are.
-fn bind(state: &mut State, key: u64, address: SocketAddr) -> Result<(), c_int> {
-    if state.entry(key)?.local.is_some() {
+/// kernel takes each (`cma_any_addr`): libfabric asks by 127.0.0.1 which devices there are. Who may come to listen at an
+/// address keeps its port from other processes there; of all addresses that is done by the listening.
+fn bind(state: &mut State, key: u64, address: SocketAddr, may_listen: bool) -> Result<(), c_int> {
+    let entry = state.entry(key)?;
+    if entry.local.is_some() {
         return Err(libc::EINVAL);
     }
+    let space = entry.space;
     let mut ip = address.ip();
-    let port = state.port(ip, address.port())?;
-    if !ip.is_unspecified() {
-        match state.devices.open(ip) {
-            Ok(device) => state.bind_device(key, device)?,
-            Err(libc::ENODEV) if ip.is_loopback() => ip = any_like(ip),
+    let device = match ip.is_unspecified() {
+        true => None,
+        false => match state.devices.open(ip) {
+            Err(libc::ENODEV) if ip.is_loopback() => {
+                ip = any_like(ip);
+                None
+            }
+            opened => Some(opened?),
+        },
+    };
+    let mut tries = if address.port() == 0 { TRIES } else { 1 };
+    let port = loop {
+        let port = state.port(space, ip, address.port())?;
+        let claimed = match device.filter(|_| may_listen) {
+            Some(device) => state.claim(key, device, port),
+            None => Ok(()),
+        };
+        tries -= 1;
+        match claimed {
+            Ok(()) => break port,
+            Err(libc::EADDRINUSE) if tries > 0 => {}
             Err(error) => return Err(error),
         }
+    };
+    if let Some(device) = device {
+        state.bind_device(key, device)?;
     }
     state.set_addresses(key, SocketAddr::new(ip, port), None)?;
     state.entry(key)?.owns_port = true;
     Ok(())
 }
 
-/// `rdma_bind_addr(3)`. ENODEV for an address that no device has, EADDRINUSE if another id of this process has the
-/// port, or another process the device.
+/// `rdma_bind_addr(3)`. ENODEV for an address that no device has, EADDRINUSE if another id has the port, or somebody the
+/// address who does not share it.
 ///
 /// # Safety
 /// As for librdmacm.
@@ -53,21 +77,22 @@ pub unsafe extern "C" fn bind_addr(id: *mut rdma_cm_id, address: *mut sockaddr) 
     let (key, address) = unsafe { (Id::of(id).key, read(address)) };
     minus_one_or_zero(match address {
         None => Err(libc::EINVAL),
-        Some(address) => service::with(|state, _| bind(state, key, address)),
+        Some(address) => service::with(|state, _| bind(state, key, address, true)),
     })
 }
 
 fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Result<(), c_int> {
     if state.entry(key)?.local.is_none() {
-        bind(state, key, (IpAddr::from([0, 0, 0, 0]), 0).into())?;
+        bind(state, key, (IpAddr::from([0, 0, 0, 0]), 0).into(), true)?;
     }
     let entry = state.entry(key)?;
     let local = entry.local.ok_or(libc::EINVAL)?;
+    let service = entry.space.service(local.port());
     if entry.listens || entry.remote.is_some() {
         return Err(libc::EINVAL);
     }
     let serves = |address: &IpAddr| local.is_ipv6() || address.is_ipv4();
-    let mut addresses: Vec<IpAddr> = match local.ip().is_unspecified() {
+    let addresses: Vec<IpAddr> = match local.ip().is_unspecified() {
         true => state
             .devices
             .open_all()?
@@ -76,29 +101,23 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
             .collect(),
         false => vec![local.ip()],
     };
-    addresses.retain(|address| {
-        let device = state.devices.get(*address);
-        device.is_some_and(|device| device.gets_requests())
-    });
-    if addresses.is_empty() {
-        complain(format_args!(
-            "cannot listen for rdma_cm at {}: another process had the address first, and gets the requests; end it, \
-             or give this one an address of its own (SOFTROCE_ADDRESS=127.0.0.2)",
-            local.ip()
-        ));
-        return Err(libc::EADDRINUSE);
-    }
-    let service = TCP_PORT_SPACE | u64::from(local.port());
     for address in addresses {
-        let listens = state.run(address, |manager, out| {
-            manager.listen(now, service, key, backlog, out)
+        let listens = state.claim(key, address, local.port()).and_then(|()| {
+            let listens = state.run(address, |manager, out| {
+                manager.listen(now, service, key, backlog, out)
+            });
+            listens.ok_or(libc::ENODEV)?.map_err(errno)
         });
-        if listens != Some(Ok(())) {
+        if let Err(error) = listens {
             // Of the devices that listen already, none keeps it.
             for (_, device) in state.devices.all() {
                 device.manager.stop_listening(key);
             }
-            return Err(libc::EADDRINUSE);
+            state
+                .entry(key)?
+                .claims
+                .retain(|(address, _)| *address == local.ip());
+            return Err(error);
         }
     }
     state.entry(key)?.listens = true;
@@ -106,7 +125,7 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
 }
 
 /// `rdma_listen(3)`: on all devices of this machine that this process can open, if the id is bound to no address.
-/// EADDRINUSE if another process had the address before: that one gets its requests.
+/// EADDRINUSE if another process listens there.
 ///
 /// # Safety
 /// As for librdmacm.
@@ -133,7 +152,7 @@ fn resolve(
     }
     if state.entry(key)?.local.is_none() {
         let any = SocketAddr::new(any_like(target.ip()), 0);
-        bind(state, key, source.unwrap_or(any))?;
+        bind(state, key, source.unwrap_or(any), false)?;
     }
     let mut local = state.entry(key)?.local.ok_or(libc::EINVAL)?;
     if local.is_ipv4() != target.is_ipv4() {

@@ -8,16 +8,17 @@ use rdma_sys::{ibv_event_type, ibv_qp_state, rdma_cm_id, rdma_conn_param};
 use super::connections::errno;
 use super::event::complete;
 use super::id::Id;
+use super::port_space::PortSpace;
 use super::qp;
 use super::service;
 use super::state::State;
-use super::terms::{ACK_TIMEOUT, HOP_LIMIT, Terms};
+use super::terms::{ACK_TIMEOUT, HOP_LIMIT, Terms, UDP_QKEY};
 use crate::verbs::errno::minus_one_or_zero;
 use crate::verbs::gid;
 use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
 use crate::wire::cm::{
-    IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep, Req,
-    TCP_PORT_SPACE,
+    IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep,
+    Req, SIDR_REP_DATA_BYTES, SIDR_REQ_DATA_BYTES, SidrRep, SidrReq, SidrStatus,
 };
 
 /// "As many as the device can" (`RDMA_MAX_RESP_RES`, `RDMA_MAX_INIT_DEPTH`).
@@ -110,13 +111,27 @@ fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(),
         return Err(libc::EINVAL);
     };
     let (traffic_class, ack_timeout) = (entry.traffic_class, entry.ack_timeout);
+    let service = entry.space.service(remote.port());
     let header = IpHeader {
         source_port: local.port(),
         source: local.ip(),
         destination: remote.ip(),
     };
+    if entry.space == PortSpace::Udp {
+        entry.terms = Terms::of_datagrams(remote.ip());
+        let req = Box::new(SidrReq {
+            request: 0,
+            pkey: DEFAULT_PKEY,
+            service,
+            private_data: header.join(wanted.private_data),
+        });
+        let asked = state.run(address, |manager, out| {
+            manager.look_up(now, remote.ip(), req, out)
+        });
+        return state.has_asked(key, address, asked);
+    }
     let req = Box::new(Req {
-        service: TCP_PORT_SPACE | u64::from(remote.port()),
+        service,
         qpn: wanted.qpn & PSN_BITS,
         responder_resources: wanted.responder_resources.unwrap_or(MAX_RD_ATOM),
         initiator_depth: wanted.initiator_depth.unwrap_or(MAX_RD_ATOM),
@@ -142,21 +157,22 @@ fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(),
     let asked = state.run(address, |manager, out| {
         manager.connect(now, remote.ip(), req, out)
     });
-    let comm = asked.ok_or(libc::ENODEV)?;
-    state.entry(key)?.comm = Some(comm);
-    let device = state.devices.get(address).ok_or(libc::ENODEV)?;
-    device.ids.insert(comm, key);
-    Ok(())
+    state.has_asked(key, address, asked)
 }
 
-/// `rdma_connect(3)`: asks for a connection; without a QP of the id its number is in the parameters. EINVAL for more than
-/// 56 bytes of private data, or more READs at once than the device does.
+/// `rdma_connect(3)`: asks for a connection, or for the QP of a datagram service; without a QP of the id its number is in the
+/// parameters. EINVAL for more than 56 bytes of private data, 180 for datagrams, or more READs at once than the device does.
 ///
 /// # Safety
 /// As for librdmacm.
 pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
+    // SAFETY: a live id.
+    let room_bytes = match unsafe { Id::of(id) }.space {
+        PortSpace::Tcp => PROGRAM_DATA_BYTES,
+        PortSpace::Udp => SIDR_REQ_DATA_BYTES - IP_HEADER_BYTES,
+    };
     // SAFETY: a live id; parameters or null.
-    let asked = unsafe { Wanted::read(id, parameters, PROGRAM_DATA_BYTES) }.and_then(|wanted| {
+    let asked = unsafe { Wanted::read(id, parameters, room_bytes) }.and_then(|wanted| {
         // SAFETY: a live id.
         let key = unsafe { Id::of(id) }.key;
         service::with(|state, now| ask(state, now, key, &wanted))
@@ -205,11 +221,38 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
     })
 }
 
-/// `rdma_accept(3)`: brings the id's QP, if it has one, to RTS, and replies.
+/// Tells the QP of a datagram service.
+///
+/// # Safety
+/// As for [`accept`].
+unsafe fn tell_qp(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    let wanted = unsafe { Wanted::read(id, parameters, SIDR_REP_DATA_BYTES) }?;
+    let mut rep = Box::new(SidrRep {
+        qpn: wanted.qpn & PSN_BITS,
+        qkey: UDP_QKEY,
+        ..SidrRep::without_qp(SidrStatus::VALID)
+    });
+    for (to, from) in rep.private_data.iter_mut().zip(wanted.private_data) {
+        *to = *from;
+    }
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    service::with(|state, _| {
+        state.of_connection(key, |manager, _, comm, out| manager.answer(comm, rep, out))
+    })
+}
+
+/// `rdma_accept(3)`: brings the id's QP, if it has one, to RTS, and replies. Of datagrams there is no event.
 ///
 /// # Safety
 /// As for librdmacm.
 pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
+    // SAFETY: a live id; parameters or null.
+    if unsafe { Id::of(id) }.space == PortSpace::Udp {
+        // SAFETY: as above.
+        return minus_one_or_zero(unsafe { tell_qp(id, parameters) });
+    }
     // SAFETY: a live id; parameters or null.
     let accepted = unsafe { answer(id, parameters) };
     if accepted.is_err() {
@@ -281,8 +324,13 @@ pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
         });
         Ok(())
     });
-    // SAFETY: a live id.
-    minus_one_or_zero(ended.and_then(|()| unsafe { complete(id) }))
+    // SAFETY: a live id; of datagrams, which have no connection, there is no event.
+    minus_one_or_zero(ended.and_then(|()| unsafe {
+        match Id::of(id).space {
+            PortSpace::Tcp => complete(id),
+            PortSpace::Udp => Ok(()),
+        }
+    }))
 }
 
 /// `rdma_notify(3)`: data on a QP (`IBV_EVENT_COMM_EST`) stands for a confirmation that was lost.

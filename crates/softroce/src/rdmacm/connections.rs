@@ -1,5 +1,6 @@
 //! What is done to the connection of an id.
 
+use std::net::IpAddr;
 use std::os::raw::c_int;
 
 use super::state::State;
@@ -16,6 +17,20 @@ pub(super) fn errno(error: CmError) -> c_int {
 }
 
 impl State {
+    /// Keeps the number of what an id has asked for at its device.
+    pub(super) fn has_asked(
+        &mut self,
+        key: u64,
+        address: IpAddr,
+        asked: Option<u32>,
+    ) -> Result<(), c_int> {
+        let comm = asked.ok_or(libc::ENODEV)?;
+        self.entry(key)?.comm = Some(comm);
+        let device = self.devices.get(address).ok_or(libc::ENODEV)?;
+        device.ids.insert(comm, key);
+        Ok(())
+    }
+
     /// Confirms the reply to an id's request.
     pub(super) fn establish(&mut self, key: u64) -> Result<(), c_int> {
         self.of_connection(key, |manager, _, comm, out| manager.establish(comm, out))

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
+use std::os::fd::RawFd;
 
 use rdma_sys::{ibv_context, ibv_pd};
 
@@ -10,12 +11,13 @@ use super::inbox::Inbox;
 use super::sockaddr::any_like;
 use crate::cm::{Manager, Output};
 use crate::net;
-use crate::transport::Nic;
+use crate::transport::{Nic, OwnClaim};
 use crate::verbs;
 use crate::verbs::context::Context;
 use crate::verbs::device::{self, Device};
 use crate::verbs::{open, port};
 use crate::wire::UDP_PORT;
+use crate::wire::cm::MAD_BYTES;
 
 /// A device with its manager.
 pub(super) struct CmDevice {
@@ -39,9 +41,34 @@ impl CmDevice {
         unsafe { Context::of(self.context) }
     }
 
-    /// Whether requests to its address come to this process.
-    pub(super) fn gets_requests(&self) -> bool {
-        self.open_context().nic().gets_requests()
+    /// Where processes share its address: the socket of requests.
+    pub(super) fn requests_fd(&self) -> Option<RawFd> {
+        self.open_context().nic().requests_fd()
+    }
+
+    /// The requests that wait at the socket that processes share; returns when the next is due, which faults delay.
+    pub(super) fn take_requests(
+        &self,
+        mut each: impl FnMut(IpAddr, [u8; MAD_BYTES]),
+    ) -> Option<u64> {
+        self.open_context().nic().take_requests(|from, payload| {
+            if let Ok(bytes) = payload.try_into() {
+                each(from, bytes);
+            }
+        })
+    }
+
+    /// Hands a request on to the process at this address that offers its service; false if there is none.
+    pub(super) fn hand_on(&self, service: u64, from: IpAddr, bytes: &[u8]) -> bool {
+        let open = self.open_context();
+        self.requests_fd().is_some() && net::hand_on(open.address(), service, from, bytes)
+    }
+
+    /// Says that only this process offers the service at the address; nothing where processes do not share it. EADDRINUSE
+    /// if another does.
+    pub(super) fn claim(&self, service: u64) -> Result<Option<OwnClaim>, i32> {
+        let claimed = self.open_context().nic().claim(service);
+        claimed.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
     }
 
     /// The code of the port's MTU.
@@ -78,6 +105,8 @@ pub(super) struct Devices {
     by_address: BTreeMap<IpAddr, CmDevice>,
     /// Where their datagrams for the manager go.
     inbox: &'static Inbox,
+    /// There are others to wait for than before.
+    pub(super) sockets_changed: bool,
 }
 
 impl Devices {
@@ -85,6 +114,7 @@ impl Devices {
         Devices {
             by_address: BTreeMap::new(),
             inbox,
+            sockets_changed: false,
         }
     }
 
@@ -127,6 +157,8 @@ impl Devices {
         let context = opened.map_err(|error| net::os_error(&error).unwrap_or(libc::EIO))?;
         // SAFETY: just opened.
         let (pd, open) = unsafe { (verbs::alloc_pd(context), Context::of(context)) };
+        // Without it only other processes take requests, and hand on what is for this one.
+        let _ = open.nic().begin_requests();
         let address = open.address();
         let inbox = self.inbox;
         open.nic()
@@ -141,6 +173,7 @@ impl Devices {
             users: 0,
         };
         self.by_address.insert(address, device);
+        self.sockets_changed = true;
         Ok(address)
     }
 

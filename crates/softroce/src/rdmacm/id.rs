@@ -3,11 +3,9 @@
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rdma_sys::{
-    ibv_pd, ibv_qp_init_attr, ibv_qp_type, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel,
-    rdma_port_space,
-};
+use rdma_sys::{ibv_pd, ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
 
+use super::port_space::PortSpace;
 use crate::verbs::events::Acks;
 
 /// An id; the struct that programs hold comes first, so a pointer to one is a pointer to the other.
@@ -21,6 +19,7 @@ pub(super) struct Object {
 pub(super) struct Id {
     /// Its number in the state.
     pub(super) key: u64,
+    pub(super) space: PortSpace,
     pub(super) acks: Arc<Acks>,
     own: Mutex<Own>,
 }
@@ -41,15 +40,20 @@ unsafe impl Send for Own {}
 
 impl Id {
     /// A new id without a device.
-    pub(super) fn create(key: u64, channel: *mut rdma_event_channel) -> *mut rdma_cm_id {
+    pub(super) fn create(
+        key: u64,
+        channel: *mut rdma_event_channel,
+        space: PortSpace,
+    ) -> *mut rdma_cm_id {
         // SAFETY: pointers, integers and addresses, for all of which zero is a value.
         let mut verbs: rdma_cm_id = unsafe { std::mem::zeroed() };
         verbs.channel = channel;
-        verbs.ps = rdma_port_space::RDMA_PS_TCP;
-        verbs.qp_type = ibv_qp_type::IBV_QPT_RC;
+        verbs.ps = space.code();
+        verbs.qp_type = space.qp_type();
         verbs.pd = null_mut::<ibv_pd>();
         let inner = Id {
             key,
+            space,
             acks: Arc::default(),
             own: Mutex::default(),
         };

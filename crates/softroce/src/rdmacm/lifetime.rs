@@ -7,6 +7,7 @@ use rdma_sys::{rdma_cm_id, rdma_event_channel, rdma_port_space};
 
 use super::channel::{self, create_event_channel, destroy_event_channel};
 use super::id::Id;
+use super::port_space::PortSpace;
 use super::service;
 use super::taken::ack_cm_event;
 use crate::verbs::errno::{last_errno, minus_one_or_zero};
@@ -34,14 +35,14 @@ unsafe fn create(
     context: *mut c_void,
     port_space: rdma_port_space::Type,
 ) -> Result<*mut rdma_cm_id, c_int> {
-    if port_space != rdma_port_space::RDMA_PS_TCP {
-        refuse("a port space of rdma_cm other than RDMA_PS_TCP");
+    let Some(space) = PortSpace::of(port_space) else {
+        refuse("a port space of rdma_cm other than RDMA_PS_TCP and RDMA_PS_UDP");
         return Err(libc::EOPNOTSUPP);
-    }
+    };
     let sync = channel.is_null();
     let channel = channel_or_own(channel)?;
     let queue = channel::queue(channel)?;
-    let (_, id) = service::with(|state, _| state.create(channel, queue));
+    let (_, id) = service::with(|state, _| state.create(channel, queue, space));
     // SAFETY: just made, and nobody else has it.
     unsafe {
         (*id).context = context;
@@ -50,7 +51,7 @@ unsafe fn create(
     Ok(id)
 }
 
-/// `rdma_create_id(3)`. EOPNOTSUPP for another port space than that of connections.
+/// `rdma_create_id(3)`. EOPNOTSUPP for another port space than those of connections and of datagrams by IP address.
 ///
 /// # Safety
 /// As for librdmacm.

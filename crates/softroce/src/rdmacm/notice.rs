@@ -3,10 +3,10 @@
 use std::os::raw::c_int;
 use std::sync::Arc;
 
-use rdma_sys::{rdma_cm_event_type, rdma_cm_id};
+use rdma_sys::{ibv_ah_attr, rdma_cm_event_type, rdma_cm_id};
 
 use crate::verbs::events::Acks;
-use crate::wire::cm::{Rep, Req};
+use crate::wire::cm::{Rep, Req, SidrRep};
 
 /// An event in a channel's queue.
 pub(super) struct Notice {
@@ -35,6 +35,13 @@ pub(super) struct Parameters {
     pub(super) rnr_retry_count: u8,
     pub(super) srq: bool,
     pub(super) qpn: u32,
+    /// Of datagrams, and then only it and the first and the last field above: the path to the other end, and its QP's key.
+    pub(super) datagrams: Option<(ibv_ah_attr, u32)>,
+}
+
+fn blank_path() -> ibv_ah_attr {
+    // SAFETY: integers and arrays of them: zero is a value of each.
+    unsafe { std::mem::zeroed() }
 }
 
 impl Parameters {
@@ -49,6 +56,7 @@ impl Parameters {
             rnr_retry_count: req.rnr_retry_count,
             srq: req.srq,
             qpn: req.qpn,
+            datagrams: None,
         }
     }
 
@@ -63,6 +71,26 @@ impl Parameters {
             rnr_retry_count: rep.rnr_retry_count,
             srq: rep.srq,
             qpn: rep.qpn,
+            datagrams: None,
+        }
+    }
+
+    /// Of a look-up, or of a reply without a QP: only private data are told.
+    pub(super) fn of_look_up(private_data: &[u8]) -> Parameters {
+        Parameters::of_datagrams(private_data, 0, blank_path(), 0)
+    }
+
+    /// Of the QP that was looked up.
+    pub(super) fn of_found(rep: &SidrRep, path: ibv_ah_attr) -> Parameters {
+        Parameters::of_datagrams(&rep.private_data, rep.qpn, path, rep.qkey)
+    }
+
+    fn of_datagrams(private_data: &[u8], qpn: u32, path: ibv_ah_attr, qkey: u32) -> Parameters {
+        Parameters {
+            private_data: private_data.into(),
+            qpn,
+            datagrams: Some((path, qkey)),
+            ..Parameters::default()
         }
     }
 

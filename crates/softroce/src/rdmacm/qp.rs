@@ -10,7 +10,9 @@ use rdma_sys::{
 };
 
 use super::id::Id;
+use super::port_space::PortSpace;
 use super::service;
+use super::terms::Terms;
 use crate::verbs;
 use crate::verbs::errno::{last_errno, minus_one_or_zero};
 
@@ -33,7 +35,10 @@ pub unsafe extern "C" fn init_qp_attr(
 /// `id` is live.
 unsafe fn attributes(id: *mut rdma_cm_id, attr: &mut ibv_qp_attr) -> Result<u32, c_int> {
     // SAFETY: the caller's.
-    let key = unsafe { Id::of(id) }.key;
+    let (key, space) = unsafe { (Id::of(id).key, Id::of(id).space) };
+    if space == PortSpace::Udp {
+        return Ok(Terms::attributes_of_datagrams(attr));
+    }
     let terms = service::with(|state, _| state.entry(key).map(|entry| entry.terms))?;
     terms.attributes(attr)
 }
@@ -190,7 +195,29 @@ unsafe fn prepare(
     Ok(())
 }
 
-/// Gives the id its QP, in INIT, if one was made.
+/// Brings a QP for datagrams, which needs to know nobody, from INIT to RTS.
+///
+/// # Safety
+/// `qp` is live.
+unsafe fn begin_datagrams(qp: *mut ibv_qp) -> Result<(), c_int> {
+    let of_state = mask::IBV_QP_STATE.0;
+    for (state, bits) in [
+        (ibv_qp_state::IBV_QPS_RTR, of_state),
+        (ibv_qp_state::IBV_QPS_RTS, of_state | mask::IBV_QP_SQ_PSN.0),
+    ] {
+        // SAFETY: integers and arrays of them: zero is a value of each.
+        let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
+        attr.qp_state = state;
+        // SAFETY: the caller's.
+        match unsafe { verbs::modify_qp(qp, &raw mut attr, bits.cast_signed()) } {
+            0 => {}
+            error => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Gives the id its QP, in INIT, or of datagrams in RTS, if one was made.
 ///
 /// # Safety
 /// `id` is live, `qp` is live or null with `errno` set.
@@ -200,7 +227,12 @@ unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
     }
     // SAFETY: the caller's.
     unsafe {
-        if let Err(error) = transition(id, qp, ibv_qp_state::IBV_QPS_INIT) {
+        let begun =
+            transition(id, qp, ibv_qp_state::IBV_QPS_INIT).and_then(|()| match Id::of(id).space {
+                PortSpace::Tcp => Ok(()),
+                PortSpace::Udp => begin_datagrams(qp),
+            });
+        if let Err(error) = begun {
             verbs::destroy_qp(qp);
             return Err(error);
         }

@@ -17,12 +17,13 @@ fn state() -> MutexGuard<'static, State> {
 /// Starts the thread, once.
 ///
 /// # Errors
-/// The system has no more threads.
+/// The system has no more threads or descriptors.
 pub(super) fn start() -> Result<(), c_int> {
     static STARTED: OnceLock<Result<(), c_int>> = OnceLock::new();
     *STARTED.get_or_init(|| {
         let thread = std::thread::Builder::new().name("softroce-cm".into());
-        match thread.spawn(run) {
+        let started = INBOX.begin().and_then(|()| thread.spawn(run));
+        match started {
             Ok(_) => Ok(()),
             Err(error) => Err(error.raw_os_error().unwrap_or(libc::EAGAIN)),
         }
@@ -33,15 +34,20 @@ fn run() {
     // Signals are for the program's threads.
     block_signals();
     let mut arrived = Vec::new();
+    let mut sockets = Vec::new();
     loop {
-        INBOX.wait(&mut arrived);
+        INBOX.wait(&mut arrived, &sockets);
         let mut state = state();
         let now = now_ns();
         for datagram in arrived.drain(..) {
             state.take(now, &datagram);
         }
+        state.take_requests(now);
         let next = state.wake(now);
         state.devices.close_unused();
+        sockets.clear();
+        sockets.extend(state.sockets());
+        state.devices.sockets_changed = false;
         drop(state);
         INBOX.wake_at(next);
     }
@@ -52,7 +58,11 @@ pub(super) fn with<R>(step: impl FnOnce(&mut State, u64) -> R) -> R {
     let mut state = state();
     let result = step(&mut state, now_ns());
     let next = state.next_timer_ns();
+    let sockets_changed = state.devices.sockets_changed;
     drop(state);
     INBOX.wake_at(next);
+    if sockets_changed {
+        INBOX.wake();
+    }
     result
 }

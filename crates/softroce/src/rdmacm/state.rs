@@ -1,7 +1,8 @@
-//! All ids of the process and what they are bound to, and how the managers' events become the ids' events.
+//! All ids of the process and what they are bound to, and the managers of their devices.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
 use std::os::raw::c_int;
 use std::sync::Arc;
 
@@ -11,22 +12,23 @@ use super::devices::{CmDevice, Devices};
 use super::id::Id;
 use super::inbox::{Arrived, Inbox};
 use super::notice::{Notice, Parameters};
+use super::port_space::PortSpace;
 use super::sockaddr;
 use super::terms::Terms;
-use crate::cm::{Event, Happening, Manager, Output};
+use crate::cm::{Manager, Output};
+use crate::transport::OwnClaim;
 use crate::verbs::events::{Acks, Queue};
 use crate::verbs::gid;
-use crate::wire::cm::{IpHeader, RejReason, Req};
+use crate::wire::cm::MAD_BYTES;
 
 /// The ports that are given to ids which ask for none: those of Linux (ip_local_port_range).
 const FIRST_FREE_PORT: u16 = 32768;
 const LAST_FREE_PORT: u16 = 60999;
-/// Bits of a PSN.
-const PSN_BITS: u32 = 0x00ff_ffff;
 
 /// What the process knows of an id.
 pub(super) struct Entry {
     pub(super) id: *mut rdma_cm_id,
+    pub(super) space: PortSpace,
     pub(super) queue: Arc<Queue<Notice>>,
     pub(super) acks: Arc<Acks>,
     /// The address of its device.
@@ -34,6 +36,8 @@ pub(super) struct Entry {
     pub(super) local: Option<SocketAddr>,
     /// Whether its port is its own, rather than that of the listener that it came from.
     pub(super) owns_port: bool,
+    /// Addresses that processes share, where it has its port to itself.
+    pub(super) claims: Vec<(IpAddr, OwnClaim)>,
     pub(super) listens: bool,
     pub(super) remote: Option<SocketAddr>,
     /// The manager's number of its connection.
@@ -49,7 +53,7 @@ pub(super) struct Entry {
 unsafe impl Send for Entry {}
 
 impl Entry {
-    fn raise(&self, kind: kind::Type, status: c_int, parameters: Parameters) {
+    pub(super) fn raise(&self, kind: kind::Type, status: c_int, parameters: Parameters) {
         let notice = Notice {
             id: self.id,
             listener: std::ptr::null_mut(),
@@ -72,6 +76,8 @@ pub(super) struct State {
     pub(super) devices: Devices,
     pub(super) ids: BTreeMap<u64, Entry>,
     last_key: u64,
+    /// When the next request is due that faults delay.
+    requests_due_ns: u64,
 }
 
 impl State {
@@ -80,6 +86,7 @@ impl State {
             devices: Devices::new(inbox),
             ids: BTreeMap::new(),
             last_key: 0,
+            requests_due_ns: u64::MAX,
         }
     }
 
@@ -88,17 +95,20 @@ impl State {
         &mut self,
         channel: *mut rdma_event_channel,
         queue: Arc<Queue<Notice>>,
+        space: PortSpace,
     ) -> (u64, *mut rdma_cm_id) {
         self.last_key += 1;
-        let id = Id::create(self.last_key, channel);
+        let id = Id::create(self.last_key, channel, space);
         let entry = Entry {
             id,
+            space,
             queue,
             // SAFETY: just made.
             acks: Arc::clone(&unsafe { Id::of(id) }.acks),
             device: None,
             local: None,
             owns_port: false,
+            claims: Vec::new(),
             listens: false,
             remote: None,
             comm: None,
@@ -130,6 +140,7 @@ impl State {
         if let Some(device) = entry.device.and_then(|address| self.devices.get(address)) {
             device.users -= 1;
         }
+        self.devices.sockets_changed |= !entry.claims.is_empty();
         if entry.listens {
             for (_, device) in self.devices.all() {
                 device.manager.stop_listening(key);
@@ -194,11 +205,31 @@ impl State {
         Ok(())
     }
 
-    /// A port for an id: `wanted`, or a free one for 0. EADDRINUSE if another id has it.
-    pub(super) fn port(&self, address: IpAddr, wanted: u16) -> Result<u16, c_int> {
+    /// Says that an id alone has its port at an address, among the processes that share it. EADDRINUSE if another process
+    /// has it.
+    pub(super) fn claim(&mut self, key: u64, address: IpAddr, port: u16) -> Result<(), c_int> {
+        let entry = self.ids.get_mut(&key).ok_or(libc::EINVAL)?;
+        let device = self.devices.get(address).ok_or(libc::ENODEV)?;
+        if entry.claims.iter().all(|(claimed, _)| *claimed != address)
+            && let Some(claim) = device.claim(entry.space.service(port))?
+        {
+            entry.claims.push((address, claim));
+            self.devices.sockets_changed = true;
+        }
+        Ok(())
+    }
+
+    /// A port for an id: `wanted`, or a free one for 0. EADDRINUSE if another id of this process has it.
+    pub(super) fn port(
+        &self,
+        space: PortSpace,
+        address: IpAddr,
+        wanted: u16,
+    ) -> Result<u16, c_int> {
         let taken = |port: u16| {
             self.ids.values().any(|entry| {
                 entry.owns_port
+                    && entry.space == space
                     && entry.local.is_some_and(|local| {
                         let (ip, all) = (local.ip(), IpAddr::is_unspecified);
                         local.port() == port && (ip == address || all(&ip) || all(&address))
@@ -228,7 +259,15 @@ impl State {
         let mut out = Output::default();
         let device = self.devices.get(address)?;
         let result = step(&mut device.manager, &mut out);
-        while !out.datagrams.is_empty() || !out.events.is_empty() {
+        while !out.datagrams.is_empty() || !out.events.is_empty() || !out.unheard.is_empty() {
+            for unheard in std::mem::take(&mut out.unheard) {
+                let bytes = unheard.bytes();
+                if !self.hands_on(address, unheard.service(), unheard.from, &bytes)
+                    && let Some(device) = self.devices.get(address)
+                {
+                    device.manager.refuse(&unheard, &mut out);
+                }
+            }
             if let Some(device) = self.devices.get(address) {
                 device.send(&mut out);
             }
@@ -244,6 +283,65 @@ impl State {
         self.run(arrived.at, |manager, out| {
             manager.take(now, arrived.from, &arrived.bytes, out);
         });
+    }
+
+    /// Hands a request on to the process that has claimed the service; false if none has, or it is this one.
+    fn hands_on(&mut self, at: IpAddr, service: u64, from: IpAddr, bytes: &[u8]) -> bool {
+        let is_own = self.ids.values().any(|entry| {
+            let service_of_it = entry.local.map(|local| entry.space.service(local.port()));
+            service_of_it == Some(service) && entry.claims.iter().any(|(address, _)| *address == at)
+        });
+        let device = self.devices.get(at);
+        !is_own && device.is_some_and(|device| device.hand_on(service, from, bytes))
+    }
+
+    /// What [`State::take_requests`] takes from, but for the queue of the devices' own datagrams.
+    pub(super) fn sockets(&mut self) -> Vec<RawFd> {
+        let claims = self.ids.values().flat_map(|entry| &entry.claims);
+        let claims: Vec<RawFd> = claims.map(|(_, claim)| claim.fd()).collect();
+        let requests = self
+            .devices
+            .all()
+            .filter_map(|(_, device)| device.requests_fd());
+        requests.chain(claims).collect()
+    }
+
+    /// Takes the requests that have come to the addresses that processes share, and those that other processes have
+    /// handed on to this one.
+    pub(super) fn take_requests(&mut self, now: u64) {
+        let (mut heard, mut handed_on) = (Vec::new(), Vec::new());
+        self.requests_due_ns = u64::MAX;
+        for (at, device) in self.devices.all() {
+            let due_ns =
+                device.take_requests(|from, bytes| heard.push(Arrived { at, from, bytes }));
+            self.requests_due_ns = self.requests_due_ns.min(due_ns.unwrap_or(u64::MAX));
+        }
+        // A sender's address before it.
+        let mut room = [0; 2 * MAD_BYTES];
+        for (at, claim) in self.ids.values().flat_map(|entry| &entry.claims) {
+            while let Some((from, bytes)) = claim.take(&mut room) {
+                let arrived = bytes.try_into().map(|bytes| Arrived {
+                    at: *at,
+                    from,
+                    bytes,
+                });
+                handed_on.extend(arrived);
+            }
+        }
+        for request in heard {
+            let device = self.devices.get(request.at);
+            let service =
+                device.and_then(|it| it.manager.service_elsewhere(request.from, &request.bytes));
+            let is_handed_on = service.is_some_and(|service| {
+                self.hands_on(request.at, service, request.from, &request.bytes)
+            });
+            if !is_handed_on {
+                self.take(now, &request);
+            }
+        }
+        for request in handed_on {
+            self.take(now, &request);
+        }
     }
 
     /// Does what is due; returns when to come again.
@@ -262,98 +360,6 @@ impl State {
     pub(super) fn next_timer_ns(&mut self) -> u64 {
         let timers = self.devices.all();
         let next = timers.filter_map(|(_, device)| device.manager.next_timer_ns());
-        next.min().unwrap_or(u64::MAX)
-    }
-
-    fn happened(&mut self, address: IpAddr, event: Event, out: &mut Output) {
-        let comm = event.comm;
-        if let Happening::Requested {
-            listener,
-            peer,
-            req,
-        } = event.happening
-        {
-            if self
-                .requested(address, comm, listener, peer, &req)
-                .is_none()
-                && let Some(device) = self.devices.get(address)
-            {
-                // Of a manager that has just told of it.
-                let _ = device.manager.reject(comm, RejReason::CONSUMER, &[], out);
-            }
-            return;
-        }
-        let key = self.devices.get(address).and_then(|device| {
-            let key = device.ids.get(&comm).copied();
-            if event.happening == Happening::TimeWaitOver {
-                device.ids.remove(&comm);
-            }
-            key
-        });
-        let Some(entry) = key.and_then(|key| self.ids.get_mut(&key)) else {
-            return;
-        };
-        let none = Parameters::default();
-        match event.happening {
-            Happening::Requested { .. } => {}
-            Happening::Replied(rep) => {
-                entry.terms.replied(&rep);
-                let parameters = Parameters::of_reply(&rep);
-                entry.raise(kind::RDMA_CM_EVENT_CONNECT_RESPONSE, 0, parameters);
-            }
-            Happening::Established => entry.raise(kind::RDMA_CM_EVENT_ESTABLISHED, 0, none),
-            Happening::Rejected(reason, data) => {
-                let parameters = Parameters::of_data(data);
-                entry.raise(kind::RDMA_CM_EVENT_REJECTED, reason.0.into(), parameters);
-            }
-            Happening::Unreachable => {
-                entry.raise(kind::RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT, none);
-            }
-            Happening::Disconnected => entry.raise(kind::RDMA_CM_EVENT_DISCONNECTED, 0, none),
-            Happening::TimeWaitOver => {
-                entry.comm = None;
-                entry.raise(kind::RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, none);
-            }
-        }
-    }
-
-    /// Makes the id of a request and tells its listener; `None` if that is not there, or the request has no addresses.
-    fn requested(
-        &mut self,
-        address: IpAddr,
-        comm: u32,
-        listener: u64,
-        peer: IpAddr,
-        req: &Req,
-    ) -> Option<()> {
-        let (header, program_data) = IpHeader::split(&req.private_data)?;
-        let (parent, queue, acks, port) = {
-            let entry = self.ids.get(&listener)?;
-            let port = entry.local?.port();
-            let shared = (Arc::clone(&entry.queue), Arc::clone(&entry.acks));
-            (entry.id, shared.0, shared.1, port)
-        };
-        // SAFETY: a listener that is in the state is alive; its channel changes only under the state's lock.
-        let channel = unsafe { (*parent).channel };
-        let (key, id) = self.create(channel, Arc::clone(&queue));
-        let local = SocketAddr::new(address, port);
-        let remote = SocketAddr::new(peer, header.source_port);
-        // The device has just told of the request, so it is there.
-        self.bind_device(key, address).ok()?;
-        self.set_addresses(key, local, Some(remote)).ok()?;
-        self.devices.get(address)?.ids.insert(comm, key);
-        let entry = self.ids.get_mut(&key)?;
-        entry.comm = Some(comm);
-        entry.terms = Terms::asked(peer, req, fastrand::u32(..) & PSN_BITS);
-        let notice = Notice {
-            id,
-            listener: parent,
-            kind: kind::RDMA_CM_EVENT_CONNECT_REQUEST,
-            status: 0,
-            parameters: Parameters::of_request(req, program_data),
-            acks: Arc::clone(&acks),
-        };
-        queue.raise(notice, Some(acks));
-        Some(())
+        next.min().unwrap_or(u64::MAX).min(self.requests_due_ns)
     }
 }

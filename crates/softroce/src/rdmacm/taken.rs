@@ -3,7 +3,7 @@
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
-use rdma_sys::{rdma_cm_event, rdma_cm_event_type as kind, rdma_conn_param};
+use rdma_sys::{rdma_cm_event, rdma_cm_event_type as kind, rdma_conn_param, rdma_ud_param};
 
 use super::notice::{Notice, Parameters};
 use crate::verbs::errno::minus_one_or_zero;
@@ -18,14 +18,21 @@ struct Object {
     acks: Arc<Acks>,
 }
 
-fn param(parameters: &Parameters) -> rdma_conn_param {
+/// Where they are, and their length.
+fn private_data(parameters: &Parameters) -> (*const c_void, u8) {
     let data = &parameters.private_data;
+    let place = match data.is_empty() {
+        true => std::ptr::null(),
+        false => data.as_ptr().cast::<c_void>(),
+    };
+    (place, u8::try_from(data.len()).unwrap_or(u8::MAX))
+}
+
+fn of_connection(parameters: &Parameters) -> rdma_conn_param {
+    let (private_data, private_data_len) = private_data(parameters);
     rdma_conn_param {
-        private_data: match data.is_empty() {
-            true => std::ptr::null(),
-            false => data.as_ptr().cast::<c_void>(),
-        },
-        private_data_len: u8::try_from(data.len()).unwrap_or(u8::MAX),
+        private_data,
+        private_data_len,
         responder_resources: parameters.responder_resources,
         initiator_depth: parameters.initiator_depth,
         flow_control: parameters.flow_control.into(),
@@ -44,7 +51,19 @@ pub(super) fn give(notice: Notice, event: kind::Type, status: c_int) -> *mut rdm
     verbs.listen_id = notice.listener;
     verbs.event = event;
     verbs.status = status;
-    verbs.param.conn = param(&notice.parameters);
+    match notice.parameters.datagrams {
+        None => verbs.param.conn = of_connection(&notice.parameters),
+        Some((ah_attr, qkey)) => {
+            let (private_data, private_data_len) = private_data(&notice.parameters);
+            verbs.param.ud = rdma_ud_param {
+                private_data,
+                private_data_len,
+                ah_attr,
+                qp_num: notice.parameters.qpn,
+                qkey,
+            };
+        }
+    }
     let object = Object {
         verbs,
         _private_data: notice.parameters.private_data,

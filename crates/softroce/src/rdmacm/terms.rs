@@ -3,7 +3,9 @@
 
 use std::net::IpAddr;
 
-use rdma_sys::{ibv_access_flags as access, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_state};
+use rdma_sys::{
+    ibv_access_flags as access, ibv_ah_attr, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_state,
+};
 
 use crate::verbs::gid;
 use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
@@ -13,6 +15,8 @@ use crate::wire::cm::{Rep, Req};
 pub(super) const ACK_TIMEOUT: u8 = LOCAL_ACK_DELAY + 1;
 /// IPv6's and IPv4's usual limit.
 pub(super) const HOP_LIMIT: u8 = 64;
+/// The key of all QPs in the port space of datagrams (`RDMA_UDP_QKEY`).
+pub(super) const UDP_QKEY: u32 = 0x0123_4567;
 
 /// What a connection's QP has to know.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +36,39 @@ pub(super) struct Terms {
     pub(super) traffic_class: u8,
 }
 
+/// The path to a peer, as attributes of an address handle.
+pub(super) fn path_to(peer: IpAddr, traffic_class: u8) -> ibv_ah_attr {
+    // SAFETY: integers and arrays of them: zero is a value of each.
+    let mut path: ibv_ah_attr = unsafe { std::mem::zeroed() };
+    path.is_global = 1;
+    path.port_num = gid::PORT;
+    path.grh.dgid = gid::of_address(peer);
+    path.grh.sgid_index = gid::INDEX;
+    path.grh.hop_limit = HOP_LIMIT;
+    path.grh.traffic_class = traffic_class;
+    path
+}
+
 impl Terms {
+    /// Between datagram services.
+    pub(super) fn of_datagrams(peer: IpAddr) -> Terms {
+        Terms {
+            peer: Some(peer),
+            ..Terms::default()
+        }
+    }
+
+    /// Fills the attributes of a QP for datagrams, the same for each state, as the kernel does; returns their mask.
+    pub(super) fn attributes_of_datagrams(attr: &mut ibv_qp_attr) -> u32 {
+        let state = attr.qp_state;
+        // SAFETY: integers and arrays of them: zero is a value of each.
+        *attr = unsafe { std::mem::zeroed() };
+        attr.qp_state = state;
+        attr.port_num = gid::PORT;
+        attr.qkey = UDP_QKEY;
+        mask::IBV_QP_STATE.0 | mask::IBV_QP_PKEY_INDEX.0 | mask::IBV_QP_PORT.0 | mask::IBV_QP_QKEY.0
+    }
+
     /// Of a connection that this end has asked for.
     pub(super) fn asking(peer: IpAddr, req: &Req) -> Terms {
         Terms {
@@ -98,12 +134,7 @@ impl Terms {
         };
         match state {
             ibv_qp_state::IBV_QPS_RTR => {
-                attr.ah_attr.is_global = 1;
-                attr.ah_attr.port_num = gid::PORT;
-                attr.ah_attr.grh.dgid = gid::of_address(peer);
-                attr.ah_attr.grh.sgid_index = gid::INDEX;
-                attr.ah_attr.grh.hop_limit = HOP_LIMIT;
-                attr.ah_attr.grh.traffic_class = self.traffic_class;
+                attr.ah_attr = path_to(peer, self.traffic_class);
                 attr.path_mtu = self.mtu.into();
                 attr.dest_qp_num = self.remote_qpn;
                 attr.rq_psn = self.rq_psn;

@@ -24,6 +24,7 @@ mod world;
 pub use cq::Cq;
 pub use device::gsi::ManagementReceiver;
 pub use device::port_state::PortListener;
+pub use device::process::OwnClaim;
 pub use device::tables::MAX_QPS;
 pub use footprint::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
 pub use memory::regions::{Access, MAX_REGIONS, MemoryError, PdId, Region};

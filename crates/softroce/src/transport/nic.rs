@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -11,7 +12,7 @@ use crate::transport::device::core::Core;
 use crate::transport::device::engine::Engine;
 use crate::transport::device::gsi::ManagementReceiver;
 use crate::transport::device::port_state::PortListener;
-use crate::transport::device::process::{self, Devices};
+use crate::transport::device::process::{self, Devices, OwnClaim};
 use crate::transport::memory::regions::{MemoryError, Region};
 
 /// The options of opening a device.
@@ -139,9 +140,33 @@ impl Nic {
         self.core.tables().slot()
     }
 
-    /// Whether requests of connection managers to its address come to it: not if another process had the address before.
-    pub fn gets_requests(&self) -> bool {
-        self.core.gets_requests()
+    /// Where processes share its address, the socket of the requests of connection managers, which is readable when some wait
+    /// that [`Nic::take_requests`] takes.
+    pub fn requests_fd(&self) -> Option<RawFd> {
+        self.core.requests_fd()
+    }
+
+    /// Says that only this process offers a service at its address. `None` where processes do not share it.
+    ///
+    /// # Errors
+    /// EADDRINUSE if another does.
+    pub fn claim(&self, service: u64) -> io::Result<Option<OwnClaim>> {
+        self.requests_fd()
+            .map(|_| OwnClaim::new(self.address(), service))
+            .transpose()
+    }
+
+    /// Takes requests from now on; until then they are other processes'.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn begin_requests(&self) -> io::Result<()> {
+        self.core.begin_requests()
+    }
+
+    /// Passes the requests that wait, with their senders, to `each`; returns when the next that faults delay is due.
+    pub fn take_requests(&self, each: impl FnMut(IpAddr, &[u8])) -> Option<u64> {
+        self.core.take_requests(each)
     }
 
     /// Its address.

@@ -55,7 +55,7 @@ pub use listing::{Listing, close_tap, counters, devices, open_tap, open_with};
 pub use open::{OpenOptions, close_device, open_device};
 pub use port::{
     get_pkey_index, query_gid, query_gid_ex, query_gid_table, query_gid_type, query_pkey,
-    query_port, query_port_compat,
+    query_port, query_port_compat, query_port_speed,
 };
 pub use qp::{destroy_qp, qp_to_qp_ex, query_qp};
 pub(crate) use qp_create::plain_attributes;

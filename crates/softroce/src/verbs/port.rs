@@ -110,6 +110,40 @@ pub unsafe extern "C" fn query_port(
     unsafe { query_port_bytes(context, port, attr, size_of::<ibv_port_attr>()) }
 }
 
+/// What a lane of a port carries by the code of `active_speed`, in 100 Mb/s: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR.
+const LANE_SPEEDS_100_MBPS: [(u8, u64); 8] = [
+    (1, 25),
+    (2, 50),
+    (4, 100),
+    (8, 100),
+    (16, 140),
+    (32, 250),
+    (64, 500),
+    (128, 1000),
+];
+
+/// `ibv_query_port_speed(3)`: what the attributes of the port say of its one lane, in 100 Mb/s. EINVAL for any port but 1.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_port_speed(
+    context: *mut ibv_context,
+    port: u32,
+    speed_100_mbps: *mut u64,
+) -> c_int {
+    if port != u32::from(gid::PORT) {
+        return libc::EINVAL;
+    }
+    // SAFETY: an open context.
+    let context = unsafe { Context::of(context) };
+    let attr = attributes(active_mtu_of(context), context.nic().port_is_up());
+    let mut speeds = LANE_SPEEDS_100_MBPS.into_iter();
+    let lane = speeds.find(|(code, _)| *code == attr.active_speed);
+    // SAFETY: the caller passes a writable number.
+    unsafe { speed_100_mbps.write(lane.map_or(0, |(_, speed)| speed)) };
+    0
+}
+
 /// For programs built for the struct without `port_cap_flags2`.
 ///
 /// # Safety

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use super::super::{Faults, GsoBatch, Port, SLOTS, open, os_error, with_slot};
+use super::super::{Claim, Faults, GsoBatch, Port, SLOTS, hand_on, open, os_error, with_slot};
 use super::{Parts, addressed, collect, loopback_port, parts, send, turn_on_ipv6_loopback, whole};
 
 /// An address that no other process' tests have.
@@ -111,17 +111,94 @@ fn packets_of_two_members_are_in_two_gso_batches() {
     assert!(!gso_batch.is_for(&flows[1][0]));
 }
 
+/// A message of a connection manager with this attribute and these first two numbers.
+fn mad(attribute: u16, numbers: [u32; 2], salt: usize) -> Parts {
+    let (mut headers, mut pieces) = parts(12, &[276], salt);
+    headers[5..8].copy_from_slice(&[0, 0, 1]);
+    // After 8 bytes of DETH.
+    let whole = &mut pieces[0][8..];
+    whole[16..18].copy_from_slice(&attribute.to_be_bytes());
+    whole[24..28].copy_from_slice(&numbers[0].to_be_bytes());
+    whole[28..32].copy_from_slice(&numbers[1].to_be_bytes());
+    (headers, pieces)
+}
+
+/// The number that the process of this slot has given to a connection.
+fn number_of(slot: u8) -> u32 {
+    u32::from(slot) << 27 | 5
+}
+
 #[test]
 fn answers_to_connection_managers_reach_the_one_that_asked() {
     let mut members = [address(6); 3].map(member);
-    let mad = |slot: u8, salt: usize| {
-        let (mut headers, mut pieces) = parts(12, &[276], salt);
-        headers[5..8].copy_from_slice(&[0, 0, 1]);
-        // The number of the connection, after 8 bytes of DETH, 24 of header and 4 of the sender's number.
-        pieces[0][8 + 24 + 4..][..4].copy_from_slice(&(u32::from(slot) << 27 | 5).to_be_bytes());
-        (headers, pieces)
-    };
     let slots = members.each_ref().map(slot);
-    let packets = slots.map(|slot| [1, 2].map(|salt| mad(slot, salt)));
+    let packets = slots.map(|slot| {
+        [
+            mad(0x13, [number_of(31), number_of(slot)], 1),
+            // An answer about a datagram service has the number first, and then a status.
+            mad(0x18, [number_of(slot), 0xff00_0000], 2),
+        ]
+    });
     each_gets(&mut members, &packets);
+}
+
+#[test]
+fn any_member_takes_requests_and_no_other_sees_them() {
+    let mut members = [address(7); 3].map(member);
+    let packets = [
+        mad(0x10, [number_of(1), 0], 1),
+        // A look-up has a partition key there.
+        mad(0x17, [number_of(2), 0xffff_0000], 2),
+    ];
+    let send_both = |members: &[Port]| {
+        let transmitter = &members[0].transmitter;
+        let flow = transmitter.flow(members[0].address, 5, 0, 0);
+        send(transmitter, &flow, &packets);
+    };
+    let take = |port: &mut Port| {
+        let mut taken = Vec::new();
+        let requests = port.requests.as_mut().unwrap();
+        requests.take(|_| true, |arrival| taken.push(arrival.bytes.to_vec()));
+        taken
+    };
+    // Nobody has asked for them yet.
+    send_both(&members);
+    let begin = |port: &mut Port| port.requests.as_mut().unwrap().begin().unwrap();
+    begin(&mut members[1]);
+    assert!(take(&mut members[1]).is_empty());
+    // Who begins does not know for how long they have waited.
+    send_both(&members);
+    begin(&mut members[2]);
+    assert!(take(&mut members[1]).is_empty());
+    for receiver in [2, 1] {
+        send_both(&members);
+        // On loopback they are there when the call returns.
+        assert_eq!(take(&mut members[receiver]), packets.each_ref().map(whole));
+        let others = [0, 1, 2].map(|it| members[it].receiver.receive(|_| true, |_| ()));
+        assert_eq!(others, [0; 3]);
+    }
+}
+
+#[test]
+fn a_service_is_of_one_process_until_it_lets_go() {
+    let (at, from) = (address(8), IpAddr::from([192, 0, 2, 1]));
+    let claim = Claim::new(at, 7).unwrap();
+    let second = Claim::new(at, 7).err().unwrap();
+    assert_eq!(second.raw_os_error(), Some(libc::EADDRINUSE));
+    let _beside_it = [
+        Claim::new(at, 8).unwrap(),
+        Claim::new(address(9), 7).unwrap(),
+    ];
+    let mut room = [0; 64];
+    assert_eq!(claim.take(&mut room), None);
+    let senders = [from, Ipv6Addr::LOCALHOST.into()];
+    for sender in senders {
+        assert!(hand_on(at, 7, sender, b"request"));
+    }
+    for sender in senders {
+        assert_eq!(claim.take(&mut room), Some((sender, &b"request"[..])));
+    }
+    drop(claim);
+    assert!(!hand_on(at, 7, from, b"request"));
+    Claim::new(at, 7).unwrap();
 }

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
@@ -19,7 +20,7 @@ use super::gsi::Gsi;
 use super::port_state::PortState;
 use super::statistics::Statistics;
 use super::tables::Tables;
-use crate::net::{self, Flow, GsoBatch, Membership, Receiver, Transmitter};
+use crate::net::{self, Flow, GsoBatch, Membership, Receiver, Requests, Transmitter};
 use crate::transport::state::path::entropy;
 use crate::transport::state::peer::Peer;
 use crate::transport::state::qp_context::QpContext;
@@ -45,6 +46,8 @@ pub(crate) struct Core {
     pub(crate) statistics: Statistics,
     pub(crate) corked: Corked,
     pub(crate) gsi: Gsi,
+    /// Where processes share the address, the requests of connection managers, and their socket.
+    pub(crate) requests: Option<(Mutex<Requests>, RawFd)>,
     receive_buffer_bytes: usize,
     pub(crate) net_counters: Arc<net::Counters>,
     pub(crate) tap: Arc<net::Tap>,
@@ -87,6 +90,10 @@ impl Core {
             statistics: Statistics::default(),
             corked: Corked::default(),
             gsi: Gsi::default(),
+            requests: port.requests.map(|requests| {
+                let fd = requests.fd();
+                (Mutex::new(requests), fd)
+            }),
             receive_buffer_bytes: port.receive_buffer_bytes,
             net_counters: port.counters,
             tap: port.tap,
@@ -109,18 +116,19 @@ impl Core {
         self.generation == Generation::current()
     }
 
-    /// Whether requests of connection managers to its address come to this device.
-    pub(crate) fn gets_requests(&self) -> bool {
-        self.membership
-            .as_ref()
-            .is_none_or(Membership::gets_requests)
+    /// The socket of requests, if processes share the address.
+    pub(crate) fn requests_fd(&self) -> Option<RawFd> {
+        self.requests.as_ref().map(|(_, fd)| *fd)
     }
 
     /// Called in a child of the process: the address is the parent's.
     pub(crate) fn let_go_of_sockets(&self) {
         let sockets = self.transmitter.sockets();
         let group = self.membership.iter().flat_map(Membership::descriptors);
-        for socket in sockets.chain([self.activity.socket()]).chain(group) {
+        let own = [self.activity.socket()]
+            .into_iter()
+            .chain(self.requests_fd());
+        for socket in sockets.chain(own).chain(group) {
             net::let_go(socket);
         }
     }

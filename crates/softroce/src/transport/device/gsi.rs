@@ -31,12 +31,7 @@ impl Gsi {
 
     /// Takes a packet if it is for QP 1 and somebody receives there.
     pub(crate) fn take(&self, packet: &Packet<'_>, source: IpAddr) -> bool {
-        let keyed = |deth: Deth| deth.qkey == GSI_QKEY;
-        if packet.destination_qpn != GSI_QPN
-            || packet.service != Service::Ud
-            || packet.opcode != Opcode::SendOnly
-            || !packet.extended.deth.is_some_and(keyed)
-        {
+        if !is_management(packet) {
             return false;
         }
         let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,4 +41,13 @@ impl Gsi {
         receiver(source, packet.payload);
         true
     }
+}
+
+/// Whether it is a datagram for QP 1.
+pub(crate) fn is_management(packet: &Packet<'_>) -> bool {
+    let keyed = |deth: Deth| deth.qkey == GSI_QKEY;
+    packet.destination_qpn == GSI_QPN
+        && packet.service == Service::Ud
+        && packet.opcode == Opcode::SendOnly
+        && packet.extended.deth.is_some_and(keyed)
 }

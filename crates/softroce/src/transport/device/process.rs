@@ -6,16 +6,32 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 
 use super::core::Core;
 use super::generation::Generation;
+use crate::net::{Claim, let_go};
+
+/// What is a process's alone.
+pub(crate) struct Owned {
+    devices: Vec<Weak<Core>>,
+    /// Sockets whose names say that the process is there.
+    claims: Vec<RawFd>,
+}
 
 /// The devices of this process, and of those that it was forked from.
-static DEVICES: Mutex<Vec<Weak<Core>>> = Mutex::new(Vec::new());
+static DEVICES: Mutex<Owned> = Mutex::new(Owned {
+    devices: Vec::new(),
+    claims: Vec::new(),
+});
 
 /// The devices, locked.
-pub(crate) type Devices = MutexGuard<'static, Vec<Weak<Core>>>;
+pub(crate) type Devices = MutexGuard<'static, Owned>;
 
 thread_local! {
     /// Held by the thread that forks.
@@ -34,8 +50,40 @@ pub(crate) fn devices() -> Devices {
 
 /// Adds a device.
 pub(crate) fn add(devices: &mut Devices, core: &Arc<Core>) {
+    let devices = &mut devices.devices;
     devices.retain(|device| device.strong_count() > 0);
     devices.push(Arc::downgrade(core));
+}
+
+/// A service that this process alone offers at an address, until it is dropped; a child of the process does not.
+pub struct OwnClaim(ManuallyDrop<Claim>);
+
+impl OwnClaim {
+    pub(crate) fn new(address: IpAddr, service: u64) -> io::Result<OwnClaim> {
+        let mut devices = devices();
+        let claim = Claim::new(address, service)?;
+        devices.claims.push(claim.fd());
+        Ok(OwnClaim(ManuallyDrop::new(claim)))
+    }
+}
+
+impl Deref for OwnClaim {
+    type Target = Claim;
+
+    fn deref(&self) -> &Claim {
+        &self.0
+    }
+}
+
+impl Drop for OwnClaim {
+    fn drop(&mut self) {
+        // While it is held no fork copies a list with a number that may be another file's.
+        let mut devices = devices();
+        let own = self.0.fd();
+        devices.claims.retain(|fd| *fd != own);
+        // SAFETY: nobody has it any more.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
+    }
 }
 
 unsafe extern "C" fn before_fork() {
@@ -52,13 +100,11 @@ unsafe extern "C" fn in_child() {
     Generation::begin();
     let _ = HELD.try_with(|held| {
         let devices = held.take();
-        for core in devices
-            .iter()
-            .flat_map(|all| all.iter())
-            .filter_map(Weak::upgrade)
-        {
+        let Some(owned) = &devices else { return };
+        for core in owned.devices.iter().filter_map(Weak::upgrade) {
             core.let_go_of_sockets();
         }
+        owned.claims.iter().for_each(|claim| let_go(*claim));
     });
 }
 
@@ -68,7 +114,7 @@ extern "C" fn at_exit() {
     let Ok(devices) = DEVICES.try_lock() else {
         return;
     };
-    for core in devices.iter().filter_map(Weak::upgrade) {
+    for core in devices.devices.iter().filter_map(Weak::upgrade) {
         if core.is_of_this_process() {
             core.send_last();
         }

@@ -8,6 +8,8 @@ use crate::wire::as_ipv6;
 
 /// Service numbers of connections by IP address; the port is added to it.
 pub const TCP_PORT_SPACE: u64 = 0x0000_0000_0106_0000;
+/// Those of datagrams by IP address.
+pub const UDP_PORT_SPACE: u64 = 0x0000_0000_0111_0000;
 /// Bytes of the header.
 pub const IP_HEADER_BYTES: usize = 36;
 /// Bytes of a request's private data that are left to the program.
@@ -32,9 +34,7 @@ pub struct IpHeader {
 
 impl IpHeader {
     /// The header, and the program's private data behind it; `None` for another version or family.
-    pub fn split(
-        private_data: &[u8; REQ_DATA_BYTES],
-    ) -> Option<(IpHeader, &[u8; PROGRAM_DATA_BYTES])> {
+    pub fn split(private_data: &[u8]) -> Option<(IpHeader, &[u8])> {
         let (header, rest) = private_data.split_first_chunk::<IP_HEADER_BYTES>()?;
         let [version, family, port_high, port_low, ..] = *header;
         let address = |at: usize| {
@@ -53,12 +53,12 @@ impl IpHeader {
             source: address(SOURCE_AT)?,
             destination: address(DESTINATION_AT)?,
         };
-        Some((header, rest.first_chunk()?))
+        Some((header, rest))
     }
 
     /// A request's private data. What of `program_data` has no room is left out.
-    pub fn join(&self, program_data: &[u8]) -> [u8; REQ_DATA_BYTES] {
-        let mut whole = [0; REQ_DATA_BYTES];
+    pub fn join<const BYTES: usize>(&self, program_data: &[u8]) -> [u8; BYTES] {
+        let mut whole = [0; BYTES];
         let mut put = |at: usize, bytes: &[u8]| {
             for (to, from) in whole.iter_mut().skip(at).zip(bytes) {
                 *to = *from;
@@ -102,10 +102,10 @@ mod tests {
                 source: address(addresses.0),
                 destination: address(addresses.1),
             };
-            let whole = header.join(&data);
+            let whole: [u8; REQ_DATA_BYTES] = header.join(&data);
             let (read, rest) = IpHeader::split(&whole).unwrap();
             prop_assert_eq!(read, header);
-            prop_assert_eq!(&rest[..], &data[..]);
+            prop_assert_eq!(rest, &data[..]);
         }
     }
 
@@ -116,7 +116,7 @@ mod tests {
             source: IpAddr::from([10, 0, 0, 1]),
             destination: IpAddr::from([10, 0, 0, 2]),
         };
-        let whole = header.join(b"abc");
+        let whole: [u8; REQ_DATA_BYTES] = header.join(b"abc");
         assert_eq!(whole[..4], [0, 0x40, 0x12, 0x34]);
         assert_eq!(whole[16..20], [10, 0, 0, 1]);
         assert_eq!(whole[32..36], [10, 0, 0, 2]);

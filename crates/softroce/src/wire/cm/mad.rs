@@ -34,7 +34,7 @@ pub enum CmMadError {
     /// Another version, class or method.
     #[error("the MAD is of another version, class or method")]
     Header,
-    /// Alternate paths, services of datagrams and others.
+    /// Alternate paths and others.
     #[error("attribute {0:#06x} is not supported")]
     Attribute(u16),
 }
@@ -79,7 +79,7 @@ mod tests {
     use super::super::req::{Req, Transport};
     use super::*;
 
-    /// Which bits of a message carry something (specification, tables 106 to 113): bytes from one place
+    /// Which bits of a message carry something (specification, tables 106 to 113, 119 and 120): bytes from one place
     /// to before another, and bits of single ones.
     fn carries(attribute: u16, has_guid: bool) -> [u8; MAD_BYTES] {
         type Places<T> = &'static [(usize, T)];
@@ -105,6 +105,8 @@ mod tests {
                 &[(26, 0xf9), (27, 0xf0)],
             ),
             (0x15, _) => (&[(0, 11)], &[]),
+            (0x17, _) => (&[(0, 6), (8, 232)], &[]),
+            (0x18, _) => (&[(0, 5), (8, 11), (12, 24), (96, 232)], &[]),
             _ => (&[(0, 8)], &[]),
         };
         let mut mask = [0; MAD_BYTES];
@@ -134,7 +136,7 @@ mod tests {
                     bytes[24 + 9] = if has_guid { 8 << 1 } else { random[1] & 0xef };
                 }
                 let parsed = CmMad::parse(&bytes);
-                prop_assert_eq!(parsed.is_ok(), (0x10..=0x16).contains(&attribute));
+                prop_assert_eq!(parsed.is_ok(), (0x10..=0x18).contains(&attribute));
                 let Ok(mad) = parsed else { continue };
                 let built = mad.to_bytes();
                 let carried = carries(attribute, has_guid);

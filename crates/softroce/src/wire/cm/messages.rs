@@ -1,7 +1,9 @@
-//! The messages that set up and end a connection (specification 12.6.5 to 12.6.11, tables 106 to 113).
+//! The messages that set up and end a connection (specification 12.6.5 to 12.6.11, tables 106 to 113), and all kinds of
+//! messages.
 
 use super::fields::{Fields, at};
 use super::req::Req;
+use super::sidr::{SIDR_REP, SIDR_REQ, SidrRep, SidrReq};
 
 /// Bytes of private data of a reply.
 pub const REP_DATA_BYTES: usize = 196;
@@ -32,6 +34,10 @@ pub enum Message {
     Dreq(Dreq),
     /// Reply to that.
     Drep(Comms),
+    /// Request for the QP of a datagram service.
+    SidrReq(Box<SidrReq>),
+    /// Reply to that.
+    SidrRep(Box<SidrRep>),
 }
 
 /// The numbers that the two managers have given to a connection.
@@ -172,6 +178,15 @@ impl Comms {
 }
 
 impl Message {
+    /// Of a request the sender's number for it and the service that it asks for.
+    pub fn request(&self) -> Option<(u32, u64)> {
+        match self {
+            Message::Req(req) => Some((req.local_comm, req.service)),
+            Message::SidrReq(req) => Some((req.request, req.service)),
+            _ => None,
+        }
+    }
+
     /// Its attribute number in the MAD header.
     pub(super) fn attribute(&self) -> u16 {
         match self {
@@ -182,6 +197,8 @@ impl Message {
             Message::Rtu(_) => RTU,
             Message::Dreq(_) => DREQ,
             Message::Drep(_) => DREP,
+            Message::SidrReq(_) => SIDR_REQ,
+            Message::SidrRep(_) => SIDR_REP,
         }
     }
 
@@ -202,6 +219,8 @@ impl Message {
                 remote_qpn: fields.three(at(8)),
             }),
             DREP => Message::Drep(Comms::read(fields)),
+            SIDR_REQ => Message::SidrReq(Box::new(SidrReq::read(fields))),
+            SIDR_REP => Message::SidrRep(Box::new(SidrRep::read(fields))),
             _ => return None,
         })
     }
@@ -217,6 +236,8 @@ impl Message {
             Message::Rej(rej) => rej.write(fields),
             Message::Rep(rep) => rep.write(fields),
             Message::Rtu(comms) | Message::Drep(comms) => comms.write(fields),
+            Message::SidrReq(req) => req.write(fields),
+            Message::SidrRep(rep) => rep.write(fields),
             Message::Dreq(dreq) => {
                 dreq.comms.write(fields);
                 fields.put_three(at(8), dreq.remote_qpn);

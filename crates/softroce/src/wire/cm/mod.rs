@@ -7,14 +7,20 @@ mod ip_service;
 mod mad;
 mod messages;
 mod req;
+mod sidr;
 
 pub use fields::MAD_BYTES;
-pub use ip_service::{IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, TCP_PORT_SPACE};
+pub use ip_service::{
+    IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, TCP_PORT_SPACE, UDP_PORT_SPACE,
+};
 pub use mad::{CmMad, CmMadError};
 pub use messages::{
     Comms, Dreq, Handled, Message, Mra, REJ_DATA_BYTES, REP_DATA_BYTES, Rej, RejReason, Rep,
 };
 pub use req::{REQ_DATA_BYTES, Req, Transport};
+pub use sidr::{
+    SIDR_REP, SIDR_REP_DATA_BYTES, SIDR_REQ, SIDR_REQ_DATA_BYTES, SidrRep, SidrReq, SidrStatus,
+};
 
 /// The QP of the general services: connection managers send from it and to it.
 pub const GSI_QPN: u32 = 1;

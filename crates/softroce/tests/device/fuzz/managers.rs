@@ -45,9 +45,14 @@ impl Fuzzed {
     fn at<R>(&mut self, at: usize, step: impl FnOnce(&mut Manager, u64, &mut Output) -> R) -> R {
         let (port, now_ns, mut out) = (&mut self.ports[at], self.world.now_ns(), Output::default());
         let result = step(&mut port.manager, now_ns, &mut out);
+        for unheard in std::mem::take(&mut out.unheard) {
+            port.manager.refuse(&unheard, &mut out);
+        }
         for event in std::mem::take(&mut out.events) {
             match event.happening {
-                Happening::Requested { peer, .. } if peer == self.forger.address() => {
+                Happening::Requested { peer, .. } | Happening::LookedUp { peer, .. }
+                    if peer == self.forger.address() =>
+                {
                     self.asked += 1;
                     port.manager.let_go(now_ns, event.comm, &mut out);
                 }
@@ -154,7 +159,7 @@ impl Fuzzed {
         let mut bytes = self.seen[numbers.usize(..self.seen.len())];
         for _ in 0..numbers.usize(..6) {
             match numbers.u8(..4) {
-                0 => bytes[ATTRIBUTE].copy_from_slice(&numbers.u16(0x10..0x18).to_be_bytes()),
+                0 => bytes[ATTRIBUTE].copy_from_slice(&numbers.u16(0x10..0x19).to_be_bytes()),
                 1 => bytes[numbers.usize(..MAD_BYTES)] = numbers.u8(..),
                 _ => bytes[numbers.usize(NUMBERS)] ^= 1 << numbers.u8(..8),
             }

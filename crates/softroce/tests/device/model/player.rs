@@ -10,6 +10,7 @@ use super::memory::Part;
 use super::scenario::{Batch, LONGEST_BYTES, Request, Setup, Step};
 use super::testbed::{Expected, Testbed};
 use crate::support::end::request;
+use crate::support::look::counter;
 
 #[derive(Clone, Default)]
 struct Chain {
@@ -67,6 +68,11 @@ pub fn play(setup: &Setup, steps: &[Step]) -> String {
         }
     }
     player.quiesce();
+    if setup.faults.is_empty() {
+        for side in &player.testbed.sides {
+            assert_eq!(counter(&side.nic, "timeouts"), 0, "nothing was lost");
+        }
+    }
     player.testbed.tell()
 }
 

@@ -1,7 +1,7 @@
 //! A child of a fork has its parent's devices in name only.
 
 use std::io::{self, Read, Write, pipe};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::ptr::null_mut;
 
 use rdma_sys::*;
@@ -75,37 +75,38 @@ fn the_child_fails_and_may_open_its_own() {
     });
 }
 
+/// At an address that no other test takes meanwhile.
 #[test]
-fn the_child_does_not_keep_the_address() {
+fn the_child_keeps_neither_the_address_nor_a_service() {
     alone(|| {
-        let first = Nic::open(&NicOptions::default()).unwrap();
         let options = NicOptions {
-            address: Some(first.address()),
+            address: Some(IpAddr::from([127, 200, 7, 1])),
             ..NicOptions::default()
         };
-        // An address of its own, and then one that other processes may share.
-        let mut opened = Ok(first);
-        for _ in 0..2 {
-            let nic = opened.unwrap();
-            let (mut told, mut tell) = pipe().unwrap();
-            let (mut stay, go) = pipe().unwrap();
-            let mut go = Some(go);
-            let child = start(|| {
-                drop(go.take());
-                // It lets go of the sockets when its `fork` returns, which may be after the parent's.
-                tell.write_all(b"1").unwrap();
-                // Until the parent lets it go.
-                let _ = stay.read(&mut [0]);
-                0
-            });
-            drop(tell);
-            drop(nic);
-            told.read_exact(&mut [0]).unwrap();
-            opened = Nic::open(&options);
-            drop(go);
-            ends(child);
-        }
-        assert_eq!(opened.err().map(|error| error.to_string()), None);
+        let nic = Nic::open(&options).unwrap();
+        let claim = nic.claim(7).unwrap();
+        let (mut told, mut tell) = pipe().unwrap();
+        let (mut stay, go) = pipe().unwrap();
+        let mut go = Some(go);
+        let child = start(|| {
+            drop(go.take());
+            // It lets go of the sockets when its `fork` returns, which may be after the parent's.
+            tell.write_all(b"1").unwrap();
+            // Until the parent lets it go.
+            let _ = stay.read(&mut [0]);
+            0
+        });
+        drop(tell);
+        drop((claim, nic));
+        told.read_exact(&mut [0]).unwrap();
+        // A program that does not share addresses could have it now.
+        let taken = UdpSocket::bind("127.200.7.1:4791").map(drop);
+        assert_eq!(taken.err().map(|error| error.to_string()), None);
+        let opened = Nic::open(&options).unwrap();
+        let claimed = opened.claim(7);
+        assert_eq!(claimed.err().map(|error| error.to_string()), None);
+        drop(go);
+        ends(child);
     });
 }
 

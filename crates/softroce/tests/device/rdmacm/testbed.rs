@@ -54,6 +54,8 @@ pub struct Event {
     pub id: *mut rdma_cm_id,
     pub listener: *mut rdma_cm_id,
     pub parameters: rdma_conn_param,
+    /// The same of datagrams.
+    pub datagrams: rdma_ud_param,
     pub private_data: Vec<u8>,
 }
 
@@ -80,7 +82,8 @@ impl Channel {
                 assert_eq!(errno(), libc::EAGAIN);
                 return None;
             }
-            let parameters = (*raw).param.conn;
+            // Both begin with the private data.
+            let (parameters, datagrams) = ((*raw).param.conn, (*raw).param.ud);
             let length = usize::from(parameters.private_data_len);
             let data = parameters.private_data.cast::<u8>();
             let event = Event {
@@ -89,6 +92,7 @@ impl Channel {
                 id: (*raw).id,
                 listener: (*raw).listen_id,
                 parameters,
+                datagrams,
                 private_data: match data.is_null() {
                     true => Vec::new(),
                     false => std::slice::from_raw_parts(data, length).to_vec(),
@@ -108,8 +112,11 @@ impl Channel {
     }
 
     pub fn id(&self) -> Id {
+        self.id_of(rdma_port_space::RDMA_PS_TCP)
+    }
+
+    pub fn id_of(&self, space: rdma_port_space::Type) -> Id {
         let mut id = null_mut();
-        let space = rdma_port_space::RDMA_PS_TCP;
         // SAFETY: a live channel and a place for the pointer.
         ok(unsafe { rdmacm::create_id(self.0, &raw mut id, null_mut(), space) });
         Id(id)
@@ -123,7 +130,11 @@ impl Channel {
 
     /// An id at a device that knows the way to an address.
     pub fn resolved(&self, from: &Device, to: SocketAddr) -> Id {
-        let id = self.id();
+        self.resolved_of(rdma_port_space::RDMA_PS_TCP, from, to)
+    }
+
+    pub fn resolved_of(&self, space: rdma_port_space::Type, from: &Device, to: SocketAddr) -> Id {
+        let id = self.id_of(space);
         id.resolve_addr(Some(from.address), to);
         self.expect(rdma_cm_event_type::RDMA_CM_EVENT_ADDR_RESOLVED);
         // SAFETY: a live id.
@@ -161,10 +172,10 @@ pub fn parameters(private_data: &[u8]) -> rdma_conn_param {
     parameters
 }
 
-/// Of an RC QP that holds four requests of either kind.
-pub fn qp_attributes() -> ibv_qp_init_attr {
+/// Of a QP that holds four requests of either kind.
+pub fn qp_attributes(kind: ibv_qp_type::Type) -> ibv_qp_init_attr {
     let mut init: ibv_qp_init_attr = blank();
-    init.qp_type = RC;
+    init.qp_type = kind;
     init.sq_sig_all = 1;
     (init.cap.max_send_wr, init.cap.max_recv_wr) = (4, 4);
     (init.cap.max_send_sge, init.cap.max_recv_sge) = (1, 1);
@@ -199,7 +210,7 @@ impl Id {
 
     pub fn make_qp(&self) {
         // SAFETY: a live id with a device.
-        ok(unsafe { rdmacm::create_qp(self.0, null_mut(), &mut qp_attributes()) });
+        ok(unsafe { rdmacm::create_qp(self.0, null_mut(), &mut qp_attributes(self.qp_type)) });
     }
 
     pub fn qp_state(&self) -> u32 {

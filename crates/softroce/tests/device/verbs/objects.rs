@@ -79,7 +79,14 @@ fn the_port_is_an_active_ethernet_port() {
     };
     assert_eq!(query(0).0, libc::EINVAL);
     assert_eq!(query(1), (0, (4, 5, 5, 2)));
+    // SDR.
     assert_eq!((attr.active_width, attr.active_speed), (1, 1));
+    let mut speed_100_mbps = u64::MAX;
+    // SAFETY: an open context and a writable number.
+    let mut query =
+        |port| unsafe { verbs::query_port_speed(end.context.raw, port, &raw mut speed_100_mbps) };
+    assert_eq!([query(0), query(1)], [libc::EINVAL, 0]);
+    assert_eq!(speed_100_mbps, 25);
 
     // A program that knows only the old struct gets no byte more.
     assert_eq!(offset_of!(ibv_port_attr, port_cap_flags2), 48);

@@ -1,0 +1,210 @@
+//! The names of libibverbs and librdmacm: each function that takes one of their objects has to be the preload library's,
+//! or a program built for a newer rdma-core gives the real one an object that is not its own.
+
+use std::collections::BTreeSet;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::process::Command;
+use std::ptr::{null_mut, without_provenance_mut};
+
+use testing::preload::library;
+
+type Names = BTreeSet<String>;
+
+/// What rdma-core exports; the file says of which version.
+const LISTED: &str = include_str!("../../rdma-core-names.txt");
+
+/// Names that stay the real library's, since they take no object: texts and other numbers for numbers, copies between
+/// structs, and what concerns the process, its drivers and files as a whole.
+const LEFT: &[&str] = &[
+    "ibv_copy_ah_attr_from_kern",
+    "ibv_copy_path_rec_from_kern",
+    "ibv_copy_path_rec_to_kern",
+    "ibv_copy_qp_attr_from_kern",
+    "ibv_dofork_range",
+    "ibv_dontfork_range",
+    "ibv_event_type_str",
+    "ibv_fork_init",
+    "ibv_get_sysfs_path",
+    "ibv_is_fork_initialized",
+    "ibv_node_type_str",
+    "ibv_port_state_str",
+    "ibv_rate_to_mbps",
+    "ibv_rate_to_mult",
+    "ibv_read_sysfs_file",
+    "ibv_register_driver",
+    "ibv_wc_status_str",
+    "mbps_to_ibv_rate",
+    "mult_to_ibv_rate",
+    "rdma_event_str",
+];
+
+/// rsockets: the others take a number that only `rsocket` gives, which is refused.
+fn is_of_rsockets(name: &str) -> bool {
+    name.starts_with('r') && !name.starts_with("rdma_") && name != "rsocket"
+}
+
+fn listed() -> Names {
+    let names = LISTED.lines().filter(|line| !line.starts_with('#'));
+    names.map(str::to_owned).collect()
+}
+
+/// What a library exports, but for names that only rdma-core's own libraries use.
+fn exported(library: &Path) -> Names {
+    let table = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(library)
+        .output()
+        .unwrap();
+    assert!(
+        table.status.success(),
+        "{}",
+        String::from_utf8_lossy(&table.stderr)
+    );
+    let lines = String::from_utf8(table.stdout).unwrap();
+    let public = |line: &&str| !line.contains("_PRIVATE_") && !line.contains(" A ");
+    let names = lines
+        .lines()
+        .filter(public)
+        .filter_map(|line| line.split(' ').nth(2));
+    names
+        .filter_map(|name| name.split('@').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_name_that_takes_an_object_is_ours() {
+    let (listed, ours) = (listed(), exported(library()));
+    let stays = |name: &&String| LEFT.contains(&name.as_str()) || is_of_rsockets(name);
+    let missing: Vec<_> = listed
+        .difference(&ours)
+        .filter(|name| !stays(name))
+        .collect();
+    assert_eq!(
+        missing, [""; 0],
+        "not exported: the real library would get our objects"
+    );
+    let twice: Vec<_> = ours.iter().filter(stays).collect();
+    assert_eq!(
+        twice, [""; 0],
+        "exported, and said to stay the real library's"
+    );
+    let is_verb = |name: &&String| {
+        ["ibv_", "rdma_"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    };
+    let unknown: Vec<_> = ours.difference(&listed).filter(is_verb).collect();
+    assert_eq!(
+        unknown,
+        ["ibv_query_gid_type"],
+        "of no version of rdma-core; this one is private"
+    );
+}
+
+/// When this fails a newer rdma-core is installed: make the list anew from its map files.
+#[test]
+fn the_list_has_every_name_of_the_installed_libraries() {
+    let listed = listed();
+    for (name, symbol) in [
+        ("libibverbs.so.1", "ibv_get_device_list"),
+        ("librdmacm.so.1", "rdma_create_id"),
+    ] {
+        let file = file_of(open(name), symbol);
+        let unlisted: Vec<_> = exported(Path::new(&file))
+            .difference(&listed)
+            .cloned()
+            .collect();
+        assert_eq!(unlisted, [""; 0], "{file}");
+    }
+}
+
+/// Names of later rdma-cores than Debian's, whose programs cannot be run here: what they return.
+#[test]
+fn names_that_no_program_here_calls_are_refused() {
+    let ours = open(library().to_str().unwrap());
+    let refused = |name: &str| {
+        // SAFETY: the C library's place of this thread's error number.
+        unsafe { *libc::__errno_location() = 0 };
+        let argument: *mut c_void = without_provenance_mut(64);
+        let function = symbol(ours, name);
+        // SAFETY: a function that looks at none of its arguments; a number that is returned is the lower half of this one.
+        let returned = unsafe {
+            let call: extern "C" fn(*mut c_void, *mut c_void, *mut c_void, *mut c_void) -> usize =
+                std::mem::transmute(function);
+            call(argument, argument, argument, argument)
+        };
+        // SAFETY: as above.
+        let errno = unsafe { *libc::__errno_location() };
+        assert_eq!(errno, libc::EOPNOTSUPP, "{name}");
+        returned
+    };
+    for name in [
+        "ibv_reg_mr_ex",
+        "ibv_alloc_dmah",
+        "ibv_alloc_buf",
+        "ibv_reg_buf_mr",
+        "ibv_create_comp_cntr",
+    ] {
+        assert_eq!(refused(name), 0, "{name}");
+    }
+    for name in [
+        "ibv_dm_export_dmabuf_fd",
+        "ibv_export_buf_dmabuf_fd",
+        "rdma_query_addrinfo",
+        "rdma_resolve_addrinfo",
+        "rdma_write_cm_event",
+    ] {
+        assert_eq!(refused(name) as c_int, -1, "{name}");
+    }
+    for name in [
+        "ibv_dealloc_dmah",
+        "_ibv_query_comp_cntr_caps",
+        "ibv_destroy_comp_cntr",
+        "ibv_inc_comp_cntr",
+        "ibv_inc_err_comp_cntr",
+        "ibv_qp_attach_comp_cntr",
+        "ibv_read_comp_cntr",
+        "ibv_read_err_comp_cntr",
+        "ibv_set_comp_cntr",
+        "ibv_set_err_comp_cntr",
+    ] {
+        assert_eq!(refused(name) as c_int, libc::EOPNOTSUPP, "{name}");
+    }
+    refused("ibv_free_buf");
+}
+
+fn open(library: &str) -> *mut c_void {
+    let name = CString::new(library).unwrap();
+    // SAFETY: a string; libraries without constructors that do harm, kept to themselves (RTLD_LOCAL).
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    assert!(!handle.is_null(), "{library}");
+    handle
+}
+
+fn symbol(library: *mut c_void, name: &str) -> *mut c_void {
+    let text = CString::new(name).unwrap();
+    // SAFETY: an open library and a string.
+    let found = unsafe { libc::dlsym(library, text.as_ptr()) };
+    assert!(!found.is_null(), "{name}");
+    found
+}
+
+/// The file that a library with this symbol was loaded from.
+fn file_of(library: *mut c_void, name: &str) -> String {
+    let mut told = libc::Dl_info {
+        dli_fname: null_mut::<c_char>(),
+        dli_fbase: null_mut(),
+        dli_sname: null_mut(),
+        dli_saddr: null_mut(),
+    };
+    // SAFETY: an address of the library, and a place for what is told: a string that lives as long as the library.
+    unsafe {
+        assert_ne!(libc::dladdr(symbol(library, name), &raw mut told), 0);
+        std::ffi::CStr::from_ptr(told.dli_fname)
+            .to_str()
+            .unwrap()
+            .to_owned()
+    }
+}

@@ -1,0 +1,124 @@
+//! The manager's part that is asked: what becomes of a request, and of one for which nobody listens.
+
+use std::net::IpAddr;
+
+use super::connection::Connection;
+use super::early::Unheard;
+use super::event::Happening;
+use super::manager::Manager;
+use super::output::Output;
+use super::refusal::refusal;
+use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, SidrRep, SidrStatus, Transport};
+
+impl Manager {
+    /// The service of a request for which nobody listens here, or has.
+    pub fn service_elsewhere(&self, from: IpAddr, bytes: &[u8]) -> Option<u64> {
+        let (number, service) = CmMad::parse(bytes).ok()?.message.request()?;
+        let known =
+            self.listeners.contains_key(&service) || self.by_request.contains_key(&(from, number));
+        (!known).then_some(service)
+    }
+
+    pub(super) fn take_request(&mut self, now: u64, asked: Unheard, out: &mut Output) {
+        let Some((number, service)) = asked.request.request() else {
+            return;
+        };
+        let from = asked.from;
+        if let Some(comm) = self.by_request.get(&(from, number)) {
+            if let Some(connection) = self.connections.get(comm) {
+                connection.asked_again(out);
+            }
+            return;
+        }
+        if self.early.has(from, number) {
+            return;
+        }
+        if !self.listeners.contains_key(&service) {
+            match self.early.has_room() {
+                true => self.early.keep(now, asked),
+                false => refuse(&asked, RejReason::INVALID_SERVICE, out),
+            }
+            return;
+        }
+        if let Message::Req(req) = &asked.request {
+            let refused = if req.transport != Transport::Rc {
+                Some(RejReason::INVALID_TRANSPORT)
+            } else if req.mtu > self.mtu {
+                Some(RejReason::INVALID_MTU)
+            } else if self.end_former(now, from, req.qpn, out) {
+                Some(RejReason::STALE)
+            } else {
+                None
+            };
+            if let Some(reason) = refused {
+                return refuse(&asked, reason, out);
+            }
+        }
+        let Some(listener) = self.listeners.get_mut(&service) else {
+            return;
+        };
+        if listener.waiting >= listener.backlog {
+            return;
+        }
+        listener.waiting += 1;
+        let number = listener.number;
+        let comm = self.fresh_comm();
+        let transaction = asked.transaction;
+        let (connection, happening) = match asked.request {
+            Message::SidrReq(req) => (
+                Connection::looked_up(comm, from, &req, transaction, number),
+                Happening::LookedUp {
+                    listener: number,
+                    peer: from,
+                    req,
+                },
+            ),
+            Message::Req(req) => (
+                Connection::asked(comm, from, &req, transaction, self.ca_guid, number),
+                Happening::Requested {
+                    listener: number,
+                    peer: from,
+                    req,
+                },
+            ),
+            // No request.
+            _ => return,
+        };
+        self.keep(connection);
+        out.tell(comm, happening);
+    }
+
+    /// Refuses a request that nobody at the port has heard.
+    pub fn refuse(&self, unheard: &Unheard, out: &mut Output) {
+        refuse(unheard, RejReason::INVALID_SERVICE, out);
+    }
+
+    /// Whether the QP is that of a connection that is still remembered; if it is in use, it ends.
+    fn end_former(&mut self, now: u64, from: IpAddr, qpn: u32, out: &mut Output) -> bool {
+        let Some(comm) = self.by_qp.get(&(from, qpn)).copied() else {
+            return false;
+        };
+        // One that cannot be ended is not established, or ends by itself.
+        let _ = self.disconnect(now, comm, out);
+        true
+    }
+}
+
+/// Refuses a request; for a look-up there is only one reason.
+fn refuse(asked: &Unheard, reason: RejReason, out: &mut Output) {
+    let answer = match &asked.request {
+        Message::SidrReq(req) => Message::SidrRep(Box::new(SidrRep {
+            request: req.request,
+            service: req.service,
+            ..SidrRep::without_qp(SidrStatus::UNSUPPORTED)
+        })),
+        request => {
+            let back = Comms {
+                local: 0,
+                remote: request.request().map_or(0, |(number, _)| number),
+            };
+            refusal(back, Handled::Req, reason)
+        }
+    };
+    out.send(asked.from, asked.transaction, answer);
+}

@@ -1,0 +1,153 @@
+//! Look-ups of datagram services.
+
+use super::*;
+use crate::wire::cm::{SIDR_REP_DATA_BYTES, SidrRep, SidrReq, SidrStatus, UDP_PORT_SPACE};
+
+const DATAGRAMS: u64 = UDP_PORT_SPACE | 7471;
+
+fn listening(fate: Fate) -> Pair {
+    let mut pair = Pair::new(fate);
+    pair.at(1, |manager, now, out| {
+        manager.listen(now, DATAGRAMS, LISTENER, 4, out)
+    })
+    .unwrap();
+    pair
+}
+
+impl Pair {
+    fn look_up(&mut self, service: u64) -> u32 {
+        let req = Box::new(SidrReq {
+            request: 0,
+            pkey: 0xffff,
+            service,
+            private_data: [5; 216],
+        });
+        self.at(0, |manager, now, out| {
+            manager.look_up(now, address(1), req, out)
+        })
+    }
+
+    fn looked_up(&mut self) -> u32 {
+        let asked = self.event(1);
+        let Happening::LookedUp {
+            listener,
+            peer,
+            req,
+        } = asked.happening
+        else {
+            panic!("{asked:?}");
+        };
+        assert_eq!((listener, peer), (LISTENER, address(0)));
+        assert_eq!(req.private_data, [5; 216]);
+        asked.comm
+    }
+
+    fn tell(&mut self, comm: u32) -> Result<(), CmError> {
+        let rep = Box::new(SidrRep {
+            qpn: 0x22,
+            qkey: 0x33,
+            private_data: [7; SIDR_REP_DATA_BYTES],
+            ..SidrRep::without_qp(SidrStatus::VALID)
+        });
+        self.at(1, |manager, _, out| manager.answer(comm, rep, out))
+    }
+
+    fn found(&mut self) -> Box<SidrRep> {
+        match self.happening(0) {
+            Happening::Found(rep) => rep,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_qp_is_asked_for_and_told() {
+    let mut pair = listening(Box::new(|| 2));
+    let request = pair.look_up(DATAGRAMS);
+    assert_eq!(request >> 27, 3, "the number begins with the slot");
+    let asked = pair.looked_up();
+    assert!(pair.events[1].is_empty(), "a duplicate is no second one");
+    pair.tell(asked).unwrap();
+    assert_eq!(pair.tell(asked), Err(CmError::State), "once");
+    let told = SidrRep {
+        request,
+        status: SidrStatus::VALID,
+        qpn: 0x22,
+        service: DATAGRAMS,
+        qkey: 0x33,
+        private_data: [7; SIDR_REP_DATA_BYTES],
+    };
+    assert_eq!(*pair.found(), told);
+    assert!(pair.events[0].is_empty(), "nor a second answer");
+    assert_eq!(pair.connections(), [0, 1]);
+    assert!(!pair.pass(), "the answer stays as long as its id");
+    let before = pair.now;
+    pair.let_go(1, asked);
+    assert!(pair.pass());
+    assert_eq!(
+        (pair.now, pair.connections()),
+        (before + TIME_WAIT_NS, [0, 0])
+    );
+    assert!(pair.events.iter().all(VecDeque::is_empty) && !pair.pass());
+}
+
+#[test]
+fn a_lost_answer_comes_again() {
+    let mut pair = listening(Box::new(|| 1));
+    pair.look_up(DATAGRAMS);
+    let asked = pair.looked_up();
+    pair.fate = Box::new(|| 0);
+    pair.tell(asked).unwrap();
+    pair.fate = Box::new(|| 1);
+    assert_eq!(pair.found().qpn, 0x22);
+    assert_eq!(pair.now, 1 + INTERVAL_NS);
+}
+
+#[test]
+fn a_look_up_may_be_refused_by_the_manager_or_the_program() {
+    let mut pair = listening(Box::new(|| 1));
+    pair.look_up(DATAGRAMS + 1);
+    assert_eq!(pair.found().status, SidrStatus::UNSUPPORTED);
+    assert_eq!(pair.now, 1 + LISTENER_PATIENCE_NS);
+    pair.look_up(DATAGRAMS);
+    let asked = pair.looked_up();
+    pair.at(1, |manager, _, out| {
+        manager.reject(asked, RejReason::CONSUMER, b"no", out)
+    })
+    .unwrap();
+    let rep = pair.found();
+    assert_eq!((rep.status, rep.qpn), (SidrStatus::REJECTED, 0));
+    assert_eq!(rep.private_data[..3], *b"no\0");
+    // A program that lets go of it refuses it too.
+    pair.look_up(DATAGRAMS);
+    let asked = pair.looked_up();
+    pair.let_go(1, asked);
+    assert_eq!(pair.found().status, SidrStatus::REJECTED);
+}
+
+#[test]
+fn a_silent_address_is_given_up_and_no_connection_is_rejected() {
+    let mut pair = listening(Box::new(|| 0));
+    pair.look_up(DATAGRAMS);
+    assert_eq!(pair.happening(0), Happening::Unreachable);
+    assert_eq!(pair.sent[0].len(), usize::from(MAX_RETRIES) + 1);
+    assert!(
+        pair.sent[0]
+            .iter()
+            .all(|mad| matches!(mad.message, Message::SidrReq(_)))
+    );
+    let most_ns = time_of_code_ns(SERVICE_TIMEOUT);
+    // The interval doubles four times, and twelve are the longest.
+    assert_eq!(pair.now, 1 + INTERVAL_NS * (1 + 2 + 4 + 8) + 12 * most_ns);
+    assert_eq!(pair.connections(), [0, 0]);
+}
+
+#[test]
+fn a_connection_is_no_look_up() {
+    let mut pair = listening(Box::new(|| 1));
+    let (_, asked) = pair.connecting();
+    assert_eq!(pair.tell(asked), Err(CmError::State));
+    pair.look_up(DATAGRAMS);
+    let asked = pair.looked_up();
+    assert_eq!(pair.accept(asked), Err(CmError::State));
+}

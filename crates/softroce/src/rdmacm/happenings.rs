@@ -1,0 +1,184 @@
+//! How the managers' events become the ids' events.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use rdma_sys::rdma_cm_event_type as kind;
+
+use super::notice::{Notice, Parameters};
+use super::state::{Entry, State};
+use super::terms::{Terms, path_to};
+use crate::cm::{Event, Happening, Output};
+use crate::wire::cm::{IpHeader, RejReason, Req, SidrRep, SidrReq, SidrStatus};
+
+/// Bits of a PSN.
+const PSN_BITS: u32 = 0x00ff_ffff;
+
+/// A request as it comes from a manager.
+struct Request<'a> {
+    comm: u32,
+    listener: u64,
+    peer: IpAddr,
+    /// With the IP header.
+    private_data: &'a [u8],
+}
+
+impl State {
+    pub(super) fn happened(&mut self, address: IpAddr, event: Event, out: &mut Output) {
+        let comm = event.comm;
+        let made = match &event.happening {
+            Happening::Requested {
+                listener,
+                peer,
+                req,
+            } => self.requested(address, comm, *listener, *peer, req),
+            Happening::LookedUp {
+                listener,
+                peer,
+                req,
+            } => self.looked_up(address, comm, *listener, *peer, req),
+            _ => return self.happened_to_id(address, event),
+        };
+        if made.is_none()
+            && let Some(device) = self.devices.get(address)
+        {
+            // Of a manager that has just told of it.
+            let _ = device.manager.reject(comm, RejReason::CONSUMER, &[], out);
+        }
+    }
+
+    fn happened_to_id(&mut self, address: IpAddr, event: Event) {
+        let comm = event.comm;
+        let key = self.devices.get(address).and_then(|device| {
+            let key = device.ids.get(&comm).copied();
+            if event.happening == Happening::TimeWaitOver {
+                device.ids.remove(&comm);
+            }
+            key
+        });
+        let Some(entry) = key.and_then(|key| self.ids.get_mut(&key)) else {
+            return;
+        };
+        let none = Parameters::default();
+        match event.happening {
+            Happening::Requested { .. } | Happening::LookedUp { .. } => {}
+            Happening::Found(rep) => entry.found(&rep),
+            Happening::Replied(rep) => {
+                entry.terms.replied(&rep);
+                let parameters = Parameters::of_reply(&rep);
+                entry.raise(kind::RDMA_CM_EVENT_CONNECT_RESPONSE, 0, parameters);
+            }
+            Happening::Established => entry.raise(kind::RDMA_CM_EVENT_ESTABLISHED, 0, none),
+            Happening::Rejected(reason, data) => {
+                let parameters = Parameters::of_data(data);
+                entry.raise(kind::RDMA_CM_EVENT_REJECTED, reason.0.into(), parameters);
+            }
+            Happening::Unreachable => {
+                entry.raise(kind::RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT, none);
+            }
+            Happening::Disconnected => entry.raise(kind::RDMA_CM_EVENT_DISCONNECTED, 0, none),
+            Happening::TimeWaitOver => {
+                entry.comm = None;
+                entry.raise(kind::RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, none);
+            }
+        }
+    }
+
+    fn requested(
+        &mut self,
+        address: IpAddr,
+        comm: u32,
+        listener: u64,
+        peer: IpAddr,
+        req: &Req,
+    ) -> Option<()> {
+        let request = Request {
+            comm,
+            listener,
+            peer,
+            private_data: &req.private_data,
+        };
+        let terms = Terms::asked(peer, req, fastrand::u32(..) & PSN_BITS);
+        self.asked(address, &request, terms, |data| {
+            Parameters::of_request(req, data)
+        })
+    }
+
+    fn looked_up(
+        &mut self,
+        address: IpAddr,
+        comm: u32,
+        listener: u64,
+        peer: IpAddr,
+        req: &SidrReq,
+    ) -> Option<()> {
+        let request = Request {
+            comm,
+            listener,
+            peer,
+            private_data: &req.private_data,
+        };
+        self.asked(address, &request, Terms::of_datagrams(peer), |data| {
+            Parameters::of_look_up(data)
+        })
+    }
+
+    /// Makes the id of a request and tells its listener; `None` if that is not there, or the request has no addresses.
+    fn asked(
+        &mut self,
+        address: IpAddr,
+        request: &Request<'_>,
+        terms: Terms,
+        parameters: impl FnOnce(&[u8]) -> Parameters,
+    ) -> Option<()> {
+        let (header, program_data) = IpHeader::split(request.private_data)?;
+        let (parent, queue, acks, port, space) = {
+            let entry = self.ids.get(&request.listener)?;
+            let port = entry.local?.port();
+            let shared = (Arc::clone(&entry.queue), Arc::clone(&entry.acks));
+            (entry.id, shared.0, shared.1, port, entry.space)
+        };
+        // SAFETY: a listener that is in the state is alive; its channel changes only under the state's lock.
+        let channel = unsafe { (*parent).channel };
+        let (key, id) = self.create(channel, Arc::clone(&queue), space);
+        let local = SocketAddr::new(address, port);
+        let remote = SocketAddr::new(request.peer, header.source_port);
+        // The device has just told of the request, so it is there.
+        self.bind_device(key, address).ok()?;
+        self.set_addresses(key, local, Some(remote)).ok()?;
+        self.devices.get(address)?.ids.insert(request.comm, key);
+        let entry = self.ids.get_mut(&key)?;
+        entry.comm = Some(request.comm);
+        entry.terms = terms;
+        let notice = Notice {
+            id,
+            listener: parent,
+            kind: kind::RDMA_CM_EVENT_CONNECT_REQUEST,
+            status: 0,
+            parameters: parameters(program_data),
+            acks: Arc::clone(&acks),
+        };
+        queue.raise(notice, Some(acks));
+        Some(())
+    }
+}
+
+impl Entry {
+    /// The reply to a look-up: with a QP the program can send there, otherwise it is as if nobody were there.
+    fn found(&self, rep: &SidrRep) {
+        let Some(peer) = self.remote.map(|remote| remote.ip()) else {
+            return;
+        };
+        let path = path_to(peer, self.traffic_class);
+        match rep.status {
+            SidrStatus::VALID => {
+                let parameters = Parameters::of_found(rep, path);
+                self.raise(kind::RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
+            }
+            SidrStatus(status) => {
+                let parameters = Parameters::of_look_up(&rep.private_data);
+                self.raise(kind::RDMA_CM_EVENT_UNREACHABLE, status.into(), parameters);
+            }
+        }
+    }
+}

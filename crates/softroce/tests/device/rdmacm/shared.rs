@@ -1,0 +1,120 @@
+//! An address that several processes share: who listens at which port. The other process is a socket with the name that it
+//! would have.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{self, UnixDatagram};
+
+use rdma_sys::rdma_cm_event_type::*;
+
+use super::testbed::{Channel, Device, Id};
+use crate::support::look::SOON;
+use crate::support::raw::{errno, ok};
+
+/// An address that no other process' tests have.
+fn address(number: u8) -> IpAddr {
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    IpAddr::from([127, high | 0x80, low, number])
+}
+
+/// A process that has a port for connections.
+fn other_process(at: SocketAddr) -> UnixDatagram {
+    // SAFETY: it takes nothing.
+    let user = unsafe { libc::geteuid() };
+    let service = 0x0106_0000 | u32::from(at.port());
+    let name = format!("softroce/{user}/{}/service/{service:x}", at.ip());
+    let name = net::SocketAddr::from_abstract_name(name).unwrap();
+    let socket = UnixDatagram::bind_addr(&name).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    socket
+}
+
+#[test]
+fn a_port_is_of_one_process_and_gets_its_requests() {
+    let device = Device::open("");
+    let channel = Channel::new();
+    let [theirs, ours] = [7471, 7472].map(|port| SocketAddr::new(address(1), port));
+    let other = other_process(theirs);
+    let id = channel.id();
+    let code = id.bind(theirs.ip(), theirs.port());
+    assert_eq!((code, errno()), (-1, libc::EADDRINUSE));
+    // One beside it is free.
+    ok(id.bind(ours.ip(), ours.port()));
+    ok(id.listen_as_bound());
+    let active = channel.resolved(&device, ours);
+    active.connect(b"");
+    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    drop((active, Id(asked.id)));
+    // What this process hears and the other listens for goes there: the sender, and the datagram.
+    let active = channel.resolved(&device, theirs);
+    active.connect(b"");
+    let mut request = [0; 300];
+    let length = other.recv(&mut request).unwrap();
+    assert_eq!(length, 16 + 256);
+    let IpAddr::V4(from) = device.address else {
+        panic!("{}", device.address);
+    };
+    assert_eq!(request[..16], from.to_ipv6_mapped().octets());
+    assert_eq!(
+        request[16 + 24 + 8..][..8],
+        (0x0106_0000_u64 | 7471).to_be_bytes()
+    );
+    drop(active);
+    // With the process goes what it had.
+    drop(other);
+    let id = channel.id();
+    ok(id.bind(theirs.ip(), theirs.port()));
+}
+
+#[test]
+fn requests_come_by_another_process_too() {
+    let device = Device::open("");
+    let channel = Channel::new();
+    let at = SocketAddr::new(address(2), 7471);
+    let id = channel.id();
+    ok(id.bind(at.ip(), at.port()));
+    // While nobody listens at the port another process has heard the request, and it waits here.
+    let other = other_process(SocketAddr::new(at.ip(), 1));
+    let elsewhere = SocketAddr::new(at.ip(), 1);
+    let active = channel.asking(&device, elsewhere, b"for the other");
+    let mut request = [0; 300];
+    let length = other.recv(&mut request).unwrap();
+    // As if it were for this one.
+    request[16 + 24 + 8 + 6..][..2].copy_from_slice(&at.port().to_be_bytes());
+    // SAFETY: it takes nothing.
+    let user = unsafe { libc::geteuid() };
+    let name = format!(
+        "softroce/{user}/{}/service/{:x}",
+        at.ip(),
+        0x0106_0000 | 7471
+    );
+    let name = net::SocketAddr::from_abstract_name(name).unwrap();
+    other.send_to_addr(&request[..length], &name).unwrap();
+    ok(id.listen_as_bound());
+    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_eq!(asked.listener, id.0);
+    assert!(asked.private_data.starts_with(b"for the other\0"));
+    let passive = Id(asked.id);
+    passive.make_qp();
+    passive.accept(b"");
+    let both = [(); 2].map(|()| channel.expect(RDMA_CM_EVENT_ESTABLISHED).id);
+    assert!(both.contains(&active.0) && both.contains(&passive.0));
+}
+
+#[test]
+fn a_port_that_the_system_gives_is_free_in_other_processes_too() {
+    let channel = Channel::new();
+    let device = Device::open("");
+    let first = channel.id();
+    ok(first.bind(address(3), 0));
+    let second = channel.id();
+    let name = SocketAddr::new(address(3), first.local_port());
+    let code = second.bind(name.ip(), name.port());
+    assert_eq!((code, errno()), (-1, libc::EADDRINUSE));
+    ok(first.listen_as_bound());
+    let active = channel.resolved(&device, name);
+    active.connect(b"");
+    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_eq!(asked.listener, first.0);
+    drop((active, Id(asked.id)));
+}
