@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 mod captures;
-mod faulty;
 mod shared_address;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};

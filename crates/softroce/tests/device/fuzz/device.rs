@@ -5,12 +5,12 @@ use std::sync::Arc;
 use fastrand::Rng;
 use softroce::net::Direction;
 use softroce::transport::{Deliveries, Kind, Operation, PdId, QpEvent, State, World};
-use softroce::wire::Service;
+use softroce::wire::{Cnp, Service};
 
-use super::forge::{Target, cnp, mutate, operations, packet};
+use super::forge::{Target, mutate, operations, packet};
 use super::rounds;
 use crate::support::end::{End, Plan, pair, request};
-use crate::support::peer::{CE, ECT_0, PORT, Peer, QPN, forge, wire};
+use crate::support::peer::{CE, ECT_0, PORT, Peer, QPN, forge};
 
 const BYTES: usize = 16 << 10;
 /// Packets between two looks at the QPs of the forger.
@@ -94,11 +94,13 @@ impl Fuzzed {
         let fits = operations().into_iter().filter(|(of, _)| *of == service);
         let operation = numbers.choice(fits.collect::<Vec<_>>()).unwrap();
         let most = [9, 1025, 1025, 4097][numbers.usize(..4)];
-        let payload = vec![numbers.u8(..); numbers.usize(..most)];
-        let mut bytes = match numbers.u8(..32) {
-            0 => cnp(&target).to_vec(),
-            _ => wire(&packet(numbers, operation, &target, &payload)),
-        };
+        let payload_bytes = numbers.usize(..most);
+        let mut bytes = packet(numbers, operation, &target, payload_bytes);
+        if numbers.u8(..32) == 0 {
+            bytes[0] = Cnp::OPCODE_BYTE;
+            bytes.truncate(12);
+            bytes.resize(Cnp::BYTES, 0);
+        }
         if numbers.u8(..8) == 0 {
             mutate(&mut bytes, numbers);
         }

@@ -1,19 +1,21 @@
 //! Packets as chance makes them: mostly nearly right, since others are refused at once.
 
 use fastrand::Rng;
-use softroce::wire::{
-    Aeth, AtomicEth, Cnp, Deth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome,
-};
+use softroce::wire::{Opcode, Service};
 
 use crate::support::end::{End, QKEY};
-use crate::support::peer::QPN;
+
+/// Every operation of every service.
+pub fn operations() -> Vec<(Service, Opcode)> {
+    (0..=u8::MAX).filter_map(Opcode::parse).collect()
+}
 
 /// What a packet refers to.
 #[derive(Default)]
 pub struct Target {
     pub qpn: u32,
     /// The next that its QP sends, and the next that it expects.
-    pub psns: (u32, u32),
+    psns: (u32, u32),
     pub address: u64,
     pub key: u32,
 }
@@ -24,118 +26,77 @@ impl Target {
         Target {
             qpn: end.qps[0].number(),
             psns: end.qps[0].psns(),
-            address: end.address(numbers.usize(..end.memory.len())),
+            address: end.address(numbers.usize(..end.memory.len()) & !7),
             key: end.key,
         }
     }
 }
 
-/// Every operation of every service.
-pub fn operations() -> Vec<(Service, Opcode)> {
-    (0..=u8::MAX).filter_map(Opcode::parse).collect()
-}
-
-/// One of them, once in so many times.
-fn mostly<T>(numbers: &mut Rng, times: u32, usual: T, other: impl FnOnce(&mut Rng) -> T) -> T {
-    match numbers.u32(..times) {
-        0 => other(numbers),
-        _ => usual,
-    }
-}
-
-/// A packet of this operation, with the headers that it has.
-pub fn packet<'a>(
+/// A packet of this operation but for its CRC. What its headers say is right most times, else by chance.
+pub fn packet(
     numbers: &mut Rng,
     (service, opcode): (Service, Opcode),
     at: &Target,
-    payload: &'a [u8],
-) -> Packet<'a> {
+    payload_bytes: usize,
+) -> Vec<u8> {
+    let header = |there: bool, bytes: usize| if there { bytes } else { 0 };
+    let first = 12 + header(service == Service::Ud, 8);
+    let headers = header(opcode.has_reth(), 16)
+        + header(opcode.has_atomic_eth(), 28)
+        + header(opcode.has_aeth(), 4)
+        + header(opcode.has_atomic_ack(), 8)
+        + header(opcode.has_immediate(), 4);
+    let pad_bytes = payload_bytes.next_multiple_of(4) - payload_bytes;
+    let mut bytes = vec![0; first + headers + payload_bytes + pad_bytes];
+    numbers.fill(&mut bytes);
     let (sends, expects) = at.psns;
-    let psn = match opcode.has_aeth() || opcode == Opcode::ReadResponseMiddle {
+    let psn = match opcode.is_answer() {
         true => sends.wrapping_sub(numbers.u32(..8)),
-        false => mostly(numbers, 3, expects, |it| {
-            expects.wrapping_add(it.u32(..8)).wrapping_sub(4)
-        }),
+        false => expects,
     };
-    let any = |it: &mut Rng| it.u32(..);
-    let address = mostly(numbers, 16, at.address, |it| it.u64(..));
-    let rkey = mostly(numbers, 16, at.key, any);
-    let length_bytes = mostly(numbers, 4, payload.len() as u32, |it| {
-        [0, 1, 5000, 64 << 10, u32::MAX][it.usize(..5)]
-    });
-    let syndrome = match numbers.u8(..8) {
-        0 => Syndrome::Nak(NakCode::PsnSequenceError),
-        1 => Syndrome::Nak(NakCode::RemoteAccessError),
-        2 => Syndrome::RnrNak {
-            timer: numbers.u8(..32),
-        },
-        3 => Syndrome::Reserved(0x40),
-        _ => Syndrome::Ack { credits: 31 },
+    let lengths = [payload_bytes as u32, payload_bytes as u32, 5000, u32::MAX];
+    let syndrome = [0x1f, 0x1f, 0x1f, 0x2c, 0x60, 0x62][numbers.usize(..6)];
+    let mut put = |at: usize, field: &[u8]| {
+        if numbers.u8(..32) > 0 {
+            bytes[at..at + field.len()].copy_from_slice(field);
+        }
     };
-    let deth = Deth {
-        qkey: mostly(numbers, 8, QKEY, any),
-        source_qpn: QPN,
-    };
-    let reth = Reth {
-        address,
-        rkey,
-        length_bytes,
-    };
-    let atomic = AtomicEth {
-        address: mostly(numbers, 4, address & !7, |_| address),
-        rkey,
-        swap_or_add: numbers.u64(..),
-        compare: numbers.u64(..2),
-    };
-    let aeth = Aeth {
-        syndrome,
-        msn: numbers.u32(..1 << 24),
-    };
-    Packet {
-        service,
-        opcode,
-        solicited: numbers.bool(),
-        pkey: mostly(numbers, 32, 0xffff, |it| it.u16(..)),
-        destination_qpn: mostly(numbers, 64, at.qpn, |it| it.u32(..1 << 24)),
-        ack_request: numbers.bool(),
-        psn: Psn::new(psn & 0x00ff_ffff),
-        extended: Extended {
-            deth: (service == Service::Ud).then_some(deth),
-            reth: opcode.has_reth().then_some(reth),
-            atomic: opcode.has_atomic_eth().then_some(atomic),
-            aeth: opcode.has_aeth().then_some(aeth),
-            atomic_answer: opcode.has_atomic_ack().then(|| numbers.u64(..)),
-            immediate: opcode.has_immediate().then(|| numbers.u32(..)),
-        },
-        payload,
+    put(0, &[opcode.byte(service)]);
+    put(2, &[0xff, 0xff]);
+    put(5, &at.qpn.to_be_bytes()[1..]);
+    put(9, &psn.to_be_bytes()[1..]);
+    if service == Service::Ud {
+        put(12, &QKEY.to_be_bytes());
     }
-}
-
-/// A notification of congestion.
-pub fn cnp(at: &Target) -> [u8; Cnp::BYTES] {
-    let cnp = Cnp {
-        destination_qpn: at.qpn,
-        pkey: 0xffff,
-    };
-    cnp.to_bytes()
+    if opcode.has_reth() || opcode.has_atomic_eth() {
+        put(first, &at.address.to_be_bytes());
+        put(first + 8, &at.key.to_be_bytes());
+    }
+    if opcode.has_aeth() {
+        put(first, &[syndrome]);
+    }
+    if opcode.has_reth() {
+        let length = lengths[numbers.usize(..4)];
+        bytes[first + 12..first + 16].copy_from_slice(&length.to_be_bytes());
+    }
+    bytes[1] = bytes[1] & 0xc0 | (pad_bytes as u8) << 4;
+    bytes
 }
 
 /// Changes some bytes, or how many there are.
 pub fn mutate(bytes: &mut Vec<u8>, numbers: &mut Rng) {
     for _ in 0..=numbers.usize(..4) {
         let at = numbers.usize(..=bytes.len());
-        let edge = [0, 1, 0x7f, 0x80, 0xff][numbers.usize(..5)];
         // The opcode and the flags determine how the rest is parsed.
         let place = match numbers.bool() {
             true => at,
-            false => at.min(numbers.usize(..2)),
+            false => numbers.usize(..2),
         };
-        match (numbers.u8(..6), bytes.get_mut(place)) {
+        match (numbers.u8(..5), bytes.get_mut(place)) {
             (0 | 1, Some(byte)) => *byte ^= 1 << numbers.u8(..8),
-            (2, Some(byte)) => *byte = edge,
-            (3, _) => bytes.truncate(at),
-            (4, _) => bytes.insert(at, edge),
-            (5, _) => bytes.resize(at + numbers.usize(..200), edge),
+            (2, _) => bytes.truncate(at),
+            (3, _) => bytes.insert(at, numbers.u8(..)),
+            (4, _) => bytes.resize(at + numbers.usize(..200), 0xff),
             _ => {}
         }
     }

@@ -34,48 +34,35 @@ fn ends(timeout: u8, faults: [&str; 2]) -> (End, End) {
 
 #[test]
 fn each_loss_costs_what_it_takes_to_notice_it() {
-    let timeout_ns = time_of_code_ns(TIMEOUT);
-    // What of four packets and their answer is lost, how often it is a time-out or a NAK that tells, how many come again
-    // that had come, and when the WRITE is complete.
-    for (lost, faults, [timeouts, naks, repeated], takes_ns) in [
-        ("nothing", ["", ""], [0, 0, 0], 2 * HOP_NS),
-        ("a packet", ["tx.lose=write#2", ""], [0, 1, 0], 4 * HOP_NS),
-        (
-            "the last",
-            ["tx.lose=write#4", ""],
-            [1, 0, 3],
-            timeout_ns + 2 * HOP_NS,
-        ),
-        (
-            "the answer",
-            ["", "tx.lose=ack#1"],
-            [1, 0, 4],
-            timeout_ns + 2 * HOP_NS,
-        ),
-        (
-            "a packet and the NAK",
-            ["tx.lose=write#2", "tx.lose=ack#1"],
-            [1, 1, 1],
-            timeout_ns + 2 * HOP_NS,
-        ),
-        (
-            "nothing, but all is doubled",
-            ["tx.duplicate=100%", ""],
-            [0, 0, 4],
-            2 * HOP_NS,
-        ),
+    const NONE: &str = "";
+    const GAP: &str = "tx.lose=write#2";
+    const TWO_GAPS: &str = "tx.lose=write#2,tx.lose=write#6";
+    const END: &str = "tx.lose=write#4";
+    const ANSWER: &str = "tx.lose=ack#1";
+    const TWICE: &str = "tx.duplicate=100%";
+    // What befalls four packets and what their answers, the time-outs and NAKs that tell of it, packets that come again
+    // although they had come, and how often something is on its way until the WRITE is complete.
+    for (faults, [timeouts, naks, repeated], hops) in [
+        ([NONE, NONE], [0, 0, 0], 2),
+        ([GAP, NONE], [0, 1, 0], 4),
+        ([TWO_GAPS, NONE], [0, 2, 0], 6),
+        ([END, NONE], [1, 0, 3], 2),
+        ([NONE, ANSWER], [1, 0, 4], 2),
+        ([GAP, ANSWER], [1, 1, 1], 2),
+        ([TWICE, NONE], [0, 0, 4], 2),
     ] {
         let (from, to) = ends(TIMEOUT, faults);
         let world = from.plan.world.as_ref().unwrap();
         let start_ns = world.now_ns();
         from.post(0, to.write_to(0), &[from.sge(0, BYTES)]);
         from.succeeds(1);
-        assert_eq!(world.now_ns() - start_ns, takes_ns, "{lost}");
+        let takes_ns = timeouts * time_of_code_ns(TIMEOUT) + hops * HOP_NS;
+        assert_eq!(world.now_ns() - start_ns, takes_ns, "{faults:?}");
         while world.step() {}
         from.counts("timeouts", timeouts);
         to.counts("naks_sent", naks);
         to.counts("duplicate_requests", repeated);
-        assert!(to.memory[..BYTES] == from.memory[..BYTES], "{lost}");
+        assert!(to.memory[..BYTES] == from.memory[..BYTES]);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod corks;
 mod crowd;
+mod faults;
 mod incast;
 mod losses;
 mod read_order;
