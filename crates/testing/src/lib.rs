@@ -14,6 +14,7 @@ pub mod capture;
 pub mod cells;
 #[cfg(feature = "program")]
 pub mod check;
+pub mod fuzz;
 #[cfg(feature = "program")]
 pub mod namespace;
 #[cfg(feature = "program")]

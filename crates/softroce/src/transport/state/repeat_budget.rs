@@ -50,22 +50,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetitions_cost_what_was_earned_and_time_earns_little() {
-        let mut budget = RepeatBudget::default();
-        let second = 1_000_000_000;
-        let bytes_of = |budget: &mut RepeatBudget, times: u64, now_ns| {
-            let answered = (0..times).filter(|_| budget.spend(1 << 16, now_ns));
-            (answered.count() as i64) << 16
-        };
-        assert_eq!(bytes_of(&mut budget, 1000, second), BURST_BYTES);
-        assert_eq!(bytes_of(&mut budget, 1000, second), 0);
-        budget.earn(1 << 16);
-        assert_eq!(bytes_of(&mut budget, 1000, second), EARNS << 16);
-        let a_burst_later = second + BURST_BYTES.cast_unsigned() * NS_A_BYTE;
-        assert_eq!(bytes_of(&mut budget, 1000, a_burst_later), BURST_BYTES);
-    }
-
-    #[test]
     fn after_the_longest_read_another_is_answered_within_two_bursts() {
         let mut budget = RepeatBudget::default();
         let start = 1_000_000_000;

@@ -6,9 +6,9 @@ use fastrand::Rng;
 use softroce::net::Direction;
 use softroce::transport::{Deliveries, Kind, Operation, PdId, QpEvent, State, World};
 use softroce::wire::{Cnp, Service};
+use testing::fuzz::rounds;
 
 use super::forge::{Target, mutate, operations, packet};
-use super::rounds;
 use crate::support::end::{End, Plan, pair, request};
 use crate::support::peer::{CE, ECT_0, PORT, Peer, QPN, forge};
 
@@ -176,13 +176,10 @@ impl Fuzzed {
 fn a_device_that_gets_forged_packets_serves_its_real_peer() {
     let mut fuzzed = fuzzed();
     fuzzed.serves(&mut Rng::with_seed(0));
-    rounds(
-        "device",
-        100_000,
-        &mut fuzzed,
-        Fuzzed::forge,
-        Fuzzed::serves,
-    );
+    let forge = |it: &mut Fuzzed, number| it.forge(&mut Rng::with_seed(number));
+    let serves = |it: &mut Fuzzed, number| it.serves(&mut Rng::with_seed(number));
+    let test = "-p softroce --test device fuzz::device";
+    rounds(test, 100_000, &mut fuzzed, forge, serves);
     // Refusing everything or nothing would test nothing.
     let reached = "bad_icrc short_packets unknown_qp unparsed wrong_service pkey_violations wrong_source acks_sent \
         naks_sent rnr_naks_sent duplicate_requests out_of_sequence go_backs dropped_datagrams np_cnp_sent rp_cnp_handled";

@@ -2,9 +2,9 @@
 
 use fastrand::Rng;
 use softroce::wire::{Packet, ParseError, Service};
+use testing::fuzz::rounds;
 
 use super::forge::{Target, mutate, operations, packet};
-use super::rounds;
 use crate::support::peer::wire;
 
 /// Bytes of the CRC, which the parser ignores.
@@ -37,7 +37,8 @@ fn is_built_as_it_was(packet: &Packet<'_>, bytes: &[u8]) {
 fn mutated_packets_parse_back_or_are_refused() {
     let all = operations();
     assert_eq!(all.len(), 35);
-    let one = |times: &mut [u32; 4], numbers: &mut Rng| {
+    let one = |times: &mut [u32; 4], number| {
+        let numbers = &mut Rng::with_seed(number);
         let operation = all[numbers.usize(..all.len())];
         let payload_bytes = numbers.usize(..100);
         let mut bytes = packet(numbers, operation, &Target::default(), payload_bytes);
@@ -57,7 +58,13 @@ fn mutated_packets_parse_back_or_are_refused() {
         times[outcome] += 1;
     };
     let mut times = [0; 4];
-    rounds("parser", 100_000, &mut times, one, |_, _| ());
+    rounds(
+        "-p softroce --test device fuzz::parser",
+        100_000,
+        &mut times,
+        one,
+        |_, _| (),
+    );
     // Refusing everything or nothing would test nothing.
     assert!(times.iter().all(|times| *times > 0), "{times:?}");
 }

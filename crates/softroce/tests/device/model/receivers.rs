@@ -81,24 +81,6 @@ fn a_write_with_immediate_needs_no_room_in_the_receive() {
 }
 
 #[test]
-fn a_send_waits_for_a_receive_that_comes_late() {
-    let mut script = Script::new(&Setup {
-        min_rnr_timer: RNR_TIMER,
-        ..Setup::plain()
-    });
-    let data = script.send(0, 5000, Status::Success);
-    // Later requests wait as well.
-    script.write(0, 300, Status::Success);
-    script.testbed.until("three pauses", |testbed| {
-        counter(&testbed.sides[1].nic, "rnr_naks_sent") >= 3
-    });
-    assert_eq!(script.testbed.endpoints[0].sends.len(), 2);
-    let part = script.receive(1, 5000, Some(5000), Status::Success);
-    script.testbed.sides[1].memory.expect(part, &data);
-    script.ends([State::Rts, State::Rts]);
-}
-
-#[test]
 fn a_send_without_a_receive_fails_when_its_repetitions_are_used_up() {
     for rnr_retry in [0, 1, 3] {
         let mut script = Script::new(&Setup {

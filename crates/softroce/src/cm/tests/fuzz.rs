@@ -1,0 +1,93 @@
+//! Messages from somebody who has seen those of two managers: their connections come and go as if there were none.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use testing::fuzz::rounds;
+
+use super::*;
+use crate::wire::cm::MAD_BYTES;
+
+/// Where the attribute of a message lies, and what most of them tell: numbers, services and QPs.
+const ATTRIBUTE: Range<usize> = 16..18;
+const NUMBERS: Range<usize> = 24..64;
+
+struct Fuzzed {
+    pair: Pair,
+    connection: (u32, u32),
+    forger: Arc<Nic>,
+    seen: Vec<[u8; MAD_BYTES]>,
+    /// Connections and QPs that the forger has asked for.
+    asked: u64,
+}
+
+impl Fuzzed {
+    fn forge(&mut self, numbers: &mut Rng) {
+        let mut bytes = self.seen[numbers.usize(..self.seen.len())];
+        for _ in 0..numbers.usize(..6) {
+            match numbers.u8(..4) {
+                0 => bytes[ATTRIBUTE].copy_from_slice(&numbers.u16(0x10..0x19).to_be_bytes()),
+                1 => bytes[numbers.usize(..MAD_BYTES)] = numbers.u8(..),
+                _ => bytes[numbers.usize(NUMBERS)] ^= 1 << numbers.u8(..8),
+            }
+        }
+        let to = address(numbers.usize(..2));
+        self.forger.send_management(to, &bytes);
+        self.pair.now += numbers.u64(..1_000_000);
+        for end in [0, 1] {
+            self.pair.at(end, Manager::wake);
+            let forger = self.forger.address();
+            let is_forged = |it: &Event| match it.happening {
+                Happening::Requested { peer, .. } | Happening::LookedUp { peer, .. } => {
+                    peer == forger
+                }
+                _ => false,
+            };
+            let events = self.pair.events[end].drain(..);
+            let (forged, real): (VecDeque<_>, _) = events.partition(is_forged);
+            self.pair.events[end] = real;
+            self.asked += forged.len() as u64;
+            for event in forged {
+                self.pair.let_go(end, event.comm);
+            }
+        }
+    }
+
+    /// The connection ends when an end wants it and not before, and leaves nothing, nor does what was forged.
+    fn check(&mut self, numbers: &mut Rng) {
+        let Fuzzed {
+            pair, connection, ..
+        } = self;
+        assert!(pair.events.iter().all(VecDeque::is_empty));
+        match numbers.bool() {
+            true => pair.disconnect(0, connection.0),
+            false => pair.disconnect(1, connection.1),
+        }
+        pair.is_over();
+        while pair.pass() {}
+        assert_eq!(pair.connections(), [0, 0]);
+        *connection = pair.connected();
+        pair.sent = Default::default();
+    }
+}
+
+#[test]
+fn managers_that_get_forged_messages_serve_each_other() {
+    let mut pair = Pair::safe();
+    let (active, _) = pair.connected();
+    pair.disconnect(0, active);
+    pair.is_over();
+    let mut fuzzed = Fuzzed {
+        seen: pair.sent.iter().flatten().map(CmMad::to_bytes).collect(),
+        connection: pair.connected(),
+        forger: pair.world.nic(&Faults::default(), None).unwrap(),
+        pair,
+        asked: 0,
+    };
+    let forge = |it: &mut Fuzzed, number| it.forge(&mut Rng::with_seed(number));
+    let check = |it: &mut Fuzzed, number| it.check(&mut Rng::with_seed(number));
+    rounds("-p softroce --lib fuzz", 100_000, &mut fuzzed, forge, check);
+    // Refusing everything would test nothing.
+    assert!(fuzzed.asked > 100, "{}", fuzzed.asked);
+}
