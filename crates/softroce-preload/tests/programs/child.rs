@@ -99,9 +99,6 @@ pub fn succeed_alone(program: &str, arguments: &str) -> Ended {
 fn package(program: &str) -> &'static str {
     match program.split('_').next() {
         Some("ibv") => "ibverbs-utils",
-        Some("fi") => "libfabric-bin",
-        Some("ucx") => "ucx-utils",
-        Some("unshare") => "util-linux",
         Some("rping" | "ucmatose" | "udaddy" | "rdma" | "rstream") => "rdmacm-utils",
         _ => "perftest",
     }

@@ -1,16 +1,12 @@
-//! Runs unmodified programs of Debian's packages on the preloaded device, each between two or more processes on this
-//! machine, and checks their output.
+//! Unmodified programs on the preloaded device, where more is to be checked than that each does its work: files, refusals,
+//! several processes at an address, ends that die. `scripts/peers` has the programs themselves, with their options.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod child;
 mod devices;
-mod fabric;
 mod names;
 mod pair;
-mod perftest;
-mod pingpongs;
 mod processes;
 mod rdma_cm;
 mod refused;
-mod ucx;

@@ -35,19 +35,10 @@ pub fn free_port() -> u16 {
     repeat_with(any).take(PORTS.len()).find(is_free).unwrap()
 }
 
-/// The options that tell the port to a server, and to its client.
-fn port_options(program: &str) -> [&'static str; 2] {
-    match program {
-        "fi_pingpong" => ["-B", "-P"],
-        // perftest, ibverbs-utils and UCX.
-        _ => ["-p", "-p"],
-    }
-}
-
 /// Starts a server; returns when it listens on the port that comes with it, or has ended.
 pub fn start_server(program: &str, arguments: &str) -> (Running, u16) {
-    let (port, option) = (free_port(), port_options(program)[0]);
-    let mut server = start(program, &format!("{arguments} {option} {port}"));
+    let port = free_port();
+    let mut server = start(program, &format!("{arguments} -p {port}"));
     let what = format!("{program} to listen");
     wait_until(&what, SOON, || !server.runs() || listens(&server, port));
     (server, port)
@@ -55,8 +46,7 @@ pub fn start_server(program: &str, arguments: &str) -> (Running, u16) {
 
 pub fn start_pair(program: &str, arguments: &str) -> (Running, Running) {
     let (server, port) = start_server(program, arguments);
-    let option = port_options(program)[1];
-    let arguments = format!("{arguments} {option} {port} 127.0.0.1");
+    let arguments = format!("{arguments} -p {port} 127.0.0.1");
     (server, start(program, &arguments))
 }
 
