@@ -20,17 +20,15 @@ pub struct World {
 }
 
 struct Devices {
+    /// By their addresses; none where there is no device.
     nics: Vec<Weak<Nic>>,
     /// Which one is first.
     chance: Rng,
-    /// Addresses taken.
-    addresses: u32,
 }
 
 impl Devices {
-    fn take_address(&mut self) -> IpAddr {
-        self.addresses += 1;
-        Ipv4Addr::from(0x0a00_0000 + self.addresses).into()
+    fn next_address(&self) -> IpAddr {
+        Ipv4Addr::from(0x0a00_0001 + self.nics.len() as u32).into()
     }
 
     fn open(&self) -> Vec<Arc<Nic>> {
@@ -46,7 +44,6 @@ impl World {
             devices: Mutex::new(Devices {
                 nics: Vec::new(),
                 chance: Rng::with_seed(seed),
-                addresses: 0,
             }),
         }
     }
@@ -67,7 +64,7 @@ impl World {
     /// The process has no descriptor left.
     pub fn nic(&self, faults: &Faults, receive_buffer_bytes: Option<u32>) -> io::Result<Arc<Nic>> {
         let mut devices = self.devices();
-        let address = devices.take_address();
+        let address = devices.next_address();
         let buffer_bytes = receive_buffer_bytes.map_or(RECEIVE_BUFFER_BYTES, |it| it as usize);
         let port = net::open_in(&self.fabric, address, faults, buffer_bytes);
         let nic = Nic::without_engine(port)?;
@@ -77,7 +74,9 @@ impl World {
 
     /// Attaches the next address without a device: [`Fabric::forge`] sends from there, [`Fabric::take`] receives.
     pub fn stranger(&self) -> IpAddr {
-        let address = self.devices().take_address();
+        let mut devices = self.devices();
+        let address = devices.next_address();
+        devices.nics.push(Weak::new());
         self.fabric.attach(address, RECEIVE_BUFFER_BYTES);
         address
     }
