@@ -1,16 +1,21 @@
 //! Ctrl-C, `kill` or a lost terminal while messages are in flight that take far longer than anyone waits: the end does not
 //! wait for them.
 
-use testing::program::{Program, Signal};
+use testing::program::{Call, Program, Signal};
 use testing::server::{Server, call, call_by};
 
 /// A message takes 5 s, and 128 of them are posted.
 const SLOW: &str = "-d soft0 --op send -s 64M -D 60s --warmup 0 --timeout 18 --faults rate=100M";
 
+/// The program with these words, which a lost terminal ends also where the tests run under `nohup`.
+fn heeding(words: &str) -> Call {
+    call_by("env --default-signal=HUP", words)
+}
+
 #[test]
 fn a_slow_send_in_one_process_is_stopped_by_each_wish() {
     for wish in [Signal::Interrupt, Signal::Terminate, Signal::HangUp] {
-        let program = call(SLOW).start();
+        let program = heeding(SLOW).start();
         program.has_said("phase measure");
         program.signal(wish);
         let ended = program.wait().exits(1).says(&["interrupted"]);
@@ -45,7 +50,7 @@ fn a_search_that_is_stopped_keeps_its_trials() {
 
 /// Who stops in a slow send to a server.
 fn stopped(who: impl Fn(&Server, &Program), says: &str) -> Server {
-    let server = Server::embedded("-d soft0");
+    let server = Server::embedded_by(heeding("serve -p 0 -d soft0"));
     let client = call(&format!("{} {SLOW}", server.name)).start();
     client.has_said("phase measure");
     who(&server, &client);
