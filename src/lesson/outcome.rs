@@ -26,8 +26,6 @@ pub enum ObservedError {
     NoCompletion,
 }
 
-const RETRY_EXCEEDED: WcStatus = WcStatus(12);
-
 impl Mistake {
     /// Whether this mistake can cause this error. Devices differ in where they detect it.
     pub fn promises(self, error: &ObservedError) -> bool {
@@ -42,12 +40,12 @@ impl Mistake {
         };
         let completes_as = |codes: &[u32]| matches!(error, ObservedError::Completion(status) if codes.contains(&status.0));
         match self {
-            Mistake::Gid => refused_at_rtr() || completes_as(&[RETRY_EXCEEDED.0]),
+            Mistake::Gid => refused_at_rtr() || completes_as(&[WcStatus::RETRY_EXC_ERR.0]),
             Mistake::Rkey => completes_as(&[10]),
             Mistake::NoRecv => completes_as(&[13]),
             Mistake::QpCount => matches!(error, ObservedError::Array(EndpointsError::Count { .. })),
             // Refused as invalid, reported as an error by the other end, or dropped silently.
-            Mistake::Mtu => refused_at_rtr() || completes_as(&[9, 11, RETRY_EXCEEDED.0]),
+            Mistake::Mtu => refused_at_rtr() || completes_as(&[9, 11, WcStatus::RETRY_EXC_ERR.0]),
         }
     }
 }

@@ -22,9 +22,7 @@ use super::window::{ReceiveWindow, SendWindow};
 /// How long a worker polls in vain before it sleeps: about the latency that a sleep adds to a completion.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// The status that a receiver returns after losing its place in a message.
-const REM_INV_REQ_ERR: WcStatus = WcStatus(9);
-
+/// For the status that a receiver returns after losing its place in a message.
 const LOSSY_SOFT_ROCE: &str = "Soft-RoCE can report this when packets of a message were lost: --chunk 4K --window 64 \
                                sends one packet a message, and a higher --timeout helps";
 
@@ -325,7 +323,7 @@ fn succeeded<W>(completion: &Completion, qp: &mut ChannelQp<W>, op: Op) -> Resul
         untried_packet_bytes: qp.untried_packet_bytes,
     };
     let hint = match status {
-        REM_INV_REQ_ERR => LOSSY_SOFT_ROCE.to_owned(),
+        WcStatus::REM_INV_REQ_ERR => LOSSY_SOFT_ROCE.to_owned(),
         _ => failed.remedy(),
     };
     Err(RunFailure::new(failed.to_string(), Some(hint)))

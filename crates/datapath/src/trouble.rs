@@ -8,9 +8,6 @@ use verbs::{VerbsError, WcStatus};
 
 use super::pattern::WrongByte;
 
-/// The peer acknowledged none of the tries.
-const RETRY_EXC_ERR: WcStatus = WcStatus(12);
-
 /// Errors of each kind that a worker keeps in full; the rest are only counted.
 const KEPT: usize = 8;
 
@@ -44,8 +41,8 @@ const LARGE_PACKETS: &str = "if --mtu 1024 works, small messages pass and large 
 impl FailedCompletion {
     /// What to do about it.
     pub fn remedy(&self) -> String {
-        let is_about_size =
-            self.status == RETRY_EXC_ERR && self.untried_packet_bytes > COMMON_PACKET_BYTES;
+        let is_about_size = self.status == WcStatus::RETRY_EXC_ERR
+            && self.untried_packet_bytes > COMMON_PACKET_BYTES;
         let first = if is_about_size { LARGE_PACKETS } else { "" };
         format!("{first}{}", self.status.remedy())
     }

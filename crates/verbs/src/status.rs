@@ -16,6 +16,10 @@ struct Text {
 impl WcStatus {
     /// A send or receive that was queued when its QP went to ERR: a consequence, not a cause.
     pub const FLUSHED: WcStatus = WcStatus(5);
+    /// The peer refused the request as invalid.
+    pub const REM_INV_REQ_ERR: WcStatus = WcStatus(9);
+    /// The peer acknowledged none of the tries.
+    pub const RETRY_EXC_ERR: WcStatus = WcStatus(12);
 
     /// Whether it is the consequence of an earlier error on the same QP.
     pub fn is_flush(self) -> bool {

@@ -193,17 +193,20 @@ impl Fabric {
         };
         port.leave_link(now_ns);
         let traffic_class = options.traffic_class;
-        let segment_bytes = options.segment_bytes.map_or(bytes.len(), usize::from);
-        let packets = || bytes.chunks(segment_bytes.max(1));
+        let segment_bytes = options.segment_bytes.map_or(0, usize::from);
         let Some(link) = &mut port.link else {
             return port.put(Datagram {
                 source,
                 traffic_class,
-                segment_bytes: options.segment_bytes.map_or(0, usize::from),
+                segment_bytes,
                 bytes: bytes.to_vec(),
             });
         };
-        for packet in packets() {
+        let packet_bytes = match segment_bytes {
+            0 => bytes.len().max(1),
+            bytes => bytes,
+        };
+        for packet in bytes.chunks(packet_bytes) {
             let fate = link.draw(now_ns, packet.first().copied().unwrap_or_default());
             let packet = Transit {
                 context: source,

@@ -168,10 +168,7 @@ impl<C: Clone> Impairment<C> {
         if fate.marked {
             packet.traffic_class = mark(packet.traffic_class);
         }
-        let waits_ps = self
-            .last_departure_ps
-            .saturating_sub(u128::from(now_ns) * 1000);
-        let is_full = (self.direction.queue_ns).is_some_and(|ns| waits_ps > u128::from(ns) * 1000);
+        let is_full = self.waits_longer_than(now_ns, self.direction.queue_ns);
         if is_full || self.waiting.len() + self.reordered.len() >= MOST_WAITING {
             counts.overflowed.add(1);
             return;
@@ -222,6 +219,12 @@ impl<C: Clone> Impairment<C> {
         }
     }
 
+    /// Whether a packet waits longer than this, if it is limited, for those before it to have their time at the link's rate.
+    fn waits_longer_than(&self, now_ns: u64, longest_ns: Option<u64>) -> bool {
+        let waits_ps = (self.last_departure_ps).saturating_sub(u128::from(now_ns) * 1000);
+        longest_ns.is_some_and(|ns| waits_ps > u128::from(ns) * 1000)
+    }
+
     /// Sets when a packet leaves: after its time at the link's rate, plus the delay, and after those before it. Marks one
     /// that waits for long behind those before it.
     fn depart(&mut self, now_ns: u64, jitter_ns: u64, mut packet: Transit<C>) {
@@ -229,9 +232,7 @@ impl<C: Clone> Impairment<C> {
         if let Some(bits_per_s) = self.direction.rate_bits_per_s {
             let bits = (packet.bytes.len() + self.header_bytes) * 8;
             let takes_ps = (bits as f64 / bits_per_s * 1e12) as u128;
-            let waits_ps = self.last_departure_ps.saturating_sub(departure_ps);
-            let longest_ns = self.direction.mark_after_ns;
-            if longest_ns.is_some_and(|ns| waits_ps > u128::from(ns) * 1000) {
+            if self.waits_longer_than(now_ns, self.direction.mark_after_ns) {
                 packet.traffic_class = mark(packet.traffic_class);
             }
             departure_ps = departure_ps.max(self.last_departure_ps) + takes_ps;

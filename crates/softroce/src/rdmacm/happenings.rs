@@ -9,7 +9,7 @@ use super::notice::{Notice, Parameters};
 use super::state::{Entry, State};
 use super::terms::{Terms, path_to};
 use crate::cm::{Event, Happening, Output};
-use crate::wire::cm::{IpHeader, RejReason, Req, SidrRep, SidrReq, SidrStatus};
+use crate::wire::cm::{IpHeader, RejReason, SidrRep, SidrStatus};
 
 /// Bits of a PSN.
 const PSN_BITS: u32 = 0x00ff_ffff;
@@ -31,12 +31,32 @@ impl State {
                 listener,
                 peer,
                 req,
-            } => self.requested(address, comm, *listener, *peer, req),
+            } => {
+                let terms = Terms::asked(*peer, req, fastrand::u32(..) & PSN_BITS);
+                let request = Request {
+                    comm,
+                    listener: *listener,
+                    peer: *peer,
+                    private_data: &req.private_data,
+                };
+                self.asked(address, &request, terms, |data| {
+                    Parameters::of_request(req, data)
+                })
+            }
             Happening::LookedUp {
                 listener,
                 peer,
                 req,
-            } => self.looked_up(address, comm, *listener, *peer, req),
+            } => {
+                let request = Request {
+                    comm,
+                    listener: *listener,
+                    peer: *peer,
+                    private_data: &req.private_data,
+                };
+                let terms = Terms::of_datagrams(*peer);
+                self.asked(address, &request, terms, Parameters::of_look_up)
+            }
             _ => return self.happened_to_id(address, event),
         };
         if made.is_none()
@@ -82,45 +102,6 @@ impl State {
                 entry.raise(kind::RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, none);
             }
         }
-    }
-
-    fn requested(
-        &mut self,
-        address: IpAddr,
-        comm: u32,
-        listener: u64,
-        peer: IpAddr,
-        req: &Req,
-    ) -> Option<()> {
-        let request = Request {
-            comm,
-            listener,
-            peer,
-            private_data: &req.private_data,
-        };
-        let terms = Terms::asked(peer, req, fastrand::u32(..) & PSN_BITS);
-        self.asked(address, &request, terms, |data| {
-            Parameters::of_request(req, data)
-        })
-    }
-
-    fn looked_up(
-        &mut self,
-        address: IpAddr,
-        comm: u32,
-        listener: u64,
-        peer: IpAddr,
-        req: &SidrReq,
-    ) -> Option<()> {
-        let request = Request {
-            comm,
-            listener,
-            peer,
-            private_data: &req.private_data,
-        };
-        self.asked(address, &request, Terms::of_datagrams(peer), |data| {
-            Parameters::of_look_up(data)
-        })
     }
 
     /// Makes the id of a request and tells its listener; `None` if that is not there, or the request has no addresses.
