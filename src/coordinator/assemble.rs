@@ -344,6 +344,7 @@ fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut 
         told.push(key);
         if let Some(result) = result_of(Some(node), run) {
             result.engine_cpu_seconds = report.engine_cpu_seconds;
+            result.engine_cores = report.engine_cores.take();
         }
         if let Some(mut counters) = report.counters.take() {
             for event in &mut counters.events {

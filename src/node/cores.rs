@@ -53,6 +53,20 @@ impl Cores {
         held.iter().take(count).cloned().collect()
     }
 
+    /// Those on which no worker of this host polls now; all where each has one.
+    ///
+    /// A thread that works for a device takes turns with a worker on its core, and then handles packets that the worker
+    /// waits for.
+    pub(crate) fn without_workers(&self) -> Vec<usize> {
+        let own: Vec<_> = self.held_now().iter().map(|held| held.core()).collect();
+        let is_free = |core: &usize| !own.contains(core) && self.locks.workers_on(*core) == 0;
+        let free: Vec<_> = self.allowed.iter().copied().filter(is_free).collect();
+        match free.is_empty() {
+            true => self.allowed.clone(),
+            false => free,
+        }
+    }
+
     /// Records for the workers of a run how many other workers share their cores now.
     pub(crate) fn tell_shared(&self, workers: &mut [WorkerResult]) {
         for (worker, held) in workers.iter_mut().zip(lock(&self.held).iter()) {
@@ -143,5 +157,24 @@ mod tests {
         assert_eq!(cores(&client, 1), [2]);
         drop(client);
         assert_eq!(cores(&server, 3), [3, 2, 4]);
+    }
+
+    #[test]
+    fn a_devices_own_thread_keeps_off_cores_with_workers_while_there_are_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let locks = CoreLocks::within(folder.path().to_owned());
+        let end = || Cores::new(vec![2, 3, 4], locks.clone());
+        let (client, server) = (end(), end());
+        assert_eq!(server.without_workers(), [2, 3, 4]);
+        client.hold(2);
+        for end in [&client, &server] {
+            assert_eq!(end.without_workers(), [4]);
+        }
+        server.hold(1);
+        assert_eq!(client.without_workers(), [2, 3, 4]);
+        // Without locks it knows of its own alone.
+        let alone = Cores::new(vec![0, 1], CoreLocks::within("/proc/there/is/none".into()));
+        alone.hold(1);
+        assert_eq!(alone.without_workers(), [1]);
     }
 }

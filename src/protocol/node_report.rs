@@ -41,6 +41,8 @@ pub struct NodeReport {
     pub counters: Option<DeviceCounters>,
     /// CPU time of the embedded devices' own threads.
     pub engine_cpu_seconds: Option<f64>,
+    /// The cores on which those may run.
+    pub engine_cores: Option<String>,
     /// CPU time of everything on its machine.
     pub machine_cpu_seconds: Option<f64>,
     /// Where set-up was measured: what came of it.

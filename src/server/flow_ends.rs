@@ -76,6 +76,10 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
     if let Some(text) = &note {
         (run.note)(text);
     }
+    let for_engines = cores.without_workers();
+    for (end, _) in &made {
+        end.objects.port().context.place_engine(&for_engines);
+    }
     link.send(&Message::Created {
         arrays: arrays.collect(),
         note,

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use machine::core_list::CoreList;
 use report::results::model::QpResult;
 
 use crate::node::flow_end::FinishedEnd;
@@ -210,6 +211,8 @@ impl NodeRun<'_> {
         }
         let ends = finished.iter().zip(notes.sampled);
         let clock = self.resources.clock();
+        let engine_cores = self.resources.port().context.engine_cores();
+        let engine_cores = engine_cores.map(|cores| CoreList(cores).to_string());
         let mut ends: Vec<EndReport> = ends
             .map(|(end, sampled)| EndReport::of(end, sampled, clock))
             .collect();
@@ -225,6 +228,7 @@ impl NodeRun<'_> {
             workers,
             counters: notes.counters,
             engine_cpu_seconds: notes.cpu_times.engine_seconds,
+            engine_cores,
             machine_cpu_seconds: notes.cpu_times.machine_seconds,
             set_up: notes.set_up,
         })))?;

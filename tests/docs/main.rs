@@ -381,6 +381,7 @@ fn csv_columns_that_the_page_names_exist() {
     let run = &mut sample.cases[0].runs[0];
     for node in &mut run.nodes {
         (node.engine_cpu_seconds, node.machine_cpu_seconds) = (Some(0.5), Some(2.0));
+        node.engine_cores = Some("1".into());
     }
     let flow = &mut run.flows[0];
     flow.window.doubts = vec![Doubt {

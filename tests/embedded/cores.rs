@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use machine::core_list::CoreList;
 use machine::core_locks::CoreLocks;
 use machine::cpu::allowed_cores;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -77,6 +78,18 @@ fn a_server_and_a_client_in_two_terminals_have_cores_of_their_own() {
             .iter()
             .all(|core| host.locks().workers_on(*core) == 0)
     );
+}
+
+#[test]
+fn the_devices_own_threads_keep_off_the_core_of_the_worker_of_either_process() {
+    let host = host();
+    let server = host.server("");
+    let ended = host.client(&server, "--op write").passes();
+    let run = ended.runs().remove(0);
+    let free = CoreList(host.cores[1..].to_vec()).to_string();
+    for node in &run.nodes {
+        assert_eq!(node.engine_cores.as_ref(), Some(&free), "{}", node.name);
+    }
 }
 
 #[test]

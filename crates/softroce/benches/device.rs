@@ -24,8 +24,8 @@ use connected::{Load, Op, measure, receive};
 use end::{End, Plan, pair};
 use softroce::transport::{CompletionKind, Operation, Status};
 
-/// Median round trip of a 64-byte SEND answered by another.
-fn ping_pong_p50_ns(rounds: usize) -> u64 {
+/// Round trips of a 64-byte SEND answered by another, in nanoseconds, in order of length.
+fn ping_pong_ns(rounds: usize) -> Vec<u64> {
     let (client, server) = pair(&Plan::default());
     let bytes = 64;
     let receive_one = |end: &End| {
@@ -67,7 +67,8 @@ fn ping_pong_p50_ns(rounds: usize) -> u64 {
                     start.elapsed().as_nanos() as u64
                 })
                 .collect();
-            plain_udp::median(&mut times)
+            times.sort_unstable();
+            times
         });
         client_thread.join().expect("the client finished")
     })
@@ -224,15 +225,20 @@ fn main() {
             rate / limit
         );
     }
-    let name = "64 B SEND ping-pong, p50 round trip, us";
+    let name = "64 B SEND ping-pong";
     if wanted(name) {
         let rounds = 100_000;
-        let limit = apart(|| plain_udp::ping_pong_p50_ns(92, rounds)).unwrap() as f64 / 1e3;
-        let round_trip = ping_pong_p50_ns(rounds) as f64 / 1e3;
-        println!(
-            "{name:<44} {round_trip:>10.2} {limit:>12.2} {:>8.2}",
-            round_trip / limit
-        );
+        let limits = apart(|| plain_udp::ping_pong_ns(92, rounds)).unwrap();
+        let round_trips = ping_pong_ns(rounds);
+        for percent in [50, 99] {
+            let name = format!("{name}, p{percent} round trip, us");
+            let of = |sorted| plain_udp::quantile_us(sorted, percent);
+            let (round_trip, limit) = (of(&round_trips), of(&limits));
+            println!(
+                "{name:<44} {round_trip:>10.2} {limit:>12.2} {:>8.2}",
+                round_trip / limit
+            );
+        }
     }
     for qps in [4096, 16_384] {
         let name = format!("{qps} QPs created and connected, both ends");

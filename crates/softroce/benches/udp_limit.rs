@@ -51,11 +51,12 @@ fn main() -> io::Result<()> {
     let mut bare = Vec::new();
     let mut ours = Vec::new();
     for _ in 0..ROUNDS {
-        bare.push(plain_udp::ping_pong_p50_ns(92, TRIPS)?);
-        ours.push(ping_pong_p50_ns(TRIPS)?);
+        bare.extend(plain_udp::ping_pong_ns(92, TRIPS)?);
+        ours.extend(ping_pong_ns(TRIPS)?);
     }
     for (name, trips) in [("UDP", &mut bare), ("gso_batches of one packet", &mut ours)] {
-        println!("{name:<32} {:>6.2}", plain_udp::median(trips) as f64 / 1e3);
+        trips.sort_unstable();
+        println!("{name:<32} {:>6.2}", plain_udp::quantile_us(trips, 50));
     }
     Ok(())
 }
@@ -142,8 +143,8 @@ fn await_one(receiver: &mut Receiver) {
     while receiver.receive(|_| true, |_| ()) == 0 {}
 }
 
-/// As [`plain_udp::ping_pong_p50_ns`], for a packet with a WRITE's headers and 64 bytes less the CRC.
-fn ping_pong_p50_ns(rounds: usize) -> io::Result<u64> {
+/// As [`plain_udp::ping_pong_ns`], for a packet with a WRITE's headers and 64 bytes less the CRC.
+fn ping_pong_ns(rounds: usize) -> io::Result<Vec<u64>> {
     let (mut near, mut far) = (port()?, port()?);
     let there = flow(&near.transmitter, far.address);
     let back = flow(&far.transmitter, near.address);
@@ -166,6 +167,6 @@ fn ping_pong_p50_ns(rounds: usize) -> io::Result<u64> {
             await_one(&mut near.receiver);
             trips.push(start.elapsed().as_nanos() as u64);
         }
-        plain_udp::median(&mut trips)
+        trips
     }))
 }

@@ -225,6 +225,22 @@ impl Context {
             .then(|| unsafe { softroce::verbs::counters(self.raw) })
     }
 
+    /// Lets the embedded device's own thread run on these cores alone; other devices have none.
+    pub fn place_engine(&self, cores: &[usize]) {
+        if self.library.is_embedded() {
+            // SAFETY: a context of the embedded library, open as long as this.
+            unsafe { softroce::verbs::place_engine(self.raw, cores) };
+        }
+    }
+
+    /// The cores on which that thread may run; `None` of other devices, and where the kernel does not say.
+    pub fn engine_cores(&self) -> Option<Vec<usize>> {
+        let embedded = self.library.is_embedded();
+        // SAFETY: a context of the embedded library, open as long as this.
+        let cores = embedded.then(|| unsafe { softroce::verbs::engine_cores(self.raw) });
+        cores.filter(|cores| !cores.is_empty())
+    }
+
     /// Starts to record the packets of the embedded device; returns false for other devices.
     pub fn record_packets(&self) -> bool {
         if self.library.is_embedded() {

@@ -124,6 +124,7 @@ fn worked(name: &str, messages: u64) -> NodeResult {
             ..mesh::worker(messages)
         }],
         engine_cpu_seconds: Some(0.25),
+        engine_cores: Some("1".into()),
         machine_cpu_seconds: Some(3.5),
         ..NodeResult::named(name)
     }

@@ -93,7 +93,11 @@ pub fn measure(load: &Load, time: Duration) -> (u64, f64) {
                 .spawn_scoped(scope, serve)
                 .expect("a thread");
         }
-        // A separate thread: the main thread and the engines that it starts stay unpinned.
+        // As a run does: devices' own threads keep off the core of the worker that posts.
+        for end in [&client, &server] {
+            end.nic.place_engine(&plain_udp::cores_but(0));
+        }
+        // A separate thread: the main thread stays unpinned.
         let client_thread = named("client")
             .spawn_scoped(scope, || drive(&client, &server, load, time))
             .expect("a thread");

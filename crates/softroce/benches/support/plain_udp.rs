@@ -33,11 +33,25 @@ impl Rate {
     }
 }
 
-/// Runs the rest of this thread on one of the cores that the program started with.
-pub fn pin(core: usize) {
+/// The cores that the program started with.
+fn cores() -> &'static [CoreId] {
     // Queried once: a pinned thread and its children see only their own core.
     static CORES: OnceLock<Vec<CoreId>> = OnceLock::new();
-    let cores = CORES.get_or_init(|| core_affinity::get_core_ids().unwrap_or_default());
+    CORES.get_or_init(|| core_affinity::get_core_ids().unwrap_or_default())
+}
+
+/// All of them but the one at this index.
+#[allow(dead_code)] // the other bench has no devices
+pub fn cores_but(index: usize) -> Vec<usize> {
+    let all = cores().iter().enumerate();
+    all.filter(|(at, _)| *at != index)
+        .map(|(_, core)| core.id)
+        .collect()
+}
+
+/// Runs the rest of this thread on one of the cores that the program started with.
+pub fn pin(core: usize) {
+    let cores = cores();
     let core = cores.get(core % cores.len().max(1)).copied();
     let pinned = core.is_some_and(core_affinity::set_for_current);
     assert!(pinned, "cannot pin a thread to {core:?}");
@@ -114,8 +128,8 @@ pub fn one_way(segment_bytes: usize, gso_batch: usize, time: Duration) -> io::Re
     })
 }
 
-/// Median round trip of a datagram between two threads that never sleep, in nanoseconds.
-pub fn ping_pong_p50_ns(datagram_bytes: usize, rounds: usize) -> io::Result<u64> {
+/// Round trips of a datagram between two threads that never sleep, in nanoseconds, in order of length.
+pub fn ping_pong_ns(datagram_bytes: usize, rounds: usize) -> io::Result<Vec<u64>> {
     let (near, far) = (
         UdpSocket::bind("127.0.0.1:0")?,
         UdpSocket::bind("127.0.0.1:0")?,
@@ -150,12 +164,13 @@ pub fn ping_pong_p50_ns(datagram_bytes: usize, rounds: usize) -> io::Result<u64>
             trips.push(start.elapsed().as_nanos() as u64);
         }
         let echoed = echo.join().unwrap_or_else(|_| Err(ErrorKind::Other.into()));
-        echoed.map(|()| median(&mut trips))
+        trips.sort_unstable();
+        echoed.map(|()| trips)
     })
 }
 
-/// The median; 0 for no values.
-pub fn median(values: &mut [u64]) -> u64 {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied().unwrap_or(0)
+/// The value that this share of sorted values does not exceed, in microseconds; 0 for no values.
+pub fn quantile_us(sorted_ns: &[u64], percent: usize) -> f64 {
+    let at = (sorted_ns.len() * percent / 100).min(sorted_ns.len().saturating_sub(1));
+    sorted_ns.get(at).copied().unwrap_or(0) as f64 / 1e3
 }

@@ -217,6 +217,18 @@ impl Nic {
         self.core.send_management(to, payload);
     }
 
+    /// Lets the thread of its own run on these cores alone. What the kernel refuses leaves it where it was.
+    pub fn place_engine(&self, cores: &[usize]) {
+        if let Some(engine) = &self.engine {
+            engine.place(cores);
+        }
+    }
+
+    /// The cores on which that thread may run; none where the kernel does not say.
+    pub fn engine_cores(&self) -> Vec<usize> {
+        self.engine.as_ref().map_or_else(Vec::new, Engine::cores)
+    }
+
     /// The packet recorder.
     pub fn tap(&self) -> &net::Tap {
         &self.core.tap

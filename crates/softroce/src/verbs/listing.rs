@@ -59,6 +59,27 @@ pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)
     unsafe { Context::of(context.as_ptr()) }.nic().counters()
 }
 
+/// Lets the device's own thread run on these cores alone. What the kernel refuses leaves it where it was.
+///
+/// # Safety
+/// As for [`counters`].
+pub unsafe fn place_engine(context: NonNull<ibv_context>, cores: &[usize]) {
+    // SAFETY: the caller's.
+    let context = unsafe { Context::of(context.as_ptr()) };
+    context.nic().place_engine(cores);
+}
+
+/// The cores on which that thread may run; none where the kernel does not say.
+///
+/// # Safety
+/// As for [`counters`].
+pub unsafe fn engine_cores(context: NonNull<ibv_context>) -> Vec<usize> {
+    // SAFETY: the caller's.
+    unsafe { Context::of(context.as_ptr()) }
+        .nic()
+        .engine_cores()
+}
+
 /// Starts to record packets.
 ///
 /// # Safety

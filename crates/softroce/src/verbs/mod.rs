@@ -51,7 +51,9 @@ pub use device::{
 pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
 pub use kernel_files::{KernelFile, kernel_file};
 pub use limits::{query_device, query_device_ex};
-pub use listing::{Listing, close_tap, counters, devices, open_tap, open_with};
+pub use listing::{
+    Listing, close_tap, counters, devices, engine_cores, open_tap, open_with, place_engine,
+};
 pub use open::{OpenOptions, close_device, open_device};
 pub use port::{
     get_pkey_index, query_gid, query_gid_ex, query_gid_table, query_gid_type, query_pkey,

@@ -18,6 +18,9 @@ pub struct NodeResult {
     /// CPU time of its embedded device's own thread over the window, which works in place of a worker at times; `null` without
     /// such a device, also of one that another node reported.
     pub engine_cpu_seconds: Option<f64>,
+    /// The cores on which that thread could run, such as `1,4-7`: those without a worker, where there are such. `null` like
+    /// `engine_cpu_seconds`.
+    pub engine_cores: Option<String>,
     /// CPU time of everything on its machine over the window, by /proc/stat: the workers, the kernel's threads and interrupts,
     /// other programs and other nodes there. `null` where it is not known.
     pub machine_cpu_seconds: Option<f64>,

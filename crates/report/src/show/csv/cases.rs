@@ -51,6 +51,8 @@ fn row(
     }
     let node = run.node(flow.from());
     row.add("workers", workers(node))?;
+    let cores = node.and_then(|node| node.engine_cores.as_ref());
+    row.add("engine_cores", cores)?;
     let [engine, machine] = [
         node.and_then(|node| node.engine_cpu_seconds),
         node.and_then(|node| node.machine_cpu_seconds),

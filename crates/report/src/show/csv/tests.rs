@@ -139,7 +139,7 @@ fn cells_are_the_jsons_values() {
             row,
             "",
             node.unwrap(),
-            "engine_cpu_seconds machine_cpu_seconds",
+            "engine_cores engine_cpu_seconds machine_cpu_seconds",
         );
         // Only the client tells of its device.
         let end = ["from", "to"].into_iter().find(|end| flow[end] == "client");

@@ -6,7 +6,10 @@
 use std::io;
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::thread::JoinHandle;
+
+use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 
 use super::core::Core;
 use crate::net::{block_signals, prefer_short_turns};
@@ -29,12 +32,16 @@ const LINGER_NS: u64 = 20_000;
 pub(crate) struct Engine {
     core: Arc<Core>,
     thread: Option<JoinHandle<()>>,
+    number: Pid,
 }
 
 impl Engine {
     pub(crate) fn start(core: Arc<Core>) -> io::Result<Engine> {
         let own = Arc::clone(&core);
+        let (tell, told) = mpsc::sync_channel(1);
         let run = move || {
+            // Who started it waits for this.
+            let _ = tell.send(gettid());
             // Signals are for the program's threads.
             block_signals();
             prefer_short_turns();
@@ -43,10 +50,33 @@ impl Engine {
         let thread = std::thread::Builder::new()
             .name("softroce".into())
             .spawn(run)?;
+        let number = told.recv().map_err(io::Error::other)?;
         Ok(Engine {
             core,
             thread: Some(thread),
+            number,
         })
+    }
+
+    /// Lets it run on these cores alone. What the kernel refuses leaves it where it was.
+    pub(crate) fn place(&self, cores: &[usize]) {
+        let mut set = CpuSet::new();
+        for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
+            set.set(*core);
+        }
+        if self.core.is_of_this_process() {
+            let _ = sched_setaffinity(Some(self.number), &set);
+        }
+    }
+
+    /// The cores on which it may run; none where the kernel does not say.
+    pub(crate) fn cores(&self) -> Vec<usize> {
+        let number = Some(self.number).filter(|_| self.core.is_of_this_process());
+        let set = number.and_then(|number| sched_getaffinity(Some(number)).ok());
+        let cores = 0..CpuSet::MAX_CPU;
+        cores
+            .filter(|core| set.is_some_and(|set| set.is_set(*core)))
+            .collect()
     }
 
     /// CPU time that it has used, in nanoseconds; 0 where the kernel does not say.
