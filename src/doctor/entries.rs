@@ -20,6 +20,8 @@ pub struct DeviceEntry {
     pub software: bool,
     /// Kernel driver, or `softroce`.
     pub driver: Option<String>,
+    /// What its packets are, where they are not InfiniBand's: `iWARP`, `SRD (EFA)` …
+    pub transport: Option<&'static str>,
     /// Firmware version.
     pub firmware: Option<String>,
     /// Node GUID.
@@ -122,6 +124,7 @@ impl GidRow {
             gid_type: types
                 .into_iter()
                 .find(|found| found.name() == self.gid_type)?,
+            interface: None,
         })
     }
 }
@@ -160,6 +163,7 @@ mod tests {
             index: 3,
             gid: Gid::parse("::ffff:192.0.2.1").unwrap(),
             gid_type: GidType::RoceV2,
+            interface: None,
         };
         let row = GidRow::of(&entry, Some("eth0".into()));
         let words = (&*row.family, &*row.gid_type);

@@ -22,6 +22,9 @@ use crate::protocol::finding::{Finding, State};
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 
+const WHY_SERVICES: &str =
+    "a QP is of one of them (--service); a sweep of one that the device lacks is refused";
+
 const WHY_EXTENDED: &str = "--post extended, --poll-api extended, --domains thread and --timestamps device need them; \
      a sweep that asks for one that the device lacks is refused";
 
@@ -145,6 +148,7 @@ pub fn examine(
         None => {
             let device = device_used(&inventory.choice, inventory.no_choice.as_ref());
             notes.add([device]);
+            notes.add(inventory.choice.as_ref().map(services));
             notes.add(inventory.choice.as_ref().map(extended_verbs));
             notes.report.choice = inventory.choice;
             if notes.report.choice.is_some() {
@@ -187,6 +191,7 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
         Err(error) => (None, Some(NoChoice::from(error))),
     };
     notes.add([device_used(&choice, no_choice.as_ref())]);
+    notes.add(choice.as_ref().map(services));
     notes.add(choice.as_ref().map(extended_verbs));
     notes.report.choice = choice;
     if notes.report.choice.is_none() {
@@ -199,11 +204,15 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
 
 fn choose(resources: &NodeOptions, route: Route) -> Result<Choice, VerbsError> {
     let port = select_or_embedded(resources.library, &resources.request, Some(route))?;
-    let table = port.context.gid_table(&port.info)?;
-    Ok(Choice::of(&port, &table, &resources.request, route))
+    Ok(Choice::of(&port, &resources.request, route))
 }
 
 pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {
+    let state = match choice {
+        // Figures of it are not the adapter's.
+        Some(choice) if choice.is_in_place_of_another => State::Warning,
+        _ => State::Ok,
+    };
     match choice {
         Some(choice) => {
             let gid = match choice.gid_index {
@@ -214,7 +223,14 @@ pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>)
                 "{} port {}: {}{gid}",
                 choice.device, choice.port, choice.device_because
             );
-            Finding::new("device used", State::Ok, found, WHY_DEVICE)
+            let finding = Finding::new("device used", state, found, WHY_DEVICE);
+            match choice.is_in_place_of_another {
+                true => finding.remedy(
+                    "mend what keeps the adapter's port out, or name --device soft0: figures of it are this machine's, \
+                     not the adapter's",
+                ),
+                false => finding,
+            }
         }
         None => {
             let (because, remedy) = match no_choice {
@@ -225,6 +241,15 @@ pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>)
                 .remedy(remedy.unwrap_or(SETUP_RXE))
         }
     }
+}
+
+/// Not a problem: most adapters lack one, and a sweep of it is refused.
+fn services(choice: &Choice) -> Finding {
+    let found = match choice.lacks.is_empty() {
+        true => "RC, UC and UD".to_owned(),
+        false => choice.lacks.join("; "),
+    };
+    Finding::new("services", State::Ok, found, WHY_SERVICES)
 }
 
 /// Not a problem: every sweep without those options runs on a device that has none of them.

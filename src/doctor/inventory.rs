@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::protocol::failure::RunFailure;
 use report::results::model::Host;
 use verbs::{
-    Context, GidEntry, LinkLayer, Port, PortInfo, PortRequest, Route, VerbsError, VerbsLibrary,
-    embedded_devices, open_all, select_or_embedded,
+    Adapter, AdapterPort, Adapters, Port, PortRequest, Route, VerbsError, VerbsLibrary,
+    embedded_devices, select_or_embedded,
 };
 
 use super::choice::Choice;
@@ -65,15 +65,15 @@ impl Inventory {
         request: &PortRequest,
         route: Route,
     ) -> Result<Inventory, VerbsError> {
-        let (opened, verbs_error) = match open_all(library) {
-            Ok(contexts) => {
-                let entries = contexts.iter().map(|context| of_context(context)).collect();
-                (entries, None)
-            }
-            Err(error) => (Vec::new(), Some(error)),
+        let (adapters, verbs_error) = match Adapters::open(library, None) {
+            Ok(adapters) => (adapters, None),
+            Err(error) => (Adapters::default(), Some(error)),
         };
+        let opened = adapters.opened.iter().map(|it| of_adapter(it)).collect();
         let mut devices = merged(sysfs::devices(machine), opened, |device| {
-            why_shut(machine, device, verbs_error.as_ref())
+            let refused = adapters.refused.iter().find(|it| it.name == device.name);
+            let error = refused.map(|it| &it.error).or(verbs_error.as_ref());
+            why_shut(machine, device, error)
         });
         let embedded = embedded_devices().unwrap_or_default();
         devices.extend(embedded.into_iter().map(|listed| DeviceEntry {
@@ -94,8 +94,7 @@ impl Inventory {
         match select_or_embedded(library, request, Some(route)) {
             Ok(port) => {
                 inventory.fill_embedded(machine, &port);
-                let table = port.context.gid_table(&port.info)?;
-                inventory.choice = Some(Choice::of(&port, &table, request, route));
+                inventory.choice = Some(Choice::of(&port, request, route));
             }
             Err(
                 error @ (VerbsError::NoSuchDevice { .. }
@@ -137,7 +136,7 @@ impl Inventory {
         else {
             return;
         };
-        let opened = of_context(&port.context);
+        let opened = of_adapter(&port.adapter);
         device.firmware = opened.firmware;
         device.ports = opened.ports;
         for port in &mut device.ports {
@@ -157,47 +156,29 @@ impl Inventory {
 }
 
 /// The facts of an open device.
-fn of_context(context: &Context) -> DeviceEntry {
-    let mut device = DeviceEntry {
-        name: context.name().to_owned(),
-        library: context.library().name.to_owned(),
+fn of_adapter(adapter: &Adapter) -> DeviceEntry {
+    let firmware = &adapter.limits.firmware;
+    DeviceEntry {
+        name: adapter.name().to_owned(),
+        library: adapter.context.library().name.to_owned(),
+        transport: adapter.transport.name(),
+        firmware: Some(firmware.clone()).filter(|text| !text.is_empty()),
+        note: adapter.silent.first().map(ToString::to_string),
+        ports: adapter.ports.iter().map(of_port).collect(),
         ..DeviceEntry::default()
-    };
-    let limits = match context.limits() {
-        Ok(limits) => limits,
-        Err(error) => {
-            device.note = Some(error.to_string());
-            return device;
-        }
-    };
-    device.firmware = Some(limits.firmware).filter(|text| !text.is_empty());
-    for number in 1..=limits.ports {
-        let port = context.port(number).and_then(|info| {
-            let table = context.gid_table(&info)?;
-            Ok(of_port(&info, &table))
-        });
-        match port {
-            Ok(port) => device.ports.push(port),
-            Err(error) => device.note = Some(error.to_string()),
-        }
     }
-    device
 }
 
-fn of_port(info: &PortInfo, table: &[GidEntry]) -> PortEntry {
-    let link_layer = match info.link_layer {
-        LinkLayer::Ethernet => "Ethernet",
-        LinkLayer::Infiniband => "InfiniBand",
-    };
+fn of_port(AdapterPort { info, gids }: &AdapterPort) -> PortEntry {
     PortEntry {
         port: info.port,
         state: Some(info.state.to_owned()),
-        link_layer: Some(link_layer.to_owned()),
-        link_gbit_per_s: info.link_gbit_per_s(),
+        link_layer: Some(info.link_layer.name().to_owned()),
+        link_gbit_per_s: info.link_gbit_per_s,
         width_lanes: info.lanes,
         active_mtu_bytes: Some(info.active_mtu_bytes).filter(|bytes| *bytes > 0),
         max_mtu_bytes: Some(info.max_mtu_bytes).filter(|bytes| *bytes > 0),
-        gids: table.iter().map(|entry| GidRow::of(entry, None)).collect(),
+        gids: gids.iter().map(|entry| GidRow::of(entry, None)).collect(),
         ..PortEntry::default()
     }
 }
@@ -239,14 +220,19 @@ fn merged(
         };
         device.note = other.note;
         device.firmware = device.firmware.take().or(other.firmware);
+        device.transport = other.transport;
         for port in other.ports {
             match device.ports.iter_mut().find(|own| own.port == port.port) {
                 Some(own) => {
                     own.active_mtu_bytes = port.active_mtu_bytes;
                     own.max_mtu_bytes = port.max_mtu_bytes;
                     own.state = own.state.take().or(port.state);
-                    own.link_gbit_per_s = own.link_gbit_per_s.or(port.link_gbit_per_s);
+                    own.link_gbit_per_s = port.link_gbit_per_s.or(own.link_gbit_per_s);
                     own.width_lanes = own.width_lanes.or(port.width_lanes);
+                    if let Some(transport) = other.transport {
+                        own.link_layer = Some(transport.to_owned());
+                        own.gids.clear();
+                    }
                     if own.gids.is_empty() {
                         own.gids = port.gids;
                     }

@@ -25,6 +25,7 @@ fn device(machine: &Machine, name: &str) -> DeviceEntry {
         text.split_whitespace().next()?.parse().ok()
     };
     DeviceEntry {
+        transport: None,
         name: name.to_owned(),
         library: "libibverbs".to_owned(),
         software: facts.software,
@@ -119,6 +120,7 @@ fn gids(machine: &Machine, folder: &str, is_ethernet: bool) -> Vec<GidRow> {
             index: index.parse().ok()?,
             gid,
             gid_type,
+            interface: None,
         };
         let netdev = machine.text(format!("{folder}/gid_attrs/ndevs/{index}"));
         Some(GidRow::of(&entry, netdev))

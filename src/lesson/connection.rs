@@ -28,7 +28,7 @@ impl Connection {
     ) -> Result<Connection, RunFailure> {
         ours.fits(theirs)?;
         let mtu_bytes = path_mtu(lesson, ours, theirs)?;
-        let limits = &objects.port.limits;
+        let limits = &objects.port.adapter.limits;
         let reads = limits.max_initiator_reads.min(theirs.max_rd_atomic).max(1);
         let peer = theirs.qps.first();
         Ok(Connection {

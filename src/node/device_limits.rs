@@ -19,30 +19,43 @@ impl DeviceKind {
     }
 }
 
+fn refused_services(port: &Port) -> Vec<Service> {
+    let refused = port.adapter.refused_services().iter();
+    refused
+        .map(|(service, _)| match service {
+            verbs::Service::ReliableConnection => Service::Rc,
+            verbs::Service::UnreliableConnection => Service::Uc,
+            verbs::Service::Datagram { .. } => Service::Ud,
+        })
+        .collect()
+}
+
 impl DeviceLimits {
     /// The limits of an open port.
     pub(crate) fn of(port: &Port) -> DeviceLimits {
-        let extensions = port.extensions();
+        let extensions = port.adapter.extensions();
+        let limits = &port.adapter.limits;
         DeviceLimits {
             device: port.context.name().to_owned(),
-            qps: port.limits.max_qp,
-            cqs: port.limits.max_cq,
-            wrs_of_a_queue: port.limits.max_qp_wr,
-            entries_of_a_cq: port.limits.max_cqe,
+            qps: limits.max_qp,
+            cqs: limits.max_cq,
+            wrs_of_a_queue: limits.max_qp_wr,
+            entries_of_a_cq: limits.max_cqe,
             message_bytes: port.info.max_message_bytes.into(),
             packet_bytes: port.info.active_mtu_bytes.into(),
-            has_atomics: port.limits.has_atomics,
-            has_srqs: port.limits.max_srq > 0,
-            receives_of_an_srq: port.limits.max_srq_wr,
-            sges: port.limits.max_sge,
-            sges_of_a_read: port.limits.max_sge_rd,
-            sges_of_an_srq: port.limits.max_srq_sge,
+            lacks_services: refused_services(port),
+            has_atomics: limits.has_atomics,
+            has_srqs: limits.max_srq > 0,
+            receives_of_an_srq: limits.max_srq_wr,
+            sges: limits.max_sge,
+            sges_of_a_read: limits.max_sge_rd,
+            sges_of_an_srq: limits.max_srq_sge,
             has_extended_post: extensions.extended_post,
             has_extended_lists: extensions.extended_lists,
             has_extended_poll: extensions.extended_poll,
             has_thread_domains: extensions.thread_domains,
             has_stamps: extensions.stamps,
-            paces: port.limits.pacing.map(|pacing| PacedRates {
+            paces: limits.pacing.map(|pacing| PacedRates {
                 least_kbit_per_s: pacing.least_kbit_per_s,
                 most_kbit_per_s: pacing.most_kbit_per_s,
                 services: Service::ALL
@@ -87,6 +100,21 @@ impl DeviceLimits {
                 device: self.device.clone(),
                 what: "atomic operations",
                 instead: "take fetch-add and compare-swap out of --op; send, write and read work on every device",
+            });
+        }
+        if self.lacks_services.contains(&flow.service) {
+            let (what, instead) = match flow.service {
+                Service::Rc => (
+                    "RC QPs",
+                    "use --service ud, or choose another device with -d",
+                ),
+                Service::Uc => ("UC QPs", "use --service rc"),
+                Service::Ud => ("UD QPs", "use --service rc"),
+            };
+            return Err(VerbsError::DeviceLacks {
+                device: self.device.clone(),
+                what,
+                instead,
             });
         }
         self.check_calls(flow)?;
@@ -285,5 +313,22 @@ mod tests {
         assert_eq!(check("uc", "4K"), Ok(()));
         let told = "soft1 can do at most 1024 bytes in one datagram, by its port's MTU, and the case needs 1025";
         assert_eq!(check("ud", "1025"), Err(told.to_owned()));
+    }
+
+    #[test]
+    fn a_service_without_qps_is_refused_with_another_that_has_some() {
+        let limits = DeviceLimits {
+            device: "bnxt_re0".to_owned(),
+            lacks_services: vec![Service::Uc],
+            ..DeviceLimits::default()
+        };
+        let check = |service| {
+            let checked = limits.check_flow(&Settings::from([("service", service)]), Side::Target);
+            checked.map_err(|error| (error.to_string(), error.hint()))
+        };
+        assert_eq!(check("rc"), Ok(()));
+        let (told, hint) = check("uc").unwrap_err();
+        assert_eq!(told, "bnxt_re0 has no UC QPs");
+        assert_eq!(hint.as_deref(), Some("use --service rc"));
     }
 }

@@ -14,7 +14,7 @@ use report::results::model::{
 };
 use report::results::rates::gbit_per_s;
 use settings::{Access, Settings, Stop};
-use verbs::{LinkLayer, Port};
+use verbs::Port;
 
 use crate::node::flow_end::{FinishedEnd, FlowEnd};
 use crate::node::memory_needs::of_receive_queues;
@@ -343,7 +343,7 @@ fn worker_result(
 }
 
 fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> Option<Limits> {
-    let link_gbit_per_s = objects.port().info.link_gbit_per_s()?;
+    let link_gbit_per_s = objects.port().info.link_gbit_per_s?;
     let efficiency = protocol_efficiency(
         (flow.op.transfer(), flow.service),
         flow.sizes().map(|(bytes, weight)| (bytes.into(), weight)),
@@ -365,22 +365,18 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
 pub fn device(port: &Port) -> Device {
     let name = port.context.name();
     let read = machine::device::read(name, port.info.port, port.gid.map(|gid| gid.index.into()));
-    let link_layer = match port.info.link_layer {
-        LinkLayer::Ethernet => "Ethernet",
-        LinkLayer::Infiniband => "InfiniBand",
-    };
     let embedded = port.embedded.as_ref();
-    let firmware = Some(port.limits.firmware.clone()).filter(|text| !text.is_empty());
+    let firmware = Some(port.adapter.limits.firmware.clone()).filter(|text| !text.is_empty());
     Device {
         library: port.context.library().name.to_owned(),
         software: embedded.is_some() || read.software,
         driver: embedded.map(|_| EMBEDDED_DRIVER.to_owned()).or(read.driver),
         faults: embedded.and_then(|embedded| Some(embedded.faults?.to_string())),
         firmware: firmware.or(read.firmware),
-        link_layer: Some(link_layer.to_owned()),
+        link_layer: Some(port.info.link_layer.name().to_owned()),
         state: Some(port.info.state.to_owned()),
-        link_gbit_per_s: port.info.link_gbit_per_s(),
-        speed_gbit_per_s_per_lane: port.info.lane_gbit_per_s,
+        link_gbit_per_s: port.info.link_gbit_per_s,
+        speed_gbit_per_s_per_lane: port.info.lane_gbit_per_s(),
         width_lanes: port.info.lanes,
         active_mtu_bytes: Some(port.info.active_mtu_bytes),
         max_mtu_bytes: Some(port.info.max_mtu_bytes),

@@ -11,7 +11,7 @@ use crate::protocol::failure::RunFailure;
 pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
     Endpoints {
         mtu_bytes: port.info.active_mtu_bytes,
-        max_rd_atomic: port.limits.max_responder_reads.max(1),
+        max_rd_atomic: port.adapter.limits.max_responder_reads.max(1),
         lid: port.info.lid,
         gid: gid_text(port.gid.map_or([0; 16], |entry| entry.gid.0)),
         qkey: 0,
@@ -85,6 +85,7 @@ impl Agreed {
 
 fn reliability(port: &Port, flow: &Settings, peer: &Endpoints) -> Result<Reliability, VerbsError> {
     let limit = port
+        .adapter
         .limits
         .max_initiator_reads
         .min(peer.max_rd_atomic)
@@ -108,7 +109,7 @@ fn reliability(port: &Port, flow: &Settings, peer: &Endpoints) -> Result<Reliabi
         rnr_retry: flow.rnr_retry,
         min_rnr_timer: flow.min_rnr_timer,
         initiator_reads,
-        responder_reads: port.limits.max_responder_reads.max(1),
+        responder_reads: port.adapter.limits.max_responder_reads.max(1),
     })
 }
 

@@ -20,6 +20,8 @@ pub struct DeviceLimits {
     pub message_bytes: u64,
     /// Bytes of payload in one packet: the port's active MTU.
     pub packet_bytes: u64,
+    /// The services of which it makes no QP.
+    pub lacks_services: Vec<Service>,
     /// Whether it has atomic operations.
     pub has_atomics: bool,
     /// Whether it has SRQs.

@@ -25,7 +25,7 @@ fn refused(settings: Settings) -> RunFailure {
 #[test]
 fn each_limit_is_named_with_its_flag() {
     let _device = Device::get();
-    let limits = port().limits;
+    let limits = port().adapter.limits.clone();
     let rows: [(&str, u64, &str, Change); 4] = [
         ("QPs", limits.max_qp, "--qps", |it, most| it.qps = most),
         (

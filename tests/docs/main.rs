@@ -29,8 +29,9 @@ fn run(folder: impl AsRef<Path>, words: &[&str]) -> String {
 }
 
 /// Pages that speak of options.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
+    "docs/adapters.md",
     "docs/against-perftest.md",
     "docs/ci.md",
     "docs/command-line.md",

@@ -4,22 +4,25 @@ use std::io;
 
 use rdma_sys::{ibv_async_event, ibv_context, ibv_context_ops, ibv_device, ibv_event_type, ibv_pd};
 
-use crate::device::Kind;
+use crate::device::Device;
 use crate::events::{Event, EventQueue, Source};
+use crate::persona::{Adapter, Engine};
 
 /// A context; the verbs struct comes first, so a pointer to one is a pointer to the other.
 #[repr(C)]
 pub(crate) struct Context {
     verbs: ibv_context,
-    kind: Kind,
+    device: &'static Device,
     events: EventQueue<Event>,
 }
 
 impl Context {
-    /// Opens `device` of this `kind`, with `ops` as its data path.
-    pub(crate) fn open(
+    /// Opens `device`, with `ops` as its data path.
+    ///
+    /// # Safety
+    /// `device` is of a list of this library.
+    pub(crate) unsafe fn open(
         device: *mut ibv_device,
-        kind: Kind,
         ops: ibv_context_ops,
     ) -> io::Result<*mut ibv_context> {
         let events = EventQueue::new()?;
@@ -34,7 +37,8 @@ impl Context {
         verbs.ops = ops;
         let context = Box::new(Context {
             verbs,
-            kind,
+            // SAFETY: the caller's.
+            device: unsafe { Device::of(device) },
             events,
         });
         Ok(Box::into_raw(context).cast())
@@ -58,8 +62,14 @@ impl Context {
         drop(unsafe { Box::from_raw(context.cast::<Context>()) });
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
+    /// What handles its WRs.
+    pub(crate) fn engine(&self) -> Engine {
+        self.device.table.engine
+    }
+
+    /// What the device says of itself.
+    pub(crate) fn table(&self) -> &'static Adapter {
+        self.device.table
     }
 
     /// Raises an asynchronous event.

@@ -1,116 +1,106 @@
-//! The two devices and their properties: names, limits, port, GIDs.
+//! Devices as verbs' structs: made from a persona's table, listed, and asked for their properties.
 
 use std::ffi::CStr;
 use std::os::raw::{c_char, c_int};
-use std::ptr::{from_mut, null_mut};
-use std::sync::OnceLock;
+use std::ptr::null_mut;
 
 use rdma_sys::{
     ibv_atomic_cap, ibv_device, ibv_device_attr, ibv_gid_entry, ibv_mtu, ibv_node_type,
     ibv_port_attr, ibv_port_state, ibv_transport_type,
 };
 
-/// The most QPs, WRs per queue, CQEs per CQ, outstanding READs and atomics per QP.
-pub(crate) const MAX_QP: c_int = 16384;
-pub(crate) const MAX_QP_WR: u32 = 16384;
-pub(crate) const MAX_CQE: c_int = 4_194_303;
-pub(crate) const MAX_RD_ATOM: u8 = 16;
-pub(crate) const MAX_SGE: u32 = 16;
-pub(crate) const MAX_INLINE_BYTES: u32 = 1024;
-/// Longest message, in bytes.
+use crate::persona::{
+    Adapter, Atomics, GidType, LinkLayer, Node, Persona, Port, State, Transport, write_name,
+};
+
+/// The longest message of `loop0`'s engine, in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: u32 = 1 << 30;
-/// The port's active MTU, and the largest.
-pub(crate) const MTU: ibv_mtu::Type = ibv_mtu::IBV_MTU_4096;
 
-const GID_TYPE_ROCE_V1: u32 = 1;
-const GID_TYPE_ROCE_V2: u32 = 2;
-const LINK_LAYER_ETHERNET: u8 = 2;
+/// Codes of verbs.h.
 const PHYS_STATE_LINK_UP: u8 = 5;
-/// Codes of InfiniBand's PortInfo: 4 lanes of 25 Gb/s (EDR).
-const WIDTH_4X: u8 = 2;
-const SPEED_25_GBIT_PER_S: u8 = 32;
+const PHYS_STATE_DISABLED: u8 = 3;
+/// `IBV_QPF_GRH_REQUIRED`.
+const GRH_REQUIRED: u8 = 1;
 
-/// The GID table of both ports: the link-local one is RoCE v1, the IPv4-mapped loopback is RoCE v2.
-pub(crate) const GIDS: [([u8; 16], u32); 2] = [
-    (
-        [
-            0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0xff, 0xfe, 0, 0, 1,
-        ],
-        GID_TYPE_ROCE_V1,
-    ),
-    (
-        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1],
-        GID_TYPE_ROCE_V2,
-    ),
-];
-
-/// Which of the two devices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    Null,
-    Loopback,
+/// A device; the verbs struct comes first, so a pointer to one is a pointer to the other. It lives as long as the process.
+#[repr(C)]
+pub(crate) struct Device {
+    verbs: ibv_device,
+    pub(crate) table: &'static Adapter,
 }
 
-struct Devices([*mut ibv_device; 2]);
+/// The devices of a persona.
+pub(crate) struct Devices(Vec<*mut ibv_device>);
 
 // SAFETY: the structs are written before they are shared, and never again.
 unsafe impl Send for Devices {}
 // SAFETY: as above.
 unsafe impl Sync for Devices {}
 
-fn devices() -> &'static Devices {
-    static DEVICES: OnceLock<Devices> = OnceLock::new();
-    DEVICES.get_or_init(|| Devices([new_device(c"null0"), new_device(c"loop0")]))
-}
+impl Devices {
+    pub(crate) fn of(persona: &'static Persona) -> Devices {
+        let made = persona.device.iter().map(|table| {
+            // SAFETY: integers, arrays of them and optional function pointers: zero is a value of each.
+            let mut verbs: ibv_device = unsafe { std::mem::zeroed() };
+            verbs.node_type = match table.node {
+                Node::Ca => ibv_node_type::IBV_NODE_CA,
+                Node::Rnic => ibv_node_type::IBV_NODE_RNIC,
+                Node::Unspecified => ibv_node_type::IBV_NODE_UNSPECIFIED,
+            };
+            verbs.transport_type = match table.transport {
+                Transport::Ib => ibv_transport_type::IBV_TRANSPORT_IB,
+                Transport::Iwarp => ibv_transport_type::IBV_TRANSPORT_IWARP,
+                Transport::Unspecified => ibv_transport_type::IBV_TRANSPORT_UNSPECIFIED,
+            };
+            write_name(&mut verbs.name, &table.name);
+            write_name(&mut verbs.dev_name, &table.name);
+            Box::into_raw(Box::new(Device { verbs, table })).cast()
+        });
+        Devices(made.collect())
+    }
 
-/// A device lives as long as the process.
-fn new_device(name: &CStr) -> *mut ibv_device {
-    // SAFETY: integers, arrays of them and optional function pointers: zero is a value of each.
-    let mut device: ibv_device = unsafe { std::mem::zeroed() };
-    device.node_type = ibv_node_type::IBV_NODE_CA;
-    device.transport_type = ibv_transport_type::IBV_TRANSPORT_IB;
-    for field in [&mut device.name, &mut device.dev_name] {
-        for (to, from) in field.iter_mut().zip(name.to_bytes()) {
-            *to = *from as c_char;
+    /// `ibv_get_device_list(3)`.
+    ///
+    /// # Safety
+    /// `count` is null or writable.
+    pub(crate) unsafe fn list(&self, count: *mut c_int) -> *mut *mut ibv_device {
+        let listed = self.0.iter().copied().chain([null_mut()]);
+        if !count.is_null() {
+            // SAFETY: the caller vouches for it.
+            unsafe { *count = self.0.len() as c_int };
         }
-    }
-    from_mut(Box::leak(Box::new(device)))
-}
-
-/// The kind of a device pointer from the list, if it is one.
-pub(crate) fn kind_of(device: *mut ibv_device) -> Option<Kind> {
-    let Devices([null, loopback]) = devices();
-    if device == *null {
-        Some(Kind::Null)
-    } else if device == *loopback {
-        Some(Kind::Loopback)
-    } else {
-        None
+        Box::into_raw(listed.collect::<Box<[_]>>()).cast()
     }
 }
 
-/// `ibv_get_device_list(3)`: `null0` and `loop0`.
-///
-/// # Safety
-/// `count` is null or writable.
-pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
-    let Devices([null, loopback]) = devices();
-    let list = Box::new([*null, *loopback, null_mut()]);
-    if !count.is_null() {
-        // SAFETY: the caller vouches for it.
-        unsafe { *count = 2 };
+impl Device {
+    /// The device behind a verbs pointer.
+    ///
+    /// # Safety
+    /// `device` is of a list of this library.
+    pub(crate) unsafe fn of(device: *mut ibv_device) -> &'static Device {
+        // SAFETY: made by `Devices::of` from such a box, which is never freed.
+        unsafe { &*device.cast::<Device>() }
     }
-    Box::into_raw(list).cast()
 }
 
 /// `ibv_free_device_list(3)`.
 ///
 /// # Safety
-/// `list` came from [`get_device_list`] and is not used again.
+/// `list` came from a function of this library and is not used again.
 pub unsafe extern "C" fn free_device_list(list: *mut *mut ibv_device) {
-    if !list.is_null() {
-        // SAFETY: made by `get_device_list` from a box of this type.
-        drop(unsafe { Box::from_raw(list.cast::<[*mut ibv_device; 3]>()) });
+    if list.is_null() {
+        return;
+    }
+    let mut length = 1;
+    // SAFETY: made by `Devices::list` from a boxed slice whose last entry is null, and only that one.
+    unsafe {
+        while !(*list.add(length - 1)).is_null() {
+            length += 1;
+        }
+        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
+            list, length,
+        )));
     }
 }
 
@@ -120,65 +110,91 @@ pub unsafe extern "C" fn free_device_list(list: *mut *mut ibv_device) {
 /// `device` is one of the list's.
 pub unsafe extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
     // SAFETY: devices live as long as the process.
-    unsafe { (&raw const (*device).name).cast() }
+    unsafe { CStr::from_ptr((&raw const (*device).name).cast()) }.as_ptr()
+}
+
+/// The code of a path MTU in bytes.
+pub(crate) fn mtu_code(bytes: u32) -> ibv_mtu::Type {
+    bytes.max(128).ilog2() - 7
 }
 
 /// Fills a device's limits.
-pub(crate) fn fill_device_attributes(attr: &mut ibv_device_attr) {
+pub(crate) fn fill_device_attributes(table: &Adapter, attr: &mut ibv_device_attr) {
     // SAFETY: integers and arrays of them: zero is a value of each.
     *attr = unsafe { std::mem::zeroed() };
-    for (to, from) in attr.fw_ver.iter_mut().zip(b"0.1") {
-        *to = *from as c_char;
-    }
+    write_name(&mut attr.fw_ver, &table.firmware);
     attr.node_guid = 1_u64.to_be();
     attr.sys_image_guid = 1_u64.to_be();
+    attr.vendor_id = table.vendor_id;
+    attr.vendor_part_id = table.vendor_part_id;
     attr.max_mr_size = u64::MAX;
     attr.page_size_cap = 4096;
-    attr.max_qp = MAX_QP;
-    attr.max_qp_wr = MAX_QP_WR as c_int;
-    attr.max_sge = MAX_SGE as c_int;
-    attr.max_sge_rd = MAX_SGE as c_int;
-    attr.max_cq = 65536;
-    attr.max_cqe = MAX_CQE;
+    attr.max_qp = table.max_qp;
+    attr.max_qp_wr = table.max_qp_wr as c_int;
+    attr.max_sge = table.max_sge as c_int;
+    attr.max_sge_rd = table.max_sge_rd as c_int;
+    attr.max_cq = table.max_cq;
+    attr.max_cqe = table.max_cqe;
     attr.max_mr = 65536;
     attr.max_pd = 65536;
-    attr.max_qp_rd_atom = c_int::from(MAX_RD_ATOM);
-    attr.max_qp_init_rd_atom = c_int::from(MAX_RD_ATOM);
-    attr.max_res_rd_atom = c_int::from(MAX_RD_ATOM) * MAX_QP;
-    attr.max_srq = 65536;
-    attr.max_srq_wr = MAX_QP_WR as c_int;
-    attr.max_srq_sge = MAX_SGE as c_int;
+    attr.max_qp_rd_atom = table.max_qp_rd_atom.into();
+    attr.max_qp_init_rd_atom = table.max_qp_init_rd_atom.into();
+    attr.max_res_rd_atom = c_int::from(table.max_qp_rd_atom).saturating_mul(table.max_qp);
+    attr.max_srq = table.max_srq;
+    attr.max_srq_wr = table.max_srq_wr as c_int;
+    attr.max_srq_sge = table.max_srq_sge as c_int;
     attr.max_pkeys = 1;
-    attr.atomic_cap = ibv_atomic_cap::IBV_ATOMIC_HCA;
+    attr.atomic_cap = match table.atomics {
+        Atomics::None => ibv_atomic_cap::IBV_ATOMIC_NONE,
+        Atomics::Hca => ibv_atomic_cap::IBV_ATOMIC_HCA,
+        Atomics::Glob => ibv_atomic_cap::IBV_ATOMIC_GLOB,
+    };
     attr.local_ca_ack_delay = 15;
-    attr.phys_port_cnt = 1;
+    attr.phys_port_cnt = table.port.len() as u8;
 }
 
-/// Fills the attributes of the port.
-pub(crate) fn fill_port_attributes(attr: &mut ibv_port_attr) {
+/// Fills the attributes of a port.
+pub(crate) fn fill_port_attributes(port: &Port, attr: &mut ibv_port_attr) {
     // SAFETY: integers only.
     *attr = unsafe { std::mem::zeroed() };
-    attr.state = ibv_port_state::IBV_PORT_ACTIVE;
-    attr.max_mtu = MTU;
-    attr.active_mtu = MTU;
-    attr.gid_tbl_len = GIDS.len() as c_int;
-    attr.max_msg_sz = MAX_MESSAGE_BYTES;
+    attr.state = match port.state {
+        State::Down => ibv_port_state::IBV_PORT_DOWN,
+        State::Init => ibv_port_state::IBV_PORT_INIT,
+        State::Armed => ibv_port_state::IBV_PORT_ARMED,
+        State::Active => ibv_port_state::IBV_PORT_ACTIVE,
+    };
+    attr.max_mtu = mtu_code(port.max_mtu);
+    attr.active_mtu = mtu_code(port.active_mtu);
+    attr.gid_tbl_len = port.gid.iter().map(|gid| gid.index + 1).max().unwrap_or(0) as c_int;
+    attr.max_msg_sz = port.max_message_bytes;
     attr.pkey_tbl_len = 1;
+    attr.lid = port.lid;
     attr.max_vl_num = 1;
-    attr.active_width = WIDTH_4X;
-    attr.active_speed = SPEED_25_GBIT_PER_S;
-    attr.phys_state = PHYS_STATE_LINK_UP;
-    attr.link_layer = LINK_LAYER_ETHERNET;
+    attr.active_width = port.width_code;
+    attr.active_speed = port.speed_code;
+    attr.phys_state = match port.state {
+        State::Down => PHYS_STATE_DISABLED,
+        _ => PHYS_STATE_LINK_UP,
+    };
+    attr.link_layer = match port.link_layer {
+        LinkLayer::Unspecified => 0,
+        LinkLayer::Infiniband => 1,
+        LinkLayer::Ethernet => 2,
+    };
+    attr.flags = if port.grh_required { GRH_REQUIRED } else { 0 };
 }
 
-/// Fills the entry of GID `index`; `None` beyond the end of the table.
-pub(crate) fn fill_gid(index: u32, entry: &mut ibv_gid_entry) -> Option<()> {
-    let (raw, gid_type) = *GIDS.get(usize::try_from(index).ok()?)?;
-    entry.gid.raw = raw;
+/// Fills the entry of GID `index`; `None` for one that is empty.
+pub(crate) fn fill_gid(port: &Port, index: u32, entry: &mut ibv_gid_entry) -> Option<()> {
+    let gid = port.gid.iter().find(|gid| gid.index == index)?;
+    entry.gid.raw = gid.gid.octets();
     entry.gid_index = index;
-    entry.port_num = 1;
-    entry.gid_type = gid_type;
-    // The loopback interface has this index in every network namespace.
-    entry.ndev_ifindex = 1;
+    entry.port_num = port.number.into();
+    entry.gid_type = match gid.r#type {
+        GidType::Ib => 0,
+        GidType::RoceV1 => 1,
+        GidType::RoceV2 => 2,
+    };
+    entry.ndev_ifindex = gid.ifindex;
     Some(())
 }

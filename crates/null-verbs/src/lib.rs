@@ -5,6 +5,9 @@
 //! - `loop0` ([`loopback`]) moves bytes between QPs of this process, slowly and strictly: it refuses what a real
 //!   device would refuse.
 //!
+//! Besides, [`personas`] has tables of what real adapters report, each of which makes a library whose devices say that and move
+//! bytes as `loop0` does.
+//!
 //! The crate must not know `rocebench`: its users build a table of these functions, or export them under libibverbs'
 //! names. It needs rdma-sys only for the layout of the structs.
 //!
@@ -19,14 +22,18 @@ mod device;
 mod events;
 pub mod loopback;
 pub mod null;
+mod persona;
+pub mod personas;
 mod qp_attributes;
 mod verbs;
 
 pub use channel::{ack_cq_events, destroy_comp_channel, get_cq_event};
-pub use device::{free_device_list, get_device_list, get_device_name};
+pub use device::{free_device_list, get_device_name};
+pub use persona::Persona;
+pub use personas::get_device_list;
 pub use verbs::{
     ack_async_event, alloc_pd, close_device, create_ah, create_comp_channel, create_cq, create_qp,
     create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_cq, destroy_qp, destroy_srq,
     get_async_event, modify_qp, modify_srq, open_device, qp_to_qp_ex, query_device, query_gid_ex,
-    query_port, query_qp, reg_mr,
+    query_port, query_port_speed, query_qp, reg_mr,
 };

@@ -14,12 +14,10 @@ use rdma_sys::{
 
 use crate::channel::Channel;
 use crate::context::{self, Context};
-use crate::device::{self, Kind};
+use crate::device::{self, Device};
 use crate::events::Source;
+use crate::persona::{Adapter, Answer, Engine, Port};
 use crate::{loopback, null};
-
-/// The only port.
-const PORT: u32 = 1;
 
 fn set_errno(error: c_int) {
     // SAFETY: the calling thread's own errno.
@@ -38,13 +36,34 @@ fn code(error: &io::Error) -> c_int {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// The kind of a context's device.
+/// What handles a context's WRs.
 ///
 /// # Safety
 /// `context` is open.
-unsafe fn kind(context: *mut ibv_context) -> Kind {
+unsafe fn engine(context: *mut ibv_context) -> Engine {
     // SAFETY: the caller vouches for it.
-    unsafe { Context::of(context) }.kind()
+    unsafe { Context::of(context) }.engine()
+}
+
+/// What a context's device says of itself.
+///
+/// # Safety
+/// `context` is open.
+unsafe fn table(context: *mut ibv_context) -> &'static Adapter {
+    // SAFETY: the caller vouches for it.
+    unsafe { Context::of(context) }.table()
+}
+
+/// A port of it.
+///
+/// # Safety
+/// `context` is open.
+unsafe fn port_of(context: *mut ibv_context, number: u32) -> Option<&'static Port> {
+    // SAFETY: the caller vouches for it.
+    let ports = unsafe { table(context) }.port.iter();
+    ports
+        .into_iter()
+        .find(|port| u32::from(port.number) == number)
 }
 
 /// `ibv_open_device(3)`.
@@ -52,17 +71,19 @@ unsafe fn kind(context: *mut ibv_context) -> Kind {
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
-    let open = |kind| {
+    // SAFETY: the caller passes a device of a list.
+    let table = unsafe { Device::of(device) }.table;
+    let open = |()| {
         // SAFETY: optional function pointers, for which zero is `None`.
         let mut ops: ibv_context_ops = unsafe { std::mem::zeroed() };
-        match kind {
-            Kind::Null => null::fill_ops(&mut ops),
-            Kind::Loopback => loopback::fill_ops(&mut ops),
+        match table.engine {
+            Engine::Null => null::fill_ops(&mut ops),
+            Engine::Loopback => loopback::fill_ops(&mut ops),
         }
-        Context::open(device, kind, ops).map_err(|error| code(&error))
+        // SAFETY: as above.
+        unsafe { Context::open(device, ops) }.map_err(|error| code(&error))
     };
-    let kind = device::kind_of(device).ok_or(libc::ENODEV);
-    pointer_or_errno(kind.and_then(open))
+    pointer_or_errno(table.open.0.and_then(open))
 }
 
 /// `ibv_close_device(3)`.
@@ -80,49 +101,73 @@ pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn query_device(
-    _context: *mut ibv_context,
+    context: *mut ibv_context,
     attr: *mut ibv_device_attr,
 ) -> c_int {
-    // SAFETY: the caller passes a writable struct.
-    device::fill_device_attributes(unsafe { &mut *attr });
+    // SAFETY: the caller passes an open context and a writable struct.
+    device::fill_device_attributes(unsafe { table(context) }, unsafe { &mut *attr });
     0
 }
 
-/// `ibv_query_port(3)`, the whole struct. EINVAL for any port but 1.
+/// `ibv_query_port(3)`, the whole struct. EINVAL for a port that it has not.
 ///
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn query_port(
-    _context: *mut ibv_context,
+    context: *mut ibv_context,
     port: u8,
     attr: *mut ibv_port_attr,
 ) -> c_int {
-    if u32::from(port) != PORT {
-        return libc::EINVAL;
+    // SAFETY: the caller passes an open context and a writable struct.
+    unsafe {
+        let Some(port) = port_of(context, port.into()) else {
+            return libc::EINVAL;
+        };
+        device::fill_port_attributes(port, &mut *attr);
     }
-    // SAFETY: the caller passes a writable struct.
-    device::fill_port_attributes(unsafe { &mut *attr });
     0
 }
 
-/// `ibv_query_gid_ex(3)`. EINVAL for any port but 1, ENODATA behind the table's end.
+/// `ibv_query_port_speed(3)`. EINVAL for a port that it has not, EOPNOTSUPP where the adapter's driver has no such function.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn query_port_speed(
+    context: *mut ibv_context,
+    port: u32,
+    speed_100mbit_per_s: *mut u64,
+) -> c_int {
+    // SAFETY: the caller passes an open context and room for a number.
+    unsafe {
+        match port_of(context, port).map(|port| port.port_speed_100mbit_per_s) {
+            None => return libc::EINVAL,
+            Some(0) => return libc::EOPNOTSUPP,
+            Some(speed) => *speed_100mbit_per_s = speed,
+        }
+    }
+    0
+}
+
+/// `ibv_query_gid_ex(3)`. EINVAL for a port that it has not, ENODATA for an empty entry.
 ///
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn query_gid_ex(
-    _context: *mut ibv_context,
+    context: *mut ibv_context,
     port: u32,
     gid_index: u32,
     entry: *mut ibv_gid_entry,
     flags: u32,
 ) -> c_int {
-    if port != PORT || flags != 0 {
-        return libc::EINVAL;
-    }
-    // SAFETY: the caller passes a writable struct.
-    match device::fill_gid(gid_index, unsafe { &mut *entry }) {
-        Some(()) => 0,
-        None => libc::ENODATA,
+    // SAFETY: the caller passes an open context and a writable struct.
+    unsafe {
+        match port_of(context, port) {
+            Some(port) if flags == 0 => match device::fill_gid(port, gid_index, &mut *entry) {
+                Some(()) => 0,
+                None => libc::ENODATA,
+            },
+            _ => libc::EINVAL,
+        }
     }
 }
 
@@ -166,7 +211,7 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     // SAFETY: a live protection domain of an open context.
     unsafe {
-        if kind((*pd).context) == Kind::Loopback && loopback::pd_in_use(pd) {
+        if engine((*pd).context) == Engine::Loopback && loopback::pd_in_use(pd) {
             return libc::EBUSY;
         }
         context::free_pd(pd);
@@ -186,9 +231,9 @@ pub unsafe extern "C" fn reg_mr(
 ) -> *mut ibv_mr {
     // SAFETY: a live protection domain of an open context.
     pointer_or_errno(unsafe {
-        match kind((*pd).context) {
-            Kind::Null => Ok(null::reg_mr(pd, address, length)),
-            Kind::Loopback => loopback::reg_mr(pd, address, length, access),
+        match engine((*pd).context) {
+            Engine::Null => Ok(null::reg_mr(pd, address, length)),
+            Engine::Loopback => loopback::reg_mr(pd, address, length, access),
         }
     })
 }
@@ -200,7 +245,7 @@ pub unsafe extern "C" fn reg_mr(
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     // SAFETY: a live MR, made by `reg_mr` from such a box on either device.
     unsafe {
-        if kind((*mr).context) == Kind::Loopback {
+        if engine((*mr).context) == Engine::Loopback {
             loopback::forget_mr(mr);
         }
         drop(Box::from_raw(mr));
@@ -214,9 +259,9 @@ pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
 /// As for libibverbs.
 pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
     // SAFETY: the context is open.
-    pointer_or_errno(match unsafe { kind(context) } {
-        Kind::Null => Err(libc::EOPNOTSUPP),
-        Kind::Loopback => Channel::create(context).map_err(|error| code(&error)),
+    pointer_or_errno(match unsafe { engine(context) } {
+        Engine::Null => Err(libc::EOPNOTSUPP),
+        Engine::Loopback => Channel::create(context).map_err(|error| code(&error)),
     })
 }
 
@@ -231,15 +276,17 @@ pub unsafe extern "C" fn create_cq(
     channel: *mut ibv_comp_channel,
     vector: c_int,
 ) -> *mut ibv_cq {
+    // SAFETY: the context is open.
+    let max_cqe = unsafe { table(context) }.max_cqe;
     let size = match u32::try_from(entries) {
-        Ok(size) if size > 0 && entries <= device::MAX_CQE && vector == 0 => size,
+        Ok(size) if size > 0 && entries <= max_cqe && vector == 0 => size,
         _ => return pointer_or_errno(Err(libc::EINVAL)),
     };
     // SAFETY: the context is open.
-    pointer_or_errno(match unsafe { kind(context) } {
-        Kind::Null if !channel.is_null() => Err(libc::EOPNOTSUPP),
-        Kind::Null => Ok(null::create_cq(context, size, cq_context)),
-        Kind::Loopback => Ok(loopback::create_cq(context, size, cq_context, channel)),
+    pointer_or_errno(match unsafe { engine(context) } {
+        Engine::Null if !channel.is_null() => Err(libc::EOPNOTSUPP),
+        Engine::Null => Ok(null::create_cq(context, size, cq_context)),
+        Engine::Loopback => Ok(loopback::create_cq(context, size, cq_context, channel)),
     })
 }
 
@@ -251,9 +298,9 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     // SAFETY: a live CQ of an open context.
     unsafe {
         let context = Context::of((*cq).context);
-        let outcome = match context.kind() {
-            Kind::Null => null::destroy_cq(cq),
-            Kind::Loopback => loopback::destroy_cq(cq),
+        let outcome = match context.engine() {
+            Engine::Null => null::destroy_cq(cq),
+            Engine::Loopback => loopback::destroy_cq(cq),
         };
         if outcome == 0 {
             context.forget(Source::Cq(cq));
@@ -270,12 +317,13 @@ pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_att
     // SAFETY: a live protection domain of an open context, and a struct that can be read.
     pointer_or_errno(unsafe {
         let init = &*init;
-        let fits = (1..=device::MAX_QP_WR).contains(&init.attr.max_wr)
-            && init.attr.max_sge <= device::MAX_SGE;
-        match kind((*pd).context) {
+        let table = table((*pd).context);
+        let fits = (1..=table.max_srq_wr).contains(&init.attr.max_wr)
+            && init.attr.max_sge <= table.max_srq_sge;
+        match engine((*pd).context) {
             _ if !fits => Err(libc::EINVAL),
-            Kind::Null => Ok(null::create_srq(pd, init)),
-            Kind::Loopback => Ok(loopback::create_srq(pd, init)),
+            Engine::Null => Ok(null::create_srq(pd, init)),
+            Engine::Loopback => Ok(loopback::create_srq(pd, init)),
         }
     })
 }
@@ -291,9 +339,9 @@ pub unsafe extern "C" fn modify_srq(
 ) -> c_int {
     // SAFETY: a live SRQ and a readable struct; the mask is a set of bits.
     unsafe {
-        match kind((*srq).context) {
-            Kind::Null => 0,
-            Kind::Loopback => loopback::modify_srq(srq, &*attr, mask.cast_unsigned()),
+        match engine((*srq).context) {
+            Engine::Null => 0,
+            Engine::Loopback => loopback::modify_srq(srq, &*attr, mask.cast_unsigned()),
         }
     }
 }
@@ -306,9 +354,9 @@ pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     // SAFETY: a live SRQ of an open context.
     unsafe {
         let context = Context::of((*srq).context);
-        let outcome = match context.kind() {
-            Kind::Null => null::destroy_srq(srq),
-            Kind::Loopback => loopback::destroy_srq(srq),
+        let outcome = match context.engine() {
+            Engine::Null => null::destroy_srq(srq),
+            Engine::Loopback => loopback::destroy_srq(srq),
         };
         if outcome == 0 {
             context.forget(Source::Srq(srq));
@@ -317,7 +365,7 @@ pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     }
 }
 
-/// `ibv_create_qp(3)`: RC, on `null0` UC and UD too. EINVAL beyond the device's limits, ENOMEM beyond its number of QPs.
+/// `ibv_create_qp(3)`: of the services that the device has. EINVAL beyond its limits, ENOMEM beyond its number of QPs.
 ///
 /// # Safety
 /// As for libibverbs.
@@ -325,34 +373,31 @@ pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
     // SAFETY: a live protection domain of an open context, and a struct that can be read and written.
     pointer_or_errno(unsafe {
         let init = &mut *init;
-        match check_init(init, kind((*pd).context)) {
-            Err(error) => Err(error),
-            Ok(()) => match kind((*pd).context) {
-                Kind::Null => null::create_qp(pd, init),
-                Kind::Loopback => loopback::create_qp(pd, init),
-            },
-        }
+        let context = Context::of((*pd).context);
+        check_init(init, context.table()).and_then(|()| match context.engine() {
+            Engine::Null => null::create_qp(pd, init),
+            Engine::Loopback => loopback::create_qp(pd, init),
+        })
     })
 }
 
-fn check_init(init: &ibv_qp_init_attr, kind: Kind) -> Result<(), c_int> {
+fn check_init(init: &ibv_qp_init_attr, table: &Adapter) -> Result<(), c_int> {
     use rdma_sys::ibv_qp_type::{IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
     let cap = &init.cap;
-    let fits = cap.max_send_wr <= device::MAX_QP_WR
-        && cap.max_recv_wr <= device::MAX_QP_WR
-        && cap.max_send_sge <= device::MAX_SGE
-        && cap.max_recv_sge <= device::MAX_SGE
-        && cap.max_inline_data <= device::MAX_INLINE_BYTES;
+    let fits = cap.max_send_wr <= table.max_qp_wr
+        && cap.max_recv_wr <= table.max_qp_wr
+        && cap.max_send_sge <= table.max_sge
+        && cap.max_recv_sge <= table.max_sge
+        && cap.max_inline_data <= table.max_inline_bytes;
     let complete = !init.send_cq.is_null() && !init.recv_cq.is_null();
-    let is_served = match kind {
-        Kind::Null => [IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD].contains(&init.qp_type),
-        Kind::Loopback => init.qp_type == IBV_QPT_RC,
+    let Answer(served) = match init.qp_type {
+        IBV_QPT_RC => table.services.rc,
+        IBV_QPT_UC => table.services.uc,
+        IBV_QPT_UD => table.services.ud,
+        _ => Answer(Err(libc::EINVAL)),
     };
-    if fits && complete && is_served {
-        Ok(())
-    } else {
-        Err(libc::EINVAL)
-    }
+    served?;
+    (fits && complete).then_some(()).ok_or(libc::EINVAL)
 }
 
 /// `ibv_qp_to_qp_ex(3)`: null, since there is no `ibv_wr_post(3)` here.
@@ -375,9 +420,9 @@ pub unsafe extern "C" fn query_qp(
 ) -> c_int {
     // SAFETY: a live QP and two writable structs.
     unsafe {
-        match kind((*qp).context) {
-            Kind::Null => null::query_qp(qp, attr, init),
-            Kind::Loopback => loopback::query_qp(qp, attr, init),
+        match engine((*qp).context) {
+            Engine::Null => null::query_qp(qp, attr, init),
+            Engine::Loopback => loopback::query_qp(qp, attr, init),
         }
     }
 }
@@ -391,9 +436,9 @@ pub unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask
     // SAFETY: a live QP and a readable struct; the mask is a set of bits.
     unsafe {
         let mask = mask.cast_unsigned();
-        match kind((*qp).context) {
-            Kind::Null => null::modify_qp(qp, &*attr, mask),
-            Kind::Loopback => loopback::modify_qp(qp, &*attr, mask),
+        match engine((*qp).context) {
+            Engine::Null => null::modify_qp(qp, &*attr, mask),
+            Engine::Loopback => loopback::modify_qp(qp, &*attr, mask),
         }
     }
 }
@@ -406,9 +451,9 @@ pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: a live QP of an open context.
     unsafe {
         Context::of((*qp).context).forget(Source::Qp(qp));
-        match kind((*qp).context) {
-            Kind::Null => null::destroy_qp(qp),
-            Kind::Loopback => loopback::destroy_qp(qp),
+        match engine((*qp).context) {
+            Engine::Null => null::destroy_qp(qp),
+            Engine::Loopback => loopback::destroy_qp(qp),
         }
     }
 }
@@ -420,9 +465,9 @@ pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
 pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, _attr: *mut ibv_ah_attr) -> *mut ibv_ah {
     // SAFETY: a live protection domain of an open context.
     pointer_or_errno(unsafe {
-        match kind((*pd).context) {
-            Kind::Null => Ok(null::create_ah(pd)),
-            Kind::Loopback => Err(libc::EOPNOTSUPP),
+        match engine((*pd).context) {
+            Engine::Null => Ok(null::create_ah(pd)),
+            Engine::Loopback => Err(libc::EOPNOTSUPP),
         }
     })
 }

@@ -26,6 +26,8 @@ pub mod null_node;
 pub mod pcap;
 #[cfg(feature = "program")]
 pub mod perftest;
+#[cfg(feature = "null-library")]
+pub mod persona;
 pub mod preload;
 #[cfg(feature = "program")]
 pub mod program;

@@ -1,7 +1,7 @@
 //! Devices: the list, an open context, device and port attributes, the GID table.
 
-use std::ffi::CStr;
 use std::mem::zeroed;
+use std::num::NonZeroU32;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::NonNull;
@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use rdma_sys::{
     IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_atomic_cap, ibv_context, ibv_device_attr,
-    ibv_gid_entry, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_state, ibv_qp_type,
+    ibv_gid_entry, ibv_node_type, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_state,
+    ibv_qp_type, ibv_transport_type,
 };
 
 use super::gid::{Gid, GidEntry, GidType};
+use super::link_layer::LinkLayer;
 use super::teardown::{Teardown, TeardownToken};
-use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary, ffi};
+use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary, ffi, link_speed};
 
 /// An open device. Everything made from it keeps it open.
 pub struct Context {
@@ -33,6 +35,8 @@ unsafe impl Sync for Context {}
 /// Limits of a device, from `ibv_query_device(3)`.
 #[derive(Clone, Debug)]
 pub struct DeviceLimits {
+    /// Who made it: a PCI vendor, as a rule.
+    pub vendor_id: u32,
     /// Firmware version; empty if there is none.
     pub firmware: String,
     /// QPs.
@@ -94,14 +98,8 @@ impl Pacing {
     }
 }
 
-/// The link layer of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkLayer {
-    /// RoCE.
-    Ethernet,
-    /// InfiniBand.
-    Infiniband,
-}
+/// `IBV_QPF_GRH_REQUIRED` of verbs.h.
+const GRH_REQUIRED: u8 = 1;
 
 /// A port, from `ibv_query_port(3)`.
 #[derive(Clone, Debug)]
@@ -122,61 +120,19 @@ pub struct PortInfo {
     pub lid: u16,
     /// RoCE or InfiniBand.
     pub link_layer: LinkLayer,
-    /// Data rate of a lane in Gb/s, if the code is known.
-    pub lane_gbit_per_s: Option<f64>,
+    /// Data rate of the link in Gb/s, where something tells it for sure.
+    pub link_gbit_per_s: Option<f64>,
     /// Number of lanes, if the code is known.
     pub lanes: Option<u32>,
+    /// Packets to other ports need a GRH there.
+    pub grh_required: bool,
     gid_table_length: u32,
 }
 
 impl PortInfo {
-    /// Data rate of the link in Gb/s.
-    pub fn link_gbit_per_s(&self) -> Option<f64> {
-        Some(self.lane_gbit_per_s? * f64::from(self.lanes?))
-    }
-}
-
-/// Opens every device of `library`, in its order.
-///
-/// # Errors
-/// [`VerbsError::NoDevice`] when there is none, or the failed call.
-pub fn open_all(library: &'static VerbsLibrary) -> Result<Vec<Arc<Context>>, VerbsError> {
-    let mut count = 0;
-    // SAFETY: `count` is writable for the call.
-    let list = unsafe { (library.get_device_list)(&mut count) };
-    if list.is_null() {
-        let error = VerbsError::last(Operation::GetDeviceList, library.name);
-        // ENOSYS means a kernel without RDMA, which has no device.
-        return Err(match &error {
-            VerbsError::Call { source, .. }
-                if matches!(source.raw_os_error(), Some(libc::ENOSYS | libc::ENOENT | 0)) =>
-            {
-                VerbsError::NoDevice
-            }
-            _ => error,
-        });
-    }
-    let mut opened = Vec::new();
-    let mut refused = None;
-    for index in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: the list has `count` entries, each a valid device until it is freed.
-        let (device, name) = unsafe {
-            let device = *list.add(index);
-            let name = CStr::from_ptr((library.get_device_name)(device));
-            (device, name.to_string_lossy().into_owned())
-        };
-        // SAFETY: `device` is in the list, which is not freed yet.
-        match NonNull::new(unsafe { (library.open_device)(device) }) {
-            Some(raw) => opened.push(Context::of_opened(library, raw, name)),
-            None => refused = Some(VerbsError::last(Operation::OpenDevice, name)),
-        }
-    }
-    // SAFETY: the list came from this library; open contexts outlive it (ibv_free_device_list(3)).
-    unsafe { (library.free_device_list)(list) };
-    match (opened.is_empty(), refused) {
-        (false, _) => Ok(opened),
-        (true, Some(error)) => Err(error),
-        (true, None) => Err(VerbsError::NoDevice),
+    /// Data rate of a lane in Gb/s.
+    pub fn lane_gbit_per_s(&self) -> Option<f64> {
+        Some(self.link_gbit_per_s? / f64::from(self.lanes?))
     }
 }
 
@@ -205,10 +161,35 @@ impl Context {
         self.library
     }
 
+    /// Its node type and its transport type, by `ibv_get_device_list(3)`.
+    pub(super) fn kind(&self) -> (ibv_node_type::Type, ibv_transport_type::Type) {
+        // SAFETY: the context is open, and its device lives as long.
+        unsafe {
+            let device = (*self.raw()).device;
+            ((*device).node_type, (*device).transport_type)
+        }
+    }
+
+    /// What `ibv_query_port_speed(3)` answers, where the library and the driver have it.
+    fn port_speed_100mbit_per_s(&self, port: u8) -> Option<u64> {
+        let mut speed = 0;
+        // SAFETY: the context is open and `speed` writable.
+        let code =
+            unsafe { (self.library.query_port_speed)(self.raw(), port.into(), &raw mut speed) };
+        (code == 0 && speed > 0).then_some(speed)
+    }
+
+    fn link_gbit_per_s(&self, port: u8, attr: &ibv_port_attr) -> Option<f64> {
+        let told = self.port_speed_100mbit_per_s(port);
+        told.map(|speed| speed as f64 / 10.0).or_else(|| {
+            link_speed::gbit_per_s(Path::new(self.library.root), &self.name, port, attr)
+        })
+    }
+
     /// Whether it is the kernel's Soft-RoCE, whose devices alone have a `parent` in sysfs.
     pub(super) fn is_soft_roce(&self) -> bool {
-        let folder = Path::new("/sys/class/infiniband").join(self.name());
-        folder.join("parent").exists()
+        let devices = Path::new(self.library.root).join("sys/class/infiniband");
+        devices.join(self.name()).join("parent").exists()
     }
 
     /// Whether extended verbs can be asked for at all.
@@ -303,7 +284,7 @@ impl Context {
     ///
     /// # Errors
     /// The failed call.
-    pub fn limits(&self) -> Result<DeviceLimits, VerbsError> {
+    pub(super) fn limits(&self) -> Result<DeviceLimits, VerbsError> {
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_device_attr = unsafe { zeroed() };
         // SAFETY: the context is open and `attr` writable.
@@ -324,6 +305,7 @@ impl Context {
         let count = |value: i32| u64::try_from(value).unwrap_or(0);
         let reads = |value: i32| u8::try_from(value).unwrap_or(u8::MAX);
         Ok(DeviceLimits {
+            vendor_id: attr.vendor_id,
             firmware: String::from_utf8_lossy(&firmware).into_owned(),
             max_qp: count(attr.max_qp),
             max_qp_wr: count(attr.max_qp_wr),
@@ -348,7 +330,7 @@ impl Context {
     ///
     /// # Errors
     /// The failed call.
-    pub fn port(&self, port: u8) -> Result<PortInfo, VerbsError> {
+    pub(super) fn port(&self, port: u8) -> Result<PortInfo, VerbsError> {
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_port_attr = unsafe { zeroed() };
         // SAFETY: the context is open and `attr` writable and zeroed.
@@ -357,14 +339,9 @@ impl Context {
             let object = format!("{} port {port}", self.name);
             return Err(VerbsError::returned(Operation::QueryPort, object, code));
         }
-        // IBV_LINK_LAYER_ETHERNET of verbs.h; 0, unspecified, is an old InfiniBand driver.
-        let link_layer = match attr.link_layer {
-            2 => LinkLayer::Ethernet,
-            _ => LinkLayer::Infiniband,
-        };
         // The embedded device's says nothing of a link.
-        let has_speed = !std::ptr::eq(self.library, VerbsLibrary::embedded());
-        let lane_gbit_per_s = lane_gbit_per_s(attr.active_speed, link_layer);
+        let has_speed = !self.library.is_embedded();
+        let speed = has_speed.then(|| self.link_gbit_per_s(port, &attr));
         Ok(PortInfo {
             port,
             active: attr.state == ibv_port_state::IBV_PORT_ACTIVE,
@@ -373,9 +350,10 @@ impl Context {
             max_mtu_bytes: mtu_bytes(attr.max_mtu),
             max_message_bytes: attr.max_msg_sz,
             lid: attr.lid,
-            link_layer,
-            lane_gbit_per_s: lane_gbit_per_s.filter(|_| has_speed),
-            lanes: lanes(attr.active_width),
+            link_layer: LinkLayer::of(&attr),
+            link_gbit_per_s: speed.flatten(),
+            lanes: link_speed::lanes(attr.active_width),
+            grh_required: attr.flags & GRH_REQUIRED != 0,
             gid_table_length: u32::try_from(attr.gid_tbl_len).unwrap_or(0),
         })
     }
@@ -384,7 +362,7 @@ impl Context {
     ///
     /// # Errors
     /// The failed call.
-    pub fn gid_table(&self, port: &PortInfo) -> Result<Vec<GidEntry>, VerbsError> {
+    pub(super) fn gid_table(&self, port: &PortInfo) -> Result<Vec<GidEntry>, VerbsError> {
         let mut table = Vec::new();
         for index in 0..port.gid_table_length.min(256) {
             // SAFETY: plain data, for which zero is valid.
@@ -409,6 +387,7 @@ impl Context {
             table.push(GidEntry {
                 index: u8::try_from(index).unwrap_or(u8::MAX),
                 gid,
+                interface: NonZeroU32::new(entry.ndev_ifindex),
                 gid_type: match entry.gid_type {
                     IBV_GID_TYPE_ROCE_V1 => GidType::RoceV1,
                     IBV_GID_TYPE_ROCE_V2 => GidType::RoceV2,
@@ -459,37 +438,4 @@ fn state_name(state: u32) -> &'static str {
         ibv_port_state::IBV_PORT_ACTIVE => "ACTIVE",
         _ => "unknown",
     }
-}
-
-/// Data rate of a lane for the `active_speed` codes of PortInfo (InfiniBand specification volume 1, 14.2.5.6).
-/// InfiniBand loses 8b/10b coding up to QDR and 64b/66b with FDR. An Ethernet driver picks the code and width whose
-/// product is the Ethernet rate.
-fn lane_gbit_per_s(code: u8, link_layer: LinkLayer) -> Option<f64> {
-    let (infiniband, ethernet) = match code {
-        1 => (2.0, 2.5),
-        2 => (4.0, 5.0),
-        4 => (8.0, 10.0),
-        8 => (10.0, 10.0),
-        16 => (13.64, 14.0),
-        32 => (25.0, 25.0),
-        64 => (50.0, 50.0),
-        128 => (100.0, 100.0),
-        _ => return None,
-    };
-    Some(match link_layer {
-        LinkLayer::Infiniband => infiniband,
-        LinkLayer::Ethernet => ethernet,
-    })
-}
-
-/// Number of lanes for the `active_width` codes (same section).
-fn lanes(code: u8) -> Option<u32> {
-    Some(match code {
-        1 => 1,
-        2 => 4,
-        4 => 8,
-        8 => 12,
-        16 => 2,
-        _ => return None,
-    })
 }

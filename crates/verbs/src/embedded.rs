@@ -7,6 +7,7 @@ pub use softroce::verbs::Listing as EmbeddedDevice;
 
 use softroce::verbs::OpenOptions;
 
+use super::adapter::Adapters;
 use super::device::Context;
 use super::select::{Embedded, Port, PortRequest, among, select};
 use super::{Operation, VerbsError, VerbsLibrary};
@@ -84,7 +85,12 @@ pub fn select_or_embedded(
     match (&error, choose(&devices, route)) {
         (VerbsError::NoUsablePort { .. }, _) if asks_for_a_port => Err(error),
         (VerbsError::NoDevice | VerbsError::NoUsablePort { .. }, Some(device)) => {
-            open(device, request, Some(error.to_string()))
+            let others = matches!(error, VerbsError::NoUsablePort { .. });
+            let mut port = open(device, request, Some(error.to_string()))?;
+            if let Some(embedded) = &mut port.embedded {
+                embedded.is_in_place_of_others = others;
+            }
+            Ok(port)
         }
         _ => Err(error),
     }
@@ -168,9 +174,10 @@ fn open(
         }
     })?;
     let context = Context::of_opened(library, raw, device.name.clone());
-    let mut port = among(&[context], request, None)?;
+    let mut port = among(Adapters::alone(context)?, request, None)?;
     port.embedded = Some(Embedded {
         because,
+        is_in_place_of_others: false,
         faults: request.faults,
         pcap: request.pcap.clone(),
     });

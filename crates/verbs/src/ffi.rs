@@ -97,6 +97,25 @@ pub(super) unsafe extern "C" fn query_port(
     }
 }
 
+/// `ibv_query_port_speed(3)`, in 100 Mb/s, of a libibverbs that has it (verbs 1.16, January 2026).
+pub(super) unsafe extern "C" fn query_port_speed(
+    context: *mut ibv_context,
+    port: u32,
+    speed_100mbit_per_s: *mut u64,
+) -> c_int {
+    type Function = unsafe extern "C" fn(*mut ibv_context, u32, *mut u64) -> c_int;
+    // SAFETY: a name with its zero, looked up in what the process has loaded.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ibv_query_port_speed".as_ptr()) };
+    if found.is_null() {
+        return libc::EOPNOTSUPP;
+    }
+    // SAFETY: libibverbs' function of this name has this type; the caller passes an open context and room for a number.
+    unsafe {
+        let function = std::mem::transmute::<*mut libc::c_void, Function>(found);
+        function(context, port, speed_100mbit_per_s)
+    }
+}
+
 /// `ibv_query_gid_ex(3)`.
 pub(super) unsafe extern "C" fn query_gid_ex(
     context: *mut ibv_context,

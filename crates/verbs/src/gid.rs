@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
 
 /// A GID, in network byte order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -27,6 +28,8 @@ pub struct GidEntry {
     pub gid: Gid,
     /// Its type.
     pub gid_type: GidType,
+    /// Index of the network interface below it, perhaps of another network namespace.
+    pub interface: Option<NonZeroU32>,
 }
 
 impl Gid {
@@ -148,6 +151,7 @@ mod tests {
             index,
             gid: Gid::parse(gid).unwrap(),
             gid_type,
+            interface: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Safe verbs objects with ownership and errors. The only module with `unsafe` code: its functions are safe to call
 //! in any order and from any thread. It must not know cases, sockets or results.
 
+mod adapter;
 mod address_handle;
 mod channel;
 pub mod cm;
@@ -16,6 +17,8 @@ mod extensions;
 mod ffi;
 mod gid;
 mod library;
+mod link_layer;
+mod link_speed;
 mod mapping;
 mod memory;
 mod poster;
@@ -32,10 +35,11 @@ mod teardown;
 mod thread_domain;
 mod walk;
 
+pub use adapter::{Adapter, AdapterPort, Adapters, Refused, Transport};
 pub use address_handle::AddressHandle;
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
-pub use device::{Context, DeviceLimits, LinkLayer, Pacing, PortInfo, open_all};
+pub use device::{Context, DeviceLimits, Pacing, PortInfo};
 pub use embedded::{EmbeddedDevice, Route, embedded_devices, select_or_embedded};
 pub use error::{Operation, VerbsError};
 pub use events::{AsyncEvent, AsyncEvents};
@@ -43,6 +47,7 @@ pub use extended_poll::CqCalls;
 pub use extensions::Extensions;
 pub use gid::{Gid, GidEntry, GidReason, GidType, choose_gid, choose_gid_because};
 pub use library::VerbsLibrary;
+pub use link_layer::LinkLayer;
 pub use mapping::{Mapping, Pages};
 pub use memory::{Access, MemoryRegion, ProtectionDomain};
 pub use poster::{ImmediateWrite, Poster};

@@ -28,11 +28,14 @@ macro_rules! functions {
         pub struct VerbsLibrary {
             /// Its name for messages: `libibverbs` or the name of an embedded device library.
             pub name: &'static str,
+            /// Below which the kernel's files of its devices are: `/`, but in tests.
+            pub root: &'static str,
             $($(#[$about])* pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
         static SYSTEM: VerbsLibrary = VerbsLibrary {
             name: "libibverbs",
+            root: "/",
             $($name: $system,)*
         };
 
@@ -43,6 +46,7 @@ macro_rules! functions {
                 use $d room as room;
                 $d crate::VerbsLibrary {
                     name: $d library,
+                    root: "/",
                     $($name: room::$name,)*
                 }
             }};
@@ -59,6 +63,8 @@ functions! { $
     query_device, rdma_sys::ibv_query_device, (*mut ibv_context, *mut ibv_device_attr) -> c_int;
     /// Fills the whole of a zeroed `ibv_port_attr`, not the shorter one of the old ABI.
     query_port, ffi::query_port, (*mut ibv_context, u8, *mut ibv_port_attr) -> c_int;
+    /// EOPNOTSUPP where libibverbs is older.
+    query_port_speed, ffi::query_port_speed, (*mut ibv_context, u32, *mut u64) -> c_int;
     /// `ibv_query_gid_ex`: context, port, GID index, entry, flags (0). ENODATA for an empty index.
     query_gid_ex, ffi::query_gid_ex, (*mut ibv_context, u32, u32, *mut ibv_gid_entry, u32) -> c_int;
     get_async_event, rdma_sys::ibv_get_async_event, (*mut ibv_context, *mut ibv_async_event) -> c_int;

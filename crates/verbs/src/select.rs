@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::device::{Context, DeviceLimits, LinkLayer, PortInfo, open_all};
+use super::adapter::{Adapter, AdapterPort, Adapters};
+use super::device::{Context, PortInfo};
 use super::gid::{GidEntry, choose_gid};
-use super::{Extensions, Faults, VerbsError, VerbsLibrary};
+use super::link_layer::LinkLayer;
+use super::{Faults, VerbsError, VerbsLibrary};
 
 /// The user's request; `None` leaves the choice open.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,27 +30,18 @@ pub struct PortRequest {
 pub struct Port {
     /// Its device.
     pub context: Arc<Context>,
+    /// What that is and can do.
+    pub adapter: Arc<Adapter>,
     /// Its attributes.
     pub info: PortInfo,
+    /// The GIDs to choose from.
+    pub gids: Vec<GidEntry>,
     /// The GID: always set on RoCE; on InfiniBand the port's first or the requested one.
     pub gid: Option<GidEntry>,
-    /// Whether InfiniBand packets carry a GRH, because a GID index was requested.
+    /// Whether InfiniBand packets carry a GRH, because a GID index was requested or the port needs one.
     pub wants_grh: bool,
-    /// The device's limits.
-    pub limits: DeviceLimits,
     /// Set if it is the embedded device.
     pub embedded: Option<Embedded>,
-    /// Found when they are first asked for.
-    extensions: Arc<OnceLock<Extensions>>,
-}
-
-impl Port {
-    /// The extended verbs that its device has.
-    pub fn extensions(&self) -> Extensions {
-        *self
-            .extensions
-            .get_or_init(|| Extensions::probe(&self.context))
-    }
 }
 
 /// Facts of a port of the embedded device.
@@ -56,6 +49,8 @@ impl Port {
 pub struct Embedded {
     /// Why no other device was chosen; `None` if this one was requested.
     pub because: Option<String>,
+    /// Whether there are others, none of which can be used.
+    pub is_in_place_of_others: bool,
     /// The faults that it makes.
     pub faults: Option<Faults>,
     /// The file that its packets are captured in, without the address that is added to the name.
@@ -63,7 +58,7 @@ pub struct Embedded {
 }
 
 /// Opens the port for a session whose control connection has the address `local` at this end: of the active ports
-/// that fit the request, the first that has that address, or else the first.
+/// that fit the request, the first that has that address, or else the first of RoCE, or else the first.
 ///
 /// # Errors
 /// No device, none that fits (with each port's reason), or a failed call.
@@ -72,113 +67,139 @@ pub fn select(
     request: &PortRequest,
     local: Option<IpAddr>,
 ) -> Result<Port, VerbsError> {
-    among(&open_all(library)?, request, local)
+    among(
+        Adapters::open(library, request.device.as_deref())?,
+        request,
+        local,
+    )
 }
 
-/// As [`select`], among open devices.
+/// As [`select`], among these.
 pub(super) fn among(
-    devices: &[Arc<Context>],
+    adapters: Adapters,
     request: &PortRequest,
     local: Option<IpAddr>,
 ) -> Result<Port, VerbsError> {
-    let available = || {
-        devices
-            .iter()
-            .map(|device| device.name().to_owned())
-            .collect()
-    };
-    let wanted: Vec<_> = match &request.device {
-        None => devices.to_vec(),
-        Some(name) => {
-            let wanted: Vec<_> = devices
-                .iter()
-                .filter(|d| d.name() == name)
-                .cloned()
-                .collect();
-            if wanted.is_empty() {
-                return Err(VerbsError::NoSuchDevice {
-                    name: name.clone(),
-                    available: available(),
-                });
-            }
-            wanted
-        }
-    };
+    let Adapters {
+        names,
+        opened,
+        refused,
+    } = adapters;
+    if opened.is_empty() {
+        return Err(match (refused.into_iter().next(), &request.device) {
+            (Some(refused), _) => refused.error,
+            (None, Some(name)) => VerbsError::NoSuchDevice {
+                name: name.clone(),
+                available: names,
+            },
+            (None, None) => VerbsError::NoDevice,
+        });
+    }
     let local = local.map(|address| address.to_canonical());
     let mut candidates = Vec::new();
-    let mut reasons = Vec::new();
     let mut have = Vec::new();
-    for device in wanted {
-        let limits = device.limits()?;
-        let ports = match request.ib_port {
-            Some(port) => port..=port,
-            None => 1..=limits.ports,
-        };
-        for number in ports {
-            if number == 0 || number > limits.ports {
-                let name = device.name();
-                have.push(match limits.ports {
-                    1 => format!("{name} has port 1"),
-                    last => format!("{name} has ports 1 to {last}"),
-                });
-                continue;
-            }
-            match candidate(&device, number, &limits, request, local)? {
+    let mut reasons: Vec<_> = refused.iter().map(|it| it.error.to_string()).collect();
+    let mut no_gid = None;
+    for adapter in &opened {
+        let last = adapter.limits.ports;
+        if request
+            .ib_port
+            .is_some_and(|port| !(1..=last).contains(&port))
+        {
+            let name = adapter.name();
+            have.push(match last {
+                1 => format!("{name} has port 1"),
+                last => format!("{name} has ports 1 to {last}"),
+            });
+            continue;
+        }
+        reasons.extend(adapter.silent.iter().map(ToString::to_string));
+        let numbers = request.ib_port;
+        let wanted = |port: &&AdapterPort| numbers.is_none_or(|number| number == port.info.port);
+        for port in adapter.ports.iter().filter(wanted) {
+            match candidate(adapter, port, request, local) {
                 Ok(port) => candidates.push(port),
-                Err(reason) => reasons.push(reason),
+                Err(Unfit::Because(reason)) => reasons.push(reason),
+                Err(Unfit::NoSuchGid(error)) => no_gid = no_gid.or(Some(error)),
             }
         }
     }
-    let owner = candidates.iter().position(|port| {
+    let has_address = |port: &Port| {
         let address = port.gid.map(|entry| entry.gid.address());
         local.is_some() && address == local
-    });
-    match candidates.into_iter().nth(owner.unwrap_or(0)) {
-        Some(port) => Ok(port),
-        None => Err(match request.ib_port {
-            Some(port) if reasons.is_empty() => VerbsError::NoSuchPort { port, have },
-            _ => VerbsError::NoUsablePort { reasons },
-        }),
+    };
+    let is_roce = |port: &Port| port.info.link_layer == LinkLayer::Ethernet;
+    let best = candidates.iter().position(has_address);
+    let best = best.or_else(|| candidates.iter().position(is_roce));
+    if let Some(port) = candidates.into_iter().nth(best.unwrap_or(0)) {
+        return Ok(port);
     }
+    Err(match (no_gid, request.ib_port) {
+        (Some(error), _) => error,
+        (None, Some(port)) if reasons.is_empty() => VerbsError::NoSuchPort { port, have },
+        _ => VerbsError::NoUsablePort { reasons },
+    })
 }
 
-/// Returns the port if it is usable, or else the reason.
+/// Why a port does not fit.
+enum Unfit {
+    Because(String),
+    /// It has no GID of the index that was asked for.
+    NoSuchGid(VerbsError),
+}
+
+/// The port, if it is usable.
 fn candidate(
-    device: &Arc<Context>,
-    number: u8,
-    limits: &DeviceLimits,
+    adapter: &Arc<Adapter>,
+    port: &AdapterPort,
     request: &PortRequest,
     local: Option<IpAddr>,
-) -> Result<Result<Port, String>, VerbsError> {
-    let info = device.port(number)?;
-    let name = format!("{} port {number}", device.name());
-    if !info.active {
-        return Ok(Err(format!("{name} is {}", info.state)));
+) -> Result<Port, Unfit> {
+    let because = |text: String| Err(Unfit::Because(text));
+    if let Some(transport) = adapter.transport.name() {
+        let name = adapter.name();
+        return because(format!(
+            "{name} has {transport}, and only RoCE and InfiniBand can be used"
+        ));
     }
-    let table = device.gid_table(&info)?;
+    let info = &port.info;
+    let name = format!("{} port {}", adapter.name(), info.port);
+    if !info.active {
+        return because(format!("{name} is {}", info.state));
+    }
+    let here = adapter.gids_of_this_namespace(port);
     let gid = match (request.gid_index, info.link_layer) {
         (Some(index), _) => {
-            let entry = table.iter().find(|entry| entry.index == index);
-            Some(*entry.ok_or_else(|| VerbsError::NoSuchGid {
-                device: device.name().to_owned(),
-                port: number,
-                index,
-                available: table.iter().map(ToString::to_string).collect(),
+            let entry = port.gids.iter().find(|entry| entry.index == index);
+            Some(*entry.ok_or_else(|| {
+                Unfit::NoSuchGid(VerbsError::NoSuchGid {
+                    device: adapter.name().to_owned(),
+                    port: info.port,
+                    index,
+                    available: port.gids.iter().map(ToString::to_string).collect(),
+                })
             })?)
         }
-        (None, LinkLayer::Infiniband) => table.first().copied(),
-        (None, LinkLayer::Ethernet) => match choose_gid(&table, local) {
-            Some(entry) => Some(entry),
-            None => return Ok(Err(format!("{name} has no RoCE v2 GID"))),
-        },
+        (None, LinkLayer::Infiniband) => port.gids.first().copied(),
+        (None, LinkLayer::Ethernet) => {
+            match (choose_gid(&here, local), choose_gid(&port.gids, local)) {
+                (Some(entry), _) => Some(entry),
+                (None, Some(_)) => {
+                    return because(format!(
+                        "{name} has RoCE v2 GIDs of other network namespaces alone"
+                    ));
+                }
+                (None, None) => return because(format!("{name} has no RoCE v2 GID")),
+            }
+        }
     };
-    Ok(Ok(Port {
-        context: Arc::clone(device),
-        info,
+    Ok(Port {
+        context: Arc::clone(&adapter.context),
+        adapter: Arc::clone(adapter),
+        info: info.clone(),
+        gids: here,
         gid,
-        wants_grh: request.gid_index.is_some(),
-        limits: limits.clone(),
+        wants_grh: request.gid_index.is_some() || info.grh_required,
         embedded: None,
-        extensions: Arc::default(),
-    }))
+    })
 }

@@ -25,6 +25,15 @@ impl Service {
         }
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Service::ReliableConnection => "RC",
+            Service::UnreliableConnection => "UC",
+            Service::Datagram { .. } => "UD",
+        }
+    }
+
     /// The Q_Key; 0 of a connection.
     pub(super) fn qkey(self) -> u32 {
         match self {

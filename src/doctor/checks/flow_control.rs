@@ -190,7 +190,7 @@ mod tests {
         for (driver, device) in [
             ("bnxt_en", "bnxt_re0"),
             ("ice", "rocep1s0"),
-            ("hns3", "hns_0"),
+            ("qede", "qedr0"),
         ] {
             let pci = format!("sys/devices/{device}");
             let card = format!("sys/class/infiniband/{device}");
@@ -214,7 +214,7 @@ mod tests {
         ];
         let lost = lost.map(|text| format!("counted since the driver was loaded: {text}"));
         let [gaps, timeouts] = lost.each_ref().map(|text| (State::Warning, &**text));
-        let unknown = "rocebench knows no counter of lost packets of driver hns3";
+        let unknown = "rocebench knows no counter of lost packets of driver qede";
         let found: Vec<_> = found.iter().map(told).collect();
         assert_eq!(found, [gaps, (State::Unknown, unknown), timeouts]);
     }

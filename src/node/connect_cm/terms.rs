@@ -43,10 +43,10 @@ impl Terms {
             qpns,
             peer_qpns,
             // rdma_cm refuses more than the device reports, even if that is 0.
-            responder_resources: port.limits.max_responder_reads,
+            responder_resources: port.adapter.limits.max_responder_reads,
             initiator_depth: reliability
                 .initiator_reads
-                .min(port.limits.max_initiator_reads),
+                .min(port.adapter.limits.max_initiator_reads),
             retry_count: reliability.retry_cnt,
             rnr_retry_count: reliability.rnr_retry,
         })
@@ -131,6 +131,7 @@ mod tests {
             index: 1,
             gid: Gid::from_address("192.0.2.1".parse().unwrap()),
             gid_type: GidType::RoceV2,
+            interface: None,
         };
         let mut terms = Terms {
             local: CmAddress::local("rxe0", 1, &entry),

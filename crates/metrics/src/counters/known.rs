@@ -1,6 +1,7 @@
 //! Which counters there are: of each driver by the names that it gives them, with their width and what they mean;
 //! and `PortCounters` of the InfiniBand specification. Sources: the drivers' `hw_counters` in Linux
-//! (`drivers/infiniband`: mlx5/counters.c, bnxt_re/hw_counters.c, irdma/verbs.c, rxe/rxe_hw_counters.c), the core's
+//! (`drivers/infiniband`: mlx5/counters.c, bnxt_re/hw_counters.c, irdma/verbs.c, mana/counters.c,
+//! ionic/ionic_hw_stats.c, hns/hns_roce_hw_v2.c, efa/efa_verbs.c, erdma/erdma_verbs.c, rxe/rxe_hw_counters.c), the core's
 //! sysfs.c, and InfiniBand Architecture Specification Volume 1, 16.1.3.5 (`PortCounters`).
 
 use report::results::model::PathEventKind;
@@ -32,7 +33,9 @@ struct Driver {
     gauges: &'static [&'static str],
 }
 
-const DRIVERS: [Driver; 5] = [MLX5, BNXT_RE, IRDMA, RXE, EMBEDDED];
+const DRIVERS: [Driver; 10] = [
+    MLX5, BNXT_RE, IRDMA, MANA, IONIC, HNS, EFA, ERDMA, RXE, EMBEDDED,
+];
 
 const MLX5: Driver = Driver {
     names: &["mlx5_core"],
@@ -187,6 +190,111 @@ const IRDMA: Driver = Driver {
             &["RxECNMrkd", "cnpSent", "cnpHandled", "cnpIgnored"],
         ),
     ],
+    of_32_bits: &[],
+    gauges: &[],
+};
+
+const MANA: Driver = Driver {
+    names: &["mana"],
+    meanings: &[
+        (PathEventKind::SequenceGap, &["responder_oos"]),
+        (
+            PathEventKind::SequenceNak,
+            &["requester_oos_nak", "requester_implicit_nak"],
+        ),
+        (PathEventKind::AckTimeout, &["requester_timeout"]),
+        (
+            PathEventKind::Resent,
+            &["responder_dup_request", "dup_rx_requests"],
+        ),
+        (PathEventKind::GaveUp, &["requester_retries_exceeded"]),
+        (
+            PathEventKind::ReceiverNotReady,
+            &[
+                "requester_rnr_nak",
+                "responder_rnr_nak",
+                "requester_rnr_nak_retries_exceeded",
+            ],
+        ),
+        (
+            PathEventKind::Congestion,
+            &["received_ecns", "sent_cnps", "received_cnps"],
+        ),
+    ],
+    of_32_bits: &[],
+    gauges: &["current_rate", "num_qps_"],
+};
+
+// The names come from its firmware; `outouf` is one of them.
+const IONIC: Driver = Driver {
+    names: &["ionic"],
+    meanings: &[
+        (PathEventKind::SequenceGap, &["resp_rx_outouf_seq"]),
+        (
+            PathEventKind::SequenceNak,
+            &["req_rx_pkt_seq_err", "req_rx_impl_nak_seq_err"],
+        ),
+        (PathEventKind::AckTimeout, &["tx_rdma_ack_timeout"]),
+        (
+            PathEventKind::Resent,
+            &["resp_rx_dup_request", "req_rx_dup_response"],
+        ),
+        (PathEventKind::GaveUp, &["req_tx_retry_excd_err"]),
+        (
+            PathEventKind::ReceiverNotReady,
+            &[
+                "req_rx_rnr_retry_err",
+                "resp_tx_rnr_retry_err",
+                "resp_rx_outof_buf",
+            ],
+        ),
+        (PathEventKind::Dropped, &["rx_rdma_mtu_discard_pkts"]),
+        (
+            PathEventKind::Congestion,
+            &["rx_rdma_cnp_pkts", "tx_rdma_cnp_pkts"],
+        ),
+    ],
+    of_32_bits: &[],
+    gauges: &[],
+};
+
+// It counts no retransmissions.
+const HNS: Driver = Driver {
+    names: &["hns3", "hns_roce_hw_v2"],
+    meanings: &[
+        (PathEventKind::BadPacket, &["rx_err_pkt"]),
+        (PathEventKind::Congestion, &["rx_cnp_pkt", "tx_cnp_pkt"]),
+    ],
+    of_32_bits: &[],
+    gauges: &[],
+};
+
+const EFA: Driver = Driver {
+    names: &["efa"],
+    meanings: &[
+        (PathEventKind::AckTimeout, &["retrans_timeout_events"]),
+        (PathEventKind::Resent, &["retrans_pkts"]),
+        (PathEventKind::GaveUp, &["unresponsive_remote_events"]),
+        (PathEventKind::Dropped, &["rx_drops"]),
+    ],
+    of_32_bits: &[],
+    gauges: &[],
+};
+
+// What the cloud drops above the rate that was bought.
+const ERDMA: Driver = Driver {
+    names: &["erdma"],
+    meanings: &[(
+        PathEventKind::Dropped,
+        &[
+            "tx_bps_limit_drop_cnt",
+            "tx_pps_limit_drop_cnt",
+            "tx_disable_drop_cnt",
+            "rx_bps_limit_drop_cnt",
+            "rx_pps_limit_drop_cnt",
+            "rx_disable_drop_cnt",
+        ],
+    )],
     of_32_bits: &[],
     gauges: &[],
 };

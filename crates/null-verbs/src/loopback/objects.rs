@@ -11,7 +11,9 @@ use rdma_sys::{
 use super::fabric::{Cq, Qp, fabric};
 use super::memory::{LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_WRITE};
 use crate::channel::Channel;
-use crate::device::{GIDS, MAX_QP, MAX_RD_ATOM, MTU};
+use crate::context::Context;
+use crate::device::mtu_code;
+use crate::persona::{Adapter, LinkLayer};
 use crate::qp_attributes::{merge, transition_allowed};
 
 /// QPNs have 24 bits.
@@ -123,7 +125,9 @@ pub(crate) unsafe fn create_qp(
     if !init.srq.is_null() && !fabric.srqs.contains_key(&init.srq) {
         return Err(libc::EINVAL);
     }
-    if fabric.qps.len() >= MAX_QP as usize {
+    // SAFETY: the caller vouches for `pd`.
+    let table = unsafe { Context::of((*pd).context) }.table();
+    if fabric.qps.len() >= table.max_qp as usize {
         return Err(libc::ENOMEM);
     }
     let mut qpn = fabric.next_qpn;
@@ -207,7 +211,9 @@ pub(crate) unsafe fn modify_qp(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -
     if !transition_allowed(from, to, mask) {
         return libc::EINVAL;
     }
-    if let Err(error) = check_values(attr, mask) {
+    // SAFETY: the caller vouches for the QP.
+    let table = unsafe { Context::of((*qp).context) }.table();
+    if let Err(error) = check_values(table, attr, mask) {
         return error;
     }
     merge(&mut state.attr, attr, mask);
@@ -221,15 +227,19 @@ pub(crate) unsafe fn modify_qp(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -
     0
 }
 
-fn check_values(attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
+fn check_values(table: &Adapter, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     let has = |bit: ibv_qp_attr_mask| mask & bit.0 != 0;
-    let invalid = has(ibv_qp_attr_mask::IBV_QP_PORT) && attr.port_num != 1
+    let port = |number: u8| table.port.iter().find(|port| port.number == number);
+    let mtus = table.port.iter().map(|port| mtu_code(port.max_mtu));
+    let largest_mtu = mtus.max().unwrap_or(0);
+    let invalid = has(ibv_qp_attr_mask::IBV_QP_PORT) && port(attr.port_num).is_none()
         || has(ibv_qp_attr_mask::IBV_QP_PKEY_INDEX) && attr.pkey_index != 0
-        || has(ibv_qp_attr_mask::IBV_QP_PATH_MTU) && !(1..=MTU).contains(&attr.path_mtu)
+        || has(ibv_qp_attr_mask::IBV_QP_PATH_MTU) && !(1..=largest_mtu).contains(&attr.path_mtu)
         || has(ibv_qp_attr_mask::IBV_QP_DEST_QPN) && attr.dest_qp_num > MAX_QPN
-        || has(ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > MAX_RD_ATOM
+        || has(ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC)
+            && attr.max_rd_atomic > table.max_qp_init_rd_atom
         || has(ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC)
-            && attr.max_dest_rd_atomic > MAX_RD_ATOM
+            && attr.max_dest_rd_atomic > table.max_qp_rd_atom
         || has(ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > 31
         || has(ibv_qp_attr_mask::IBV_QP_TIMEOUT) && attr.timeout > 31
         || has(ibv_qp_attr_mask::IBV_QP_RETRY_CNT) && attr.retry_cnt > 7
@@ -239,16 +249,16 @@ fn check_values(attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     }
     if has(ibv_qp_attr_mask::IBV_QP_AV) {
         let path = &attr.ah_attr;
-        // RoCE has no path without a GRH.
-        let (1, 1, Some((gid, _))) = (
-            path.is_global,
-            path.port_num,
-            GIDS.get(usize::from(path.grh.sgid_index)),
-        ) else {
-            return Err(libc::EINVAL);
-        };
+        let port = port(path.port_num).ok_or(libc::EINVAL)?;
+        if path.is_global == 0 {
+            // RoCE has no path without a GRH, and not every InfiniBand network.
+            let has_lid = matches!(port.link_layer, LinkLayer::Infiniband) && !port.grh_required;
+            return if has_lid { Ok(()) } else { Err(libc::EINVAL) };
+        }
+        let index = u32::from(path.grh.sgid_index);
+        let gid = port.gid.iter().find(|gid| gid.index == index);
         // SAFETY: both members of the union are the same 16 bytes.
-        if unsafe { path.grh.dgid.raw } != *gid {
+        if unsafe { path.grh.dgid.raw } != gid.ok_or(libc::EINVAL)?.gid.octets() {
             return Err(libc::ETIMEDOUT);
         }
     }

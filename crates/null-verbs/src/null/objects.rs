@@ -9,7 +9,7 @@ use rdma_sys::{
 };
 
 use super::{Cq, Cqe, LOCKED, Qp, RECEIVES_COMPLETE, SIGNALED};
-use crate::device::MAX_QP;
+use crate::context::Context;
 use crate::qp_attributes::merge;
 
 static QPS: AtomicI32 = AtomicI32::new(0);
@@ -122,7 +122,9 @@ pub(crate) unsafe fn create_qp(
     pd: *mut ibv_pd,
     init: &mut ibv_qp_init_attr,
 ) -> Result<*mut ibv_qp, c_int> {
-    if QPS.fetch_add(1, Ordering::Relaxed) >= MAX_QP {
+    // SAFETY: the caller vouches for `pd`.
+    let table = unsafe { Context::of((*pd).context) }.table();
+    if QPS.fetch_add(1, Ordering::Relaxed) >= table.max_qp {
         QPS.fetch_sub(1, Ordering::Relaxed);
         return Err(libc::ENOMEM);
     }

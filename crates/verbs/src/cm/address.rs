@@ -97,6 +97,7 @@ mod tests {
             index: 1,
             gid: Gid::parse(text).unwrap(),
             gid_type: GidType::RoceV2,
+            interface: None,
         }
     }
 

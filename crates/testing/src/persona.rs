@@ -1,0 +1,77 @@
+//! Machines with the adapters of `null-verbs/personas`: a verbs library and the kernel's files, in a folder of their own. What is
+//! sent moves inside this process.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use null_verbs::personas::{ALL, Entry};
+use tempfile::TempDir;
+use verbs::VerbsLibrary;
+
+use crate::null_library::null_library;
+
+/// Such a machine.
+pub struct PersonaMachine {
+    entry: &'static Entry,
+    root: TempDir,
+    library: &'static VerbsLibrary,
+}
+
+/// The machine of the table of this name.
+///
+/// # Panics
+/// There is none, or its files cannot be written.
+pub fn persona(name: &str) -> PersonaMachine {
+    let entry = ALL.iter().find(|entry| entry.name == name);
+    let entry = entry.unwrap_or_else(|| panic!("there is no persona {name}"));
+    let root = tempfile::tempdir().expect("a folder");
+    let table = (entry.persona)();
+    let place = |path: &str| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("a path below the root")).expect("a folder");
+        path
+    };
+    for (path, text) in &table.files {
+        fs::write(place(path), format!("{text}\n")).expect("a file");
+    }
+    for (path, target) in &table.links {
+        symlink(target, place(path)).expect("a link");
+    }
+    let library = VerbsLibrary {
+        // Its name stands in results.
+        name: VerbsLibrary::system().name,
+        root: Box::leak(root.path().to_str().expect("UTF-8").into()),
+        get_device_list: entry.get_device_list,
+        ..*null_library()
+    };
+    PersonaMachine {
+        entry,
+        library: Box::leak(Box::new(library)),
+        root,
+    }
+}
+
+impl PersonaMachine {
+    /// The names of all, but of this project's own devices.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ALL.iter()
+            .map(|entry| entry.name)
+            .filter(|name| *name != "plain")
+    }
+
+    /// The adapter and its mode, in a line.
+    pub fn about(&self) -> &str {
+        &(self.entry.persona)().about
+    }
+
+    /// Its verbs library.
+    pub fn library(&self) -> &'static VerbsLibrary {
+        self.library
+    }
+
+    /// Where its files are.
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+}

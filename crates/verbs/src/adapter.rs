@@ -1,0 +1,263 @@
+//! What a device is and what it can do, asked once when it is opened. Whoever chooses a port, refuses a case or tells of a
+//! device reads this and asks the driver nothing. It must not know which port a session wants.
+
+use std::ffi::CStr;
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+use rdma_sys::{ibv_node_type, ibv_transport_type};
+
+use super::device::{Context, DeviceLimits, PortInfo};
+use super::gid::GidEntry;
+use super::{
+    CompletionQueue, Extensions, Operation, ProtectionDomain, QpCapacity, QpParts, QueuePair,
+    Service, VerbsError, VerbsLibrary,
+};
+
+/// What an adapter's packets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// InfiniBand's, over its own links or over Ethernet (RoCE).
+    Infiniband,
+    /// RDMA over TCP.
+    Iwarp,
+    /// Scalable reliable datagrams, Amazon's EFA.
+    Srd,
+    /// Another.
+    Unknown,
+}
+
+/// Amazon's PCI vendor number.
+const AMAZON: u32 = 0x1d0f;
+
+impl Transport {
+    fn of(context: &Context, limits: &DeviceLimits) -> Transport {
+        match context.kind() {
+            (_, ibv_transport_type::IBV_TRANSPORT_IB) => Transport::Infiniband,
+            (_, ibv_transport_type::IBV_TRANSPORT_IWARP) => Transport::Iwarp,
+            (ibv_node_type::IBV_NODE_UNSPECIFIED, _) if limits.vendor_id == AMAZON => {
+                Transport::Srd
+            }
+            _ => Transport::Unknown,
+        }
+    }
+
+    /// Its name; `None` for InfiniBand's, which a port's link layer tells of.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Transport::Infiniband => None,
+            Transport::Iwarp => Some("iWARP"),
+            Transport::Srd => Some("SRD (EFA)"),
+            Transport::Unknown => Some("an unknown transport"),
+        }
+    }
+}
+
+/// An open device with all that it says of itself.
+pub struct Adapter {
+    /// The device.
+    pub context: Arc<Context>,
+    /// What its packets are.
+    pub transport: Transport,
+    /// Its limits.
+    pub limits: DeviceLimits,
+    /// Its ports; those that it did not tell of are [`Adapter::silent`].
+    pub ports: Vec<AdapterPort>,
+    /// Why it did not tell of the others.
+    pub silent: Vec<VerbsError>,
+    extensions: OnceLock<Extensions>,
+    services: OnceLock<Vec<(Service, VerbsError)>>,
+}
+
+/// A port of an adapter.
+#[derive(Clone, Debug)]
+pub struct AdapterPort {
+    /// Its attributes.
+    pub info: PortInfo,
+    /// The entries of its GID table that are not empty.
+    pub gids: Vec<GidEntry>,
+}
+
+/// The services of which a device may have QPs.
+const SERVICES: [Service; 3] = [
+    Service::ReliableConnection,
+    Service::UnreliableConnection,
+    Service::Datagram { qkey: 0 },
+];
+
+impl Adapter {
+    pub(super) fn probe(context: Arc<Context>) -> Result<Adapter, VerbsError> {
+        let limits = context.limits()?;
+        let transport = Transport::of(&context, &limits);
+        let mut ports = Vec::new();
+        let mut silent = Vec::new();
+        for number in 1..=limits.ports {
+            let told = context.port(number).and_then(|info| {
+                let gids = match transport {
+                    // Its only entry is the interface's MAC address.
+                    Transport::Iwarp => Vec::new(),
+                    _ => context.gid_table(&info)?,
+                };
+                Ok(AdapterPort { info, gids })
+            });
+            match told {
+                Ok(port) => ports.push(port),
+                Err(error) => silent.push(error),
+            }
+        }
+        Ok(Adapter {
+            transport,
+            context,
+            limits,
+            ports,
+            silent,
+            extensions: OnceLock::new(),
+            services: OnceLock::new(),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.context.name()
+    }
+
+    /// The extended verbs that it has, found when they are first asked for.
+    pub fn extensions(&self) -> Extensions {
+        *self
+            .extensions
+            .get_or_init(|| Extensions::probe(&self.context))
+    }
+
+    /// The GIDs of a port whose network interface is in this network namespace. The others are in the table as well, and a QP
+    /// cannot use them. The index of an interface counts in its own namespace, so its name must agree too. All where the kernel does
+    /// not tell.
+    pub fn gids_of_this_namespace(&self, port: &AdapterPort) -> Vec<GidEntry> {
+        let root = Path::new(self.context.library().root);
+        let number = port.info.port;
+        let folder = format!("sys/class/infiniband/{}/ports/{number}", self.name());
+        let interfaces = root.join(folder).join("gid_attrs/ndevs");
+        let text = |path: PathBuf| fs::read_to_string(path).ok();
+        let is_here = |entry: &&GidEntry| {
+            let (Some(index), Some(name)) = (
+                entry.interface.map(NonZeroU32::get),
+                text(interfaces.join(entry.index.to_string())),
+            ) else {
+                return true;
+            };
+            let here = text(root.join("sys/class/net").join(name.trim()).join("ifindex"));
+            here.is_some_and(|here| here.trim().parse() == Ok(index))
+        };
+        port.gids.iter().filter(is_here).copied().collect()
+    }
+
+    /// The services of which it makes no QP, with what it answered. No query tells: a QP of each is made and destroyed, when this
+    /// is first asked for.
+    pub fn refused_services(&self) -> &[(Service, VerbsError)] {
+        self.services.get_or_init(|| {
+            let (Ok(pd), Ok(cq)) = (
+                ProtectionDomain::new(&self.context),
+                CompletionQueue::new(&self.context, 1),
+            ) else {
+                return Vec::new();
+            };
+            let capacity = QpCapacity {
+                send_wr: 1,
+                recv_wr: 1,
+                inline_bytes: 0,
+                sges: 1,
+            };
+            let refused = |service: &Service| {
+                let made = QueuePair::of(*service, &pd, [&cq, &cq], QpParts::default(), capacity);
+                made.err().map(|error| (*service, error))
+            };
+            SERVICES.iter().filter_map(refused).collect()
+        })
+    }
+}
+
+/// A device that was not opened, or did not tell of itself.
+#[derive(Debug)]
+pub struct Refused {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub error: VerbsError,
+}
+
+/// The devices of a library.
+#[derive(Default)]
+pub struct Adapters {
+    /// The names of all.
+    pub names: Vec<String>,
+    /// Those that could be opened, in the library's order.
+    pub opened: Vec<Arc<Adapter>>,
+    /// Those that could not.
+    pub refused: Vec<Refused>,
+}
+
+impl Adapters {
+    /// A device that is open already, alone.
+    pub(super) fn alone(context: Arc<Context>) -> Result<Adapters, VerbsError> {
+        Ok(Adapters {
+            names: vec![context.name().to_owned()],
+            opened: vec![Arc::new(Adapter::probe(context)?)],
+            refused: Vec::new(),
+        })
+    }
+
+    /// Opens all devices of a library, or the one of this name alone.
+    ///
+    /// # Errors
+    /// [`VerbsError::NoDevice`] when there is none, or the failed list.
+    pub fn open(
+        library: &'static VerbsLibrary,
+        only: Option<&str>,
+    ) -> Result<Adapters, VerbsError> {
+        let mut count = 0;
+        // SAFETY: `count` is writable for the call.
+        let list = unsafe { (library.get_device_list)(&mut count) };
+        if list.is_null() {
+            let error = VerbsError::last(Operation::GetDeviceList, library.name);
+            // ENOSYS means a kernel without RDMA, which has no device.
+            return Err(match &error {
+                VerbsError::Call { source, .. }
+                    if matches!(source.raw_os_error(), Some(libc::ENOSYS | libc::ENOENT | 0)) =>
+                {
+                    VerbsError::NoDevice
+                }
+                _ => error,
+            });
+        }
+        let mut adapters = Adapters::default();
+        for index in 0..usize::try_from(count).unwrap_or(0) {
+            // SAFETY: the list has `count` entries, each a valid device until it is freed.
+            let (device, name) = unsafe {
+                let device = *list.add(index);
+                let name = CStr::from_ptr((library.get_device_name)(device));
+                (device, name.to_string_lossy().into_owned())
+            };
+            adapters.names.push(name.clone());
+            if only.is_some_and(|only| only != name) {
+                continue;
+            }
+            // SAFETY: `device` is in the list, which is not freed yet.
+            let opened = match NonNull::new(unsafe { (library.open_device)(device) }) {
+                Some(raw) => Adapter::probe(Context::of_opened(library, raw, name.clone())),
+                None => Err(VerbsError::last(Operation::OpenDevice, &*name)),
+            };
+            match opened {
+                Ok(adapter) => adapters.opened.push(Arc::new(adapter)),
+                Err(error) => adapters.refused.push(Refused { name, error }),
+            }
+        }
+        // SAFETY: the list came from this library; open contexts outlive it (ibv_free_device_list(3)).
+        unsafe { (library.free_device_list)(list) };
+        match adapters.names.is_empty() {
+            true => Err(VerbsError::NoDevice),
+            false => Ok(adapters),
+        }
+    }
+}

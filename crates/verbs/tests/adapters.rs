@@ -1,0 +1,124 @@
+//! What is chosen and refused, and what is said of it, on the adapters of `null-verbs/personas`.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use testing::persona::persona;
+use verbs::{Adapters, PortRequest, VerbsError, select, select_or_embedded};
+
+fn asked(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
+    PortRequest {
+        device: device.map(str::to_owned),
+        gid_index,
+        ..PortRequest::default()
+    }
+}
+
+#[test]
+fn the_speed_is_of_the_best_source_and_not_the_clamped_code_or_one_member_of_a_bond() {
+    for (name, gbit_per_s) in [
+        ("connectx6dx", 100.0),
+        ("connectx7", 400.0),
+        ("connectx7_bond", 200.0),
+        ("connectx8_xdr", 800.0),
+        ("infiniband_ndr", 400.0),
+        ("thor2", 400.0),
+        ("siw", 10.0),
+    ] {
+        let machine = persona(name);
+        let adapters = Adapters::open(machine.library(), None).unwrap();
+        let speed = adapters.opened[0].ports[0].info.link_gbit_per_s;
+        assert_eq!(speed, Some(gbit_per_s), "{name}");
+    }
+}
+
+#[test]
+fn a_code_that_stands_for_several_speeds_is_no_speed() {
+    let machine = persona("connectx7");
+    let library = Box::leak(Box::new(verbs::VerbsLibrary {
+        root: "/there/is/no/sysfs",
+        ..*machine.library()
+    }));
+    let adapters = Adapters::open(library, None).unwrap();
+    let info = &adapters.opened[0].ports[0].info;
+    assert_eq!((info.link_gbit_per_s, info.lanes), (None, Some(4)));
+}
+
+#[test]
+fn roce_comes_before_infiniband_and_a_port_that_does_not_fit_ends_no_search() {
+    let machine = persona("mixed");
+    let chosen = |device, gid_index| {
+        let port = select(machine.library(), &asked(device, gid_index), None).unwrap();
+        (
+            port.context.name().to_owned(),
+            port.gid.map(|entry| entry.index),
+        )
+    };
+    // mlx5_0 may not be opened, mlx5_1 is InfiniBand.
+    assert_eq!(chosen(None, None), ("mlx5_2".into(), Some(1)));
+    // mlx5_2 has no such entry.
+    assert_eq!(chosen(None, Some(3)), ("mlx5_3".into(), Some(3)));
+    assert_eq!(chosen(Some("mlx5_1"), None), ("mlx5_1".into(), Some(0)));
+    let error = select(machine.library(), &asked(Some("mlx5_0"), None), None);
+    let error = error.err().unwrap();
+    let told = "ibv_open_device failed for mlx5_0: Permission denied (os error 13)";
+    assert_eq!(error.to_string(), told);
+    // Its reason stands beside the others'.
+    let error = select(machine.library(), &asked(None, Some(9)), None);
+    assert!(matches!(error, Err(VerbsError::NoSuchGid { .. })));
+}
+
+#[test]
+fn gids_of_another_network_namespace_are_not_taken() {
+    let machine = persona("connectx7_container");
+    let port = select(machine.library(), &asked(None, None), None).unwrap();
+    let indices: Vec<_> = port.gids.iter().map(|entry| entry.index).collect();
+    assert_eq!((indices, port.gid.unwrap().index), (vec![4, 5, 6, 7], 7));
+}
+
+#[test]
+fn a_grh_is_used_where_the_port_requires_one() {
+    for (name, wants_grh) in [("infiniband_ndr", false), ("infiniband_grh", true)] {
+        let machine = persona(name);
+        let port = select(machine.library(), &asked(None, None), None).unwrap();
+        assert_eq!((port.wants_grh, port.gid.is_some()), (wants_grh, true));
+    }
+}
+
+#[test]
+fn another_transport_is_named_as_what_it_is() {
+    for (name, told) in [
+        ("irdma_iwarp", "irdma0 has iWARP"),
+        ("siw", "siw0 has iWARP"),
+        ("efa", "rdmap115s0 has SRD (EFA)"),
+    ] {
+        let machine = persona(name);
+        let error = select(machine.library(), &asked(None, None), None);
+        let told = format!("no usable RDMA port: {told}, and only RoCE and InfiniBand can be used");
+        assert_eq!(error.err().unwrap().to_string(), told);
+        let port = select_or_embedded(machine.library(), &asked(None, None), None).unwrap();
+        assert!(port.embedded.unwrap().is_in_place_of_others);
+    }
+}
+
+#[test]
+fn services_without_qps_are_known_before_a_run() {
+    for (name, lacks) in [
+        ("connectx7", vec![]),
+        ("thor2", vec![("UC", libc::EINVAL)]),
+        ("hns", vec![("UC", libc::EOPNOTSUPP)]),
+        (
+            "mana",
+            vec![("UC", libc::EOPNOTSUPP), ("UD", libc::EOPNOTSUPP)],
+        ),
+    ] {
+        let machine = persona(name);
+        let port = select(machine.library(), &asked(None, None), None).unwrap();
+        let refused = port.adapter.refused_services().iter();
+        let told: Vec<_> = refused
+            .map(|(service, error)| match error {
+                VerbsError::Call { source, .. } => (service.name(), source.raw_os_error().unwrap()),
+                other => unreachable!("{other}"),
+            })
+            .collect();
+        assert_eq!(told, lacks, "{name}");
+    }
+}

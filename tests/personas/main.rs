@@ -1,0 +1,62 @@
+//! The first day with an adapter: what the program says of it and does with it, for each table of `null-verbs/personas`.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+
+use machine::core_locks::CoreLocks;
+use rocebench::doctor::examine::ExaminationEvent;
+use rocebench::doctor::{
+    Examination, Finding, Inventory, Machine, devices_text, examine, report_text,
+};
+use rocebench::node::resources::{NodeOptions, PortRequest, Route};
+use testing::persona::{PersonaMachine, persona};
+
+/// What `devices` and `doctor` print, without what is of the machine that runs this.
+fn first_day(persona: &PersonaMachine) -> String {
+    let machine = || Machine::below(persona.root());
+    let request = PortRequest::default();
+    let loopback = "127.0.0.1".parse().unwrap();
+    let route = Route::between(loopback, loopback);
+    let mut text = format!("{}\n\nrocebench devices\n", persona.about());
+    match Inventory::read(&machine(), persona.library(), &request, route) {
+        Ok(mut inventory) => {
+            inventory.devices.retain(|device| !device.is_embedded());
+            text += &devices_text::text(&inventory, None);
+        }
+        Err(error) => writeln!(text, "{error}").unwrap(),
+    }
+    let locks = tempfile::tempdir().unwrap();
+    let examination = Examination {
+        machine: machine(),
+        resources: NodeOptions {
+            library: persona.library(),
+            core_locks: CoreLocks::within(locks.path().to_owned()),
+            ..NodeOptions::system(request, None)
+        },
+        host: None,
+        port: 18515,
+        token: None,
+    };
+    text += "\nrocebench doctor\n";
+    // The rest is of the machine.
+    let of_adapter = |finding: &Finding| {
+        let is_chosen = ["device used", "services", "extended verbs"].contains(&&*finding.check);
+        is_chosen || finding.subject.is_some() && finding.check != "NUMA"
+    };
+    let mut tell = |event: ExaminationEvent<'_>| match event {
+        ExaminationEvent::Finding(finding) if !of_adapter(finding) => {}
+        ExaminationEvent::Section(_) => {}
+        event => text += &report_text::told(&event, false),
+    };
+    examine(&examination, &AtomicBool::new(false), &mut tell).unwrap();
+    text
+}
+
+#[test]
+fn the_first_day_of_each() {
+    for name in PersonaMachine::names() {
+        let persona = persona(name);
+        insta::assert_snapshot!(name, first_day(&persona));
+    }
+}
