@@ -220,7 +220,13 @@ impl Core {
         });
     }
 
-    fn on<'a>(&'a self, tables: &'a Tables, qp: &'a QpContext, now_ns: u64) -> QpWork<'a> {
+    /// The context of work on a QP.
+    pub(crate) fn on<'a>(
+        &'a self,
+        tables: &'a Tables,
+        qp: &'a QpContext,
+        now_ns: u64,
+    ) -> QpWork<'a> {
         QpWork {
             core: self,
             tables,

@@ -9,7 +9,6 @@ use super::arrivals::Arrived;
 use super::core::Core;
 use super::outbox::Outbox;
 use super::tables::Tables;
-use super::work::QpWork;
 use crate::net::Arrival;
 use crate::transport::state::qp_attributes::Kind;
 use crate::transport::state::qp_context::QpContext;
@@ -51,12 +50,7 @@ impl<'a> Round<'a> {
         let Some((qp, arrived)) = self.core.admit(self.tables, arrival) else {
             return;
         };
-        let work = QpWork {
-            core: self.core,
-            tables: self.tables,
-            qp,
-            now_ns: self.now_ns,
-        };
+        let work = self.core.on(self.tables, qp, self.now_ns);
         let source = arrival.source;
         if arrival.is_marked {
             self.end_run();

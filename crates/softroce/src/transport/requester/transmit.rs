@@ -94,7 +94,7 @@ impl Requester {
         bytes: usize,
     ) {
         if work.qp.state() == State::Rts {
-            self.undrain();
+            self.drains = None;
         }
         if !self.may_send(work) {
             return;
@@ -287,9 +287,8 @@ impl Requester {
                 Some(unsafe { turn.outbox.push(flow, &packet, length, piece, Keep::Copied) })
             }
             Bytes::Registered([sge]) => {
-                let memories = &work.tables.memories;
                 let at = sge.address.wrapping_add(offset.into());
-                let from = memories.resolve(sge.lkey, work.qp.pd, at, length as u64, Access::NONE);
+                let from = work.resolve(sge.lkey, at, length as u64, Access::NONE);
                 let is_there = length == 0 || from.is_some();
                 is_there.then(|| {
                     let piece = from.map(|pointer| (pointer.cast_const(), length));

@@ -11,14 +11,12 @@ use crate::wire::{Packet, Reth};
 impl Responder {
     /// Where the bytes of a READ are, if it may read them. One of no bytes may, whatever its key.
     pub(crate) fn source(&self, work: QpWork<'_>, reth: Reth) -> Option<usize> {
-        let (key, length) = (reth.rkey, u64::from(reth.length_bytes));
+        let length = u64::from(reth.length_bytes);
         if length == 0 {
             return Some(0);
         }
-        let memories = &work.tables.memories;
-        let need = Access::REMOTE_READ;
-        let from = memories.resolve(key, work.qp.pd, reth.address, length, need)?;
-        Some(from.addr())
+        let from = work.resolve(reth.rkey, reth.address, length, Access::REMOTE_READ);
+        from.map(<*mut u8>::addr)
     }
 
     /// Whether a packet of a SEND or WRITE writes to memory that READs before it are still to be answered from.
@@ -32,14 +30,14 @@ impl Responder {
         if !self.replies.iter().any(is_read) {
             return false;
         }
-        let (memories, pd, need) = (&work.tables.memories, work.qp.pd, Access::LOCAL_WRITE);
-        let count = packet.payload.len();
+        let (need, count) = (Access::LOCAL_WRITE, packet.payload.len());
         match *message {
-            Message::Write { address, rkey, .. } => memories
-                .resolve(rkey, pd, address, count as u64, need)
+            Message::Write { address, rkey, .. } => work
+                .resolve(rkey, address, count as u64, need)
                 .is_some_and(|to| self.is_still_read(to, count)),
             Message::Send => {
                 let start = u64::from(self.receive.filled_bytes);
+                let (memories, pd) = (&work.tables.memories, work.qp.pd);
                 copy::pieces(memories, pd, &self.receive.sges, start, count, need)
                     .flatten()
                     .any(|(to, bytes)| self.is_still_read(to, bytes))

@@ -20,10 +20,8 @@ impl Responder {
             return Err(Refusal::invalid());
         };
         // More of them than were agreed on are invalid (specification 9.9.3).
-        if self.fetches_full() || !packet.payload.is_empty() {
-            return Err(Refusal::invalid());
-        }
-        if !work.qp.access().allows(Access::REMOTE_READ) {
+        let allowed = work.qp.access().allows(Access::REMOTE_READ);
+        if !allowed || self.fetches_full() || !packet.payload.is_empty() {
             return Err(Refusal::invalid());
         }
         let source = self.source(work, reth).ok_or_else(Refusal::access)?;
@@ -49,23 +47,13 @@ impl Responder {
         let Some(header) = packet.extended.atomic.filter(|_| self.message.is_none()) else {
             return Err(Refusal::invalid());
         };
-        if self.fetches_full() || header.address % 8 != 0 || !packet.payload.is_empty() {
+        let need = Access::REMOTE_ATOMIC;
+        let valid = header.address % 8 == 0 && packet.payload.is_empty();
+        if !valid || self.fetches_full() || !work.qp.access().allows(need) {
             return Err(Refusal::invalid());
         }
-        if !work.qp.access().allows(Access::REMOTE_ATOMIC) {
-            return Err(Refusal::invalid());
-        }
-        let at = work
-            .tables
-            .memories
-            .resolve(
-                header.rkey,
-                work.qp.pd,
-                header.address,
-                8,
-                Access::REMOTE_ATOMIC,
-            )
-            .ok_or_else(Refusal::access)?;
+        let at = work.resolve(header.rkey, header.address, 8, need);
+        let at = at.ok_or_else(Refusal::access)?;
         if at.addr() % 8 != 0 {
             return Err(Refusal::invalid());
         }
@@ -122,11 +110,8 @@ impl Responder {
         let psn = packet.psn;
         match packet.opcode {
             Opcode::ReadRequest => {
-                let Some((reth, packets)) = packet
-                    .extended
-                    .reth
-                    .and_then(|reth| self.repeatable(psn, reth))
-                else {
+                let reth = packet.extended.reth;
+                let Some((reth, packets)) = reth.and_then(|it| self.repeatable(psn, it)) else {
                     return;
                 };
                 if !self.repeat_budget.spend(reth.length_bytes, work.now_ns) {

@@ -135,20 +135,14 @@ impl Responder {
         });
     }
 
+    /// Refuses a request, and moves the QP to ERR because of it.
     fn reject(&mut self, work: QpWork<'_>, psn: Psn, refusal: &Refusal) {
         self.refuse(psn, refusal.code);
-        self.break_off(work, refusal);
-    }
-
-    /// Moves the QP to ERR because of a request.
-    fn break_off(&mut self, work: QpWork<'_>, refusal: &Refusal) {
         self.fail(work.qp, refusal.receive_status);
-        work.qp
-            .raise(if refusal.code == NakCode::RemoteAccessError {
-                QpEvent::AccessError
-            } else {
-                QpEvent::RequestError
-            });
+        work.qp.raise(match refusal.code {
+            NakCode::RemoteAccessError => QpEvent::AccessError,
+            _ => QpEvent::RequestError,
+        });
     }
 
     fn execute(
@@ -156,9 +150,9 @@ impl Responder {
         work: QpWork<'_>,
         packet: &Packet<'_>,
     ) -> Result<RequestOutcome, Refusal> {
-        let taken = match packet.opcode {
-            Opcode::ReadRequest => self.read(work, packet)?,
-            Opcode::CompareSwap | Opcode::FetchAdd => self.atomic(work, packet)?,
+        match packet.opcode {
+            Opcode::ReadRequest => self.read(work, packet),
+            Opcode::CompareSwap | Opcode::FetchAdd => self.atomic(work, packet),
             _ => {
                 let taken = self.message(work, packet)?;
                 if matches!(taken, RequestOutcome::Done) {
@@ -167,9 +161,8 @@ impl Responder {
                         self.acknowledge(packet.psn);
                     }
                 }
-                taken
+                Ok(taken)
             }
-        };
-        Ok(taken)
+        }
     }
 }

@@ -202,42 +202,21 @@ impl Answering<'_, '_> {
             return true;
         }
         let address = reth.address.wrapping_add(offset.into());
-        let from = self.work.tables.memories.resolve(
-            reth.rkey,
-            self.work.qp.pd,
-            address,
-            length.into(),
-            Access::REMOTE_READ,
-        );
-        let Some(from) = from else {
+        let (rkey, need) = (reth.rkey, Access::REMOTE_READ);
+        let Some(from) = self.work.resolve(rkey, address, length.into(), need) else {
             return false;
         };
-        let piece = std::iter::once((from.cast_const(), length as usize));
+        let (flow, length) = (&self.path.flow, length as usize);
+        let piece = std::iter::once((from.cast_const(), length));
+        // A program may change memory that its peer reads.
+        let keep = Keep::Copied;
         // SAFETY: just resolved, from the tables that the caller holds.
-        unsafe { self.push(&packet, length as usize, piece) };
+        self.sent_bytes += unsafe { self.outbox.push(flow, &packet, length, piece, keep) };
         true
     }
 
     fn push_bare(&mut self, packet: &Packet<'_>) {
         self.sent_bytes += self.outbox.push_bare(&self.path.flow, packet);
-    }
-
-    /// Copies the payload, since a program may change memory that its peer reads.
-    ///
-    /// # Safety
-    /// The pieces are readable.
-    unsafe fn push(
-        &mut self,
-        packet: &Packet<'_>,
-        payload_bytes: usize,
-        pieces: impl Iterator<Item = (*const u8, usize)> + Clone,
-    ) {
-        let flow = &self.path.flow;
-        // SAFETY: as the caller's.
-        self.sent_bytes += unsafe {
-            self.outbox
-                .push(flow, packet, payload_bytes, pieces, Keep::Copied)
-        };
     }
 }
 

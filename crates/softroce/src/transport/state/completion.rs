@@ -56,4 +56,21 @@ pub struct Completion {
     pub solicited: bool,
 }
 
+impl Completion {
+    /// One that tells nothing but this.
+    pub(crate) fn of(qpn: u32, wr_id: u64, status: Status, kind: CompletionKind) -> Completion {
+        Completion {
+            wr_id,
+            status,
+            kind,
+            length_bytes: 0,
+            immediate: None,
+            qpn,
+            source_qpn: 0,
+            has_grh: false,
+            solicited: false,
+        }
+    }
+}
+
 const _: () = assert!(size_of::<Option<Completion>>() == 32);

@@ -358,16 +358,6 @@ mod tests {
     }
 
     fn completion(number: usize) -> Completion {
-        Completion {
-            wr_id: number as u64,
-            status: Status::Success,
-            kind: CompletionKind::Receive,
-            length_bytes: 0,
-            immediate: None,
-            qpn: 1,
-            source_qpn: 0,
-            has_grh: false,
-            solicited: false,
-        }
+        Completion::of(1, number as u64, Status::Success, CompletionKind::Receive)
     }
 }

@@ -100,7 +100,7 @@ pub struct Connection {
 }
 
 /// Retries of a reliable QP's sends, set from RTR to RTS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deliveries {
     /// Time-out of an acknowledgement: 4.096 µs × 2^this; 0 waits for ever.
     pub timeout: u8,
