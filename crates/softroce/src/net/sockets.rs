@@ -172,16 +172,6 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends the bytes as one datagram; never blocks.
-    pub fn send_bytes(&self, bytes: &[u8], options: &SendOptions) -> io::Result<()> {
-        let piece = libc::iovec {
-            iov_base: bytes.as_ptr().cast_mut().cast(),
-            iov_len: bytes.len(),
-        };
-        // SAFETY: the bytes are borrowed until the call is over.
-        unsafe { self.send(&[piece], options) }
-    }
-
     /// Receives up to `most` datagrams, at most [`BATCH`]; returns their number, 0 if none wait.
     pub fn receive(&self, batch: &mut Batch, most: usize) -> io::Result<usize> {
         let most = most.min(BATCH);
@@ -225,10 +215,7 @@ impl Socket {
             // SAFETY: the kernel filled in this header's name and control bytes.
             unsafe {
                 slot.source = source_of(&slot.name);
-                let told = Told::by(&message.msg_hdr);
-                slot.segment_bytes = told.segment_bytes;
-                slot.drops = told.drops;
-                slot.traffic_class = told.traffic_class;
+                slot.told = Told::by(&message.msg_hdr);
             }
         }
         Ok(received)
@@ -247,9 +234,7 @@ pub struct Slot {
     control: Control,
     length: usize,
     source: Option<SocketAddr>,
-    segment_bytes: usize,
-    drops: Option<u32>,
-    traffic_class: u8,
+    told: Told,
 }
 
 impl Slot {
@@ -267,9 +252,11 @@ impl Slot {
             *to = *from;
         }
         self.source = Some(source);
-        self.traffic_class = traffic_class;
-        self.segment_bytes = segment_bytes;
-        self.drops = Some(drops);
+        self.told = Told {
+            segment_bytes,
+            drops: Some(drops),
+            traffic_class,
+        };
     }
 }
 
@@ -296,9 +283,7 @@ impl Batch {
             control: [0; 12],
             length: 0,
             source: None,
-            segment_bytes: 0,
-            drops: None,
-            traffic_class: 0,
+            told: Told::default(),
         };
         Batch {
             slots: std::iter::repeat_with(slot).take(BATCH).collect(),
@@ -315,9 +300,9 @@ impl Batch {
         self.slots.iter_mut().take(count).filter_map(|slot| {
             Some(Datagram {
                 source: slot.source?,
-                segment_bytes: slot.segment_bytes,
-                drops: slot.drops,
-                traffic_class: slot.traffic_class,
+                segment_bytes: slot.told.segment_bytes,
+                drops: slot.told.drops,
+                traffic_class: slot.told.traffic_class,
                 bytes: slot.bytes.get_mut(..slot.length)?,
             })
         })

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use softroce::net::Direction;
-use softroce::transport::{Deliveries, Kind, Operation, PdId, QpEvent, State, World};
+use softroce::transport::{Kind, Operation, PdId, QpEvent, State};
 use softroce::wire::{Cnp, Service};
 use testing::fuzz::rounds;
 
@@ -30,19 +29,14 @@ struct Fuzzed {
 }
 
 fn fuzzed() -> Fuzzed {
-    let world = Arc::new(World::new(1, Direction::default()));
-    let plan = Plan {
-        world: Some(Arc::clone(&world)),
+    let mut plan = Plan {
         memory_bytes: BYTES,
         mtu_bytes: 1024,
         send_wrs: 16,
         recv_wrs: 16,
-        deliveries: Deliveries {
-            timeout: 9,
-            ..Plan::default().deliveries
-        },
-        ..Plan::default()
+        ..Plan::on(1, "")
     };
+    plan.deliveries.timeout = 9;
     let (real, device) = pair(&plan);
     let open = |(service, kind)| {
         let plan = Plan {
@@ -58,7 +52,7 @@ fn fuzzed() -> Fuzzed {
         (Service::Ud, Kind::Ud),
     ];
     Fuzzed {
-        forger: Peer::new(&world),
+        forger: Peer::new(plan.world.as_ref().unwrap()),
         open: services.map(open),
         real,
         device,

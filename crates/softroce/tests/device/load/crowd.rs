@@ -2,7 +2,6 @@
 
 use softroce::transport::{Operation, Status};
 
-use super::on;
 use crate::support::end::{End, Plan, pair, request};
 
 const QPS: usize = 1024;
@@ -29,17 +28,13 @@ fn post(client: &End, qp: usize) {
 
 #[test]
 fn lists_of_a_thousand_qps_all_arrive() {
-    let (client, server) = pair(&on(
-        1,
-        "delay=2us",
-        Plan {
-            qps: QPS,
-            memory_bytes: QPS * BYTES,
-            send_wrs: LIST as u32,
-            recv_wrs: 2 * LIST as u32,
-            ..Plan::default()
-        },
-    ));
+    let (client, server) = pair(&Plan {
+        qps: QPS,
+        memory_bytes: QPS * BYTES,
+        send_wrs: LIST as u32,
+        recv_wrs: 2 * LIST as u32,
+        ..Plan::on(1, "delay=2us")
+    });
     for qp in 0..QPS {
         (0..2 * LIST).for_each(|_| receive(&server, qp));
     }
@@ -58,10 +53,10 @@ fn pauses_of_one_qp_look_at_no_other() {
         memory_bytes: 1 << 16,
         send_wrs: 4,
         recv_wrs: 4,
-        ..Plan::default()
+        ..Plan::on(1, "delay=2us")
     };
     plan.deliveries.rnr_retry = PAUSES;
-    let (from, to) = pair(&on(1, "delay=2us", plan));
+    let (from, to) = pair(&plan);
     // No receive is posted: a receiver that is not ready asks for a pause, again and again.
     from.post(0, Operation::Send, &[from.sge(0, 64)]);
     assert_eq!(from.completion().status, Status::RnrRetryExceededError);

@@ -3,7 +3,7 @@
 
 use softroce::transport::{Operation, SendRequest};
 
-use super::{on, pair_with};
+use super::pair_with;
 use crate::support::end::{End, Plan, request};
 
 /// At the requester the bytes of the other request, or its result, and those that are read.
@@ -80,7 +80,7 @@ fn a_read_gets_what_was_there_in_its_turn() {
         // A READ whose answer is lost is repeated and reads anew, so that only a fence keeps the order.
         ([LOSSY, ""], true, true),
     ] {
-        let plan = on(1, "delay=2us", Plan::default());
+        let plan = Plan::on(1, "delay=2us");
         let (mut from, mut to) = pair_with(&plan, faults);
         for operation in changes(&to) {
             for bytes in SIZES {

@@ -1,9 +1,6 @@
 //! A peer that disappears: after the configured number of time-outs an error, then flushes; never a hang.
 
-use std::sync::Arc;
-
-use softroce::net::Direction;
-use softroce::transport::{Deliveries, Qp, State, Status, World};
+use softroce::transport::{Qp, State, Status};
 
 use super::scenario::Setup;
 use super::script::Script;
@@ -12,13 +9,6 @@ use crate::support::look::counter;
 
 /// 2 ms.
 const TIMEOUT: u8 = 9;
-
-fn plan() -> Plan {
-    Plan {
-        world: Some(Arc::new(World::new(1, Direction::default()))),
-        ..Plan::default()
-    }
-}
 
 #[test]
 fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
@@ -57,15 +47,9 @@ fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
 #[test]
 fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
     const REQUESTS: usize = 20;
-    let plain = plan();
-    let (from, to) = pair(&Plan {
-        deliveries: Deliveries {
-            timeout: TIMEOUT,
-            retry_count: 2,
-            ..plain.deliveries
-        },
-        ..plain
-    });
+    let mut plan = Plan::on(1, "");
+    (plan.deliveries.timeout, plan.deliveries.retry_count) = (TIMEOUT, 2);
+    let (from, to) = pair(&plan);
     from.run(REQUESTS, REQUESTS, 1000, |_| (to.write_to(0), 0));
     for _ in 0..REQUESTS {
         from.post(0, to.write_to(0), &[from.sge(0, 1000)]);
@@ -80,15 +64,9 @@ fn a_peer_that_vanishes_amid_requests_leaves_no_request_without_an_end() {
 
 #[test]
 fn qps_that_wait_for_ever_leave_the_window_to_others() {
-    let plain = plan();
-    let (a, b) = pair(&Plan {
-        qps: 3,
-        deliveries: Deliveries {
-            timeout: 0,
-            ..plain.deliveries
-        },
-        ..plain
-    });
+    let mut plan = Plan::on(1, "");
+    (plan.qps, plan.deliveries.timeout) = (3, 0);
+    let (a, b) = pair(&plan);
     for dead in 0..2 {
         b.qps[dead].destroy();
         // Together more than the window.

@@ -110,15 +110,9 @@ impl End {
         };
         let qps = (0..plan.qps).map(new_qp).collect();
         let memory = vec![0; plan.memory_bytes];
-        let region = Region {
-            pd: plan.pd,
-            address: memory.as_ptr() as u64,
-            length_bytes: memory.len() as u64,
-            iova: memory.as_ptr() as u64,
-            access: Access(15),
-        };
+        let start = memory.as_ptr() as u64;
         // SAFETY: the memory lives as long as the device.
-        let key = unsafe { nic.register(region) }.unwrap();
+        let key = unsafe { register(&nic, plan.pd, start, memory.len(), Access(15)) };
         End {
             qps,
             cq,
@@ -195,6 +189,22 @@ pub fn request(wr_id: u64, operation: Operation, sges: &[Sge]) -> SendRequest<'_
         payload: Payload::Registered(sges),
         datagram: None,
     }
+}
+
+/// Registers memory; returns its key.
+///
+/// # Safety
+/// As of [`Nic::register`].
+pub unsafe fn register(nic: &Nic, pd: PdId, start: u64, bytes: usize, access: Access) -> u32 {
+    let region = Region {
+        pd,
+        address: start,
+        length_bytes: bytes as u64,
+        iova: start,
+        access,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { nic.register(region) }.unwrap()
 }
 
 /// Of a QP with these CQs for sends and receives, whose events come there.
