@@ -166,14 +166,9 @@ impl Faults {
             ("", _) => (true, true),
             _ => return Err(unknown()),
         };
-        let mut directions = Vec::new();
-        if transmit {
-            directions.push(&mut self.transmit);
-        }
-        if receive {
-            directions.push(&mut self.receive);
-        }
-        for direction in directions {
+        let transmit = transmit.then_some(&mut self.transmit);
+        let receive = receive.then_some(&mut self.receive);
+        for direction in transmit.into_iter().chain(receive) {
             match kind {
                 "drop" => (direction.drop, direction.drop_burst) = loss(part, value)?,
                 "duplicate" => direction.duplicate = probability(part, value)?,

@@ -180,10 +180,8 @@ fn gso_batches_of_all_shapes_arrive_whole() {
                 assert!(arrived == expected, "{shape:?} × {count}");
             }
         }
-        let wrong = [
-            &port.common.counters.bad_icrc,
-            &port.common.counters.send_errors,
-        ];
+        let counters = &port.common.counters;
+        let wrong = [&counters.bad_icrc, &counters.send_errors];
         assert_eq!(wrong.map(Count::get), [0; 2]);
         let most = port.transmitter.max_gso_batch_packets(&flow);
         assert_eq!(most, flow.max_packets);
@@ -239,10 +237,8 @@ fn a_destination_of_another_family_is_a_loss_and_no_more() {
     for bytes in [8, 800] {
         send(&port.transmitter, &flow, &[parts(12, &[bytes], 0)]);
     }
-    let told = [
-        &port.common.counters.sent.packets,
-        &port.common.counters.send_errors,
-    ];
+    let counters = &port.common.counters;
+    let told = [&counters.sent.packets, &counters.send_errors];
     assert_eq!(told.map(Count::get), [0, 2]);
     let most = port.transmitter.max_gso_batch_packets(&flow);
     assert_eq!(most, flow.max_packets);

@@ -2,9 +2,8 @@
 //! in its partition (InfiniBand specification 9.6.1). Others are dropped and counted.
 
 use super::core::Core;
-use super::statistics::Statistics;
 use super::tables::Tables;
-use crate::net::Arrival;
+use crate::net::{Arrival, Count};
 use crate::transport::state::qp_attributes::Kind;
 use crate::transport::state::qp_context::QpContext;
 use crate::transport::state::request_packets::PKEY;
@@ -28,7 +27,7 @@ impl Core {
     pub(crate) fn knows(&self, tables: &Tables, qpn: u32) -> bool {
         let known = tables.qp(qpn).is_some() || qpn == GSI_QPN;
         if !known {
-            Statistics::count(&self.statistics.unknown_qp);
+            self.statistics.unknown_qp.add(1);
         }
         known
     }
@@ -40,8 +39,8 @@ impl Core {
         arrival: &Arrival<'a>,
     ) -> Option<(&'t QpContext, Arrived<'a>)> {
         let (bytes, statistics) = (arrival.bytes, &self.statistics);
-        let drop_as = |counter| {
-            Statistics::count(counter);
+        let drop_as = |counter: &Count| {
+            counter.add(1);
             None
         };
         let (arrived, qpn, pkey, service) = match Packet::parse_body(bytes) {

@@ -1,21 +1,19 @@
 //! Counters of the protocol. It must not know what increments them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::net::Count;
 
 macro_rules! statistics {
     ($($(#[$doc:meta])* $counter:ident,)*) => {
         /// Counters of protocol events.
         #[derive(Default)]
         pub(crate) struct Statistics {
-            $($(#[$doc])* pub(crate) $counter: AtomicU64,)*
+            $($(#[$doc])* pub(crate) $counter: Count,)*
         }
 
         impl Statistics {
             /// Each counter with its name.
             pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                let counters = [$((stringify!($counter), &self.$counter),)*];
-                let count = |(name, counter): (_, &AtomicU64)| (name, counter.load(Ordering::Relaxed));
-                counters.into_iter().map(count)
+                [$((stringify!($counter), self.$counter.get()),)*].into_iter()
             }
         }
     };
@@ -45,10 +43,4 @@ statistics! {
     rp_cnp_ignored,
     /// Turns of QPs that waited for the rate which CNPs left them.
     rate_waits,
-}
-
-impl Statistics {
-    pub(crate) fn count(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
 }

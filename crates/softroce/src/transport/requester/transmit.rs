@@ -36,7 +36,23 @@ struct Turn<'a, 'b> {
     uncharged_bytes: usize,
 }
 
-impl Turn<'_, '_> {
+impl<'a, 'b> Turn<'a, 'b> {
+    fn new(
+        outbox: &'a mut Outbox<'b>,
+        path: &'a Path,
+        most_bytes: usize,
+        is_at_rate: bool,
+    ) -> Turn<'a, 'b> {
+        Turn {
+            outbox,
+            path,
+            sent_bytes: 0,
+            most_bytes,
+            is_at_rate,
+            uncharged_bytes: 0,
+        }
+    }
+
     fn is_over(&self) -> bool {
         self.sent_bytes >= self.most_bytes
     }
@@ -110,14 +126,7 @@ impl Requester {
             return;
         };
         let idle = self.unacked == self.position();
-        let mut turn = Turn {
-            outbox,
-            path: &path,
-            sent_bytes: 0,
-            most_bytes,
-            is_at_rate: self.rate.is_some(),
-            uncharged_bytes: 0,
-        };
+        let mut turn = Turn::new(outbox, &path, most_bytes, self.rate.is_some());
         self.fill(work, &mut turn);
         turn.charge();
         self.spend(work, turn.sent_bytes, turn.is_over());
@@ -180,13 +189,9 @@ impl Requester {
         if index < self.assigned {
             return true;
         }
-        let packets = if matches!(
-            wqe.operation,
-            Operation::FetchAdd { .. } | Operation::CompareSwap { .. }
-        ) {
-            1
-        } else {
-            wqe.length_bytes.div_ceil(mtu_bytes).max(1)
+        let packets = match wqe.operation {
+            Operation::FetchAdd { .. } | Operation::CompareSwap { .. } => 1,
+            _ => wqe.length_bytes.div_ceil(mtu_bytes).max(1),
         };
         // The memory of a single packet is looked up when it is added.
         let is_checked_later = packets == 1 && !fetch && work.qp.kind == Kind::Rc;
@@ -202,10 +207,7 @@ impl Requester {
     pub(crate) fn send_last_again(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
         let (next, sent_packets, fetches) = (self.next, self.sent_packets, self.fetches);
         let in_burst = self.in_burst;
-        let index = match sent_packets {
-            0 => next.wrapping_sub(1),
-            _ => next,
-        };
+        let index = next.wrapping_sub(u64::from(sent_packets == 0));
         let (Some(path), Some(wqe)) = (self.path.clone(), self.queue.get(index).copied()) else {
             return;
         };
@@ -213,14 +215,7 @@ impl Requester {
             0 => wqe.packets,
             sent => sent,
         };
-        let mut turn = Turn {
-            outbox,
-            path: &path,
-            sent_bytes: 0,
-            most_bytes: 0,
-            is_at_rate: false,
-            uncharged_bytes: 0,
-        };
+        let mut turn = Turn::new(outbox, &path, 0, false);
         if wqe.is_fetch() {
             let part = read_part_packets(path.mtu_bytes);
             self.sent_packets = (sent - 1) / part * part;

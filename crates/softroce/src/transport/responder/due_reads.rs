@@ -5,7 +5,7 @@
 use crate::transport::device::work::QpWork;
 use crate::transport::memory::copy;
 use crate::transport::memory::regions::Access;
-use crate::transport::state::responder::{Message, Reply, Responder};
+use crate::transport::state::responder::{Message, Reply, ReplyWhat, Responder};
 use crate::wire::{Packet, Reth};
 
 impl Responder {
@@ -26,7 +26,7 @@ impl Responder {
         packet: &Packet<'_>,
         message: &Message,
     ) -> bool {
-        let is_read = |reply: &Reply| matches!(reply, Reply::Read { .. });
+        let is_read = |reply: &Reply| matches!(reply.what, ReplyWhat::Read { .. });
         if !self.replies.iter().any(is_read) {
             return false;
         }
@@ -48,8 +48,8 @@ impl Responder {
     /// Whether READs are still to be answered from any of these bytes.
     pub(crate) fn is_still_read(&self, at: *mut u8, bytes: usize) -> bool {
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
-        self.replies.iter().any(|reply| match *reply {
-            Reply::Read {
+        self.replies.iter().any(|reply| match reply.what {
+            ReplyWhat::Read {
                 reth,
                 source,
                 sent_packets,

@@ -3,7 +3,7 @@
 use crate::transport::state::completion::{Completion, CompletionKind, Status};
 use crate::transport::state::qp_attributes::{QpEvent, State};
 use crate::transport::state::qp_context::QpContext;
-use crate::transport::state::responder::{Reply, Responder};
+use crate::transport::state::responder::{ReplyWhat, Responder};
 
 impl Responder {
     /// Moves the QP to ERR because of a request; the receive in use completes with `status`.
@@ -29,7 +29,7 @@ impl Responder {
         let refusal = self
             .replies
             .iter()
-            .rposition(|reply| matches!(reply, Reply::Refuse { .. }));
+            .rposition(|reply| matches!(reply.what, ReplyWhat::Refuse(_)));
         self.replies.truncate(refusal.map_or(0, |at| at + 1));
         if qp.shares_receives {
             return;

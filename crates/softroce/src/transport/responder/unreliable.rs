@@ -7,7 +7,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::messages::Shape;
 use crate::transport::device::outbox::{Keep, Outbox};
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::memory::copy;
 use crate::transport::memory::regions::Access;
@@ -118,7 +117,7 @@ impl Responder {
         if packet.psn == self.expected() {
             self.source_port.learn(source.port());
         } else {
-            Statistics::count(&work.core.statistics.out_of_sequence);
+            work.core.statistics.out_of_sequence.add(1);
             self.message = None;
         }
         self.expected = Some(packet.psn.plus(1));
@@ -129,7 +128,7 @@ impl Responder {
             Ok(RequestOutcome::Done) => {}
             lost => {
                 self.lose_message();
-                Statistics::count(&work.core.statistics.dropped_datagrams);
+                work.core.statistics.dropped_datagrams.add(1);
                 let status = Status::LocalProtectionError;
                 if lost.is_err_and(|refusal| refusal.receive_status == status) {
                     self.fail(work.qp, status);
@@ -162,7 +161,7 @@ impl Responder {
             && (self.has_receive || self.take_receive(work))
             && whole <= self.receive.room_bytes();
         if !fits {
-            Statistics::count(&work.core.statistics.dropped_datagrams);
+            work.core.statistics.dropped_datagrams.add(1);
             return false;
         }
         let header = global_header(source, work.core.address, packet.payload.len());

@@ -10,7 +10,7 @@ use super::completion::Status;
 use super::path::{Path, SourcePort};
 use super::peer::Peer;
 use super::qp_attributes::{Capacities, Deliveries, Kind};
-use super::send_queue::SendQueue;
+use super::send_queue::{SendQueue, Wqe};
 use super::sending_rate::SendingRate;
 use crate::transport::timing::timers::Entry;
 use crate::wire::Psn;
@@ -237,16 +237,16 @@ impl Requester {
         self.sent_packets = self.answered_packets();
     }
 
+    /// The oldest request, if it has PSNs.
+    pub(crate) fn oldest(&self) -> Option<&Wqe> {
+        let head = self.queue.head;
+        self.queue.get(head).filter(|_| head < self.assigned)
+    }
+
     /// How many packets of the oldest request are acknowledged.
     pub(crate) fn answered_packets(&self) -> u32 {
-        match self.queue.get(self.queue.head) {
-            Some(wqe) if self.queue.head < self.assigned => self
-                .unacked
-                .distance_from(wqe.first_psn)
-                .max(0)
-                .cast_unsigned(),
-            _ => 0,
-        }
+        let answered = |wqe: &Wqe| self.unacked.distance_from(wqe.first_psn).max(0);
+        self.oldest().map_or(0, answered).cast_unsigned()
     }
 
     /// Resets the state: no posted request has been started.
