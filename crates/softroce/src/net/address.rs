@@ -130,21 +130,14 @@ fn prepare(
 ) -> Result<usize, OpenError> {
     let failed = refused("set the receive buffer", address);
     let asked_bytes = buffer_bytes.map(|bytes| c_int::try_from(bytes).unwrap_or(c_int::MAX));
-    let force = || {
-        asked_bytes.is_none()
-            && socket
-                .set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES)
-                .is_ok()
-    };
-    if !force() {
+    let set = |option, bytes| socket.set(libc::SOL_SOCKET, option, bytes);
+    let forced = || set(libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES).is_ok();
+    if asked_bytes.is_some() || !forced() {
         let bytes = asked_bytes.unwrap_or(BUFFER_BYTES);
-        socket
-            .set(libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
-            .map_err(&failed)?;
+        set(libc::SO_RCVBUF, bytes).map_err(&failed)?;
     }
-    let held = socket
-        .get(libc::SOL_SOCKET, libc::SO_RCVBUF)
-        .map_err(&failed)?;
+    let held = socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF);
+    let held = held.map_err(&failed)?;
     accept_without_checksum(socket, address)?;
     // Without it, drops are not counted.
     let _ = socket.set(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);

@@ -87,8 +87,7 @@ impl Socket {
     pub fn bind(&self, address: SocketAddr) -> io::Result<()> {
         let (name, length) = name_of(address);
         // SAFETY: `name` holds an address of `length` bytes.
-        checked(unsafe { libc::bind(self.fd(), (&raw const name).cast(), length) })?;
-        Ok(())
+        checked(unsafe { libc::bind(self.fd(), (&raw const name).cast(), length) }).map(drop)
     }
 
     /// Sets an integer option.
@@ -97,8 +96,8 @@ impl Socket {
         // SAFETY: the pointer is to an int, as `length` says.
         checked(unsafe {
             libc::setsockopt(self.fd(), level, option, (&raw const value).cast(), length)
-        })?;
-        Ok(())
+        })
+        .map(drop)
     }
 
     /// Reads an integer option.
@@ -147,10 +146,7 @@ impl Socket {
                     name_length,
                 )
             };
-            return match sent {
-                0.. => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            };
+            return checked(sent).map(drop);
         }
         let mut control: Control = [0; 12];
         // SAFETY: a message header of zeroes is an empty one.
@@ -166,10 +162,7 @@ impl Socket {
         }
         // SAFETY: name, control and pieces outlive the call, which writes to none of them.
         let sent = unsafe { libc::sendmsg(self.fd(), &raw const message, libc::MSG_NOSIGNAL) };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        checked(sent).map(drop)
     }
 
     /// Receives up to `most` datagrams, at most [`BATCH`]; returns their number, 0 if none wait.
@@ -332,8 +325,8 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-fn checked(result: c_int) -> io::Result<c_int> {
-    if result < 0 {
+fn checked<N: Default + PartialOrd>(result: N) -> io::Result<N> {
+    if result < N::default() {
         return Err(io::Error::last_os_error());
     }
     Ok(result)
@@ -387,7 +380,10 @@ unsafe fn source_of(name: &MaybeUninit<libc::sockaddr_in6>) -> Option<SocketAddr
 
 /// Writes the control messages of the options; returns the bytes used.
 fn put_control(control: &mut Control, options: &SendOptions) -> usize {
-    let v4 = options.destination.is_ipv4();
+    let (level, class, hops) = match options.destination {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS, libc::IP_TTL),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::IPV6_HOPLIMIT),
+    };
     let mut used = 0;
     let mut put = |level: c_int, kind: c_int, value: &[u8]| {
         // SAFETY: these only compute. A header, an int and its padding are at most 24 bytes each, three of them 72 of
@@ -408,18 +404,12 @@ fn put_control(control: &mut Control, options: &SendOptions) -> usize {
         put(libc::SOL_UDP, libc::UDP_SEGMENT, &bytes.to_ne_bytes());
     }
     if options.traffic_class != ECT_0 {
-        let value = c_int::from(options.traffic_class).to_ne_bytes();
-        match v4 {
-            true => put(libc::IPPROTO_IP, libc::IP_TOS, &value),
-            false => put(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &value),
-        }
+        let value = c_int::from(options.traffic_class);
+        put(level, class, &value.to_ne_bytes());
     }
     if options.hop_limit != 0 {
-        let value = c_int::from(options.hop_limit).to_ne_bytes();
-        match v4 {
-            true => put(libc::IPPROTO_IP, libc::IP_TTL, &value),
-            false => put(libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT, &value),
-        }
+        let value = c_int::from(options.hop_limit);
+        put(level, hops, &value.to_ne_bytes());
     }
     used
 }

@@ -127,19 +127,15 @@ impl Tables {
 
     /// Removes a QP.
     pub(crate) fn remove(&mut self, number: u32) {
-        if self.qp(number).is_none() {
-            return;
-        }
-        if let Some(place) = self.place(number)
-            && let Some(entry) = self.qps.get_mut(place)
+        if self.qp(number).is_some()
+            && let Some(place) = self.place(number)
+            && let Some(qp) = self.qps.get_mut(place)
+            && let Some(way) = self.places.get_mut(low_bits(number))
         {
-            *entry = None;
+            (*qp, *way) = (None, NOWHERE);
             self.free.push(place as u16);
+            self.remember(number);
         }
-        if let Some(entry) = self.places.get_mut(low_bits(number)) {
-            *entry = NOWHERE;
-        }
-        self.remember(number);
     }
 }
 

@@ -277,9 +277,7 @@ impl Requester {
             Bytes::Inline(bytes) => {
                 let end = offset as usize + length;
                 let bytes = bytes.get(offset as usize..end).unwrap_or_default();
-                let piece = std::iter::once((bytes.as_ptr(), length));
-                // SAFETY: the queue's own memory, which is copied.
-                Some(unsafe { turn.outbox.push(flow, &packet, length, piece, Keep::Copied) })
+                Some(turn.outbox.push_copy(flow, &packet, bytes))
             }
             Bytes::Registered([sge]) => {
                 let at = sge.address.wrapping_add(offset.into());

@@ -80,9 +80,7 @@ impl Requester {
             let length = wqe.length_bytes as usize;
             match self.queue.bytes(index) {
                 Bytes::Inline(bytes) => {
-                    let piece = std::iter::once((bytes.as_ptr(), length));
-                    // SAFETY: the queue's own memory, which is copied.
-                    unsafe { outbox.push(&flow, &packet, length, piece, Keep::Copied) };
+                    outbox.push_copy(&flow, &packet, bytes);
                 }
                 Bytes::Registered(sges) => {
                     let memories = &work.tables.memories;
