@@ -159,13 +159,7 @@ pub fn open_in(
 }
 
 fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: Clock) -> Port {
-    let Taken {
-        socket,
-        address,
-        membership,
-        requests,
-        receive_buffer_bytes,
-    } = taken;
+    let address = taken.address;
     let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
     let now_ns = clock.now_ns();
     let common = Common {
@@ -188,11 +182,11 @@ fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: C
         ..faults.receive
     };
     Port {
-        membership,
-        receive_buffer_bytes,
+        membership: taken.membership,
+        receive_buffer_bytes: taken.receive_buffer_bytes,
         transmitter: Transmitter::new(common.clone(), sending, outwards),
-        receiver: receiver(socket, faults.receive),
-        requests: requests.map(|socket| Requests::new(receiver(socket, unnamed))),
+        receiver: receiver(taken.socket, faults.receive),
+        requests: (taken.requests).map(|socket| Requests::new(receiver(socket, unnamed))),
         seed: None,
         common,
     }

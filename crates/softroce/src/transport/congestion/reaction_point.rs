@@ -10,7 +10,6 @@ use crate::transport::state::requester::Requester;
 use crate::transport::state::sending_rate::SendingRate;
 
 impl Requester {
-    /// Handles a CNP.
     pub(crate) fn take_notification(&mut self, work: QpWork<'_>, source: SocketAddr) {
         let statistics = &work.core.statistics;
         if !self.is_from_peer(work, source) {
@@ -29,7 +28,6 @@ impl Requester {
         self.rate = limit.map(|limit| SendingRate::limited(now_ns, limit));
     }
 
-    /// Makes the rate smaller.
     pub(crate) fn slow_down(&mut self, now_ns: u64) {
         self.rate
             .get_or_insert_with(|| SendingRate::full(now_ns))

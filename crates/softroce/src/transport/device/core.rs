@@ -160,14 +160,12 @@ impl Core {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The peer at `address`.
     pub(crate) fn peer(&self, address: IpAddr) -> Arc<Peer> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Peer::new(self.receive_buffer_bytes));
         Arc::clone(peers.entry(address).or_insert_with(new))
     }
 
-    /// Every peer.
     pub(crate) fn peers(&self) -> Vec<Arc<Peer>> {
         let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         peers.values().cloned().collect()

@@ -143,7 +143,6 @@ impl Outbox<'_> {
         self.sent_batches
     }
 
-    /// Sends all.
     pub(crate) fn flush(&mut self) {
         if self.gso_batch.packets() > 0 {
             self.core.send(self.gso_batch);

@@ -14,7 +14,6 @@ use crate::transport::state::qp_attributes::Kind;
 use crate::transport::state::qp_context::QpContext;
 use crate::transport::state::responder::Responder;
 
-/// A round.
 pub(crate) struct Round<'a> {
     core: &'a Core,
     tables: &'a Tables,
@@ -45,7 +44,6 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Handles one packet.
     pub(crate) fn take(&mut self, outbox: &mut Outbox<'_>, arrival: &Arrival<'_>) {
         let Some((qp, arrived)) = self.core.admit(self.tables, arrival) else {
             return;
@@ -100,7 +98,6 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Ends the round.
     pub(crate) fn end(mut self) {
         self.end_run();
     }

@@ -71,7 +71,6 @@ impl Tables {
         self.slot
     }
 
-    /// The QP of this number.
     pub(crate) fn qp(&self, number: u32) -> Option<&Arc<QpContext>> {
         let qp = self.qps.get(self.place(number)?)?.as_ref()?;
         (qp.number == number).then_some(qp)
@@ -125,7 +124,6 @@ impl Tables {
         self.former.push_back(number);
     }
 
-    /// Removes a QP.
     pub(crate) fn remove(&mut self, number: u32) {
         if self.qp(number).is_some()
             && let Some(place) = self.place(number)

@@ -21,7 +21,6 @@ const AGAIN_BYTES: usize = 128 << 10;
 const FOR_EVER: u8 = 7;
 
 impl Requester {
-    /// Handles an answer.
     pub(crate) fn take(
         &mut self,
         work: QpWork<'_>,

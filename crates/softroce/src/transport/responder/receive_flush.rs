@@ -41,7 +41,6 @@ impl Responder {
 }
 
 impl QpContext {
-    /// Flushes the posted receives.
     pub(crate) fn flush_receives(&self) {
         let mut responder = self.responder();
         responder.flush(self);

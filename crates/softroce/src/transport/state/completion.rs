@@ -73,4 +73,4 @@ impl Completion {
     }
 }
 
-const _: () = assert!(size_of::<Option<Completion>>() == 32);
+const _: () = assert!(size_of::<Completion>() == 32);

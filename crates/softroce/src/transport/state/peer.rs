@@ -64,7 +64,6 @@ impl Peer {
         self.charged_bytes.load(Ordering::Relaxed) - self.settled_bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts a round trip.
     pub(crate) fn note_round_trip(&self, ns: u64) {
         let variation = self.variation_ns.load(Ordering::Relaxed);
         let (smoothed, variation) = match self.round_trip_ns.load(Ordering::Relaxed) {

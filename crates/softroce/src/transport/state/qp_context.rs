@@ -62,7 +62,6 @@ impl QpContext {
         self.responder.try_lock().ok()
     }
 
-    /// Its current state.
     pub(crate) fn state(&self) -> State {
         State::from_number(self.state.load(Ordering::SeqCst)).unwrap_or(State::Err)
     }

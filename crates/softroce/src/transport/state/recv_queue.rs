@@ -136,7 +136,6 @@ impl RecvQueue {
         true
     }
 
-    /// Removes all receives.
     pub(crate) fn clear(&self) {
         self.ring().count = 0;
     }

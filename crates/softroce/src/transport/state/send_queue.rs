@@ -64,7 +64,6 @@ impl Wqe {
         !matches!(self.operation, Operation::Send | Operation::Write { .. })
     }
 
-    /// PSN of its last packet.
     pub(crate) fn last_psn(&self) -> Psn {
         self.first_psn.plus(self.packets.saturating_sub(1))
     }
@@ -166,12 +165,10 @@ impl SendQueue {
         }
     }
 
-    /// The destination of request `index`.
     pub(crate) fn destination(&self, index: u64) -> Option<&Datagram> {
         self.destinations.get(self.slot(index))?.as_ref()
     }
 
-    /// Adds a request.
     pub(crate) fn push(
         &mut self,
         request: &SendRequest<'_>,

@@ -68,7 +68,6 @@ impl Entry {
         }
     }
 
-    /// Removes it.
     pub(crate) fn remove(&mut self, timers: &Timers, qpn: u32) {
         timers.replace(qpn, self.due_ns, u64::MAX);
         *self = Entry::default();

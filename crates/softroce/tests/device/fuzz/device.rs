@@ -8,7 +8,7 @@ use softroce::wire::{Cnp, Service};
 use testing::fuzz::rounds;
 
 use super::forge::{Target, mutate, operations, packet};
-use crate::support::end::{End, Plan, pair, request};
+use crate::support::end::{End, Plan, pair, post, request};
 use crate::support::peer::{CE, ECT_0, PORT, Peer, QPN, forge};
 
 const BYTES: usize = 16 << 10;
@@ -129,9 +129,10 @@ impl Fuzzed {
                 1 => self.device.write_to(0),
                 _ => self.device.read_from(0),
             };
-            let mut next = Some(request(2, operation, &sges)).filter(|_| end.plan.kind == Kind::Rc);
-            // SAFETY: nothing is inline. There may be no room.
-            let _ = unsafe { qp.post_send(|| next.take()) };
+            if end.plan.kind == Kind::Rc {
+                // There may be no room.
+                let _ = post(qp, &[request(2, operation, &sges)]);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use softroce::transport::{Operation, Status};
 
-use crate::support::end::{End, Plan, pair, request};
+use crate::support::end::{End, Plan, pair, post, request};
 
 const QPS: usize = 1024;
 const LIST: usize = 32;
@@ -13,17 +13,12 @@ fn receive(end: &End, qp: usize) {
     end.qps[qp].post_recv(qp as u64, &[sge]).unwrap();
 }
 
-fn post(client: &End, qp: usize) {
+fn post_list(client: &End, qp: usize) {
     let sge = [client.sge(qp * BYTES, BYTES)];
-    let mut left = LIST;
-    let next = || {
-        left = left.checked_sub(1)?;
-        let mut request = request(qp as u64, Operation::Send, &sge);
-        request.signaled = left == 0;
-        Some(request)
-    };
-    // SAFETY: nothing is inline.
-    unsafe { client.qps[qp].post_send(next) }.unwrap();
+    let mut list = [request(qp as u64, Operation::Send, &sge); LIST];
+    let unsignaled = &mut list[..LIST - 1];
+    unsignaled.iter_mut().for_each(|it| it.signaled = false);
+    post(&client.qps[qp], &list).unwrap();
 }
 
 #[test]
@@ -39,7 +34,7 @@ fn lists_of_a_thousand_qps_all_arrive() {
         (0..2 * LIST).for_each(|_| receive(&server, qp));
     }
     for _ in 0..2 {
-        (0..QPS).for_each(|qp| post(&client, qp));
+        (0..QPS).for_each(|qp| post_list(&client, qp));
         client.succeeds(QPS);
     }
     server.succeeds(2 * QPS * LIST);

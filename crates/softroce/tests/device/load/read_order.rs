@@ -4,7 +4,7 @@
 use softroce::transport::{Operation, SendRequest};
 
 use super::pair_with;
-use crate::support::end::{End, Plan, request};
+use crate::support::end::{End, Plan, post, request};
 
 /// At the requester the bytes of the other request, or its result, and those that are read.
 const GIVEN: usize = 0;
@@ -54,9 +54,7 @@ fn change(from: &mut End, to: &mut End, change: Operation, bytes: usize, first: 
         list.reverse();
     }
     list[1].fence = fence;
-    let mut next = list.into_iter();
-    // SAFETY: nothing is inline.
-    unsafe { from.qps[0].post_send(|| next.next()) }.unwrap();
+    post(&from.qps[0], &list).unwrap();
     from.succeeds(2);
     to.succeeds(usize::from(sends));
     let mut left = vec![OLD; bytes];

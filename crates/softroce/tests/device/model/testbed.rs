@@ -14,7 +14,7 @@ use softroce::transport::{
 
 use super::memory::{Memory, Part};
 use super::scenario::{ALL_ACCESS, Setup};
-use crate::support::end::{connection, qp_options, register};
+use crate::support::end::{connection, post, qp_options, register};
 
 /// More than any case takes.
 const MOST_STEPS: usize = 10_000_000;
@@ -111,9 +111,7 @@ impl Endpoint {
     pub fn post(&mut self, requests: &[SendRequest<'_>]) {
         self.queued
             .extend(requests.iter().map(|request| request.wr_id));
-        let mut next = requests.iter().copied();
-        // SAFETY: inline elements point to bytes of the caller, which outlive the call.
-        let posted = unsafe { self.qp.post_send(|| next.next()) };
+        let posted = post(&self.qp, requests);
         assert_eq!(posted, Ok(()), "post_send of {requests:?}");
     }
 

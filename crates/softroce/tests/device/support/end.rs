@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use softroce::net::Faults;
 use softroce::transport::{
     Access, Capacities, Connection, Cq, Deliveries, Kind, Nic, NicOptions, Operation, Payload,
-    PdId, Qp, QpEvent, QpOptions, ReceiveSource, RecvQueue, Region, SendRequest, Sge, World,
+    PdId, PostError, Qp, QpEvent, QpOptions, ReceiveSource, RecvQueue, Region, SendRequest, Sge,
+    World,
 };
 
 #[derive(Clone)]
@@ -162,9 +163,7 @@ impl End {
     }
 
     pub fn post(&self, qp: usize, operation: Operation, sges: &[Sge]) {
-        let mut request = Some(request(7, operation, sges));
-        // SAFETY: nothing is inline.
-        unsafe { self.qps[qp].post_send(|| request.take()) }.unwrap();
+        post(&self.qps[qp], &[request(7, operation, sges)]).unwrap();
     }
 }
 
@@ -176,6 +175,12 @@ impl Drop for End {
         // Before the memory is freed.
         self.nic.deregister(self.key);
     }
+}
+
+pub fn post(qp: &Qp, requests: &[SendRequest<'_>]) -> Result<(), PostError> {
+    let mut next = requests.iter().copied();
+    // SAFETY: inline elements point to bytes of the caller, which outlive the call.
+    unsafe { qp.post_send(|| next.next()) }
 }
 
 pub fn request(wr_id: u64, operation: Operation, sges: &[Sge]) -> SendRequest<'_> {
