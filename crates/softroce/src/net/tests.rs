@@ -257,7 +257,7 @@ fn send_packet(from: &UdpSocket, to: IpAddr, identification: u16, packet: &[u8],
         flags: 0x4000,
     };
     let mut bytes = packet.to_vec();
-    bytes.extend(icrc(addresses, source.port(), &packet[..12], &packet[12..]));
+    bytes.extend(icrc(addresses, source.port(), packet));
     bytes[13] ^= damage;
     from.send_to(&bytes, (destination, UDP_PORT)).unwrap();
 }

@@ -74,7 +74,7 @@ fn crc_of(ip: &[u8], udp: &[u8], body: &[u8]) -> [u8; 4] {
         },
     };
     let port = u16::from_be_bytes([udp[0], udp[1]]);
-    icrc(addresses, port, &body[..12], &body[12..body.len() - 4])
+    icrc(addresses, port, &body[..body.len() - 4])
 }
 
 #[test]

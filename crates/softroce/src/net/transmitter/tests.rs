@@ -4,38 +4,10 @@ use super::super::Count;
 use super::super::tests::{Parts, collect, copied, loopback_port, parts, send, whole};
 use super::*;
 
-/// A packet for which there is no room the first time.
-struct FindsNoRoom(CopiedBatch);
-
-impl Outgoing for FindsNoRoom {
-    fn flow(&self) -> Option<&Flow> {
-        self.0.flow()
-    }
-
-    fn packets(&self) -> usize {
-        self.0.packets()
-    }
-
-    fn segment_bytes(&self) -> usize {
-        self.0.segment_bytes()
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.bytes()
-    }
-
-    fn copied(&self) -> Vec<u8> {
-        self.0.copied()
-    }
-
-    fn send_on(&self, _: &Attachment, _: &Flow) -> io::Result<()> {
-        Err(io::ErrorKind::WouldBlock.into())
-    }
-}
-
 /// These packets as one batch that finds no room.
 fn blocked(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) {
-    transmitter.put(&FindsNoRoom(copied(flow, packets)));
+    let no_room = || io::ErrorKind::WouldBlock.into();
+    transmitter.put_by(&copied(flow, packets), |_, _| Err(no_room()));
 }
 
 #[test]

@@ -24,16 +24,13 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         let message = if shape.first {
-            self.begin(work, packet, shape)?
-        } else {
-            self.message.filter(|message| shape.continues(message))
-        };
-        let Some(message) = message else {
-            return if shape.first {
-                Ok(RequestOutcome::NotReady)
-            } else {
-                Err(Refusal::invalid())
+            let Some(message) = self.begin(work, packet, shape)? else {
+                return Ok(RequestOutcome::NotReady);
             };
+            message
+        } else {
+            let message = self.message.filter(|message| shape.continues(message));
+            message.ok_or_else(Refusal::invalid)?
         };
         if self.overtakes_read(work, packet, &message) {
             return Ok(RequestOutcome::OvertakesRead);

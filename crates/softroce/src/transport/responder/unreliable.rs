@@ -13,11 +13,11 @@ use crate::transport::memory::regions::Access;
 use crate::transport::state::completion::Status;
 use crate::transport::state::qp_attributes::State;
 use crate::transport::state::request_outcome::RequestOutcome;
-use crate::transport::state::request_packets::PKEY;
+use crate::transport::state::request_packets::{PKEY, opcode};
 use crate::transport::state::requester::Requester;
 use crate::transport::state::responder::{Message, Responder};
 use crate::transport::state::send_queue::Bytes;
-use crate::wire::{Deth, Extended, Opcode, Packet, Service, as_ipv6};
+use crate::wire::{Deth, Extended, Packet, Service, as_ipv6};
 
 /// Bytes of the global header before a datagram's payload in its receive.
 const GRH_BYTES: u32 = 40;
@@ -57,11 +57,7 @@ impl Requester {
             let own = datagram.qkey & OWN_QKEY != 0;
             let packet = Packet {
                 service: Service::Ud,
-                opcode: if wqe.immediate().is_some() {
-                    Opcode::SendOnlyImmediate
-                } else {
-                    Opcode::SendOnly
-                },
+                opcode: opcode(&wqe, true, true),
                 solicited: wqe.solicited(),
                 pkey: PKEY,
                 destination_qpn: datagram.qpn,
