@@ -28,14 +28,11 @@ impl Requester {
         packet: &Packet<'_>,
         source: SocketAddr,
     ) {
-        if !self.is_from_peer(work, source) {
-            return;
-        }
-        if !matches!(work.qp.state(), State::Rts | State::Sqd) {
-            return;
-        }
         // Only sent packets can be answered.
-        if packet.psn.distance_from(self.sent_until) >= 0 {
+        if !self.is_from_peer(work, source)
+            || !matches!(work.qp.state(), State::Rts | State::Sqd)
+            || packet.psn.distance_from(self.sent_until) >= 0
+        {
             return;
         }
         if packet.psn.distance_from(self.unacked) >= 0 {

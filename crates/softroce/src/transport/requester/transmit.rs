@@ -143,17 +143,15 @@ impl Requester {
     /// Adds packets to the outbox until it must stop.
     fn fill(&mut self, work: QpWork<'_>, turn: &mut Turn<'_, '_>) {
         while self.wants_to_send() {
-            if !self.in_burst && work.core.waits_for_room(work.qp) {
-                return;
-            }
-            if !self.in_burst && turn.is_at_rate && turn.is_over() {
-                return;
-            }
-            if !self.in_burst && work.qp.kind == Kind::Rc && (turn.is_over() || !turn.stays_open(0))
-            {
-                turn.charge();
-                self.wait_in_line(work);
-                return;
+            if !self.in_burst {
+                if work.core.waits_for_room(work.qp) || turn.is_at_rate && turn.is_over() {
+                    return;
+                }
+                if work.qp.kind == Kind::Rc && (turn.is_over() || !turn.stays_open(0)) {
+                    turn.charge();
+                    self.wait_in_line(work);
+                    return;
+                }
             }
             let index = self.next;
             if !self.begin(work, index, turn.path.mtu_bytes) {
@@ -180,10 +178,8 @@ impl Requester {
             return false;
         };
         let fetch = wqe.is_fetch();
-        if fetch && self.fetches >= u32::from(self.deliveries.max_rd_atomic) {
-            return false;
-        }
-        if wqe.fence() && self.sent_packets == 0 && self.fetches > 0 {
+        let is_full = fetch && self.fetches >= u32::from(self.deliveries.max_rd_atomic);
+        if is_full || wqe.fence() && self.sent_packets == 0 && self.fetches > 0 {
             return false;
         }
         if index < self.assigned {
