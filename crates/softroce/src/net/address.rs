@@ -2,6 +2,7 @@
 //! flows.
 
 use std::io;
+use std::iter::repeat_with;
 use std::net::{IpAddr, Ipv4Addr};
 
 use libc::c_int;
@@ -182,26 +183,20 @@ fn take_free_loopback() -> Result<(Socket, IpAddr), OpenError> {
 
 /// Opens the sending sockets; returns also their ports.
 pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError> {
-    let mut sockets = Vec::with_capacity(SENDING_SOCKETS);
     let mut ports = source_ports();
-    while sockets.len() < SENDING_SOCKETS {
+    let bound = || {
         let socket = sending_socket(address).map_err(refused("open a sending socket", address))?;
-        loop {
-            let in_use = || io::ErrorKind::AddrInUse.into();
-            let port = ports
-                .next()
-                .ok_or_else(|| refused("find free source ports", address)(in_use()))?;
+        for port in ports.by_ref() {
             match socket.bind((address, port).into()) {
-                Ok(()) => {
-                    sockets.push((socket, port));
-                    break;
-                }
+                Ok(()) => return Ok((socket, port)),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                 Err(error) => return Err(refused("take a source port", address)(error)),
             }
         }
-    }
-    Ok(sockets)
+        let in_use = io::ErrorKind::AddrInUse.into();
+        Err(refused("find free source ports", address)(in_use))
+    };
+    repeat_with(bound).take(SENDING_SOCKETS).collect()
 }
 
 /// The ports that packets may come from.

@@ -51,14 +51,10 @@ fn two_ids_connect_exchange_and_part() {
     assert_eq!(passive.port_num, 1);
     passive.disconnect();
     assert_eq!(passive.qp_state(), ibv_qp_state::IBV_QPS_ERR);
-    for _ in 0..2 {
-        channel.expect(RDMA_CM_EVENT_DISCONNECTED);
-    }
+    channel.expect_of_both(RDMA_CM_EVENT_DISCONNECTED);
     // The other end's answer, which is late: nothing is left to tell.
     active.disconnect();
-    for _ in 0..2 {
-        channel.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);
-    }
+    channel.expect_of_both(RDMA_CM_EVENT_TIMEWAIT_EXIT);
     assert!(channel.waiting().is_none());
 }
 
@@ -172,9 +168,7 @@ fn a_connection_comes_and_goes_over_a_bad_link() {
         let (_listener, active, passive) = connected(&channel, [&devices[0], &devices[1]]);
         active.transfer(&passive, None);
         active.disconnect();
-        for _ in 0..2 {
-            channel.expect(RDMA_CM_EVENT_DISCONNECTED);
-        }
+        channel.expect_of_both(RDMA_CM_EVENT_DISCONNECTED);
     }
 }
 

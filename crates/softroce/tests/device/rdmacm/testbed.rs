@@ -111,6 +111,12 @@ impl Channel {
         event
     }
 
+    /// The next two events, one of each end, have to be of this kind; who they are for.
+    #[track_caller]
+    pub fn expect_of_both(&self, kind: u32) -> [*mut rdma_cm_id; 2] {
+        [(); 2].map(|()| self.expect(kind).id)
+    }
+
     pub fn id(&self) -> Id {
         self.id_of(rdma_port_space::RDMA_PS_TCP)
     }
