@@ -4,7 +4,6 @@
 use super::core::Core;
 use super::tables::Tables;
 use crate::net::{Arrival, Count};
-use crate::transport::state::qp_attributes::Kind;
 use crate::transport::state::qp_context::QpContext;
 use crate::transport::state::request_packets::PKEY;
 use crate::wire::cm::GSI_QPN;
@@ -75,17 +74,9 @@ impl Core {
         if (pkey ^ PKEY) & PARTITION != 0 {
             return drop_as(&statistics.pkey_violations);
         }
-        if service != service_of(qp.kind) {
+        if service != qp.kind {
             return drop_as(&statistics.wrong_service);
         }
         Some((qp, arrived))
-    }
-}
-
-fn service_of(kind: Kind) -> Service {
-    match kind {
-        Kind::Rc => Service::Rc,
-        Kind::Uc => Service::Uc,
-        Kind::Ud => Service::Ud,
     }
 }

@@ -18,7 +18,7 @@ use crate::transport::state::request_packets::{
 };
 use crate::transport::state::requester::{ACK_EVERY_PACKETS, Requester};
 use crate::transport::state::send_queue::{Bytes, Wqe};
-use crate::wire::{Extended, Opcode, Packet, Service};
+use crate::wire::{Extended, Opcode, Packet};
 
 /// What headers and CRC of a packet take on the wire, about.
 const HEADER_BYTES: usize = 60;
@@ -254,7 +254,7 @@ impl Requester {
                 || turn.ends_with(length));
         let opcode = opcode(wqe, first, last);
         let packet = Packet {
-            service: if reliable { Service::Rc } else { Service::Uc },
+            service: work.qp.kind,
             opcode,
             solicited: last && wqe.solicited(),
             pkey: PKEY,
@@ -344,7 +344,7 @@ impl Requester {
             }
         };
         let packet = Packet {
-            service: Service::Rc,
+            service: Kind::Rc,
             opcode,
             solicited: false,
             pkey: PKEY,

@@ -7,7 +7,6 @@
 pub enum Status {
     Success = 0,
     LocalLengthError = 1,
-    LocalQpOperationError = 2,
     LocalProtectionError = 4,
     FlushError = 5,
     LocalAccessError = 8,
@@ -16,7 +15,6 @@ pub enum Status {
     RemoteOperationError = 11,
     RetryExceededError = 12,
     RnrRetryExceededError = 13,
-    GeneralError = 21,
 }
 
 /// The kind of a completed operation; the numbers are those of `ibv_wc_opcode`.

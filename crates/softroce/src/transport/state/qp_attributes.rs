@@ -2,16 +2,8 @@
 
 use std::net::IpAddr;
 
-/// Transport service of a QP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Reliable connection.
-    Rc,
-    /// Unreliable connection.
-    Uc,
-    /// Unreliable datagram.
-    Ud,
-}
+/// Transport service of a QP: that of its packets.
+pub use crate::wire::Service as Kind;
 
 /// State of a QP; the numbers are those of `ibv_qp_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

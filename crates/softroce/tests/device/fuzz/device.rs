@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use softroce::transport::{Kind, Operation, PdId, QpEvent, State};
-use softroce::wire::{Cnp, Service};
+use softroce::wire::Cnp;
 use testing::fuzz::rounds;
 
 use super::forge::{Target, mutate, operations, packet};
@@ -23,7 +23,7 @@ struct Fuzzed {
     /// What the memory of that end must be.
     expected: Vec<u8>,
     /// Ends on the same device for the forger, with memory of another protection domain.
-    open: [(Service, End); 3],
+    open: [End; 3],
     forged: u64,
     completions: usize,
 }
@@ -38,22 +38,17 @@ fn fuzzed() -> Fuzzed {
     };
     plan.deliveries.timeout = 9;
     let (real, device) = pair(&plan);
-    let open = |(service, kind)| {
+    let open = |kind| {
         let plan = Plan {
             kind,
             pd: PdId(2),
             ..plan.clone()
         };
-        (service, End::on(Arc::clone(&device.nic), &plan))
+        End::on(Arc::clone(&device.nic), &plan)
     };
-    let services = [
-        (Service::Rc, Kind::Rc),
-        (Service::Uc, Kind::Uc),
-        (Service::Ud, Kind::Ud),
-    ];
     Fuzzed {
         forger: Peer::new(plan.world.as_ref().unwrap()),
-        open: services.map(open),
+        open: [Kind::Rc, Kind::Uc, Kind::Ud].map(open),
         real,
         device,
         expected: vec![0; BYTES],
@@ -72,12 +67,9 @@ impl Fuzzed {
             self.renew(numbers);
         }
         self.forged += 1;
-        let (service, end) = match numbers.u8(..16) {
-            0 => (Service::Rc, &self.device),
-            more => {
-                let (service, end) = &self.open[usize::from(more) % 3];
-                (*service, end)
-            }
+        let end = match numbers.u8(..16) {
+            0 => &self.device,
+            more => &self.open[usize::from(more) % 3],
         };
         let mut target = Target::of(end, numbers);
         if numbers.u8(..16) == 0 {
@@ -85,7 +77,9 @@ impl Fuzzed {
             let real = Target::of(&self.device, numbers);
             (target.address, target.key) = (real.address, real.key);
         }
-        let fits = operations().into_iter().filter(|(of, _)| *of == service);
+        let fits = operations()
+            .into_iter()
+            .filter(|(of, _)| *of == end.plan.kind);
         let operation = numbers.choice(fits.collect::<Vec<_>>()).unwrap();
         let most = [9, 1025, 1025, 4097][numbers.usize(..4)];
         let payload_bytes = numbers.usize(..most);
@@ -113,7 +107,7 @@ impl Fuzzed {
     fn renew(&mut self, numbers: &mut Rng) {
         let fabric = self.forger.world.fabric();
         while fabric.take(self.forger.address).is_some() {}
-        for (_, end) in &self.open {
+        for end in &self.open {
             for cq in [&end.cq, &end.recv_cq] {
                 self.completions += cq.poll(1000, |_| ()).unwrap();
             }

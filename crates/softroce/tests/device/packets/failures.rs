@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use softroce::transport::{Access, Kind, QpEvent, RecvQueue, Sge, State, Status};
-use softroce::wire::{Deth, Extended, Opcode, Packet, Service};
+use softroce::wire::{Deth, Extended, Opcode, Packet};
 
 use super::{MTU, PSN, connected, connected_by, plan};
 use crate::support::end::{End, Plan, QKEY};
@@ -49,7 +49,7 @@ fn the_last_receive_of_a_shared_queue_is_told_once() {
 
 #[test]
 fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
-    for (kind, service) in [(Kind::Uc, Service::Uc), (Kind::Ud, Service::Ud)] {
+    for kind in [Kind::Uc, Kind::Ud] {
         let (peer, device) = connected_by(&plan(kind));
         let wrong = Sge {
             lkey: !device.key,
@@ -60,7 +60,6 @@ fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
         let (qkey, source_qpn) = (QKEY, QPN);
         let deth = Deth { qkey, source_qpn };
         let packet = Packet {
-            service,
             ack_request: false,
             extended: Extended {
                 deth: (kind == Kind::Ud).then_some(deth),
@@ -105,7 +104,6 @@ fn a_message_of_an_unreliable_connection_that_lacks_a_packet_leaves_its_receive_
         (4, Opcode::SendOnly, &[4; 8]),
     ] {
         let packet = Packet {
-            service: Service::Uc,
             ack_request: false,
             payload,
             ..device.packet(opcode, PSN + number)

@@ -7,7 +7,7 @@ mod read_order;
 mod times;
 
 use softroce::transport::{Kind, Operation};
-use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Service, Syndrome};
+use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Syndrome};
 
 use crate::support::end::{End, Plan};
 use crate::support::peer::{Peer, QPN};
@@ -53,7 +53,7 @@ impl End {
 
     fn packet<'a>(&self, opcode: Opcode, psn: u32) -> Packet<'a> {
         Packet {
-            service: Service::Rc,
+            service: self.plan.kind,
             opcode,
             solicited: false,
             pkey: 0xffff,
