@@ -107,7 +107,7 @@ fn send(
 /// As [`plain_udp::one_way`], with a transmitter and a receiver.
 fn one_way(header_bytes: usize, payload_bytes: usize, count: usize) -> io::Result<Rate> {
     let (from, mut to) = (port()?, port()?);
-    let flow = flow(&from.transmitter, to.address);
+    let flow = flow(&from.transmitter, to.common.address);
     let over = AtomicBool::new(false);
     let rate = thread::scope(|scope| {
         scope.spawn(|| {
@@ -135,7 +135,7 @@ fn one_way(header_bytes: usize, payload_bytes: usize, count: usize) -> io::Resul
         over.store(true, Ordering::Relaxed);
         Rate::of(bytes, packets, start.elapsed())
     });
-    assert_eq!(to.counters.bad_icrc.get(), 0);
+    assert_eq!(to.common.counters.bad_icrc.get(), 0);
     Ok(rate)
 }
 
@@ -146,8 +146,8 @@ fn await_one(receiver: &mut Receiver) {
 /// As [`plain_udp::ping_pong_ns`], for a packet with a WRITE's headers and 64 bytes less the CRC.
 fn ping_pong_ns(rounds: usize) -> io::Result<Vec<u64>> {
     let (mut near, mut far) = (port()?, port()?);
-    let there = flow(&near.transmitter, far.address);
-    let back = flow(&far.transmitter, near.address);
+    let there = flow(&near.transmitter, far.common.address);
+    let back = flow(&far.transmitter, near.common.address);
     let packet: (&[u8], &[u8]) = (&[0; LONG_HEADERS], &[7; 60]);
     Ok(thread::scope(|scope| {
         scope.spawn(|| {

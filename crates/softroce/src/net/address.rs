@@ -2,6 +2,7 @@
 //! flows.
 
 use std::io;
+use std::iter::repeat_with;
 use std::net::{IpAddr, Ipv4Addr};
 
 use libc::c_int;
@@ -130,21 +131,14 @@ fn prepare(
 ) -> Result<usize, OpenError> {
     let failed = refused("set the receive buffer", address);
     let asked_bytes = buffer_bytes.map(|bytes| c_int::try_from(bytes).unwrap_or(c_int::MAX));
-    let force = || {
-        asked_bytes.is_none()
-            && socket
-                .set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES)
-                .is_ok()
-    };
-    if !force() {
+    let set = |option, bytes| socket.set(libc::SOL_SOCKET, option, bytes);
+    let forced = || set(libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES).is_ok();
+    if asked_bytes.is_some() || !forced() {
         let bytes = asked_bytes.unwrap_or(BUFFER_BYTES);
-        socket
-            .set(libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
-            .map_err(&failed)?;
+        set(libc::SO_RCVBUF, bytes).map_err(&failed)?;
     }
-    let held = socket
-        .get(libc::SOL_SOCKET, libc::SO_RCVBUF)
-        .map_err(&failed)?;
+    let held = socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF);
+    let held = held.map_err(&failed)?;
     accept_without_checksum(socket, address)?;
     // Without it, drops are not counted.
     let _ = socket.set(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
@@ -189,26 +183,20 @@ fn take_free_loopback() -> Result<(Socket, IpAddr), OpenError> {
 
 /// Opens the sending sockets; returns also their ports.
 pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError> {
-    let mut sockets = Vec::with_capacity(SENDING_SOCKETS);
     let mut ports = source_ports();
-    while sockets.len() < SENDING_SOCKETS {
+    let bound = || {
         let socket = sending_socket(address).map_err(refused("open a sending socket", address))?;
-        loop {
-            let in_use = || io::ErrorKind::AddrInUse.into();
-            let port = ports
-                .next()
-                .ok_or_else(|| refused("find free source ports", address)(in_use()))?;
+        for port in ports.by_ref() {
             match socket.bind((address, port).into()) {
-                Ok(()) => {
-                    sockets.push((socket, port));
-                    break;
-                }
+                Ok(()) => return Ok((socket, port)),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                 Err(error) => return Err(refused("take a source port", address)(error)),
             }
         }
-    }
-    Ok(sockets)
+        let in_use = io::ErrorKind::AddrInUse.into();
+        Err(refused("find free source ports", address)(in_use))
+    };
+    repeat_with(bound).take(SENDING_SOCKETS).collect()
 }
 
 /// The ports that packets may come from.

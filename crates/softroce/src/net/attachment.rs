@@ -60,15 +60,14 @@ impl Attachment {
         }
     }
 
-    /// Sends the bytes as one datagram; never blocks.
+    /// Sends the bytes as one datagram, or as one split into segments; never blocks.
     pub fn send_bytes(&self, bytes: &[u8], options: &SendOptions) -> io::Result<()> {
-        match self {
-            Attachment::Udp(socket) => socket.send_bytes(bytes, options),
-            Attachment::Fabric(fabric, source) => {
-                fabric.send(*source, bytes, options);
-                Ok(())
-            }
-        }
+        let piece = libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        };
+        // SAFETY: the bytes are borrowed until the call is over.
+        unsafe { self.send(&[piece], options) }
     }
 
     /// Receives up to `most` datagrams, at most [`super::sockets::BATCH`]; returns their number, 0 if none wait.

@@ -7,7 +7,6 @@ use super::attachment::Attachment;
 use super::flow::Flow;
 use super::gso_batch_limits::MAX_GSO_BATCH_BYTES;
 use super::outgoing::Outgoing;
-use super::sockets::SendOptions;
 use crate::wire::{ICRC_BYTES, IdentificationShift};
 
 /// Consecutive packets of one flow for one system call. All have one length; the last may be shorter.
@@ -116,10 +115,7 @@ impl Outgoing for CopiedBatch {
     }
 
     fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()> {
-        let options = SendOptions {
-            segment_bytes: (self.packets > 1).then_some(self.segment_bytes as u16),
-            ..flow.send_options()
-        };
+        let options = flow.send_options(self.packets, self.segment_bytes);
         by.send_bytes(&self.bytes, &options)
     }
 }

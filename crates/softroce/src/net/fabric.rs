@@ -28,6 +28,7 @@ pub struct Fabric {
 }
 
 /// The link to a device, and the device's receive buffer.
+#[derive(Default)]
 struct Port {
     link: Option<Impairment<SocketAddr>>,
     counts: FaultCounts,
@@ -148,11 +149,8 @@ impl Fabric {
         let now_ns = self.now_ns.load(Ordering::Relaxed);
         let port = Port {
             link: Impairment::new(self.link, seed, HEADER_BYTES, now_ns),
-            counts: FaultCounts::default(),
-            arrived: VecDeque::new(),
-            arrived_bytes: 0,
             buffer_bytes,
-            drops: 0,
+            ..Port::default()
         };
         ports.insert(address, port);
     }

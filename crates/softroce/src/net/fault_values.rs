@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::faults_error::FaultsError;
+use super::faults_error::{self, FaultsError};
 use super::packet_kind::KINDS;
 use crate::wire::PacketKind;
 
@@ -58,7 +58,7 @@ pub fn probability(part: &str, value: &str) -> Result<f64, FaultsError> {
     let probability = number.parse::<f64>().map(|it| it / whole);
     match probability {
         Ok(it) if (0.0..=1.0).contains(&it) => Ok(it),
-        _ => Err(FaultsError::Probability(part.to_owned())),
+        _ => Err(FaultsError::of(part, faults_error::PROBABILITY)),
     }
 }
 
@@ -68,7 +68,7 @@ pub fn loss(part: &str, value: &str) -> Result<(f64, u32), FaultsError> {
         return Ok((probability(part, value)?, 0));
     };
     let share = probability(part, share.trim())?;
-    let wrong = || FaultsError::Burst(part.to_owned());
+    let wrong = || FaultsError::of(part, faults_error::BURST);
     let burst = burst.trim().parse::<u32>().map_err(|_| wrong())?;
     let fits = burst > 0 && burst_begins(share, burst) <= 1.0;
     match fits {
@@ -87,7 +87,7 @@ pub fn burst_begins(share: f64, burst: u32) -> f64 {
 
 /// `10us`.
 pub fn time_ns(part: &str, value: &str) -> Result<u64, FaultsError> {
-    let wrong = || FaultsError::Time(part.to_owned());
+    let wrong = || FaultsError::of(part, faults_error::TIME);
     let letters = value.find(char::is_alphabetic).ok_or_else(wrong)?;
     let (number, unit) = value.split_at(letters);
     let number = number.trim();
@@ -120,7 +120,7 @@ pub fn mark(part: &str, value: &str) -> Result<Mark, FaultsError> {
     let time = || time_ns(part, value).map(Mark::AfterNs);
     share
         .or_else(|_| time())
-        .map_err(|_| FaultsError::Mark(part.to_owned()))
+        .map_err(|_| FaultsError::of(part, faults_error::MARK))
 }
 
 /// `10us` or `10us~5us`: a delay and how much it varies to both sides.
@@ -132,13 +132,13 @@ pub fn delay_ns(part: &str, value: &str) -> Result<(u64, u64), FaultsError> {
     let jitter_ns = time_ns(part, jitter.trim())?;
     match jitter_ns <= delay_ns {
         true => Ok((delay_ns, jitter_ns)),
-        false => Err(FaultsError::Jitter(part.to_owned())),
+        false => Err(FaultsError::of(part, faults_error::JITTER)),
     }
 }
 
 /// `2s+500ms`.
 pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
-    let wrong = || FaultsError::Period(part.to_owned());
+    let wrong = || FaultsError::of(part, faults_error::PERIOD);
     let (after, lasts) = value.split_once('+').ok_or_else(wrong)?;
     let time_ns = |text: &str| time_ns(part, text.trim()).map_err(|_| wrong());
     Ok(Period {
@@ -149,7 +149,7 @@ pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
 
 /// `ack#3`.
 pub fn nth_packet(part: &str, value: &str) -> Result<NthPacket, FaultsError> {
-    let wrong = || FaultsError::Nth(part.to_owned());
+    let wrong = || FaultsError::of(part, faults_error::NTH);
     let (name, number) = value.split_once('#').ok_or_else(wrong)?;
     let mut kinds = KINDS.iter();
     let kind = kinds.find(|(known, _)| *known == name.trim());
@@ -169,7 +169,7 @@ pub fn rate_bits_per_s(part: &str, value: &str) -> Result<f64, FaultsError> {
     };
     match number.trim().parse::<f64>().map(|it| it * unit) {
         Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
-        _ => Err(FaultsError::Rate(part.to_owned())),
+        _ => Err(FaultsError::of(part, faults_error::RATE)),
     }
 }
 

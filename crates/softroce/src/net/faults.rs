@@ -15,7 +15,7 @@ use super::fault_values::{
     Mark, NthPacket, Period, delay_ns, loss, mark, nth_packet, period, probability,
     rate_bits_per_s, rate_text, time_ns, time_text,
 };
-use super::faults_error::FaultsError;
+use super::faults_error::{self, FaultsError};
 use super::packet_kind;
 
 /// Deliberate faults. The same seed and the same packets give the same faults.
@@ -134,7 +134,7 @@ impl FromStr for Faults {
         for part in text.split(',').map(str::trim) {
             let (name, value) = part
                 .split_once('=')
-                .ok_or_else(|| FaultsError::NoValue(part.to_owned()))?;
+                .ok_or_else(|| FaultsError::of(part, faults_error::NO_VALUE))?;
             faults.set(part, name.trim(), value.trim())?;
         }
         Ok(faults)
@@ -143,15 +143,15 @@ impl FromStr for Faults {
 
 impl Faults {
     fn set(&mut self, part: &str, name: &str, value: &str) -> Result<(), FaultsError> {
-        let unknown = || FaultsError::Name(part.to_owned());
+        let unknown = || FaultsError::of(part, faults_error::NAME);
         if name == "seed" {
             let seed = value.parse();
-            self.seed = seed.map_err(|_| FaultsError::Seed(part.to_owned()))?;
+            self.seed = seed.map_err(|_| FaultsError::of(part, faults_error::SEED))?;
             return Ok(());
         }
         if name == "peer" {
             let peer = value.parse::<IpAddr>();
-            let peer = peer.map_err(|_| FaultsError::Peer(part.to_owned()))?;
+            let peer = peer.map_err(|_| FaultsError::of(part, faults_error::PEER))?;
             self.peer = Some(peer.to_canonical());
             return Ok(());
         }
@@ -166,14 +166,9 @@ impl Faults {
             ("", _) => (true, true),
             _ => return Err(unknown()),
         };
-        let mut directions = Vec::new();
-        if transmit {
-            directions.push(&mut self.transmit);
-        }
-        if receive {
-            directions.push(&mut self.receive);
-        }
-        for direction in directions {
+        let transmit = transmit.then_some(&mut self.transmit);
+        let receive = receive.then_some(&mut self.receive);
+        for direction in transmit.into_iter().chain(receive) {
             match kind {
                 "drop" => (direction.drop, direction.drop_burst) = loss(part, value)?,
                 "duplicate" => direction.duplicate = probability(part, value)?,
@@ -190,7 +185,8 @@ impl Faults {
                     let nth = nth_packet(part, value)?;
                     let mut places = direction.lose.iter_mut();
                     let place = places.find(|place| place.is_none());
-                    *place.ok_or_else(|| FaultsError::MostNamed(part.to_owned()))? = Some(nth);
+                    *place.ok_or_else(|| FaultsError::of(part, faults_error::MOST_NAMED))? =
+                        Some(nth);
                 }
                 "blackhole" => direction.blackhole = Some(period(part, value)?),
                 _ => return Err(unknown()),

@@ -52,13 +52,13 @@ impl Flow {
         }
     }
 
-    /// The options for sending to it.
-    pub(super) fn send_options(&self) -> SendOptions {
+    /// The options for sending so many packets of this length to it at once.
+    pub(super) fn send_options(&self, packets: usize, segment_bytes: usize) -> SendOptions {
         SendOptions {
             destination: self.destination,
             traffic_class: self.traffic_class,
             hop_limit: self.hop_limit,
-            segment_bytes: None,
+            segment_bytes: (packets > 1).then_some(segment_bytes as u16),
         }
     }
 

@@ -14,7 +14,6 @@ use super::attachment::Attachment;
 use super::flow::Flow;
 use super::gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
 use super::outgoing::Outgoing;
-use super::sockets::SendOptions;
 use crate::wire::{ICRC_BYTES, IcrcSeed};
 
 /// Payloads up to this size are copied: that costs about as much as one more piece costs the kernel.
@@ -327,10 +326,7 @@ impl Outgoing for GsoBatch {
     }
 
     fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()> {
-        let options = SendOptions {
-            segment_bytes: (self.packets > 1).then_some(self.segment_bytes as u16),
-            ..flow.send_options()
-        };
+        let options = flow.send_options(self.packets, self.segment_bytes);
         // SAFETY: the pieces are staging memory or what `push`'s caller promised to keep until now.
         unsafe { by.send(self.pieces(), &options) }
     }

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
+use super::attachment::Attachment;
 use super::gso_batch_limits::{MAX_GSO_BATCH_PACKETS, OLDER_GSO_BATCH_PACKETS};
 use super::sockets::{SendOptions, Socket};
 
@@ -28,7 +29,8 @@ fn takes(packets: usize) -> io::Result<()> {
     };
     let bytes = [0; MAX_GSO_BATCH_PACKETS + 1];
     let bytes = bytes.get(..packets).unwrap_or(&bytes);
-    Socket::from(OwnedFd::from(socket)).send_bytes(bytes, &options)
+    let socket = Socket::from(OwnedFd::from(socket));
+    Attachment::Udp(socket).send_bytes(bytes, &options)
 }
 
 #[cfg(test)]

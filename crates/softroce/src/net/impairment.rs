@@ -54,8 +54,8 @@ pub struct Impairment<C> {
     /// Bytes of IP and UDP headers that count for the rate.
     header_bytes: usize,
     reordered: Vec<Reordered<C>>,
-    /// In the order in which they leave.
-    waiting: VecDeque<Waiting<C>>,
+    /// When each leaves, in that order.
+    waiting: VecDeque<(u64, Transit<C>)>,
     /// When the last packet has left, in picoseconds: on a fast link a packet takes a few nanoseconds.
     last_departure_ps: u128,
 }
@@ -65,11 +65,6 @@ struct Reordered<C> {
     jitter_ns: u64,
     behind: u8,
     deadline_ns: u64,
-}
-
-struct Waiting<C> {
-    due_ns: u64,
-    packet: Transit<C>,
 }
 
 impl<C: Clone> Impairment<C> {
@@ -174,22 +169,19 @@ impl<C: Clone> Impairment<C> {
             return;
         }
         let copy = fate.duplicate.then(|| packet.clone());
+        let packets = [Some(packet), copy].into_iter().flatten();
+        let jitter_ns = fate.jitter_ns;
         if let Some(behind) = fate.behind {
             counts.reordered.add(1);
-            let deadline_ns = now_ns + REORDER_PATIENCE_NS;
-            for packet in [Some(packet), copy].into_iter().flatten() {
-                self.reordered.push(Reordered {
-                    packet,
-                    jitter_ns: fate.jitter_ns,
-                    behind,
-                    deadline_ns,
-                });
-            }
+            self.reordered.extend(packets.map(|packet| Reordered {
+                packet,
+                jitter_ns,
+                behind,
+                deadline_ns: now_ns + REORDER_PATIENCE_NS,
+            }));
             return;
         }
-        for packet in [Some(packet), copy].into_iter().flatten() {
-            self.depart(now_ns, fate.jitter_ns, packet);
-        }
+        packets.for_each(|packet| self.depart(now_ns, jitter_ns, packet));
         for held in &mut self.reordered {
             held.behind = held.behind.saturating_sub(1);
         }
@@ -199,16 +191,16 @@ impl<C: Clone> Impairment<C> {
     /// The next packet that has left the link.
     pub fn leave(&mut self, now_ns: u64) -> Option<Transit<C>> {
         self.depart_reordered(now_ns, |held| held.deadline_ns <= now_ns);
-        if self.waiting.front()?.due_ns > now_ns {
+        if self.waiting.front()?.0 > now_ns {
             return None;
         }
-        self.waiting.pop_front().map(|it| it.packet)
+        self.waiting.pop_front().map(|(_, packet)| packet)
     }
 
     /// When the next packet leaves the link.
     pub fn next_due_ns(&self) -> Option<u64> {
         let reordered = self.reordered.iter().map(|held| held.deadline_ns);
-        let waiting = self.waiting.front().map(|it| it.due_ns);
+        let waiting = self.waiting.front().map(|(due_ns, _)| *due_ns);
         reordered.chain(waiting).min()
     }
 
@@ -243,11 +235,8 @@ impl<C: Clone> Impairment<C> {
         let delay_ns = self.direction.delay_ns - self.direction.jitter_ns;
         let delay_ns = delay_ns.saturating_add(jitter_ns);
         let due_ns = departure_ns.saturating_add(delay_ns);
-        let before_ns = self.waiting.back().map_or(0, |it| it.due_ns);
-        self.waiting.push_back(Waiting {
-            due_ns: due_ns.max(before_ns),
-            packet,
-        });
+        let before_ns = self.waiting.back().map_or(0, |(due_ns, _)| *due_ns);
+        self.waiting.push_back((due_ns.max(before_ns), packet));
     }
 }
 

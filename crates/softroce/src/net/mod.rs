@@ -46,13 +46,13 @@ use std::sync::Arc;
 use address::Taken;
 use attachment::Attachment;
 use capture::Capture;
-use common::Common;
 use impairment::Impairment;
 
 use crate::wire::UDP_PORT;
 
 pub use address::{OpenError, SENDING_SOCKETS, os_error};
 pub use clock::Clock;
+pub use common::Common;
 pub use counters::{Count, Counters, FaultCounts, Traffic};
 pub use ecn::ecn_capable;
 pub use fabric::{Datagram, Fabric};
@@ -75,9 +75,9 @@ pub use wakeup::Wakeup;
 
 /// An open address.
 pub struct Port {
-    /// The address.
-    pub address: IpAddr,
-    /// The part of it that is this process', if others may have it too.
+    /// What both halves have too.
+    pub common: Common,
+    /// The part of the address that is this process', if others may have it too.
     pub membership: Option<Membership>,
     /// The size of the kernel's receive buffer, in its own accounting.
     pub receive_buffer_bytes: usize,
@@ -87,16 +87,8 @@ pub struct Port {
     pub receiver: Receiver,
     /// Another one, of requests, where processes share the address.
     pub requests: Option<Requests>,
-    /// When it is down on purpose.
-    pub outage: Option<Outage>,
-    /// What time it is.
-    pub clock: Clock,
     /// Of all that the device draws; `None` where strangers must not guess it.
     pub seed: Option<u64>,
-    /// Counters of both halves.
-    pub counters: Arc<Counters>,
-    /// Records packets of both halves.
-    pub tap: Arc<Tap>,
 }
 
 impl Port {
@@ -106,7 +98,7 @@ impl Port {
     /// The file cannot be written; the error names it.
     pub fn capture(&mut self, path: &Path) -> io::Result<()> {
         let slot = self.membership.as_ref().map(|member| member.slot);
-        let path = capture::file_of(path, self.address, slot);
+        let path = capture::file_of(path, self.common.address, slot);
         let name = path.display().to_string();
         let capture = Capture::create(path).map_err(|error| {
             let why = format!(
@@ -167,20 +159,13 @@ pub fn open_in(
 }
 
 fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: Clock) -> Port {
-    let Taken {
-        socket,
-        address,
-        membership,
-        requests,
-        receive_buffer_bytes,
-    } = taken;
+    let address = taken.address;
     let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
     let now_ns = clock.now_ns();
-    let outage = faults.down.map(|period| Outage::new(period, now_ns));
     let common = Common {
         address,
         faulty_peer: faults.peer,
-        outage,
+        outage: faults.down.map(|period| Outage::new(period, now_ns)),
         counters: Arc::new(Counters::default()),
         tap: Arc::new(Tap::new(clock.clone())),
         clock,
@@ -197,16 +182,12 @@ fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: C
         ..faults.receive
     };
     Port {
-        address,
-        membership,
-        receive_buffer_bytes,
+        membership: taken.membership,
+        receive_buffer_bytes: taken.receive_buffer_bytes,
         transmitter: Transmitter::new(common.clone(), sending, outwards),
-        receiver: receiver(socket, faults.receive),
-        requests: requests.map(|socket| Requests::new(receiver(socket, unnamed))),
-        outage,
-        clock: common.clock,
+        receiver: receiver(taken.socket, faults.receive),
+        requests: (taken.requests).map(|socket| Requests::new(receiver(socket, unnamed))),
         seed: None,
-        counters: common.counters,
-        tap: common.tap,
+        common,
     }
 }

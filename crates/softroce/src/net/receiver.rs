@@ -161,7 +161,7 @@ impl Receiver {
             let mut link = self.faults.as_mut().filter(|_| is_faulty);
             let now_ns = link.as_ref().map_or(0, |_| self.common.clock.now_ns());
             let tap = self.common.tap.recording();
-            let mut seed = Seed::none();
+            let mut seed = Seed::default();
             let is_marked = is_marked(datagram.traffic_class);
             for (place, segment) in datagram.bytes.chunks(segment_bytes).enumerate() {
                 tally.packets += 1;
@@ -178,9 +178,13 @@ impl Receiver {
                         continue;
                     }
                 }
-                let source = datagram.source;
-                let verdict = (self.check).check(tap, source, &mut seed, place, segment, knows);
-                tally.hand_over(verdict, source, is_marked, segment, each);
+                let packet = Arrival {
+                    source: datagram.source,
+                    is_marked,
+                    bytes: segment,
+                };
+                let verdict = self.check.check(tap, &mut seed, place, packet, knows);
+                tally.hand_over(verdict, packet, each);
             }
         }
         tally.report(&self.common.counters, datagrams);
@@ -202,10 +206,14 @@ impl Receiver {
             if packet.traffic_class != traffic_class {
                 self.common.counters.receive_faults.marked.add(1);
             }
-            let (tap, bytes) = (self.common.tap.recording(), &packet.bytes);
-            let verdict = (self.check).check(tap, source, &mut Seed::none(), place, bytes, knows);
-            let is_marked = is_marked(packet.traffic_class);
-            tally.hand_over(verdict, source, is_marked, bytes, each);
+            let tap = self.common.tap.recording();
+            let packet = Arrival {
+                source,
+                is_marked: is_marked(packet.traffic_class),
+                bytes: &packet.bytes,
+            };
+            let verdict = (self.check).check(tap, &mut Seed::default(), place, packet, knows);
+            tally.hand_over(verdict, packet, each);
         }
         tally.report(&self.common.counters, 0);
         tally.good
@@ -240,9 +248,7 @@ impl Tally {
     fn hand_over(
         &mut self,
         verdict: Verdict,
-        source: SocketAddr,
-        is_marked: bool,
-        packet: &[u8],
+        packet: Arrival<'_>,
         each: &mut impl FnMut(Arrival<'_>),
     ) {
         match verdict {
@@ -251,12 +257,9 @@ impl Tally {
             Verdict::BadIcrc => self.bad_icrc += 1,
             Verdict::Good => {
                 self.good += 1;
-                let end = packet.len().saturating_sub(ICRC_BYTES);
-                each(Arrival {
-                    source,
-                    is_marked,
-                    bytes: packet.get(..end).unwrap_or_default(),
-                });
+                let end = packet.bytes.len().saturating_sub(ICRC_BYTES);
+                let bytes = packet.bytes.get(..end).unwrap_or_default();
+                each(Arrival { bytes, ..packet });
             }
         }
     }
@@ -272,19 +275,11 @@ impl Tally {
     }
 }
 
-/// The CRC seed of a datagram's packets of one length.
+/// The CRC seed of a datagram's packets of one length; at first of none.
+#[derive(Default)]
 struct Seed {
     packet_bytes: usize,
     seed: Option<IcrcSeed>,
-}
-
-impl Seed {
-    fn none() -> Seed {
-        Seed {
-            packet_bytes: 0,
-            seed: None,
-        }
-    }
 }
 
 /// The CRC check of a packet.
@@ -324,33 +319,32 @@ impl Check {
         found.unwrap_or(place)
     }
 
-    /// Checks a packet, and records it with the tap, if one does.
+    /// Checks a packet with its CRC, and records it with the tap, if one does.
     fn check(
         &mut self,
         tap: Option<&Tap>,
-        source: SocketAddr,
         seed: &mut Seed,
         place: usize,
-        packet: &[u8],
+        packet: Arrival<'_>,
         knows: &impl Fn(u32) -> bool,
     ) -> Verdict {
         let Some(tap) = tap else {
-            return self.verdict(source, seed, place, packet, knows);
+            return self.verdict(seed, place, packet, knows);
         };
         // Of a packet to no QP, too, the tap records whether the CRC is right.
-        let verdict = self.verdict(source, seed, place, packet, &|_| true);
-        tap.received(source.ip(), packet, verdict == Verdict::Good);
+        let verdict = self.verdict(seed, place, packet, &|_| true);
+        tap.received(packet.source.ip(), packet.bytes, verdict == Verdict::Good);
         verdict
     }
 
     fn verdict(
         &mut self,
-        source: SocketAddr,
         seed: &mut Seed,
         place: usize,
-        packet: &[u8],
+        packet: Arrival<'_>,
         knows: &impl Fn(u32) -> bool,
     ) -> Verdict {
+        let (source, packet) = (packet.source, packet.bytes);
         let header = packet.first_chunk::<{ Bth::BYTES }>();
         let Some(header) = header.filter(|_| packet.len() >= SHORTEST) else {
             return Verdict::Short;

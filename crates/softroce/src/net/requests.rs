@@ -15,6 +15,7 @@ use rustix::process::Uid;
 use super::packet_filters::accept_incoming;
 use super::receiver::{Arrival, Receiver};
 use super::shared_address::name_of;
+use crate::wire::as_ipv6;
 
 /// The socket that all processes at the address may read.
 pub struct Requests {
@@ -118,11 +119,7 @@ fn receive(socket: &UnixDatagram, room: &mut [u8]) -> io::Result<(usize, Option<
 
 /// Hands a request on to the process that offers its service; false if none does.
 pub fn hand_on(address: IpAddr, service: u64, from: IpAddr, request: &[u8]) -> bool {
-    let sender = match from {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        IpAddr::V6(v6) => v6,
-    };
-    let whole = [&sender.octets(), request].concat();
+    let whole = [&as_ipv6(from).octets(), request].concat();
     let sent = name_of_service(address, service).and_then(|name| {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;

@@ -102,36 +102,16 @@ impl Names {
     /// Waits until nobody else joins; nobody does while the result lives.
     fn turn(&self) -> io::Result<UnixListener> {
         let name = self.of("join")?;
-        let deadline = Instant::now() + TURN_PATIENCE;
-        loop {
-            match UnixListener::bind_addr(&name) {
-                Err(error)
-                    if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline =>
-                {
-                    sleep(PAUSE);
-                }
-                outcome => return outcome,
-            }
-        }
+        while_in_use(TURN_PATIENCE, || UnixListener::bind_addr(&name))
     }
 
     /// The group's sockets, of another process or new.
     fn sockets(&self) -> io::Result<Vec<Socket>> {
-        let deadline = Instant::now() + LEAVING_PATIENCE;
-        loop {
-            if let Some(sockets) = (0..SLOTS).find_map(|slot| ask(&self.of(slot).ok()?)) {
-                return Ok(sockets);
-            }
-            match reuse_group::make(self.0) {
-                // The last process that had them may be about to end.
-                Err(error)
-                    if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline =>
-                {
-                    sleep(PAUSE);
-                }
-                outcome => return outcome,
-            }
-        }
+        // The last process that had them may be about to end.
+        while_in_use(LEAVING_PATIENCE, || {
+            let of_another = (0..SLOTS).find_map(|slot| ask(&self.of(slot).ok()?));
+            of_another.map_or_else(|| reuse_group::make(self.0), Ok)
+        })
     }
 
     fn free_slot(&self) -> io::Result<(usize, UnixListener)> {
@@ -142,6 +122,19 @@ impl Names {
             }
         }
         Err(all_taken())
+    }
+}
+
+/// Tries again and again, for so long, while somebody has what is asked for.
+fn while_in_use<T>(patience: Duration, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match attempt() {
+            Err(it) if it.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                sleep(PAUSE);
+            }
+            outcome => return outcome,
+        }
     }
 }
 

@@ -87,8 +87,7 @@ impl Socket {
     pub fn bind(&self, address: SocketAddr) -> io::Result<()> {
         let (name, length) = name_of(address);
         // SAFETY: `name` holds an address of `length` bytes.
-        checked(unsafe { libc::bind(self.fd(), (&raw const name).cast(), length) })?;
-        Ok(())
+        checked(unsafe { libc::bind(self.fd(), (&raw const name).cast(), length) }).map(drop)
     }
 
     /// Sets an integer option.
@@ -97,8 +96,8 @@ impl Socket {
         // SAFETY: the pointer is to an int, as `length` says.
         checked(unsafe {
             libc::setsockopt(self.fd(), level, option, (&raw const value).cast(), length)
-        })?;
-        Ok(())
+        })
+        .map(drop)
     }
 
     /// Reads an integer option.
@@ -147,10 +146,7 @@ impl Socket {
                     name_length,
                 )
             };
-            return match sent {
-                0.. => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            };
+            return checked(sent).map(drop);
         }
         let mut control: Control = [0; 12];
         // SAFETY: a message header of zeroes is an empty one.
@@ -166,20 +162,7 @@ impl Socket {
         }
         // SAFETY: name, control and pieces outlive the call, which writes to none of them.
         let sent = unsafe { libc::sendmsg(self.fd(), &raw const message, libc::MSG_NOSIGNAL) };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
-    }
-
-    /// Sends the bytes as one datagram; never blocks.
-    pub fn send_bytes(&self, bytes: &[u8], options: &SendOptions) -> io::Result<()> {
-        let piece = libc::iovec {
-            iov_base: bytes.as_ptr().cast_mut().cast(),
-            iov_len: bytes.len(),
-        };
-        // SAFETY: the bytes are borrowed until the call is over.
-        unsafe { self.send(&[piece], options) }
+        checked(sent).map(drop)
     }
 
     /// Receives up to `most` datagrams, at most [`BATCH`]; returns their number, 0 if none wait.
@@ -225,10 +208,7 @@ impl Socket {
             // SAFETY: the kernel filled in this header's name and control bytes.
             unsafe {
                 slot.source = source_of(&slot.name);
-                let told = Told::by(&message.msg_hdr);
-                slot.segment_bytes = told.segment_bytes;
-                slot.drops = told.drops;
-                slot.traffic_class = told.traffic_class;
+                slot.told = Told::by(&message.msg_hdr);
             }
         }
         Ok(received)
@@ -247,9 +227,7 @@ pub struct Slot {
     control: Control,
     length: usize,
     source: Option<SocketAddr>,
-    segment_bytes: usize,
-    drops: Option<u32>,
-    traffic_class: u8,
+    told: Told,
 }
 
 impl Slot {
@@ -267,9 +245,11 @@ impl Slot {
             *to = *from;
         }
         self.source = Some(source);
-        self.traffic_class = traffic_class;
-        self.segment_bytes = segment_bytes;
-        self.drops = Some(drops);
+        self.told = Told {
+            segment_bytes,
+            drops: Some(drops),
+            traffic_class,
+        };
     }
 }
 
@@ -296,9 +276,7 @@ impl Batch {
             control: [0; 12],
             length: 0,
             source: None,
-            segment_bytes: 0,
-            drops: None,
-            traffic_class: 0,
+            told: Told::default(),
         };
         Batch {
             slots: std::iter::repeat_with(slot).take(BATCH).collect(),
@@ -315,9 +293,9 @@ impl Batch {
         self.slots.iter_mut().take(count).filter_map(|slot| {
             Some(Datagram {
                 source: slot.source?,
-                segment_bytes: slot.segment_bytes,
-                drops: slot.drops,
-                traffic_class: slot.traffic_class,
+                segment_bytes: slot.told.segment_bytes,
+                drops: slot.told.drops,
+                traffic_class: slot.told.traffic_class,
                 bytes: slot.bytes.get_mut(..slot.length)?,
             })
         })
@@ -347,8 +325,8 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-fn checked(result: c_int) -> io::Result<c_int> {
-    if result < 0 {
+fn checked<N: Default + PartialOrd>(result: N) -> io::Result<N> {
+    if result < N::default() {
         return Err(io::Error::last_os_error());
     }
     Ok(result)
@@ -402,7 +380,10 @@ unsafe fn source_of(name: &MaybeUninit<libc::sockaddr_in6>) -> Option<SocketAddr
 
 /// Writes the control messages of the options; returns the bytes used.
 fn put_control(control: &mut Control, options: &SendOptions) -> usize {
-    let v4 = options.destination.is_ipv4();
+    let (level, class, hops) = match options.destination {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS, libc::IP_TTL),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::IPV6_HOPLIMIT),
+    };
     let mut used = 0;
     let mut put = |level: c_int, kind: c_int, value: &[u8]| {
         // SAFETY: these only compute. A header, an int and its padding are at most 24 bytes each, three of them 72 of
@@ -423,18 +404,12 @@ fn put_control(control: &mut Control, options: &SendOptions) -> usize {
         put(libc::SOL_UDP, libc::UDP_SEGMENT, &bytes.to_ne_bytes());
     }
     if options.traffic_class != ECT_0 {
-        let value = c_int::from(options.traffic_class).to_ne_bytes();
-        match v4 {
-            true => put(libc::IPPROTO_IP, libc::IP_TOS, &value),
-            false => put(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &value),
-        }
+        let value = c_int::from(options.traffic_class);
+        put(level, class, &value.to_ne_bytes());
     }
     if options.hop_limit != 0 {
-        let value = c_int::from(options.hop_limit).to_ne_bytes();
-        match v4 {
-            true => put(libc::IPPROTO_IP, libc::IP_TTL, &value),
-            false => put(libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT, &value),
-        }
+        let value = c_int::from(options.hop_limit);
+        put(level, hops, &value.to_ne_bytes());
     }
     used
 }

@@ -32,7 +32,7 @@ fn collect_until(
     all: &mut Vec<Vec<u8>>,
     enough: impl Fn(&Counters, &[Vec<u8>]) -> bool,
 ) {
-    let counters = Arc::clone(&port.counters);
+    let counters = Arc::clone(&port.common.counters);
     wait_until("packets", SOON, || {
         while !enough(&counters, all) {
             let each = |it: Arrival<'_>| all.push(it.bytes.to_vec());
@@ -129,21 +129,21 @@ pub fn copied(flow: &Flow, packets: &[Parts]) -> CopiedBatch {
 #[test]
 fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
     let mut port = loopback_port();
-    let flow = port.transmitter.flow(port.address, 7, 0, 0);
+    let flow = port.transmitter.flow(port.common.address, 7, 0, 0);
     let packets: Vec<Parts> = (0..3).map(|salt| parts(12, &[1024], salt)).collect();
     send(&port.transmitter, &flow, &packets);
     collect(&mut port, 3);
-    assert!(port.tap.close().is_empty(), "nobody looked");
-    port.tap.open();
+    assert!(port.common.tap.close().is_empty(), "nobody looked");
+    port.common.tap.open();
     send(&port.transmitter, &flow, &packets);
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let to = (port.address, UDP_PORT);
+    let to = (port.common.address, UDP_PORT);
     stranger.send_to(&[0; 20], to).unwrap();
     let mut arrived = Vec::new();
     let is_there = |counters: &Counters, _: &[_]| counters.bad_icrc.get() == 1;
     collect_until(&mut port, &mut arrived, is_there);
     assert_eq!(arrived.len(), 3);
-    let passed = port.tap.close();
+    let passed = port.common.tap.close();
     let of = |outwards, icrc_ok| -> Vec<&[u8]> {
         let wanted = |it: &&RecordedPacket| it.outwards == outwards && it.icrc_ok == icrc_ok;
         let bytes = passed.iter().filter(wanted).map(|it| it.bytes.as_slice());
@@ -161,7 +161,7 @@ fn gso_batches_of_all_shapes_arrive_whole() {
     let _turn = turn_on_ipv6_loopback();
     for address in [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))] {
         let mut port = open(address, &Faults::default(), None).unwrap();
-        let flow = port.transmitter.flow(port.address, 7, 0, 0);
+        let flow = port.transmitter.flow(port.common.address, 7, 0, 0);
         let of_one: [&[usize]; 6] = [&[1], &[64], &[256], &[513], &[4096], &[4095]];
         let of_few: [&[usize]; 4] = [&[], &[3, 2], &[300, 300], &[1000, 0, 24]];
         let of_many: [&[usize]; 3] = [&[100; 12], &[100; 13], &[1; 40]];
@@ -180,7 +180,8 @@ fn gso_batches_of_all_shapes_arrive_whole() {
                 assert!(arrived == expected, "{shape:?} × {count}");
             }
         }
-        let wrong = [&port.counters.bad_icrc, &port.counters.send_errors];
+        let counters = &port.common.counters;
+        let wrong = [&counters.bad_icrc, &counters.send_errors];
         assert_eq!(wrong.map(Count::get), [0; 2]);
         let most = port.transmitter.max_gso_batch_packets(&flow);
         assert_eq!(most, flow.max_packets);
@@ -190,7 +191,7 @@ fn gso_batches_of_all_shapes_arrive_whole() {
 #[test]
 fn a_train_ends_with_a_shorter_packet() {
     let port = loopback_port();
-    let flow = port.transmitter.flow(port.address, 1, 0, 0);
+    let flow = port.transmitter.flow(port.common.address, 1, 0, 0);
     let mut gso_batch = GsoBatch::new();
     assert!(!gso_batch.takes(12, 0));
     gso_batch.begin(&flow);
@@ -210,19 +211,19 @@ fn a_train_ends_with_a_shorter_packet() {
 #[test]
 fn free_addresses_differ_and_a_taken_one_says_so() {
     let (one, other) = (loopback_port(), loopback_port());
-    assert_ne!(one.address, other.address);
-    let error = open(Some(one.address), &Faults::default(), None);
+    assert_ne!(one.common.address, other.common.address);
+    let error = open(Some(one.common.address), &Faults::default(), None);
     let error = error.err().unwrap();
     assert_eq!(os_error(&error), Some(libc::EADDRINUSE));
     let text = error.to_string();
-    assert!(text.contains(&one.address.to_string()), "{text}");
+    assert!(text.contains(&one.common.address.to_string()), "{text}");
     assert!(one.receive_buffer_bytes > 100_000);
 }
 
 #[test]
 fn flows_spread_over_the_source_ports() {
     let port = loopback_port();
-    let flow = |entropy| port.transmitter.flow(port.address, entropy, 0, 0);
+    let flow = |entropy| port.transmitter.flow(port.common.address, entropy, 0, 0);
     let ports = (0..64).map(|entropy| flow(entropy).source_port);
     let ports: std::collections::HashSet<u16> = ports.collect();
     assert!(ports.len() > 8, "{ports:?}");
@@ -236,7 +237,8 @@ fn a_destination_of_another_family_is_a_loss_and_no_more() {
     for bytes in [8, 800] {
         send(&port.transmitter, &flow, &[parts(12, &[bytes], 0)]);
     }
-    let told = [&port.counters.sent.packets, &port.counters.send_errors];
+    let counters = &port.common.counters;
+    let told = [&counters.sent.packets, &counters.send_errors];
     assert_eq!(told.map(Count::get), [0, 2]);
     let most = port.transmitter.max_gso_batch_packets(&flow);
     assert_eq!(most, flow.max_packets);
@@ -255,7 +257,7 @@ fn send_packet(from: &UdpSocket, to: IpAddr, identification: u16, packet: &[u8],
         flags: 0x4000,
     };
     let mut bytes = packet.to_vec();
-    bytes.extend(icrc(addresses, source.port(), &packet[..12], &packet[12..]));
+    bytes.extend(icrc(addresses, source.port(), packet));
     bytes[13] ^= damage;
     from.send_to(&bytes, (destination, UDP_PORT)).unwrap();
 }
@@ -263,19 +265,19 @@ fn send_packet(from: &UdpSocket, to: IpAddr, identification: u16, packet: &[u8],
 #[test]
 fn foreign_identifications_are_taken_and_damage_is_not() {
     let mut port = loopback_port();
-    let to = port.address;
+    let to = port.common.address;
     let from = UdpSocket::bind((Ipv4Addr::new(127, 77, 0, 1), 0)).unwrap();
     let packet = |at: u8| vec![at; 40];
     for (at, identification) in [(0, 4711), (1, 4712), (2, 4800), (3, 2), (4, u16::MAX)] {
         send_packet(&from, to, identification, &packet(at), 0);
     }
     assert_eq!(collect(&mut port, 5), [0, 1, 2, 3, 4].map(packet));
-    assert_eq!(port.counters.bad_icrc.get(), 0);
+    assert_eq!(port.common.counters.bad_icrc.get(), 0);
 
     send_packet(&from, to, 4713, &packet(5), 0x10);
     from.send_to(&[0; 15], (to, UDP_PORT)).unwrap();
     send_packet(&from, to, 40_001, &packet(6), 0);
     assert_eq!(collect(&mut port, 1), [packet(6)]);
-    assert_eq!(port.counters.bad_icrc.get(), 1);
-    assert_eq!(port.counters.short.get(), 1);
+    assert_eq!(port.common.counters.bad_icrc.get(), 1);
+    assert_eq!(port.common.counters.short.get(), 1);
 }

@@ -144,6 +144,14 @@ impl Transmitter {
 
     /// Sends by the flow's socket, or behind what waits there.
     fn put(&self, outgoing: &impl Outgoing) {
+        self.put_by(outgoing, |socket, flow| outgoing.send_on(socket, flow));
+    }
+
+    fn put_by(
+        &self,
+        outgoing: &impl Outgoing,
+        send: impl FnOnce(&Attachment, &Flow) -> io::Result<()>,
+    ) {
         if self.common.is_down() {
             let dropped = &self.common.counters.transmit_faults.dropped;
             return dropped.add(outgoing.packets() as u64);
@@ -154,7 +162,7 @@ impl Transmitter {
             return self.account(outgoing, Err(io::ErrorKind::HostUnreachable.into()));
         };
         if !outlet.backlog.is_full() {
-            match outgoing.send_on(&outlet.socket, flow) {
+            match send(&outlet.socket, flow) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => return self.account(outgoing, sent),
             }

@@ -27,7 +27,7 @@ pub fn receive_queue_bytes(wrs: u32, sges: u32) -> u64 {
 /// Bytes of a CQ for this many completions, with their stamps or without.
 pub fn completion_queue_bytes(entries: u32, has_stamps: bool) -> u64 {
     let stamp = if has_stamps { size_of::<u64>() } else { 0 };
-    let entry = (size_of::<Option<Completion>>() + stamp) as u64;
+    let entry = (size_of::<Completion>() + stamp) as u64;
     let ring = entry * u64::from(entries).next_power_of_two();
     CQ_REST_BYTES as u64 + ring
 }

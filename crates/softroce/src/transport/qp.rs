@@ -92,12 +92,7 @@ impl Qp {
     }
 
     fn work<'a>(&'a self, tables: &'a Tables, now_ns: u64) -> QpWork<'a> {
-        QpWork {
-            core: &self.core,
-            tables,
-            qp: &self.context,
-            now_ns,
-        }
+        self.core.on(tables, &self.context, now_ns)
     }
 
     /// Sends answers delayed until the next poll: the program saw its completion, so the peer must see its own.
@@ -242,7 +237,7 @@ impl Qp {
     /// The next PSN to send, and the next expected.
     pub fn psns(&self) -> (u32, u32) {
         (
-            self.context.requester().next_psn().value(),
+            self.context.requester().next_psn.value(),
             self.context.responder().expected().value(),
         )
     }
@@ -287,9 +282,10 @@ impl Qp {
             while outcome.is_ok()
                 && let Some(request) = next()
             {
-                outcome = self.check(&request).and_then(|()| {
-                    requester.post(&request, request.signaled || self.context.signal_all)
-                });
+                let signaled = request.signaled || self.context.signal_all;
+                outcome = self
+                    .check(&request)
+                    .and_then(|()| requester.queue.push(&request, signaled));
             }
             // Check again under the requester's lock: a QP that failed meanwhile flushes this request too.
             if matches!(self.state(), State::Err | State::Sqe) {
@@ -311,10 +307,8 @@ impl Qp {
     }
 
     fn check_process(&self) -> Result<(), PostError> {
-        match self.core.is_of_this_process() {
-            true => Ok(()),
-            false => Err(PostError::Process),
-        }
+        let is_own = self.core.is_of_this_process();
+        is_own.then_some(()).ok_or(PostError::Process)
     }
 
     /// Whether requests wait for the program's next poll: small ones do while others are on their way.
@@ -339,11 +333,7 @@ impl Qp {
             (Kind::Uc | Kind::Ud, Read { .. } | FetchAdd { .. } | CompareSwap { .. })
             | (Kind::Ud, Write { .. }) => false,
         };
-        if exists {
-            Ok(())
-        } else {
-            Err(PostError::Operation)
-        }
+        exists.then_some(()).ok_or(PostError::Operation)
     }
 
     /// Posts a receive to the QP's own queue.

@@ -38,9 +38,7 @@ impl Cnp {
             psn: Psn::ZERO,
         };
         let mut bytes = [0; Cnp::BYTES];
-        for (to, from) in bytes.iter_mut().zip(bth.to_bytes()) {
-            *to = from;
-        }
+        bytes[..Bth::BYTES].copy_from_slice(&bth.to_bytes());
         bytes[FLAGS_BYTE] &= !MIGRATION;
         bytes[CONGESTION_BYTE] = BECN;
         bytes

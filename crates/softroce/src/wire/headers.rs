@@ -206,12 +206,12 @@ impl AtomicEth {
 
     /// Its bytes on the wire.
     pub fn to_bytes(self) -> [u8; AtomicEth::BYTES] {
-        join([
-            &self.address.to_be_bytes(),
-            &self.rkey.to_be_bytes(),
-            &self.swap_or_add.to_be_bytes(),
-            &self.compare.to_be_bytes(),
-        ])
+        let mut bytes = [0; AtomicEth::BYTES];
+        bytes[..8].copy_from_slice(&self.address.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.rkey.to_be_bytes());
+        bytes[12..20].copy_from_slice(&self.swap_or_add.to_be_bytes());
+        bytes[20..].copy_from_slice(&self.compare.to_be_bytes());
+        bytes
     }
 
     /// Parses the bytes.
@@ -242,15 +242,6 @@ impl Deth {
             source_qpn: words as u32 & LOW_24,
         }
     }
-}
-
-/// Concatenates parts, which fill the array.
-fn join<const N: usize, const P: usize>(parts: [&[u8]; P]) -> [u8; N] {
-    let mut all = [0; N];
-    for (to, from) in all.iter_mut().zip(parts.into_iter().flatten()) {
-        *to = *from;
-    }
-    all
 }
 
 /// The `N` bytes from `start`, which must exist.

@@ -139,18 +139,10 @@ const fn products(flipped: u32, factor: u32) -> [u32; 256] {
     products
 }
 
-/// The CRC of a packet, as its last four bytes on the wire. `transport` are its headers from the base transport
-/// header, `payload` the rest including padding; neither contains the CRC.
-pub fn icrc(
-    addresses: IcrcAddresses,
-    source_port: u16,
-    transport: &[u8],
-    payload: &[u8],
-) -> [u8; 4] {
-    let bytes = transport.len() + payload.len() + ICRC_BYTES;
-    let mut crc = IcrcSeed::new(addresses, source_port, bytes).start(transport);
-    crc.update(payload);
-    crc.finish().to_le_bytes()
+/// The CRC of a packet, from the base transport header to the end of the padding, as its last four bytes on the wire.
+pub fn icrc(addresses: IcrcAddresses, source_port: u16, packet: &[u8]) -> [u8; 4] {
+    let seed = IcrcSeed::new(addresses, source_port, packet.len() + ICRC_BYTES);
+    seed.over(packet).to_le_bytes()
 }
 
 /// Eight bytes of ones, then network and UDP headers with ones in variable fields; returns their length.
@@ -233,16 +225,16 @@ mod tests {
 
     #[test]
     fn variant_fields_are_ones() {
-        let transport = [0x04, 0x40, 0xff, 0xff, 0x12, 0, 0, 0x11, 0x80, 0, 0, 1];
-        let payload = [1, 2, 3, 4];
+        let packet = [
+            0x04, 0x40, 0xff, 0xff, 0x12, 0, 0, 0x11, 0x80, 0, 0, 1, 2, 3, 4, 5,
+        ];
         let mut all = vec![0xff; 8];
         all.extend([0x45, 0xff, 0, 48, 0, 7, 0x40, 0, 0xff, 17, 0xff, 0xff]);
         all.extend([192, 0, 2, 1, 192, 0, 2, 2]);
         all.extend([0xc0, 0x01, 0x12, 0xb7, 0, 28, 0xff, 0xff]);
-        all.extend([0x04, 0x40, 0xff, 0xff, 0xff, 0, 0, 0x11, 0x80, 0, 0, 1]);
-        all.extend(payload);
-        let crc = icrc(HOSTS, 0xc001, &transport, &payload);
-        assert_eq!(crc, by_definition(&all));
+        all.extend([0x04, 0x40, 0xff, 0xff, 0xff]);
+        all.extend(&packet[5..]);
+        assert_eq!(icrc(HOSTS, 0xc001, &packet), by_definition(&all));
     }
 
     proptest! {
@@ -254,19 +246,19 @@ mod tests {
             let seed = IcrcSeed::new(other, 9, length);
             prop_assert_eq!(seed, IcrcSeed::new(HOSTS, 9, length).flip_identification(identification ^ 7));
             let whole = seed.over(&packet);
-            prop_assert_eq!(whole.to_le_bytes(), icrc(other, 9, &packet[..12], &packet[12..]));
+            let mut pieces = seed.start(&packet[..12]);
+            pieces.update(&packet[12..]);
+            prop_assert_eq!(whole, pieces.finish());
             let seventh = IcrcSeed::new(HOSTS, 9, length).over(&packet);
             prop_assert_eq!(whole ^ seventh, IdentificationShift::over(packet.len()).change(identification ^ 7));
         }
 
         #[test]
         fn a_flipped_bit_shows(payload in proptest::collection::vec(any::<u8>(), 1..600), at: usize, bit in 0..8u32) {
-            let transport = [0; 12];
-            let whole = icrc(HOSTS, 5, &transport, &payload);
-            let mut flipped = payload.clone();
-            let at = at % payload.len();
-            flipped[at] ^= 1 << bit;
-            prop_assert_ne!(whole, icrc(HOSTS, 5, &transport, &flipped));
+            let mut flipped = [&[0; 12], &payload[..]].concat();
+            let whole = icrc(HOSTS, 5, &flipped);
+            flipped[12 + at % payload.len()] ^= 1 << bit;
+            prop_assert_ne!(whole, icrc(HOSTS, 5, &flipped));
         }
     }
 }

@@ -1,13 +1,11 @@
 //! A whole packet: base header, the extended headers of its opcode, payload, padding and CRC.
 
-use super::{Aeth, AtomicEth, Bth, Deth, Opcode, Psn, Reth, Service};
+use super::{Aeth, AtomicEth, Bth, Deth, ICRC_BYTES, Opcode, Psn, Reth, Service};
 
 /// Bytes of immediate data.
 const IMMEDIATE_BYTES: usize = 4;
 /// Bytes of an atomic's answer.
 const ATOMIC_ANSWER_BYTES: usize = 8;
-/// Bytes of the CRC.
-const ICRC_BYTES: usize = 4;
 /// Bytes of the longest headers: an atomic's.
 const LONGEST_HEADERS: usize = Bth::BYTES + AtomicEth::BYTES;
 
@@ -98,10 +96,8 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// Why the bytes are no packet.
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, ParseError> {
-        let end = bytes.len().checked_sub(ICRC_BYTES);
-        let body = end
-            .and_then(|end| bytes.get(..end))
-            .ok_or(ParseError::Short { bytes: bytes.len() })?;
+        let short = ParseError::Short { bytes: bytes.len() };
+        let (body, _) = bytes.split_last_chunk::<ICRC_BYTES>().ok_or(short)?;
         Packet::parse_body(body)
     }
 
@@ -156,18 +152,6 @@ impl<'a> Packet<'a> {
     /// Bytes that pad the payload to a multiple of 4.
     pub fn pad_bytes(&self) -> u8 {
         pad_bytes(self.payload.len())
-    }
-
-    /// Length of the headers on the wire.
-    pub fn header_bytes(&self) -> usize {
-        let part = |there: bool, bytes: usize| if there { bytes } else { 0 };
-        Bth::BYTES
-            + part(self.service == Service::Ud, Deth::BYTES)
-            + part(self.opcode.has_reth(), Reth::BYTES)
-            + part(self.opcode.has_atomic_eth(), AtomicEth::BYTES)
-            + part(self.opcode.has_aeth(), Aeth::BYTES)
-            + part(self.opcode.has_atomic_ack(), ATOMIC_ANSWER_BYTES)
-            + part(self.opcode.has_immediate(), IMMEDIATE_BYTES)
     }
 
     /// Writes the headers to the start of `into`; returns their length. An extended header that the opcode has and

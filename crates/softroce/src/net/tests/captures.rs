@@ -37,7 +37,7 @@ fn captures<R>(faults: &str, use_it: impl Fn(&mut Port) -> R) -> [(IpAddr, R, Ve
         let mut port = open(address, &faults.parse().unwrap(), None).unwrap();
         port.capture(&file).unwrap();
         let told = use_it(&mut port);
-        let own = port.address;
+        let own = port.common.address;
         let slot = port.membership.as_ref().map(|member| member.slot);
         drop(port);
         (own, told, captured(&file_of(&file, own, slot)))
@@ -48,7 +48,7 @@ fn captures<R>(faults: &str, use_it: impl Fn(&mut Port) -> R) -> [(IpAddr, R, Ve
 
 /// Sends packets of this class, whose hop limit is 9, to the port itself.
 fn send_to_itself(port: &Port, class: u8, count: usize) {
-    let flow = port.transmitter.flow(port.address, 7, class, 9);
+    let flow = port.transmitter.flow(port.common.address, 7, class, 9);
     let packets = (0..count).map(|salt| addressed(port, parts(12, &[700], salt)));
     send(&port.transmitter, &flow, &packets.collect::<Vec<Parts>>());
 }
@@ -74,7 +74,7 @@ fn crc_of(ip: &[u8], udp: &[u8], body: &[u8]) -> [u8; 4] {
         },
     };
     let port = u16::from_be_bytes([udp[0], udp[1]]);
-    icrc(addresses, port, &body[..12], &body[12..body.len() - 4])
+    icrc(addresses, port, &body[..body.len() - 4])
 }
 
 #[test]
@@ -82,13 +82,13 @@ fn a_capture_has_the_headers_that_were_on_the_wire() {
     let _turn = turn_on_ipv6_loopback();
     let captures = captures("seed=3,tx.drop=20%,tx.corrupt=5%", |port| {
         send_to_itself(port, 0x68, 60);
-        let faults = &port.counters.transmit_faults;
+        let faults = &port.common.counters.transmit_faults;
         let (lost, damaged) = (faults.dropped.get(), faults.corrupted.get());
         assert!(lost > 0 && damaged > 0);
         collect(port, (60 - lost - damaged) as usize);
-        if port.address.is_ipv4() {
+        if port.common.address.is_ipv4() {
             let from = UdpSocket::bind((Ipv4Addr::new(127, 77, 0, 3), 0)).unwrap();
-            send_packet(&from, port.address, 4711, &[9; 40], 0);
+            send_packet(&from, port.common.address, 4711, &[9; 40], 0);
             collect(port, 1);
         }
         (lost, damaged)
@@ -138,8 +138,8 @@ fn marks_of_the_link_are_in_the_capture_and_seen() {
                 left == 0
             });
         }
-        let tx = port.counters.transmit_faults.marked.get();
-        let rx = port.counters.receive_faults.marked.get();
+        let tx = port.common.counters.transmit_faults.marked.get();
+        let rx = port.common.counters.receive_faults.marked.get();
         assert!(tx > 0 && rx > 0, "{tx} {rx}");
         assert_eq!(marked, tx + rx);
         tx

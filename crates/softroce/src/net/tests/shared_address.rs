@@ -32,7 +32,7 @@ fn each_gets_its_own(members: &mut [Port]) {
 fn each_gets(members: &mut [Port], packets: &[[Parts; 2]]) {
     let transmitter = &members[0].transmitter;
     for packets in packets {
-        let flow = transmitter.flow(members[0].address, 5, 0, 0);
+        let flow = transmitter.flow(members[0].common.address, 5, 0, 0);
         send(transmitter, &flow, packets);
     }
     for (port, packets) in members.iter_mut().zip(packets) {
@@ -67,7 +67,7 @@ fn nobody_gets_packets_for_a_slot_that_is_free() {
     let gone = member(address(2));
     let packets = [addressed(&gone, parts(12, &[64], 1))];
     let sender = loopback_port();
-    let flow = sender.transmitter.flow(gone.address, 5, 0, 0);
+    let flow = sender.transmitter.flow(gone.common.address, 5, 0, 0);
     drop(gone);
     send(&sender.transmitter, &flow, &packets);
     each_gets_its_own(&mut members);
@@ -81,11 +81,11 @@ fn there_are_so_many_slots_and_no_more() {
     let first = member(address(3));
     let user = rustix::process::geteuid().as_raw();
     let others: Vec<UnixListener> = (1..SLOTS)
-        .map(|slot| format!("softroce/{user}/{}/{slot}", first.address))
+        .map(|slot| format!("softroce/{user}/{}/{slot}", first.common.address))
         .map(|name| SocketAddr::from_abstract_name(name).unwrap())
         .map(|name| UnixListener::bind_addr(&name).unwrap())
         .collect();
-    let error = open(Some(first.address), &Faults::default(), None);
+    let error = open(Some(first.common.address), &Faults::default(), None);
     let error = error.err().unwrap();
     assert_eq!(os_error(&error), Some(libc::EADDRINUSE));
     drop(others);
@@ -102,7 +102,7 @@ fn many_may_join_at_once() {
 fn packets_of_two_members_are_in_two_gso_batches() {
     let members = [member(address(5)), member(address(5))];
     let flows = members.each_ref().map(|to| {
-        let flow = members[0].transmitter.flow(to.address, 5, 0, 0);
+        let flow = members[0].transmitter.flow(to.common.address, 5, 0, 0);
         [7, 9].map(|number| flow.clone().to_process_of(with_slot(number, slot(to))))
     });
     let mut gso_batch = GsoBatch::new();
@@ -152,7 +152,7 @@ fn any_member_takes_requests_and_no_other_sees_them() {
     ];
     let send_both = |members: &[Port]| {
         let transmitter = &members[0].transmitter;
-        let flow = transmitter.flow(members[0].address, 5, 0, 0);
+        let flow = transmitter.flow(members[0].common.address, 5, 0, 0);
         send(transmitter, &flow, &packets);
     };
     let take = |port: &mut Port| {

@@ -4,46 +4,18 @@ use super::super::Count;
 use super::super::tests::{Parts, collect, copied, loopback_port, parts, send, whole};
 use super::*;
 
-/// A packet for which there is no room the first time.
-struct FindsNoRoom(CopiedBatch);
-
-impl Outgoing for FindsNoRoom {
-    fn flow(&self) -> Option<&Flow> {
-        self.0.flow()
-    }
-
-    fn packets(&self) -> usize {
-        self.0.packets()
-    }
-
-    fn segment_bytes(&self) -> usize {
-        self.0.segment_bytes()
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.bytes()
-    }
-
-    fn copied(&self) -> Vec<u8> {
-        self.0.copied()
-    }
-
-    fn send_on(&self, _: &Attachment, _: &Flow) -> io::Result<()> {
-        Err(io::ErrorKind::WouldBlock.into())
-    }
-}
-
 /// These packets as one batch that finds no room.
 fn blocked(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) {
-    transmitter.put(&FindsNoRoom(copied(flow, packets)));
+    let no_room = || io::ErrorKind::WouldBlock.into();
+    transmitter.put_by(&copied(flow, packets), |_, _| Err(no_room()));
 }
 
 #[test]
 fn what_a_full_socket_does_not_take_leaves_later_in_order() {
     let mut port = loopback_port();
-    let flow = port.transmitter.flow(port.address, 7, 0, 0);
+    let flow = port.transmitter.flow(port.common.address, 7, 0, 0);
     let other = (8..64)
-        .map(|entropy| port.transmitter.flow(port.address, entropy, 0, 0))
+        .map(|entropy| port.transmitter.flow(port.common.address, entropy, 0, 0))
         .find(|other| other.socket != flow.socket);
     let packets: Vec<Parts> = (0..9).map(|salt| parts(12, &[700], salt)).collect();
     assert!(!port.transmitter.is_full());
@@ -62,7 +34,7 @@ fn what_a_full_socket_does_not_take_leaves_later_in_order() {
     assert!(!port.transmitter.is_full());
     let expected: Vec<Vec<u8>> = packets[..8].iter().map(whole).collect();
     assert_eq!(collect(&mut port, 8), expected);
-    let counters = &port.counters;
+    let counters = &port.common.counters;
     let (sent, wrong) = (&counters.sent, [&counters.bad_icrc, &counters.send_errors]);
     let told = [&counters.waited, &sent.packets, &sent.datagrams].map(Count::get);
     assert_eq!((told, wrong.map(Count::get)), ([8, 9, 4], [0; 2]));
@@ -71,13 +43,13 @@ fn what_a_full_socket_does_not_take_leaves_later_in_order() {
 #[test]
 fn a_backlog_is_bounded_and_goes_on_only_while_there_is_room() {
     let port = loopback_port();
-    let flow = port.transmitter.flow(port.address, 7, 0, 0);
+    let flow = port.transmitter.flow(port.common.address, 7, 0, 0);
     let packet = [parts(12, &[64], 0)];
     for _ in 0..70 {
         blocked(&port.transmitter, &flow, &packet);
     }
-    assert_eq!(port.counters.waited.get(), 64);
-    assert_eq!(port.counters.send_errors.get(), 6);
+    assert_eq!(port.common.counters.waited.get(), 64);
+    assert_eq!(port.common.counters.send_errors.get(), 6);
     let backlog = &port.transmitter.outlets[flow.socket].backlog;
     let room = std::cell::Cell::new(10);
     let emptied = backlog.go_on(|_| match room.get() {
@@ -89,5 +61,5 @@ fn a_backlog_is_bounded_and_goes_on_only_while_there_is_room() {
     });
     assert!(!emptied && port.transmitter.is_full());
     assert!(port.transmitter.go_on());
-    assert_eq!(port.counters.sent.packets.get(), 54);
+    assert_eq!(port.common.counters.sent.packets.get(), 54);
 }

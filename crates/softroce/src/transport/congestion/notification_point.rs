@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use crate::transport::device::arrivals::Arrived;
 use crate::transport::device::outbox::Outbox;
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::state::qp_attributes::Kind;
 use crate::transport::state::request_packets::PKEY;
@@ -26,7 +25,7 @@ impl QpWork<'_> {
         source: SocketAddr,
     ) {
         let statistics = &self.core.statistics;
-        Statistics::count(&statistics.np_ecn_marked_roce_packets);
+        statistics.np_ecn_marked_roce_packets.add(1);
         let due_ns = self.qp.next_cnp_ns.load(Ordering::Relaxed);
         let is_answered = self.qp.kind == Kind::Rc && !matches!(arrived, Arrived::Notification);
         if !is_answered || self.now_ns < due_ns || !self.qp.state().receives() {
@@ -46,7 +45,7 @@ impl QpWork<'_> {
             pkey: PKEY,
         };
         outbox.push_headers(&path.flow, &cnp.to_bytes());
-        Statistics::count(&statistics.np_cnp_sent);
+        statistics.np_cnp_sent.add(1);
         // How many data of READs are on their way is for this end to say: it has asked for them.
         if let Arrived::Packet(packet) = arrived
             && packet.opcode.kind() == PacketKind::ReadResponse

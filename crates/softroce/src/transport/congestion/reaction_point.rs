@@ -4,24 +4,22 @@
 use std::net::SocketAddr;
 
 use crate::transport::device::outbox::Outbox;
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::state::qp_attributes::State;
 use crate::transport::state::requester::Requester;
 use crate::transport::state::sending_rate::SendingRate;
 
 impl Requester {
-    /// Handles a CNP.
     pub(crate) fn take_notification(&mut self, work: QpWork<'_>, source: SocketAddr) {
         let statistics = &work.core.statistics;
         if !self.is_from_peer(work, source) {
             return;
         }
         if !matches!(work.qp.state(), State::Rts | State::Sqd) {
-            Statistics::count(&statistics.rp_cnp_ignored);
+            statistics.rp_cnp_ignored.add(1);
             return;
         }
-        Statistics::count(&statistics.rp_cnp_handled);
+        statistics.rp_cnp_handled.add(1);
         self.slow_down(work.now_ns);
     }
 
@@ -30,7 +28,6 @@ impl Requester {
         self.rate = limit.map(|limit| SendingRate::limited(now_ns, limit));
     }
 
-    /// Makes the rate smaller.
     pub(crate) fn slow_down(&mut self, now_ns: u64) {
         self.rate
             .get_or_insert_with(|| SendingRate::full(now_ns))
@@ -68,7 +65,7 @@ impl Requester {
         let due_ns = self.rate.as_ref().map_or(u64::MAX, SendingRate::next_ns);
         let turns = &work.core.turns_at_rate;
         if self.rate_entry.hasten(turns, work.qp.number, due_ns) {
-            Statistics::count(&work.core.statistics.rate_waits);
+            work.core.statistics.rate_waits.add(1);
             work.core.activity.departure_at(due_ns);
         }
     }

@@ -2,10 +2,8 @@
 //! in its partition (InfiniBand specification 9.6.1). Others are dropped and counted.
 
 use super::core::Core;
-use super::statistics::Statistics;
 use super::tables::Tables;
-use crate::net::Arrival;
-use crate::transport::state::qp_attributes::Kind;
+use crate::net::{Arrival, Count};
 use crate::transport::state::qp_context::QpContext;
 use crate::transport::state::request_packets::PKEY;
 use crate::wire::cm::GSI_QPN;
@@ -28,7 +26,7 @@ impl Core {
     pub(crate) fn knows(&self, tables: &Tables, qpn: u32) -> bool {
         let known = tables.qp(qpn).is_some() || qpn == GSI_QPN;
         if !known {
-            Statistics::count(&self.statistics.unknown_qp);
+            self.statistics.unknown_qp.add(1);
         }
         known
     }
@@ -40,8 +38,8 @@ impl Core {
         arrival: &Arrival<'a>,
     ) -> Option<(&'t QpContext, Arrived<'a>)> {
         let (bytes, statistics) = (arrival.bytes, &self.statistics);
-        let drop_as = |counter| {
-            Statistics::count(counter);
+        let drop_as = |counter: &Count| {
+            counter.add(1);
             None
         };
         let (arrived, qpn, pkey, service) = match Packet::parse_body(bytes) {
@@ -76,17 +74,9 @@ impl Core {
         if (pkey ^ PKEY) & PARTITION != 0 {
             return drop_as(&statistics.pkey_violations);
         }
-        if service != service_of(qp.kind) {
+        if service != qp.kind {
             return drop_as(&statistics.wrong_service);
         }
         Some((qp, arrived))
-    }
-}
-
-fn service_of(kind: Kind) -> Service {
-    match kind {
-        Kind::Rc => Service::Rc,
-        Kind::Uc => Service::Uc,
-        Kind::Ud => Service::Ud,
     }
 }

@@ -74,13 +74,14 @@ pub(crate) struct Inbound {
 
 impl Core {
     pub(crate) fn new(port: net::Port) -> io::Result<Core> {
-        let activity = Arc::new(Activity::new(port.clock, port.receiver.fd())?);
-        let port_state = PortState::new(port.outage);
+        let common = port.common;
+        let activity = Arc::new(Activity::new(common.clock, port.receiver.fd())?);
+        let port_state = PortState::new(common.outage);
         activity.timer_at(port_state.tell(activity.now_ns()));
         let slot = port.membership.as_ref().map(|member| member.slot);
         Ok(Core {
             generation: Generation::current(),
-            address: port.address,
+            address: common.address,
             membership: port.membership,
             transmitter: port.transmitter,
             activity,
@@ -95,8 +96,8 @@ impl Core {
                 (Mutex::new(requests), fd)
             }),
             receive_buffer_bytes: port.receive_buffer_bytes,
-            net_counters: port.counters,
-            tap: port.tap,
+            net_counters: common.counters,
+            tap: common.tap,
             inbound: Mutex::new(Inbound {
                 receiver: port.receiver,
                 handled_until: HandledUntil::new(port.receive_buffer_bytes),
@@ -159,14 +160,12 @@ impl Core {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The peer at `address`.
     pub(crate) fn peer(&self, address: IpAddr) -> Arc<Peer> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Peer::new(self.receive_buffer_bytes));
         Arc::clone(peers.entry(address).or_insert_with(new))
     }
 
-    /// Every peer.
     pub(crate) fn peers(&self) -> Vec<Arc<Peer>> {
         let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         peers.values().cloned().collect()

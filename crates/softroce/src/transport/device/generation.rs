@@ -10,7 +10,6 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Generation(u32);
 
 impl Generation {
-    /// This process.
     pub(crate) fn current() -> Generation {
         Generation(FORKS.load(Ordering::Relaxed))
     }

@@ -1,5 +1,4 @@
 //! Sending from QP 1, and taking the requests for it that any process at the address may take.
-#![allow(unsafe_code)]
 
 use std::io;
 use std::net::IpAddr;
@@ -7,7 +6,7 @@ use std::sync::PoisonError;
 
 use super::core::Core;
 use super::gsi::is_management;
-use super::outbox::{Keep, Outbox};
+use super::outbox::Outbox;
 use crate::transport::state::request_packets::PKEY;
 use crate::wire::cm::{GSI_QKEY, GSI_QPN};
 use crate::wire::{Deth, Extended, Opcode, Packet, Service};
@@ -57,10 +56,8 @@ impl Core {
             payload,
         };
         let flow = self.flow(to, 0, [GSI_QPN; 2], 0, 0);
-        let pieces = std::iter::once((payload.as_ptr(), payload.len()));
         Outbox::with(self, &self.tables(), |outbox| {
-            // SAFETY: the payload is copied.
-            unsafe { outbox.push(&flow, &packet, payload.len(), pieces, Keep::Copied) };
+            outbox.push_copy(&flow, &packet, payload);
         });
     }
 }

@@ -75,10 +75,16 @@ impl Outbox<'_> {
         unsafe { self.add(flow, headers, payload_bytes, pieces, keep) }
     }
 
+    /// Adds a packet with a copy of this payload. Returns as [`Outbox::push`].
+    pub(crate) fn push_copy(&mut self, flow: &Flow, packet: &Packet<'_>, payload: &[u8]) -> usize {
+        let piece = std::iter::once((payload.as_ptr(), payload.len()));
+        // SAFETY: it is copied.
+        unsafe { self.push(flow, packet, payload.len(), piece, Keep::Copied) }
+    }
+
     /// Adds a packet without payload. Returns as [`Outbox::push`].
     pub(crate) fn push_bare(&mut self, flow: &Flow, packet: &Packet<'_>) -> usize {
-        // SAFETY: there is no payload.
-        unsafe { self.push(flow, packet, 0, std::iter::empty(), Keep::Copied) }
+        self.push_copy(flow, packet, &[])
     }
 
     /// Adds a packet that is nothing but these headers.
@@ -137,7 +143,6 @@ impl Outbox<'_> {
         self.sent_batches
     }
 
-    /// Sends all.
     pub(crate) fn flush(&mut self) {
         if self.gso_batch.packets() > 0 {
             self.core.send(self.gso_batch);

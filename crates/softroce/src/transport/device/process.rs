@@ -48,7 +48,6 @@ pub(crate) fn devices() -> Devices {
     DEVICES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a device.
 pub(crate) fn add(devices: &mut Devices, core: &Arc<Core>) {
     let devices = &mut devices.devices;
     devices.retain(|device| device.strong_count() > 0);

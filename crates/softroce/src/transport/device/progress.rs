@@ -59,17 +59,14 @@ impl Core {
         let mut inbound = self.try_inbound()?;
         let tables = self.tables();
         let now = self.activity.now_ns();
-        if !self.corked.is_empty() {
-            self.uncork(&tables, now);
-        }
-        let mut arrived = self.work(&mut inbound, &tables, now);
-        let mut more = arrived;
-        for _ in 1..MOST_OWING_ROUNDS {
+        self.uncork(&tables, now);
+        let mut arrived = 0;
+        for _ in 0..MOST_OWING_ROUNDS {
+            let more = self.work(&mut inbound, &tables, now);
+            arrived += more;
             if more == 0 {
                 break;
             }
-            more = self.work(&mut inbound, &tables, now);
-            arrived += more;
         }
         self.send_answers(&mut inbound, &tables, now);
         // Answers that wait for room need no further attempt before there is some.
@@ -86,9 +83,7 @@ impl Core {
                 && let Some(tables) = self.try_tables()
             {
                 let now = self.activity.now_ns();
-                if !self.corked.is_empty() {
-                    self.uncork(&tables, now);
-                }
+                self.uncork(&tables, now);
                 self.send_answers(&mut inbound, &tables, now);
                 if inbound.owing.is_empty() {
                     return;
@@ -203,6 +198,9 @@ impl Core {
 
     /// Sends the posts that waited for a poll.
     fn uncork(&self, tables: &Tables, now: u64) {
+        if self.corked.is_empty() {
+            return;
+        }
         self.corked.begin();
         Outbox::with(self, tables, |outbox| {
             let mut held = Held::new();
@@ -220,7 +218,13 @@ impl Core {
         });
     }
 
-    fn on<'a>(&'a self, tables: &'a Tables, qp: &'a QpContext, now_ns: u64) -> QpWork<'a> {
+    /// The context of work on a QP.
+    pub(crate) fn on<'a>(
+        &'a self,
+        tables: &'a Tables,
+        qp: &'a QpContext,
+        now_ns: u64,
+    ) -> QpWork<'a> {
         QpWork {
             core: self,
             tables,
@@ -259,22 +263,20 @@ impl Core {
     }
 
     fn serve(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64, peer: &Peer) {
-        let Some(mut next) = peer.next_waiting() else {
+        let mut next = peer.next_waiting();
+        if next.is_none() {
             return;
-        };
+        }
         let mut held = Held::new();
-        loop {
-            if let Some(qp) = tables.qp(next) {
+        while let Some(number) = next {
+            if let Some(qp) = tables.qp(number) {
                 qp.waits.store(false, Ordering::Relaxed);
                 let work = self.on(tables, qp, now);
                 held.add(work, outbox, |requester, outbox| {
                     requester.transmit_in_turn(work, outbox, TURN_BYTES);
                 });
             }
-            match peer.next_waiting() {
-                Some(number) => next = number,
-                None => break,
-            }
+            next = peer.next_waiting();
         }
         held.send(outbox);
     }

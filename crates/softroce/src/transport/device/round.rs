@@ -9,13 +9,11 @@ use super::arrivals::Arrived;
 use super::core::Core;
 use super::outbox::Outbox;
 use super::tables::Tables;
-use super::work::QpWork;
 use crate::net::Arrival;
 use crate::transport::state::qp_attributes::Kind;
 use crate::transport::state::qp_context::QpContext;
 use crate::transport::state::responder::Responder;
 
-/// A round.
 pub(crate) struct Round<'a> {
     core: &'a Core,
     tables: &'a Tables,
@@ -46,17 +44,11 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Handles one packet.
     pub(crate) fn take(&mut self, outbox: &mut Outbox<'_>, arrival: &Arrival<'_>) {
         let Some((qp, arrived)) = self.core.admit(self.tables, arrival) else {
             return;
         };
-        let work = QpWork {
-            core: self.core,
-            tables: self.tables,
-            qp,
-            now_ns: self.now_ns,
-        };
+        let work = self.core.on(self.tables, qp, self.now_ns);
         let source = arrival.source;
         if arrival.is_marked {
             self.end_run();
@@ -106,7 +98,6 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Ends the round.
     pub(crate) fn end(mut self) {
         self.end_run();
     }

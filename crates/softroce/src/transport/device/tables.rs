@@ -71,7 +71,6 @@ impl Tables {
         self.slot
     }
 
-    /// The QP of this number.
     pub(crate) fn qp(&self, number: u32) -> Option<&Arc<QpContext>> {
         let qp = self.qps.get(self.place(number)?)?.as_ref()?;
         (qp.number == number).then_some(qp)
@@ -125,21 +124,16 @@ impl Tables {
         self.former.push_back(number);
     }
 
-    /// Removes a QP.
     pub(crate) fn remove(&mut self, number: u32) {
-        if self.qp(number).is_none() {
-            return;
-        }
-        if let Some(place) = self.place(number)
-            && let Some(entry) = self.qps.get_mut(place)
+        if self.qp(number).is_some()
+            && let Some(place) = self.place(number)
+            && let Some(qp) = self.qps.get_mut(place)
+            && let Some(way) = self.places.get_mut(low_bits(number))
         {
-            *entry = None;
+            (*qp, *way) = (None, NOWHERE);
             self.free.push(place as u16);
+            self.remember(number);
         }
-        if let Some(entry) = self.places.get_mut(low_bits(number)) {
-            *entry = NOWHERE;
-        }
-        self.remember(number);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::core::Core;
 use super::outbox::Outbox;
 use super::tables::Tables;
+use crate::transport::memory::regions::Access;
 use crate::transport::state::qp_context::QpContext;
 use crate::transport::state::requester::Requester;
 
@@ -29,6 +30,18 @@ impl QpWork<'_> {
             self.qp.flush_receives();
             self.core.release_waiting();
         }
+    }
+
+    /// A pointer to registered memory, if it is of the QP's protection domain and allows this.
+    pub(crate) fn resolve(
+        self,
+        key: u32,
+        address: u64,
+        length_bytes: u64,
+        need: Access,
+    ) -> Option<*mut u8> {
+        let memories = &self.tables.memories;
+        memories.resolve(key, self.qp.pd, address, length_bytes, need)
     }
 
     /// Adds an acknowledgement that the QP owes behind the requests that it has just added.

@@ -121,7 +121,6 @@ impl Memories {
         Ok(key)
     }
 
-    /// Removes a key.
     pub(crate) fn remove(&mut self, key: u32) {
         self.regions.remove(&key);
     }

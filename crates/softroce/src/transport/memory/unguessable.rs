@@ -27,7 +27,6 @@ impl Unguessable {
         })
     }
 
-    /// The next number.
     pub(crate) fn draw(&mut self) -> u64 {
         match self {
             Unguessable::Keyed(key, drawn) => {

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use crate::transport::device::outbox::Outbox;
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::memory::copy;
 use crate::transport::state::completion::Status;
@@ -22,7 +21,6 @@ const AGAIN_BYTES: usize = 128 << 10;
 const FOR_EVER: u8 = 7;
 
 impl Requester {
-    /// Handles an answer.
     pub(crate) fn take(
         &mut self,
         work: QpWork<'_>,
@@ -30,15 +28,11 @@ impl Requester {
         packet: &Packet<'_>,
         source: SocketAddr,
     ) {
-        if !self.is_from_peer(work, source) {
-            return;
-        }
-        if !matches!(work.qp.state(), State::Rts | State::Sqd) {
-            return;
-        }
         // Only sent packets can be answered.
-        let ahead = packet.psn.distance_from(self.sent_until);
-        if ahead >= 0 {
+        if !self.is_from_peer(work, source)
+            || !matches!(work.qp.state(), State::Rts | State::Sqd)
+            || packet.psn.distance_from(self.sent_until) >= 0
+        {
             return;
         }
         if packet.psn.distance_from(self.unacked) >= 0 {
@@ -61,7 +55,7 @@ impl Requester {
         let address = self.path.as_ref().map(|path| path.address);
         let from_peer = address == Some(source.ip()) && self.source_port.may_be(source.port());
         if !from_peer {
-            Statistics::count(&work.core.statistics.wrong_source);
+            work.core.statistics.wrong_source.add(1);
         }
         from_peer
     }
@@ -99,11 +93,7 @@ impl Requester {
         let mut arrived_bytes = 0;
         let mut whole = true;
         while self.unacked.distance_from(end) < 0 {
-            let Some(wqe) = self
-                .queue
-                .get(self.queue.head)
-                .filter(|_| self.queue.head < self.assigned)
-            else {
+            let Some(wqe) = self.oldest() else {
                 break;
             };
             if wqe.is_fetch() {
@@ -172,16 +162,7 @@ impl Requester {
             1.. => return self.lose(work, outbox),
             _ => return,
         }
-        let head = self.queue.head;
-        let Some(wqe) = self
-            .queue
-            .get(head)
-            .filter(|_| head < self.assigned)
-            .copied()
-        else {
-            return;
-        };
-        let Some(path) = &self.path else {
+        let (Some(wqe), Some(path)) = (self.oldest().copied(), &self.path) else {
             return;
         };
         let read = matches!(wqe.operation, Operation::Read { .. });
@@ -191,15 +172,14 @@ impl Requester {
         let mtu = path.mtu_bytes;
         let packet = psn.distance_from(wqe.first_psn).max(0).cast_unsigned();
         let offset = packet * mtu;
-        let expected = if read {
-            mtu.min(wqe.length_bytes - offset) as usize
-        } else {
-            8
+        let expected = match read {
+            true => mtu.min(wqe.length_bytes - offset),
+            false => 8,
         };
-        if bytes.len() != expected {
+        if bytes.len() != expected as usize {
             return;
         }
-        if let Bytes::Registered(sges) = self.queue.bytes(head) {
+        if let Bytes::Registered(sges) = self.queue.bytes(self.queue.head) {
             let memories = &work.tables.memories;
             let put = copy::scatter(memories, work.qp.pd, sges, offset.into(), bytes);
             if put.is_err() {
@@ -264,7 +244,7 @@ impl Requester {
             return;
         }
         self.went_back_to = Some(self.unacked);
-        Statistics::count(&work.core.statistics.go_backs);
+        work.core.statistics.go_backs.add(1);
         self.shrink_and_go_back();
         self.go_on(work, outbox);
     }
@@ -302,7 +282,7 @@ impl Requester {
             }
             return;
         } else {
-            Statistics::count(&work.core.statistics.timeouts);
+            work.core.statistics.timeouts.add(1);
             if self.retries_left == 0 {
                 self.break_at_head(work.qp, Status::RetryExceededError);
                 return;

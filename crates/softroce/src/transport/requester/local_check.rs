@@ -11,17 +11,14 @@ use crate::transport::state::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
 impl Requester {
     /// The error of a request at this end, if any.
     pub(crate) fn check(&self, work: QpWork<'_>, index: u64, wqe: &Wqe) -> Option<Status> {
-        if wqe.length_bytes > MAX_MESSAGE_BYTES {
-            return Some(Status::LocalLengthError);
-        }
         let atomic = wqe.is_fetch() && !matches!(wqe.operation, Operation::Read { .. });
-        if atomic && wqe.length_bytes < 8 {
+        let least_bytes = if atomic { 8 } else { 0 };
+        if !(least_bytes..=MAX_MESSAGE_BYTES).contains(&wqe.length_bytes) {
             return Some(Status::LocalLengthError);
         }
-        let need = if wqe.is_fetch() {
-            Access::LOCAL_WRITE
-        } else {
-            Access::NONE
+        let need = match wqe.is_fetch() {
+            true => Access::LOCAL_WRITE,
+            false => Access::NONE,
         };
         match self.queue.bytes(index) {
             Bytes::Inline(_) => None,

@@ -2,7 +2,6 @@
 //! responder of a gap, and the time-out is long. It costs no retry.
 
 use crate::transport::device::outbox::Outbox;
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::state::requester::Requester;
 
@@ -14,7 +13,7 @@ impl Requester {
     /// RFC 8985, section 7). A responder refuses a gap once only, so the next time, or where this gap has been refused, the
     /// first packets go again.
     pub(crate) fn probe(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
-        Statistics::count(&work.core.statistics.probes);
+        work.core.statistics.probes.add(1);
         let (deadline_ns, probes) = (self.deadline_ns, self.probes + 1);
         if probes == 1 && self.went_back_to != Some(self.unacked) {
             self.send_last_again(work, outbox);

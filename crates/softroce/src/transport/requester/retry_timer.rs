@@ -6,7 +6,6 @@
 use std::sync::atomic::Ordering;
 
 use crate::transport::device::outbox::Outbox;
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::state::requester::Requester;
 use crate::wire::time_of_code_ns;
@@ -103,7 +102,7 @@ impl Requester {
         entry_ns: u64,
         until_ns: u64,
     ) {
-        Statistics::count(&work.core.statistics.timer_checks);
+        work.core.statistics.timer_checks.add(1);
         self.timer_entry.was_taken(entry_ns);
         self.wake(work, outbox, until_ns);
         let due_ns = work.qp.timer_ns.load(Ordering::Relaxed);

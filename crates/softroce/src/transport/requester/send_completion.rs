@@ -15,7 +15,11 @@ impl Requester {
         let Some(wqe) = self.queue.get(self.queue.head) else {
             return;
         };
-        let whole = !wqe.signaled() || qp.complete_send(success(qp, wqe));
+        let success = || Completion {
+            length_bytes: wqe.length_bytes,
+            ..completion(qp, wqe, Status::Success)
+        };
+        let whole = !wqe.signaled() || qp.complete_send(success());
         self.queue.head += 1;
         if !whole {
             self.flush(qp);
@@ -45,7 +49,7 @@ impl Requester {
         // Who sees the completion finds the QP in this state.
         qp.set_state(if reliable { State::Err } else { State::Sqe });
         if let Some(wqe) = self.queue.get(self.queue.head) {
-            qp.complete_send(qp.failure(wqe.wr_id, status, kind(wqe)));
+            qp.complete_send(completion(qp, wqe, status));
             self.queue.head += 1;
         }
         self.flush(qp);
@@ -56,7 +60,7 @@ impl Requester {
     pub(crate) fn flush(&mut self, qp: &QpContext) {
         self.let_go(qp);
         while let Some(wqe) = self.queue.get(self.queue.head) {
-            qp.complete_send(qp.failure(wqe.wr_id, Status::FlushError, kind(wqe)));
+            qp.complete_send(completion(qp, wqe, Status::FlushError));
             self.queue.head += 1;
         }
         self.begin_anew();
@@ -94,26 +98,13 @@ impl Requester {
     }
 }
 
-fn kind(wqe: &Wqe) -> CompletionKind {
-    match wqe.operation {
+fn completion(qp: &QpContext, wqe: &Wqe, status: Status) -> Completion {
+    let kind = match wqe.operation {
         Operation::Send => CompletionKind::Send,
         Operation::Write { .. } => CompletionKind::RdmaWrite,
         Operation::Read { .. } => CompletionKind::RdmaRead,
         Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
         Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
-    }
-}
-
-fn success(qp: &QpContext, wqe: &Wqe) -> Completion {
-    Completion {
-        wr_id: wqe.wr_id,
-        status: Status::Success,
-        kind: kind(wqe),
-        length_bytes: wqe.length_bytes,
-        immediate: None,
-        qpn: qp.number,
-        source_qpn: 0,
-        has_grh: false,
-        solicited: false,
-    }
+    };
+    Completion::of(qp.number, wqe.wr_id, status, kind)
 }

@@ -18,7 +18,7 @@ use crate::transport::state::request_packets::{
 };
 use crate::transport::state::requester::{ACK_EVERY_PACKETS, Requester};
 use crate::transport::state::send_queue::{Bytes, Wqe};
-use crate::wire::{Extended, Opcode, Packet, Service};
+use crate::wire::{Extended, Opcode, Packet};
 
 /// What headers and CRC of a packet take on the wire, about.
 const HEADER_BYTES: usize = 60;
@@ -36,7 +36,23 @@ struct Turn<'a, 'b> {
     uncharged_bytes: usize,
 }
 
-impl Turn<'_, '_> {
+impl<'a, 'b> Turn<'a, 'b> {
+    fn new(
+        outbox: &'a mut Outbox<'b>,
+        path: &'a Path,
+        most_bytes: usize,
+        is_at_rate: bool,
+    ) -> Turn<'a, 'b> {
+        Turn {
+            outbox,
+            path,
+            sent_bytes: 0,
+            most_bytes,
+            is_at_rate,
+            uncharged_bytes: 0,
+        }
+    }
+
     fn is_over(&self) -> bool {
         self.sent_bytes >= self.most_bytes
     }
@@ -94,7 +110,7 @@ impl Requester {
         bytes: usize,
     ) {
         if work.qp.state() == State::Rts {
-            self.undrain();
+            self.drains = None;
         }
         if !self.may_send(work) {
             return;
@@ -110,14 +126,7 @@ impl Requester {
             return;
         };
         let idle = self.unacked == self.position();
-        let mut turn = Turn {
-            outbox,
-            path: &path,
-            sent_bytes: 0,
-            most_bytes,
-            is_at_rate: self.rate.is_some(),
-            uncharged_bytes: 0,
-        };
+        let mut turn = Turn::new(outbox, &path, most_bytes, self.rate.is_some());
         self.fill(work, &mut turn);
         turn.charge();
         self.spend(work, turn.sent_bytes, turn.is_over());
@@ -134,17 +143,15 @@ impl Requester {
     /// Adds packets to the outbox until it must stop.
     fn fill(&mut self, work: QpWork<'_>, turn: &mut Turn<'_, '_>) {
         while self.wants_to_send() {
-            if !self.in_burst && work.core.waits_for_room(work.qp) {
-                return;
-            }
-            if !self.in_burst && turn.is_at_rate && turn.is_over() {
-                return;
-            }
-            if !self.in_burst && work.qp.kind == Kind::Rc && (turn.is_over() || !turn.stays_open(0))
-            {
-                turn.charge();
-                self.wait_in_line(work);
-                return;
+            if !self.in_burst {
+                if work.core.waits_for_room(work.qp) || turn.is_at_rate && turn.is_over() {
+                    return;
+                }
+                if work.qp.kind == Kind::Rc && (turn.is_over() || !turn.stays_open(0)) {
+                    turn.charge();
+                    self.wait_in_line(work);
+                    return;
+                }
             }
             let index = self.next;
             if !self.begin(work, index, turn.path.mtu_bytes) {
@@ -171,22 +178,16 @@ impl Requester {
             return false;
         };
         let fetch = wqe.is_fetch();
-        if fetch && self.fetches >= u32::from(self.deliveries.max_rd_atomic) {
-            return false;
-        }
-        if wqe.fence() && self.sent_packets == 0 && self.fetches > 0 {
+        let is_full = fetch && self.fetches >= u32::from(self.deliveries.max_rd_atomic);
+        if is_full || wqe.fence() && self.sent_packets == 0 && self.fetches > 0 {
             return false;
         }
         if index < self.assigned {
             return true;
         }
-        let packets = if matches!(
-            wqe.operation,
-            Operation::FetchAdd { .. } | Operation::CompareSwap { .. }
-        ) {
-            1
-        } else {
-            wqe.length_bytes.div_ceil(mtu_bytes).max(1)
+        let packets = match wqe.operation {
+            Operation::FetchAdd { .. } | Operation::CompareSwap { .. } => 1,
+            _ => wqe.length_bytes.div_ceil(mtu_bytes).max(1),
         };
         // The memory of a single packet is looked up when it is added.
         let is_checked_later = packets == 1 && !fetch && work.qp.kind == Kind::Rc;
@@ -202,10 +203,7 @@ impl Requester {
     pub(crate) fn send_last_again(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
         let (next, sent_packets, fetches) = (self.next, self.sent_packets, self.fetches);
         let in_burst = self.in_burst;
-        let index = match sent_packets {
-            0 => next.wrapping_sub(1),
-            _ => next,
-        };
+        let index = next.wrapping_sub(u64::from(sent_packets == 0));
         let (Some(path), Some(wqe)) = (self.path.clone(), self.queue.get(index).copied()) else {
             return;
         };
@@ -213,14 +211,7 @@ impl Requester {
             0 => wqe.packets,
             sent => sent,
         };
-        let mut turn = Turn {
-            outbox,
-            path: &path,
-            sent_bytes: 0,
-            most_bytes: 0,
-            is_at_rate: false,
-            uncharged_bytes: 0,
-        };
+        let mut turn = Turn::new(outbox, &path, 0, false);
         if wqe.is_fetch() {
             let part = read_part_packets(path.mtu_bytes);
             self.sent_packets = (sent - 1) / part * part;
@@ -263,7 +254,7 @@ impl Requester {
                 || turn.ends_with(length));
         let opcode = opcode(wqe, first, last);
         let packet = Packet {
-            service: if reliable { Service::Rc } else { Service::Uc },
+            service: work.qp.kind,
             opcode,
             solicited: last && wqe.solicited(),
             pkey: PKEY,
@@ -282,14 +273,11 @@ impl Requester {
             Bytes::Inline(bytes) => {
                 let end = offset as usize + length;
                 let bytes = bytes.get(offset as usize..end).unwrap_or_default();
-                let piece = std::iter::once((bytes.as_ptr(), length));
-                // SAFETY: the queue's own memory, which is copied.
-                Some(unsafe { turn.outbox.push(flow, &packet, length, piece, Keep::Copied) })
+                Some(turn.outbox.push_copy(flow, &packet, bytes))
             }
             Bytes::Registered([sge]) => {
-                let memories = &work.tables.memories;
                 let at = sge.address.wrapping_add(offset.into());
-                let from = memories.resolve(sge.lkey, work.qp.pd, at, length as u64, Access::NONE);
+                let from = work.resolve(sge.lkey, at, length as u64, Access::NONE);
                 let is_there = length == 0 || from.is_some();
                 is_there.then(|| {
                     let piece = from.map(|pointer| (pointer.cast_const(), length));
@@ -356,7 +344,7 @@ impl Requester {
             }
         };
         let packet = Packet {
-            service: Service::Rc,
+            service: Kind::Rc,
             opcode,
             solicited: false,
             pkey: PKEY,

@@ -5,20 +5,18 @@
 use crate::transport::device::work::QpWork;
 use crate::transport::memory::copy;
 use crate::transport::memory::regions::Access;
-use crate::transport::state::responder::{Message, Reply, Responder};
+use crate::transport::state::responder::{Message, Reply, ReplyWhat, Responder};
 use crate::wire::{Packet, Reth};
 
 impl Responder {
     /// Where the bytes of a READ are, if it may read them. One of no bytes may, whatever its key.
     pub(crate) fn source(&self, work: QpWork<'_>, reth: Reth) -> Option<usize> {
-        let (key, length) = (reth.rkey, u64::from(reth.length_bytes));
+        let length = u64::from(reth.length_bytes);
         if length == 0 {
             return Some(0);
         }
-        let memories = &work.tables.memories;
-        let need = Access::REMOTE_READ;
-        let from = memories.resolve(key, work.qp.pd, reth.address, length, need)?;
-        Some(from.addr())
+        let from = work.resolve(reth.rkey, reth.address, length, Access::REMOTE_READ);
+        from.map(<*mut u8>::addr)
     }
 
     /// Whether a packet of a SEND or WRITE writes to memory that READs before it are still to be answered from.
@@ -28,18 +26,18 @@ impl Responder {
         packet: &Packet<'_>,
         message: &Message,
     ) -> bool {
-        let is_read = |reply: &Reply| matches!(reply, Reply::Read { .. });
+        let is_read = |reply: &Reply| matches!(reply.what, ReplyWhat::Read { .. });
         if !self.replies.iter().any(is_read) {
             return false;
         }
-        let (memories, pd, need) = (&work.tables.memories, work.qp.pd, Access::LOCAL_WRITE);
-        let count = packet.payload.len();
+        let (need, count) = (Access::LOCAL_WRITE, packet.payload.len());
         match *message {
-            Message::Write { address, rkey, .. } => memories
-                .resolve(rkey, pd, address, count as u64, need)
+            Message::Write { address, rkey, .. } => work
+                .resolve(rkey, address, count as u64, need)
                 .is_some_and(|to| self.is_still_read(to, count)),
             Message::Send => {
                 let start = u64::from(self.receive.filled_bytes);
+                let (memories, pd) = (&work.tables.memories, work.qp.pd);
                 copy::pieces(memories, pd, &self.receive.sges, start, count, need)
                     .flatten()
                     .any(|(to, bytes)| self.is_still_read(to, bytes))
@@ -50,8 +48,8 @@ impl Responder {
     /// Whether READs are still to be answered from any of these bytes.
     pub(crate) fn is_still_read(&self, at: *mut u8, bytes: usize) -> bool {
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
-        self.replies.iter().any(|reply| match *reply {
-            Reply::Read {
+        self.replies.iter().any(|reply| match reply.what {
+            ReplyWhat::Read {
                 reth,
                 source,
                 sent_packets,

@@ -2,12 +2,11 @@
 //! repeated one without executing it again (InfiniBand specification 9.7.5.1.2).
 #![allow(unsafe_code)]
 
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::memory::copy::{self, Atomic};
 use crate::transport::memory::regions::Access;
 use crate::transport::state::request_outcome::{Refusal, RequestOutcome};
-use crate::transport::state::responder::{Answered, AnsweredWhat, Reply, Responder};
+use crate::transport::state::responder::{Answered, AnsweredWhat, Reply, ReplyWhat, Responder};
 use crate::wire::{Opcode, Packet, Psn, Reth};
 
 impl Responder {
@@ -20,22 +19,14 @@ impl Responder {
             return Err(Refusal::invalid());
         };
         // More of them than were agreed on are invalid (specification 9.9.3).
-        if self.fetches_full() || !packet.payload.is_empty() {
-            return Err(Refusal::invalid());
-        }
-        if !work.qp.access().allows(Access::REMOTE_READ) {
+        let allowed = work.qp.access().allows(Access::REMOTE_READ);
+        if !allowed || self.fetches_full() || !packet.payload.is_empty() {
             return Err(Refusal::invalid());
         }
         let source = self.source(work, reth).ok_or_else(Refusal::access)?;
         let mtu = self.path.as_ref().map_or(1, |path| path.mtu_bytes);
         let packets = reth.length_bytes.div_ceil(mtu).max(1);
-        self.completed = self.completed.wrapping_add(1);
-        self.expected = Some(packet.psn.plus(packets));
-        self.remember(Answered {
-            psn: packet.psn,
-            packets,
-            what: AnsweredWhat::Read(reth),
-        });
+        self.done(packet.psn, packets, AnsweredWhat::Read(reth));
         self.repeat_budget.earn(reth.length_bytes);
         self.owe_read(packet.psn, reth, source, packets, false);
         Ok(RequestOutcome::Done)
@@ -49,23 +40,13 @@ impl Responder {
         let Some(header) = packet.extended.atomic.filter(|_| self.message.is_none()) else {
             return Err(Refusal::invalid());
         };
-        if self.fetches_full() || header.address % 8 != 0 || !packet.payload.is_empty() {
+        let need = Access::REMOTE_ATOMIC;
+        let valid = header.address % 8 == 0 && packet.payload.is_empty();
+        if !valid || self.fetches_full() || !work.qp.access().allows(need) {
             return Err(Refusal::invalid());
         }
-        if !work.qp.access().allows(Access::REMOTE_ATOMIC) {
-            return Err(Refusal::invalid());
-        }
-        let at = work
-            .tables
-            .memories
-            .resolve(
-                header.rkey,
-                work.qp.pd,
-                header.address,
-                8,
-                Access::REMOTE_ATOMIC,
-            )
-            .ok_or_else(Refusal::access)?;
+        let at = work.resolve(header.rkey, header.address, 8, need);
+        let at = at.ok_or_else(Refusal::access)?;
         if at.addr() % 8 != 0 {
             return Err(Refusal::invalid());
         }
@@ -82,39 +63,31 @@ impl Responder {
         };
         // SAFETY: aligned, just resolved for 8 bytes and atomics, and the tables are held.
         let original = unsafe { copy::atomic(at, operation) };
-        self.completed = self.completed.wrapping_add(1);
-        self.expected = Some(packet.psn.plus(1));
-        self.remember(Answered {
-            psn: packet.psn,
-            packets: 1,
-            what: AnsweredWhat::Atomic { original },
-        });
-        self.owe(Reply::Atomic {
-            psn: packet.psn,
-            original,
-            completed: self.completed,
-            again: false,
-        });
+        self.done(packet.psn, 1, AnsweredWhat::Atomic { original });
+        let again = false;
+        self.owe(packet.psn, ReplyWhat::Atomic { original, again });
         Ok(RequestOutcome::Done)
     }
 
     fn owe_read(&mut self, psn: Psn, reth: Reth, source: usize, packets: u32, again: bool) {
-        self.owe(Reply::Read {
-            psn,
+        let read = ReplyWhat::Read {
             reth,
             source,
             packets,
             sent_packets: 0,
-            completed: self.completed,
             again,
-        });
+        };
+        self.owe(psn, read);
     }
 
-    fn remember(&mut self, answered: Answered) {
+    /// Counts a READ or atomic that was executed, and remembers it.
+    fn done(&mut self, psn: Psn, packets: u32, what: AnsweredWhat) {
+        self.completed = self.completed.wrapping_add(1);
+        self.expected = Some(psn.plus(packets));
         if self.answered.len() >= self.max_dest_rd_atomic {
             self.answered.pop_front();
         }
-        self.answered.push_back(answered);
+        self.answered.push_back(Answered { psn, packets, what });
     }
 
     /// Answers a repeated request without executing it again (specification 9.7.5.1.2).
@@ -122,20 +95,17 @@ impl Responder {
         let psn = packet.psn;
         match packet.opcode {
             Opcode::ReadRequest => {
-                let Some((reth, packets)) = packet
-                    .extended
-                    .reth
-                    .and_then(|reth| self.repeatable(psn, reth))
-                else {
+                let reth = packet.extended.reth;
+                let Some((reth, packets)) = reth.and_then(|it| self.repeatable(psn, it)) else {
                     return;
                 };
                 if !self.repeat_budget.spend(reth.length_bytes, work.now_ns) {
-                    Statistics::count(&work.core.statistics.unanswered_duplicates);
+                    work.core.statistics.unanswered_duplicates.add(1);
                     return;
                 }
                 // The requester will repeat later requests too, or already has.
-                self.replies
-                    .retain(|reply| reply.psn().distance_from(psn) < 0);
+                let is_before = |reply: &Reply| reply.last_psn().distance_from(psn) < 0;
+                self.replies.retain(is_before);
                 // It reads anew, and fails when it is sent if it may not read any more.
                 let source = self.source(work, reth).unwrap_or(0);
                 self.owe_read(psn, reth, source, packets, true);
@@ -155,16 +125,12 @@ impl Responder {
     fn repeat_atomic(&mut self, psn: Psn) {
         let found = self.answered.iter().find(|known| known.psn == psn);
         // Its answer is on its way if it is still due.
-        let due = self.replies.iter().any(|reply| reply.psn() == psn);
+        let due = self.replies.iter().any(|reply| reply.last_psn() == psn);
         if let Some(AnsweredWhat::Atomic { original }) = found.map(|known| known.what)
             && !due
         {
-            self.owe(Reply::Atomic {
-                psn,
-                original,
-                completed: self.completed,
-                again: true,
-            });
+            let again = true;
+            self.owe(psn, ReplyWhat::Atomic { original, again });
         }
     }
 
@@ -197,18 +163,14 @@ mod tests {
             max_dest_rd_atomic: 2,
             ..Responder::default()
         };
-        responder.remember(Answered {
-            psn,
-            packets: 1,
-            what: AnsweredWhat::Atomic { original: 7 },
-        });
+        responder.done(psn, 1, AnsweredWhat::Atomic { original: 7 });
         for _ in 0..1000 {
             responder.repeat_atomic(psn);
         }
         assert_eq!(responder.replies.len(), 1);
         responder.replies.clear();
         responder.repeat_atomic(psn);
-        let answer = responder.replies.front();
-        assert!(matches!(answer, Some(Reply::Atomic { original: 7, .. })));
+        let answer = responder.replies.front().unwrap().what;
+        assert!(matches!(answer, ReplyWhat::Atomic { original: 7, .. }));
     }
 }

@@ -4,11 +4,10 @@
 use std::net::SocketAddr;
 
 use crate::transport::device::outbox::Outbox;
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::state::qp_attributes::{QpEvent, State};
 use crate::transport::state::request_outcome::{Refusal, RequestOutcome};
-use crate::transport::state::responder::{Reply, Responder};
+use crate::transport::state::responder::{ReplyWhat, Responder};
 use crate::wire::{NakCode, Opcode, Packet, Psn, Syndrome};
 
 /// The most bytes of READ responses that are sent before a request that changes what they are read from. Of more, the rest is
@@ -53,13 +52,8 @@ impl Responder {
             Ok(RequestOutcome::Done) => work.qp.state() == State::Err,
             Ok(RequestOutcome::NotReady) => {
                 self.reported = true;
-                self.owe(Reply::Refuse {
-                    psn,
-                    syndrome: Syndrome::RnrNak {
-                        timer: work.qp.min_rnr_timer(),
-                    },
-                    completed: self.completed,
-                });
+                let timer = work.qp.min_rnr_timer();
+                self.owe(psn, ReplyWhat::Refuse(Syndrome::RnrNak { timer }));
                 false
             }
             Ok(RequestOutcome::OvertakesRead) => {
@@ -98,14 +92,14 @@ impl Responder {
                 Turn::Next
             }
             1.. => {
-                Statistics::count(&statistics.out_of_sequence);
+                statistics.out_of_sequence.add(1);
                 if !std::mem::replace(&mut self.reported, true) {
                     self.refuse(self.expected(), NakCode::PsnSequenceError);
                 }
                 Turn::Never
             }
             _ => {
-                Statistics::count(&statistics.duplicate_requests);
+                statistics.duplicate_requests.add(1);
                 Turn::Repeated
             }
         }
@@ -115,7 +109,7 @@ impl Responder {
     pub(crate) fn is_from_peer(&self, work: QpWork<'_>, source: SocketAddr) -> bool {
         let from_peer = self.path_from(source).is_some();
         if !from_peer {
-            Statistics::count(&work.core.statistics.wrong_source);
+            work.core.statistics.wrong_source.add(1);
         }
         from_peer
     }
@@ -128,27 +122,17 @@ impl Responder {
     }
 
     fn refuse(&mut self, psn: Psn, code: NakCode) {
-        self.owe(Reply::Refuse {
-            psn,
-            syndrome: Syndrome::Nak(code),
-            completed: self.completed,
-        });
+        self.owe(psn, ReplyWhat::Refuse(Syndrome::Nak(code)));
     }
 
+    /// Refuses a request, and moves the QP to ERR because of it.
     fn reject(&mut self, work: QpWork<'_>, psn: Psn, refusal: &Refusal) {
         self.refuse(psn, refusal.code);
-        self.break_off(work, refusal);
-    }
-
-    /// Moves the QP to ERR because of a request.
-    fn break_off(&mut self, work: QpWork<'_>, refusal: &Refusal) {
         self.fail(work.qp, refusal.receive_status);
-        work.qp
-            .raise(if refusal.code == NakCode::RemoteAccessError {
-                QpEvent::AccessError
-            } else {
-                QpEvent::RequestError
-            });
+        work.qp.raise(match refusal.code {
+            NakCode::RemoteAccessError => QpEvent::AccessError,
+            _ => QpEvent::RequestError,
+        });
     }
 
     fn execute(
@@ -156,9 +140,9 @@ impl Responder {
         work: QpWork<'_>,
         packet: &Packet<'_>,
     ) -> Result<RequestOutcome, Refusal> {
-        let taken = match packet.opcode {
-            Opcode::ReadRequest => self.read(work, packet)?,
-            Opcode::CompareSwap | Opcode::FetchAdd => self.atomic(work, packet)?,
+        match packet.opcode {
+            Opcode::ReadRequest => self.read(work, packet),
+            Opcode::CompareSwap | Opcode::FetchAdd => self.atomic(work, packet),
             _ => {
                 let taken = self.message(work, packet)?;
                 if matches!(taken, RequestOutcome::Done) {
@@ -167,9 +151,8 @@ impl Responder {
                         self.acknowledge(packet.psn);
                     }
                 }
-                taken
+                Ok(taken)
             }
-        };
-        Ok(taken)
+        }
     }
 }

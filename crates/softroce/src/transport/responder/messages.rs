@@ -24,16 +24,13 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         let message = if shape.first {
-            self.begin(work, packet, shape)?
-        } else {
-            self.message.filter(|message| shape.continues(message))
-        };
-        let Some(message) = message else {
-            return if shape.first {
-                Ok(RequestOutcome::NotReady)
-            } else {
-                Err(Refusal::invalid())
+            let Some(message) = self.begin(work, packet, shape)? else {
+                return Ok(RequestOutcome::NotReady);
             };
+            message
+        } else {
+            let message = self.message.filter(|message| shape.continues(message));
+            message.ok_or_else(Refusal::invalid)?
         };
         if self.overtakes_read(work, packet, &message) {
             return Ok(RequestOutcome::OvertakesRead);
@@ -62,7 +59,7 @@ impl Responder {
     }
 
     /// Handles the first packet of a message; `None` if there is no receive for it.
-    pub(crate) fn begin(
+    fn begin(
         &mut self,
         work: QpWork<'_>,
         packet: &Packet<'_>,
@@ -73,26 +70,16 @@ impl Responder {
             return Ok(ready.then_some(Message::Send));
         };
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes);
-        if shape.last != (reth.length_bytes <= mtu) {
-            return Err(Refusal::invalid());
-        }
-        if !work.qp.access().allows(Access::REMOTE_WRITE) {
+        let allowed = work.qp.access().allows(Access::REMOTE_WRITE);
+        if !allowed || shape.last != (reth.length_bytes <= mtu) {
             return Err(Refusal::invalid());
         }
         let length = u64::from(reth.length_bytes);
         // What a packet writes is looked up then.
         let is_all = packet.payload.len() as u64 == length && packet.extended.immediate.is_none();
         if length > 0 && !is_all {
-            let memories = &work.tables.memories;
-            memories
-                .resolve(
-                    reth.rkey,
-                    work.qp.pd,
-                    reth.address,
-                    length,
-                    Access::REMOTE_WRITE,
-                )
-                .ok_or_else(Refusal::access)?;
+            let found = work.resolve(reth.rkey, reth.address, length, Access::REMOTE_WRITE);
+            found.ok_or_else(Refusal::access)?;
         }
         Ok(Some(Message::Write {
             address: reth.address,
@@ -108,7 +95,7 @@ impl Responder {
     }
 
     /// Writes a packet's payload to memory.
-    pub(crate) fn write(
+    fn write(
         &mut self,
         work: QpWork<'_>,
         packet: &Packet<'_>,
@@ -130,12 +117,10 @@ impl Responder {
             return Err(Refusal::invalid());
         }
         if count > 0 {
-            let memories = &work.tables.memories;
             let need = Access(Access::REMOTE_WRITE.0 | Access::LOCAL_WRITE.0);
             // Resolve the key for every packet, since the program may deregister it between two packets.
-            let to = memories
-                .resolve(rkey, work.qp.pd, address, count.into(), need)
-                .ok_or_else(Refusal::access)?;
+            let to = work.resolve(rkey, address, count.into(), need);
+            let to = to.ok_or_else(Refusal::access)?;
             // SAFETY: just resolved for so many bytes and writing, and the tables are held.
             unsafe { copy::put(packet.payload, to) };
         }
@@ -156,15 +141,9 @@ impl Responder {
                 receive_status: Status::LocalLengthError,
             });
         }
-        let memories = &work.tables.memories;
-        copy::scatter(
-            memories,
-            work.qp.pd,
-            &self.receive.sges,
-            start,
-            packet.payload,
-        )
-        .map_err(|_| Refusal {
+        let (memories, sges) = (&work.tables.memories, &self.receive.sges);
+        let put = copy::scatter(memories, work.qp.pd, sges, start, packet.payload);
+        put.map_err(|_| Refusal {
             code: NakCode::RemoteOperationalError,
             receive_status: Status::LocalProtectionError,
         })?;
@@ -186,16 +165,14 @@ impl Responder {
             _ => (CompletionKind::Receive, self.receive.filled_bytes),
         };
         let deth = packet.extended.deth;
-        work.qp.complete_receive(Completion {
-            wr_id: self.receive.wr_id,
-            status: Status::Success,
-            kind,
+        let (qp, wr_id) = (work.qp, self.receive.wr_id);
+        qp.complete_receive(Completion {
             length_bytes,
             immediate: packet.extended.immediate.map(u32::to_be),
-            qpn: work.qp.number,
             source_qpn: deth.map_or(0, |deth| deth.source_qpn),
             has_grh: deth.is_some(),
             solicited: packet.solicited,
+            ..Completion::of(qp.number, wr_id, Status::Success, kind)
         });
     }
 }
@@ -204,7 +181,7 @@ impl Responder {
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) first: bool,
-    pub(crate) last: bool,
+    last: bool,
     write: bool,
 }
 
@@ -219,7 +196,7 @@ impl Shape {
     }
 
     /// Whether a packet at this position may have this length: all but the last are full (specification 9.4.1).
-    pub(crate) fn fits(self, payload_bytes: usize, mtu_bytes: usize) -> bool {
+    fn fits(self, payload_bytes: usize, mtu_bytes: usize) -> bool {
         match (self.first, self.last) {
             (_, false) => payload_bytes == mtu_bytes,
             (true, true) => payload_bytes <= mtu_bytes,
@@ -227,7 +204,7 @@ impl Shape {
         }
     }
 
-    pub(crate) fn continues(self, message: &Message) -> bool {
+    fn continues(self, message: &Message) -> bool {
         self.write == matches!(message, Message::Write { .. })
     }
 }

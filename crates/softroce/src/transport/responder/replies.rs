@@ -3,12 +3,11 @@
 #![allow(unsafe_code)]
 
 use crate::transport::device::outbox::{Keep, Outbox};
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::memory::regions::Access;
 use crate::transport::state::path::Path;
 use crate::transport::state::request_packets::PKEY;
-use crate::transport::state::responder::{Reply, Responder};
+use crate::transport::state::responder::{Reply, ReplyWhat, Responder};
 use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
 /// No credit limit: the requester may send at will (specification 9.7.7.2).
@@ -63,15 +62,19 @@ impl Responder {
     /// Adds an acknowledgement behind the QP's own requests, if no other answer is due and it leaves with them.
     pub(crate) fn append_acknowledgement(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
         if self.replies.len() == 1
-            && let Some(&Reply::Acknowledge { psn, completed }) = self.replies.front()
+            && let Some(reply) = self.replies.front_mut()
+            && matches!(reply.what, ReplyWhat::Acknowledge)
             && let Some(path) = &self.path
             && outbox.has_company(&path.flow, Bth::BYTES + Aeth::BYTES, 0)
         {
-            let aeth = aeth(UNLIMITED, completed);
-            let packet = short(path, Opcode::Acknowledge, psn, aeth, None);
-            outbox.push_bare(&path.flow, &packet);
+            let mut answering = Answering {
+                outbox,
+                path,
+                work,
+                sent_bytes: 0,
+            };
+            answering.add(reply);
             self.replies.clear();
-            Statistics::count(&work.core.statistics.acks_sent);
         }
     }
 }
@@ -90,88 +93,63 @@ fn answer(path: &Path, opcode: Opcode, psn: Psn, extended: Extended) -> Packet<'
     }
 }
 
-/// Adds an answer without payload.
-fn short(
-    path: &Path,
-    opcode: Opcode,
-    psn: Psn,
-    aeth: Aeth,
-    atomic_answer: Option<u64>,
-) -> Packet<'static> {
-    let extended = Extended {
-        aeth: Some(aeth),
-        atomic_answer,
-        ..Extended::default()
-    };
-    answer(path, opcode, psn, extended)
-}
-
 impl Answering<'_, '_> {
     /// Adds a reply; of a READ one packet. `true` when it is complete.
     fn add(&mut self, reply: &mut Reply) -> bool {
         let statistics = &self.work.core.statistics;
-        match *reply {
-            Reply::Acknowledge { psn, completed } => {
-                Statistics::count(&statistics.acks_sent);
-                self.add_short(Opcode::Acknowledge, psn, UNLIMITED, completed, None);
-                true
+        let Reply { psn, completed, .. } = *reply;
+        match &mut reply.what {
+            ReplyWhat::Acknowledge => {
+                statistics.acks_sent.add(1);
+                self.add_short(psn, UNLIMITED, completed, None)
             }
-            Reply::Refuse {
-                psn,
-                syndrome,
-                completed,
-            } => {
-                Statistics::count(if matches!(syndrome, Syndrome::RnrNak { .. }) {
-                    &statistics.rnr_naks_sent
-                } else {
-                    &statistics.naks_sent
-                });
-                self.add_short(Opcode::Acknowledge, psn, syndrome, completed, None);
-                true
+            ReplyWhat::Refuse(syndrome) => {
+                let counter = match syndrome {
+                    Syndrome::RnrNak { .. } => &statistics.rnr_naks_sent,
+                    _ => &statistics.naks_sent,
+                };
+                counter.add(1);
+                self.add_short(psn, *syndrome, completed, None)
             }
-            Reply::Atomic {
-                psn,
-                original,
-                completed,
-                ..
-            } => {
-                let opcode = Opcode::AtomicAcknowledge;
-                self.add_short(opcode, psn, UNLIMITED, completed, Some(original));
-                true
+            ReplyWhat::Atomic { original, .. } => {
+                self.add_short(psn, UNLIMITED, completed, Some(*original))
             }
-            Reply::Read {
-                psn,
+            ReplyWhat::Read {
                 reth,
                 packets,
-                ref mut sent_packets,
-                completed,
+                sent_packets,
                 ..
             } => {
-                let this = *sent_packets;
-                if !self.add_response(psn, reth, packets, this, completed) {
+                if !self.add_response(psn, *reth, *packets, *sent_packets, completed) {
                     // The program has deregistered the memory.
                     let refused = Syndrome::Nak(NakCode::RemoteAccessError);
-                    let opcode = Opcode::Acknowledge;
-                    self.add_short(opcode, psn.plus(this), refused, completed, None);
-                    return true;
+                    return self.add_short(psn.plus(*sent_packets), refused, completed, None);
                 }
                 *sent_packets += 1;
-                *sent_packets == packets
+                sent_packets == packets
             }
         }
     }
 
+    /// Adds an answer without payload, which is complete.
     fn add_short(
         &mut self,
-        opcode: Opcode,
         psn: Psn,
         syndrome: Syndrome,
         completed: u32,
         atomic_answer: Option<u64>,
-    ) {
-        let aeth = aeth(syndrome, completed);
-        let packet = short(self.path, opcode, psn, aeth, atomic_answer);
-        self.push_bare(&packet);
+    ) -> bool {
+        let opcode = match atomic_answer {
+            Some(_) => Opcode::AtomicAcknowledge,
+            None => Opcode::Acknowledge,
+        };
+        let extended = Extended {
+            aeth: Some(aeth(syndrome, completed)),
+            atomic_answer,
+            ..Extended::default()
+        };
+        self.push_bare(&answer(self.path, opcode, psn, extended));
+        true
     }
 
     /// Adds packet `index` of a READ response. `false` if its memory is no longer registered.
@@ -202,42 +180,21 @@ impl Answering<'_, '_> {
             return true;
         }
         let address = reth.address.wrapping_add(offset.into());
-        let from = self.work.tables.memories.resolve(
-            reth.rkey,
-            self.work.qp.pd,
-            address,
-            length.into(),
-            Access::REMOTE_READ,
-        );
-        let Some(from) = from else {
+        let (rkey, need) = (reth.rkey, Access::REMOTE_READ);
+        let Some(from) = self.work.resolve(rkey, address, length.into(), need) else {
             return false;
         };
-        let piece = std::iter::once((from.cast_const(), length as usize));
+        let (flow, length) = (&self.path.flow, length as usize);
+        let piece = std::iter::once((from.cast_const(), length));
+        // A program may change memory that its peer reads.
+        let keep = Keep::Copied;
         // SAFETY: just resolved, from the tables that the caller holds.
-        unsafe { self.push(&packet, length as usize, piece) };
+        self.sent_bytes += unsafe { self.outbox.push(flow, &packet, length, piece, keep) };
         true
     }
 
     fn push_bare(&mut self, packet: &Packet<'_>) {
         self.sent_bytes += self.outbox.push_bare(&self.path.flow, packet);
-    }
-
-    /// Copies the payload, since a program may change memory that its peer reads.
-    ///
-    /// # Safety
-    /// The pieces are readable.
-    unsafe fn push(
-        &mut self,
-        packet: &Packet<'_>,
-        payload_bytes: usize,
-        pieces: impl Iterator<Item = (*const u8, usize)> + Clone,
-    ) {
-        let flow = &self.path.flow;
-        // SAFETY: as the caller's.
-        self.sent_bytes += unsafe {
-            self.outbox
-                .push(flow, packet, payload_bytes, pieces, Keep::Copied)
-        };
     }
 }
 

@@ -7,17 +7,17 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::messages::Shape;
 use crate::transport::device::outbox::{Keep, Outbox};
-use crate::transport::device::statistics::Statistics;
 use crate::transport::device::work::QpWork;
 use crate::transport::memory::copy;
 use crate::transport::memory::regions::Access;
 use crate::transport::state::completion::Status;
 use crate::transport::state::qp_attributes::State;
-use crate::transport::state::request_packets::PKEY;
+use crate::transport::state::request_outcome::RequestOutcome;
+use crate::transport::state::request_packets::{PKEY, opcode};
 use crate::transport::state::requester::Requester;
 use crate::transport::state::responder::{Message, Responder};
 use crate::transport::state::send_queue::Bytes;
-use crate::wire::{Deth, Extended, Opcode, Packet, Service, as_ipv6};
+use crate::wire::{Deth, Extended, Packet, Service, as_ipv6};
 
 /// Bytes of the global header before a datagram's payload in its receive.
 const GRH_BYTES: u32 = 40;
@@ -40,6 +40,7 @@ impl Requester {
                 self.refuse(work.qp, index, status);
                 return;
             }
+            let psn = self.next_psn;
             self.assign(index, 1);
             let Some(datagram) = self.queue.destination(index).copied() else {
                 return;
@@ -56,19 +57,12 @@ impl Requester {
             let own = datagram.qkey & OWN_QKEY != 0;
             let packet = Packet {
                 service: Service::Ud,
-                opcode: if wqe.immediate().is_some() {
-                    Opcode::SendOnlyImmediate
-                } else {
-                    Opcode::SendOnly
-                },
+                opcode: opcode(&wqe, true, true),
                 solicited: wqe.solicited(),
                 pkey: PKEY,
                 destination_qpn: datagram.qpn,
                 ack_request: false,
-                psn: self
-                    .queue
-                    .get(index)
-                    .map_or(wqe.first_psn, |wqe| wqe.first_psn),
+                psn,
                 extended: Extended {
                     deth: Some(Deth {
                         qkey: if own { work.qp.qkey() } else { datagram.qkey },
@@ -82,9 +76,7 @@ impl Requester {
             let length = wqe.length_bytes as usize;
             match self.queue.bytes(index) {
                 Bytes::Inline(bytes) => {
-                    let piece = std::iter::once((bytes.as_ptr(), length));
-                    // SAFETY: the queue's own memory, which is copied.
-                    unsafe { outbox.push(&flow, &packet, length, piece, Keep::Copied) };
+                    outbox.push_copy(&flow, &packet, bytes);
                 }
                 Bytes::Registered(sges) => {
                     let memories = &work.tables.memories;
@@ -115,65 +107,35 @@ impl Responder {
         if !self.is_from_peer(work, source) || !work.qp.state().receives() {
             return false;
         }
-        let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
         self.establish(work);
         if packet.psn == self.expected() {
             self.source_port.learn(source.port());
         } else {
-            Statistics::count(&work.core.statistics.out_of_sequence);
+            work.core.statistics.out_of_sequence.add(1);
             self.message = None;
         }
         self.expected = Some(packet.psn.plus(1));
-        if self.try_unreliable(work, packet, mtu).is_none() {
-            // The message is lost. Its receive is used for the next.
-            self.message = None;
-            self.receive.filled_bytes = 0;
-            Statistics::count(&work.core.statistics.dropped_datagrams);
+        if Shape::of(packet.opcode).first {
+            self.lose_message();
+        }
+        match self.message(work, packet) {
+            Ok(RequestOutcome::Done) => {}
+            lost => {
+                self.lose_message();
+                work.core.statistics.dropped_datagrams.add(1);
+                let status = Status::LocalProtectionError;
+                if lost.is_err_and(|refusal| refusal.receive_status == status) {
+                    self.fail(work.qp, status);
+                }
+            }
         }
         work.qp.state() == State::Err
     }
 
-    /// `None` if the packet is dropped.
-    fn try_unreliable(
-        &mut self,
-        work: QpWork<'_>,
-        packet: &Packet<'_>,
-        mtu_bytes: usize,
-    ) -> Option<()> {
-        let shape = Shape::of(packet.opcode);
-        if !shape.fits(packet.payload.len(), mtu_bytes) {
-            return None;
-        }
-        let message = if shape.first {
-            self.receive.filled_bytes = 0;
-            self.begin(work, packet, shape).ok()??
-        } else {
-            self.message.filter(|message| shape.continues(message))?
-        };
-        let immediate = packet.extended.immediate.is_some();
-        let message = match message {
-            Message::Write { .. } => {
-                if immediate && !self.has_receive && !self.take_receive(work) {
-                    return None;
-                }
-                self.write(work, packet, shape, message).ok()?
-            }
-            Message::Send => {
-                let filled = self.fill(work, packet);
-                if let Err(refusal) = &filled
-                    && refusal.receive_status == Status::LocalProtectionError
-                {
-                    self.fail(work.qp, refusal.receive_status);
-                }
-                filled.ok()?;
-                message
-            }
-        };
-        self.message = (!shape.last).then_some(message);
-        if shape.last && (immediate || message == Message::Send) {
-            self.complete_receive(work, packet, &message);
-        }
-        Some(())
+    /// Drops what has come of a message. Its receive is used for the next.
+    fn lose_message(&mut self) {
+        self.message = None;
+        self.receive.filled_bytes = 0;
     }
 
     /// Writes a datagram with its global header into the next receive. `true` if the QP failed because of it: the receive
@@ -185,19 +147,15 @@ impl Responder {
         source: IpAddr,
     ) -> bool {
         let qp = work.qp;
-        let keyed = packet
-            .extended
-            .deth
-            .is_some_and(|deth| deth.qkey == qp.qkey());
-        if !qp.state().receives() || !keyed {
-            Statistics::count(&work.core.statistics.dropped_datagrams);
-            return false;
-        }
-        self.receive.filled_bytes = 0;
-        let ready = self.has_receive || self.take_receive(work);
+        let deth = packet.extended.deth;
+        let keyed = deth.is_some_and(|deth| deth.qkey == qp.qkey());
         let whole = u64::from(GRH_BYTES) + packet.payload.len() as u64;
-        if !ready || whole > self.receive.room_bytes() {
-            Statistics::count(&work.core.statistics.dropped_datagrams);
+        let fits = keyed
+            && qp.state().receives()
+            && (self.has_receive || self.take_receive(work))
+            && whole <= self.receive.room_bytes();
+        if !fits {
+            work.core.statistics.dropped_datagrams.add(1);
             return false;
         }
         let header = global_header(source, work.core.address, packet.payload.len());

@@ -1,6 +1,7 @@
 //! The state of a CQ: its completions, and whether the program waits for an event. It must not know what causes
 //! completions.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,67 +32,52 @@ const ANY: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenCq;
 
+/// Completions, oldest first. Its memory is allocated once.
 struct Ring {
-    entries: Box<[Option<Completion>]>,
+    completions: VecDeque<Completion>,
     /// When each was put here; empty where the program did not ask for it.
-    stamps_ns: Box<[u64]>,
-    first: usize,
-    count: usize,
+    stamps_ns: VecDeque<u64>,
+    has_stamps: bool,
+    capacity: usize,
 }
 
 impl Ring {
     fn new(capacity: usize, has_stamps: bool) -> Ring {
-        let entries = capacity.max(1).next_power_of_two();
+        let capacity = capacity.max(1).next_power_of_two();
         Ring {
-            entries: vec![None; entries].into(),
-            stamps_ns: vec![0; if has_stamps { entries } else { 0 }].into(),
-            first: 0,
-            count: 0,
+            completions: VecDeque::with_capacity(capacity),
+            stamps_ns: VecDeque::with_capacity(if has_stamps { capacity } else { 0 }),
+            has_stamps,
+            capacity,
         }
     }
 
-    /// An empty one for at least `capacity` completions, with stamps if this one has them.
-    fn another(&self, capacity: usize) -> Ring {
-        Ring::new(capacity, !self.stamps_ns.is_empty())
-    }
-
-    /// Adds a completion with the time of now.
-    fn put(&mut self, completion: Completion, activity: &Activity) -> bool {
-        let stamp_ns = match self.stamps_ns.is_empty() {
-            true => 0,
-            false => activity.now_ns(),
-        };
-        self.put_stamped(completion, stamp_ns)
-    }
-
-    fn put_stamped(&mut self, completion: Completion, stamp_ns: u64) -> bool {
-        let mask = self.entries.len() - 1;
-        let room = self.count < self.entries.len();
-        let place = (self.first + self.count) & mask;
-        if room && let Some(entry) = self.entries.get_mut(place) {
-            *entry = Some(completion);
-            if let Some(stamp) = self.stamps_ns.get_mut(place) {
-                *stamp = stamp_ns;
+    fn put(&mut self, completion: Completion, stamp_ns: impl FnOnce() -> u64) -> bool {
+        let room = self.completions.len() < self.capacity;
+        if room {
+            self.completions.push_back(completion);
+            if self.has_stamps {
+                self.stamps_ns.push_back(stamp_ns());
             }
-            self.count += 1;
         }
         room
     }
 
-    /// Those in it, oldest first.
-    fn waiting(&self) -> impl Iterator<Item = &Completion> {
-        let mask = self.entries.len() - 1;
-        (0..self.count).filter_map(move |at| self.entries.get((self.first + at) & mask)?.as_ref())
-    }
-
     /// The oldest, and its stamp: 0 where there are none.
     fn take(&mut self) -> Option<(Completion, u64)> {
-        let mask = self.entries.len() - 1;
-        let place = self.first & mask;
-        let entry = self.entries.get_mut(place)?.take()?;
-        self.first = (self.first + 1) & mask;
-        self.count -= 1;
-        Some((entry, self.stamps_ns.get(place).copied().unwrap_or(0)))
+        let completion = self.completions.pop_front()?;
+        Some((completion, self.stamps_ns.pop_front().unwrap_or(0)))
+    }
+
+    /// Those that are kept, in a ring of this capacity.
+    fn moved(&mut self, capacity: usize, keep: impl Fn(&Completion) -> bool) -> Ring {
+        let mut new = Ring::new(capacity, self.has_stamps);
+        while let Some((completion, stamp_ns)) = self.take() {
+            if keep(&completion) {
+                new.put(completion, || stamp_ns);
+            }
+        }
+        new
     }
 }
 
@@ -122,24 +108,19 @@ impl CqContext {
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.ring().entries.len()
+        self.ring().capacity
     }
 
     /// Changes the capacity. `false` if more completions wait.
     pub(crate) fn resize(&self, capacity: usize) -> bool {
         let mut ring = self.ring();
-        let mut new = ring.another(capacity);
-        if ring.count > new.entries.len() {
-            return false;
+        let fits = ring.completions.len() <= capacity.max(1).next_power_of_two();
+        if fits {
+            *ring = ring.moved(capacity, |_| true);
         }
-        while let Some((completion, stamp_ns)) = ring.take() {
-            new.put_stamped(completion, stamp_ns);
-        }
-        *ring = new;
-        true
+        fits
     }
 
-    /// Whether there are no completions.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.load(Ordering::Acquire) == 0
     }
@@ -162,7 +143,8 @@ impl CqContext {
             take(&completion, stamp_ns);
             taken += 1;
         }
-        self.waiting.store(ring.count, Ordering::Release);
+        self.waiting
+            .store(ring.completions.len(), Ordering::Release);
         self.informed.store(false, Ordering::Relaxed);
         Ok(taken)
     }
@@ -188,7 +170,7 @@ impl CqContext {
         let unknown =
             self.waiting.load(Ordering::SeqCst) > 0 && !self.informed.load(Ordering::Relaxed);
         if unknown {
-            self.give_event_if(|ring| ring.waiting().any(|completion| self.is_wanted(completion)));
+            self.give_event_if(|ring| ring.completions.iter().any(|it| self.is_wanted(it)));
         }
     }
 
@@ -238,7 +220,7 @@ impl CqContext {
     pub(crate) fn remind(&self) {
         let requests_any = || self.armed.load(Ordering::SeqCst) == ANY;
         if self.waiting.load(Ordering::SeqCst) > 0 && requests_any() {
-            self.give_event_if(|ring| ring.count > 0 && requests_any());
+            self.give_event_if(|ring| !ring.completions.is_empty() && requests_any());
         }
     }
 
@@ -248,13 +230,13 @@ impl CqContext {
         if self.intact().is_err() {
             return false;
         }
-        if !ring.put(completion, &self.activity) {
+        if !ring.put(completion, || self.activity.now_ns()) {
             // Raise the event first, so that a thread whose poll fails finds the reason there.
             (self.on_overrun)();
             self.overrun.store(true, Ordering::Release);
             return false;
         }
-        self.waiting.store(ring.count, Ordering::SeqCst);
+        self.waiting.store(ring.completions.len(), Ordering::SeqCst);
         let is_due = self.is_wanted(&completion) && self.take_request();
         drop(ring);
         if is_due {
@@ -266,14 +248,10 @@ impl CqContext {
     /// Discards the completions of a QP.
     pub(crate) fn purge(&self, qpn: u32) {
         let mut ring = self.ring();
-        let mut kept = ring.another(ring.entries.len());
-        while let Some((completion, stamp_ns)) = ring.take() {
-            if completion.qpn != qpn {
-                kept.put_stamped(completion, stamp_ns);
-            }
-        }
-        self.waiting.store(kept.count, Ordering::Release);
-        *ring = kept;
+        let capacity = ring.capacity;
+        *ring = ring.moved(capacity, |completion| completion.qpn != qpn);
+        self.waiting
+            .store(ring.completions.len(), Ordering::Release);
     }
 }
 
@@ -358,16 +336,6 @@ mod tests {
     }
 
     fn completion(number: usize) -> Completion {
-        Completion {
-            wr_id: number as u64,
-            status: Status::Success,
-            kind: CompletionKind::Receive,
-            length_bytes: 0,
-            immediate: None,
-            qpn: 1,
-            source_qpn: 0,
-            has_grh: false,
-            solicited: false,
-        }
+        Completion::of(1, number as u64, Status::Success, CompletionKind::Receive)
     }
 }

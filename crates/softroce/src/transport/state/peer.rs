@@ -18,6 +18,7 @@ const MOST_WINDOW_BYTES: i64 = 2 << 20;
 const STEP_BYTES: i64 = 16 << 10;
 
 /// An address that packets are sent to.
+#[derive(Default)]
 pub(crate) struct Peer {
     /// All bytes ever sent there, and those of them that are not in flight any more.
     charged_bytes: AtomicI64,
@@ -46,17 +47,11 @@ impl Peer {
             .unwrap_or(i64::MAX)
             .clamp(SMALLEST_WINDOW_BYTES, MOST_WINDOW_BYTES);
         Peer {
-            charged_bytes: AtomicI64::new(0),
-            settled_bytes: AtomicI64::new(0),
             window_bytes: AtomicI64::new(largest_bytes.min(FIRST_WINDOW_BYTES)),
             threshold_bytes: AtomicI64::new(largest_bytes),
             largest_bytes,
-            round_trip_ns: AtomicU64::new(0),
-            variation_ns: AtomicU64::new(0),
-            answered_ns: AtomicU64::new(0),
             shrunk_at_bytes: AtomicI64::new(i64::MIN),
-            waiting: Mutex::new(VecDeque::new()),
-            waiting_count: AtomicUsize::new(0),
+            ..Peer::default()
         }
     }
 
@@ -64,7 +59,6 @@ impl Peer {
         self.charged_bytes.load(Ordering::Relaxed) - self.settled_bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts a round trip.
     pub(crate) fn note_round_trip(&self, ns: u64) {
         let variation = self.variation_ns.load(Ordering::Relaxed);
         let (smoothed, variation) = match self.round_trip_ns.load(Ordering::Relaxed) {

@@ -2,16 +2,8 @@
 
 use std::net::IpAddr;
 
-/// Transport service of a QP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Reliable connection.
-    Rc,
-    /// Unreliable connection.
-    Uc,
-    /// Unreliable datagram.
-    Ud,
-}
+/// Transport service of a QP: that of its packets.
+pub use crate::wire::Service as Kind;
 
 /// State of a QP; the numbers are those of `ibv_qp_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +92,7 @@ pub struct Connection {
 }
 
 /// Retries of a reliable QP's sends, set from RTR to RTS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deliveries {
     /// Time-out of an acknowledgement: 4.096 µs × 2^this; 0 waits for ever.
     pub timeout: u8,

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::completion::{Completion, CompletionKind, Status};
+use super::completion::Completion;
 use super::cq_context::CqContext;
 use super::qp_attributes::{Kind, QpEvent, State};
 use super::recv_queue::RecvQueue;
@@ -62,7 +62,6 @@ impl QpContext {
         self.responder.try_lock().ok()
     }
 
-    /// Its current state.
     pub(crate) fn state(&self) -> State {
         State::from_number(self.state.load(Ordering::SeqCst)).unwrap_or(State::Err)
     }
@@ -103,20 +102,5 @@ impl QpContext {
             self.raise(QpEvent::Fatal);
         }
         false
-    }
-
-    /// A completion with an error.
-    pub(crate) fn failure(&self, wr_id: u64, status: Status, kind: CompletionKind) -> Completion {
-        Completion {
-            wr_id,
-            status,
-            kind,
-            length_bytes: 0,
-            immediate: None,
-            qpn: self.number,
-            source_qpn: 0,
-            has_grh: false,
-            solicited: false,
-        }
     }
 }

@@ -120,11 +120,10 @@ impl RecvQueue {
         receive.sges.clear();
         let sges = ring.sges.get(start..start + elements);
         receive.sges.extend_from_slice(sges.unwrap_or_default());
-        ring.first = if ring.first + 1 == ring.receives.len() {
-            0
-        } else {
-            ring.first + 1
-        };
+        ring.first += 1;
+        if ring.first == ring.receives.len() {
+            ring.first = 0;
+        }
         ring.count -= 1;
         let reached = ring.count < ring.limit;
         if reached {
@@ -137,7 +136,6 @@ impl RecvQueue {
         true
     }
 
-    /// Removes all receives.
     pub(crate) fn clear(&self) {
         self.ring().count = 0;
     }

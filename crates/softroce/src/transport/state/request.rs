@@ -5,9 +5,10 @@ use crate::transport::memory::sge::Sge;
 use std::net::IpAddr;
 
 /// The operation of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
     /// SEND, into a receive of the peer.
+    #[default]
     Send,
     /// RDMA WRITE into the peer's memory.
     Write {

@@ -25,7 +25,6 @@ impl Refusal {
     }
 }
 
-/// The outcome of a request.
 pub(crate) enum RequestOutcome {
     Done,
     NotReady,

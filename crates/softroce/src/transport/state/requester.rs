@@ -10,8 +10,7 @@ use super::completion::Status;
 use super::path::{Path, SourcePort};
 use super::peer::Peer;
 use super::qp_attributes::{Capacities, Deliveries, Kind};
-use super::request::{PostError, SendRequest};
-use super::send_queue::SendQueue;
+use super::send_queue::{SendQueue, Wqe};
 use super::sending_rate::SendingRate;
 use crate::transport::timing::timers::Entry;
 use crate::wire::Psn;
@@ -19,6 +18,7 @@ use crate::wire::Psn;
 /// One packet of this many requests an acknowledgement, also within a long message.
 pub(crate) const ACK_EVERY_PACKETS: u32 = 16;
 /// The sending half.
+#[derive(Default)]
 pub(crate) struct Requester {
     pub(crate) queue: SendQueue,
     pub(crate) path: Option<Arc<Path>>,
@@ -29,7 +29,7 @@ pub(crate) struct Requester {
     pub(crate) sent_packets: u32,
     pub(crate) assigned: u64,
     /// PSN of the next request without PSNs.
-    next_psn: Psn,
+    pub(crate) next_psn: Psn,
     /// The PSN after all packets ever sent.
     pub(crate) sent_until: Psn,
     /// The oldest unacknowledged PSN.
@@ -71,44 +71,9 @@ pub(crate) struct Requester {
 impl Requester {
     pub(crate) fn new(kind: Kind, room: &Capacities) -> Requester {
         Requester {
-            queue: SendQueue::new(
-                kind,
-                room.send_wrs as usize,
-                room.send_sges as usize,
-                room.inline_bytes as usize,
-            ),
-            path: None,
-            source_port: SourcePort::default(),
-            deliveries: Deliveries {
-                timeout: 0,
-                retry_count: 0,
-                rnr_retry: 0,
-                max_rd_atomic: 0,
-            },
-            next: 0,
-            sent_packets: 0,
-            assigned: 0,
-            next_psn: Psn::ZERO,
-            sent_until: Psn::ZERO,
-            unacked: Psn::ZERO,
-            fetches: 0,
-            in_flight_bytes: 0,
+            queue: SendQueue::new(kind, room),
             deadline_ns: u64::MAX,
-            probes: 0,
-            sent_mark: 0,
-            timed: None,
-            retries_left: 0,
-            rnr_retries_left: 0,
-            timer_entry: Entry::NONE,
-            rate: None,
-            rate_entry: Entry::NONE,
-            pauses: false,
-            was_answered: false,
-            went_back_to: None,
-            failed: None,
-            in_burst: false,
-            drains: None,
-            broke: false,
+            ..Requester::default()
         }
     }
 
@@ -128,10 +93,6 @@ impl Requester {
         self.renew_retries();
     }
 
-    pub(crate) fn next_psn(&self) -> Psn {
-        self.next_psn
-    }
-
     pub(crate) fn peer(&self) -> Option<Arc<Peer>> {
         self.path.as_ref().map(|path| Arc::clone(&path.peer))
     }
@@ -139,14 +100,6 @@ impl Requester {
     /// Whether the QP failed since the last call: then its receives must be flushed too.
     pub(crate) fn take_broke(&mut self) -> bool {
         std::mem::take(&mut self.broke)
-    }
-
-    pub(crate) fn post(
-        &mut self,
-        request: &SendRequest<'_>,
-        signaled: bool,
-    ) -> Result<(), PostError> {
-        self.queue.push(request, signaled)
     }
 
     /// Whether packets are on their way to its peer.
@@ -284,16 +237,16 @@ impl Requester {
         self.sent_packets = self.answered_packets();
     }
 
+    /// The oldest request, if it has PSNs.
+    pub(crate) fn oldest(&self) -> Option<&Wqe> {
+        let head = self.queue.head;
+        self.queue.get(head).filter(|_| head < self.assigned)
+    }
+
     /// How many packets of the oldest request are acknowledged.
     pub(crate) fn answered_packets(&self) -> u32 {
-        match self.queue.get(self.queue.head) {
-            Some(wqe) if self.queue.head < self.assigned => self
-                .unacked
-                .distance_from(wqe.first_psn)
-                .max(0)
-                .cast_unsigned(),
-            _ => 0,
-        }
+        let answered = |wqe: &Wqe| self.unacked.distance_from(wqe.first_psn).max(0);
+        self.oldest().map_or(0, answered).cast_unsigned()
     }
 
     /// Resets the state: no posted request has been started.
@@ -302,11 +255,6 @@ impl Requester {
         self.assigned = self.queue.head;
         self.sent_packets = 0;
         self.failed = None;
-    }
-
-    /// Leaves SQD.
-    pub(crate) fn undrain(&mut self) {
-        self.drains = None;
     }
 
     pub(crate) fn is_drained(&self) -> bool {

@@ -66,34 +66,31 @@ pub(crate) enum AnsweredWhat {
     Atomic { original: u64 },
 }
 
-/// An answer to send. `completed` is its message sequence number.
+/// An answer to send.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Reply {
-    Acknowledge {
-        psn: Psn,
-        completed: u32,
-    },
-    Refuse {
-        psn: Psn,
-        syndrome: Syndrome,
-        completed: u32,
-    },
+pub(crate) struct Reply {
+    /// The PSN that it answers; of a READ the first of the response.
+    pub(crate) psn: Psn,
+    /// Its message sequence number.
+    pub(crate) completed: u32,
+    pub(crate) what: ReplyWhat,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReplyWhat {
+    Acknowledge,
+    Refuse(Syndrome),
+    /// `again`: whether it was sent or due before.
     Atomic {
-        psn: Psn,
         original: u64,
-        completed: u32,
-        /// Whether it was sent or due before.
         again: bool,
     },
     Read {
-        psn: Psn,
         reth: Reth,
         /// The address of its bytes here, only to compare it.
         source: usize,
         packets: u32,
         sent_packets: u32,
-        completed: u32,
-        /// Whether it was sent or due before.
         again: bool,
     },
 }
@@ -101,19 +98,18 @@ pub(crate) enum Reply {
 impl Reply {
     /// Whether it answers a READ or an atomic for the first time.
     fn is_first_fetch(&self) -> bool {
+        use ReplyWhat::{Atomic, Read};
         matches!(
-            self,
-            Reply::Read { again: false, .. } | Reply::Atomic { again: false, .. }
+            self.what,
+            Read { again: false, .. } | Atomic { again: false, .. }
         )
     }
 
-    /// The PSN that it answers; for a READ that of the last packet of the response.
-    pub(crate) fn psn(&self) -> Psn {
-        match *self {
-            Reply::Acknowledge { psn, .. }
-            | Reply::Refuse { psn, .. }
-            | Reply::Atomic { psn, .. } => psn,
-            Reply::Read { psn, packets, .. } => psn.plus(packets - 1),
+    /// The PSN of its last packet.
+    pub(crate) fn last_psn(&self) -> Psn {
+        match self.what {
+            ReplyWhat::Read { packets, .. } => self.psn.plus(packets - 1),
+            _ => self.psn,
         }
     }
 }
@@ -145,24 +141,22 @@ impl Responder {
 
     /// Queues an acknowledgement of all packets up to `psn`; it replaces earlier ones.
     pub(crate) fn acknowledge(&mut self, psn: Psn) {
-        let completed = self.completed;
-        if let Some(Reply::Acknowledge {
-            psn: last,
-            completed: count,
-        }) = self.replies.back_mut()
-        {
-            *last = psn;
-            *count = completed;
-        } else {
-            self.owe(Reply::Acknowledge { psn, completed });
+        let is_one = |last: &Reply| matches!(last.what, ReplyWhat::Acknowledge);
+        if self.replies.back().is_some_and(is_one) {
+            self.replies.pop_back();
         }
+        self.owe(psn, ReplyWhat::Acknowledge);
     }
 
     /// Queues an answer. One beyond the bound is dropped as if lost: of a peer that follows the rules there are no more
     /// than its READs and atomics, an acknowledgement before each, and a NAK.
-    pub(crate) fn owe(&mut self, reply: Reply) {
+    pub(crate) fn owe(&mut self, psn: Psn, what: ReplyWhat) {
         if self.replies.len() < MOST_REPLIES {
-            self.replies.push_back(reply);
+            self.replies.push_back(Reply {
+                psn,
+                completed: self.completed,
+                what,
+            });
         }
     }
 

@@ -3,13 +3,13 @@
 
 use std::slice;
 
-use super::qp_attributes::Kind;
+use super::qp_attributes::{Capacities, Kind};
 use super::request::{Datagram, Operation, Payload, PostError, SendRequest};
 use crate::transport::memory::sge::Sge;
 use crate::wire::Psn;
 
 /// A posted request and its progress, in one cache line.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 pub(crate) struct Wqe {
     pub(crate) wr_id: u64,
@@ -35,18 +35,6 @@ const IMMEDIATE: u8 = 16;
 const _: () = assert!(size_of::<Wqe>() == 64);
 
 impl Wqe {
-    const EMPTY: Wqe = Wqe {
-        wr_id: 0,
-        operation: Operation::Send,
-        length_bytes: 0,
-        first_psn: Psn::ZERO,
-        packets: 0,
-        charge_bytes: 0,
-        immediate: 0,
-        flags: 0,
-        elements: 0,
-    };
-
     fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
@@ -76,7 +64,6 @@ impl Wqe {
         !matches!(self.operation, Operation::Send | Operation::Write { .. })
     }
 
-    /// PSN of its last packet.
     pub(crate) fn last_psn(&self) -> Psn {
         self.first_psn.plus(self.packets.saturating_sub(1))
     }
@@ -89,6 +76,7 @@ pub(crate) enum Bytes<'a> {
 }
 
 /// Requests from `head` to `tail`, numbered from the QP's creation.
+#[derive(Default)]
 pub(crate) struct SendQueue {
     wqes: Box<[Wqe]>,
     /// For each request room for its elements or its inline bytes.
@@ -119,28 +107,23 @@ pub(crate) fn send_queue_bytes(capacity: usize, max_sges: usize, max_inline_byte
 }
 
 impl SendQueue {
-    pub(crate) fn new(
-        kind: Kind,
-        capacity: usize,
-        max_sges: usize,
-        max_inline_bytes: usize,
-    ) -> SendQueue {
-        let capacity = capacity.next_power_of_two();
+    pub(crate) fn new(kind: Kind, room: &Capacities) -> SendQueue {
+        let capacity = (room.send_wrs as usize).next_power_of_two();
+        let [max_sges, max_inline_bytes] =
+            [room.send_sges, room.inline_bytes].map(|it| it as usize);
         let room_sges = room_sges(max_sges, max_inline_bytes);
         let destinations = match kind {
             Kind::Ud => capacity,
             Kind::Rc | Kind::Uc => 0,
         };
         SendQueue {
-            wqes: vec![Wqe::EMPTY; capacity].into(),
+            wqes: vec![Wqe::default(); capacity].into(),
             room: vec![Sge::default(); capacity * room_sges].into(),
             room_sges,
             destinations: vec![None; destinations].into(),
             max_sges,
             max_inline_bytes,
-            head: 0,
-            tail: 0,
-            posted_bytes: 0,
+            ..SendQueue::default()
         }
     }
 
@@ -182,12 +165,10 @@ impl SendQueue {
         }
     }
 
-    /// The destination of request `index`.
     pub(crate) fn destination(&self, index: u64) -> Option<&Datagram> {
         self.destinations.get(self.slot(index))?.as_ref()
     }
 
-    /// Adds a request.
     pub(crate) fn push(
         &mut self,
         request: &SendRequest<'_>,
@@ -208,9 +189,6 @@ impl SendQueue {
                 operation: request.operation,
                 // Longer than any message: refused when it is sent.
                 length_bytes: u32::try_from(length_bytes).unwrap_or(u32::MAX),
-                first_psn: Psn::ZERO,
-                packets: 0,
-                charge_bytes: 0,
                 immediate: request.immediate.unwrap_or(0),
                 flags: payload
                     | flag(signaled, SIGNALED)
@@ -218,6 +196,7 @@ impl SendQueue {
                     | flag(request.fence, FENCE)
                     | flag(request.immediate.is_some(), IMMEDIATE),
                 elements: elements as u8,
+                ..Wqe::default()
             };
         }
         if let Some(place) = self.destinations.get_mut(slot) {

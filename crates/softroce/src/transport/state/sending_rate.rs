@@ -118,7 +118,6 @@ impl SendingRate {
         }
     }
 
-    /// Counts bytes that are sent.
     pub(crate) fn spend(&mut self, bytes: usize) {
         self.saved_bytes -= bytes as f64;
     }

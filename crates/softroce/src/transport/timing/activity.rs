@@ -57,7 +57,6 @@ impl Activity {
         })
     }
 
-    /// The device's time.
     pub(crate) fn now_ns(&self) -> u64 {
         self.clock.now_ns()
     }
@@ -68,7 +67,6 @@ impl Activity {
         timer_ns.min(self.next_departure_ns.load(Ordering::SeqCst))
     }
 
-    /// The receiving socket.
     pub(crate) fn socket(&self) -> RawFd {
         self.socket
     }

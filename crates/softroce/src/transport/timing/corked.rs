@@ -32,7 +32,6 @@ pub(crate) struct Corked {
 }
 
 impl Corked {
-    /// Whether a post may wait.
     pub(crate) fn may_wait(&self) -> bool {
         let left = self.distrusted.load(Ordering::Relaxed);
         if left > 0 {
@@ -54,7 +53,6 @@ impl Corked {
         before + requests >= MOST_REQUESTS
     }
 
-    /// Whether none waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.requests.load(Ordering::Acquire) == 0
     }
@@ -88,7 +86,6 @@ impl Corked {
         }
     }
 
-    /// The next QP.
     pub(crate) fn next(&self) -> Option<u32> {
         let mut qps = self.qps.lock().unwrap_or_else(PoisonError::into_inner);
         qps.pop_front()

@@ -43,10 +43,14 @@ pub(crate) struct Entry {
     due_ns: u64,
 }
 
-impl Entry {
+impl Default for Entry {
     /// None.
-    pub(crate) const NONE: Entry = Entry { due_ns: u64::MAX };
+    fn default() -> Entry {
+        Entry { due_ns: u64::MAX }
+    }
+}
 
+impl Entry {
     /// Makes it due at this time if that is sooner; returns whether it is.
     pub(crate) fn hasten(&mut self, timers: &Timers, qpn: u32, due_ns: u64) -> bool {
         let is_sooner = due_ns < self.due_ns;
@@ -60,14 +64,13 @@ impl Entry {
     /// The entry of this time was taken. Another thread may have put a new one meanwhile.
     pub(crate) fn was_taken(&mut self, due_ns: u64) {
         if self.due_ns == due_ns {
-            *self = Entry::NONE;
+            *self = Entry::default();
         }
     }
 
-    /// Removes it.
     pub(crate) fn remove(&mut self, timers: &Timers, qpn: u32) {
         timers.replace(qpn, self.due_ns, u64::MAX);
-        *self = Entry::NONE;
+        *self = Entry::default();
     }
 }
 
@@ -78,7 +81,7 @@ mod tests {
     #[test]
     fn an_entry_only_comes_sooner_until_it_is_taken() {
         let timers = Timers::default();
-        let mut entry = Entry::NONE;
+        let mut entry = Entry::default();
         assert!(entry.hasten(&timers, 7, 30) && entry.hasten(&timers, 7, 10));
         assert!(!entry.hasten(&timers, 7, 20));
         assert_eq!(timers.take_due(10), Some((10, 7)));

@@ -10,9 +10,6 @@ const CLASS_VERSION: u8 = 2;
 /// Method "Send".
 const SEND: u8 = 0x03;
 
-const CLASS_AT: usize = 1;
-const CLASS_VERSION_AT: usize = 2;
-const METHOD_AT: usize = 3;
 const TRANSACTION_AT: usize = 8;
 const ATTRIBUTE_AT: usize = 16;
 
@@ -49,8 +46,7 @@ impl CmMad {
             .try_into()
             .map_err(|_| CmMadError::Length(bytes.len()))?;
         let fields = Fields(whole);
-        let header = [0, CLASS_AT, CLASS_VERSION_AT, METHOD_AT].map(|at| fields.byte(at));
-        if header != [BASE_VERSION, CLASS, CLASS_VERSION, SEND] {
+        if fields.bytes(0) != [BASE_VERSION, CLASS, CLASS_VERSION, SEND] {
             return Err(CmMadError::Header);
         }
         let attribute = fields.half(ATTRIBUTE_AT);

@@ -1,7 +1,7 @@
 //! The messages that set up and end a connection (specification 12.6.5 to 12.6.11, tables 106 to 113), and all kinds of
 //! messages.
 
-use super::fields::{Fields, at};
+use super::fields::{Fields, MAD_BYTES, at};
 use super::req::Req;
 use super::sidr::{SIDR_REP, SIDR_REQ, SidrRep, SidrReq};
 
@@ -69,19 +69,7 @@ pub struct Rep {
 
 impl Default for Rep {
     fn default() -> Rep {
-        Rep {
-            comms: Comms::default(),
-            qpn: 0,
-            starting_psn: 0,
-            responder_resources: 0,
-            initiator_depth: 0,
-            target_ack_delay: 0,
-            flow_control: false,
-            rnr_retry_count: 0,
-            srq: false,
-            ca_guid: 0,
-            private_data: [0; REP_DATA_BYTES],
-        }
+        Rep::read(&Fields([0; MAD_BYTES]))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::fields::{Fields, at};
+use super::fields::{Fields, MAD_BYTES, at};
 
 /// Bytes of private data of a request, with the IP header of annex A11.
 pub const REQ_DATA_BYTES: usize = 92;
@@ -61,32 +61,7 @@ pub struct Req {
 
 impl Default for Req {
     fn default() -> Req {
-        Req {
-            local_comm: 0,
-            service: 0,
-            ca_guid: 0,
-            qpn: 0,
-            responder_resources: 0,
-            initiator_depth: 0,
-            remote_response_timeout: 0,
-            transport: Transport::Rc,
-            flow_control: false,
-            starting_psn: 0,
-            local_response_timeout: 0,
-            retry_count: 0,
-            pkey: 0,
-            mtu: 0,
-            rnr_retry_count: 0,
-            max_cm_retries: 0,
-            srq: false,
-            local_gid: Ipv6Addr::UNSPECIFIED,
-            remote_gid: Ipv6Addr::UNSPECIFIED,
-            flow_label: 0,
-            traffic_class: 0,
-            hop_limit: 0,
-            ack_timeout: 0,
-            private_data: [0; REQ_DATA_BYTES],
-        }
+        Req::read(&Fields([0; MAD_BYTES]))
     }
 }
 

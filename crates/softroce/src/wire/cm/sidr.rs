@@ -1,6 +1,6 @@
 //! Messages that look up the QP of a datagram service (specification 12.11, tables 119 and 120: "service ID resolution").
 
-use super::fields::{Fields, at};
+use super::fields::{Fields, MAD_BYTES, at};
 
 /// Their attribute numbers in the MAD header.
 pub const SIDR_REQ: u16 = 0x17;
@@ -68,12 +68,8 @@ impl SidrRep {
     /// A reply without a QP, to a request that is yet to be set.
     pub fn without_qp(status: SidrStatus) -> SidrRep {
         SidrRep {
-            request: 0,
             status,
-            qpn: 0,
-            service: 0,
-            qkey: 0,
-            private_data: [0; SIDR_REP_DATA_BYTES],
+            ..SidrRep::read(&Fields([0; MAD_BYTES]))
         }
     }
 

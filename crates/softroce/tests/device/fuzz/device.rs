@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use softroce::net::Direction;
-use softroce::transport::{Deliveries, Kind, Operation, PdId, QpEvent, State, World};
-use softroce::wire::{Cnp, Service};
+use softroce::transport::{Kind, Operation, PdId, QpEvent, State};
+use softroce::wire::Cnp;
 use testing::fuzz::rounds;
 
 use super::forge::{Target, mutate, operations, packet};
-use crate::support::end::{End, Plan, pair, request};
+use crate::support::end::{End, Plan, pair, post, request};
 use crate::support::peer::{CE, ECT_0, PORT, Peer, QPN, forge};
 
 const BYTES: usize = 16 << 10;
@@ -24,42 +23,32 @@ struct Fuzzed {
     /// What the memory of that end must be.
     expected: Vec<u8>,
     /// Ends on the same device for the forger, with memory of another protection domain.
-    open: [(Service, End); 3],
+    open: [End; 3],
     forged: u64,
     completions: usize,
 }
 
 fn fuzzed() -> Fuzzed {
-    let world = Arc::new(World::new(1, Direction::default()));
-    let plan = Plan {
-        world: Some(Arc::clone(&world)),
+    let mut plan = Plan {
         memory_bytes: BYTES,
         mtu_bytes: 1024,
         send_wrs: 16,
         recv_wrs: 16,
-        deliveries: Deliveries {
-            timeout: 9,
-            ..Plan::default().deliveries
-        },
-        ..Plan::default()
+        ..Plan::on(1, "")
     };
+    plan.deliveries.timeout = 9;
     let (real, device) = pair(&plan);
-    let open = |(service, kind)| {
+    let open = |kind| {
         let plan = Plan {
             kind,
             pd: PdId(2),
             ..plan.clone()
         };
-        (service, End::on(Arc::clone(&device.nic), &plan))
+        End::on(Arc::clone(&device.nic), &plan)
     };
-    let services = [
-        (Service::Rc, Kind::Rc),
-        (Service::Uc, Kind::Uc),
-        (Service::Ud, Kind::Ud),
-    ];
     Fuzzed {
-        forger: Peer::new(&world),
-        open: services.map(open),
+        forger: Peer::new(plan.world.as_ref().unwrap()),
+        open: [Kind::Rc, Kind::Uc, Kind::Ud].map(open),
         real,
         device,
         expected: vec![0; BYTES],
@@ -78,12 +67,9 @@ impl Fuzzed {
             self.renew(numbers);
         }
         self.forged += 1;
-        let (service, end) = match numbers.u8(..16) {
-            0 => (Service::Rc, &self.device),
-            more => {
-                let (service, end) = &self.open[usize::from(more) % 3];
-                (*service, end)
-            }
+        let end = match numbers.u8(..16) {
+            0 => &self.device,
+            more => &self.open[usize::from(more) % 3],
         };
         let mut target = Target::of(end, numbers);
         if numbers.u8(..16) == 0 {
@@ -91,7 +77,9 @@ impl Fuzzed {
             let real = Target::of(&self.device, numbers);
             (target.address, target.key) = (real.address, real.key);
         }
-        let fits = operations().into_iter().filter(|(of, _)| *of == service);
+        let fits = operations()
+            .into_iter()
+            .filter(|(of, _)| *of == end.plan.kind);
         let operation = numbers.choice(fits.collect::<Vec<_>>()).unwrap();
         let most = [9, 1025, 1025, 4097][numbers.usize(..4)];
         let payload_bytes = numbers.usize(..most);
@@ -119,7 +107,7 @@ impl Fuzzed {
     fn renew(&mut self, numbers: &mut Rng) {
         let fabric = self.forger.world.fabric();
         while fabric.take(self.forger.address).is_some() {}
-        for (_, end) in &self.open {
+        for end in &self.open {
             for cq in [&end.cq, &end.recv_cq] {
                 self.completions += cq.poll(1000, |_| ()).unwrap();
             }
@@ -135,9 +123,10 @@ impl Fuzzed {
                 1 => self.device.write_to(0),
                 _ => self.device.read_from(0),
             };
-            let mut next = Some(request(2, operation, &sges)).filter(|_| end.plan.kind == Kind::Rc);
-            // SAFETY: nothing is inline. There may be no room.
-            let _ = unsafe { qp.post_send(|| next.take()) };
+            if end.plan.kind == Kind::Rc {
+                // There may be no room.
+                let _ = post(qp, &[request(2, operation, &sges)]);
+            }
         }
     }
 

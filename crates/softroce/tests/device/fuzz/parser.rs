@@ -13,7 +13,7 @@ const CRC: [u8; 4] = [0; 4];
 /// Built again, a packet has the bytes that it was parsed from, but for bits that tell nothing, and its padding.
 fn is_built_as_it_was(packet: &Packet<'_>, bytes: &[u8]) {
     let mut again = wire(packet);
-    let length = packet.header_bytes();
+    let length = packet.headers_for(0, &mut [0; Packet::HEADER_ROOM]);
     // Migration and padding, marks of congestion, reserved bits.
     let nothing: &[(usize, u8)] = match packet.service {
         Service::Ud => &[(1, 0x70), (4, 0xff), (8, 0x7f), (16, 0xff)],

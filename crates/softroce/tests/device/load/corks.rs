@@ -1,6 +1,5 @@
 //! Small posts wait for the program's next poll while others are on their way. They must leave whether it polls or not.
 
-use super::on;
 use crate::support::end::{End, Plan};
 
 const QPS: usize = 16;
@@ -11,9 +10,8 @@ fn posts_of_many_calls_and_qps_leave_together() {
     const ROUNDS: usize = 200;
     let plan = Plan {
         qps: QPS,
-        ..Plan::default()
+        ..Plan::on(1, "delay=2us")
     };
-    let plan = on(1, "delay=2us", plan);
     let (client, server) = (End::new(&plan), End::new(&plan));
     for (one, other) in [(&client, &server), (&server, &client)] {
         for (qp, peer) in one.qps.iter().zip(&other.qps) {

@@ -1,9 +1,9 @@
 //! Deliberate faults of a device: what they befall, and what not.
 
-use softroce::transport::{Deliveries, Status};
+use softroce::transport::Status;
 use softroce::wire::time_of_code_ns;
 
-use super::{on, pair_with};
+use super::pair_with;
 use crate::support::end::{End, Plan};
 
 /// Fifteen packets.
@@ -12,16 +12,9 @@ const TIMEOUT: u8 = 17;
 
 /// Ends at 10.0.0.1, 10.0.0.2 and 10.0.0.3; the first, which meets faults, is connected to both others.
 fn three(faults: &str) -> [End; 3] {
-    let plan = Plan {
-        qps: 2,
-        deliveries: Deliveries {
-            timeout: TIMEOUT,
-            retry_count: 2,
-            ..Plan::default().deliveries
-        },
-        ..Plan::default()
-    };
-    let plan = on(1, "", plan);
+    let mut plan = Plan::on(1, "");
+    plan.qps = 2;
+    (plan.deliveries.timeout, plan.deliveries.retry_count) = (TIMEOUT, 2);
     let ends = [faults, "", ""].map(|faults| {
         End::new(&Plan {
             faults: faults.parse().unwrap(),
@@ -39,7 +32,7 @@ fn three(faults: &str) -> [End; 3] {
 #[test]
 fn packets_that_leave_a_faulty_link_together_share_a_datagram() {
     for (faults, datagrams) in [("", 2), ("delay=1us", 2), ("tx.lose=write#2", 3)] {
-        let (from, to) = pair_with(&on(1, "", Plan::default()), [faults, ""]);
+        let (from, to) = pair_with(&Plan::on(1, ""), [faults, ""]);
         from.run(1, 1, BYTES, |_| (to.write_to(0), 0));
         // The first packet has more headers than the others.
         from.counts("datagrams_sent", datagrams);
@@ -49,7 +42,7 @@ fn packets_that_leave_a_faulty_link_together_share_a_datagram() {
 #[test]
 fn faults_of_both_directions_befall_packets_and_change_no_data() {
     let faults = "seed=5,drop=5%,duplicate=2%,reorder=2%,corrupt=1%";
-    let (mut from, to) = pair_with(&on(1, "", Plan::default()), [faults, ""]);
+    let (mut from, to) = pair_with(&Plan::on(1, ""), [faults, ""]);
     from.fill();
     from.run(30, 4, BYTES, |at| (to.write_to(at * BYTES), at * BYTES));
     let (sent, rest) = (30 * BYTES, 30 * BYTES..60 * BYTES);

@@ -3,7 +3,6 @@
 
 use softroce::transport::{QpEvent, State};
 
-use super::on;
 use crate::support::end::{End, Plan};
 
 const SENDERS: usize = 16;
@@ -20,15 +19,11 @@ struct Incast {
 
 /// All senders at once write all of their memory, or the target reads it.
 fn incast(seed: u64, link: &str, buffer_bytes: Option<u32>, reads: bool) -> Incast {
-    let plan = on(
-        seed,
-        link,
-        Plan {
-            memory_bytes: MESSAGES * BYTES,
-            receive_buffer_bytes: buffer_bytes,
-            ..Plan::default()
-        },
-    );
+    let plan = Plan {
+        memory_bytes: MESSAGES * BYTES,
+        receive_buffer_bytes: buffer_bytes,
+        ..Plan::on(seed, link)
+    };
     let mut senders: Vec<End> = (0..SENDERS).map(|_| End::new(&plan)).collect();
     let target = End::new(&Plan {
         qps: SENDERS,

@@ -1,9 +1,9 @@
 //! What gets lost, doubled or overtaken, at exact instants: packets take 10 µs each way and nothing else takes time.
 
-use softroce::transport::{Deliveries, Operation};
+use softroce::transport::Operation;
 use softroce::wire::time_of_code_ns;
 
-use super::{on, pair_with};
+use super::pair_with;
 use crate::support::end::{End, Plan};
 
 const HOP_NS: u64 = 10_000;
@@ -14,19 +14,8 @@ const TIMEOUT: u8 = 9;
 const FOR_EVER: u8 = 31;
 
 fn ends(timeout: u8, faults: [&str; 2]) -> (End, End) {
-    let plain = Plan::default();
-    let deliveries = Deliveries {
-        timeout,
-        ..plain.deliveries
-    };
-    let plan = on(
-        1,
-        "delay=10us",
-        Plan {
-            deliveries,
-            ..plain
-        },
-    );
+    let mut plan = Plan::on(1, "delay=10us");
+    plan.deliveries.timeout = timeout;
     let (mut from, to) = pair_with(&plan, faults);
     from.fill();
     (from, to)

@@ -7,21 +7,7 @@ mod incast;
 mod losses;
 mod read_order;
 
-use std::sync::Arc;
-
-use softroce::net::Faults;
-use softroce::transport::World;
-
 use crate::support::end::{End, Plan};
-
-/// A plan on a network of its own, with such links.
-fn on(seed: u64, link: &str, plan: Plan) -> Plan {
-    let link: Faults = link.parse().unwrap();
-    Plan {
-        world: Some(Arc::new(World::new(seed, link.transmit))),
-        ..plan
-    }
-}
 
 /// Ends that are connected, of which each has faults of its own.
 fn pair_with(plan: &Plan, faults: [&str; 2]) -> (End, End) {

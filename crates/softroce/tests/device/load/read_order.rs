@@ -3,8 +3,8 @@
 
 use softroce::transport::{Operation, SendRequest};
 
-use super::{on, pair_with};
-use crate::support::end::{End, Plan, request};
+use super::pair_with;
+use crate::support::end::{End, Plan, post, request};
 
 /// At the requester the bytes of the other request, or its result, and those that are read.
 const GIVEN: usize = 0;
@@ -54,9 +54,7 @@ fn change(from: &mut End, to: &mut End, change: Operation, bytes: usize, first: 
         list.reverse();
     }
     list[1].fence = fence;
-    let mut next = list.into_iter();
-    // SAFETY: nothing is inline.
-    unsafe { from.qps[0].post_send(|| next.next()) }.unwrap();
+    post(&from.qps[0], &list).unwrap();
     from.succeeds(2);
     to.succeeds(usize::from(sends));
     let mut left = vec![OLD; bytes];
@@ -80,7 +78,7 @@ fn a_read_gets_what_was_there_in_its_turn() {
         // A READ whose answer is lost is repeated and reads anew, so that only a fence keeps the order.
         ([LOSSY, ""], true, true),
     ] {
-        let plan = on(1, "delay=2us", Plan::default());
+        let plan = Plan::on(1, "delay=2us");
         let (mut from, mut to) = pair_with(&plan, faults);
         for operation in changes(&to) {
             for bytes in SIZES {

@@ -16,16 +16,10 @@ pub fn random(numbers: &mut Rng, count: usize) -> Vec<u8> {
     bytes
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Part {
     pub offset: usize,
     pub bytes: usize,
-}
-
-impl Part {
-    pub fn of(offset: usize, bytes: usize) -> Part {
-        Part { offset, bytes }
-    }
 }
 
 /// A region between two guards, and the expected contents of all three.

@@ -4,7 +4,7 @@
 mod place;
 
 use fastrand::Rng;
-use softroce::transport::{CompletionKind, Operation, Payload, SendRequest, Sge, State, Status};
+use softroce::transport::{Operation, Payload, SendRequest, Sge, State, Status};
 
 use super::memory::Part;
 use super::scenario::{Batch, LONGEST_BYTES, Request, Setup, Step};
@@ -21,7 +21,7 @@ struct Chain {
 }
 
 struct Placed {
-    wr_id: u64,
+    expected: Expected,
     operation: Operation,
     immediate: Option<u32>,
     signaled: bool,
@@ -29,14 +29,9 @@ struct Placed {
     inline: bool,
     sges: Vec<Sge>,
     inline_bytes: Vec<u8>,
-    kind: CompletionKind,
-    length_bytes: Option<u32>,
 }
 
-struct PlacedReceive {
-    expected: Expected,
-    sges: Vec<Sge>,
-}
+type PlacedReceive = (Expected, Vec<Sge>);
 
 pub struct Player<'a> {
     testbed: Testbed,
@@ -103,11 +98,11 @@ impl Player<'_> {
         let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
         let peer = &self.testbed.sides[1 - endpoint.side];
-        let expected = Expected::of(wr_id, Status::Success, CompletionKind::RdmaWrite);
-        endpoint.sends.push_back(expected);
-        self.unsignaled[end] = 0;
         let (address, rkey) = (peer.memory.region_address(), peer.key);
         let operation = Operation::Write { address, rkey };
+        let expected = Expected::of(wr_id, Status::Success, operation);
+        endpoint.sends.push_back(expected);
+        self.unsignaled[end] = 0;
         endpoint.post(&[request(wr_id, operation, &[])]);
     }
 
@@ -130,22 +125,22 @@ impl Player<'_> {
         // Receives for which there is no room must also be posted late.
         let peer = &mut self.testbed.endpoints[end ^ 1];
         while peer.receives.len() < peer.capacities.recv_wrs as usize
-            && let Some(receive) = receives.next()
+            && let Some((expected, sges)) = receives.next()
         {
-            peer.post_recv(receive.expected, &receive.sges);
+            peer.post_recv(expected, &sges);
         }
         self.hand_over(end, sends);
         for _ in 0..batch.polls_before_late.min(late.len() * 40) {
             self.testbed.poll(0, 4);
             self.testbed.poll(1, 4);
         }
-        for receive in receives.chain(late) {
+        for (expected, sges) in receives.chain(late) {
             let what = format!("room for a receive of endpoint {}", end ^ 1);
             self.testbed.until(&what, |testbed| {
                 let peer = &testbed.endpoints[end ^ 1];
                 peer.receives.len() < peer.capacities.recv_wrs as usize
             });
-            self.testbed.endpoints[end ^ 1].post_recv(receive.expected, &receive.sges);
+            self.testbed.endpoints[end ^ 1].post_recv(expected, &sges);
         }
     }
 
@@ -178,10 +173,7 @@ impl Player<'_> {
             send.signaled |= self.unsignaled[end] + 1 >= endpoint.capacities.send_wrs;
             if send.signaled {
                 self.unsignaled[end] = 0;
-                endpoint.sends.push_back(Expected {
-                    length_bytes: send.length_bytes,
-                    ..Expected::of(send.wr_id, Status::Success, send.kind)
-                });
+                endpoint.sends.push_back(send.expected.clone());
             } else {
                 self.unsignaled[end] += 1;
             }
@@ -194,7 +186,7 @@ impl Player<'_> {
                 true => Payload::Inline(&send.sges),
                 false => Payload::Registered(&send.sges),
             },
-            ..request(send.wr_id, send.operation, &send.sges)
+            ..request(send.expected.wr_id, send.operation, &send.sges)
         });
         endpoint.post(&requests.collect::<Vec<_>>());
         for send in &mut sends {

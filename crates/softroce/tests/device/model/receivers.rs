@@ -171,7 +171,8 @@ fn a_bad_key_in_a_receive_is_an_error_at_both_ends() {
         if bad == Fault::Beyond {
             // The region may contain the start of the message.
             let memory = &mut script.testbed.sides[1].memory;
-            memory.accept(Part::of(memory.region_bytes() - 2999, 2999));
+            let (offset, bytes) = (memory.region_bytes() - 2999, 2999);
+            memory.accept(Part { offset, bytes });
         }
         script.ends([State::Err, State::Err]);
         let heard = script.testbed.heard(1, 1);

@@ -1,11 +1,11 @@
 //! For hand-written cases: single requests with their bytes, their memory and their expected status.
 
 use fastrand::Rng;
-use softroce::transport::{CompletionKind, Operation, SendRequest, Sge, State, Status};
+use softroce::transport::{Operation, SendRequest, Sge, State, Status};
 
 use super::memory::{Part, random};
 use super::scenario::Setup;
-use super::testbed::{Expected, RECEIVE, Testbed};
+use super::testbed::{Expected, Testbed};
 use crate::support::end::request;
 
 pub struct Script {
@@ -43,16 +43,10 @@ impl Script {
         sges: &[Sge],
         status: Status,
     ) {
-        let kind = match operation {
-            Operation::Send => CompletionKind::Send,
-            Operation::Write { .. } => CompletionKind::RdmaWrite,
-            Operation::Read { .. } => CompletionKind::RdmaRead,
-            Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
-            Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
-        };
         let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
-        endpoint.sends.push_back(Expected::of(wr_id, status, kind));
+        let expected = Expected::of(wr_id, status, operation);
+        endpoint.sends.push_back(expected);
         endpoint.post(&[SendRequest {
             immediate,
             // A flush also completes unsignalled requests.
@@ -119,10 +113,9 @@ impl Script {
         status: Status,
     ) {
         let endpoint = &mut self.testbed.endpoints[end];
-        let wr_id = endpoint.wr_id() | RECEIVE;
         let expected = Expected {
             length_bytes,
-            ..Expected::of(wr_id, status, CompletionKind::Receive)
+            ..Expected::receive(endpoint.wr_id(), status)
         };
         endpoint.post_recv(expected, &[element]);
     }

@@ -1,25 +1,25 @@
-//! A network in memory with two sides, in its own time: their devices, CQs, QPs and memory, and the expected completions: each must be the next one
-//! expected of its QP. It does not know what requests do.
+//! A network in memory with two sides, in its own time: their devices, CQs, QPs and memory, and the expected completions:
+//! each must be the next one expected of its QP. It does not know what requests do.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fastrand::Rng;
 use softroce::net::Faults;
 use softroce::transport::{
-    Access, Capacities, Completion, CompletionKind, Cq, Deliveries, Kind, Nic, PdId, Qp, QpEvent,
-    Region, SendRequest, Sge, State, Status, World,
+    Access, Capacities, Completion, CompletionKind, Cq, Deliveries, Kind, Nic, Operation, PdId, Qp,
+    QpEvent, SendRequest, Sge, State, Status, World,
 };
 
 use super::memory::{Memory, Part};
 use super::scenario::{ALL_ACCESS, Setup};
-use crate::support::end::{connection, qp_options};
+use crate::support::end::{connection, post, qp_options, register};
 
 /// More than any case takes.
 const MOST_STEPS: usize = 10_000_000;
 /// A flag in the `wr_id` of receives.
-pub const RECEIVE: u64 = 1 << 63;
+const RECEIVE: u64 = 1 << 63;
 pub const PD: PdId = PdId(1);
 
 #[derive(Clone, Debug)]
@@ -32,14 +32,29 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Of a send, or of a receive that may have any length.
-    pub fn of(wr_id: u64, status: Status, kind: CompletionKind) -> Expected {
+    /// Of a send that does this.
+    pub fn of(wr_id: u64, status: Status, operation: Operation) -> Expected {
+        let kind = match operation {
+            Operation::Send => CompletionKind::Send,
+            Operation::Write { .. } => CompletionKind::RdmaWrite,
+            Operation::Read { .. } => CompletionKind::RdmaRead,
+            Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
+            Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
+        };
         Expected {
             wr_id,
             status,
             kind,
             length_bytes: None,
             immediate: None,
+        }
+    }
+
+    /// Of a receive that may have any length.
+    pub fn receive(wr_id: u64, status: Status) -> Expected {
+        Expected {
+            kind: CompletionKind::Receive,
+            ..Expected::of(wr_id | RECEIVE, status, Operation::Send)
         }
     }
 }
@@ -76,12 +91,9 @@ struct Cqs {
 /// Both sides. The ends of pair `n` are endpoints `2n` on side 0 and `2n + 1` on side 1.
 pub struct Testbed {
     pub endpoints: Vec<Endpoint>,
-    by_number: HashMap<(usize, u32), usize>,
     pub sides: [Side; 2],
     world: World,
-    same_nic: bool,
     overrun: Arc<AtomicBool>,
-    seen: Vec<Completion>,
 }
 
 impl Endpoint {
@@ -99,9 +111,7 @@ impl Endpoint {
     pub fn post(&mut self, requests: &[SendRequest<'_>]) {
         self.queued
             .extend(requests.iter().map(|request| request.wr_id));
-        let mut next = requests.iter().copied();
-        // SAFETY: inline elements point to bytes of the caller, which outlive the call.
-        let posted = unsafe { self.qp.post_send(|| next.next()) };
+        let posted = post(&self.qp, requests);
         assert_eq!(posted, Ok(()), "post_send of {requests:?}");
     }
 
@@ -127,15 +137,9 @@ impl Side {
 
     /// Registers as much of its region, for a protection domain and with access of its own; returns the key.
     pub fn register(&self, pd: PdId, length_bytes: usize, access: Access) -> u32 {
-        let region = Region {
-            pd,
-            address: self.memory.region_address(),
-            length_bytes: length_bytes as u64,
-            iova: self.memory.region_address(),
-            access,
-        };
+        let start = self.memory.region_address();
         // SAFETY: the memory lives until `Testbed` is dropped, which destroys the QPs first.
-        unsafe { self.nic.register(region) }.unwrap()
+        unsafe { register(&self.nic, pd, start, length_bytes, access) }
     }
 
     /// Where a peer finds it.
@@ -159,10 +163,9 @@ impl Testbed {
         let link: Faults = setup.link.parse().unwrap();
         let world = World::new(setup.seed, link.transmit);
         let first = world.nic(&faults, None).unwrap();
-        let second = if setup.same_nic {
-            Arc::clone(&first)
-        } else {
-            world.nic(&faults, None).unwrap()
+        let second = match setup.same_nic {
+            true => Arc::clone(&first),
+            false => world.nic(&faults, None).unwrap(),
         };
         let overrun = Arc::new(AtomicBool::new(false));
         let room = setup.pairs.iter().flatten().map(|end| end.capacities);
@@ -180,10 +183,9 @@ impl Testbed {
         let mut numbers = Rng::with_seed(setup.seed);
         let first_cqs = cqs(&first);
         // With one device and one CQ per side, both sides share the CQ.
-        let second_cqs = if setup.same_nic && setup.one_cq {
-            first_cqs.clone()
-        } else {
-            cqs(&second)
+        let second_cqs = match setup.same_nic && setup.one_cq {
+            true => first_cqs.clone(),
+            false => cqs(&second),
         };
         let sides = [
             Side::new(first, setup, first_cqs, ALL_ACCESS, &mut numbers),
@@ -191,12 +193,9 @@ impl Testbed {
         ];
         let mut testbed = Testbed {
             endpoints: Vec::new(),
-            by_number: HashMap::new(),
             sides,
             world,
-            same_nic: setup.same_nic,
             overrun,
-            seen: Vec::new(),
         };
         testbed.connect(setup);
         testbed
@@ -235,8 +234,7 @@ impl Testbed {
         let ends = [&cqs[0], &cqs[cqs.len() - 1]];
         let options = qp_options(Kind::Rc, ends, capacities, &events);
         let qp = Qp::new(&self.sides[side].nic, options).unwrap();
-        let key = (self.nic_index(side), qp.number());
-        let before = self.by_number.insert(key, self.endpoints.len());
+        let before = self.of_number(side, qp.number());
         assert_eq!(before, None, "two QPs of one number");
         self.endpoints.push(Endpoint {
             qp,
@@ -250,14 +248,17 @@ impl Testbed {
         });
     }
 
-    fn nic_index(&self, side: usize) -> usize {
-        if self.same_nic { 0 } else { side }
+    /// The endpoint on the device of this side whose QP has this number.
+    fn of_number(&self, side: usize, qpn: u32) -> Option<usize> {
+        let nic = |side: usize| &self.sides[side].nic;
+        let is_it =
+            |one: &Endpoint| one.qp.number() == qpn && Arc::ptr_eq(nic(one.side), nic(side));
+        self.endpoints.iter().position(is_it)
     }
 
     /// Polls a side's CQs, up to `most` from each; returns how many completions came.
     pub fn poll(&mut self, side: usize, most: usize) -> usize {
-        let mut seen = std::mem::take(&mut self.seen);
-        seen.clear();
+        let mut seen = Vec::new();
         for cq in &self.sides[side].cqs.all {
             let before = seen.len();
             let polled = cq.poll(most, |completion| seen.push(*completion));
@@ -268,14 +269,11 @@ impl Testbed {
         for completion in &seen {
             self.account(side, completion);
         }
-        let count = seen.len();
-        self.seen = seen;
-        count
+        seen.len()
     }
 
     fn account(&mut self, side: usize, got: &Completion) {
-        let key = (self.nic_index(side), got.qpn);
-        let Some(&index) = self.by_number.get(&key) else {
+        let Some(index) = self.of_number(side, got.qpn) else {
             panic!("there is no such QP, but {got:?} came");
         };
         let endpoint = &mut self.endpoints[index];

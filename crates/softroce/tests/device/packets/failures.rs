@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use softroce::transport::{Access, Kind, QpEvent, RecvQueue, Sge, State, Status};
-use softroce::wire::{Deth, Extended, Opcode, Packet, Service};
+use softroce::wire::{Deth, Extended, Opcode, Packet};
 
-use super::{PSN, connected, connected_by, plan};
+use super::{MTU, PSN, connected, connected_by, plan};
 use crate::support::end::{End, Plan, QKEY};
 use crate::support::peer::QPN;
 
@@ -49,7 +49,7 @@ fn the_last_receive_of_a_shared_queue_is_told_once() {
 
 #[test]
 fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
-    for (kind, service) in [(Kind::Uc, Service::Uc), (Kind::Ud, Service::Ud)] {
+    for kind in [Kind::Uc, Kind::Ud] {
         let (peer, device) = connected_by(&plan(kind));
         let wrong = Sge {
             lkey: !device.key,
@@ -60,7 +60,6 @@ fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
         let (qkey, source_qpn) = (QKEY, QPN);
         let deth = Deth { qkey, source_qpn };
         let packet = Packet {
-            service,
             ack_request: false,
             extended: Extended {
                 deth: (kind == Kind::Ud).then_some(deth),
@@ -92,4 +91,28 @@ fn what_has_completed_is_acknowledged_before_its_qp_is_given_up() {
         let answer = peer.answer();
         assert_eq!(answer.first(), Some(&(Opcode::Acknowledge as u8)));
     }
+}
+
+#[test]
+fn a_message_of_an_unreliable_connection_that_lacks_a_packet_leaves_its_receive_to_the_next() {
+    let (peer, device) = connected_by(&plan(Kind::Uc));
+    device.qps[0].post_recv(1, &[device.sge(0, 5000)]).unwrap();
+    for (number, opcode, payload) in [
+        (0, Opcode::SendFirst, &[1; MTU as usize][..]),
+        (2, Opcode::SendLast, &[2; 8]),
+        (3, Opcode::SendFirst, &[3; MTU as usize]),
+        (4, Opcode::SendOnly, &[4; 8]),
+    ] {
+        let packet = Packet {
+            ack_request: false,
+            payload,
+            ..device.packet(opcode, PSN + number)
+        };
+        peer.send(&device, &packet);
+    }
+    let received = device.completions(&device.recv_cq, 1)[0];
+    assert_eq!((received.wr_id, received.length_bytes), (1, 8));
+    assert_eq!(device.memory[..9], [4, 4, 4, 4, 4, 4, 4, 4, 3]);
+    device.counts("out_of_sequence", 1);
+    device.counts("dropped_datagrams", 1);
 }

@@ -6,11 +6,8 @@ mod failures;
 mod read_order;
 mod times;
 
-use std::sync::Arc;
-
-use softroce::net::Direction;
-use softroce::transport::{Deliveries, Kind, Operation, World};
-use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Service, Syndrome};
+use softroce::transport::{Kind, Operation};
+use softroce::wire::{Aeth, Extended, Opcode, Packet, Psn, Reth, Syndrome};
 
 use crate::support::end::{End, Plan};
 use crate::support::peer::{Peer, QPN};
@@ -21,22 +18,18 @@ const ACK: Syndrome = Syndrome::Ack { credits: 31 };
 
 /// Of a QP of this service on a network of its own, which waits for ever for answers.
 fn plan(kind: Kind) -> Plan {
-    Plan {
-        world: Some(Arc::new(World::new(1, Direction::default()))),
+    let mut plan = Plan {
         kind,
         memory_bytes: 64 << 10,
         send_wrs: 16,
         recv_wrs: 16,
         mtu_bytes: MTU,
         first_psn: PSN,
-        deliveries: Deliveries {
-            timeout: 0,
-            max_rd_atomic: 2,
-            ..Plan::default().deliveries
-        },
         receive_completions: Some(64),
-        ..Plan::default()
-    }
+        ..Plan::on(1, "")
+    };
+    (plan.deliveries.timeout, plan.deliveries.max_rd_atomic) = (0, 2);
+    plan
 }
 
 /// A peer, and a device whose QPs are connected to it.
@@ -60,7 +53,7 @@ impl End {
 
     fn packet<'a>(&self, opcode: Opcode, psn: u32) -> Packet<'a> {
         Packet {
-            service: Service::Rc,
+            service: self.plan.kind,
             opcode,
             solicited: false,
             pkey: 0xffff,

@@ -1,10 +1,10 @@
 //! The protocol's times, at exact instants: time-outs, pauses, probes, and what repeated READs may cost.
 
-use softroce::transport::{Deliveries, Kind, Status};
+use softroce::transport::{Kind, Status};
 use softroce::wire::{Opcode, Packet, Syndrome, time_of_code_ns};
 
 use super::{MTU, PSN, connected_by, plan};
-use crate::support::end::{End, Plan};
+use crate::support::end::End;
 use crate::support::peer::Peer;
 
 const MS: u64 = 1_000_000;
@@ -12,18 +12,12 @@ const TIMEOUT: u8 = 14;
 
 /// With so many QPs, which repeat what is lost so often.
 fn timed(qps: usize, retry_count: u8) -> (Peer, End) {
-    let plan = plan(Kind::Rc);
-    connected_by(&Plan {
-        qps,
-        send_wrs: 64,
-        deliveries: Deliveries {
-            timeout: TIMEOUT,
-            retry_count,
-            rnr_retry: retry_count,
-            ..plan.deliveries
-        },
-        ..plan
-    })
+    let mut plan = plan(Kind::Rc);
+    (plan.qps, plan.send_wrs) = (qps, 64);
+    plan.deliveries.timeout = TIMEOUT;
+    plan.deliveries.retry_count = retry_count;
+    plan.deliveries.rnr_retry = retry_count;
+    connected_by(&plan)
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Connections from the request to the end.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::ptr::null_mut;
 
 use rdma_sys::rdma_cm_event_type::*;
 use rdma_sys::*;
-use softroce::{rdmacm, verbs};
+use softroce::rdmacm;
 
 use super::testbed::{Channel, Device, Id, parameters};
 use crate::support::raw::*;
@@ -38,39 +37,13 @@ fn connected(channel: &Channel, devices: [&Device; 2]) -> (Id, Id, Id) {
     (listener, active, passive)
 }
 
-fn exchange(from: &Id, to: &Id) {
-    let mut bytes = [0_u8; 128];
-    bytes[..64].fill(0x5a);
-    // SAFETY: ids with QPs in RTS, and memory that outlives its regions.
-    unsafe {
-        let mut part = |id: &Id, half: usize| {
-            let start = bytes[64 * half..].as_mut_ptr();
-            let mr = verbs::reg_mr(id.pd, start.cast(), 64, 1);
-            let mr = Owned::new(mr, verbs::dereg_mr);
-            let (addr, lkey) = (start as u64, mr.lkey);
-            let length = 64;
-            (mr, ibv_sge { addr, length, lkey })
-        };
-        let (_here, mut out_of) = part(from, 0);
-        let (_there, mut into) = part(to, 1);
-        let mut receive = receive_wr(1, &mut into);
-        ok(ibv_post_recv(to.qp, &raw mut receive, &mut null_mut()));
-        let mut send = send_wr(SEND, &mut out_of);
-        ok(ibv_post_send(from.qp, &raw mut send, &mut null_mut()));
-        for cq in [from.send_cq, to.recv_cq] {
-            assert_eq!(completions(cq, 1)[0].status, SUCCESS);
-        }
-    }
-    assert_eq!(bytes[64..], [0x5a; 64]);
-}
-
 #[test]
 fn two_ids_connect_exchange_and_part() {
     let devices = Device::two();
     let channel = Channel::new();
     let (listener, active, passive) = connected(&channel, [&devices[0], &devices[1]]);
-    exchange(&active, &passive);
-    exchange(&passive, &active);
+    active.transfer(&passive, None);
+    passive.transfer(&active, None);
     // SAFETY: a live id.
     let peer_port = u16::from_be(unsafe { rdmacm::get_dst_port(passive.0) });
     assert_eq!(peer_port, active.local_port());
@@ -78,14 +51,10 @@ fn two_ids_connect_exchange_and_part() {
     assert_eq!(passive.port_num, 1);
     passive.disconnect();
     assert_eq!(passive.qp_state(), ibv_qp_state::IBV_QPS_ERR);
-    for _ in 0..2 {
-        channel.expect(RDMA_CM_EVENT_DISCONNECTED);
-    }
+    channel.expect_of_both(RDMA_CM_EVENT_DISCONNECTED);
     // The other end's answer, which is late: nothing is left to tell.
     active.disconnect();
-    for _ in 0..2 {
-        channel.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);
-    }
+    channel.expect_of_both(RDMA_CM_EVENT_TIMEWAIT_EXIT);
     assert!(channel.waiting().is_none());
 }
 
@@ -150,8 +119,7 @@ fn refusals_reach_the_one_who_asked() {
     let by_the_program = 28;
     let _active = asks(to);
     let passive = Id(channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id);
-    // SAFETY: a live id, and as many bytes.
-    ok(unsafe { rdmacm::reject(passive.0, b"no".as_ptr().cast(), 2) });
+    passive.reject(b"no");
     let refused = channel.expect(RDMA_CM_EVENT_REJECTED);
     assert_eq!(refused.status, by_the_program);
     assert!(refused.private_data.starts_with(b"no\0"));
@@ -198,11 +166,9 @@ fn a_connection_comes_and_goes_over_a_bad_link() {
         let devices = [Device::open(&faults), Device::open("")];
         let channel = Channel::new();
         let (_listener, active, passive) = connected(&channel, [&devices[0], &devices[1]]);
-        exchange(&active, &passive);
+        active.transfer(&passive, None);
         active.disconnect();
-        for _ in 0..2 {
-            channel.expect(RDMA_CM_EVENT_DISCONNECTED);
-        }
+        channel.expect_of_both(RDMA_CM_EVENT_DISCONNECTED);
     }
 }
 

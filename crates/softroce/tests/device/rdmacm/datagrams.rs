@@ -1,19 +1,16 @@
 //! The port space of datagrams: the QP of a service is looked up.
 
 use std::net::SocketAddr;
-use std::ptr::null_mut;
 
 use rdma_sys::rdma_cm_event_type::*;
 use rdma_sys::rdma_port_space::{RDMA_PS_TCP, RDMA_PS_UDP};
 use rdma_sys::*;
-use softroce::{rdmacm, verbs};
+use softroce::rdmacm;
 
 use super::testbed::{Channel, Device, Id};
 use crate::support::raw::*;
 
 const QKEY: u32 = 0x0123_4567;
-/// Bytes before a received datagram.
-const GRH_BYTES: usize = 40;
 
 fn listener(channel: &Channel, at: &Device) -> (Id, SocketAddr) {
     let id = channel.id_of(RDMA_PS_UDP);
@@ -52,7 +49,7 @@ fn the_qp_of_a_service_is_told_and_gets_datagrams() {
     // SAFETY: a live QP.
     let qpn = unsafe { (*passive.qp).qp_num };
     assert_eq!((told.qp_num, told.qkey), (qpn, QKEY));
-    send(&active, &passive, &mut told);
+    active.transfer(&passive, Some(&mut told));
     // The end that was asked is told nothing more.
     assert!(channel.waiting().is_none());
     for id in [&active, &passive] {
@@ -60,44 +57,6 @@ fn the_qp_of_a_service_is_told_and_gets_datagrams() {
         assert_eq!(id.qp_state(), ibv_qp_state::IBV_QPS_ERR);
     }
     assert!(channel.waiting().is_none(), "there is no connection to end");
-}
-
-fn send(from: &Id, to: &Id, told: &mut rdma_ud_param) {
-    let mut bytes = [0_u8; GRH_BYTES + 2 * 64];
-    let (sent, received) = bytes.split_at_mut(64);
-    sent.fill(0x5a);
-    // SAFETY: QPs in RTS, attributes of an address, and memory that outlives its regions.
-    unsafe {
-        let part = |id: &Id, bytes: &mut [u8]| {
-            let mr = verbs::reg_mr(id.pd, bytes.as_mut_ptr().cast(), bytes.len(), 1);
-            let mr = Owned::new(mr, verbs::dereg_mr);
-            let sge = ibv_sge {
-                addr: bytes.as_ptr() as u64,
-                length: bytes.len() as u32,
-                lkey: mr.lkey,
-            };
-            (mr, sge)
-        };
-        let (_here, mut out_of) = part(from, sent);
-        let (_there, mut into) = part(to, received);
-        let mut receive = receive_wr(1, &mut into);
-        ok(ibv_post_recv(to.qp, &raw mut receive, &mut null_mut()));
-        let ah = Owned::new(
-            verbs::create_ah(from.pd, &mut told.ah_attr),
-            verbs::destroy_ah,
-        );
-        let mut wr = send_wr(SEND, &mut out_of);
-        wr.wr.ud = ud_t {
-            ah: ah.raw,
-            remote_qpn: told.qp_num,
-            remote_qkey: told.qkey,
-        };
-        ok(ibv_post_send(from.qp, &raw mut wr, &mut null_mut()));
-        for cq in [from.send_cq, to.recv_cq] {
-            assert_eq!(completions(cq, 1)[0].status, SUCCESS);
-        }
-    }
-    assert_eq!(bytes[64 + GRH_BYTES..], [0x5a; 64]);
 }
 
 #[test]
@@ -111,8 +70,7 @@ fn a_service_that_nobody_offers_or_that_refuses_is_unreachable() {
     assert_eq!((told.id, told.status), (active.0, 1), "not supported");
     let active = asking(&channel, &devices[0], to);
     let passive = Id(channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id);
-    // SAFETY: a live id and bytes.
-    ok(unsafe { rdmacm::reject(passive.0, b"no".as_ptr().cast(), 2) });
+    passive.reject(b"no");
     let told = channel.expect(RDMA_CM_EVENT_UNREACHABLE);
     assert_eq!((told.id, told.status), (active.0, 2), "refused");
     assert!(told.private_data.starts_with(b"no\0"));
@@ -133,8 +91,7 @@ fn each_port_space_has_ports_of_its_own() {
         let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
         let passive = Id(asked.id);
         assert_eq!((asked.listener, passive.ps), (listener.0, space));
-        // SAFETY: a live id.
-        ok(unsafe { rdmacm::reject(passive.0, null_mut::<u8>().cast(), 0) });
+        passive.reject(b"");
         channel.next();
     }
 }

@@ -17,14 +17,18 @@ fn address(number: u8) -> IpAddr {
     IpAddr::from([127, high | 0x80, low, number])
 }
 
-/// A process that has a port for connections.
-fn other_process(at: SocketAddr) -> UnixDatagram {
+/// The name of who has a port for connections.
+fn name_of(at: SocketAddr) -> net::SocketAddr {
     // SAFETY: it takes nothing.
     let user = unsafe { libc::geteuid() };
     let service = 0x0106_0000 | u32::from(at.port());
     let name = format!("softroce/{user}/{}/service/{service:x}", at.ip());
-    let name = net::SocketAddr::from_abstract_name(name).unwrap();
-    let socket = UnixDatagram::bind_addr(&name).unwrap();
+    net::SocketAddr::from_abstract_name(name).unwrap()
+}
+
+/// A process that has a port for connections.
+fn other_process(at: SocketAddr) -> UnixDatagram {
+    let socket = UnixDatagram::bind_addr(&name_of(at)).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();
     socket
 }
@@ -74,22 +78,15 @@ fn requests_come_by_another_process_too() {
     let id = channel.id();
     ok(id.bind(at.ip(), at.port()));
     // While nobody listens at the port another process has heard the request, and it waits here.
-    let other = other_process(SocketAddr::new(at.ip(), 1));
     let elsewhere = SocketAddr::new(at.ip(), 1);
+    let other = other_process(elsewhere);
     let active = channel.asking(&device, elsewhere, b"for the other");
     let mut request = [0; 300];
     let length = other.recv(&mut request).unwrap();
     // As if it were for this one.
     request[16 + 24 + 8 + 6..][..2].copy_from_slice(&at.port().to_be_bytes());
-    // SAFETY: it takes nothing.
-    let user = unsafe { libc::geteuid() };
-    let name = format!(
-        "softroce/{user}/{}/service/{:x}",
-        at.ip(),
-        0x0106_0000 | 7471
-    );
-    let name = net::SocketAddr::from_abstract_name(name).unwrap();
-    other.send_to_addr(&request[..length], &name).unwrap();
+    let request = &request[..length];
+    other.send_to_addr(request, &name_of(at)).unwrap();
     ok(id.listen_as_bound());
     let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
     assert_eq!(asked.listener, id.0);
@@ -97,7 +94,7 @@ fn requests_come_by_another_process_too() {
     let passive = Id(asked.id);
     passive.make_qp();
     passive.accept(b"");
-    let both = [(); 2].map(|()| channel.expect(RDMA_CM_EVENT_ESTABLISHED).id);
+    let both = channel.expect_of_both(RDMA_CM_EVENT_ESTABLISHED);
     assert!(both.contains(&active.0) && both.contains(&passive.0));
 }
 

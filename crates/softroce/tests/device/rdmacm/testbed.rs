@@ -111,6 +111,12 @@ impl Channel {
         event
     }
 
+    /// The next two events, one of each end, have to be of this kind; who they are for.
+    #[track_caller]
+    pub fn expect_of_both(&self, kind: u32) -> [*mut rdma_cm_id; 2] {
+        [(); 2].map(|()| self.expect(kind).id)
+    }
+
     pub fn id(&self) -> Id {
         self.id_of(rdma_port_space::RDMA_PS_TCP)
     }
@@ -237,6 +243,53 @@ impl Id {
     pub fn accept(&self, private_data: &[u8]) {
         // SAFETY: as above.
         ok(unsafe { rdmacm::accept(self.0, &mut parameters(private_data)) });
+    }
+
+    pub fn reject(&self, private_data: &[u8]) {
+        let (data, bytes) = (private_data.as_ptr().cast(), private_data.len() as u8);
+        // SAFETY: a live id, and as many bytes.
+        ok(unsafe { rdmacm::reject(self.0, data, bytes) });
+    }
+
+    /// Sends 64 bytes to another end, which arrive; to one that is told as a datagram.
+    pub fn transfer(&self, to: &Id, told: Option<&mut rdma_ud_param>) {
+        const BYTES: usize = 64;
+        const GRH_BYTES: usize = 40;
+        let header_bytes = if told.is_some() { GRH_BYTES } else { 0 };
+        let (mut sent, mut received) = ([0x5a; BYTES], [0; GRH_BYTES + BYTES]);
+        let received = &mut received[..header_bytes + BYTES];
+        // SAFETY: ids with QPs in RTS, attributes of an address, and memory that outlives its regions.
+        unsafe {
+            let part = |id: &Id, bytes: &mut [u8]| {
+                let mr = verbs::reg_mr(id.pd, bytes.as_mut_ptr().cast(), bytes.len(), 1);
+                let mr = Owned::new(mr, verbs::dereg_mr);
+                let sge = ibv_sge {
+                    addr: bytes.as_ptr() as u64,
+                    length: bytes.len() as u32,
+                    lkey: mr.lkey,
+                };
+                (mr, sge)
+            };
+            let (_here, mut out_of) = part(self, &mut sent);
+            let (_there, mut into) = part(to, received);
+            let mut receive = receive_wr(1, &mut into);
+            ok(ibv_post_recv(to.qp, &raw mut receive, &mut null_mut()));
+            let mut wr = send_wr(SEND, &mut out_of);
+            let _ah = told.map(|told| {
+                let ah = verbs::create_ah(self.pd, &mut told.ah_attr);
+                wr.wr.ud = ud_t {
+                    ah,
+                    remote_qpn: told.qp_num,
+                    remote_qkey: told.qkey,
+                };
+                Owned::new(ah, verbs::destroy_ah)
+            });
+            ok(ibv_post_send(self.qp, &raw mut wr, &mut null_mut()));
+            for cq in [self.send_cq, to.recv_cq] {
+                assert_eq!(completions(cq, 1)[0].status, SUCCESS);
+            }
+        }
+        assert_eq!(received[header_bytes..], [0x5a; BYTES]);
     }
 
     pub fn disconnect(&self) {

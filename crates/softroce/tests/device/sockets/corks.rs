@@ -1,6 +1,6 @@
 //! Small posts wait for the program's next poll. They must leave although it does not poll.
 
-use crate::support::end::{Plan, pair, request};
+use crate::support::end::{Plan, pair, post, request};
 use crate::support::look::SOON;
 use testing::wait::wait_until;
 
@@ -15,17 +15,12 @@ fn posts_of_a_program_that_never_polls_arrive() {
     });
     client.memory.fill(7);
     client.cq.poll(1, |_| {}).unwrap();
-    for post in 0..8 * QPS {
+    for number in 0..8 * QPS {
         let sges = [client.sge(0, MESSAGE_BYTES)];
-        let operation = server.write_to(post % QPS * MESSAGE_BYTES);
-        let mut next = Some(request(7, operation, &sges));
-        let unsignaled = || {
-            let mut request = next.take()?;
-            request.signaled = false;
-            Some(request)
-        };
-        // SAFETY: nothing is inline.
-        unsafe { client.qps[post % QPS].post_send(unsignaled) }.unwrap();
+        let operation = server.write_to(number % QPS * MESSAGE_BYTES);
+        let mut unsignaled = request(7, operation, &sges);
+        unsignaled.signaled = false;
+        post(&client.qps[number % QPS], &[unsignaled]).unwrap();
     }
     let last = QPS * MESSAGE_BYTES - 1;
     wait_until("the last byte", SOON, || server.byte(last) == 7);

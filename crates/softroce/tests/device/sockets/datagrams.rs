@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use softroce::transport::{Datagram, Kind, Operation, SendRequest};
 use softroce::wire::UDP_PORT;
 
-use crate::support::end::{End, Plan, QKEY, request};
+use crate::support::end::{End, Plan, QKEY, post, request};
 
 #[derive(Default)]
 struct Seen {
@@ -75,7 +75,7 @@ fn a_datagram_has_the_flow_label_traffic_class_and_hop_limit_of_its_address_hand
     device.connect_to(&device.qps[0], address, 5, 0);
     let seen = |flow_label, traffic_class, hop_limit| {
         let sges = [device.sge(0, 8)];
-        let mut request = Some(SendRequest {
+        let request = SendRequest {
             datagram: Some(Datagram {
                 address,
                 qpn: 5,
@@ -85,9 +85,8 @@ fn a_datagram_has_the_flow_label_traffic_class_and_hop_limit_of_its_address_hand
                 hop_limit,
             }),
             ..request(1, Operation::Send, &sges)
-        });
-        // SAFETY: nothing is inline.
-        unsafe { device.qps[0].post_send(|| request.take()) }.unwrap();
+        };
+        post(&device.qps[0], &[request]).unwrap();
         header(&inbox)
     };
     let marked = seen(0, 0x68, 9);

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use softroce::net::Faults;
 use softroce::transport::{
     Access, Capacities, Connection, Cq, Deliveries, Kind, Nic, NicOptions, Operation, Payload,
-    PdId, Qp, QpEvent, QpOptions, ReceiveSource, RecvQueue, Region, SendRequest, Sge, World,
+    PdId, PostError, Qp, QpEvent, QpOptions, ReceiveSource, RecvQueue, Region, SendRequest, Sge,
+    World,
 };
 
 #[derive(Clone)]
@@ -110,15 +111,9 @@ impl End {
         };
         let qps = (0..plan.qps).map(new_qp).collect();
         let memory = vec![0; plan.memory_bytes];
-        let region = Region {
-            pd: plan.pd,
-            address: memory.as_ptr() as u64,
-            length_bytes: memory.len() as u64,
-            iova: memory.as_ptr() as u64,
-            access: Access(15),
-        };
+        let start = memory.as_ptr() as u64;
         // SAFETY: the memory lives as long as the device.
-        let key = unsafe { nic.register(region) }.unwrap();
+        let key = unsafe { register(&nic, plan.pd, start, memory.len(), Access(15)) };
         End {
             qps,
             cq,
@@ -168,9 +163,7 @@ impl End {
     }
 
     pub fn post(&self, qp: usize, operation: Operation, sges: &[Sge]) {
-        let mut request = Some(request(7, operation, sges));
-        // SAFETY: nothing is inline.
-        unsafe { self.qps[qp].post_send(|| request.take()) }.unwrap();
+        post(&self.qps[qp], &[request(7, operation, sges)]).unwrap();
     }
 }
 
@@ -184,6 +177,12 @@ impl Drop for End {
     }
 }
 
+pub fn post(qp: &Qp, requests: &[SendRequest<'_>]) -> Result<(), PostError> {
+    let mut next = requests.iter().copied();
+    // SAFETY: inline elements point to bytes of the caller, which outlive the call.
+    unsafe { qp.post_send(|| next.next()) }
+}
+
 pub fn request(wr_id: u64, operation: Operation, sges: &[Sge]) -> SendRequest<'_> {
     SendRequest {
         wr_id,
@@ -195,6 +194,22 @@ pub fn request(wr_id: u64, operation: Operation, sges: &[Sge]) -> SendRequest<'_
         payload: Payload::Registered(sges),
         datagram: None,
     }
+}
+
+/// Registers memory; returns its key.
+///
+/// # Safety
+/// As of [`Nic::register`].
+pub unsafe fn register(nic: &Nic, pd: PdId, start: u64, bytes: usize, access: Access) -> u32 {
+    let region = Region {
+        pd,
+        address: start,
+        length_bytes: bytes as u64,
+        iova: start,
+        access,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { nic.register(region) }.unwrap()
 }
 
 /// Of a QP with these CQs for sends and receives, whose events come there.

@@ -1,12 +1,13 @@
 //! What an end has done, and waiting for it.
 
 use std::ptr;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use softroce::net::Faults;
 use softroce::transport::{Completion, Cq, Nic, Operation, QpEvent, Status, World};
 
-use super::end::End;
+use super::end::{End, Plan};
 use testing::wait::wait_or_tell;
 
 /// More than anything takes on an idle machine that a test waits for.
@@ -37,6 +38,17 @@ pub fn steps<T>(
         }
     }
     look().unwrap_or_else(|| panic!("at {} ns there is no {}", world.now_ns(), told()))
+}
+
+impl Plan {
+    /// On a network of its own, with such links.
+    pub fn on(seed: u64, link: &str) -> Plan {
+        let link: Faults = link.parse().unwrap();
+        Plan {
+            world: Some(Arc::new(World::new(seed, link.transmit))),
+            ..Plan::default()
+        }
+    }
 }
 
 impl End {

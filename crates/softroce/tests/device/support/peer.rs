@@ -115,9 +115,7 @@ pub fn forge(
         identification: 0,
         flags: DONT_FRAGMENT,
     };
-    let (header, rest) = bytes.split_at(bytes.len().min(12));
-    let crc = icrc(addresses, source.1, header, rest);
-    let crc = crc.map(|byte| if right { byte } else { !byte });
+    let crc = icrc(addresses, source.1, bytes).map(|byte| if right { byte } else { !byte });
     let whole = [bytes, &crc].concat();
     world.fabric().forge(source.into(), to, class, &whole);
 }

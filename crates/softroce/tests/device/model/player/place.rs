@@ -7,7 +7,7 @@ use softroce::transport::{CompletionKind, Operation, Sge, Status};
 
 use super::super::memory::{COUNTER_BYTES, Part, random};
 use super::super::scenario::{MOST_PAIRS, Request, Verb};
-use super::super::testbed::{Expected, RECEIVE};
+use super::super::testbed::Expected;
 use super::{Placed, PlacedReceive, Player};
 
 const _: () = assert!(2 * MOST_PAIRS * 8 <= COUNTER_BYTES);
@@ -60,8 +60,11 @@ impl Player<'_> {
             sends && !chained_source && request.inline && bytes <= capacities.inline_bytes as usize;
 
         let remote = match request.verb {
-            Verb::Send => Part::of(0, 0),
-            Verb::FetchAdd { .. } | Verb::CompareSwap { .. } => Part::of(8 * end, 8),
+            Verb::Send => Part::default(),
+            Verb::FetchAdd { .. } | Verb::CompareSwap { .. } => Part {
+                offset: 8 * end,
+                bytes: 8,
+            },
             Verb::Write | Verb::Read => remote.unwrap_or_else(|| {
                 let memory = &mut self.testbed.sides[peer].memory;
                 memory.deal(bytes, request.gap, false)
@@ -70,36 +73,34 @@ impl Player<'_> {
         let (address, rkey) = self.testbed.sides[peer].remote(remote);
         let before = self.testbed.sides[peer].memory.expected(remote).to_vec();
         let mut receive = None;
-        let (operation, kind) = match request.verb {
+        let operation = match request.verb {
             Verb::Send => {
                 let data = self.gather(own, &parts);
-                receive = Some(self.receive(end, request, Some(&data)));
-                (Operation::Send, CompletionKind::Send)
+                receive = Some(self.receive(end, request, &data));
+                Operation::Send
             }
             Verb::Write => {
                 let data = self.gather(own, &parts);
                 self.testbed.sides[peer].memory.expect(remote, &data);
                 self.chains[end].target = Some(remote);
                 if request.immediate.is_some() {
-                    receive = Some(self.receive(end, request, None));
+                    receive = Some(self.receive(end, request, &[]));
                 }
-                let operation = Operation::Write { address, rkey };
-                (operation, CompletionKind::RdmaWrite)
+                Operation::Write { address, rkey }
             }
             Verb::Read => {
                 self.scatter(own, &parts, &before);
                 self.chains[end].read.clone_from(&parts);
                 // A repeated READ reads anew, so nothing is written there until all is done.
                 self.chains[end].target = self.setup.faults.is_empty().then_some(remote);
-                (Operation::Read { address, rkey }, CompletionKind::RdmaRead)
+                Operation::Read { address, rkey }
             }
             Verb::FetchAdd { add } => {
                 self.scatter(own, &parts, &before);
                 let sum = number(&before).wrapping_add(add);
                 let memory = &mut self.testbed.sides[peer].memory;
                 memory.expect(remote, &sum.to_ne_bytes());
-                let operation = Operation::FetchAdd { address, rkey, add };
-                (operation, CompletionKind::FetchAdd)
+                Operation::FetchAdd { address, rkey, add }
             }
             Verb::CompareSwap { hits, swap } => {
                 self.scatter(own, &parts, &before);
@@ -109,20 +110,19 @@ impl Player<'_> {
                     let memory = &mut self.testbed.sides[peer].memory;
                     memory.expect(remote, &swap.to_ne_bytes());
                 }
-                let operation = Operation::CompareSwap {
+                Operation::CompareSwap {
                     address,
                     rkey,
                     compare,
                     swap,
-                };
-                (operation, CompletionKind::CompareSwap)
+                }
             }
         };
-        if let Some(receive) = &mut receive
+        if let Some((expected, _)) = &mut receive
             && matches!(request.verb, Verb::Write)
         {
-            receive.expected.kind = CompletionKind::ReceiveRdmaWithImmediate;
-            receive.expected.length_bytes = Some(bytes as u32);
+            expected.kind = CompletionKind::ReceiveRdmaWithImmediate;
+            expected.length_bytes = Some(bytes as u32);
         }
         let (sges, inline_bytes) = if inline {
             let data = self.gather(own, &parts);
@@ -131,7 +131,11 @@ impl Player<'_> {
             (self.elements(own, &parts), Vec::new())
         };
         let placed = Placed {
-            wr_id,
+            expected: Expected {
+                // libibverbs defines the length only for receives and READs.
+                length_bytes: (!sends).then_some(bytes as u32),
+                ..Expected::of(wr_id, Status::Success, operation)
+            },
             operation,
             immediate: request.immediate.filter(|_| sends),
             signaled: request.signaled,
@@ -139,29 +143,24 @@ impl Player<'_> {
             inline,
             sges,
             inline_bytes,
-            kind,
-            // libibverbs defines the length only for receives and READs.
-            length_bytes: (!sends).then_some(bytes as u32),
         };
         (placed, receive)
     }
 
     /// The peer's receive for a message; `data` is what it receives.
-    fn receive(&mut self, end: usize, request: &Request, data: Option<&[u8]>) -> PlacedReceive {
+    fn receive(&mut self, end: usize, request: &Request, data: &[u8]) -> PlacedReceive {
         let endpoint = &mut self.testbed.endpoints[end ^ 1];
-        let wr_id = endpoint.wr_id() | RECEIVE;
+        let wr_id = endpoint.wr_id();
         let (side, most) = (endpoint.side, endpoint.capacities.recv_sges);
-        let bytes = data.map_or(0, <[u8]>::len) + request.receive_spare;
+        let bytes = data.len() + request.receive_spare;
         let parts = self.deal(side, bytes, &request.receive_cuts, most, request.gap, false);
-        self.scatter(side, &parts, data.unwrap_or_default());
-        PlacedReceive {
-            expected: Expected {
-                length_bytes: Some(data.map_or(0, <[u8]>::len) as u32),
-                immediate: request.immediate,
-                ..Expected::of(wr_id, Status::Success, CompletionKind::Receive)
-            },
-            sges: self.elements(side, &parts),
-        }
+        self.scatter(side, &parts, data);
+        let expected = Expected {
+            length_bytes: Some(data.len() as u32),
+            immediate: request.immediate,
+            ..Expected::receive(wr_id, Status::Success)
+        };
+        (expected, self.elements(side, &parts))
     }
 
     fn sides(&self, end: usize) -> [usize; 2] {
