@@ -41,6 +41,10 @@ impl Choice {
                 "it has the address of the control connection".to_owned()
             }
             (None, None) => match port.info.link_layer {
+                LinkLayer::Ethernet if port.gid.is_some_and(|it| !it.gid.is_link_local()) => {
+                    "it is the first active port with a RoCE v2 GID that is not link-local"
+                        .to_owned()
+                }
                 LinkLayer::Ethernet => "it is the first active port with a RoCE v2 GID".to_owned(),
                 LinkLayer::Infiniband => {
                     "it is the first active port, and none is of RoCE".to_owned()

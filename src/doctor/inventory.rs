@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::protocol::failure::RunFailure;
 use report::results::model::Host;
 use verbs::{
-    Adapter, AdapterPort, Adapters, Port, PortRequest, Route, VerbsError, VerbsLibrary,
+    Adapter, AdapterPort, Adapters, Port, PortRequest, Refused, Route, VerbsError, VerbsLibrary,
     embedded_devices, select_or_embedded,
 };
 
@@ -75,6 +75,16 @@ impl Inventory {
             let error = refused.map(|it| &it.error).or(verbs_error.as_ref());
             why_shut(machine, device, error)
         });
+        for Refused { name, error } in &adapters.refused {
+            if !devices.iter().any(|device| device.name == *name) {
+                devices.push(DeviceEntry {
+                    name: name.clone(),
+                    library: library.name.to_owned(),
+                    note: Some(format!("not opened: {error}")),
+                    ..DeviceEntry::default()
+                });
+            }
+        }
         let embedded = embedded_devices().unwrap_or_default();
         devices.extend(embedded.into_iter().map(|listed| DeviceEntry {
             name: listed.name,

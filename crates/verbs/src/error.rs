@@ -291,6 +291,10 @@ impl VerbsError {
             (Operation::ModifyToRtr { .. }, libc::ENETUNREACH | libc::EHOSTUNREACH) => {
                 "there is no route from this GID's interface to the peer's GID: choose another with --gid-index"
             }
+            (Operation::ModifyToRtr { .. }, libc::ENODEV) => {
+                "the network interface of this GID is gone, or in another network namespace: choose another GID with \
+                 --gid-index (`rocebench devices` names the interface of each)"
+            }
             (Operation::OpenDevice, libc::EACCES | libc::EPERM) => {
                 "you have no permission to open /dev/infiniband/uverbs*: `sudo chmod a+rw /dev/infiniband/uverbs*` or a udev \
                  rule for your group; the embedded software device needs no permission: --device soft0"

@@ -58,7 +58,7 @@ pub struct Embedded {
 }
 
 /// Opens the port for a session whose control connection has the address `local` at this end: of the active ports
-/// that fit the request, the first that has that address, or else the first of RoCE, or else the first.
+/// that fit the request, the first that has that address, or else the first of RoCE, rather with a GID that is not link-local, or else the first.
 ///
 /// # Errors
 /// No device, none that fits (with each port's reason), or a failed call.
@@ -129,8 +129,12 @@ pub(super) fn among(
         local.is_some() && address == local
     };
     let is_roce = |port: &Port| port.info.link_layer == LinkLayer::Ethernet;
-    let best = candidates.iter().position(has_address);
-    let best = best.or_else(|| candidates.iter().position(is_roce));
+    let is_routable =
+        |port: &Port| is_roce(port) && port.gid.is_some_and(|entry| !entry.gid.is_link_local());
+    let first = |fits: &dyn Fn(&Port) -> bool| candidates.iter().position(fits);
+    let best = first(&has_address)
+        .or_else(|| first(&is_routable))
+        .or_else(|| first(&is_roce));
     if let Some(port) = candidates.into_iter().nth(best.unwrap_or(0)) {
         return Ok(port);
     }
@@ -165,7 +169,11 @@ fn candidate(
     let info = &port.info;
     let name = format!("{} port {}", adapter.name(), info.port);
     if !info.active {
-        return because(format!("{name} is {}", info.state));
+        let waits = match (info.link_layer, info.state) {
+            (LinkLayer::Infiniband, "INIT") => ": no subnet manager, such as opensm, has set it up",
+            _ => "",
+        };
+        return because(format!("{name} is {}{waits}", info.state));
     }
     let here = adapter.gids_of_this_namespace(port);
     let gid = match (request.gid_index, info.link_layer) {

@@ -52,18 +52,20 @@ fn roce_comes_before_infiniband_and_a_port_that_does_not_fit_ends_no_search() {
             port.gid.map(|entry| entry.index),
         )
     };
-    // mlx5_0 may not be opened, mlx5_1 is InfiniBand.
-    assert_eq!(chosen(None, None), ("mlx5_2".into(), Some(1)));
-    // mlx5_2 has no such entry.
+    // mlx5_0 may not be opened, mlx5_1 is InfiniBand, mlx5_2 has no IP address, and no such entry.
+    assert_eq!(chosen(None, None), ("mlx5_3".into(), Some(3)));
     assert_eq!(chosen(None, Some(3)), ("mlx5_3".into(), Some(3)));
+    assert_eq!(chosen(Some("mlx5_2"), None), ("mlx5_2".into(), Some(1)));
     assert_eq!(chosen(Some("mlx5_1"), None), ("mlx5_1".into(), Some(0)));
     let error = select(machine.library(), &asked(Some("mlx5_0"), None), None);
     let error = error.err().unwrap();
     let told = "ibv_open_device failed for mlx5_0: Permission denied (os error 13)";
     assert_eq!(error.to_string(), told);
-    // Its reason stands beside the others'.
     let error = select(machine.library(), &asked(None, Some(9)), None);
     assert!(matches!(error, Err(VerbsError::NoSuchGid { .. })));
+    let error = select(machine.library(), &asked(Some("mlx5_4"), None), None);
+    let told = "no usable RDMA port: mlx5_4 port 1 is INIT: no subnet manager, such as opensm, has set it up";
+    assert_eq!(error.err().unwrap().to_string(), told);
 }
 
 #[test]
