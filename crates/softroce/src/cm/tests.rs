@@ -4,13 +4,14 @@ mod fuzz;
 mod look_ups;
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use proptest::prelude::*;
 
-use super::event::{Event, Happening};
+use super::connection::Connection;
+use super::event::{Asker, Event, Happening};
 use super::manager::{CmError, Manager};
 use super::output::{Datagram, Output};
 use super::timing::{
@@ -25,8 +26,13 @@ const SERVICE: u64 = TCP_PORT_SPACE | 7471;
 const LISTENER: u64 = 5;
 const INTERVAL_NS: u64 = time_of_code_ns(RESPONSE_TIMEOUT);
 
-fn address(end: usize) -> IpAddr {
-    IpAddr::from([10, 0, 0, end as u8 + 1])
+const ASKER: Asker = Asker {
+    listener: LISTENER,
+    peer: address(0),
+};
+
+const fn address(end: usize) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 0, 0, end as u8 + 1))
 }
 
 /// What happens to a datagram on its way: arrives as often as this.
@@ -127,21 +133,40 @@ impl Pair {
         })
     }
 
+    /// Does something with a connection of one end.
+    fn with(
+        &mut self,
+        end: usize,
+        comm: u32,
+        step: impl FnOnce(&mut Connection, u64, &mut Output) -> bool,
+    ) -> Result<(), CmError> {
+        self.at(end, |manager, now, out| {
+            manager.with(comm, |it| step(it, now, out))
+        })
+    }
+
     fn accept(&mut self, comm: u32) -> Result<(), CmError> {
         let rep = Box::new(Rep {
             qpn: 0x22,
             ..Rep::default()
         });
-        self.at(1, |manager, now, out| manager.accept(now, comm, rep, out))
+        self.with(1, comm, |it, now, out| it.accept(now, rep, out))
+    }
+
+    fn refuse(&mut self, comm: u32) {
+        self.with(1, comm, |it, _, out| {
+            it.reject(RejReason::CONSUMER, b"no", out)
+        })
+        .unwrap();
     }
 
     fn establish(&mut self, active: u32) {
-        self.at(0, |manager, _, out| manager.establish(active, out))
+        self.with(0, active, |it, _, out| it.establish(out))
             .unwrap();
     }
 
     fn disconnect(&mut self, end: usize, comm: u32) {
-        self.at(end, |manager, now, out| manager.disconnect(now, comm, out))
+        self.with(end, comm, |it, now, out| it.disconnect(now, out))
             .unwrap();
         let told = [0, 1].map(|end| self.happening(end));
         assert_eq!(told, [(); 2].map(|()| Happening::Disconnected));
@@ -183,7 +208,7 @@ impl Pair {
 
     fn asked(&mut self) -> u32 {
         let asked = self.event(1);
-        assert!(matches!(asked.happening, Happening::Requested { .. }));
+        assert!(matches!(asked.happening, Happening::Requested(..)));
         asked.comm
     }
 
@@ -208,6 +233,10 @@ impl Pair {
         self.ends.each_ref().map(Manager::connections)
     }
 
+    fn is_quiet(&self) -> bool {
+        self.events.iter().all(VecDeque::is_empty)
+    }
+
     fn count(&self, end: usize, is: impl Fn(&Message) -> bool) -> usize {
         self.sent[end].iter().filter(|mad| is(&mad.message)).count()
     }
@@ -219,15 +248,10 @@ fn a_connection_comes_and_goes() {
     let active = pair.connect();
     assert_eq!(active >> 27, 3, "the number begins with the slot");
     let asked = pair.event(1);
-    let Happening::Requested {
-        listener,
-        peer,
-        req,
-    } = asked.happening
-    else {
+    let Happening::Requested(asker, req) = asked.happening else {
         panic!("{asked:?}");
     };
-    assert_eq!((listener, peer), (LISTENER, address(0)));
+    assert_eq!(asker, ASKER);
     let said = (req.qpn, req.starting_psn, req.private_data);
     assert_eq!(said, (0x11, 77, [3; 92]));
     pair.accept(asked.comm).unwrap();
@@ -310,7 +334,7 @@ fn data_stands_for_a_lost_confirmation() {
     let (_, asked) = pair.connecting();
     pair.accept(asked).unwrap();
     for _ in 0..2 {
-        pair.at(1, |manager, _, out| manager.notice_data(asked, out))
+        pair.with(1, asked, |it, _, out| it.notice_data(out))
             .unwrap();
     }
     assert_eq!(pair.happening(1), Happening::Established);
@@ -323,7 +347,7 @@ fn a_listener_may_come_a_little_later() {
     pair.ends[1].stop_listening(LISTENER);
     pair.connect();
     assert!(pair.pass(), "the request comes again");
-    assert!(pair.events.iter().all(VecDeque::is_empty));
+    assert!(pair.is_quiet());
     pair.at(1, |manager, now, out| {
         manager.listen(now, SERVICE, LISTENER, 4, out)
     })
@@ -352,10 +376,7 @@ fn rejections_tell_their_reason() {
 
     let mut pair = Pair::safe();
     let (_, asked) = pair.connecting();
-    let rejected = pair.at(1, |manager, _, out| {
-        manager.reject(asked, RejReason::CONSUMER, b"no", out)
-    });
-    assert_eq!(rejected, Ok(()));
+    pair.refuse(asked);
     let Happening::Rejected(reason, data) = pair.happening(0) else {
         panic!("not rejected");
     };
@@ -387,7 +408,7 @@ fn requests_beyond_the_backlog_come_again() {
     let first = pair.asked();
     pair.accept(first).unwrap();
     pair.events[1].clear();
-    assert!(matches!(pair.happening(1), Happening::Requested { req, .. } if req.qpn == 5));
+    assert!(matches!(pair.happening(1), Happening::Requested(_, req) if req.qpn == 5));
 }
 
 #[test]
@@ -429,11 +450,11 @@ proptest! {
         };
         let mut pair = Pair::new(Box::new(fate));
         let (active, passive) = pair.connected();
-        prop_assert!(pair.events.iter().all(VecDeque::is_empty));
+        prop_assert!(pair.is_quiet());
         let (end, comm) = if seed % 2 == 0 { (0, active) } else { (1, passive) };
         pair.disconnect(end, comm);
         pair.is_over();
-        prop_assert!(pair.events.iter().all(VecDeque::is_empty));
+        prop_assert!(pair.is_quiet());
         while pair.pass() {}
         prop_assert_eq!(pair.connections(), [0, 0]);
     }

@@ -5,7 +5,6 @@ use std::os::raw::{c_int, c_void};
 
 use rdma_sys::{ibv_event_type, ibv_qp_state, rdma_cm_id, rdma_conn_param};
 
-use super::connections::errno;
 use super::event::complete;
 use super::id::Id;
 use super::port_space::PortSpace;
@@ -18,7 +17,7 @@ use crate::verbs::gid;
 use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
 use crate::wire::cm::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep,
-    Req, SIDR_REP_DATA_BYTES, SIDR_REQ_DATA_BYTES, SidrRep, SidrReq, SidrStatus,
+    Req, SIDR_REP_DATA_BYTES, SIDR_REQ_DATA_BYTES, SidrRep, SidrReq, SidrStatus, padded,
 };
 
 /// "As many as the device can" (`RDMA_MAX_RESP_RES`, `RDMA_MAX_INIT_DEPTH`).
@@ -197,27 +196,21 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
     })?;
     // SAFETY: a live id, with its QP if it has one.
     unsafe { qp::to_rts(id) }?;
-    service::with(|state, now| {
-        let entry = state.entry(key)?;
-        let (Some(address), Some(comm)) = (entry.device, entry.comm) else {
-            return Err(libc::EINVAL);
-        };
-        let mut rep = Box::new(Rep {
+    service::with(|state, _| {
+        let terms = &state.entry(key)?.terms;
+        let rep = Box::new(Rep {
             qpn: wanted.qpn & PSN_BITS,
-            starting_psn: entry.terms.rq_psn,
-            responder_resources: entry.terms.responder_resources,
-            initiator_depth: entry.terms.initiator_depth,
+            starting_psn: terms.rq_psn,
+            responder_resources: terms.responder_resources,
+            initiator_depth: terms.initiator_depth,
             target_ack_delay: LOCAL_ACK_DELAY,
             flow_control: wanted.flow_control,
             rnr_retry_count: wanted.rnr_retry_count,
             srq: wanted.srq,
+            private_data: padded(wanted.private_data),
             ..Rep::default()
         });
-        for (to, from) in rep.private_data.iter_mut().zip(wanted.private_data) {
-            *to = *from;
-        }
-        let accepted = state.run(address, |manager, out| manager.accept(now, comm, rep, out));
-        accepted.ok_or(libc::ENODEV)?.map_err(errno)
+        state.of_connection(key, |it, now, out| it.accept(now, rep, out))
     })
 }
 
@@ -228,19 +221,15 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
 unsafe fn tell_qp(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Result<(), c_int> {
     // SAFETY: the caller's.
     let wanted = unsafe { Wanted::read(id, parameters, SIDR_REP_DATA_BYTES) }?;
-    let mut rep = Box::new(SidrRep {
+    let rep = Box::new(SidrRep {
         qpn: wanted.qpn & PSN_BITS,
         qkey: UDP_QKEY,
+        private_data: padded(wanted.private_data),
         ..SidrRep::without_qp(SidrStatus::VALID)
     });
-    for (to, from) in rep.private_data.iter_mut().zip(wanted.private_data) {
-        *to = *from;
-    }
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;
-    service::with(|state, _| {
-        state.of_connection(key, |manager, _, comm, out| manager.answer(comm, rep, out))
-    })
+    service::with(|state, _| state.of_connection(key, |it, _, out| it.answer(rep, out)))
 }
 
 /// `rdma_accept(3)`: brings the id's QP, if it has one, to RTS, and replies. Of datagrams there is no event.
@@ -297,9 +286,7 @@ pub unsafe extern "C" fn reject(
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;
     minus_one_or_zero(service::with(|state, _| {
-        state.of_connection(key, |manager, _, comm, out| {
-            manager.reject(comm, RejReason::CONSUMER, data, out)
-        })
+        state.of_connection(key, |it, _, out| it.reject(RejReason::CONSUMER, data, out))
     }))
 }
 
@@ -319,9 +306,7 @@ pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
             return Err(libc::EINVAL);
         }
         // It may have ended, at this end or the other.
-        let _ = state.of_connection(key, |manager, now, comm, out| {
-            manager.disconnect(now, comm, out)
-        });
+        let _ = state.of_connection(key, |it, now, out| it.disconnect(now, out));
         Ok(())
     });
     // SAFETY: a live id; of datagrams, which have no connection, there is no event.
@@ -344,6 +329,6 @@ pub unsafe extern "C" fn notify(id: *mut rdma_cm_id, event: c_int) -> c_int {
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;
     minus_one_or_zero(service::with(|state, _| {
-        state.of_connection(key, |manager, _, comm, out| manager.notice_data(comm, out))
+        state.of_connection(key, |it, _, out| it.notice_data(out))
     }))
 }
