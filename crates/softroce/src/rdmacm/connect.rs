@@ -1,9 +1,8 @@
 //! Asking for connections, accepting, refusing and ending them.
 
-use std::net::SocketAddr;
 use std::os::raw::{c_int, c_void};
 
-use rdma_sys::{ibv_event_type, ibv_qp_state, rdma_cm_id, rdma_conn_param};
+use rdma_sys::{ibv_event_type, rdma_cm_id, rdma_conn_param};
 
 use super::event::complete;
 use super::id::Id;
@@ -13,8 +12,8 @@ use super::service;
 use super::state::State;
 use super::terms::{ACK_TIMEOUT, HOP_LIMIT, Terms, UDP_QKEY};
 use crate::verbs::errno::minus_one_or_zero;
-use crate::verbs::gid;
 use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
+use crate::wire::as_ipv6;
 use crate::wire::cm::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep,
     Req, SIDR_REP_DATA_BYTES, SIDR_REQ_DATA_BYTES, SidrRep, SidrReq, SidrStatus, padded,
@@ -26,6 +25,18 @@ const AS_MANY_AS_CAN_BE: u8 = 0xff;
 const RETRIES: u8 = 7;
 const PSN_BITS: u32 = 0x00ff_ffff;
 const DEFAULT_PKEY: u16 = 0xffff;
+
+/// A program's private data; none without a place.
+///
+/// # Safety
+/// `place` is null or has so many readable bytes.
+unsafe fn bytes<'a>(place: *const c_void, length: u8) -> &'a [u8] {
+    match place.is_null() {
+        true => &[],
+        // SAFETY: the caller's.
+        false => unsafe { std::slice::from_raw_parts(place.cast(), length.into()) },
+    }
+}
 
 /// The parameters of a program.
 struct Wanted<'a> {
@@ -74,12 +85,8 @@ impl Wanted<'_> {
             qpn: 0,
         };
         if let Some(given) = parameters {
-            let length = usize::from(given.private_data_len);
-            if !given.private_data.is_null() {
-                // SAFETY: as long as the program says.
-                wanted.private_data =
-                    unsafe { std::slice::from_raw_parts(given.private_data.cast(), length) };
-            }
+            // SAFETY: as long as the program says.
+            wanted.private_data = unsafe { bytes(given.private_data, given.private_data_len) };
             wanted.responder_resources = depth(given.responder_resources)?;
             wanted.initiator_depth = depth(given.initiator_depth)?;
             wanted.flow_control = given.flow_control != 0;
@@ -95,11 +102,6 @@ impl Wanted<'_> {
             false => Err(libc::EINVAL),
         }
     }
-}
-
-fn gid_of(address: SocketAddr) -> std::net::Ipv6Addr {
-    // SAFETY: both members of the union are the same 16 bytes.
-    unsafe { gid::of_address(address.ip()).raw }.into()
 }
 
 fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(), c_int> {
@@ -141,8 +143,8 @@ fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(),
         mtu: state.devices.get(address).ok_or(libc::ENODEV)?.mtu(),
         rnr_retry_count: wanted.rnr_retry_count,
         srq: wanted.srq,
-        local_gid: gid_of(local),
-        remote_gid: gid_of(remote),
+        local_gid: as_ipv6(local.ip()),
+        remote_gid: as_ipv6(remote.ip()),
         traffic_class,
         hop_limit: HOP_LIMIT,
         ack_timeout: ack_timeout.unwrap_or(ACK_TIMEOUT),
@@ -246,7 +248,7 @@ pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_
     let accepted = unsafe { answer(id, parameters) };
     if accepted.is_err() {
         // SAFETY: a live id, with its QP if it has one.
-        unsafe { qp::to_state(id, ibv_qp_state::IBV_QPS_ERR) };
+        unsafe { qp::fail(id) };
     }
     // SAFETY: a live id.
     minus_one_or_zero(accepted.and_then(|()| unsafe { complete(id) }))
@@ -274,12 +276,8 @@ pub unsafe extern "C" fn reject(
     private_data: *const c_void,
     private_data_bytes: u8,
 ) -> c_int {
-    let length = usize::from(private_data_bytes);
-    let data: &[u8] = match private_data.is_null() {
-        true => &[],
-        // SAFETY: as long as the program says.
-        false => unsafe { std::slice::from_raw_parts(private_data.cast(), length) },
-    };
+    // SAFETY: as long as the program says.
+    let data = unsafe { bytes(private_data, private_data_bytes) };
     if data.len() > REJ_DATA_BYTES {
         return minus_one_or_zero(Err(libc::EINVAL));
     }
@@ -298,7 +296,7 @@ pub unsafe extern "C" fn reject(
 pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id, with its QP if it has one.
     let key = unsafe {
-        qp::to_state(id, ibv_qp_state::IBV_QPS_ERR);
+        qp::fail(id);
         Id::of(id).key
     };
     let ended = service::with(|state, _| {

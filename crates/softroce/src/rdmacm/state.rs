@@ -64,11 +64,6 @@ impl Entry {
         };
         self.queue.raise(notice, Some(Arc::clone(&self.acks)));
     }
-
-    /// An event of success without parameters.
-    pub(super) fn succeed(&self, kind: kind::Type) {
-        self.raise(kind, 0, Parameters::default());
-    }
 }
 
 /// All ids and devices.
@@ -123,6 +118,12 @@ impl State {
     /// The entry of a live id.
     pub(super) fn entry(&mut self, key: u64) -> Result<&mut Entry, c_int> {
         self.ids.get_mut(&key).ok_or(libc::EINVAL)
+    }
+
+    /// An event of success without parameters.
+    pub(super) fn succeed(&mut self, key: u64, kind: kind::Type) -> Result<(), c_int> {
+        self.entry(key)?.raise(kind, 0, Parameters::default());
+        Ok(())
     }
 
     /// Takes an id out: its connection is let go of, its listening ends, its events are forgotten, and with them the
