@@ -9,6 +9,7 @@ use rdma_sys::{
 
 use super::cq::{self, Cq, Wanted};
 use super::errno::pointer_or_errno;
+use super::object::Behind;
 use super::refused::refuse;
 use crate::transport::Completion;
 
@@ -60,12 +61,12 @@ pub(super) unsafe extern "C" fn create_cq_ex(
         domain,
     };
     // SAFETY: as the caller's.
-    let object = pointer_or_errno(unsafe { cq::create(context, &wanted) });
-    if !object.is_null() {
-        // SAFETY: just made, nobody else has it.
-        fill(unsafe { &mut (*object).verbs });
+    let made = pointer_or_errno(unsafe { cq::create(context, &wanted) });
+    // SAFETY: null, or just made, and nobody else has it.
+    if let Some(verbs) = unsafe { made.as_mut() } {
+        fill(verbs);
     }
-    object.cast()
+    made
 }
 
 fn fill(verbs: &mut ibv_cq_ex) {

@@ -56,7 +56,7 @@ pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_con
 /// `context` came from [`open_with`] or [`super::open_device`] and was not closed.
 pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)> {
     // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic().counters()
+    unsafe { Context::of(context.as_ptr()) }.nic.counters()
 }
 
 /// Starts to record packets.
@@ -65,7 +65,7 @@ pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)
 /// As for [`counters`].
 pub unsafe fn open_tap(context: NonNull<ibv_context>) {
     // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic().tap().open();
+    unsafe { Context::of(context.as_ptr()) }.nic.tap().open();
 }
 
 /// Stops recording; returns the packets since [`open_tap`].
@@ -74,5 +74,5 @@ pub unsafe fn open_tap(context: NonNull<ibv_context>) {
 /// As for [`counters`].
 pub unsafe fn close_tap(context: NonNull<ibv_context>) -> Vec<RecordedPacket> {
     // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic().tap().close()
+    unsafe { Context::of(context.as_ptr()) }.nic.tap().close()
 }

@@ -33,7 +33,10 @@ pub(super) fn mtu_bytes(code: ibv_mtu::Type) -> u32 {
 
 /// The MTU code of a device's port.
 pub(crate) fn active_mtu_of(device: &Context) -> ibv_mtu::Type {
-    active_mtu(device.interface_mtu_bytes(), device.address().is_ipv4())
+    active_mtu(
+        device.device.place.interface_mtu_bytes,
+        device.address().is_ipv4(),
+    )
 }
 
 /// The largest InfiniBand MTU whose packets fit the interface without fragmentation; 256 bytes if none does.
@@ -86,7 +89,7 @@ pub unsafe extern "C" fn query_port_bytes(
     }
     // SAFETY: an open context.
     let context = unsafe { Context::of(context) };
-    let whole = attributes(active_mtu_of(context), context.nic().port_is_up());
+    let whole = attributes(active_mtu_of(context), context.nic.port_is_up());
     let known = attr_bytes.min(size_of::<ibv_port_attr>());
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {
@@ -136,7 +139,7 @@ pub unsafe extern "C" fn query_port_speed(
     }
     // SAFETY: an open context.
     let context = unsafe { Context::of(context) };
-    let attr = attributes(active_mtu_of(context), context.nic().port_is_up());
+    let attr = attributes(active_mtu_of(context), context.nic.port_is_up());
     let mut speeds = LANE_SPEEDS_100_MBPS.into_iter();
     let lane = speeds.find(|(code, _)| *code == attr.active_speed);
     // SAFETY: the caller passes a writable number.
@@ -189,7 +192,7 @@ pub unsafe extern "C" fn query_gid_ex(
             gid_index,
             port_num: port,
             gid_type: gid::TYPE_ROCE_V2,
-            ndev_ifindex: context.interface_index(),
+            ndev_ifindex: context.device.place.interface_index,
         });
     }
     0

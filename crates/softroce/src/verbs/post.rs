@@ -8,6 +8,7 @@ use rdma_sys::{ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge
 
 use super::address_handle;
 use super::errno::post_error;
+use super::object::Behind;
 use super::qp::Qp;
 use crate::transport::{Datagram, Kind, Operation, Payload, PostError, SendRequest, Sge};
 

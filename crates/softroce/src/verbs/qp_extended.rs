@@ -6,6 +6,7 @@ use std::slice;
 use rdma_sys::{ibv_ah, ibv_data_buf, ibv_qp_create_send_ops_flags, ibv_qp_ex, ibv_sge};
 
 use super::errno::post_error;
+use super::object::Behind;
 use super::post::{datagram, elements};
 use super::qp::Qp;
 use super::wr_batch::{Batch, Builder};

@@ -7,6 +7,7 @@ use rdma_sys::{ibv_mig_state, ibv_mtu, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as 
 use super::context::Context;
 use super::gid::{self, Destination};
 use super::limits::MAX_RD_ATOM;
+use super::object::Behind;
 use super::port::{active_mtu_of, mtu_bytes};
 use super::qp::Qp;
 use super::{domain, transitions};
