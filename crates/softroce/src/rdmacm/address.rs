@@ -16,6 +16,7 @@ use super::state::{Entry, State};
 use super::terms::{ACK_TIMEOUT, HOP_LIMIT};
 use crate::verbs::errno::minus_one_or_zero;
 use crate::verbs::gid;
+use crate::verbs::object::Behind;
 
 /// The backlog of a program that gives none, and the largest: the kernel's (`max_backlog` of rdma_ucm).
 const MAX_BACKLOG: c_int = 1024;

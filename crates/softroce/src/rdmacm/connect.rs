@@ -10,9 +10,11 @@ use super::port_space::PortSpace;
 use super::qp;
 use super::service;
 use super::state::State;
-use super::terms::{ACK_TIMEOUT, HOP_LIMIT, Terms, UDP_QKEY};
+use super::terms::{ACK_TIMEOUT, HOP_LIMIT, PSN_BITS, Terms, UDP_QKEY};
 use crate::verbs::errno::minus_one_or_zero;
 use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
+use crate::verbs::object::Behind;
+use crate::verbs::port::DEFAULT_PKEY;
 use crate::wire::as_ipv6;
 use crate::wire::cm::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep,
@@ -23,8 +25,6 @@ use crate::wire::cm::{
 const AS_MANY_AS_CAN_BE: u8 = 0xff;
 /// Retries of a program that gives no parameters.
 const RETRIES: u8 = 7;
-const PSN_BITS: u32 = 0x00ff_ffff;
-const DEFAULT_PKEY: u16 = 0xffff;
 
 /// A program's private data; none without a place.
 ///

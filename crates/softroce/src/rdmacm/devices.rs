@@ -37,7 +37,7 @@ unsafe impl Send for CmDevice {}
 impl CmDevice {
     /// The device's context.
     fn open_context(&self) -> &Context {
-        // SAFETY: opened by `open_shared`, closed when this is dropped.
+        // SAFETY: opened by `open_at`, closed when this is dropped.
         unsafe { Context::of(self.context) }
     }
 
@@ -88,7 +88,7 @@ impl CmDevice {
 impl Drop for CmDevice {
     fn drop(&mut self) {
         self.open_context().nic.receive_management(None);
-        // SAFETY: made by `open_shared`; the last users have gone.
+        // SAFETY: made by `open_at`; the last users have gone.
         unsafe {
             verbs::dealloc_pd(self.pd);
             verbs::close_device(self.context);
@@ -153,7 +153,7 @@ impl Devices {
 
     fn open_at(&mut self, device: &'static Device, address: Option<IpAddr>) -> Result<IpAddr, i32> {
         let options = open::OpenOptions::of_environment()?;
-        let opened = open::open_shared(device, address, options);
+        let opened = open::open(device, address, true, options);
         let context = opened.map_err(|error| net::os_error(&error).unwrap_or(libc::EIO))?;
         // SAFETY: just opened.
         let (pd, open) = unsafe { (verbs::alloc_pd(context), Context::of(context)) };

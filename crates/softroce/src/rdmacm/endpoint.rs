@@ -13,6 +13,7 @@ use super::lifetime::{create_id, destroy_id};
 use super::qp::{create_qp, destroy_qp, destroy_srq};
 use super::taken::ack_own;
 use crate::verbs::errno::{last_errno, minus_one_or_zero};
+use crate::verbs::object::Behind;
 
 /// How long an address may take; nothing takes time here.
 const TIMEOUT_MS: c_int = 2000;

@@ -12,6 +12,7 @@ use super::qp;
 use super::service;
 use super::taken::{ack_own, give};
 use crate::verbs::errno::{code, minus_one_or_zero};
+use crate::verbs::object::Behind;
 
 /// Brings the QP of an id, whose connection was accepted, to RTS, and confirms.
 ///

@@ -7,12 +7,9 @@ use rdma_sys::rdma_cm_event_type as kind;
 
 use super::notice::{Notice, Parameters};
 use super::state::{Entry, State};
-use super::terms::{Terms, path_to};
+use super::terms::{PSN_BITS, Terms, path_to};
 use crate::cm::{Asker, Event, Happening, Output};
 use crate::wire::cm::{IpHeader, RejReason, SidrRep, SidrStatus};
-
-/// Bits of a PSN.
-const PSN_BITS: u32 = 0x00ff_ffff;
 
 impl State {
     pub(super) fn happened(&mut self, address: IpAddr, event: Event, out: &mut Output) {

@@ -11,6 +11,7 @@ use super::port_space::PortSpace;
 use super::service;
 use super::taken::ack_own;
 use crate::verbs::errno::minus_one_or_zero;
+use crate::verbs::object::Behind;
 use crate::verbs::refuse;
 
 /// The channel, or a new one for null.
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
         if inner.is_sync() {
             destroy_event_channel((*id).channel);
         }
-        Id::free(id);
+        drop(Id::take_back(id));
     }
     0
 }

@@ -9,6 +9,7 @@ use super::service;
 use super::state::Entry;
 use crate::verbs::device::null_terminated;
 use crate::verbs::errno::{minus_one_or_zero, pointer_or_errno};
+use crate::verbs::object::Behind;
 use crate::verbs::refuse;
 
 /// `RDMA_OPTION_ID`.

@@ -16,6 +16,7 @@ use super::service;
 use super::terms::Terms;
 use crate::verbs;
 use crate::verbs::errno::{last_errno, minus_one_or_zero, pointer_or_errno};
+use crate::verbs::object::Behind;
 
 /// The mask of a transition without attributes.
 const STATE: u32 = mask::IBV_QP_STATE.0;

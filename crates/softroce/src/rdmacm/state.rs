@@ -19,6 +19,7 @@ use crate::cm::{Manager, Output};
 use crate::transport::OwnClaim;
 use crate::verbs::events::{Acks, Queue};
 use crate::verbs::gid;
+use crate::verbs::object::Behind;
 use crate::wire::cm::MAD_BYTES;
 
 /// The ports that are given to ids which ask for none: those of Linux (ip_local_port_range).
@@ -156,7 +157,7 @@ impl State {
                 let key = unsafe { Id::of(notice.id) }.key;
                 self.remove(now, key);
                 // SAFETY: as above; it is out of the state now.
-                unsafe { Id::free(notice.id) };
+                drop(unsafe { Id::take_back(notice.id) });
             }
         }
     }

@@ -8,15 +8,16 @@ use rdma_sys::{rdma_cm_event, rdma_cm_event_type as kind, rdma_cm_id};
 use super::notice::Notice;
 use crate::verbs::errno::minus_one_or_zero;
 use crate::verbs::events::Acks;
+use crate::verbs::object::Behind;
 
-/// An event that the program has; the struct comes first, so a pointer to one is a pointer to the other.
-#[repr(C)]
-struct Object {
-    verbs: rdma_cm_event,
+/// The data of an event that the program has.
+struct Taken {
     /// What `private_data` points to.
     _private_data: Box<[u8]>,
     acks: Arc<Acks>,
 }
+
+impl Behind<rdma_cm_event> for Taken {}
 
 /// The event as the program gets it.
 pub(super) fn give(notice: Notice, event: kind::Type, status: c_int) -> *mut rdma_cm_event {
@@ -27,12 +28,11 @@ pub(super) fn give(notice: Notice, event: kind::Type, status: c_int) -> *mut rdm
     verbs.event = event;
     verbs.status = status;
     verbs.param = notice.parameters.told;
-    let object = Object {
-        verbs,
+    let taken = Taken {
         _private_data: notice.parameters.private_data,
         acks: notice.acks,
     };
-    Box::into_raw(Box::new(object)).cast()
+    taken.lend(verbs)
 }
 
 /// `rdma_ack_cm_event(3)`.
@@ -43,9 +43,8 @@ pub unsafe extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
     if event.is_null() {
         return minus_one_or_zero(Err(libc::EINVAL));
     }
-    // SAFETY: made by `give` from such a box.
-    let object = unsafe { Box::from_raw(event.cast::<Object>()) };
-    object.acks.acknowledge(1);
+    // SAFETY: a live event.
+    unsafe { Taken::take_back(event) }.inner.acks.acknowledge(1);
     0
 }
 

@@ -15,6 +15,8 @@ use crate::wire::cm::{Rep, Req};
 pub(super) const ACK_TIMEOUT: u8 = LOCAL_ACK_DELAY + 1;
 /// IPv6's and IPv4's usual limit.
 pub(super) const HOP_LIMIT: u8 = 64;
+/// Those of a PSN or a QPN.
+pub(super) const PSN_BITS: u32 = 0x00ff_ffff;
 /// The key of all QPs in the port space of datagrams (`RDMA_UDP_QKEY`).
 pub(super) const UDP_QKEY: u32 = 0x0123_4567;
 

@@ -46,7 +46,8 @@ pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_con
     let gone = || io::Error::from_raw_os_error(libc::ENODEV);
     let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
     let device = devices.iter().find(|device| device.name() == name);
-    let open = open::open(device.ok_or_else(gone)?, options)?;
+    let device = device.ok_or_else(gone)?;
+    let open = open::open(device, device.place.address, false, options)?;
     NonNull::new(open).ok_or_else(gone)
 }
 

@@ -82,28 +82,13 @@ fn operations() -> ibv_context_ops {
     ops
 }
 
-/// Opens `device`, one on loopback at an address of this opening's own, with these options.
-///
-/// # Errors
-/// As of [`open_shared`].
-pub(super) fn open(device: &'static Device, options: OpenOptions) -> io::Result<*mut ibv_context> {
-    open_nic(device, device.place.address, false, options)
-}
-
-/// Opens `device` at this address of those that it may have; without one at that which it has in this process. If this
-/// process has it open there, the options of the first opening stay.
+/// Opens `device` at this address of those that it may have. If it `joins` what this process has open there, the options
+/// of the first opening stay, and without an address it is at that which it has in this process; otherwise one on
+/// loopback is at an address of this opening's own.
 ///
 /// # Errors
 /// The sockets' error, as a [`net::OpenError`] inside, or that of the event file or the capture's.
-pub(crate) fn open_shared(
-    device: &'static Device,
-    address: Option<IpAddr>,
-    options: OpenOptions,
-) -> io::Result<*mut ibv_context> {
-    open_nic(device, address, true, options)
-}
-
-fn open_nic(
+pub(crate) fn open(
     device: &'static Device,
     address: Option<IpAddr>,
     joins: bool,
@@ -168,15 +153,15 @@ fn port_listener(events: Arc<Queue<Occurrence>>) -> Arc<PortListener> {
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
-    let open = |device| {
+    let opened = |device| {
         let device = Device::of(device).ok_or(libc::ENODEV)?;
         let address = device.address_now()?;
-        open_shared(device, address, OpenOptions::of_environment()?).map_err(|error| {
+        open(device, address, true, OpenOptions::of_environment()?).map_err(|error| {
             complain(format_args!("{error}"));
             net::os_error(&error).unwrap_or(libc::EIO)
         })
     };
-    pointer_or_errno(open(device))
+    pointer_or_errno(opened(device))
 }
 
 /// `ibv_close_device(3)`.

@@ -8,7 +8,7 @@ use rdma_sys::{
 };
 
 use super::context::Context;
-use super::errno::set_errno;
+use super::errno::minus_one_or_zero;
 use super::gid;
 use crate::transport::MAX_MESSAGE_BYTES;
 
@@ -18,7 +18,7 @@ const PHYS_STATE_DISABLED: u8 = 3;
 const WIDTH_1X: u8 = 1;
 const SPEED_SDR: u8 = 1;
 /// The default partition, full membership.
-pub(super) const DEFAULT_PKEY: u16 = 0xffff;
+pub(crate) const DEFAULT_PKEY: u16 = 0xffff;
 
 /// UDP, base transport, RDMA extended transport (the longest extension before a payload), immediate data, and the
 /// invariant CRC.
@@ -219,6 +219,17 @@ pub unsafe extern "C" fn query_gid_table(
     }
 }
 
+/// Writes what stands in one of the port's tables, each of which has one entry; -1 and EINVAL for another.
+///
+/// # Safety
+/// `to` is writable.
+unsafe fn write_entry<T>(port: u8, index: i64, to: *mut T, entry: T) -> c_int {
+    let is_there = port == gid::PORT && index == i64::from(gid::INDEX);
+    // SAFETY: the caller's.
+    let written = is_there.then(|| unsafe { to.write(entry) });
+    minus_one_or_zero(written.ok_or(libc::EINVAL))
+}
+
 /// `ibv_query_gid(3)`: -1 and `errno` if there is none.
 ///
 /// # Safety
@@ -229,13 +240,11 @@ pub unsafe extern "C" fn query_gid(
     index: c_int,
     gid: *mut ibv_gid,
 ) -> c_int {
-    if port != gid::PORT || index != c_int::from(gid::INDEX) {
-        set_errno(libc::EINVAL);
-        return -1;
-    }
     // SAFETY: an open context and a writable GID.
-    unsafe { gid.write(gid::of_address(Context::of(context).address())) };
-    0
+    unsafe {
+        let entry = gid::of_address(Context::of(context).address());
+        write_entry(port, index.into(), gid, entry)
+    }
 }
 
 /// `ibv_query_gid_type`, which ibv_devinfo calls: 1 means RoCE v2 here, as in sysfs.
@@ -249,13 +258,8 @@ pub unsafe extern "C" fn query_gid_type(
     gid_type: *mut c_uint,
 ) -> c_int {
     const ROCE_V2_IN_SYSFS: c_uint = 1;
-    if port != gid::PORT || index != c_uint::from(gid::INDEX) {
-        set_errno(libc::EINVAL);
-        return -1;
-    }
     // SAFETY: the caller passes a writable number.
-    unsafe { gid_type.write(ROCE_V2_IN_SYSFS) };
-    0
+    unsafe { write_entry(port, index.into(), gid_type, ROCE_V2_IN_SYSFS) }
 }
 
 /// `ibv_query_pkey(3)`: the default partition at index 0.
@@ -268,13 +272,8 @@ pub unsafe extern "C" fn query_pkey(
     index: c_int,
     pkey: *mut u16,
 ) -> c_int {
-    if port != gid::PORT || index != 0 {
-        set_errno(libc::EINVAL);
-        return -1;
-    }
     // SAFETY: the caller passes a writable key.
-    unsafe { pkey.write(DEFAULT_PKEY.to_be()) };
-    0
+    unsafe { write_entry(port, index.into(), pkey, DEFAULT_PKEY.to_be()) }
 }
 
 /// `ibv_get_pkey_index(3)`: 0 for the default partition, else -1.
@@ -282,12 +281,8 @@ pub unsafe extern "C" fn query_pkey(
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn get_pkey_index(_context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
-    if port == gid::PORT && u16::from_be(pkey) == DEFAULT_PKEY {
-        0
-    } else {
-        set_errno(libc::EINVAL);
-        -1
-    }
+    let is_there = port == gid::PORT && u16::from_be(pkey) == DEFAULT_PKEY;
+    minus_one_or_zero(is_there.then_some(()).ok_or(libc::EINVAL))
 }
 
 #[cfg(test)]
