@@ -167,9 +167,11 @@ impl Manager {
         else {
             return;
         };
-        if message.request().is_some() {
+        if let Some((number, service)) = message.request() {
             let request = Unheard {
                 from,
+                service,
+                number,
                 transaction,
                 request: message,
             };

@@ -19,10 +19,7 @@ impl Manager {
     }
 
     pub(super) fn take_request(&mut self, now: u64, asked: Unheard, out: &mut Output) {
-        let Some((number, service)) = asked.request.request() else {
-            return;
-        };
-        let from = asked.from;
+        let (from, number, service) = (asked.from, asked.number, asked.service);
         if let Some(comm) = self.by_request.get(&(from, number)) {
             if let Some(connection) = self.connections.get(comm) {
                 connection.asked_again(out);
@@ -105,18 +102,18 @@ impl Manager {
 fn refuse(asked: &Unheard, reason: RejReason, out: &mut Output) {
     let (to, transaction) = (asked.from, asked.transaction);
     match &asked.request {
-        Message::SidrReq(req) => {
+        Message::SidrReq(_) => {
             let rep = Box::new(SidrRep {
-                request: req.request,
-                service: req.service,
+                request: asked.number,
+                service: asked.service,
                 ..SidrRep::without_qp(SidrStatus::UNSUPPORTED)
             });
             out.send(to, transaction, Message::SidrRep(rep));
         }
-        request => {
+        _ => {
             let back = Comms {
                 local: 0,
-                remote: request.request().map_or(0, |(number, _)| number),
+                remote: asked.number,
             };
             out.refuse(to, transaction, back, Handled::Req, reason);
         }

@@ -66,41 +66,36 @@ impl Wanted<'_> {
         let qp = unsafe { (*id).qp.as_ref() };
         // SAFETY: null or readable.
         let parameters = unsafe { parameters.as_ref() };
-        if qp.is_none() && parameters.is_none() {
-            return Err(libc::EINVAL);
-        }
-        let depth = |number: u8| match number {
-            AS_MANY_AS_CAN_BE => Ok(None),
-            0..=MAX_RD_ATOM => Ok(Some(number)),
+        let depth = |number: Option<u8>| match number {
+            None | Some(AS_MANY_AS_CAN_BE) => Ok(None),
+            Some(0..=MAX_RD_ATOM) => Ok(number),
             _ => Err(libc::EINVAL),
         };
-        let mut wanted = Wanted {
-            private_data: &[],
-            responder_resources: None,
-            initiator_depth: None,
-            flow_control: true,
-            retry_count: RETRIES,
-            rnr_retry_count: RETRIES,
-            srq: false,
-            qpn: 0,
+        let retries = |count: fn(&rdma_conn_param) -> u8| {
+            parameters.map_or(RETRIES, |given| count(given).min(RETRIES))
         };
-        if let Some(given) = parameters {
+        let (srq, qpn) = match (qp, parameters) {
+            (Some(qp), _) => (!qp.srq.is_null(), qp.qp_num),
+            (None, Some(given)) => (given.srq != 0, given.qp_num),
+            (None, None) => return Err(libc::EINVAL),
+        };
+        let private_data = parameters.map_or(&[][..], |given| {
             // SAFETY: as long as the program says.
-            wanted.private_data = unsafe { bytes(given.private_data, given.private_data_len) };
-            wanted.responder_resources = depth(given.responder_resources)?;
-            wanted.initiator_depth = depth(given.initiator_depth)?;
-            wanted.flow_control = given.flow_control != 0;
-            wanted.retry_count = given.retry_count.min(RETRIES);
-            wanted.rnr_retry_count = given.rnr_retry_count.min(RETRIES);
-            (wanted.srq, wanted.qpn) = (given.srq != 0, given.qp_num);
+            unsafe { bytes(given.private_data, given.private_data_len) }
+        });
+        if private_data.len() > room_bytes {
+            return Err(libc::EINVAL);
         }
-        if let Some(qp) = qp {
-            (wanted.srq, wanted.qpn) = (!qp.srq.is_null(), qp.qp_num);
-        }
-        match wanted.private_data.len() <= room_bytes {
-            true => Ok(wanted),
-            false => Err(libc::EINVAL),
-        }
+        Ok(Wanted {
+            private_data,
+            responder_resources: depth(parameters.map(|given| given.responder_resources))?,
+            initiator_depth: depth(parameters.map(|given| given.initiator_depth))?,
+            flow_control: parameters.is_none_or(|given| given.flow_control != 0),
+            retry_count: retries(|given| given.retry_count),
+            rnr_retry_count: retries(|given| given.rnr_retry_count),
+            srq,
+            qpn,
+        })
     }
 }
 
@@ -168,16 +163,14 @@ fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(),
 /// As for librdmacm.
 pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
     // SAFETY: a live id.
-    let room_bytes = match unsafe { Id::of(id) }.space {
+    let inner = unsafe { Id::of(id) };
+    let room_bytes = match inner.space {
         PortSpace::Tcp => PROGRAM_DATA_BYTES,
         PortSpace::Udp => SIDR_REQ_DATA_BYTES - IP_HEADER_BYTES,
     };
     // SAFETY: a live id; parameters or null.
-    let asked = unsafe { Wanted::read(id, parameters, room_bytes) }.and_then(|wanted| {
-        // SAFETY: a live id.
-        let key = unsafe { Id::of(id) }.key;
-        service::with(|state, now| ask(state, now, key, &wanted))
-    });
+    let asked = unsafe { Wanted::read(id, parameters, room_bytes) }
+        .and_then(|wanted| service::with(|state, now| ask(state, now, inner.key, &wanted)));
     // SAFETY: a live id.
     minus_one_or_zero(asked.and_then(|()| unsafe { complete(id) }))
 }

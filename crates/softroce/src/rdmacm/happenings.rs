@@ -84,12 +84,9 @@ impl State {
         parameters: impl FnOnce(&[u8]) -> Parameters,
     ) -> Option<()> {
         let (header, program_data) = IpHeader::split(private_data)?;
-        let (parent, queue, acks, port, space) = {
-            let entry = self.ids.get(&asker.listener)?;
-            let port = entry.local?.port();
-            let shared = (Arc::clone(&entry.queue), Arc::clone(&entry.acks));
-            (entry.id, shared.0, shared.1, port, entry.space)
-        };
+        let listener = self.ids.get(&asker.listener)?;
+        let (parent, space, port) = (listener.id, listener.space, listener.local?.port());
+        let (queue, acks) = (Arc::clone(&listener.queue), Arc::clone(&listener.acks));
         // SAFETY: a listener that is in the state is alive; its channel changes only under the state's lock.
         let channel = unsafe { (*parent).channel };
         let (key, id) = self.create(channel, Arc::clone(&queue), space);

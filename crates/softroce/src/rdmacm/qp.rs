@@ -41,11 +41,20 @@ pub unsafe extern "C" fn init_qp_attr(
 unsafe fn attributes(id: *mut rdma_cm_id, attr: &mut ibv_qp_attr) -> Result<u32, c_int> {
     // SAFETY: the caller's.
     let (key, space) = unsafe { (Id::of(id).key, Id::of(id).space) };
-    if space == PortSpace::Udp {
-        return Ok(Terms::attributes_of_datagrams(attr));
-    }
     let terms = service::with(|state, _| state.entry(key).map(|entry| entry.terms))?;
-    terms.attributes(attr)
+    *attr = blank(attr.qp_state);
+    match space {
+        PortSpace::Tcp => terms.attributes(attr),
+        PortSpace::Udp => Ok(Terms::attributes_of_datagrams(attr)),
+    }
+}
+
+/// The attributes of a transition that are the same in each.
+fn blank(state: ibv_qp_state::Type) -> ibv_qp_attr {
+    // SAFETY: integers and arrays of them: zero is a value of each.
+    let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
+    attr.qp_state = state;
+    attr
 }
 
 /// Brings a QP to a state by the attributes that `fill` sets; it returns their mask.
@@ -57,9 +66,7 @@ unsafe fn modify(
     state: ibv_qp_state::Type,
     fill: impl FnOnce(&mut ibv_qp_attr) -> Result<u32, c_int>,
 ) -> Result<(), c_int> {
-    // SAFETY: integers and arrays of them: zero is a value of each.
-    let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
-    attr.qp_state = state;
+    let mut attr = blank(state);
     let bits = fill(&mut attr)?;
     // SAFETY: the caller's.
     match unsafe { verbs::modify_qp(qp, &raw mut attr, bits.cast_signed()) } {

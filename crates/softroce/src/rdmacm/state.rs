@@ -264,7 +264,7 @@ impl State {
         while !out.datagrams.is_empty() || !out.events.is_empty() || !out.unheard.is_empty() {
             for unheard in std::mem::take(&mut out.unheard) {
                 let bytes = unheard.bytes();
-                if !self.hands_on(address, unheard.service(), unheard.from, &bytes)
+                if !self.hands_on(address, unheard.service, unheard.from, &bytes)
                     && let Some(device) = self.devices.get(address)
                 {
                     device.manager.refuse(&unheard, &mut out);

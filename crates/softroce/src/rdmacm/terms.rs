@@ -40,12 +40,7 @@ pub(super) struct Terms {
 
 /// The path to a peer, as attributes of an address handle.
 pub(super) fn path_to(peer: IpAddr, traffic_class: u8) -> ibv_ah_attr {
-    // SAFETY: integers and arrays of them: zero is a value of each.
-    let mut path: ibv_ah_attr = unsafe { std::mem::zeroed() };
-    path.is_global = 1;
-    path.port_num = gid::PORT;
-    path.grh.dgid = gid::of_address(peer);
-    path.grh.sgid_index = gid::INDEX;
+    let mut path = gid::path_to(peer);
     path.grh.hop_limit = HOP_LIMIT;
     path.grh.traffic_class = traffic_class;
     path
@@ -62,10 +57,6 @@ impl Terms {
 
     /// Fills the attributes of a QP for datagrams, the same for each state, as the kernel does; returns their mask.
     pub(super) fn attributes_of_datagrams(attr: &mut ibv_qp_attr) -> u32 {
-        let state = attr.qp_state;
-        // SAFETY: integers and arrays of them: zero is a value of each.
-        *attr = unsafe { std::mem::zeroed() };
-        attr.qp_state = state;
         attr.port_num = gid::PORT;
         attr.qkey = UDP_QKEY;
         mask::IBV_QP_STATE.0 | mask::IBV_QP_PKEY_INDEX.0 | mask::IBV_QP_PORT.0 | mask::IBV_QP_QKEY.0
@@ -112,11 +103,7 @@ impl Terms {
     /// Fills the attributes of the transition to `attr.qp_state`; returns their mask. EINVAL for another state than
     /// INIT, RTR and RTS, and for the latter two before the other end is known.
     pub(super) fn attributes(&self, attr: &mut ibv_qp_attr) -> Result<u32, i32> {
-        let state = attr.qp_state;
-        // SAFETY: integers and arrays of them: zero is a value of each.
-        *attr = unsafe { std::mem::zeroed() };
-        attr.qp_state = state;
-        if state == ibv_qp_state::IBV_QPS_INIT {
+        if attr.qp_state == ibv_qp_state::IBV_QPS_INIT {
             attr.port_num = gid::PORT;
             if self.peer.is_some() {
                 attr.qp_access_flags = access::IBV_ACCESS_REMOTE_WRITE.0;
@@ -134,7 +121,7 @@ impl Terms {
         let Some(peer) = self.peer.filter(|_| self.remote_qpn != 0) else {
             return Err(libc::EINVAL);
         };
-        match state {
+        match attr.qp_state {
             ibv_qp_state::IBV_QPS_RTR => {
                 attr.ah_attr = path_to(peer, self.traffic_class);
                 attr.path_mtu = self.mtu.into();

@@ -13,21 +13,12 @@ use super::object::Behind;
 use super::users::Use;
 
 /// The data of a handle.
-struct Ah {
-    destination: Destination,
+pub(super) struct Ah {
+    pub(super) destination: Destination,
     _domain: Use,
 }
 
 impl Behind<ibv_ah> for Ah {}
-
-/// The destination of a handle.
-///
-/// # Safety
-/// `ah` is live.
-pub(super) unsafe fn destination<'a>(ah: *mut ibv_ah) -> &'a Destination {
-    // SAFETY: the caller's.
-    unsafe { &Ah::of(ah).destination }
-}
 
 /// # Safety
 /// `pd` is live.
@@ -97,13 +88,8 @@ fn way_back(port: u8, wc: &ibv_wc, header: &[u8; GRH_BYTES]) -> Result<ibv_ah_at
         return Err(libc::EINVAL);
     }
     let (address, traffic_class, flow_label) = sender(header).ok_or(libc::EINVAL)?;
-    // SAFETY: plain data, for which zero is a value.
-    let mut attr: ibv_ah_attr = unsafe { std::mem::zeroed() };
-    attr.is_global = 1;
-    attr.port_num = port;
+    let mut attr = gid::path_to(address);
     attr.sl = wc.sl;
-    attr.grh.dgid = gid::of_address(address);
-    attr.grh.sgid_index = gid::INDEX;
     attr.grh.traffic_class = traffic_class;
     attr.grh.flow_label = flow_label;
     attr.grh.hop_limit = LONGEST_WAY;

@@ -62,33 +62,27 @@ impl Channel {
     }
 }
 
-/// # Safety
-/// The context is open.
-unsafe fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
-    // SAFETY: the caller vouches for it.
-    let _context = unsafe { Context::of(context) }.users.begin();
-    let notices = Arc::new(Queue::new().map_err(|error| code(&error))?);
-    let verbs = ibv_comp_channel {
-        context,
-        fd: notices.fd(),
-        refcnt: 0,
-    };
-    let channel = Channel {
-        notices,
-        users: Users::default(),
-        cqs: Mutex::default(),
-        _context,
-    };
-    Ok(channel.lend(verbs))
-}
-
 /// `ibv_create_comp_channel(3)`.
 ///
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
-    // SAFETY: the caller's.
-    pointer_or_errno(unsafe { create(context) })
+    let made = Queue::new().map(|notices| {
+        let fd = notices.fd();
+        let channel = Channel {
+            notices: Arc::new(notices),
+            users: Users::default(),
+            cqs: Mutex::default(),
+            // SAFETY: an open context.
+            _context: unsafe { Context::of(context) }.users.begin(),
+        };
+        channel.lend(ibv_comp_channel {
+            context,
+            fd,
+            refcnt: 0,
+        })
+    });
+    pointer_or_errno(made.map_err(|error| code(&error)))
 }
 
 /// `ibv_destroy_comp_channel(3)`. EBUSY while a CQ uses it.

@@ -11,7 +11,7 @@ use super::errno::{code, memory_error, pointer_or_errno};
 use super::mapped;
 use super::object::Behind;
 use super::refused::refuse;
-use super::thread_domain;
+use super::thread_domain::Td;
 use super::users::{Use, Users};
 use crate::transport::{Access, Nic, PdId, Region};
 
@@ -108,7 +108,7 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
     };
     if !init.td.is_null() {
         // SAFETY: as above.
-        uses.push(unsafe { thread_domain::begin(init.td) });
+        uses.push(unsafe { Td::of(init.td) }.users.begin());
     }
     Pd::new(joined.id, uses).lend(*pd)
 }

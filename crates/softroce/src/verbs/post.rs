@@ -6,7 +6,7 @@ use std::slice;
 
 use rdma_sys::{ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
-use super::address_handle;
+use super::address_handle::Ah;
 use super::errno::post_error;
 use super::object::Behind;
 use super::qp::Qp;
@@ -34,7 +34,7 @@ pub(super) unsafe fn datagram(ah: *mut ibv_ah, qpn: u32, qkey: u32) -> Result<Da
         return Err(libc::EINVAL);
     }
     // SAFETY: a live handle.
-    let destination = unsafe { address_handle::destination(ah) };
+    let destination = &unsafe { Ah::of(ah) }.destination;
     Ok(Datagram {
         address: destination.address,
         qpn,

@@ -11,21 +11,12 @@ use super::object::Behind;
 use super::users::{Use, Users};
 
 /// The data of a thread domain.
-struct Td {
-    users: Users,
+pub(super) struct Td {
+    pub(super) users: Users,
     _context: Use,
 }
 
 impl Behind<ibv_td> for Td {}
-
-/// Counts a user of a thread domain.
-///
-/// # Safety
-/// `td` is live.
-pub(super) unsafe fn begin(td: *mut ibv_td) -> Use {
-    // SAFETY: the caller's.
-    unsafe { Td::of(td) }.users.begin()
-}
 
 /// `ibv_alloc_td(3)`, by the pointer in `verbs_context`. EINVAL for unknown attributes.
 ///
