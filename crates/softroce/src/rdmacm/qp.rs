@@ -75,19 +75,6 @@ unsafe fn modify(
     }
 }
 
-/// Brings a QP to a state, by the id's attributes.
-///
-/// # Safety
-/// `id` and `qp` are live.
-unsafe fn transition(
-    id: *mut rdma_cm_id,
-    qp: *mut ibv_qp,
-    state: ibv_qp_state::Type,
-) -> Result<(), c_int> {
-    // SAFETY: the caller's.
-    unsafe { modify(qp, state, |attr| attributes(id, attr)) }
-}
-
 /// Brings the id's QP, if it has one, to RTS.
 ///
 /// # Safety
@@ -100,9 +87,14 @@ pub(super) unsafe fn to_rts(id: *mut rdma_cm_id) -> Result<(), c_int> {
             return Ok(());
         }
         // Before the connection was asked for the other end had no access.
-        transition(id, qp, ibv_qp_state::IBV_QPS_INIT)?;
-        transition(id, qp, ibv_qp_state::IBV_QPS_RTR)?;
-        transition(id, qp, ibv_qp_state::IBV_QPS_RTS)
+        for state in [
+            ibv_qp_state::IBV_QPS_INIT,
+            ibv_qp_state::IBV_QPS_RTR,
+            ibv_qp_state::IBV_QPS_RTS,
+        ] {
+            modify(qp, state, |attr| attributes(id, attr))?;
+        }
+        Ok(())
     }
 }
 
@@ -232,9 +224,11 @@ unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
     // SAFETY: the caller's.
     unsafe {
         let begun =
-            transition(id, qp, ibv_qp_state::IBV_QPS_INIT).and_then(|()| match Id::of(id).space {
-                PortSpace::Tcp => Ok(()),
-                PortSpace::Udp => begin_datagrams(qp),
+            modify(qp, ibv_qp_state::IBV_QPS_INIT, |attr| attributes(id, attr)).and_then(|()| {
+                match Id::of(id).space {
+                    PortSpace::Tcp => Ok(()),
+                    PortSpace::Udp => begin_datagrams(qp),
+                }
             });
         if let Err(error) = begun {
             verbs::destroy_qp(qp);

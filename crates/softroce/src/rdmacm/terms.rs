@@ -103,53 +103,46 @@ impl Terms {
     /// Fills the attributes of the transition to `attr.qp_state`; returns their mask. EINVAL for another state than
     /// INIT, RTR and RTS, and for the latter two before the other end is known.
     pub(super) fn attributes(&self, attr: &mut ibv_qp_attr) -> Result<u32, i32> {
-        if attr.qp_state == ibv_qp_state::IBV_QPS_INIT {
-            attr.port_num = gid::PORT;
-            if self.peer.is_some() {
-                attr.qp_access_flags = access::IBV_ACCESS_REMOTE_WRITE.0;
-                if self.responder_resources > 0 {
-                    attr.qp_access_flags |=
-                        access::IBV_ACCESS_REMOTE_READ.0 | access::IBV_ACCESS_REMOTE_ATOMIC.0;
+        let known = self.peer.filter(|_| self.remote_qpn != 0);
+        let bits = match attr.qp_state {
+            ibv_qp_state::IBV_QPS_INIT => {
+                attr.port_num = gid::PORT;
+                if self.peer.is_some() {
+                    attr.qp_access_flags = access::IBV_ACCESS_REMOTE_WRITE.0;
+                    if self.responder_resources > 0 {
+                        attr.qp_access_flags |=
+                            access::IBV_ACCESS_REMOTE_READ.0 | access::IBV_ACCESS_REMOTE_ATOMIC.0;
+                    }
                 }
+                mask::IBV_QP_PKEY_INDEX.0 | mask::IBV_QP_PORT.0 | mask::IBV_QP_ACCESS_FLAGS.0
             }
-            let bits = mask::IBV_QP_STATE.0
-                | mask::IBV_QP_PKEY_INDEX.0
-                | mask::IBV_QP_PORT.0
-                | mask::IBV_QP_ACCESS_FLAGS.0;
-            return Ok(bits);
-        }
-        let Some(peer) = self.peer.filter(|_| self.remote_qpn != 0) else {
-            return Err(libc::EINVAL);
-        };
-        match attr.qp_state {
             ibv_qp_state::IBV_QPS_RTR => {
-                attr.ah_attr = path_to(peer, self.traffic_class);
+                attr.ah_attr = path_to(known.ok_or(libc::EINVAL)?, self.traffic_class);
                 attr.path_mtu = self.mtu.into();
                 attr.dest_qp_num = self.remote_qpn;
                 attr.rq_psn = self.rq_psn;
                 attr.max_dest_rd_atomic = self.responder_resources.min(MAX_RD_ATOM);
-                Ok(mask::IBV_QP_STATE.0
-                    | mask::IBV_QP_AV.0
+                mask::IBV_QP_AV.0
                     | mask::IBV_QP_PATH_MTU.0
                     | mask::IBV_QP_DEST_QPN.0
                     | mask::IBV_QP_RQ_PSN.0
                     | mask::IBV_QP_MAX_DEST_RD_ATOMIC.0
-                    | mask::IBV_QP_MIN_RNR_TIMER.0)
+                    | mask::IBV_QP_MIN_RNR_TIMER.0
             }
-            ibv_qp_state::IBV_QPS_RTS => {
+            ibv_qp_state::IBV_QPS_RTS if known.is_some() => {
                 attr.sq_psn = self.sq_psn;
                 attr.timeout = self.ack_timeout;
                 attr.retry_cnt = self.retry_count;
                 attr.rnr_retry = self.rnr_retry_count;
                 attr.max_rd_atomic = self.initiator_depth.min(MAX_RD_ATOM);
-                Ok(mask::IBV_QP_STATE.0
-                    | mask::IBV_QP_SQ_PSN.0
+                mask::IBV_QP_SQ_PSN.0
                     | mask::IBV_QP_TIMEOUT.0
                     | mask::IBV_QP_RETRY_CNT.0
                     | mask::IBV_QP_RNR_RETRY.0
-                    | mask::IBV_QP_MAX_QP_RD_ATOMIC.0)
+                    | mask::IBV_QP_MAX_QP_RD_ATOMIC.0
             }
-            _ => Err(libc::EINVAL),
-        }
+            _ => return Err(libc::EINVAL),
+        };
+        Ok(mask::IBV_QP_STATE.0 | bits)
     }
 }

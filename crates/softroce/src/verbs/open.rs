@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::ptr::without_provenance_mut;
 use std::sync::{Arc, Once};
 
-use rdma_sys::{ibv_context, ibv_context_ops, ibv_device, ibv_event_type, verbs_context};
+use rdma_sys::{ibv_context, ibv_device, ibv_event_type, verbs_context};
 
 use super::context::Context;
 use super::device::{Device, complain};
@@ -70,18 +70,6 @@ fn events_are_lost() {
     });
 }
 
-/// The functions behind the inline functions of `verbs.h`.
-fn operations() -> ibv_context_ops {
-    // SAFETY: optional function pointers, for which zero is `None`.
-    let mut ops: ibv_context_ops = unsafe { std::mem::zeroed() };
-    ops.poll_cq = Some(cq::poll_cq);
-    ops.req_notify_cq = Some(cq::req_notify_cq);
-    ops.post_send = Some(post::post_send);
-    ops.post_recv = Some(post::post_recv);
-    ops.post_srq_recv = Some(srq::post_srq_recv);
-    ops
-}
-
 /// Opens `device` at this address of those that it may have. If it `joins` what this process has open there, the options
 /// of the first opening stay, and without an address it is at that which it has in this process; otherwise one on
 /// loopback is at an address of this opening's own.
@@ -119,7 +107,12 @@ pub(crate) fn open(
     verbs.modify_qp_rate_limit = Some(rate_limit::modify_qp_rate_limit);
     refused::fill(&mut verbs);
     verbs.context.device = device.verbs();
-    verbs.context.ops = operations();
+    // Behind the inline functions of `verbs.h`.
+    verbs.context.ops.poll_cq = Some(cq::poll_cq);
+    verbs.context.ops.req_notify_cq = Some(cq::req_notify_cq);
+    verbs.context.ops.post_send = Some(post::post_send);
+    verbs.context.ops.post_recv = Some(post::post_recv);
+    verbs.context.ops.post_srq_recv = Some(srq::post_srq_recv);
     verbs.context.cmd_fd = -1;
     verbs.context.async_fd = events.fd();
     verbs.context.num_comp_vectors = limits::completion_vectors();

@@ -7,10 +7,7 @@ const DATAGRAMS: u64 = UDP_PORT_SPACE | 7471;
 
 fn listening(fate: Fate) -> Pair {
     let mut pair = Pair::new(fate);
-    pair.at(1, |manager, now, out| {
-        manager.listen(now, DATAGRAMS, LISTENER, 4, out)
-    })
-    .unwrap();
+    pair.listen(DATAGRAMS);
     pair
 }
 
