@@ -274,7 +274,19 @@ pub unsafe extern "C" fn get_pkey_index(_context: *mut ibv_context, port: u8, pk
 
 #[cfg(test)]
 mod tests {
+    use std::ptr::null_mut;
+
     use super::*;
+
+    #[test]
+    fn a_table_has_one_entry() {
+        for (port, index, told) in [(1, 0, (0, 0xffff)), (2, 0, (-1, 0)), (1, 1, (-1, 0))] {
+            let mut key = 0;
+            // SAFETY: a writable key; nobody looks at the context.
+            let outcome = unsafe { query_pkey(null_mut(), port, index, &raw mut key) };
+            assert_eq!((outcome, key), told, "{port} {index}");
+        }
+    }
 
     #[test]
     fn the_active_mtu_is_the_largest_that_fits() {
