@@ -36,6 +36,7 @@ export! { verbs;
     ibv_query_port_speed = query_port_speed(context: *mut ibv_context, port: u32, speed_100_mbps: *mut u64) -> c_int;
     ibv_query_gid = query_gid(context: *mut ibv_context, port: u8, index: c_int, gid: *mut ibv_gid) -> c_int;
     ibv_query_gid_type = query_gid_type(context: *mut ibv_context, port: u8, index: c_uint, gid_type: *mut c_uint) -> c_int;
+    _ibv_query_gid_table = query_gid_table(context: *mut ibv_context, entries: *mut ibv_gid_entry, max_entries: usize, flags: u32, entry_bytes: usize) -> isize;
     ibv_query_pkey = query_pkey(context: *mut ibv_context, port: u8, index: c_int, pkey: *mut u16) -> c_int;
     ibv_get_pkey_index = get_pkey_index(context: *mut ibv_context, port: u8, pkey: u16) -> c_int;
     ibv_get_async_event = get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int;
@@ -127,23 +128,4 @@ pub unsafe extern "C" fn _ibv_query_gid_ex(
     }
     // SAFETY: forwarded as it came.
     unsafe { verbs::query_gid_ex(context, port, gid_index, entry, flags) }
-}
-
-/// The symbol behind `ibv_query_gid_table(3)`. -EINVAL for entries of a different size.
-///
-/// # Safety
-/// As for libibverbs.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn _ibv_query_gid_table(
-    context: *mut ibv_context,
-    entries: *mut ibv_gid_entry,
-    max_entries: usize,
-    flags: u32,
-    entry_bytes: usize,
-) -> isize {
-    if entry_bytes != size_of::<ibv_gid_entry>() {
-        return -(libc::EINVAL as isize);
-    }
-    // SAFETY: forwarded as it came.
-    unsafe { verbs::query_gid_table(context, entries, max_entries, flags) }
 }

@@ -6,8 +6,7 @@ use super::event::Happening;
 use super::output::{Datagram, Output};
 use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS};
 use crate::wire::cm::{
-    Comms, Dreq, Handled, MAD_BYTES, Message, Mra, REJ_DATA_BYTES, Rej, RejReason, Rep, Req,
-    SidrRep, SidrStatus,
+    Comms, Dreq, Handled, MAD_BYTES, Message, Mra, Rej, RejReason, Rep, SidrRep, SidrStatus, padded,
 };
 use crate::wire::time_of_code_ns;
 
@@ -37,7 +36,7 @@ struct Repeated {
 }
 
 /// A connection of this manager.
-pub(super) struct Connection {
+pub struct Connection {
     pub(super) state: State,
     pub(super) comms: Comms,
     pub(super) peer: IpAddr,
@@ -53,7 +52,7 @@ pub(super) struct Connection {
     ca_guid: u64,
     repeated: Option<Repeated>,
     /// The last confirmation, for repetitions of what it confirms.
-    pub(super) confirmation: Option<[u8; MAD_BYTES]>,
+    confirmation: Option<[u8; MAD_BYTES]>,
     /// The program has let go of it: nothing is told any more.
     orphaned: bool,
 }
@@ -89,45 +88,13 @@ impl Connection {
         }
     }
 
-    /// A connection that this end asks for.
-    pub(super) fn ask(now: u64, peer: IpAddr, req: Box<Req>, out: &mut Output) -> Connection {
-        let comms = Comms {
-            local: req.local_comm,
-            remote: 0,
-        };
-        let transaction = u64::from(req.local_comm);
-        let mut connection = Connection::new(State::ReqSent, comms, peer, transaction, req.ca_guid);
-        connection.send_repeatedly(now, Message::Req(req), RESPONSE_TIMEOUT, out);
-        connection
-    }
-
-    /// A connection that the other end asks for.
-    pub(super) fn asked(
-        comm: u32,
-        peer: IpAddr,
-        req: &Req,
-        transaction: u64,
-        ca_guid: u64,
-        listener: u64,
-    ) -> Connection {
-        let comms = Comms {
-            local: comm,
-            remote: req.local_comm,
-        };
-        Connection {
-            remote_qpn: req.qpn,
-            listener: Some(listener),
-            ..Connection::new(State::ReqReceived, comms, peer, transaction, ca_guid)
-        }
-    }
-
     fn tell(&self, happening: Happening, out: &mut Output) {
         if !self.orphaned {
             out.tell(self.comms.local, happening);
         }
     }
 
-    pub(super) fn send(&self, message: Message, out: &mut Output) -> [u8; MAD_BYTES] {
+    fn send(&self, message: Message, out: &mut Output) -> [u8; MAD_BYTES] {
         out.send(self.peer, self.transaction, message)
     }
 
@@ -138,15 +105,9 @@ impl Connection {
         });
     }
 
-    pub(super) fn send_repeatedly(
-        &mut self,
-        now: u64,
-        message: Message,
-        timeout: u8,
-        out: &mut Output,
-    ) {
+    pub(super) fn send_repeatedly(&mut self, now: u64, message: Message, out: &mut Output) {
         let bytes = self.send(message, out);
-        let interval_ns = time_of_code_ns(timeout);
+        let interval_ns = time_of_code_ns(RESPONSE_TIMEOUT);
         self.repeated = Some(Repeated {
             bytes,
             left: MAX_RETRIES,
@@ -155,54 +116,48 @@ impl Connection {
         self.timer_ns = Some(now + interval_ns);
     }
 
-    pub(super) fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: State) {
         self.state = state;
         self.repeated = None;
         self.timer_ns = None;
     }
 
-    fn enter_time_wait(&mut self, now: u64) {
+    /// The connection is no more; it is remembered for a while.
+    fn end(&mut self, now: u64, out: &mut Output) {
         self.enter(State::TimeWait);
         self.timer_ns = Some(now + TIME_WAIT_NS);
+        self.tell(Happening::Disconnected, out);
     }
 
-    fn rejection(&self, of: Handled, reason: RejReason, private_data: &[u8]) -> Message {
-        let mut data = [0; REJ_DATA_BYTES];
-        for (to, from) in data.iter_mut().zip(private_data) {
-            *to = *from;
-        }
-        Message::Rej(Box::new(Rej {
+    fn send_rejection(&self, reason: RejReason, private_data: &[u8], out: &mut Output) {
+        let rej = Box::new(Rej {
             comms: self.comms,
-            of,
+            of: match self.state {
+                State::ReqSent | State::ReqReceived => Handled::Req,
+                State::RepSent | State::RepReceived => Handled::Rep,
+                _ => Handled::Other,
+            },
             reason,
             ca_guid: (reason == RejReason::TIMEOUT).then_some(self.ca_guid),
-            private_data: data,
-        }))
-    }
-
-    /// What a rejection by this end is about.
-    fn handled(&self) -> Handled {
-        match self.state {
-            State::ReqSent | State::ReqReceived => Handled::Req,
-            State::RepSent | State::RepReceived => Handled::Rep,
-            _ => Handled::Other,
-        }
+            private_data: padded(private_data),
+        });
+        self.send(Message::Rej(rej), out);
     }
 
     /// The program accepts the request. False in another state.
-    pub(super) fn accept(&mut self, now: u64, mut rep: Box<Rep>, out: &mut Output) -> bool {
+    pub fn accept(&mut self, now: u64, mut rep: Box<Rep>, out: &mut Output) -> bool {
         if self.state != State::ReqReceived {
             return false;
         }
         rep.comms = self.comms;
         rep.ca_guid = self.ca_guid;
         self.enter(State::RepSent);
-        self.send_repeatedly(now, Message::Rep(rep), RESPONSE_TIMEOUT, out);
+        self.send_repeatedly(now, Message::Rep(rep), out);
         true
     }
 
     /// The program confirms the reply. False in another state.
-    pub(super) fn establish(&mut self, out: &mut Output) -> bool {
+    pub fn establish(&mut self, out: &mut Output) -> bool {
         if self.state != State::RepReceived {
             return false;
         }
@@ -211,27 +166,35 @@ impl Connection {
         true
     }
 
-    /// The program has received data, so the other end has the reply, although its confirmation may be lost.
-    pub(super) fn notice_data(&mut self, out: &mut Output) {
+    /// The program answers a look-up. False in another state.
+    pub fn answer(&mut self, mut rep: Box<SidrRep>, out: &mut Output) -> bool {
+        if self.state != State::SidrReqReceived {
+            return false;
+        }
+        (rep.request, rep.service) = (self.comms.remote, self.service);
+        self.confirmation = Some(self.send(Message::SidrRep(rep), out));
+        self.enter(State::SidrRepSent);
+        true
+    }
+
+    /// The program has received data, so the other end has the reply, although its confirmation may be lost. True: it
+    /// is wrong in no state.
+    pub fn notice_data(&mut self, out: &mut Output) -> bool {
         if self.state == State::RepSent {
             self.enter(State::Established);
             self.tell(Happening::Established, out);
         }
+        true
     }
 
     /// The program refuses. False in another state than before the establishing.
-    pub(super) fn reject(
-        &mut self,
-        reason: RejReason,
-        private_data: &[u8],
-        out: &mut Output,
-    ) -> bool {
+    pub fn reject(&mut self, reason: RejReason, private_data: &[u8], out: &mut Output) -> bool {
         if self.state == State::SidrReqReceived {
-            let mut rep = Box::new(SidrRep::without_qp(SidrStatus::REJECTED));
-            for (to, from) in rep.private_data.iter_mut().zip(private_data) {
-                *to = *from;
-            }
-            return self.answer(rep, out);
+            let rep = SidrRep {
+                private_data: padded(private_data),
+                ..SidrRep::without_qp(SidrStatus::REJECTED)
+            };
+            return self.answer(Box::new(rep), out);
         }
         if !matches!(
             self.state,
@@ -239,13 +202,13 @@ impl Connection {
         ) {
             return false;
         }
-        self.send(self.rejection(self.handled(), reason, private_data), out);
+        self.send_rejection(reason, private_data, out);
         self.enter(State::Closed);
         true
     }
 
     /// The program ends the connection. False if there is none to end.
-    pub(super) fn disconnect(&mut self, now: u64, out: &mut Output) -> bool {
+    pub fn disconnect(&mut self, now: u64, out: &mut Output) -> bool {
         if !matches!(self.state, State::Established | State::RepSent) {
             return false;
         }
@@ -254,7 +217,7 @@ impl Connection {
             comms: self.comms,
             remote_qpn: self.remote_qpn,
         };
-        self.send_repeatedly(now, Message::Dreq(dreq), RESPONSE_TIMEOUT, out);
+        self.send_repeatedly(now, Message::Dreq(dreq), out);
         true
     }
 
@@ -263,7 +226,7 @@ impl Connection {
         self.orphaned = true;
         match self.state {
             State::ReqSent => {
-                self.send(self.rejection(Handled::Req, RejReason::TIMEOUT, &[]), out);
+                self.send_rejection(RejReason::TIMEOUT, &[], out);
                 self.enter(State::Closed);
             }
             State::ReqReceived | State::RepReceived | State::RepSent => {
@@ -309,7 +272,9 @@ impl Connection {
     pub(super) fn take(&mut self, now: u64, message: Message, out: &mut Output) {
         match message {
             Message::Rep(rep) => self.take_rep(rep, out),
-            Message::Rtu(_) => self.notice_data(out),
+            Message::Rtu(_) => {
+                self.notice_data(out);
+            }
             Message::Rej(rej) => self.take_rej(now, &rej, out),
             Message::Mra(mra) => {
                 let waits = match self.state {
@@ -326,8 +291,7 @@ impl Connection {
             Message::Dreq(_) => self.take_dreq(now, out),
             Message::Drep(_) => {
                 if self.state == State::DreqSent {
-                    self.enter_time_wait(now);
-                    self.tell(Happening::Disconnected, out);
+                    self.end(now, out);
                 }
             }
             Message::SidrRep(rep) => {
@@ -364,8 +328,7 @@ impl Connection {
             }
             // It does not know the connection any more.
             State::Established | State::DreqSent => {
-                self.enter_time_wait(now);
-                self.tell(Happening::Disconnected, out);
+                self.end(now, out);
             }
             _ => {}
         }
@@ -374,8 +337,7 @@ impl Connection {
     fn take_dreq(&mut self, now: u64, out: &mut Output) {
         match self.state {
             State::RepSent | State::RepReceived | State::Established | State::DreqSent => {
-                self.enter_time_wait(now);
-                self.tell(Happening::Disconnected, out);
+                self.end(now, out);
             }
             State::TimeWait => {}
             _ => return,
@@ -409,12 +371,11 @@ impl Connection {
             return;
         }
         if self.state == State::DreqSent {
-            self.enter_time_wait(now);
-            self.tell(Happening::Disconnected, out);
+            self.end(now, out);
             return;
         }
         if self.state != State::SidrReqSent {
-            self.send(self.rejection(self.handled(), RejReason::TIMEOUT, &[]), out);
+            self.send_rejection(RejReason::TIMEOUT, &[], out);
         }
         self.enter(State::Closed);
         self.tell(Happening::Unreachable, out);

@@ -14,16 +14,14 @@ const MOST: usize = 64;
 pub struct Unheard {
     /// Who asks.
     pub from: IpAddr,
+    /// The service that is asked for.
+    pub service: u64,
+    pub(super) number: u32,
     pub(super) transaction: u64,
     pub(super) request: Message,
 }
 
 impl Unheard {
-    /// The service that it asks for.
-    pub fn service(&self) -> u64 {
-        self.request.request().map_or(0, |(_, service)| service)
-    }
-
     /// Its datagram.
     pub fn bytes(&self) -> [u8; MAD_BYTES] {
         let mad = CmMad {
@@ -34,8 +32,7 @@ impl Unheard {
     }
 
     fn is_of(&self, from: IpAddr, number: u32) -> bool {
-        let of_it = self.request.request().map(|(number, _)| number);
-        self.from == from && of_it == Some(number)
+        (self.from, self.number) == (from, number)
     }
 }
 
@@ -62,7 +59,7 @@ impl EarlyRequests {
     pub(super) fn take_for(&mut self, service: u64) -> impl Iterator<Item = Unheard> + use<> {
         let all = std::mem::take(&mut self.0).into_iter();
         let (found, others): (VecDeque<_>, _) =
-            all.partition(|(_, early)| early.service() == service);
+            all.partition(|(_, early)| early.service == service);
         self.0 = others;
         found.into_iter().map(|(_, early)| early)
     }

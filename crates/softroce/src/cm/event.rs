@@ -13,27 +13,22 @@ pub struct Event {
     pub happening: Happening,
 }
 
+/// Who asks whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asker {
+    /// The listener's number.
+    pub listener: u64,
+    /// The other end's address.
+    pub peer: IpAddr,
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
     /// A new connection is asked for.
-    Requested {
-        /// The listener's number.
-        listener: u64,
-        /// Who asks.
-        peer: IpAddr,
-        /// The request.
-        req: Box<Req>,
-    },
+    Requested(Asker, Box<Req>),
     /// The QP of a datagram service is asked for.
-    LookedUp {
-        /// The listener's number.
-        listener: u64,
-        /// Who asks.
-        peer: IpAddr,
-        /// The request.
-        req: Box<SidrReq>,
-    },
+    LookedUp(Asker, Box<SidrReq>),
     /// The QP of a datagram service, or why there is none.
     Found(Box<SidrRep>),
     /// The request was accepted; the program has to establish the connection.

@@ -6,9 +6,8 @@ use std::net::IpAddr;
 use super::connection::{Connection, State};
 use super::early::{EarlyRequests, Unheard};
 use super::output::Output;
-use super::refusal::refusal;
 use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT};
-use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, Rep, Req, SidrRep, SidrReq};
+use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, Req, SidrReq};
 
 /// Where the slot lies in a number of a connection, and the bits below it.
 const SLOT_SHIFT: u32 = 27;
@@ -108,18 +107,17 @@ impl Manager {
 
     /// Asks the other end for a connection; returns its number. Of the request the manager sets what is its own.
     pub fn connect(&mut self, now: u64, peer: IpAddr, mut req: Box<Req>, out: &mut Output) -> u32 {
-        let comm = self.fresh_comm();
-        req.local_comm = comm;
+        req.local_comm = self.fresh_comm();
         req.ca_guid = self.ca_guid;
         req.remote_response_timeout = RESPONSE_TIMEOUT;
         req.local_response_timeout = RESPONSE_TIMEOUT;
         req.max_cm_retries = MAX_RETRIES;
-        let connection = Connection::ask(now, peer, req, out);
-        self.keep(connection);
-        comm
+        let (comm, state) = (req.local_comm, State::ReqSent);
+        self.ask(now, comm, state, peer, Message::Req(req), out)
     }
 
-    /// Asks the other end for the QP of a datagram service; returns the request's number, which the manager sets.
+    /// Asks the other end for the QP of a datagram service; returns the request's number, which the manager sets. No
+    /// message says that the answer will take a while, so that it is repeated ever more rarely: for 51 s in all.
     pub fn look_up(
         &mut self,
         now: u64,
@@ -127,81 +125,28 @@ impl Manager {
         mut req: Box<SidrReq>,
         out: &mut Output,
     ) -> u32 {
-        let comm = self.fresh_comm();
-        req.request = comm;
-        let connection = Connection::look_up(now, peer, req, out);
-        self.keep(connection);
-        comm
+        req.request = self.fresh_comm();
+        let (comm, state) = (req.request, State::SidrReqSent);
+        self.ask(now, comm, state, peer, Message::SidrReq(req), out)
     }
 
-    /// Answers a look-up.
-    ///
-    /// # Errors
-    /// As [`Manager::accept`].
-    pub fn answer(
-        &mut self,
-        comm: u32,
-        rep: Box<SidrRep>,
-        out: &mut Output,
-    ) -> Result<(), CmError> {
-        self.with(comm, |connection| connection.answer(rep, out))
-    }
-
-    /// Accepts a request.
-    ///
-    /// # Errors
-    /// The connection has ended or is in another state.
-    pub fn accept(
+    fn ask(
         &mut self,
         now: u64,
         comm: u32,
-        rep: Box<Rep>,
+        state: State,
+        peer: IpAddr,
+        request: Message,
         out: &mut Output,
-    ) -> Result<(), CmError> {
-        self.with(comm, |connection| connection.accept(now, rep, out))
-    }
-
-    /// Confirms a reply.
-    ///
-    /// # Errors
-    /// As [`Manager::accept`].
-    pub fn establish(&mut self, comm: u32, out: &mut Output) -> Result<(), CmError> {
-        self.with(comm, |connection| connection.establish(out))
-    }
-
-    /// Data has come on the connection.
-    ///
-    /// # Errors
-    /// It has ended.
-    pub fn notice_data(&mut self, comm: u32, out: &mut Output) -> Result<(), CmError> {
-        self.with(comm, |connection| {
-            connection.notice_data(out);
-            true
-        })
-    }
-
-    /// Refuses a request or a reply.
-    ///
-    /// # Errors
-    /// As [`Manager::accept`].
-    pub fn reject(
-        &mut self,
-        comm: u32,
-        reason: RejReason,
-        private_data: &[u8],
-        out: &mut Output,
-    ) -> Result<(), CmError> {
-        self.with(comm, |connection| {
-            connection.reject(reason, private_data, out)
-        })
-    }
-
-    /// Ends a connection.
-    ///
-    /// # Errors
-    /// As [`Manager::accept`].
-    pub fn disconnect(&mut self, now: u64, comm: u32, out: &mut Output) -> Result<(), CmError> {
-        self.with(comm, |connection| connection.disconnect(now, out))
+    ) -> u32 {
+        let comms = Comms {
+            local: comm,
+            remote: 0,
+        };
+        let mut connection = Connection::new(state, comms, peer, comm.into(), self.ca_guid);
+        connection.send_repeatedly(now, request, out);
+        self.keep(connection);
+        comm
     }
 
     /// The program lets go of a connection in whatever state; nothing of it is told any more.
@@ -222,9 +167,11 @@ impl Manager {
         else {
             return;
         };
-        if message.request().is_some() {
+        if let Some((number, service)) = message.request() {
             let request = Unheard {
                 from,
+                service,
+                number,
                 transaction,
                 request: message,
             };
@@ -272,8 +219,8 @@ impl Manager {
                 out.send(from, transaction, Message::Drep(back));
             }
             Message::Rep(_) => {
-                let answer = refusal(back, Handled::Rep, RejReason::INVALID_COMM);
-                out.send(from, transaction, answer);
+                let reason = RejReason::INVALID_COMM;
+                out.refuse(from, transaction, back, Handled::Rep, reason);
             }
             _ => {}
         }
@@ -323,7 +270,10 @@ impl Manager {
 
     /// Does something with a connection, and afterwards what its change means for the tables. The step says whether the
     /// connection was in the state for it.
-    fn with(
+    ///
+    /// # Errors
+    /// [`CmError::Ended`], and [`CmError::State`] if it was in another state.
+    pub fn with(
         &mut self,
         comm: u32,
         step: impl FnOnce(&mut Connection) -> bool,

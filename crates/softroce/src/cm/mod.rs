@@ -18,17 +18,16 @@
 mod connection;
 mod early;
 mod event;
-mod look_up;
 mod manager;
 mod output;
-mod refusal;
 mod requests;
 #[cfg(test)]
 mod tests;
 mod timing;
 
+pub use connection::Connection;
 pub use early::Unheard;
-pub use event::{Event, Happening};
+pub use event::{Asker, Event, Happening};
 pub use manager::{CmError, Manager};
 pub use output::{Datagram, Output};
 pub use timing::TIME_WAIT_NS;

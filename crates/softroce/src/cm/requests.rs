@@ -2,12 +2,11 @@
 
 use std::net::IpAddr;
 
-use super::connection::Connection;
+use super::connection::{Connection, State};
 use super::early::Unheard;
-use super::event::Happening;
+use super::event::{Asker, Happening};
 use super::manager::Manager;
 use super::output::Output;
-use super::refusal::refusal;
 use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, SidrRep, SidrStatus, Transport};
 
 impl Manager {
@@ -20,10 +19,7 @@ impl Manager {
     }
 
     pub(super) fn take_request(&mut self, now: u64, asked: Unheard, out: &mut Output) {
-        let Some((number, service)) = asked.request.request() else {
-            return;
-        };
-        let from = asked.from;
+        let (from, number, service) = (asked.from, asked.number, asked.service);
         if let Some(comm) = self.by_request.get(&(from, number)) {
             if let Some(connection) = self.connections.get(comm) {
                 connection.asked_again(out);
@@ -61,31 +57,29 @@ impl Manager {
             return;
         }
         listener.waiting += 1;
-        let number = listener.number;
-        let comm = self.fresh_comm();
-        let transaction = asked.transaction;
-        let (connection, happening) = match asked.request {
-            Message::SidrReq(req) => (
-                Connection::looked_up(comm, from, &req, transaction, number),
-                Happening::LookedUp {
-                    listener: number,
-                    peer: from,
-                    req,
-                },
-            ),
+        let asker = Asker {
+            listener: listener.number,
+            peer: from,
+        };
+        let comms = Comms {
+            local: self.fresh_comm(),
+            remote: number,
+        };
+        let (state, remote_qpn, happening) = match asked.request {
+            Message::SidrReq(req) => (State::SidrReqReceived, 0, Happening::LookedUp(asker, req)),
             Message::Req(req) => (
-                Connection::asked(comm, from, &req, transaction, self.ca_guid, number),
-                Happening::Requested {
-                    listener: number,
-                    peer: from,
-                    req,
-                },
+                State::ReqReceived,
+                req.qpn,
+                Happening::Requested(asker, req),
             ),
             // No request.
             _ => return,
         };
+        let mut connection = Connection::new(state, comms, from, asked.transaction, self.ca_guid);
+        (connection.listener, connection.service) = (Some(asker.listener), service);
+        connection.remote_qpn = remote_qpn;
         self.keep(connection);
-        out.tell(comm, happening);
+        out.tell(comms.local, happening);
     }
 
     /// Refuses a request that nobody at the port has heard.
@@ -99,26 +93,29 @@ impl Manager {
             return false;
         };
         // One that cannot be ended is not established, or ends by itself.
-        let _ = self.disconnect(now, comm, out);
+        let _ = self.with(comm, |former| former.disconnect(now, out));
         true
     }
 }
 
 /// Refuses a request; for a look-up there is only one reason.
 fn refuse(asked: &Unheard, reason: RejReason, out: &mut Output) {
-    let answer = match &asked.request {
-        Message::SidrReq(req) => Message::SidrRep(Box::new(SidrRep {
-            request: req.request,
-            service: req.service,
-            ..SidrRep::without_qp(SidrStatus::UNSUPPORTED)
-        })),
-        request => {
+    let (to, transaction) = (asked.from, asked.transaction);
+    match &asked.request {
+        Message::SidrReq(_) => {
+            let rep = Box::new(SidrRep {
+                request: asked.number,
+                service: asked.service,
+                ..SidrRep::without_qp(SidrStatus::UNSUPPORTED)
+            });
+            out.send(to, transaction, Message::SidrRep(rep));
+        }
+        _ => {
             let back = Comms {
                 local: 0,
-                remote: request.request().map_or(0, |(number, _)| number),
+                remote: asked.number,
             };
-            refusal(back, Handled::Req, reason)
+            out.refuse(to, transaction, back, Handled::Req, reason);
         }
-    };
-    out.send(asked.from, asked.transaction, answer);
+    }
 }

@@ -1,217 +1,20 @@
-//! Two managers at the ports of a network in memory, between which messages get lost, come twice or late.
+//! What two managers do with each other's messages.
 
 mod fuzz;
 mod look_ups;
+mod pair;
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 
 use proptest::prelude::*;
 
-use super::event::{Event, Happening};
-use super::manager::{CmError, Manager};
-use super::output::{Datagram, Output};
-use super::timing::{
-    LISTENER_PATIENCE_NS, MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS,
-};
-use crate::net::{Direction, Faults};
-use crate::transport::{Nic, World};
-use crate::wire::cm::{CmMad, Message, RejReason, Rep, Req, TCP_PORT_SPACE, Transport};
+use super::timing::{LISTENER_PATIENCE_NS, MAX_RETRIES, SERVICE_TIMEOUT, TIME_WAIT_NS};
+use super::{CmError, Event, Happening, Manager};
+use crate::net::Faults;
+use crate::transport::Nic;
+use crate::wire::cm::{CmMad, Message, RejReason, Req, Transport};
 use crate::wire::time_of_code_ns;
-
-const SERVICE: u64 = TCP_PORT_SPACE | 7471;
-const LISTENER: u64 = 5;
-const INTERVAL_NS: u64 = time_of_code_ns(RESPONSE_TIMEOUT);
-
-fn address(end: usize) -> IpAddr {
-    IpAddr::from([10, 0, 0, end as u8 + 1])
-}
-
-/// What happens to a datagram on its way: arrives as often as this.
-type Fate = Box<dyn FnMut() -> usize>;
-
-struct Pair {
-    /// For messages it takes no time.
-    world: World,
-    ports: [Arc<Nic>; 2],
-    /// To which end, from whom and what.
-    mail: Receiver<(usize, IpAddr, Vec<u8>)>,
-    now: u64,
-    ends: [Manager; 2],
-    events: [VecDeque<Event>; 2],
-    sent: [Vec<CmMad>; 2],
-    fate: Fate,
-}
-
-impl Pair {
-    fn new(fate: Fate) -> Pair {
-        let mut passive = Manager::new(2, 5, 0, 900);
-        let mut out = Output::default();
-        passive.listen(0, SERVICE, LISTENER, 4, &mut out).unwrap();
-        let world = World::new(1, Direction::default());
-        let (put, mail) = channel();
-        let ports = [0, 1].map(|end| {
-            let (port, put) = (world.nic(&Faults::default(), None).unwrap(), put.clone());
-            let receive = move |from, bytes: &[u8]| put.send((end, from, bytes.to_vec())).unwrap();
-            port.receive_management(Some(Box::new(receive)));
-            port
-        });
-        Pair {
-            world,
-            ports,
-            mail,
-            now: 1,
-            ends: [Manager::new(1, 5, 3, 100), passive],
-            events: Default::default(),
-            sent: Default::default(),
-            fate,
-        }
-    }
-
-    fn safe() -> Pair {
-        Pair::new(Box::new(|| 1))
-    }
-
-    /// Does something at one end, and what follows from it at both.
-    fn at<R>(&mut self, end: usize, step: impl FnOnce(&mut Manager, u64, &mut Output) -> R) -> R {
-        let mut out = Output::default();
-        let result = step(&mut self.ends[end], self.now, &mut out);
-        self.send(end, out);
-        while self.world.step() {}
-        while let Ok((end, from, bytes)) = self.mail.try_recv() {
-            let mut out = Output::default();
-            self.ends[end].take(self.now, from, &bytes, &mut out);
-            self.send(end, out);
-            while self.world.step() {}
-        }
-        result
-    }
-
-    fn send(&mut self, end: usize, mut out: Output) {
-        for unheard in std::mem::take(&mut out.unheard) {
-            self.ends[end].refuse(&unheard, &mut out);
-        }
-        self.events[end].extend(out.events);
-        for Datagram { to, bytes } in out.datagrams {
-            self.sent[end].push(CmMad::parse(&bytes).unwrap());
-            for _ in 0..(self.fate)() {
-                self.ports[end].send_management(to, &bytes);
-            }
-        }
-    }
-
-    fn connect(&mut self) -> u32 {
-        self.ask(|_| {})
-    }
-
-    /// Connects, and the passive end is asked; returns both numbers.
-    fn connecting(&mut self) -> (u32, u32) {
-        (self.connect(), self.asked())
-    }
-
-    /// Asks for a connection; the request is the usual one but for this.
-    fn ask(&mut self, change: impl FnOnce(&mut Req)) -> u32 {
-        let mut req = Box::new(Req {
-            service: SERVICE,
-            qpn: 0x11,
-            starting_psn: 77,
-            mtu: 5,
-            private_data: [3; 92],
-            ..Req::default()
-        });
-        change(&mut req);
-        self.at(0, |manager, now, out| {
-            manager.connect(now, address(1), req, out)
-        })
-    }
-
-    fn accept(&mut self, comm: u32) -> Result<(), CmError> {
-        let rep = Box::new(Rep {
-            qpn: 0x22,
-            ..Rep::default()
-        });
-        self.at(1, |manager, now, out| manager.accept(now, comm, rep, out))
-    }
-
-    fn establish(&mut self, active: u32) {
-        self.at(0, |manager, _, out| manager.establish(active, out))
-            .unwrap();
-    }
-
-    fn disconnect(&mut self, end: usize, comm: u32) {
-        self.at(end, |manager, now, out| manager.disconnect(now, comm, out))
-            .unwrap();
-        let told = [0, 1].map(|end| self.happening(end));
-        assert_eq!(told, [(); 2].map(|()| Happening::Disconnected));
-    }
-
-    /// Waits until both have forgotten a connection.
-    fn is_over(&mut self) {
-        let told = [0, 1].map(|end| self.happening(end));
-        assert_eq!(told, [(); 2].map(|()| Happening::TimeWaitOver));
-    }
-
-    fn let_go(&mut self, end: usize, comm: u32) {
-        self.at(end, |manager, now, out| manager.let_go(now, comm, out));
-    }
-
-    /// Lets time pass until the next timer; false if there is none.
-    fn pass(&mut self) -> bool {
-        let timers = self.ends.iter().filter_map(Manager::next_timer_ns);
-        let Some(next) = timers.min() else {
-            return false;
-        };
-        self.now = next;
-        for end in [0, 1] {
-            self.at(end, |manager, now, out| manager.wake(now, out));
-        }
-        true
-    }
-
-    fn event(&mut self, end: usize) -> Event {
-        while self.events[end].is_empty() {
-            assert!(self.pass(), "nothing more happens");
-        }
-        self.events[end].pop_front().unwrap()
-    }
-
-    fn happening(&mut self, end: usize) -> Happening {
-        self.event(end).happening
-    }
-
-    fn asked(&mut self) -> u32 {
-        let asked = self.event(1);
-        assert!(matches!(asked.happening, Happening::Requested { .. }));
-        asked.comm
-    }
-
-    fn rejected(&mut self, end: usize) -> RejReason {
-        match self.happening(end) {
-            Happening::Rejected(reason, _) => reason,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Connects; returns both numbers.
-    fn connected(&mut self) -> (u32, u32) {
-        let (active, passive) = self.connecting();
-        self.accept(passive).unwrap();
-        assert!(matches!(self.happening(0), Happening::Replied(_)));
-        self.establish(active);
-        assert_eq!(self.happening(1), Happening::Established);
-        (active, passive)
-    }
-
-    fn connections(&self) -> [usize; 2] {
-        self.ends.each_ref().map(Manager::connections)
-    }
-
-    fn count(&self, end: usize, is: impl Fn(&Message) -> bool) -> usize {
-        self.sent[end].iter().filter(|mad| is(&mad.message)).count()
-    }
-}
+use pair::*;
 
 #[test]
 fn a_connection_comes_and_goes() {
@@ -219,15 +22,10 @@ fn a_connection_comes_and_goes() {
     let active = pair.connect();
     assert_eq!(active >> 27, 3, "the number begins with the slot");
     let asked = pair.event(1);
-    let Happening::Requested {
-        listener,
-        peer,
-        req,
-    } = asked.happening
-    else {
+    let Happening::Requested(asker, req) = asked.happening else {
         panic!("{asked:?}");
     };
-    assert_eq!((listener, peer), (LISTENER, address(0)));
+    assert_eq!(asker, ASKER);
     let said = (req.qpn, req.starting_psn, req.private_data);
     assert_eq!(said, (0x11, 77, [3; 92]));
     pair.accept(asked.comm).unwrap();
@@ -310,7 +108,7 @@ fn data_stands_for_a_lost_confirmation() {
     let (_, asked) = pair.connecting();
     pair.accept(asked).unwrap();
     for _ in 0..2 {
-        pair.at(1, |manager, _, out| manager.notice_data(asked, out))
+        pair.with(1, asked, |it, _, out| it.notice_data(out))
             .unwrap();
     }
     assert_eq!(pair.happening(1), Happening::Established);
@@ -323,11 +121,8 @@ fn a_listener_may_come_a_little_later() {
     pair.ends[1].stop_listening(LISTENER);
     pair.connect();
     assert!(pair.pass(), "the request comes again");
-    assert!(pair.events.iter().all(VecDeque::is_empty));
-    pair.at(1, |manager, now, out| {
-        manager.listen(now, SERVICE, LISTENER, 4, out)
-    })
-    .unwrap();
+    assert!(pair.is_quiet());
+    pair.listen(SERVICE);
     pair.asked();
     assert!(pair.events[1].is_empty(), "once");
     assert!(pair.now < LISTENER_PATIENCE_NS);
@@ -352,10 +147,7 @@ fn rejections_tell_their_reason() {
 
     let mut pair = Pair::safe();
     let (_, asked) = pair.connecting();
-    let rejected = pair.at(1, |manager, _, out| {
-        manager.reject(asked, RejReason::CONSUMER, b"no", out)
-    });
-    assert_eq!(rejected, Ok(()));
+    pair.refuse(asked);
     let Happening::Rejected(reason, data) = pair.happening(0) else {
         panic!("not rejected");
     };
@@ -387,7 +179,7 @@ fn requests_beyond_the_backlog_come_again() {
     let first = pair.asked();
     pair.accept(first).unwrap();
     pair.events[1].clear();
-    assert!(matches!(pair.happening(1), Happening::Requested { req, .. } if req.qpn == 5));
+    assert!(matches!(pair.happening(1), Happening::Requested(_, req) if req.qpn == 5));
 }
 
 #[test]
@@ -429,11 +221,11 @@ proptest! {
         };
         let mut pair = Pair::new(Box::new(fate));
         let (active, passive) = pair.connected();
-        prop_assert!(pair.events.iter().all(VecDeque::is_empty));
+        prop_assert!(pair.is_quiet());
         let (end, comm) = if seed % 2 == 0 { (0, active) } else { (1, passive) };
         pair.disconnect(end, comm);
         pair.is_over();
-        prop_assert!(pair.events.iter().all(VecDeque::is_empty));
+        prop_assert!(pair.is_quiet());
         while pair.pass() {}
         prop_assert_eq!(pair.connections(), [0, 0]);
     }

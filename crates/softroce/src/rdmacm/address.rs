@@ -12,10 +12,11 @@ use super::event::complete;
 use super::id::Id;
 use super::service;
 use super::sockaddr::{any_like, read};
-use super::state::State;
+use super::state::{Entry, State};
 use super::terms::{ACK_TIMEOUT, HOP_LIMIT};
 use crate::verbs::errno::minus_one_or_zero;
 use crate::verbs::gid;
+use crate::verbs::object::Behind;
 
 /// The backlog of a program that gives none, and the largest: the kernel's (`max_backlog` of rdma_ucm).
 const MAX_BACKLOG: c_int = 1024;
@@ -167,8 +168,7 @@ fn resolve(
         }
     }
     state.set_addresses(key, local, Some(target))?;
-    state.entry(key)?.succeed(kind::RDMA_CM_EVENT_ADDR_RESOLVED);
-    Ok(())
+    state.succeed(key, kind::RDMA_CM_EVENT_ADDR_RESOLVED)
 }
 
 /// `rdma_resolve_addr(3)`: finds the device from which packets go to the address. The time-out is not needed.
@@ -234,19 +234,20 @@ pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) 
                 (*id).route.num_paths = 1;
             }
         });
-        service::with(|state, _| {
-            state
-                .entry(inner.key)?
-                .succeed(kind::RDMA_CM_EVENT_ROUTE_RESOLVED);
-            Ok(())
-        })
+        service::with(|state, _| state.succeed(inner.key, kind::RDMA_CM_EVENT_ROUTE_RESOLVED))
     });
     // SAFETY: a live id.
     minus_one_or_zero(resolved.and_then(|()| unsafe { complete(id) }))
 }
 
-/// The port in network order; 0 without an address.
-fn port(address: Option<SocketAddr>) -> u16 {
+/// A port of an id in network order; 0 without an address.
+///
+/// # Safety
+/// `id` is live.
+unsafe fn port(id: *mut rdma_cm_id, of: fn(&Entry) -> Option<SocketAddr>) -> u16 {
+    // SAFETY: the caller's.
+    let key = unsafe { Id::of(id) }.key;
+    let address = service::with(|state, _| of(state.entry(key).ok()?));
     address.map_or(0, |address| address.port().to_be())
 }
 
@@ -256,8 +257,7 @@ fn port(address: Option<SocketAddr>) -> u16 {
 /// As for librdmacm.
 pub unsafe extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
     // SAFETY: a live id.
-    let key = unsafe { Id::of(id) }.key;
-    service::with(|state, _| port(state.entry(key).ok().and_then(|entry| entry.local)))
+    unsafe { port(id, |entry| entry.local) }
 }
 
 /// `rdma_get_dst_port(3)`, in network order.
@@ -266,6 +266,5 @@ pub unsafe extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
 /// As for librdmacm.
 pub unsafe extern "C" fn get_dst_port(id: *mut rdma_cm_id) -> u16 {
     // SAFETY: a live id.
-    let key = unsafe { Id::of(id) }.key;
-    service::with(|state, _| port(state.entry(key).ok().and_then(|entry| entry.remote)))
+    unsafe { port(id, |entry| entry.remote) }
 }

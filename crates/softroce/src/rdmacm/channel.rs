@@ -32,7 +32,7 @@ pub(super) fn queue(channel: *mut rdma_event_channel) -> Result<Arc<Queue<Notice
         .ok_or(libc::EBADF)
 }
 
-fn create() -> Result<*mut rdma_event_channel, c_int> {
+pub(super) fn create() -> Result<*mut rdma_event_channel, c_int> {
     service::start()?;
     let queue = Arc::new(Queue::new().map_err(|error| code(&error))?);
     let channel = Box::into_raw(Box::new(rdma_event_channel { fd: queue.fd() }));

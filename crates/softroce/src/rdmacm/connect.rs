@@ -1,32 +1,42 @@
 //! Asking for connections, accepting, refusing and ending them.
 
-use std::net::SocketAddr;
 use std::os::raw::{c_int, c_void};
 
-use rdma_sys::{ibv_event_type, ibv_qp_state, rdma_cm_id, rdma_conn_param};
+use rdma_sys::{ibv_event_type, rdma_cm_id, rdma_conn_param};
 
-use super::connections::errno;
 use super::event::complete;
 use super::id::Id;
 use super::port_space::PortSpace;
 use super::qp;
 use super::service;
 use super::state::State;
-use super::terms::{ACK_TIMEOUT, HOP_LIMIT, Terms, UDP_QKEY};
+use super::terms::{ACK_TIMEOUT, HOP_LIMIT, PSN_BITS, Terms, UDP_QKEY};
 use crate::verbs::errno::minus_one_or_zero;
-use crate::verbs::gid;
 use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
+use crate::verbs::object::Behind;
+use crate::verbs::port::DEFAULT_PKEY;
+use crate::wire::as_ipv6;
 use crate::wire::cm::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep,
-    Req, SIDR_REP_DATA_BYTES, SIDR_REQ_DATA_BYTES, SidrRep, SidrReq, SidrStatus,
+    Req, SIDR_REP_DATA_BYTES, SIDR_REQ_DATA_BYTES, SidrRep, SidrReq, SidrStatus, padded,
 };
 
 /// "As many as the device can" (`RDMA_MAX_RESP_RES`, `RDMA_MAX_INIT_DEPTH`).
 const AS_MANY_AS_CAN_BE: u8 = 0xff;
 /// Retries of a program that gives no parameters.
 const RETRIES: u8 = 7;
-const PSN_BITS: u32 = 0x00ff_ffff;
-const DEFAULT_PKEY: u16 = 0xffff;
+
+/// A program's private data; none without a place.
+///
+/// # Safety
+/// `place` is null or has so many readable bytes.
+unsafe fn bytes<'a>(place: *const c_void, length: u8) -> &'a [u8] {
+    match place.is_null() {
+        true => &[],
+        // SAFETY: the caller's.
+        false => unsafe { std::slice::from_raw_parts(place.cast(), length.into()) },
+    }
+}
 
 /// The parameters of a program.
 struct Wanted<'a> {
@@ -56,51 +66,37 @@ impl Wanted<'_> {
         let qp = unsafe { (*id).qp.as_ref() };
         // SAFETY: null or readable.
         let parameters = unsafe { parameters.as_ref() };
-        if qp.is_none() && parameters.is_none() {
-            return Err(libc::EINVAL);
-        }
-        let depth = |number: u8| match number {
-            AS_MANY_AS_CAN_BE => Ok(None),
-            0..=MAX_RD_ATOM => Ok(Some(number)),
+        let depth = |number: Option<u8>| match number {
+            None | Some(AS_MANY_AS_CAN_BE) => Ok(None),
+            Some(0..=MAX_RD_ATOM) => Ok(number),
             _ => Err(libc::EINVAL),
         };
-        let mut wanted = Wanted {
-            private_data: &[],
-            responder_resources: None,
-            initiator_depth: None,
-            flow_control: true,
-            retry_count: RETRIES,
-            rnr_retry_count: RETRIES,
-            srq: false,
-            qpn: 0,
+        let retries = |count: fn(&rdma_conn_param) -> u8| {
+            parameters.map_or(RETRIES, |given| count(given).min(RETRIES))
         };
-        if let Some(given) = parameters {
-            let length = usize::from(given.private_data_len);
-            if !given.private_data.is_null() {
-                // SAFETY: as long as the program says.
-                wanted.private_data =
-                    unsafe { std::slice::from_raw_parts(given.private_data.cast(), length) };
-            }
-            wanted.responder_resources = depth(given.responder_resources)?;
-            wanted.initiator_depth = depth(given.initiator_depth)?;
-            wanted.flow_control = given.flow_control != 0;
-            wanted.retry_count = given.retry_count.min(RETRIES);
-            wanted.rnr_retry_count = given.rnr_retry_count.min(RETRIES);
-            (wanted.srq, wanted.qpn) = (given.srq != 0, given.qp_num);
+        let (srq, qpn) = match (qp, parameters) {
+            (Some(qp), _) => (!qp.srq.is_null(), qp.qp_num),
+            (None, Some(given)) => (given.srq != 0, given.qp_num),
+            (None, None) => return Err(libc::EINVAL),
+        };
+        let private_data = parameters.map_or(&[][..], |given| {
+            // SAFETY: as long as the program says.
+            unsafe { bytes(given.private_data, given.private_data_len) }
+        });
+        if private_data.len() > room_bytes {
+            return Err(libc::EINVAL);
         }
-        if let Some(qp) = qp {
-            (wanted.srq, wanted.qpn) = (!qp.srq.is_null(), qp.qp_num);
-        }
-        match wanted.private_data.len() <= room_bytes {
-            true => Ok(wanted),
-            false => Err(libc::EINVAL),
-        }
+        Ok(Wanted {
+            private_data,
+            responder_resources: depth(parameters.map(|given| given.responder_resources))?,
+            initiator_depth: depth(parameters.map(|given| given.initiator_depth))?,
+            flow_control: parameters.is_none_or(|given| given.flow_control != 0),
+            retry_count: retries(|given| given.retry_count),
+            rnr_retry_count: retries(|given| given.rnr_retry_count),
+            srq,
+            qpn,
+        })
     }
-}
-
-fn gid_of(address: SocketAddr) -> std::net::Ipv6Addr {
-    // SAFETY: both members of the union are the same 16 bytes.
-    unsafe { gid::of_address(address.ip()).raw }.into()
 }
 
 fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(), c_int> {
@@ -142,8 +138,8 @@ fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(),
         mtu: state.devices.get(address).ok_or(libc::ENODEV)?.mtu(),
         rnr_retry_count: wanted.rnr_retry_count,
         srq: wanted.srq,
-        local_gid: gid_of(local),
-        remote_gid: gid_of(remote),
+        local_gid: as_ipv6(local.ip()),
+        remote_gid: as_ipv6(remote.ip()),
         traffic_class,
         hop_limit: HOP_LIMIT,
         ack_timeout: ack_timeout.unwrap_or(ACK_TIMEOUT),
@@ -167,16 +163,14 @@ fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(),
 /// As for librdmacm.
 pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
     // SAFETY: a live id.
-    let room_bytes = match unsafe { Id::of(id) }.space {
+    let inner = unsafe { Id::of(id) };
+    let room_bytes = match inner.space {
         PortSpace::Tcp => PROGRAM_DATA_BYTES,
         PortSpace::Udp => SIDR_REQ_DATA_BYTES - IP_HEADER_BYTES,
     };
     // SAFETY: a live id; parameters or null.
-    let asked = unsafe { Wanted::read(id, parameters, room_bytes) }.and_then(|wanted| {
-        // SAFETY: a live id.
-        let key = unsafe { Id::of(id) }.key;
-        service::with(|state, now| ask(state, now, key, &wanted))
-    });
+    let asked = unsafe { Wanted::read(id, parameters, room_bytes) }
+        .and_then(|wanted| service::with(|state, now| ask(state, now, inner.key, &wanted)));
     // SAFETY: a live id.
     minus_one_or_zero(asked.and_then(|()| unsafe { complete(id) }))
 }
@@ -197,27 +191,21 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
     })?;
     // SAFETY: a live id, with its QP if it has one.
     unsafe { qp::to_rts(id) }?;
-    service::with(|state, now| {
-        let entry = state.entry(key)?;
-        let (Some(address), Some(comm)) = (entry.device, entry.comm) else {
-            return Err(libc::EINVAL);
-        };
-        let mut rep = Box::new(Rep {
+    service::with(|state, _| {
+        let terms = &state.entry(key)?.terms;
+        let rep = Box::new(Rep {
             qpn: wanted.qpn & PSN_BITS,
-            starting_psn: entry.terms.rq_psn,
-            responder_resources: entry.terms.responder_resources,
-            initiator_depth: entry.terms.initiator_depth,
+            starting_psn: terms.rq_psn,
+            responder_resources: terms.responder_resources,
+            initiator_depth: terms.initiator_depth,
             target_ack_delay: LOCAL_ACK_DELAY,
             flow_control: wanted.flow_control,
             rnr_retry_count: wanted.rnr_retry_count,
             srq: wanted.srq,
+            private_data: padded(wanted.private_data),
             ..Rep::default()
         });
-        for (to, from) in rep.private_data.iter_mut().zip(wanted.private_data) {
-            *to = *from;
-        }
-        let accepted = state.run(address, |manager, out| manager.accept(now, comm, rep, out));
-        accepted.ok_or(libc::ENODEV)?.map_err(errno)
+        state.of_connection(key, |it, now, out| it.accept(now, rep, out))
     })
 }
 
@@ -228,19 +216,15 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
 unsafe fn tell_qp(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Result<(), c_int> {
     // SAFETY: the caller's.
     let wanted = unsafe { Wanted::read(id, parameters, SIDR_REP_DATA_BYTES) }?;
-    let mut rep = Box::new(SidrRep {
+    let rep = Box::new(SidrRep {
         qpn: wanted.qpn & PSN_BITS,
         qkey: UDP_QKEY,
+        private_data: padded(wanted.private_data),
         ..SidrRep::without_qp(SidrStatus::VALID)
     });
-    for (to, from) in rep.private_data.iter_mut().zip(wanted.private_data) {
-        *to = *from;
-    }
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;
-    service::with(|state, _| {
-        state.of_connection(key, |manager, _, comm, out| manager.answer(comm, rep, out))
-    })
+    service::with(|state, _| state.of_connection(key, |it, _, out| it.answer(rep, out)))
 }
 
 /// `rdma_accept(3)`: brings the id's QP, if it has one, to RTS, and replies. Of datagrams there is no event.
@@ -257,7 +241,7 @@ pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_
     let accepted = unsafe { answer(id, parameters) };
     if accepted.is_err() {
         // SAFETY: a live id, with its QP if it has one.
-        unsafe { qp::to_state(id, ibv_qp_state::IBV_QPS_ERR) };
+        unsafe { qp::fail(id) };
     }
     // SAFETY: a live id.
     minus_one_or_zero(accepted.and_then(|()| unsafe { complete(id) }))
@@ -285,21 +269,15 @@ pub unsafe extern "C" fn reject(
     private_data: *const c_void,
     private_data_bytes: u8,
 ) -> c_int {
-    let length = usize::from(private_data_bytes);
-    let data: &[u8] = match private_data.is_null() {
-        true => &[],
-        // SAFETY: as long as the program says.
-        false => unsafe { std::slice::from_raw_parts(private_data.cast(), length) },
-    };
+    // SAFETY: as long as the program says.
+    let data = unsafe { bytes(private_data, private_data_bytes) };
     if data.len() > REJ_DATA_BYTES {
         return minus_one_or_zero(Err(libc::EINVAL));
     }
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;
     minus_one_or_zero(service::with(|state, _| {
-        state.of_connection(key, |manager, _, comm, out| {
-            manager.reject(comm, RejReason::CONSUMER, data, out)
-        })
+        state.of_connection(key, |it, _, out| it.reject(RejReason::CONSUMER, data, out))
     }))
 }
 
@@ -311,7 +289,7 @@ pub unsafe extern "C" fn reject(
 pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id, with its QP if it has one.
     let key = unsafe {
-        qp::to_state(id, ibv_qp_state::IBV_QPS_ERR);
+        qp::fail(id);
         Id::of(id).key
     };
     let ended = service::with(|state, _| {
@@ -319,9 +297,7 @@ pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
             return Err(libc::EINVAL);
         }
         // It may have ended, at this end or the other.
-        let _ = state.of_connection(key, |manager, now, comm, out| {
-            manager.disconnect(now, comm, out)
-        });
+        let _ = state.of_connection(key, |it, now, out| it.disconnect(now, out));
         Ok(())
     });
     // SAFETY: a live id; of datagrams, which have no connection, there is no event.
@@ -344,6 +320,6 @@ pub unsafe extern "C" fn notify(id: *mut rdma_cm_id, event: c_int) -> c_int {
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;
     minus_one_or_zero(service::with(|state, _| {
-        state.of_connection(key, |manager, _, comm, out| manager.notice_data(comm, out))
+        state.of_connection(key, |it, _, out| it.notice_data(out))
     }))
 }

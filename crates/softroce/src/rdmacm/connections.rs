@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::os::raw::c_int;
 
 use super::state::State;
-use crate::cm::{CmError, Manager, Output};
+use crate::cm::{CmError, Connection, Output};
 use crate::net::now_ns;
 
 /// The error number of a call that does not fit the connection.
@@ -33,21 +33,23 @@ impl State {
 
     /// Confirms the reply to an id's request.
     pub(super) fn establish(&mut self, key: u64) -> Result<(), c_int> {
-        self.of_connection(key, |manager, _, comm, out| manager.establish(comm, out))
+        self.of_connection(key, |it, _, out| it.establish(out))
     }
 
     /// Does something with an id's connection. ENOTCONN if it has ended, EINVAL if there was none, or in another state.
     pub(super) fn of_connection(
         &mut self,
         key: u64,
-        step: impl FnOnce(&mut Manager, u64, u32, &mut Output) -> Result<(), CmError>,
+        step: impl FnOnce(&mut Connection, u64, &mut Output) -> bool,
     ) -> Result<(), c_int> {
         let entry = self.entry(key)?;
         let (Some(address), Some(comm)) = (entry.device, entry.comm) else {
             return Err(libc::EINVAL);
         };
         let now = now_ns();
-        let done = self.run(address, |manager, out| step(manager, now, comm, out));
+        let done = self.run(address, |manager, out| {
+            manager.with(comm, |connection| step(connection, now, out))
+        });
         done.ok_or(libc::ENODEV)?.map_err(errno)
     }
 }

@@ -37,13 +37,13 @@ unsafe impl Send for CmDevice {}
 impl CmDevice {
     /// The device's context.
     fn open_context(&self) -> &Context {
-        // SAFETY: opened by `open_shared`, closed when this is dropped.
+        // SAFETY: opened by `open_at`, closed when this is dropped.
         unsafe { Context::of(self.context) }
     }
 
     /// Where processes share its address: the socket of requests.
     pub(super) fn requests_fd(&self) -> Option<RawFd> {
-        self.open_context().nic().requests_fd()
+        self.open_context().nic.requests_fd()
     }
 
     /// The requests that wait at the socket that processes share; returns when the next is due, which faults delay.
@@ -51,7 +51,7 @@ impl CmDevice {
         &self,
         mut each: impl FnMut(IpAddr, [u8; MAD_BYTES]),
     ) -> Option<u64> {
-        self.open_context().nic().take_requests(|from, payload| {
+        self.open_context().nic.take_requests(|from, payload| {
             if let Ok(bytes) = payload.try_into() {
                 each(from, bytes);
             }
@@ -67,7 +67,7 @@ impl CmDevice {
     /// Says that only this process offers the service at the address; nothing where processes do not share it. EADDRINUSE
     /// if another does.
     pub(super) fn claim(&self, service: u64) -> Result<Option<OwnClaim>, i32> {
-        let claimed = self.open_context().nic().claim(service);
+        let claimed = self.open_context().nic.claim(service);
         claimed.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
     }
 
@@ -79,7 +79,7 @@ impl CmDevice {
     /// Sends what the manager has to say.
     pub(super) fn send(&self, out: &mut Output) {
         for datagram in out.datagrams.drain(..) {
-            let nic = self.open_context().nic();
+            let nic = &self.open_context().nic;
             nic.send_management(datagram.to, &datagram.bytes);
         }
     }
@@ -87,8 +87,8 @@ impl CmDevice {
 
 impl Drop for CmDevice {
     fn drop(&mut self) {
-        self.open_context().nic().receive_management(None);
-        // SAFETY: made by `open_shared`; the last users have gone.
+        self.open_context().nic.receive_management(None);
+        // SAFETY: made by `open_at`; the last users have gone.
         unsafe {
             verbs::dealloc_pd(self.pd);
             verbs::close_device(self.context);
@@ -153,22 +153,22 @@ impl Devices {
 
     fn open_at(&mut self, device: &'static Device, address: Option<IpAddr>) -> Result<IpAddr, i32> {
         let options = open::OpenOptions::of_environment()?;
-        let opened = open::open_shared(device, address, options);
+        let opened = open::open(device, address, true, options);
         let context = opened.map_err(|error| net::os_error(&error).unwrap_or(libc::EIO))?;
         // SAFETY: just opened.
         let (pd, open) = unsafe { (verbs::alloc_pd(context), Context::of(context)) };
         // Without it only other processes take requests, and hand on what is for this one.
-        let _ = open.nic().begin_requests();
+        let _ = open.nic.begin_requests();
         let address = open.address();
         let inbox = self.inbox;
-        open.nic()
+        open.nic
             .receive_management(Some(Box::new(move |from, payload| {
                 inbox.put(address, from, payload);
             })));
         let device = CmDevice {
             context,
             pd,
-            manager: Manager::new(open.guid(), mtu(open), open.nic().slot(), fastrand::u32(..)),
+            manager: Manager::new(open.guid(), mtu(open), open.nic.slot(), fastrand::u32(..)),
             ids: BTreeMap::new(),
             users: 0,
         };

@@ -11,8 +11,9 @@ use super::event::get_cm_event;
 use super::id::Id;
 use super::lifetime::{create_id, destroy_id};
 use super::qp::{create_qp, destroy_qp, destroy_srq};
-use super::taken::ack_cm_event;
+use super::taken::ack_own;
 use crate::verbs::errno::{last_errno, minus_one_or_zero};
+use crate::verbs::object::Behind;
 
 /// How long an address may take; nothing takes time here.
 const TIMEOUT_MS: c_int = 2000;
@@ -109,10 +110,7 @@ unsafe fn next_request(listener: *mut rdma_cm_id) -> Result<*mut rdma_cm_id, c_i
         if !inner.is_sync() {
             return Err(libc::EINVAL);
         }
-        if !(*listener).event.is_null() {
-            ack_cm_event((*listener).event);
-            (*listener).event = null_mut();
-        }
+        ack_own(listener);
         let mut event = null_mut();
         done(get_cm_event((*listener).channel, &raw mut event))?;
         let id = (*event).id;

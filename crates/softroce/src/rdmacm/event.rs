@@ -2,9 +2,7 @@
 
 use std::os::raw::c_int;
 
-use rdma_sys::{
-    ibv_qp_state, rdma_cm_event, rdma_cm_event_type as kind, rdma_cm_id, rdma_event_channel,
-};
+use rdma_sys::{rdma_cm_event, rdma_cm_event_type as kind, rdma_cm_id, rdma_event_channel};
 
 use super::channel::queue;
 use super::id::Id;
@@ -12,8 +10,9 @@ use super::lifetime::{destroy_id, migrate};
 use super::notice::Notice;
 use super::qp;
 use super::service;
-use super::taken::{self, ack_cm_event};
+use super::taken::{ack_own, give};
 use crate::verbs::errno::{code, minus_one_or_zero};
+use crate::verbs::object::Behind;
 
 /// Brings the QP of an id, whose connection was accepted, to RTS, and confirms.
 ///
@@ -33,27 +32,26 @@ unsafe fn complete_connection(id: *mut rdma_cm_id) -> Result<(), c_int> {
 /// # Safety
 /// `notice.id` is live.
 unsafe fn follow(notice: &Notice) -> (kind::Type, c_int) {
-    let id = notice.id;
-    // SAFETY: the caller's.
-    let has_qp = unsafe { !(*id).qp.is_null() };
-    match notice.kind {
-        kind::RDMA_CM_EVENT_CONNECT_RESPONSE if has_qp => {
-            // SAFETY: the caller's; the QP is the id's.
-            match unsafe { complete_connection(id) } {
+    let (id, told) = (notice.id, (notice.kind, notice.status));
+    // SAFETY: the caller's; the QP is the id's.
+    unsafe {
+        if (*id).qp.is_null() {
+            return told;
+        }
+        match notice.kind {
+            kind::RDMA_CM_EVENT_CONNECT_RESPONSE => match complete_connection(id) {
                 Ok(()) => (kind::RDMA_CM_EVENT_ESTABLISHED, 0),
                 Err(error) => {
-                    // SAFETY: as above.
-                    unsafe { qp::to_state(id, ibv_qp_state::IBV_QPS_ERR) };
+                    qp::fail(id);
                     (kind::RDMA_CM_EVENT_CONNECT_ERROR, -error)
                 }
+            },
+            kind::RDMA_CM_EVENT_REJECTED => {
+                qp::fail(id);
+                told
             }
+            _ => told,
         }
-        kind::RDMA_CM_EVENT_REJECTED if has_qp => {
-            // SAFETY: as above.
-            unsafe { qp::to_state(id, ibv_qp_state::IBV_QPS_ERR) };
-            (notice.kind, notice.status)
-        }
-        _ => (notice.kind, notice.status),
     }
 }
 
@@ -92,7 +90,7 @@ unsafe fn take(channel: *mut rdma_event_channel) -> Result<*mut rdma_cm_event, c
         }
         follow(&notice)
     };
-    Ok(taken::give(notice, event, status))
+    Ok(give(notice, event, status))
 }
 
 /// `rdma_get_cm_event(3)`: blocks, or fails with EAGAIN if the channel's descriptor is non-blocking.
@@ -121,10 +119,7 @@ pub(super) unsafe fn complete(id: *mut rdma_cm_id) -> Result<(), c_int> {
         if !Id::of(id).is_sync() {
             return Ok(());
         }
-        if !(*id).event.is_null() {
-            ack_cm_event((*id).event);
-            (*id).event = std::ptr::null_mut();
-        }
+        ack_own(id);
         let event = take((*id).channel)?;
         (*id).event = event;
         match ((*event).status, (*event).event) {

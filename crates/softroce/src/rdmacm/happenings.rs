@@ -7,55 +7,22 @@ use rdma_sys::rdma_cm_event_type as kind;
 
 use super::notice::{Notice, Parameters};
 use super::state::{Entry, State};
-use super::terms::{Terms, path_to};
-use crate::cm::{Event, Happening, Output};
+use super::terms::{PSN_BITS, Terms, path_to};
+use crate::cm::{Asker, Event, Happening, Output};
 use crate::wire::cm::{IpHeader, RejReason, SidrRep, SidrStatus};
-
-/// Bits of a PSN.
-const PSN_BITS: u32 = 0x00ff_ffff;
-
-/// A request as it comes from a manager.
-struct Request<'a> {
-    comm: u32,
-    listener: u64,
-    peer: IpAddr,
-    /// With the IP header.
-    private_data: &'a [u8],
-}
 
 impl State {
     pub(super) fn happened(&mut self, address: IpAddr, event: Event, out: &mut Output) {
         let comm = event.comm;
         let made = match &event.happening {
-            Happening::Requested {
-                listener,
-                peer,
-                req,
-            } => {
-                let terms = Terms::asked(*peer, req, fastrand::u32(..) & PSN_BITS);
-                let request = Request {
-                    comm,
-                    listener: *listener,
-                    peer: *peer,
-                    private_data: &req.private_data,
-                };
-                self.asked(address, &request, terms, |data| {
-                    Parameters::of_request(req, data)
-                })
+            Happening::Requested(asker, req) => {
+                let terms = Terms::asked(asker.peer, req, fastrand::u32(..) & PSN_BITS);
+                let parameters = |data: &[u8]| Parameters::of_request(req, data);
+                self.asked(address, comm, asker, terms, &req.private_data, parameters)
             }
-            Happening::LookedUp {
-                listener,
-                peer,
-                req,
-            } => {
-                let request = Request {
-                    comm,
-                    listener: *listener,
-                    peer: *peer,
-                    private_data: &req.private_data,
-                };
-                let terms = Terms::of_datagrams(*peer);
-                self.asked(address, &request, terms, Parameters::of_look_up)
+            Happening::LookedUp(asker, req) => {
+                let (terms, parameters) = (Terms::of_datagrams(asker.peer), Parameters::of_look_up);
+                self.asked(address, comm, asker, terms, &req.private_data, parameters)
             }
             _ => return self.happened_to_id(address, event),
         };
@@ -63,7 +30,9 @@ impl State {
             && let Some(device) = self.devices.get(address)
         {
             // Of a manager that has just told of it.
-            let _ = device.manager.reject(comm, RejReason::CONSUMER, &[], out);
+            let _ = device
+                .manager
+                .with(comm, |it| it.reject(RejReason::CONSUMER, &[], out));
         }
     }
 
@@ -81,7 +50,7 @@ impl State {
         };
         let none = Parameters::default();
         match event.happening {
-            Happening::Requested { .. } | Happening::LookedUp { .. } => {}
+            Happening::Requested(..) | Happening::LookedUp(..) => {}
             Happening::Found(rep) => entry.found(&rep),
             Happening::Replied(rep) => {
                 entry.terms.replied(&rep);
@@ -108,28 +77,27 @@ impl State {
     fn asked(
         &mut self,
         address: IpAddr,
-        request: &Request<'_>,
+        comm: u32,
+        asker: &Asker,
         terms: Terms,
+        private_data: &[u8],
         parameters: impl FnOnce(&[u8]) -> Parameters,
     ) -> Option<()> {
-        let (header, program_data) = IpHeader::split(request.private_data)?;
-        let (parent, queue, acks, port, space) = {
-            let entry = self.ids.get(&request.listener)?;
-            let port = entry.local?.port();
-            let shared = (Arc::clone(&entry.queue), Arc::clone(&entry.acks));
-            (entry.id, shared.0, shared.1, port, entry.space)
-        };
+        let (header, program_data) = IpHeader::split(private_data)?;
+        let listener = self.ids.get(&asker.listener)?;
+        let (parent, space, port) = (listener.id, listener.space, listener.local?.port());
+        let (queue, acks) = (Arc::clone(&listener.queue), Arc::clone(&listener.acks));
         // SAFETY: a listener that is in the state is alive; its channel changes only under the state's lock.
         let channel = unsafe { (*parent).channel };
         let (key, id) = self.create(channel, Arc::clone(&queue), space);
         let local = SocketAddr::new(address, port);
-        let remote = SocketAddr::new(request.peer, header.source_port);
+        let remote = SocketAddr::new(asker.peer, header.source_port);
         // The device has just told of the request, so it is there.
         self.bind_device(key, address).ok()?;
         self.set_addresses(key, local, Some(remote)).ok()?;
-        self.devices.get(address)?.ids.insert(request.comm, key);
+        self.devices.get(address)?.ids.insert(comm, key);
         let entry = self.ids.get_mut(&key)?;
-        entry.comm = Some(request.comm);
+        entry.comm = Some(comm);
         entry.terms = terms;
         let notice = Notice {
             id,

@@ -7,15 +7,9 @@ use rdma_sys::{ibv_pd, ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event
 
 use super::port_space::PortSpace;
 use crate::verbs::events::Acks;
+use crate::verbs::object::Behind;
 
-/// An id; the struct that programs hold comes first, so a pointer to one is a pointer to the other.
-#[repr(C)]
-pub(super) struct Object {
-    verbs: rdma_cm_id,
-    inner: Id,
-}
-
-/// The data after the program's struct.
+/// The data of an id.
 pub(super) struct Id {
     /// Its number in the state.
     pub(super) key: u64,
@@ -38,6 +32,8 @@ pub(super) struct Own {
 // SAFETY: the pointers in the attributes are the program's; they are only handed back to it.
 unsafe impl Send for Own {}
 
+impl Behind<rdma_cm_id> for Id {}
+
 impl Id {
     /// A new id without a device.
     pub(super) fn create(
@@ -57,25 +53,7 @@ impl Id {
             acks: Arc::default(),
             own: Mutex::default(),
         };
-        Box::into_raw(Box::new(Object { verbs, inner })).cast()
-    }
-
-    /// The id behind a program's pointer.
-    ///
-    /// # Safety
-    /// `id` is live.
-    pub(super) unsafe fn of<'a>(id: *mut rdma_cm_id) -> &'a Id {
-        // SAFETY: made by `create`; the reference covers nothing that programs write.
-        unsafe { &(*id.cast::<Object>()).inner }
-    }
-
-    /// Frees it.
-    ///
-    /// # Safety
-    /// `id` is live, and nothing of it is used again.
-    pub(super) unsafe fn free(id: *mut rdma_cm_id) {
-        // SAFETY: made by `create` from such a box.
-        drop(unsafe { Box::from_raw(id.cast::<Object>()) });
+        inner.lend(verbs)
     }
 
     /// Changes what belongs to it.

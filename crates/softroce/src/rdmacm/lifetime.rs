@@ -5,24 +5,20 @@ use std::sync::Arc;
 
 use rdma_sys::{rdma_cm_id, rdma_event_channel, rdma_port_space};
 
-use super::channel::{self, create_event_channel, destroy_event_channel};
+use super::channel::{self, destroy_event_channel};
 use super::id::Id;
 use super::port_space::PortSpace;
 use super::service;
-use super::taken::ack_cm_event;
-use crate::verbs::errno::{last_errno, minus_one_or_zero};
+use super::taken::ack_own;
+use crate::verbs::errno::minus_one_or_zero;
+use crate::verbs::object::Behind;
 use crate::verbs::refuse;
 
 /// The channel, or a new one for null.
 fn channel_or_own(channel: *mut rdma_event_channel) -> Result<*mut rdma_event_channel, c_int> {
-    if !channel.is_null() {
-        return Ok(channel);
-    }
-    // SAFETY: it takes nothing.
-    let own = unsafe { create_event_channel() };
-    match own.is_null() {
-        true => Err(last_errno()),
-        false => Ok(own),
+    match channel.is_null() {
+        true => channel::create(),
+        false => Ok(channel),
     }
 }
 
@@ -77,19 +73,15 @@ pub unsafe extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
         state.remove(now, inner.key);
         state.devices.close_unused();
     });
-    // SAFETY: the event of a call that waited for it, taken and not acknowledged; null if there is none.
-    unsafe {
-        if !(*id).event.is_null() {
-            ack_cm_event((*id).event);
-        }
-    }
+    // SAFETY: a live id.
+    unsafe { ack_own(id) };
     inner.acks.wait();
     // SAFETY: nobody but the caller knows the id any more; its own channel has no other ids.
     unsafe {
         if inner.is_sync() {
             destroy_event_channel((*id).channel);
         }
-        Id::free(id);
+        drop(Id::take_back(id));
     }
     0
 }
@@ -120,11 +112,10 @@ pub(super) unsafe fn migrate(
     }
     let channel = channel_or_own(channel)?;
     let queue = channel::queue(channel)?;
-    // SAFETY: as above; an event that was taken by a call on this id.
+    // SAFETY: as above.
     let old = unsafe {
-        if was_sync && !(*id).event.is_null() {
-            ack_cm_event((*id).event);
-            (*id).event = std::ptr::null_mut();
+        if was_sync {
+            ack_own(id);
         }
         (*id).channel
     };

@@ -1,9 +1,11 @@
 //! An event on its way to the program.
 
-use std::os::raw::c_int;
+use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
-use rdma_sys::{ibv_ah_attr, rdma_cm_event_type, rdma_cm_id};
+use rdma_sys::{
+    ibv_ah_attr, param_t, rdma_cm_event_type, rdma_cm_id, rdma_conn_param, rdma_ud_param,
+};
 
 use crate::verbs::events::Acks;
 use crate::wire::cm::{Rep, Req, SidrRep};
@@ -24,81 +26,88 @@ pub(super) struct Notice {
 // SAFETY: the pointers are only carried to the program's thread; both ids live until the event is taken or forgotten.
 unsafe impl Send for Notice {}
 
-/// What the other end has said, in the form of `rdma_conn_param`.
-#[derive(Clone, Default)]
+/// What the other end has said.
 pub(super) struct Parameters {
+    /// In the form in which the program gets it.
+    pub(super) told: param_t,
+    /// What that points to.
     pub(super) private_data: Box<[u8]>,
-    pub(super) responder_resources: u8,
-    pub(super) initiator_depth: u8,
-    pub(super) flow_control: bool,
-    pub(super) retry_count: u8,
-    pub(super) rnr_retry_count: u8,
-    pub(super) srq: bool,
-    pub(super) qpn: u32,
-    /// Of datagrams, and then only it and the first and the last field above: the path to the other end, and its QP's key.
-    pub(super) datagrams: Option<(ibv_ah_attr, u32)>,
 }
 
-fn blank_path() -> ibv_ah_attr {
-    // SAFETY: integers and arrays of them: zero is a value of each.
-    unsafe { std::mem::zeroed() }
+/// Where private data are, and their length.
+fn place(private_data: &[u8]) -> (*const c_void, u8) {
+    let place = match private_data.is_empty() {
+        true => std::ptr::null(),
+        false => private_data.as_ptr().cast(),
+    };
+    (place, u8::try_from(private_data.len()).unwrap_or(u8::MAX))
 }
 
 impl Parameters {
+    fn of_connection(private_data: Box<[u8]>, tell: impl FnOnce(&mut rdma_conn_param)) -> Self {
+        // SAFETY: a pointer and integers: zero is a value of each.
+        let mut conn: rdma_conn_param = unsafe { std::mem::zeroed() };
+        (conn.private_data, conn.private_data_len) = place(&private_data);
+        tell(&mut conn);
+        let told = param_t { conn };
+        Parameters { told, private_data }
+    }
+
+    fn of_datagrams(private_data: &[u8], tell: impl FnOnce(&mut rdma_ud_param)) -> Self {
+        // SAFETY: a pointer, integers and arrays of them: zero is a value of each.
+        let mut ud: rdma_ud_param = unsafe { std::mem::zeroed() };
+        let private_data = Box::from(private_data);
+        (ud.private_data, ud.private_data_len) = place(&private_data);
+        tell(&mut ud);
+        let told = param_t { ud };
+        Parameters { told, private_data }
+    }
+
     /// Of a request. What the other end can serve is what this end may ask for, and the other way round.
     pub(super) fn of_request(req: &Req, program_data: &[u8]) -> Parameters {
-        Parameters {
-            private_data: program_data.into(),
-            responder_resources: req.initiator_depth,
-            initiator_depth: req.responder_resources,
-            flow_control: req.flow_control,
-            retry_count: req.retry_count,
-            rnr_retry_count: req.rnr_retry_count,
-            srq: req.srq,
-            qpn: req.qpn,
-            datagrams: None,
-        }
+        Parameters::of_connection(program_data.into(), |conn| {
+            conn.responder_resources = req.initiator_depth;
+            conn.initiator_depth = req.responder_resources;
+            conn.flow_control = req.flow_control.into();
+            conn.retry_count = req.retry_count;
+            conn.rnr_retry_count = req.rnr_retry_count;
+            conn.srq = req.srq.into();
+            conn.qp_num = req.qpn;
+        })
     }
 
     /// Of a reply.
     pub(super) fn of_reply(rep: &Rep) -> Parameters {
-        Parameters {
-            private_data: rep.private_data.into(),
-            responder_resources: rep.initiator_depth,
-            initiator_depth: rep.responder_resources,
-            flow_control: rep.flow_control,
-            retry_count: 0,
-            rnr_retry_count: rep.rnr_retry_count,
-            srq: rep.srq,
-            qpn: rep.qpn,
-            datagrams: None,
-        }
+        Parameters::of_connection(rep.private_data.into(), |conn| {
+            conn.responder_resources = rep.initiator_depth;
+            conn.initiator_depth = rep.responder_resources;
+            conn.flow_control = rep.flow_control.into();
+            conn.rnr_retry_count = rep.rnr_retry_count;
+            conn.srq = rep.srq.into();
+            conn.qp_num = rep.qpn;
+        })
+    }
+
+    /// Of a rejection; without data of an event that tells nothing.
+    pub(super) fn of_data(private_data: Box<[u8]>) -> Parameters {
+        Parameters::of_connection(private_data, |_| {})
     }
 
     /// Of a look-up, or of a reply without a QP: only private data are told.
     pub(super) fn of_look_up(private_data: &[u8]) -> Parameters {
-        Parameters::of_datagrams(private_data, 0, blank_path(), 0)
+        Parameters::of_datagrams(private_data, |_| {})
     }
 
     /// Of the QP that was looked up.
     pub(super) fn of_found(rep: &SidrRep, path: ibv_ah_attr) -> Parameters {
-        Parameters::of_datagrams(&rep.private_data, rep.qpn, path, rep.qkey)
+        Parameters::of_datagrams(&rep.private_data, |ud| {
+            (ud.ah_attr, ud.qp_num, ud.qkey) = (path, rep.qpn, rep.qkey);
+        })
     }
+}
 
-    fn of_datagrams(private_data: &[u8], qpn: u32, path: ibv_ah_attr, qkey: u32) -> Parameters {
-        Parameters {
-            private_data: private_data.into(),
-            qpn,
-            datagrams: Some((path, qkey)),
-            ..Parameters::default()
-        }
-    }
-
-    /// Of a rejection.
-    pub(super) fn of_data(private_data: Box<[u8]>) -> Parameters {
-        Parameters {
-            private_data,
-            ..Parameters::default()
-        }
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters::of_data(Box::default())
     }
 }

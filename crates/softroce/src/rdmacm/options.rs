@@ -6,8 +6,10 @@ use rdma_sys::{ibv_context, rdma_cm_id};
 
 use super::id::Id;
 use super::service;
+use super::state::Entry;
 use crate::verbs::device::null_terminated;
 use crate::verbs::errno::{minus_one_or_zero, pointer_or_errno};
+use crate::verbs::object::Behind;
 use crate::verbs::refuse;
 
 /// `RDMA_OPTION_ID`.
@@ -36,16 +38,12 @@ pub unsafe extern "C" fn set_option(
     let key = unsafe { Id::of(id) }.key;
     // SAFETY: as many bytes as the program says.
     let byte = (!value.is_null() && value_bytes > 0).then(|| unsafe { *value.cast::<u8>() });
+    let change =
+        |change: &dyn Fn(&mut Entry)| service::with(|state, _| state.entry(key).map(change));
     let set = match (level, name, byte) {
-        (LEVEL_ID, TOS, Some(class)) => service::with(|state, _| {
-            state.entry(key)?.traffic_class = class;
-            Ok(())
-        }),
+        (LEVEL_ID, TOS, Some(class)) => change(&|entry| entry.traffic_class = class),
         (LEVEL_ID, ACK_TIMEOUT, Some(code)) if code <= LARGEST_ACK_TIMEOUT => {
-            service::with(|state, _| {
-                state.entry(key)?.ack_timeout = Some(code);
-                Ok(())
-            })
+            change(&|entry| entry.ack_timeout = Some(code))
         }
         (LEVEL_ID, REUSE_ADDRESS | ONE_FAMILY_ONLY, Some(_)) => Ok(()),
         (LEVEL_ID, _, _) => Err(libc::EINVAL),

@@ -1,5 +1,6 @@
 //! QPs that belong to ids, with their CQs: creating them, and the transitions that librdmacm does for programs.
 
+use std::mem::replace;
 use std::os::raw::c_int;
 use std::ptr::null_mut;
 
@@ -14,7 +15,11 @@ use super::port_space::PortSpace;
 use super::service;
 use super::terms::Terms;
 use crate::verbs;
-use crate::verbs::errno::{last_errno, minus_one_or_zero};
+use crate::verbs::errno::{last_errno, minus_one_or_zero, pointer_or_errno};
+use crate::verbs::object::Behind;
+
+/// The mask of a transition without attributes.
+const STATE: u32 = mask::IBV_QP_STATE.0;
 
 /// `rdma_init_qp_attr(3)`.
 ///
@@ -36,32 +41,37 @@ pub unsafe extern "C" fn init_qp_attr(
 unsafe fn attributes(id: *mut rdma_cm_id, attr: &mut ibv_qp_attr) -> Result<u32, c_int> {
     // SAFETY: the caller's.
     let (key, space) = unsafe { (Id::of(id).key, Id::of(id).space) };
-    if space == PortSpace::Udp {
-        return Ok(Terms::attributes_of_datagrams(attr));
-    }
     let terms = service::with(|state, _| state.entry(key).map(|entry| entry.terms))?;
-    terms.attributes(attr)
+    *attr = blank(attr.qp_state);
+    match space {
+        PortSpace::Tcp => terms.attributes(attr),
+        PortSpace::Udp => Ok(Terms::attributes_of_datagrams(attr)),
+    }
 }
 
-/// Brings a QP to a state, by the id's attributes.
-///
-/// # Safety
-/// `id` and `qp` are live.
-unsafe fn transition(
-    id: *mut rdma_cm_id,
-    qp: *mut ibv_qp,
-    state: ibv_qp_state::Type,
-) -> Result<(), c_int> {
+/// The attributes of a transition that are the same in each.
+fn blank(state: ibv_qp_state::Type) -> ibv_qp_attr {
     // SAFETY: integers and arrays of them: zero is a value of each.
     let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
     attr.qp_state = state;
+    attr
+}
+
+/// Brings a QP to a state by the attributes that `fill` sets; it returns their mask.
+///
+/// # Safety
+/// `qp` is live.
+unsafe fn modify(
+    qp: *mut ibv_qp,
+    state: ibv_qp_state::Type,
+    fill: impl FnOnce(&mut ibv_qp_attr) -> Result<u32, c_int>,
+) -> Result<(), c_int> {
+    let mut attr = blank(state);
+    let bits = fill(&mut attr)?;
     // SAFETY: the caller's.
-    unsafe {
-        let bits = attributes(id, &mut attr)?;
-        match verbs::modify_qp(qp, &raw mut attr, bits.cast_signed()) {
-            0 => Ok(()),
-            error => Err(error),
-        }
+    match unsafe { verbs::modify_qp(qp, &raw mut attr, bits.cast_signed()) } {
+        0 => Ok(()),
+        error => Err(error),
     }
 }
 
@@ -77,26 +87,27 @@ pub(super) unsafe fn to_rts(id: *mut rdma_cm_id) -> Result<(), c_int> {
             return Ok(());
         }
         // Before the connection was asked for the other end had no access.
-        transition(id, qp, ibv_qp_state::IBV_QPS_INIT)?;
-        transition(id, qp, ibv_qp_state::IBV_QPS_RTR)?;
-        transition(id, qp, ibv_qp_state::IBV_QPS_RTS)
+        for state in [
+            ibv_qp_state::IBV_QPS_INIT,
+            ibv_qp_state::IBV_QPS_RTR,
+            ibv_qp_state::IBV_QPS_RTS,
+        ] {
+            modify(qp, state, |attr| attributes(id, attr))?;
+        }
+        Ok(())
     }
 }
 
-/// Brings the id's QP, if it has one, to a state that needs no attributes.
+/// Brings the id's QP, if it has one, to ERR.
 ///
 /// # Safety
 /// As for [`to_rts`].
-pub(super) unsafe fn to_state(id: *mut rdma_cm_id, state: ibv_qp_state::Type) {
-    // SAFETY: integers and arrays of them: zero is a value of each.
-    let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
-    attr.qp_state = state;
+pub(super) unsafe fn fail(id: *mut rdma_cm_id) {
     // SAFETY: the caller's.
     unsafe {
         if !(*id).qp.is_null() {
-            let state_only = mask::IBV_QP_STATE.0.cast_signed();
             // From RESET there is no way to ERR, and nothing to flush.
-            verbs::modify_qp((*id).qp, &raw mut attr, state_only);
+            let _ = modify((*id).qp, ibv_qp_state::IBV_QPS_ERR, |_| Ok(STATE));
         }
     }
 }
@@ -133,21 +144,14 @@ unsafe fn create_cq(
 unsafe fn destroy_cqs(id: *mut rdma_cm_id) {
     // SAFETY: the caller's.
     unsafe {
-        let cqs = [&raw mut (*id).recv_cq, &raw mut (*id).send_cq];
-        let channels = [
-            &raw mut (*id).recv_cq_channel,
-            &raw mut (*id).send_cq_channel,
-        ];
-        for cq in cqs {
-            if !(*cq).is_null() {
-                verbs::destroy_cq(*cq);
-                *cq = null_mut();
+        for cq in [&mut (*id).recv_cq, &mut (*id).send_cq] {
+            if !cq.is_null() {
+                verbs::destroy_cq(replace(cq, null_mut()));
             }
         }
-        for channel in channels {
-            if !(*channel).is_null() {
-                verbs::destroy_comp_channel(*channel);
-                *channel = null_mut();
+        for channel in [&mut (*id).recv_cq_channel, &mut (*id).send_cq_channel] {
+            if !channel.is_null() {
+                verbs::destroy_comp_channel(replace(channel, null_mut()));
             }
         }
     }
@@ -200,21 +204,13 @@ unsafe fn prepare(
 /// # Safety
 /// `qp` is live.
 unsafe fn begin_datagrams(qp: *mut ibv_qp) -> Result<(), c_int> {
-    let of_state = mask::IBV_QP_STATE.0;
-    for (state, bits) in [
-        (ibv_qp_state::IBV_QPS_RTR, of_state),
-        (ibv_qp_state::IBV_QPS_RTS, of_state | mask::IBV_QP_SQ_PSN.0),
-    ] {
-        // SAFETY: integers and arrays of them: zero is a value of each.
-        let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
-        attr.qp_state = state;
-        // SAFETY: the caller's.
-        match unsafe { verbs::modify_qp(qp, &raw mut attr, bits.cast_signed()) } {
-            0 => {}
-            error => return Err(error),
-        }
+    // SAFETY: the caller's.
+    unsafe {
+        modify(qp, ibv_qp_state::IBV_QPS_RTR, |_| Ok(STATE))?;
+        modify(qp, ibv_qp_state::IBV_QPS_RTS, |_| {
+            Ok(STATE | mask::IBV_QP_SQ_PSN.0)
+        })
     }
-    Ok(())
 }
 
 /// Gives the id its QP, in INIT, or of datagrams in RTS, if one was made.
@@ -228,9 +224,11 @@ unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
     // SAFETY: the caller's.
     unsafe {
         let begun =
-            transition(id, qp, ibv_qp_state::IBV_QPS_INIT).and_then(|()| match Id::of(id).space {
-                PortSpace::Tcp => Ok(()),
-                PortSpace::Udp => begin_datagrams(qp),
+            modify(qp, ibv_qp_state::IBV_QPS_INIT, |attr| attributes(id, attr)).and_then(|()| {
+                match Id::of(id).space {
+                    PortSpace::Tcp => Ok(()),
+                    PortSpace::Udp => begin_datagrams(qp),
+                }
             });
         if let Err(error) = begun {
             verbs::destroy_qp(qp);
@@ -321,21 +319,18 @@ pub unsafe extern "C" fn create_srq(
     init: *mut ibv_srq_init_attr,
 ) -> c_int {
     // SAFETY: a live id, attributes, and a domain or null.
-    minus_one_or_zero(unsafe {
+    unsafe {
         let pd = if pd.is_null() { (*id).pd } else { pd };
-        if pd.is_null() {
-            Err(libc::EINVAL)
-        } else {
-            let srq = verbs::create_srq(pd, init);
-            if srq.is_null() {
-                Err(last_errno())
-            } else {
-                (*id).pd = pd;
-                (*id).srq = srq;
-                Ok(())
-            }
+        let srq = match pd.is_null() {
+            true => pointer_or_errno(Err(libc::EINVAL)),
+            false => verbs::create_srq(pd, init),
+        };
+        if srq.is_null() {
+            return -1;
         }
-    })
+        ((*id).pd, (*id).srq) = (pd, srq);
+    }
+    0
 }
 
 /// `rdma_destroy_srq(3)`.

@@ -19,6 +19,7 @@ use crate::cm::{Manager, Output};
 use crate::transport::OwnClaim;
 use crate::verbs::events::{Acks, Queue};
 use crate::verbs::gid;
+use crate::verbs::object::Behind;
 use crate::wire::cm::MAD_BYTES;
 
 /// The ports that are given to ids which ask for none: those of Linux (ip_local_port_range).
@@ -63,11 +64,6 @@ impl Entry {
             acks: Arc::clone(&self.acks),
         };
         self.queue.raise(notice, Some(Arc::clone(&self.acks)));
-    }
-
-    /// An event of success without parameters.
-    pub(super) fn succeed(&self, kind: kind::Type) {
-        self.raise(kind, 0, Parameters::default());
     }
 }
 
@@ -125,6 +121,12 @@ impl State {
         self.ids.get_mut(&key).ok_or(libc::EINVAL)
     }
 
+    /// An event of success without parameters.
+    pub(super) fn succeed(&mut self, key: u64, kind: kind::Type) -> Result<(), c_int> {
+        self.entry(key)?.raise(kind, 0, Parameters::default());
+        Ok(())
+    }
+
     /// Takes an id out: its connection is let go of, its listening ends, its events are forgotten, and with them the
     /// requests that nobody has taken.
     pub(super) fn remove(&mut self, now: u64, key: u64) {
@@ -155,7 +157,7 @@ impl State {
                 let key = unsafe { Id::of(notice.id) }.key;
                 self.remove(now, key);
                 // SAFETY: as above; it is out of the state now.
-                unsafe { Id::free(notice.id) };
+                drop(unsafe { Id::take_back(notice.id) });
             }
         }
     }
@@ -262,7 +264,7 @@ impl State {
         while !out.datagrams.is_empty() || !out.events.is_empty() || !out.unheard.is_empty() {
             for unheard in std::mem::take(&mut out.unheard) {
                 let bytes = unheard.bytes();
-                if !self.hands_on(address, unheard.service(), unheard.from, &bytes)
+                if !self.hands_on(address, unheard.service, unheard.from, &bytes)
                     && let Some(device) = self.devices.get(address)
                 {
                     device.manager.refuse(&unheard, &mut out);

@@ -15,6 +15,8 @@ use crate::wire::cm::{Rep, Req};
 pub(super) const ACK_TIMEOUT: u8 = LOCAL_ACK_DELAY + 1;
 /// IPv6's and IPv4's usual limit.
 pub(super) const HOP_LIMIT: u8 = 64;
+/// Those of a PSN or a QPN.
+pub(super) const PSN_BITS: u32 = 0x00ff_ffff;
 /// The key of all QPs in the port space of datagrams (`RDMA_UDP_QKEY`).
 pub(super) const UDP_QKEY: u32 = 0x0123_4567;
 
@@ -38,12 +40,7 @@ pub(super) struct Terms {
 
 /// The path to a peer, as attributes of an address handle.
 pub(super) fn path_to(peer: IpAddr, traffic_class: u8) -> ibv_ah_attr {
-    // SAFETY: integers and arrays of them: zero is a value of each.
-    let mut path: ibv_ah_attr = unsafe { std::mem::zeroed() };
-    path.is_global = 1;
-    path.port_num = gid::PORT;
-    path.grh.dgid = gid::of_address(peer);
-    path.grh.sgid_index = gid::INDEX;
+    let mut path = gid::path_to(peer);
     path.grh.hop_limit = HOP_LIMIT;
     path.grh.traffic_class = traffic_class;
     path
@@ -60,10 +57,6 @@ impl Terms {
 
     /// Fills the attributes of a QP for datagrams, the same for each state, as the kernel does; returns their mask.
     pub(super) fn attributes_of_datagrams(attr: &mut ibv_qp_attr) -> u32 {
-        let state = attr.qp_state;
-        // SAFETY: integers and arrays of them: zero is a value of each.
-        *attr = unsafe { std::mem::zeroed() };
-        attr.qp_state = state;
         attr.port_num = gid::PORT;
         attr.qkey = UDP_QKEY;
         mask::IBV_QP_STATE.0 | mask::IBV_QP_PKEY_INDEX.0 | mask::IBV_QP_PORT.0 | mask::IBV_QP_QKEY.0
@@ -110,57 +103,46 @@ impl Terms {
     /// Fills the attributes of the transition to `attr.qp_state`; returns their mask. EINVAL for another state than
     /// INIT, RTR and RTS, and for the latter two before the other end is known.
     pub(super) fn attributes(&self, attr: &mut ibv_qp_attr) -> Result<u32, i32> {
-        let state = attr.qp_state;
-        // SAFETY: integers and arrays of them: zero is a value of each.
-        *attr = unsafe { std::mem::zeroed() };
-        attr.qp_state = state;
-        if state == ibv_qp_state::IBV_QPS_INIT {
-            attr.port_num = gid::PORT;
-            if self.peer.is_some() {
-                attr.qp_access_flags = access::IBV_ACCESS_REMOTE_WRITE.0;
-                if self.responder_resources > 0 {
-                    attr.qp_access_flags |=
-                        access::IBV_ACCESS_REMOTE_READ.0 | access::IBV_ACCESS_REMOTE_ATOMIC.0;
+        let known = self.peer.filter(|_| self.remote_qpn != 0);
+        let bits = match attr.qp_state {
+            ibv_qp_state::IBV_QPS_INIT => {
+                attr.port_num = gid::PORT;
+                if self.peer.is_some() {
+                    attr.qp_access_flags = access::IBV_ACCESS_REMOTE_WRITE.0;
+                    if self.responder_resources > 0 {
+                        attr.qp_access_flags |=
+                            access::IBV_ACCESS_REMOTE_READ.0 | access::IBV_ACCESS_REMOTE_ATOMIC.0;
+                    }
                 }
+                mask::IBV_QP_PKEY_INDEX.0 | mask::IBV_QP_PORT.0 | mask::IBV_QP_ACCESS_FLAGS.0
             }
-            let bits = mask::IBV_QP_STATE.0
-                | mask::IBV_QP_PKEY_INDEX.0
-                | mask::IBV_QP_PORT.0
-                | mask::IBV_QP_ACCESS_FLAGS.0;
-            return Ok(bits);
-        }
-        let Some(peer) = self.peer.filter(|_| self.remote_qpn != 0) else {
-            return Err(libc::EINVAL);
-        };
-        match state {
             ibv_qp_state::IBV_QPS_RTR => {
-                attr.ah_attr = path_to(peer, self.traffic_class);
+                attr.ah_attr = path_to(known.ok_or(libc::EINVAL)?, self.traffic_class);
                 attr.path_mtu = self.mtu.into();
                 attr.dest_qp_num = self.remote_qpn;
                 attr.rq_psn = self.rq_psn;
                 attr.max_dest_rd_atomic = self.responder_resources.min(MAX_RD_ATOM);
-                Ok(mask::IBV_QP_STATE.0
-                    | mask::IBV_QP_AV.0
+                mask::IBV_QP_AV.0
                     | mask::IBV_QP_PATH_MTU.0
                     | mask::IBV_QP_DEST_QPN.0
                     | mask::IBV_QP_RQ_PSN.0
                     | mask::IBV_QP_MAX_DEST_RD_ATOMIC.0
-                    | mask::IBV_QP_MIN_RNR_TIMER.0)
+                    | mask::IBV_QP_MIN_RNR_TIMER.0
             }
-            ibv_qp_state::IBV_QPS_RTS => {
+            ibv_qp_state::IBV_QPS_RTS if known.is_some() => {
                 attr.sq_psn = self.sq_psn;
                 attr.timeout = self.ack_timeout;
                 attr.retry_cnt = self.retry_count;
                 attr.rnr_retry = self.rnr_retry_count;
                 attr.max_rd_atomic = self.initiator_depth.min(MAX_RD_ATOM);
-                Ok(mask::IBV_QP_STATE.0
-                    | mask::IBV_QP_SQ_PSN.0
+                mask::IBV_QP_SQ_PSN.0
                     | mask::IBV_QP_TIMEOUT.0
                     | mask::IBV_QP_RETRY_CNT.0
                     | mask::IBV_QP_RNR_RETRY.0
-                    | mask::IBV_QP_MAX_QP_RD_ATOMIC.0)
+                    | mask::IBV_QP_MAX_QP_RD_ATOMIC.0
             }
-            _ => Err(libc::EINVAL),
-        }
+            _ => return Err(libc::EINVAL),
+        };
+        Ok(mask::IBV_QP_STATE.0 | bits)
     }
 }

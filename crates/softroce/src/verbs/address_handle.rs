@@ -7,26 +7,18 @@ use rdma_sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_grh, ibv_pd, ibv_wc, ibv_wc
 
 use super::context::Context;
 use super::domain::Pd;
-use super::errno::{pointer_or_errno, set_errno};
+use super::errno::{minus_one_or_zero, pointer_or_errno};
 use super::gid::{self, Destination};
+use super::object::Behind;
 use super::users::Use;
 
-/// An address handle; the verbs struct comes first, so a pointer to one is a pointer to the other.
-#[repr(C)]
-struct Object {
-    verbs: ibv_ah,
-    destination: Destination,
+/// The data of a handle.
+pub(super) struct Ah {
+    pub(super) destination: Destination,
     _domain: Use,
 }
 
-/// The destination of a handle.
-///
-/// # Safety
-/// `ah` is live.
-pub(super) unsafe fn destination<'a>(ah: *mut ibv_ah) -> &'a Destination {
-    // SAFETY: made by `create`.
-    unsafe { &(*ah.cast::<Object>()).destination }
-}
+impl Behind<ibv_ah> for Ah {}
 
 /// # Safety
 /// `pd` is live.
@@ -35,16 +27,15 @@ unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_i
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
     let local = unsafe { Context::of(context) }.address();
-    let object = Object {
-        verbs: ibv_ah {
-            context,
-            pd,
-            handle: 0,
-        },
+    let ah = Ah {
         destination: gid::destination(attr, local)?,
         _domain: domain.users.begin(),
     };
-    Ok(Box::into_raw(Box::new(object)).cast())
+    Ok(ah.lend(ibv_ah {
+        context,
+        pd,
+        handle: 0,
+    }))
 }
 
 /// `ibv_create_ah(3)`. EINVAL for another port or GID index, without a global route, or for a GID that is not of a
@@ -62,8 +53,8 @@ pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
-    // SAFETY: made by `create` from such a box.
-    drop(unsafe { Box::from_raw(ah.cast::<Object>()) });
+    // SAFETY: a live handle.
+    drop(unsafe { Ah::take_back(ah) });
     0
 }
 
@@ -97,13 +88,8 @@ fn way_back(port: u8, wc: &ibv_wc, header: &[u8; GRH_BYTES]) -> Result<ibv_ah_at
         return Err(libc::EINVAL);
     }
     let (address, traffic_class, flow_label) = sender(header).ok_or(libc::EINVAL)?;
-    // SAFETY: plain data, for which zero is a value.
-    let mut attr: ibv_ah_attr = unsafe { std::mem::zeroed() };
-    attr.is_global = 1;
-    attr.port_num = port;
+    let mut attr = gid::path_to(address);
     attr.sl = wc.sl;
-    attr.grh.dgid = gid::of_address(address);
-    attr.grh.sgid_index = gid::INDEX;
     attr.grh.traffic_class = traffic_class;
     attr.grh.flow_label = flow_label;
     attr.grh.hop_limit = LONGEST_WAY;
@@ -122,18 +108,7 @@ pub unsafe extern "C" fn init_ah_from_wc(
     attr: *mut ibv_ah_attr,
 ) -> c_int {
     // SAFETY: a completion, 40 bytes and a writable struct.
-    unsafe {
-        match way_back(port, &*wc, &*grh.cast()) {
-            Ok(way) => {
-                attr.write(way);
-                0
-            }
-            Err(error) => {
-                set_errno(error);
-                -1
-            }
-        }
-    }
+    minus_one_or_zero(unsafe { way_back(port, &*wc, &*grh.cast()).map(|way| attr.write(way)) })
 }
 
 /// `ibv_create_ah_from_wc(3)`.

@@ -9,6 +9,7 @@ use super::context::Context;
 use super::cq::Cq;
 use super::errno::{code, minus_one_or_zero};
 use super::gid;
+use super::object::Behind;
 use super::occurrence::Source;
 use super::qp::Qp;
 use super::srq::Srq;
@@ -24,7 +25,7 @@ pub unsafe extern "C" fn get_async_event(
     // SAFETY: an open context.
     let next = unsafe { Context::own(context) }
         .map_err(io::Error::from_raw_os_error)
-        .and_then(|context| context.events().next());
+        .and_then(|context| context.events.next());
     let given = next.map(|occurrence| {
         // SAFETY: the caller passes a writable struct.
         let event = unsafe { &mut *event };
@@ -88,7 +89,7 @@ mod tests {
             // SAFETY: an open context, and an event of plain data.
             unsafe {
                 let now_ns = now_ns() + after_s * 1_000_000_000;
-                Context::own(context).unwrap().nic().tell_of_port(now_ns);
+                Context::own(context).unwrap().nic.tell_of_port(now_ns);
                 let mut event: ibv_async_event = std::mem::zeroed();
                 assert_eq!(get_async_event(context, &raw mut event), 0);
                 assert_eq!((event.event_type, event.element.port_num), (kind, 1));

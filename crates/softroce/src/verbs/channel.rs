@@ -10,6 +10,7 @@ use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 use super::context::Context;
 use super::errno::{code, minus_one_or_zero, pointer_or_errno};
 use super::events::Queue;
+use super::object::Behind;
 use super::users::{Use, Users};
 use crate::transport;
 
@@ -22,31 +23,17 @@ unsafe impl Send for Notice {}
 // SAFETY: as above.
 unsafe impl Sync for Notice {}
 
-/// A completion channel; the verbs struct comes first, so a pointer to one is a pointer to the other.
-#[repr(C)]
-struct Object {
-    verbs: ibv_comp_channel,
-    inner: Channel,
-    _context: Use,
-}
-
-/// The data after the verbs struct.
+/// The data of a completion channel.
 pub(super) struct Channel {
     pub(super) notices: Arc<Queue<Notice>>,
     pub(super) users: Users,
     cqs: Mutex<Vec<transport::Cq>>,
+    _context: Use,
 }
 
-impl Channel {
-    /// The channel behind a verbs pointer.
-    ///
-    /// # Safety
-    /// `channel` is live.
-    pub(super) unsafe fn of<'a>(channel: *mut ibv_comp_channel) -> &'a Channel {
-        // SAFETY: made by `create_comp_channel`; the reference covers nothing that programs write.
-        unsafe { &(*channel.cast::<Object>()).inner }
-    }
+impl Behind<ibv_comp_channel> for Channel {}
 
+impl Channel {
     fn cqs(&self) -> MutexGuard<'_, Vec<transport::Cq>> {
         self.cqs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,37 +62,27 @@ impl Channel {
     }
 }
 
-/// # Safety
-/// The context is open.
-unsafe fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
-    // SAFETY: the caller vouches for it.
-    let _context = unsafe { Context::of(context) }.users.begin();
-    let notices = Arc::new(Queue::new().map_err(|error| code(&error))?);
-    let verbs = ibv_comp_channel {
-        context,
-        fd: notices.fd(),
-        refcnt: 0,
-    };
-    let inner = Channel {
-        notices,
-        users: Users::default(),
-        cqs: Mutex::default(),
-    };
-    let object = Object {
-        verbs,
-        inner,
-        _context,
-    };
-    Ok(Box::into_raw(Box::new(object)).cast())
-}
-
 /// `ibv_create_comp_channel(3)`.
 ///
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
-    // SAFETY: the caller's.
-    pointer_or_errno(unsafe { create(context) })
+    let made = Queue::new().map(|notices| {
+        let fd = notices.fd();
+        let channel = Channel {
+            notices: Arc::new(notices),
+            users: Users::default(),
+            cqs: Mutex::default(),
+            // SAFETY: an open context.
+            _context: unsafe { Context::of(context) }.users.begin(),
+        };
+        channel.lend(ibv_comp_channel {
+            context,
+            fd,
+            refcnt: 0,
+        })
+    });
+    pointer_or_errno(made.map_err(|error| code(&error)))
 }
 
 /// `ibv_destroy_comp_channel(3)`. EBUSY while a CQ uses it.
@@ -113,12 +90,12 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
-    // SAFETY: a live channel; made by `create` from such a box.
+    // SAFETY: a live channel.
     unsafe {
         if Channel::of(channel).users.any() {
             return libc::EBUSY;
         }
-        drop(Box::from_raw(channel.cast::<Object>()));
+        drop(Channel::take_back(channel));
     }
     0
 }

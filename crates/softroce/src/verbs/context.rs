@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use std::os::raw::c_int;
 use std::sync::{Arc, Once};
 
-use rdma_sys::{ibv_context, verbs_context};
+use rdma_sys::{ibv_context, ibv_event_type, verbs_context};
 
 use super::device::{Device, complain};
-use super::events::Queue;
-use super::occurrence::Occurrence;
+use super::events::{Acks, Queue};
+use super::occurrence::{Occurrence, Source};
 use super::users::Users;
 use crate::transport::{Nic, PortListener};
 
@@ -23,7 +23,7 @@ struct Open {
 
 /// The data after the verbs struct.
 pub(crate) struct Context {
-    pub(super) nic: Arc<Nic>,
+    pub(crate) nic: Arc<Nic>,
     pub(super) device: &'static Device,
     pub(super) events: Arc<Queue<Occurrence>>,
     /// Puts the port's events there.
@@ -86,12 +86,20 @@ impl Context {
         unsafe { context.byte_sub(offset).cast() }
     }
 
-    pub(crate) fn nic(&self) -> &Arc<Nic> {
-        &self.nic
+    /// Raises events of an object, which the program acknowledges to `acks`.
+    pub(super) fn events_of(
+        &self,
+        source: Source,
+        acks: &Arc<Acks>,
+    ) -> impl Fn(ibv_event_type) + Send + Sync + 'static {
+        let (events, acks) = (self.events.clone(), acks.clone());
+        move |kind| events.raise(Occurrence { kind, source }, Some(acks.clone()))
     }
 
-    pub(super) fn events(&self) -> &Arc<Queue<Occurrence>> {
-        &self.events
+    /// Forgets the events of an object that is about to go, once the program has acknowledged those that it took.
+    pub(super) fn end_events_of(&self, source: Source, acks: &Acks) {
+        self.events.forget(|event| event.source == source);
+        acks.wait();
     }
 
     pub(crate) fn address(&self) -> IpAddr {
@@ -100,13 +108,5 @@ impl Context {
 
     pub(crate) fn guid(&self) -> u64 {
         self.device.guid()
-    }
-
-    pub(super) fn interface_index(&self) -> u32 {
-        self.device.place.interface_index
-    }
-
-    pub(super) fn interface_mtu_bytes(&self) -> u32 {
-        self.device.place.interface_mtu_bytes
     }
 }

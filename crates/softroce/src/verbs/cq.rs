@@ -18,19 +18,12 @@ use super::errno::pointer_or_errno;
 use super::events::Acks;
 use super::latch::Latch;
 use super::limits::{MAX_CQE, completion_vectors};
-use super::occurrence::{Occurrence, Source};
+use super::object::Behind;
+use super::occurrence::Source;
 use super::users::{Use, Users};
 use crate::transport::{self, Completion};
 
-/// A CQ; the verbs struct comes first, so a pointer to one is a pointer to the other. The struct is the extended one,
-/// whose first members are those of `ibv_cq`.
-#[repr(C)]
-pub(super) struct Object {
-    pub(super) verbs: ibv_cq_ex,
-    inner: Cq,
-}
-
-/// The data after the verbs struct.
+/// The data of a CQ.
 pub(super) struct Cq {
     pub(super) transport: transport::Cq,
     pub(super) users: Users,
@@ -46,16 +39,8 @@ pub(super) struct Cq {
     pub(super) current: UnsafeCell<Option<(Completion, u64)>>,
 }
 
-impl Cq {
-    /// The CQ behind a verbs pointer.
-    ///
-    /// # Safety
-    /// `cq` is live.
-    pub(super) unsafe fn of<'a>(cq: *mut ibv_cq) -> &'a Cq {
-        // SAFETY: made by `create`; the reference covers nothing that programs write.
-        unsafe { &(*cq.cast::<Object>()).inner }
-    }
-}
+/// The struct is the extended one, whose first members are those of `ibv_cq`.
+impl Behind<ibv_cq, ibv_cq_ex> for Cq {}
 
 /// The arguments for a new CQ.
 pub(super) struct Wanted {
@@ -77,7 +62,7 @@ pub(super) struct Wanted {
 pub(super) unsafe fn create(
     context: *mut ibv_context,
     wanted: &Wanted,
-) -> Result<*mut Object, c_int> {
+) -> Result<*mut ibv_cq_ex, c_int> {
     let has_vector = wanted.vector < completion_vectors().cast_unsigned();
     if !(1..=MAX_CQE).contains(&wanted.entries) || !has_vector {
         return Err(libc::EINVAL);
@@ -96,8 +81,8 @@ pub(super) unsafe fn create(
     let behind = (!channel.is_null()).then(|| unsafe { Channel::of(channel) });
     // SAFETY: an open context.
     let device = unsafe { Context::own(context) }?;
-    // Reserves the memory of the CQ before creating it, because events contain its address.
-    let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
+    // Its events contain its address.
+    let object = Cq::reserve();
     let completion_acks = Arc::new(Acks::default());
     let async_acks = Arc::new(Acks::default());
     let on_event: Box<dyn Fn() + Send + Sync> = match behind {
@@ -105,23 +90,16 @@ pub(super) unsafe fn create(
         Some(channel) => {
             let notices = channel.notices.clone();
             let acks = completion_acks.clone();
-            let notice = Notice(object.cast());
+            let notice = Notice(object);
             Box::new(move || notices.raise(notice, Some(acks.clone())))
         }
     };
-    let on_overrun = {
-        let events = device.events().clone();
-        let acks = async_acks.clone();
-        let occurrence = Occurrence {
-            kind: ibv_event_type::IBV_EVENT_CQ_ERR,
-            source: Source::Cq(object.cast()),
-        };
-        Box::new(move || events.raise(occurrence, Some(acks.clone())))
-    };
+    let raise = device.events_of(Source::Cq(object), &async_acks);
+    let on_overrun = Box::new(move || raise(ibv_event_type::IBV_EVENT_CQ_ERR));
     let capacity = wanted.entries as usize;
     let has_stamps = wanted.has_stamps;
     let transport =
-        transport::Cq::with_stamps(device.nic(), capacity, has_stamps, on_event, on_overrun);
+        transport::Cq::with_stamps(&device.nic, capacity, has_stamps, on_event, on_overrun);
     if let Some(channel) = behind {
         channel.serve(&transport);
     }
@@ -144,9 +122,9 @@ pub(super) unsafe fn create(
         polling: Latch::default(),
         current: UnsafeCell::new(None),
     };
-    // SAFETY: allocated above for just this.
-    unsafe { object.write(Object { verbs, inner }) };
-    Ok(object)
+    // SAFETY: reserved above for just this.
+    unsafe { inner.lend_at(object, verbs) };
+    Ok(object.cast())
 }
 
 /// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit, another completion vector than 0, or a channel of
@@ -215,14 +193,11 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
             channel.leave(&inner.transport);
             channel.notices.forget(|notice| *notice == Notice(cq));
         }
-        context
-            .events()
-            .forget(|event| event.source == Source::Cq(cq));
+        context.end_events_of(Source::Cq(cq), &inner.async_acks);
         inner.completion_acks.wait();
-        inner.async_acks.wait();
     }
-    // SAFETY: made by `create` from such a box; nobody refers to it any more.
-    drop(unsafe { Box::from_raw(cq.cast::<Object>()) });
+    // SAFETY: a live CQ, to which nobody refers any more.
+    drop(unsafe { Cq::take_back(cq) });
     0
 }
 

@@ -9,6 +9,7 @@ use rdma_sys::{
 
 use super::cq::{self, Cq, Wanted};
 use super::errno::pointer_or_errno;
+use super::object::Behind;
 use super::refused::refuse;
 use crate::transport::Completion;
 
@@ -31,21 +32,15 @@ pub(super) unsafe extern "C" fn create_cq_ex(
 ) -> *mut ibv_cq_ex {
     // SAFETY: a readable struct of the caller's.
     let init = unsafe { &*init };
-    let flags = match init.comp_mask & Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 {
-        0 => 0,
-        _ => init.flags,
-    };
-    let (domain, without) = match init.comp_mask & Mask::IBV_CQ_INIT_ATTR_MASK_PD.0 {
-        0 => (null_mut(), false),
-        _ => (init.parent_domain, init.parent_domain.is_null()),
-    };
-    if without {
+    let has = |bit: Mask| init.comp_mask & bit.0 != 0;
+    let domain = has(Mask::IBV_CQ_INIT_ATTR_MASK_PD).then_some(init.parent_domain);
+    if domain.is_some_and(|domain| domain.is_null()) {
         return pointer_or_errno(Err(libc::EINVAL));
     }
     let known = Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 | Mask::IBV_CQ_INIT_ATTR_MASK_PD.0;
     let unknown = init.comp_mask & !known;
     if init.wc_flags & !(PLAIN_FIELDS | STAMPS) != 0
-        || flags & !SINGLE_THREADED != 0
+        || has(Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS) && init.flags & !SINGLE_THREADED != 0
         || unknown != 0
     {
         refuse("ibv_create_cq_ex with such fields or flags");
@@ -57,15 +52,15 @@ pub(super) unsafe extern "C" fn create_cq_ex(
         channel: init.channel,
         vector: init.comp_vector,
         has_stamps: init.wc_flags & STAMPS != 0,
-        domain,
+        domain: domain.unwrap_or(null_mut()),
     };
     // SAFETY: as the caller's.
-    let object = pointer_or_errno(unsafe { cq::create(context, &wanted) });
-    if !object.is_null() {
-        // SAFETY: just made, nobody else has it.
-        fill(unsafe { &mut (*object).verbs });
+    let made = pointer_or_errno(unsafe { cq::create(context, &wanted) });
+    // SAFETY: null, or just made, and nobody else has it.
+    if let Some(verbs) = unsafe { made.as_mut() } {
+        fill(verbs);
     }
-    object.cast()
+    made
 }
 
 fn fill(verbs: &mut ibv_cq_ex) {

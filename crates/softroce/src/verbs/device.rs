@@ -53,10 +53,7 @@ impl Device {
 
     /// The device of a pointer from the list, if it is one.
     pub(super) fn of(device: *mut ibv_device) -> Option<&'static Device> {
-        devices()
-            .ok()?
-            .iter()
-            .find(|known| from_ref(*known).cast::<ibv_device>() == device.cast_const())
+        devices().ok()?.get(position(device)?)
     }
 
     /// The pointer that programs get.
@@ -100,6 +97,12 @@ pub(crate) fn devices() -> Result<&'static [Device], c_int> {
         Ok(devices) => Ok(devices),
         Err(error) => Err(*error),
     }
+}
+
+/// Where a pointer from the list stands in it.
+fn position(device: *mut ibv_device) -> Option<usize> {
+    let mut devices = devices().ok()?.iter();
+    devices.position(|known| known.verbs() == device)
 }
 
 fn find() -> Result<Vec<Device>, c_int> {
@@ -209,10 +212,5 @@ pub unsafe extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
 /// # Safety
 /// `device` is one of the list's.
 pub unsafe extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
-    let position = devices().ok().and_then(|devices| {
-        devices
-            .iter()
-            .position(|known| from_ref(known).cast::<ibv_device>() == device.cast_const())
-    });
-    position.map_or(-1, |index| index as c_int)
+    position(device).map_or(-1, |index| index as c_int)
 }

@@ -9,8 +9,9 @@ use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_parent_domain_init_att
 use super::context::Context;
 use super::errno::{code, memory_error, pointer_or_errno};
 use super::mapped;
+use super::object::Behind;
 use super::refused::refuse;
-use super::thread_domain;
+use super::thread_domain::Td;
 use super::users::{Use, Users};
 use crate::transport::{Access, Nic, PdId, Region};
 
@@ -44,29 +45,23 @@ pub(super) fn access(flags: u32) -> Result<Access, c_int> {
     Ok(Access(flags & TRANSPORT_ACCESS))
 }
 
-/// A protection domain; the verbs struct comes first, so a pointer to one is a pointer to the other.
-#[repr(C)]
-struct PdObject {
-    verbs: ibv_pd,
-    inner: Pd,
+/// The data of a protection domain.
+pub(super) struct Pd {
+    pub(super) id: PdId,
+    pub(super) users: Users,
     /// The context; of a parent domain also what it joins.
     _uses: Vec<Use>,
 }
 
-/// The data after the verbs struct.
-pub(super) struct Pd {
-    pub(super) id: PdId,
-    pub(super) users: Users,
-}
+impl Behind<ibv_pd> for Pd {}
 
 impl Pd {
-    /// The domain behind a verbs pointer.
-    ///
-    /// # Safety
-    /// `pd` is live.
-    pub(super) unsafe fn of<'a>(pd: *mut ibv_pd) -> &'a Pd {
-        // SAFETY: made by `boxed`; the reference covers nothing that programs write.
-        unsafe { &(*pd.cast::<PdObject>()).inner }
+    fn new(id: PdId, uses: Vec<Use>) -> Pd {
+        Pd {
+            id,
+            users: Users::default(),
+            _uses: uses,
+        }
     }
 }
 
@@ -83,20 +78,7 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     };
     // SAFETY: an open context.
     let uses = vec![unsafe { Context::of(context) }.users.begin()];
-    boxed(verbs, PdId(id), uses)
-}
-
-/// Makes a domain, until `dealloc_pd`.
-fn boxed(verbs: ibv_pd, id: PdId, uses: Vec<Use>) -> *mut ibv_pd {
-    let object = PdObject {
-        verbs,
-        inner: Pd {
-            id,
-            users: Users::default(),
-        },
-        _uses: uses,
-    };
-    Box::into_raw(Box::new(object)).cast()
+    Pd::new(PdId(id), uses).lend(verbs)
 }
 
 /// `ibv_alloc_parent_domain(3)`, by the pointer in `verbs_context`: what is made in it is as if made in its PD. EOPNOTSUPP
@@ -126,9 +108,9 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
     };
     if !init.td.is_null() {
         // SAFETY: as above.
-        uses.push(unsafe { thread_domain::begin(init.td) });
+        uses.push(unsafe { Td::of(init.td) }.users.begin());
     }
-    boxed(*pd, joined.id, uses)
+    Pd::new(joined.id, uses).lend(*pd)
 }
 
 /// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH, or is joined to another.
@@ -136,23 +118,23 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    // SAFETY: a live domain; `boxed` made it from such a box.
+    // SAFETY: a live domain.
     unsafe {
         if Pd::of(pd).users.any() {
             return libc::EBUSY;
         }
-        drop(Box::from_raw(pd.cast::<PdObject>()));
+        drop(Pd::take_back(pd));
     }
     0
 }
 
-/// A memory region; the verbs struct comes first.
-#[repr(C)]
-struct MrObject {
-    verbs: ibv_mr,
+/// The data of a memory region.
+struct Mr {
     nic: Arc<Nic>,
     _domain: Use,
 }
+
+impl Behind<ibv_mr> for Mr {}
 
 /// EFAULT, as from Linux, if not all of the range can be read, and written where that is allowed: to fail now rather
 /// than during a transfer.
@@ -185,7 +167,7 @@ unsafe fn register(
     // SAFETY: a live domain of an open context.
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
-    let nic = unsafe { Context::own(context) }?.nic().clone();
+    let nic = unsafe { Context::own(context) }?.nic.clone();
     let region = Region {
         pd: domain.id,
         address: address.addr() as u64,
@@ -204,12 +186,8 @@ unsafe fn register(
         lkey: key,
         rkey: key,
     };
-    let object = MrObject {
-        verbs,
-        nic,
-        _domain: domain.users.begin(),
-    };
-    Ok(Box::into_raw(Box::new(object)).cast())
+    let _domain = domain.users.begin();
+    Ok(Mr { nic, _domain }.lend(verbs))
 }
 
 /// `ibv_reg_mr(3)`. EINVAL for remote write or atomics without local write, for a length of 0 and for bounds that
@@ -268,9 +246,9 @@ pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     if let Err(error) = unsafe { Context::own((*mr).context) } {
         return error;
     }
-    // SAFETY: made by `register` from such a box.
-    let object = unsafe { Box::from_raw(mr.cast::<MrObject>()) };
-    object.nic.deregister(object.verbs.lkey);
+    // SAFETY: as above.
+    let object = unsafe { Mr::take_back(mr) };
+    object.inner.nic.deregister(object.verbs.lkey);
     0
 }
 

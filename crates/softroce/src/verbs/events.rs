@@ -44,10 +44,7 @@ impl Acks {
 }
 
 /// One event, with the counter of its acknowledgements.
-struct Waiting<T> {
-    what: T,
-    acks: Option<Arc<Acks>>,
-}
+type Waiting<T> = (T, Option<Arc<Acks>>);
 
 /// Events raised and not yet taken.
 ///
@@ -106,7 +103,7 @@ impl<T> Queue<T> {
     /// Adds an event.
     pub(crate) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
         let mut waiting = self.lock();
-        waiting.push_back(Waiting { what, acks });
+        waiting.push_back((what, acks));
         if waiting.len() > self.most {
             // The count stays.
             waiting.pop_front();
@@ -133,12 +130,12 @@ impl<T> Queue<T> {
         loop {
             {
                 let mut waiting = self.lock();
-                if let Some(event) = waiting.pop_front() {
+                if let Some((what, acks)) = waiting.pop_front() {
                     self.count_down();
-                    if let Some(acks) = event.acks {
+                    if let Some(acks) = acks {
                         acks.take();
                     }
-                    return Ok(event.what);
+                    return Ok(what);
                 }
             }
             // SAFETY: no pointer is passed.
@@ -163,17 +160,16 @@ impl<T> Queue<T> {
     }
 
     /// Takes out the events of an object that are not yet taken, with their counters, in their order.
-    pub(crate) fn take_out(&self, of_object: impl Fn(&T) -> bool) -> Vec<(T, Option<Arc<Acks>>)> {
+    pub(crate) fn take_out(&self, of_object: impl Fn(&T) -> bool) -> VecDeque<Waiting<T>> {
         let mut waiting = self.lock();
-        let (out, stay): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut *waiting)
+        let (out, stay): (VecDeque<_>, _) = std::mem::take(&mut *waiting)
             .into_iter()
-            .partition(|event| of_object(&event.what));
+            .partition(|(what, _)| of_object(what));
         *waiting = stay;
         for _ in &out {
             self.count_down();
         }
-        let parts = |event: Waiting<T>| (event.what, event.acks);
-        out.into_iter().map(parts).collect()
+        out
     }
 }
 

@@ -42,6 +42,17 @@ pub(super) struct Destination {
     pub(super) hop_limit: u8,
 }
 
+/// An address vector to an address, without a limit of hops.
+pub(crate) fn path_to(address: IpAddr) -> ibv_ah_attr {
+    // SAFETY: integers and arrays of them: zero is a value of each.
+    let mut path: ibv_ah_attr = unsafe { std::mem::zeroed() };
+    path.is_global = 1;
+    path.port_num = PORT;
+    path.grh.dgid = of_address(address);
+    path.grh.sgid_index = INDEX;
+    path
+}
+
 /// Parses an address vector. EINVAL for another port or GID index, without a global route, and for a GID that is not
 /// of a single host. ETIMEDOUT, Linux' error for an address that does not resolve, if no packet from `local` can
 /// reach it.
@@ -82,12 +93,7 @@ mod tests {
     use super::*;
 
     fn path(to: &str) -> ibv_ah_attr {
-        // SAFETY: plain data, for which zero is a value.
-        let mut path: ibv_ah_attr = unsafe { std::mem::zeroed() };
-        path.is_global = 1;
-        path.port_num = 1;
-        path.grh.dgid = of_address(to.parse().unwrap());
-        path
+        path_to(to.parse().unwrap())
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_con
     let gone = || io::Error::from_raw_os_error(libc::ENODEV);
     let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
     let device = devices.iter().find(|device| device.name() == name);
-    let open = open::open(device.ok_or_else(gone)?, options)?;
+    let device = device.ok_or_else(gone)?;
+    let open = open::open(device, device.place.address, false, options)?;
     NonNull::new(open).ok_or_else(gone)
 }
 
@@ -56,7 +57,7 @@ pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_con
 /// `context` came from [`open_with`] or [`super::open_device`] and was not closed.
 pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)> {
     // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic().counters()
+    unsafe { Context::of(context.as_ptr()) }.nic.counters()
 }
 
 /// Lets the device's own thread run on these cores alone. What the kernel refuses leaves it where it was.
@@ -66,7 +67,7 @@ pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)
 pub unsafe fn place_engine(context: NonNull<ibv_context>, cores: &[usize]) {
     // SAFETY: the caller's.
     let context = unsafe { Context::of(context.as_ptr()) };
-    context.nic().place_engine(cores);
+    context.nic.place_engine(cores);
 }
 
 /// The cores on which that thread may run; none where the kernel does not say.
@@ -75,9 +76,7 @@ pub unsafe fn place_engine(context: NonNull<ibv_context>, cores: &[usize]) {
 /// As for [`counters`].
 pub unsafe fn engine_cores(context: NonNull<ibv_context>) -> Vec<usize> {
     // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }
-        .nic()
-        .engine_cores()
+    unsafe { Context::of(context.as_ptr()) }.nic.engine_cores()
 }
 
 /// Starts to record packets.
@@ -86,7 +85,7 @@ pub unsafe fn engine_cores(context: NonNull<ibv_context>) -> Vec<usize> {
 /// As for [`counters`].
 pub unsafe fn open_tap(context: NonNull<ibv_context>) {
     // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic().tap().open();
+    unsafe { Context::of(context.as_ptr()) }.nic.tap().open();
 }
 
 /// Stops recording; returns the packets since [`open_tap`].
@@ -95,5 +94,5 @@ pub unsafe fn open_tap(context: NonNull<ibv_context>) {
 /// As for [`counters`].
 pub unsafe fn close_tap(context: NonNull<ibv_context>) -> Vec<RecordedPacket> {
     // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic().tap().close()
+    unsafe { Context::of(context.as_ptr()) }.nic.tap().close()
 }

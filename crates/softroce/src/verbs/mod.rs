@@ -24,6 +24,7 @@ mod latch;
 pub(crate) mod limits;
 mod listing;
 mod mapped;
+pub(crate) mod object;
 mod occurrence;
 pub(crate) mod open;
 pub(crate) mod port;

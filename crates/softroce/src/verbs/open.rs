@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::ptr::without_provenance_mut;
 use std::sync::{Arc, Once};
 
-use rdma_sys::{ibv_context, ibv_context_ops, ibv_device, ibv_event_type, verbs_context};
+use rdma_sys::{ibv_context, ibv_device, ibv_event_type, verbs_context};
 
 use super::context::Context;
 use super::device::{Device, complain};
@@ -70,40 +70,13 @@ fn events_are_lost() {
     });
 }
 
-/// The functions behind the inline functions of `verbs.h`.
-fn operations() -> ibv_context_ops {
-    // SAFETY: optional function pointers, for which zero is `None`.
-    let mut ops: ibv_context_ops = unsafe { std::mem::zeroed() };
-    ops.poll_cq = Some(cq::poll_cq);
-    ops.req_notify_cq = Some(cq::req_notify_cq);
-    ops.post_send = Some(post::post_send);
-    ops.post_recv = Some(post::post_recv);
-    ops.post_srq_recv = Some(srq::post_srq_recv);
-    ops
-}
-
-/// Opens `device`, one on loopback at an address of this opening's own, with these options.
-///
-/// # Errors
-/// As of [`open_shared`].
-pub(super) fn open(device: &'static Device, options: OpenOptions) -> io::Result<*mut ibv_context> {
-    open_nic(device, device.place.address, false, options)
-}
-
-/// Opens `device` at this address of those that it may have; without one at that which it has in this process. If this
-/// process has it open there, the options of the first opening stay.
+/// Opens `device` at this address of those that it may have. If it `joins` what this process has open there, the options
+/// of the first opening stay, and without an address it is at that which it has in this process; otherwise one on
+/// loopback is at an address of this opening's own.
 ///
 /// # Errors
 /// The sockets' error, as a [`net::OpenError`] inside, or that of the event file or the capture's.
-pub(crate) fn open_shared(
-    device: &'static Device,
-    address: Option<IpAddr>,
-    options: OpenOptions,
-) -> io::Result<*mut ibv_context> {
-    open_nic(device, address, true, options)
-}
-
-fn open_nic(
+pub(crate) fn open(
     device: &'static Device,
     address: Option<IpAddr>,
     joins: bool,
@@ -134,7 +107,12 @@ fn open_nic(
     verbs.modify_qp_rate_limit = Some(rate_limit::modify_qp_rate_limit);
     refused::fill(&mut verbs);
     verbs.context.device = device.verbs();
-    verbs.context.ops = operations();
+    // Behind the inline functions of `verbs.h`.
+    verbs.context.ops.poll_cq = Some(cq::poll_cq);
+    verbs.context.ops.req_notify_cq = Some(cq::req_notify_cq);
+    verbs.context.ops.post_send = Some(post::post_send);
+    verbs.context.ops.post_recv = Some(post::post_recv);
+    verbs.context.ops.post_srq_recv = Some(srq::post_srq_recv);
     verbs.context.cmd_fd = -1;
     verbs.context.async_fd = events.fd();
     verbs.context.num_comp_vectors = limits::completion_vectors();
@@ -168,15 +146,15 @@ fn port_listener(events: Arc<Queue<Occurrence>>) -> Arc<PortListener> {
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
-    let open = |device| {
+    let opened = |device| {
         let device = Device::of(device).ok_or(libc::ENODEV)?;
         let address = device.address_now()?;
-        open_shared(device, address, OpenOptions::of_environment()?).map_err(|error| {
+        open(device, address, true, OpenOptions::of_environment()?).map_err(|error| {
             complain(format_args!("{error}"));
             net::os_error(&error).unwrap_or(libc::EIO)
         })
     };
-    pointer_or_errno(open(device))
+    pointer_or_errno(opened(device))
 }
 
 /// `ibv_close_device(3)`.

@@ -8,7 +8,7 @@ use rdma_sys::{
 };
 
 use super::context::Context;
-use super::errno::set_errno;
+use super::errno::minus_one_or_zero;
 use super::gid;
 use crate::transport::MAX_MESSAGE_BYTES;
 
@@ -16,9 +16,11 @@ const LINK_LAYER_ETHERNET: u8 = 2;
 const PHYS_STATE_LINK_UP: u8 = 5;
 const PHYS_STATE_DISABLED: u8 = 3;
 const WIDTH_1X: u8 = 1;
+/// A lane of 2.5 Gb/s, by the code of `active_speed` and in 100 Mb/s.
 const SPEED_SDR: u8 = 1;
+const SPEED_SDR_100_MBPS: u64 = 25;
 /// The default partition, full membership.
-pub(super) const DEFAULT_PKEY: u16 = 0xffff;
+pub(crate) const DEFAULT_PKEY: u16 = 0xffff;
 
 /// UDP, base transport, RDMA extended transport (the longest extension before a payload), immediate data, and the
 /// invariant CRC.
@@ -33,7 +35,10 @@ pub(super) fn mtu_bytes(code: ibv_mtu::Type) -> u32 {
 
 /// The MTU code of a device's port.
 pub(crate) fn active_mtu_of(device: &Context) -> ibv_mtu::Type {
-    active_mtu(device.interface_mtu_bytes(), device.address().is_ipv4())
+    active_mtu(
+        device.device.place.interface_mtu_bytes,
+        device.address().is_ipv4(),
+    )
 }
 
 /// The largest InfiniBand MTU whose packets fit the interface without fragmentation; 256 bytes if none does.
@@ -86,7 +91,7 @@ pub unsafe extern "C" fn query_port_bytes(
     }
     // SAFETY: an open context.
     let context = unsafe { Context::of(context) };
-    let whole = attributes(active_mtu_of(context), context.nic().port_is_up());
+    let whole = attributes(active_mtu_of(context), context.nic.port_is_up());
     let known = attr_bytes.min(size_of::<ibv_port_attr>());
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {
@@ -110,37 +115,20 @@ pub unsafe extern "C" fn query_port(
     unsafe { query_port_bytes(context, port, attr, size_of::<ibv_port_attr>()) }
 }
 
-/// What a lane of a port carries by the code of `active_speed`, in 100 Mb/s: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR.
-const LANE_SPEEDS_100_MBPS: [(u8, u64); 8] = [
-    (1, 25),
-    (2, 50),
-    (4, 100),
-    (8, 100),
-    (16, 140),
-    (32, 250),
-    (64, 500),
-    (128, 1000),
-];
-
-/// `ibv_query_port_speed(3)`: what the attributes of the port say of its one lane, in 100 Mb/s. EINVAL for any port but 1.
+/// `ibv_query_port_speed(3)`: that of the port's one lane, in 100 Mb/s. EINVAL for any port but 1.
 ///
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn query_port_speed(
-    context: *mut ibv_context,
+    _context: *mut ibv_context,
     port: u32,
     speed_100_mbps: *mut u64,
 ) -> c_int {
     if port != u32::from(gid::PORT) {
         return libc::EINVAL;
     }
-    // SAFETY: an open context.
-    let context = unsafe { Context::of(context) };
-    let attr = attributes(active_mtu_of(context), context.nic().port_is_up());
-    let mut speeds = LANE_SPEEDS_100_MBPS.into_iter();
-    let lane = speeds.find(|(code, _)| *code == attr.active_speed);
     // SAFETY: the caller passes a writable number.
-    unsafe { speed_100_mbps.write(lane.map_or(0, |(_, speed)| speed)) };
+    unsafe { speed_100_mbps.write(SPEED_SDR_100_MBPS) };
     0
 }
 
@@ -189,13 +177,14 @@ pub unsafe extern "C" fn query_gid_ex(
             gid_index,
             port_num: port,
             gid_type: gid::TYPE_ROCE_V2,
-            ndev_ifindex: context.interface_index(),
+            ndev_ifindex: context.device.place.interface_index,
         });
     }
     0
 }
 
-/// `ibv_query_gid_table(3)`: returns the number of entries written, or the negative error.
+/// The symbol behind `ibv_query_gid_table(3)`: returns the number of entries written, or the negative error. -EINVAL for
+/// entries of a different size.
 ///
 /// # Safety
 /// As for libibverbs: `entries` has room for `max_entries`.
@@ -204,8 +193,9 @@ pub unsafe extern "C" fn query_gid_table(
     entries: *mut ibv_gid_entry,
     max_entries: usize,
     flags: u32,
+    entry_bytes: usize,
 ) -> isize {
-    if max_entries == 0 || flags != 0 {
+    if max_entries == 0 || flags != 0 || entry_bytes != size_of::<ibv_gid_entry>() {
         return -(libc::EINVAL as isize);
     }
     let (port, index) = (u32::from(gid::PORT), u32::from(gid::INDEX));
@@ -214,6 +204,17 @@ pub unsafe extern "C" fn query_gid_table(
         0 => 1,
         error => -(error as isize),
     }
+}
+
+/// Writes what stands in one of the port's tables, each of which has one entry; -1 and EINVAL for another.
+///
+/// # Safety
+/// `to` is writable.
+unsafe fn write_entry<T>(port: u8, index: i64, to: *mut T, entry: T) -> c_int {
+    let is_there = port == gid::PORT && index == i64::from(gid::INDEX);
+    // SAFETY: the caller's.
+    let written = is_there.then(|| unsafe { to.write(entry) });
+    minus_one_or_zero(written.ok_or(libc::EINVAL))
 }
 
 /// `ibv_query_gid(3)`: -1 and `errno` if there is none.
@@ -226,13 +227,11 @@ pub unsafe extern "C" fn query_gid(
     index: c_int,
     gid: *mut ibv_gid,
 ) -> c_int {
-    if port != gid::PORT || index != c_int::from(gid::INDEX) {
-        set_errno(libc::EINVAL);
-        return -1;
-    }
     // SAFETY: an open context and a writable GID.
-    unsafe { gid.write(gid::of_address(Context::of(context).address())) };
-    0
+    unsafe {
+        let entry = gid::of_address(Context::of(context).address());
+        write_entry(port, index.into(), gid, entry)
+    }
 }
 
 /// `ibv_query_gid_type`, which ibv_devinfo calls: 1 means RoCE v2 here, as in sysfs.
@@ -246,13 +245,8 @@ pub unsafe extern "C" fn query_gid_type(
     gid_type: *mut c_uint,
 ) -> c_int {
     const ROCE_V2_IN_SYSFS: c_uint = 1;
-    if port != gid::PORT || index != c_uint::from(gid::INDEX) {
-        set_errno(libc::EINVAL);
-        return -1;
-    }
     // SAFETY: the caller passes a writable number.
-    unsafe { gid_type.write(ROCE_V2_IN_SYSFS) };
-    0
+    unsafe { write_entry(port, index.into(), gid_type, ROCE_V2_IN_SYSFS) }
 }
 
 /// `ibv_query_pkey(3)`: the default partition at index 0.
@@ -265,13 +259,8 @@ pub unsafe extern "C" fn query_pkey(
     index: c_int,
     pkey: *mut u16,
 ) -> c_int {
-    if port != gid::PORT || index != 0 {
-        set_errno(libc::EINVAL);
-        return -1;
-    }
     // SAFETY: the caller passes a writable key.
-    unsafe { pkey.write(DEFAULT_PKEY.to_be()) };
-    0
+    unsafe { write_entry(port, index.into(), pkey, DEFAULT_PKEY.to_be()) }
 }
 
 /// `ibv_get_pkey_index(3)`: 0 for the default partition, else -1.
@@ -279,17 +268,25 @@ pub unsafe extern "C" fn query_pkey(
 /// # Safety
 /// As for libibverbs.
 pub unsafe extern "C" fn get_pkey_index(_context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
-    if port == gid::PORT && u16::from_be(pkey) == DEFAULT_PKEY {
-        0
-    } else {
-        set_errno(libc::EINVAL);
-        -1
-    }
+    let is_there = port == gid::PORT && u16::from_be(pkey) == DEFAULT_PKEY;
+    minus_one_or_zero(is_there.then_some(()).ok_or(libc::EINVAL))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ptr::null_mut;
+
     use super::*;
+
+    #[test]
+    fn a_table_has_one_entry() {
+        for (port, index, told) in [(1, 0, (0, 0xffff)), (2, 0, (-1, 0)), (1, 1, (-1, 0))] {
+            let mut key = 0;
+            // SAFETY: a writable key; nobody looks at the context.
+            let outcome = unsafe { query_pkey(null_mut(), port, index, &raw mut key) };
+            assert_eq!((outcome, key), told, "{port} {index}");
+        }
+    }
 
     #[test]
     fn the_active_mtu_is_the_largest_that_fits() {

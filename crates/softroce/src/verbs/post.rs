@@ -6,21 +6,22 @@ use std::slice;
 
 use rdma_sys::{ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
-use super::address_handle;
+use super::address_handle::Ah;
 use super::errno::post_error;
+use super::object::Behind;
 use super::qp::Qp;
 use crate::transport::{Datagram, Kind, Operation, Payload, PostError, SendRequest, Sge};
 
-/// Elements in the form of the transport, which has the same layout.
+/// An array of a C caller.
 ///
 /// # Safety
-/// `list` has `count` elements, or there are none.
-pub(super) unsafe fn elements<'a>(list: *const ibv_sge, count: usize) -> &'a [Sge] {
+/// There are so many at `start`, or none.
+pub(super) unsafe fn array<'a, T>(start: *const T, count: usize) -> &'a [T] {
     if count == 0 {
         return &[];
     }
-    // SAFETY: the caller vouches for the list; both structs are an address, a length and a key.
-    unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) }
+    // SAFETY: the caller vouches for them.
+    unsafe { slice::from_raw_parts(start, count) }
 }
 
 /// A datagram to the destination of a handle. EINVAL without a handle. It takes no lock: the transport calls it while
@@ -33,7 +34,7 @@ pub(super) unsafe fn datagram(ah: *mut ibv_ah, qpn: u32, qkey: u32) -> Result<Da
         return Err(libc::EINVAL);
     }
     // SAFETY: a live handle.
-    let destination = unsafe { address_handle::destination(ah) };
+    let destination = &unsafe { Ah::of(ah) }.destination;
     Ok(Datagram {
         address: destination.address,
         qpn,
@@ -95,7 +96,7 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
     };
     let count = usize::try_from(wr.num_sge).map_err(|_| libc::EINVAL)?;
     // SAFETY: the caller's list.
-    let sges = unsafe { elements(wr.sg_list, count) };
+    let sges = unsafe { array(wr.sg_list.cast::<Sge>(), count) };
     let flag = |flag: ibv_send_flags| wr.send_flags & flag.0 != 0;
     let datagram = if kind == Kind::Ud {
         // SAFETY: requests of such a QP have this member, and a live handle or none.
@@ -182,7 +183,9 @@ pub(super) unsafe fn post_receives(
     while let Some(request) = unsafe { next.as_ref() } {
         let outcome = match usize::try_from(request.num_sge) {
             // SAFETY: the caller's list.
-            Ok(count) => post(request.wr_id, unsafe { elements(request.sg_list, count) }),
+            Ok(count) => post(request.wr_id, unsafe {
+                array(request.sg_list.cast::<Sge>(), count)
+            }),
             Err(_) => Err(PostError::Elements),
         };
         if let Err(error) = outcome {
@@ -213,5 +216,6 @@ pub(super) unsafe extern "C" fn post_recv(
     }
 }
 
+// Elements are posted as they are: both structs are an address, a length and a key.
 const _: () =
     assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());

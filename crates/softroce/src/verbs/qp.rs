@@ -9,20 +9,13 @@ use rdma_sys::{ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr};
 
 use super::context::Context;
 use super::events::Acks;
+use super::object::Behind;
 use super::occurrence::Source;
 use super::users::Use;
 use super::wr_batch::Builder;
 use crate::transport::{self, Kind, State};
 
-/// A QP; the verbs struct comes first, so a pointer to one is a pointer to the other. The struct is the extended one,
-/// whose first member is the `ibv_qp`.
-#[repr(C)]
-pub(super) struct Object {
-    pub(super) verbs: ibv_qp_ex,
-    pub(super) inner: Qp,
-}
-
-/// The data after the verbs struct.
+/// The data of a QP.
 pub(super) struct Qp {
     pub(super) transport: transport::Qp,
     pub(super) kind: Kind,
@@ -37,16 +30,10 @@ pub(super) struct Qp {
     pub(super) _uses: Vec<Use>,
 }
 
-impl Qp {
-    /// The QP behind a verbs pointer.
-    ///
-    /// # Safety
-    /// `qp` is live.
-    pub(super) unsafe fn of<'a>(qp: *mut ibv_qp) -> &'a Qp {
-        // SAFETY: made by `create`; the reference covers nothing that programs write.
-        unsafe { &(*qp.cast::<Object>()).inner }
-    }
+/// The struct is the extended one, whose first member is the `ibv_qp`.
+impl Behind<ibv_qp, ibv_qp_ex> for Qp {}
 
+impl Qp {
     /// Locks the attributes set by `modify_qp`.
     pub(super) fn attributes(&self) -> MutexGuard<'_, ibv_qp_attr> {
         self.attributes
@@ -128,12 +115,9 @@ pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
         };
         let inner = Qp::of(qp);
         inner.transport.destroy();
-        context
-            .events()
-            .forget(|event| event.source == Source::Qp(qp));
-        inner.acks.wait();
+        context.end_events_of(Source::Qp(qp), &inner.acks);
     }
-    // SAFETY: made by `create` from such a box; nobody refers to it any more.
-    drop(unsafe { Box::from_raw(qp.cast::<Object>()) });
+    // SAFETY: a live QP, to which nobody refers any more.
+    drop(unsafe { Qp::take_back(qp) });
     0
 }

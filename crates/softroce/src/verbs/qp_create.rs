@@ -14,8 +14,9 @@ use super::domain::Pd;
 use super::errno::pointer_or_errno;
 use super::events::Acks;
 use super::limits::{MAX_INLINE_BYTES, MAX_QP_WR, MAX_SGE};
-use super::occurrence::{Occurrence, Source};
-use super::qp::{Object, Qp};
+use super::object::Behind;
+use super::occurrence::Source;
+use super::qp::Qp;
 use super::qp_extended;
 use super::refused::refuse;
 use super::srq::Srq;
@@ -115,18 +116,10 @@ unsafe fn create(
             shared.map(|_| Srq::of(init.srq)),
         )
     };
-    // Reserves the memory of the QP before creating it, because events contain its address.
-    let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
+    // Its events contain its address.
+    let object = Qp::reserve();
     let acks = Arc::new(Acks::default());
-    let on_event = {
-        let events = device.events().clone();
-        let acks = acks.clone();
-        let source = Source::Qp(object.cast());
-        Box::new(move |event| {
-            let kind = event_kind(event);
-            events.raise(Occurrence { kind, source }, Some(acks.clone()));
-        })
-    };
+    let raise = device.events_of(Source::Qp(object), &acks);
     let options = QpOptions {
         kind,
         pd: domain.id,
@@ -143,11 +136,11 @@ unsafe fn create(
             inline_bytes: cap.max_inline_data,
         },
         signal_all: init.sq_sig_all != 0,
-        on_event,
+        on_event: Box::new(move |event| raise(event_kind(event))),
     };
-    let Some(transport) = transport::Qp::new(device.nic(), options) else {
-        // SAFETY: allocated above, and nothing was written there.
-        drop(unsafe { Box::from_raw(object.cast::<std::mem::MaybeUninit<Object>>()) });
+    let Some(transport) = transport::Qp::new(&device.nic, options) else {
+        // SAFETY: reserved above, and nothing was made there.
+        unsafe { Qp::give_up(object) };
         return Err(libc::ENOMEM);
     };
     // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
@@ -184,9 +177,9 @@ unsafe fn create(
         _uses: uses,
     };
     init.cap = cap;
-    // SAFETY: allocated above for just this.
-    unsafe { object.write(Object { verbs, inner }) };
-    Ok(object.cast())
+    // SAFETY: reserved above for just this.
+    unsafe { inner.lend_at(object, verbs) };
+    Ok(object)
 }
 
 /// `ibv_create_qp(3)`: RC, UC and UD, others EOPNOTSUPP. EINVAL beyond the device's limits, without CQs or with CQs

@@ -1,12 +1,12 @@
 //! Extended posting (`ibv_wr_post(3)`): requests are built call by call between `wr_start` and `wr_complete`.
 
 use std::os::raw::{c_int, c_void};
-use std::slice;
 
 use rdma_sys::{ibv_ah, ibv_data_buf, ibv_qp_create_send_ops_flags, ibv_qp_ex, ibv_sge};
 
 use super::errno::post_error;
-use super::post::{datagram, elements};
+use super::object::Behind;
+use super::post::{array, datagram};
 use super::qp::Qp;
 use super::wr_batch::{Batch, Builder};
 use crate::transport::{Kind, Operation, Sge};
@@ -216,24 +216,14 @@ unsafe extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, address: u64, len
 
 unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
     // SAFETY: as the caller's; a list of so many.
-    unsafe { with_batch(qp, |batch| batch.set_elements(elements(list, count))) };
-}
-
-/// # Safety
-/// There are `length` readable bytes at `address`.
-unsafe fn piece<'a>(address: *const c_void, length: usize) -> &'a [u8] {
-    if length == 0 {
-        return &[];
-    }
-    // SAFETY: the caller vouches for them.
-    unsafe { slice::from_raw_parts(address.cast(), length) }
+    unsafe { with_batch(qp, |batch| batch.set_elements(array(list.cast(), count))) };
 }
 
 unsafe extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, address: *mut c_void, length: usize) {
     // SAFETY: as the caller's; so many readable bytes.
     unsafe {
         with_batch(qp, |batch| {
-            batch.set_inline([piece(address, length)].into_iter());
+            batch.set_inline([array(address.cast(), length)].into_iter());
         });
     };
 }
@@ -245,13 +235,9 @@ unsafe extern "C" fn wr_set_inline_data_list(
 ) {
     // SAFETY: as the caller's; a list of so many, each of readable bytes.
     unsafe {
-        let list = if count == 0 {
-            &[]
-        } else {
-            slice::from_raw_parts(list, count)
-        };
+        let pieces = array(list, count).iter();
         with_batch(qp, |batch| {
-            batch.set_inline(list.iter().map(|buf| piece(buf.addr, buf.length)));
+            batch.set_inline(pieces.map(|buf| array(buf.addr.cast(), buf.length)));
         });
     }
 }

@@ -7,6 +7,7 @@ use rdma_sys::{ibv_mig_state, ibv_mtu, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as 
 use super::context::Context;
 use super::gid::{self, Destination};
 use super::limits::MAX_RD_ATOM;
+use super::object::Behind;
 use super::port::{active_mtu_of, mtu_bytes};
 use super::qp::Qp;
 use super::{domain, transitions};
@@ -24,10 +25,6 @@ const FIXED_WITH_THE_CONNECTION: u32 = Mask::IBV_QP_AV.0
     | Mask::IBV_QP_RNR_RETRY.0
     | Mask::IBV_QP_MAX_QP_RD_ATOMIC.0
     | Mask::IBV_QP_MAX_DEST_RD_ATOMIC.0;
-
-fn state(number: u32) -> Result<State, c_int> {
-    State::from_number(number).ok_or(libc::EINVAL)
-}
 
 /// Whether each value that `mask` names is valid, except the address vector.
 fn check_values(attr: &ibv_qp_attr, mask: u32, active_mtu: ibv_mtu::Type) -> Result<(), c_int> {
@@ -164,7 +161,7 @@ unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c
     let mut kept = inner.attributes();
     let from = inner.transport.state();
     let to = if has(Mask::IBV_QP_STATE) {
-        state(attr.qp_state)?
+        State::from_number(attr.qp_state).ok_or(libc::EINVAL)?
     } else {
         from
     };
@@ -277,8 +274,8 @@ mod tests {
     #[test]
     fn states_are_numbers_to_six() {
         for number in 0..7 {
-            assert_eq!(state(number).unwrap() as u32, number);
+            assert_eq!(State::from_number(number).unwrap() as u32, number);
         }
-        assert_eq!(state(7), Err(libc::EINVAL));
+        assert_eq!(State::from_number(7), None);
     }
 }

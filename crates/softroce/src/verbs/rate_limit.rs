@@ -6,6 +6,7 @@ use rdma_sys::{ibv_packet_pacing_caps, ibv_qp, ibv_qp_rate_limit_attr, ibv_qp_ty
 
 use super::context::Context;
 use super::errno::zero_or_error;
+use super::object::Behind;
 use super::qp::Qp;
 use crate::transport::{Kind, State};
 

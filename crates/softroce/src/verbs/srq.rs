@@ -13,19 +13,13 @@ use super::domain::Pd;
 use super::errno::pointer_or_errno;
 use super::events::Acks;
 use super::limits::{MAX_SGE, MAX_SRQ_WR};
-use super::occurrence::{Occurrence, Source};
+use super::object::Behind;
+use super::occurrence::Source;
 use super::post::post_receives;
 use super::users::{Use, Users};
 use crate::transport::RecvQueue;
 
-/// An SRQ; the verbs struct comes first, so a pointer to one is a pointer to the other.
-#[repr(C)]
-struct Object {
-    verbs: ibv_srq,
-    inner: Srq,
-}
-
-/// The data after the verbs struct.
+/// The data of an SRQ.
 pub(super) struct Srq {
     pub(super) queue: Arc<RecvQueue>,
     pub(super) users: Users,
@@ -35,16 +29,7 @@ pub(super) struct Srq {
     _domain: Use,
 }
 
-impl Srq {
-    /// The SRQ behind a verbs pointer.
-    ///
-    /// # Safety
-    /// `srq` is live.
-    pub(super) unsafe fn of<'a>(srq: *mut ibv_srq) -> &'a Srq {
-        // SAFETY: made by `create`; the reference covers nothing that programs write.
-        unsafe { &(*srq.cast::<Object>()).inner }
-    }
-}
+impl Behind<ibv_srq> for Srq {}
 
 /// # Safety
 /// `pd` is live.
@@ -57,18 +42,12 @@ unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut i
     // SAFETY: a live domain of an open context.
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
-    let events = unsafe { Context::own(context) }?.events().clone();
-    // Reserves the memory of the SRQ before creating it, because events contain its address.
-    let object: *mut Object = Box::into_raw(Box::<Object>::new_uninit()).cast();
+    let device = unsafe { Context::own(context) }?;
+    // Its events contain its address.
+    let object = Srq::reserve();
     let acks = Arc::new(Acks::default());
-    let on_limit = {
-        let acks = acks.clone();
-        let occurrence = Occurrence {
-            kind: ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED,
-            source: Source::Srq(object.cast()),
-        };
-        Box::new(move || events.raise(occurrence, Some(acks.clone())))
-    };
+    let raise = device.events_of(Source::Srq(object), &acks);
+    let on_limit = Box::new(move || raise(ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED));
     let queue = RecvQueue::new(attr.max_wr as usize, attr.max_sge as usize, Some(on_limit));
     // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
     let mut verbs: ibv_srq = unsafe { std::mem::zeroed() };
@@ -83,9 +62,9 @@ unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut i
         max_sge: attr.max_sge,
         _domain: domain.users.begin(),
     };
-    // SAFETY: allocated above for just this.
-    unsafe { object.write(Object { verbs, inner }) };
-    Ok(object.cast())
+    // SAFETY: reserved above for just this.
+    unsafe { inner.lend_at(object, verbs) };
+    Ok(object)
 }
 
 /// `ibv_create_srq(3)`. EINVAL beyond the limits.
@@ -164,13 +143,10 @@ pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
         if inner.users.any() {
             return libc::EBUSY;
         }
-        context
-            .events()
-            .forget(|event| event.source == Source::Srq(srq));
-        inner.acks.wait();
+        context.end_events_of(Source::Srq(srq), &inner.acks);
     }
-    // SAFETY: made by `create` from such a box; nobody refers to it any more.
-    drop(unsafe { Box::from_raw(srq.cast::<Object>()) });
+    // SAFETY: a live SRQ, to which nobody refers any more.
+    drop(unsafe { Srq::take_back(srq) });
     0
 }
 

@@ -7,24 +7,16 @@ use rdma_sys::{ibv_context, ibv_td, ibv_td_init_attr};
 
 use super::context::Context;
 use super::errno::pointer_or_errno;
+use super::object::Behind;
 use super::users::{Use, Users};
 
-/// A thread domain; the verbs struct comes first, so a pointer to one is a pointer to the other.
-#[repr(C)]
-struct Object {
-    verbs: ibv_td,
-    users: Users,
+/// The data of a thread domain.
+pub(super) struct Td {
+    pub(super) users: Users,
     _context: Use,
 }
 
-/// Counts a user of a thread domain.
-///
-/// # Safety
-/// `td` is live.
-pub(super) unsafe fn begin(td: *mut ibv_td) -> Use {
-    // SAFETY: made by `alloc_td`; the reference covers nothing that programs write.
-    unsafe { &(*td.cast::<Object>()).users }.begin()
-}
+impl Behind<ibv_td> for Td {}
 
 /// `ibv_alloc_td(3)`, by the pointer in `verbs_context`. EINVAL for unknown attributes.
 ///
@@ -38,13 +30,12 @@ pub(super) unsafe extern "C" fn alloc_td(
     if unsafe { (*init).comp_mask } != 0 {
         return pointer_or_errno(Err(libc::EINVAL));
     }
-    let object = Object {
-        verbs: ibv_td { context },
+    let td = Td {
         users: Users::default(),
         // SAFETY: an open context.
         _context: unsafe { Context::of(context) }.users.begin(),
     };
-    Box::into_raw(Box::new(object)).cast()
+    td.lend(ibv_td { context })
 }
 
 /// `ibv_dealloc_td(3)`. EBUSY while a parent domain has it.
@@ -52,13 +43,12 @@ pub(super) unsafe extern "C" fn alloc_td(
 /// # Safety
 /// As for libibverbs.
 pub(super) unsafe extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
-    let object = td.cast::<Object>();
-    // SAFETY: a live domain; made by `alloc_td` from such a box.
+    // SAFETY: a live domain.
     unsafe {
-        if (*object).users.any() {
+        if Td::of(td).users.any() {
             return libc::EBUSY;
         }
-        drop(Box::from_raw(object));
+        drop(Td::take_back(td));
     }
     0
 }

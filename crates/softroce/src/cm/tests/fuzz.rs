@@ -43,8 +43,8 @@ impl Fuzzed {
             self.pair.at(end, Manager::wake);
             let forger = self.forger.address();
             let is_forged = |it: &Event| match it.happening {
-                Happening::Requested { peer, .. } | Happening::LookedUp { peer, .. } => {
-                    peer == forger
+                Happening::Requested(asker, _) | Happening::LookedUp(asker, _) => {
+                    asker.peer == forger
                 }
                 _ => false,
             };
@@ -63,7 +63,7 @@ impl Fuzzed {
         let Fuzzed {
             pair, connection, ..
         } = self;
-        assert!(pair.events.iter().all(VecDeque::is_empty));
+        assert!(pair.is_quiet());
         pair.sent = Default::default();
         match numbers.bool() {
             true => pair.disconnect(0, connection.0),

@@ -7,10 +7,7 @@ const DATAGRAMS: u64 = UDP_PORT_SPACE | 7471;
 
 fn listening(fate: Fate) -> Pair {
     let mut pair = Pair::new(fate);
-    pair.at(1, |manager, now, out| {
-        manager.listen(now, DATAGRAMS, LISTENER, 4, out)
-    })
-    .unwrap();
+    pair.listen(DATAGRAMS);
     pair
 }
 
@@ -29,16 +26,10 @@ impl Pair {
 
     fn looked_up(&mut self) -> u32 {
         let asked = self.event(1);
-        let Happening::LookedUp {
-            listener,
-            peer,
-            req,
-        } = asked.happening
-        else {
+        let Happening::LookedUp(asker, req) = asked.happening else {
             panic!("{asked:?}");
         };
-        assert_eq!((listener, peer), (LISTENER, address(0)));
-        assert_eq!(req.private_data, [5; 216]);
+        assert_eq!((asker, req.private_data), (ASKER, [5; 216]));
         asked.comm
     }
 
@@ -49,7 +40,7 @@ impl Pair {
             private_data: [7; SIDR_REP_DATA_BYTES],
             ..SidrRep::without_qp(SidrStatus::VALID)
         });
-        self.at(1, |manager, _, out| manager.answer(comm, rep, out))
+        self.with(1, comm, |it, _, out| it.answer(rep, out))
     }
 
     fn found(&mut self) -> Box<SidrRep> {
@@ -88,7 +79,7 @@ fn a_qp_is_asked_for_and_told() {
         (pair.now, pair.connections()),
         (before + TIME_WAIT_NS, [0, 0])
     );
-    assert!(pair.events.iter().all(VecDeque::is_empty) && !pair.pass());
+    assert!(pair.is_quiet() && !pair.pass());
 }
 
 #[test]
@@ -111,10 +102,7 @@ fn a_look_up_may_be_refused_by_the_manager_or_the_program() {
     assert_eq!(pair.now, 1 + LISTENER_PATIENCE_NS);
     pair.look_up(DATAGRAMS);
     let asked = pair.looked_up();
-    pair.at(1, |manager, _, out| {
-        manager.reject(asked, RejReason::CONSUMER, b"no", out)
-    })
-    .unwrap();
+    pair.refuse(asked);
     let rep = pair.found();
     assert_eq!((rep.status, rep.qpn), (SidrStatus::REJECTED, 0));
     assert_eq!(rep.private_data[..3], *b"no\0");

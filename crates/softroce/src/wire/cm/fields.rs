@@ -64,6 +64,15 @@ impl Fields {
     }
 }
 
+/// Private data in the field of a message: the rest is 0, and what has no room is left out.
+pub fn padded<const BYTES: usize>(private_data: &[u8]) -> [u8; BYTES] {
+    let mut field = [0; BYTES];
+    for (to, from) in field.iter_mut().zip(private_data) {
+        *to = *from;
+    }
+    field
+}
+
 fn mask(width: u32) -> u8 {
     ((1_u32 << width) - 1) as u8
 }

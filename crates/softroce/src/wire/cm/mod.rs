@@ -9,7 +9,7 @@ mod messages;
 mod req;
 mod sidr;
 
-pub use fields::MAD_BYTES;
+pub use fields::{MAD_BYTES, padded};
 pub use ip_service::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, TCP_PORT_SPACE, UDP_PORT_SPACE,
 };
