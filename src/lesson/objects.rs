@@ -263,7 +263,12 @@ impl LessonObjects {
         parts.push(ended("cq", self.cq));
         parts.push(ended("mr", self.memory));
         parts.push(ended("pd", self.pd));
-        parts.push(ended("context", self.port.context));
+        // What the device said of itself holds it too.
+        let Port {
+            context, adapter, ..
+        } = self.port;
+        drop(adapter);
+        parts.push(ended("context", context));
         tell(Topic::TearDown, parts);
     }
 }

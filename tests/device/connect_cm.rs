@@ -84,6 +84,7 @@ fn ask(port: u16, private_data: &[u8]) -> CmEvent {
         index: 1,
         gid: Gid::from_address("192.0.2.1".parse().unwrap()),
         gid_type: GidType::RoceV2,
+        interface: None,
     };
     let local = CmAddress::local("rxe0", 1, &entry);
     let peer = local.peer(Gid::from_address(SERVER_ADDRESS.parse().unwrap()), port);

@@ -171,11 +171,23 @@ impl Adapter {
             };
             let refused = |service: &Service| {
                 let made = QueuePair::of(*service, &pd, [&cq, &cq], QpParts::default(), capacity);
-                made.err().map(|error| (*service, error))
+                let error = made.err().filter(says_that_it_has_none)?;
+                Some((*service, error))
             };
             SERVICES.iter().filter_map(refused).collect()
         })
     }
+}
+
+/// Whether a failure to make a QP tells of its service, rather than of a limit that was reached.
+fn says_that_it_has_none(error: &VerbsError) -> bool {
+    let VerbsError::Call { source, .. } = error else {
+        return false;
+    };
+    let codes = [libc::EINVAL, libc::EOPNOTSUPP, libc::ENOSYS];
+    source
+        .raw_os_error()
+        .is_some_and(|code| codes.contains(&code))
 }
 
 /// A device that was not opened, or did not tell of itself.

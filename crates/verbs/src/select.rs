@@ -57,8 +57,9 @@ pub struct Embedded {
     pub pcap: Option<PathBuf>,
 }
 
-/// Opens the port for a session whose control connection has the address `local` at this end: of the active ports
-/// that fit the request, the first that has that address, or else the first of RoCE, rather with a GID that is not link-local, or else the first.
+/// Opens the port for a session whose control connection has the address `local` at this end. Of the active ports that
+/// fit the request it is the first that has that address, or else the first of RoCE with a GID that is not link-local, or else
+/// the first of RoCE, or else the first.
 ///
 /// # Errors
 /// No device, none that fits (with each port's reason), or a failed call.

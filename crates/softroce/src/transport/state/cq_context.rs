@@ -2,10 +2,11 @@
 //! completions.
 
 use std::collections::VecDeque;
+use std::iter::repeat_n;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::completion::{Completion, Status};
+use super::completion::{Completion, CompletionKind, Status};
 use crate::transport::timing::activity::Activity;
 
 /// The state of a CQ, shared by QPs and pollers.
@@ -44,9 +45,16 @@ struct Ring {
 impl Ring {
     fn new(capacity: usize, has_stamps: bool) -> Ring {
         let capacity = capacity.max(1).next_power_of_two();
+        // Filled once: no completion waits for the kernel to give a page.
+        let blank = Completion::of(0, 0, Status::Success, CompletionKind::Receive);
+        let mut completions: VecDeque<_> = repeat_n(blank, capacity).collect();
+        let mut stamps_ns: VecDeque<_> =
+            repeat_n(0, if has_stamps { capacity } else { 0 }).collect();
+        completions.clear();
+        stamps_ns.clear();
         Ring {
-            completions: VecDeque::with_capacity(capacity),
-            stamps_ns: VecDeque::with_capacity(if has_stamps { capacity } else { 0 }),
+            completions,
+            stamps_ns,
             has_stamps,
             capacity,
         }
