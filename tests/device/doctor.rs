@@ -81,6 +81,7 @@ fn the_way_to_another_end_is_examined() {
         "peer version",
         "peer clock",
         "device used",
+        "services",
         "extended verbs",
         "transfer",
         "transfer",
