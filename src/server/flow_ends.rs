@@ -76,9 +76,11 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
     if let Some(text) = &note {
         (run.note)(text);
     }
-    let for_engines = cores.without_workers();
-    for (end, _) in &made {
-        end.objects.port().context.place_engine(&for_engines);
+    let contexts = made.iter().map(|(end, _)| &end.objects.port().context);
+    let mut embedded = contexts.filter(|it| it.library().is_embedded()).peekable();
+    if embedded.peek().is_some() {
+        let free = cores.without_workers();
+        embedded.for_each(|context| context.place_engine(&free));
     }
     link.send(&Message::Created {
         arrays: arrays.collect(),

@@ -9,9 +9,7 @@ use rdma_sys::{
     ibv_port_attr, ibv_port_state, ibv_transport_type,
 };
 
-use crate::persona::{
-    Adapter, Atomics, GidType, LinkLayer, Node, Persona, Port, State, Transport, write_name,
-};
+use crate::persona::{Adapter, Atomics, GidType, LinkLayer, Node, Persona, Port, State, Transport};
 
 /// The longest message of `loop0`'s engine, in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: u32 = 1 << 30;
@@ -111,6 +109,14 @@ pub unsafe extern "C" fn free_device_list(list: *mut *mut ibv_device) {
 pub unsafe extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
     // SAFETY: devices live as long as the process.
     unsafe { CStr::from_ptr((&raw const (*device).name).cast()) }.as_ptr()
+}
+
+/// A name in the form of verbs' structs.
+fn write_name(into: &mut [c_char], name: &str) {
+    let last = into.len().saturating_sub(1);
+    for (to, from) in into.iter_mut().take(last).zip(name.bytes()) {
+        *to = from as c_char;
+    }
 }
 
 /// The code of a path MTU in bytes.

@@ -1,7 +1,7 @@
 //! The form of the tables of what adapters report. It must not know verbs' structs.
 
 use std::collections::BTreeMap;
-use std::os::raw::{c_char, c_int};
+use std::os::raw::c_int;
 
 use serde::Deserialize;
 
@@ -63,6 +63,15 @@ pub struct Adapter {
     /// What creating a QP of each service answers.
     pub(crate) services: Services,
     pub(crate) port: Vec<Port>,
+}
+
+impl Adapter {
+    /// The port of this number.
+    pub(crate) fn port(&self, number: u32) -> Option<&Port> {
+        self.port
+            .iter()
+            .find(|port| u32::from(port.number) == number)
+    }
 }
 
 /// Answers to `ibv_create_qp(3)`, by service.
@@ -190,13 +199,5 @@ impl TryFrom<String> for Answer {
                 ));
             }
         }))
-    }
-}
-
-/// A name in the form of verbs' structs.
-pub(crate) fn write_name(into: &mut [c_char], name: &str) {
-    let last = into.len().saturating_sub(1);
-    for (to, from) in into.iter_mut().take(last).zip(name.bytes()) {
-        *to = from as c_char;
     }
 }

@@ -16,7 +16,7 @@ use crate::channel::Channel;
 use crate::context::{self, Context};
 use crate::device::{self, Device};
 use crate::events::Source;
-use crate::persona::{Adapter, Answer, Engine, Port};
+use crate::persona::{Adapter, Answer, Engine};
 use crate::{loopback, null};
 
 fn set_errno(error: c_int) {
@@ -52,18 +52,6 @@ unsafe fn engine(context: *mut ibv_context) -> Engine {
 unsafe fn table(context: *mut ibv_context) -> &'static Adapter {
     // SAFETY: the caller vouches for it.
     unsafe { Context::of(context) }.table()
-}
-
-/// A port of it.
-///
-/// # Safety
-/// `context` is open.
-unsafe fn port_of(context: *mut ibv_context, number: u32) -> Option<&'static Port> {
-    // SAFETY: the caller vouches for it.
-    let ports = unsafe { table(context) }.port.iter();
-    ports
-        .into_iter()
-        .find(|port| u32::from(port.number) == number)
 }
 
 /// `ibv_open_device(3)`.
@@ -120,7 +108,7 @@ pub unsafe extern "C" fn query_port(
 ) -> c_int {
     // SAFETY: the caller passes an open context and a writable struct.
     unsafe {
-        let Some(port) = port_of(context, port.into()) else {
+        let Some(port) = table(context).port(port.into()) else {
             return libc::EINVAL;
         };
         device::fill_port_attributes(port, &mut *attr);
@@ -139,7 +127,10 @@ pub unsafe extern "C" fn query_port_speed(
 ) -> c_int {
     // SAFETY: the caller passes an open context and room for a number.
     unsafe {
-        match port_of(context, port).map(|port| port.port_speed_100mbit_per_s) {
+        match table(context)
+            .port(port)
+            .map(|port| port.port_speed_100mbit_per_s)
+        {
             None => return libc::EINVAL,
             Some(0) => return libc::EOPNOTSUPP,
             Some(speed) => *speed_100mbit_per_s = speed,
@@ -161,7 +152,7 @@ pub unsafe extern "C" fn query_gid_ex(
 ) -> c_int {
     // SAFETY: the caller passes an open context and a writable struct.
     unsafe {
-        match port_of(context, port) {
+        match table(context).port(port) {
             Some(port) if flags == 0 => match device::fill_gid(port, gid_index, &mut *entry) {
                 Some(()) => 0,
                 None => libc::ENODATA,

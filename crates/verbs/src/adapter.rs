@@ -2,9 +2,7 @@
 //! device reads this and asks the driver nothing. It must not know which port a session wants.
 
 use std::ffi::CStr;
-use std::fs;
-use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +12,7 @@ use super::device::{Context, DeviceLimits, PortInfo};
 use super::gid::GidEntry;
 use super::{
     CompletionQueue, Extensions, Operation, ProtectionDomain, QpCapacity, QpParts, QueuePair,
-    Service, VerbsError, VerbsLibrary,
+    Service, VerbsError, VerbsLibrary, sysfs,
 };
 
 /// What an adapter's packets are.
@@ -136,20 +134,14 @@ impl Adapter {
     /// not tell.
     pub fn gids_of_this_namespace(&self, port: &AdapterPort) -> Vec<GidEntry> {
         let root = Path::new(self.context.library().root);
-        let number = port.info.port;
-        let folder = format!("sys/class/infiniband/{}/ports/{number}", self.name());
-        let interfaces = root.join(folder).join("gid_attrs/ndevs");
-        let text = |path: PathBuf| fs::read_to_string(path).ok();
-        let is_here = |entry: &&GidEntry| {
-            let (Some(index), Some(name)) = (
-                entry.interface.map(NonZeroU32::get),
-                text(interfaces.join(entry.index.to_string())),
-            ) else {
-                return true;
+        let folder = sysfs::port(root, self.name(), port.info.port);
+        let is_here =
+            |entry: &&GidEntry| match (entry.interface, sysfs::netdev(&folder, entry.index)) {
+                (Some(index), Some(netdev)) => {
+                    sysfs::interface_index(root, &netdev) == Some(index.get())
+                }
+                _ => true,
             };
-            let here = text(root.join("sys/class/net").join(name.trim()).join("ifindex"));
-            here.is_some_and(|here| here.trim().parse() == Ok(index))
-        };
         port.gids.iter().filter(is_here).copied().collect()
     }
 
@@ -163,14 +155,9 @@ impl Adapter {
             ) else {
                 return Vec::new();
             };
-            let capacity = QpCapacity {
-                send_wr: 1,
-                recv_wr: 1,
-                inline_bytes: 0,
-                sges: 1,
-            };
+            let (parts, least) = (QpParts::default(), QpCapacity::LEAST);
             let refused = |service: &Service| {
-                let made = QueuePair::of(*service, &pd, [&cq, &cq], QpParts::default(), capacity);
+                let made = QueuePair::of(*service, &pd, [&cq, &cq], parts, least);
                 let error = made.err().filter(says_that_it_has_none)?;
                 Some((*service, error))
             };

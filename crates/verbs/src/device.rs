@@ -16,7 +16,7 @@ use rdma_sys::{
 use super::gid::{Gid, GidEntry, GidType};
 use super::link_layer::LinkLayer;
 use super::teardown::{Teardown, TeardownToken};
-use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary, ffi, link_speed};
+use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary, ffi, link_speed, sysfs};
 
 /// An open device. Everything made from it keeps it open.
 pub struct Context {
@@ -188,8 +188,8 @@ impl Context {
 
     /// Whether it is the kernel's Soft-RoCE, whose devices alone have a `parent` in sysfs.
     pub(super) fn is_soft_roce(&self) -> bool {
-        let devices = Path::new(self.library.root).join("sys/class/infiniband");
-        devices.join(self.name()).join("parent").exists()
+        let folder = sysfs::device(Path::new(self.library.root), self.name());
+        folder.join("parent").exists()
     }
 
     /// Whether extended verbs can be asked for at all.

@@ -37,14 +37,8 @@ impl Extensions {
         };
         let has_cq = |calls| CompletionQueue::of(context, 1, calls, None).is_ok();
         let has_qp = |parts: QpParts<'_>| {
-            let capacity = QpCapacity {
-                send_wr: 1,
-                recv_wr: 1,
-                inline_bytes: 0,
-                sges: 1,
-            };
-            let service = Service::ReliableConnection;
-            QueuePair::of(service, &pd, [&plain, &plain], parts, capacity).is_ok()
+            let (service, least) = (Service::ReliableConnection, QpCapacity::LEAST);
+            QueuePair::of(service, &pd, [&plain, &plain], parts, least).is_ok()
         };
         let domain = ThreadDomain::new(&pd).ok();
         let clock = StampClock::of(context);

@@ -31,6 +31,7 @@ mod service;
 mod srq;
 mod stamp_clock;
 mod status;
+mod sysfs;
 mod teardown;
 mod thread_domain;
 mod walk;

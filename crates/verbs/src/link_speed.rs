@@ -1,19 +1,18 @@
 //! The data rate of a port's link, from the best source that tells of it. `active_speed` of `ibv_query_port(3)` has 8 bits: the
 //! kernel reports every rate above NDR's as NDR's there, and of a bond one member's.
 
-use std::fs;
 use std::path::Path;
 
 use rdma_sys::ibv_port_attr;
 
 use super::link_layer::LinkLayer;
+use super::sysfs::{self, text};
 
 /// Data rate in Gb/s of the link of a port of device `name`; `None` where nothing tells it for sure. The sources, best first: the
 /// bond below the port; the kernel's `rate`; the code of `active_speed`.
 pub(super) fn gbit_per_s(root: &Path, name: &str, port: u8, attr: &ibv_port_attr) -> Option<f64> {
-    let folder = root.join(format!("sys/class/infiniband/{name}/ports/{port}"));
-    let interface = text(&folder.join("gid_attrs/ndevs/0"))
-        .map(|interface| root.join("sys/class/net").join(interface));
+    let folder = sysfs::port(root, name, port);
+    let interface = sysfs::netdev(&folder, 0).map(|netdev| sysfs::interface(root, &netdev));
     if let Some(bond) = interface.filter(|interface| interface.join("bonding").exists()) {
         let mbit_per_s = text(&bond.join("speed"))?.parse::<u32>().ok()?;
         return Some(f64::from(mbit_per_s) / 1e3);
@@ -26,11 +25,6 @@ pub(super) fn gbit_per_s(root: &Path, name: &str, port: u8, attr: &ibv_port_attr
         Some(lane * f64::from(lanes(attr.active_width)?))
     };
     rate.filter(|rate| *rate > 0.0).or_else(of_code)
-}
-
-fn text(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// Data rate of a lane for the `active_speed` codes of PortInfo (InfiniBand specification volume 1, 14.2.5.6).

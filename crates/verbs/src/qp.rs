@@ -32,6 +32,16 @@ pub struct QpCapacity {
     pub sges: u32,
 }
 
+impl QpCapacity {
+    /// One WR of one element in each queue: what a device takes if it makes such QPs at all.
+    pub(super) const LEAST: QpCapacity = QpCapacity {
+        send_wr: 1,
+        recv_wr: 1,
+        inline_bytes: 0,
+        sges: 1,
+    };
+}
+
 /// What a QP is made with besides its CQs.
 #[derive(Clone, Copy, Default)]
 pub struct QpParts<'a> {

@@ -115,9 +115,12 @@ pub(super) fn among(
             continue;
         }
         reasons.extend(adapter.silent.iter().map(ToString::to_string));
-        let numbers = request.ib_port;
-        let wanted = |port: &&AdapterPort| numbers.is_none_or(|number| number == port.info.port);
-        for port in adapter.ports.iter().filter(wanted) {
+        let is_wanted = |port: &&AdapterPort| {
+            request
+                .ib_port
+                .is_none_or(|wanted| wanted == port.info.port)
+        };
+        for port in adapter.ports.iter().filter(is_wanted) {
             match candidate(adapter, port, request, local) {
                 Ok(port) => candidates.push(port),
                 Err(Unfit::Because(reason)) => reasons.push(reason),

@@ -229,10 +229,9 @@ pub(crate) unsafe fn modify_qp(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -
 
 fn check_values(table: &Adapter, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     let has = |bit: ibv_qp_attr_mask| mask & bit.0 != 0;
-    let port = |number: u8| table.port.iter().find(|port| port.number == number);
     let mtus = table.port.iter().map(|port| mtu_code(port.max_mtu));
     let largest_mtu = mtus.max().unwrap_or(0);
-    let invalid = has(ibv_qp_attr_mask::IBV_QP_PORT) && port(attr.port_num).is_none()
+    let invalid = has(ibv_qp_attr_mask::IBV_QP_PORT) && table.port(attr.port_num.into()).is_none()
         || has(ibv_qp_attr_mask::IBV_QP_PKEY_INDEX) && attr.pkey_index != 0
         || has(ibv_qp_attr_mask::IBV_QP_PATH_MTU) && !(1..=largest_mtu).contains(&attr.path_mtu)
         || has(ibv_qp_attr_mask::IBV_QP_DEST_QPN) && attr.dest_qp_num > MAX_QPN
@@ -249,7 +248,7 @@ fn check_values(table: &Adapter, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_
     }
     if has(ibv_qp_attr_mask::IBV_QP_AV) {
         let path = &attr.ah_attr;
-        let port = port(path.port_num).ok_or(libc::EINVAL)?;
+        let port = table.port(path.port_num.into()).ok_or(libc::EINVAL)?;
         if path.is_global == 0 {
             // RoCE has no path without a GRH, and not every InfiniBand network.
             let has_lid = matches!(port.link_layer, LinkLayer::Infiniband) && !port.grh_required;

@@ -2,11 +2,9 @@
 
 use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
-use crate::{Gid, GidEntry};
-
-/// Where sysfs has the interface of each GID table entry.
-const DEVICES: &str = "/sys/class/infiniband";
+use crate::{Gid, GidEntry, VerbsLibrary, sysfs};
 
 /// The address of a RoCE port, which is that of its GID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +79,9 @@ impl std::fmt::Display for CmAddress {
 
 /// Index of the network interface of a GID.
 fn interface(device: &str, port: u8, gid_index: u8) -> Option<u32> {
-    let file = format!("{DEVICES}/{device}/ports/{port}/gid_attrs/ndevs/{gid_index}");
-    let name = std::fs::read_to_string(file).ok()?;
-    let index = format!("/sys/class/net/{}/ifindex", name.trim());
-    std::fs::read_to_string(index).ok()?.trim().parse().ok()
+    let root = Path::new(VerbsLibrary::system().root);
+    let netdev = sysfs::netdev(&sysfs::port(root, device, port), gid_index)?;
+    sysfs::interface_index(root, &netdev)
 }
 
 #[cfg(test)]

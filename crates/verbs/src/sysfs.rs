@@ -1,0 +1,38 @@
+//! The kernel's files of a device, its ports and the interfaces below their GIDs. `root` is [`VerbsLibrary::root`], that of the
+//! library which has the device. It must not know what the facts mean.
+//!
+//! [`VerbsLibrary::root`]: super::VerbsLibrary::root
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The text of a file without white space around it; `None` where it cannot be read, or is empty.
+pub(super) fn text(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The folder of a device.
+pub(super) fn device(root: &Path, device: &str) -> PathBuf {
+    root.join("sys/class/infiniband").join(device)
+}
+
+/// The folder of a port.
+pub(super) fn port(root: &Path, name: &str, port: u8) -> PathBuf {
+    device(root, name).join(format!("ports/{port}"))
+}
+
+/// Name of the network interface below an entry of the GID table of the port that has this folder.
+pub(super) fn netdev(port: &Path, gid_index: u8) -> Option<String> {
+    text(&port.join(format!("gid_attrs/ndevs/{gid_index}")))
+}
+
+/// The folder of a network interface, which is there if it is in this network namespace.
+pub(super) fn interface(root: &Path, netdev: &str) -> PathBuf {
+    root.join("sys/class/net").join(netdev)
+}
+
+/// Index of a network interface of this network namespace.
+pub(super) fn interface_index(root: &Path, netdev: &str) -> Option<u32> {
+    text(&interface(root, netdev).join("ifindex"))?.parse().ok()
+}
