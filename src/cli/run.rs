@@ -117,6 +117,7 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
         device: args.device,
         ib_port: args.ib_port,
         gid_index: args.gid_index,
+        pkey_index: args.pkey_index,
         faults,
         pcap,
     };
@@ -289,6 +290,7 @@ pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Resu
         ("device", endpoint.device.is_some()),
         ("ib-port", endpoint.ib_port.is_some()),
         ("gid-index", endpoint.gid_index.is_some()),
+        ("pkey-index", endpoint.pkey_index.is_some()),
         ("faults", endpoint.faults.is_some()),
         ("pcap", endpoint.pcap.is_some()),
         ("cores", endpoint.cores.is_some()),

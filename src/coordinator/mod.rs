@@ -16,6 +16,7 @@ mod meter;
 mod nodes;
 pub mod observer;
 pub mod options;
+mod priorities;
 pub mod ranks;
 mod relay;
 mod run;

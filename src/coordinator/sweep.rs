@@ -18,6 +18,7 @@ use super::against::pairs;
 use super::nodes::NodePlaces;
 use super::observer::Observer;
 use super::options::SweepOptions;
+use super::priorities;
 use super::search;
 
 use super::sweeper::{Halt, SweepOutcome, Sweeper};
@@ -65,6 +66,13 @@ pub fn run_sweep(
         if let Some(text) = &node.facts.remark {
             observer.note(text);
         }
+    }
+    let lossless: Vec<_> = nodes
+        .iter()
+        .map(|node| (&*node.name, &node.facts.lossless))
+        .collect();
+    for text in priorities::notes(&options.sweep.cases, &lossless) {
+        observer.note(&text);
     }
     let mut sweeper = Sweeper {
         options,

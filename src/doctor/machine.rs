@@ -89,6 +89,11 @@ impl Machine {
         }
     }
 
+    /// A file's bytes; `None` when it cannot be read.
+    pub fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        fs::read(self.path(path)).ok()
+    }
+
     /// A file's text; `None` when it is empty or cannot be read.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         match self.read(path) {
@@ -227,6 +232,13 @@ pub(crate) mod made_up {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
             }
+        }
+
+        /// Writes a file of these bytes.
+        pub(crate) fn add_bytes(&self, path: &str, bytes: &[u8]) {
+            let path = self.folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
         }
 
         /// Makes a link to a folder of the tree.

@@ -4,7 +4,7 @@
 use crate::node::outcome;
 use crate::node::resources::NodeOptions;
 use crate::plan::flow::FlowDevice;
-use crate::protocol::examination::{Lossless, NodeExamination};
+use crate::protocol::examination::NodeExamination;
 use machine::cpu;
 use report::results::model::Device;
 use verbs::{PortRequest, Route, VerbsError, select_or_embedded};
@@ -60,7 +60,10 @@ pub fn examine_node(
     match select_or_embedded(options.library, &request, Some(route)) {
         Ok(port) => {
             let device = with_interface(outcome::device(&port), &inventory);
-            examination.lossless = lossless(machine, &device);
+            if let Some(netdev) = &device.netdev {
+                examination.lossless =
+                    checks::lossless(machine, (&device.name, device.port), netdev);
+            }
             examination.device = Some(device);
         }
         Err(error) => examination.has_no_device(error),
@@ -94,52 +97,6 @@ fn with_interface(mut device: Device, inventory: &Inventory) -> Device {
     device
 }
 
-fn lossless(machine: &Machine, device: &Device) -> Lossless {
-    let Some(netdev) = &device.netdev else {
-        return Lossless::default();
-    };
-    let bridging = machine.bridging(netdev).unwrap_or_default();
-    let folder = format!("sys/class/net/{netdev}");
-    Lossless {
-        pfc_priorities: bridging.pfc_priorities,
-        pause_frames: checks::pause_frames_are_on(machine, netdev),
-        ecn_priorities: ecn_priorities(machine, &folder),
-        // MLNX_OFED's file, where the kernel is older than the netlink table (6.2).
-        trust: bridging
-            .trust
-            .map(str::to_owned)
-            .or_else(|| machine.text(format!("{folder}/qos/trust"))),
-        dscp_priorities: bridging.dscp_priorities,
-        traffic_class: traffic_class(machine, device),
-    }
-}
-
-/// Of MLNX_OFED's files: a priority counts where the adapter notifies (`roce_np`) and reacts (`roce_rp`).
-fn ecn_priorities(machine: &Machine, folder: &str) -> Option<Vec<u8>> {
-    let is_on = |role: &str, priority: u8| -> Option<bool> {
-        let enabled: u8 = machine.number(format!("{folder}/ecn/{role}/enable/{priority}"))?;
-        Some(enabled != 0)
-    };
-    is_on("roce_np", 0)?;
-    let both = |priority: &u8| {
-        is_on("roce_np", *priority) == Some(true) && is_on("roce_rp", *priority) == Some(true)
-    };
-    Some((0..8).filter(both).collect())
-}
-
-/// Of MLNX_OFED's file: `Global tclass=106`.
-fn traffic_class(machine: &Machine, device: &Device) -> Option<u8> {
-    let path = format!(
-        "sys/class/infiniband/{}/tc/{}/traffic_class",
-        device.name, device.port
-    );
-    let text = machine.text(path)?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Global tclass="))?;
-    line.trim().parse().ok()
-}
-
 /// Whether the kernel counts the clock as synchronised (`timedatectl`), or whoever keeps it says so.
 fn clock_is_kept(machine: &Machine) -> Option<bool> {
     let asked = ["show", "--property=NTPSynchronized", "--value"];
@@ -167,42 +124,6 @@ mod tests {
 
     use super::super::machine::made_up::Tree;
     use super::*;
-    use machine::dcb::Bridging;
-
-    #[test]
-    fn means_against_loss_are_read_without_root() {
-        let device = Device {
-            name: "mlx5_0".into(),
-            port: 1,
-            netdev: Some("eth2".into()),
-            ..Device::default()
-        };
-        let bare = Tree::new(&[]);
-        assert_eq!(lossless(&bare.machine, &device), Lossless::default());
-        let net = "sys/class/net/eth2";
-        let tree = Tree::new(&[]).with_bridging(Bridging {
-            pfc_priorities: Some(vec![3]),
-            ..Bridging::default()
-        });
-        tree.add(net, &[("qos/trust", "dscp\n")]);
-        let class = "sys/class/infiniband/mlx5_0/tc/1/traffic_class";
-        tree.add("", &[(class, "Global tclass=106\n")]);
-        for priority in 0..8 {
-            let on = |on| if on { "1\n" } else { "0\n" };
-            let enabled = [("np", on(priority > 2)), ("rp", on(priority < 5))];
-            for (end, on) in enabled {
-                tree.add(net, &[(&format!("ecn/roce_{end}/enable/{priority}"), on)]);
-            }
-        }
-        let expected = Lossless {
-            pfc_priorities: Some(vec![3]),
-            ecn_priorities: Some(vec![3, 4]),
-            trust: Some("dscp".into()),
-            traffic_class: Some(106),
-            ..Lossless::default()
-        };
-        assert_eq!(lossless(&tree.machine, &device), expected);
-    }
 
     #[test]
     fn a_clock_is_kept_where_something_says_so() {

@@ -103,7 +103,7 @@ impl LessonObjects {
         let more = self.superfluous.iter().map(|(qp, _)| qp);
         let mut states = Vec::new();
         for qp in [&self.qp].into_iter().chain(more) {
-            qp.to_init(port, self.access)?;
+            qp.to_init(port, self.port.pkey_index, self.access)?;
             states.push(qp.query()?.state);
         }
         let call = calls::to_init(port, self.access);
@@ -149,6 +149,7 @@ impl LessonObjects {
             gid_index: self.port.gid.filter(|_| has_grh).map(|entry| entry.index),
             service_level: 0,
             traffic_class: 0,
+            flow_label: 0,
             hop_limit: 64,
             mtu_code: Path::mtu_code(mtu_bytes),
         }

@@ -4,7 +4,7 @@ use crate::protocol::device_limits::{DeviceLimits, PacedRates};
 use crate::protocol::memory_offer::DeviceKind;
 use datapath::Geometry;
 use settings::{CallStyle, Domains, Service, Settings, Timestamps};
-use verbs::{Port, VerbsError};
+use verbs::{LinkLayer, Port, VerbsError};
 
 use super::needs::{EndRoles, Needs};
 use crate::plan::{Case, Side};
@@ -55,6 +55,8 @@ impl DeviceLimits {
             has_extended_poll: extensions.extended_poll,
             has_thread_domains: extensions.thread_domains,
             has_stamps: extensions.stamps,
+            takes_udp_ports: port.info.link_layer == LinkLayer::Ethernet
+                && port.context.driver().is_some_and(|it| it.takes_udp_ports),
             paces: limits.pacing.map(|pacing| PacedRates {
                 least_kbit_per_s: pacing.least_kbit_per_s,
                 most_kbit_per_s: pacing.most_kbit_per_s,
@@ -232,6 +234,11 @@ impl DeviceLimits {
                 flow.domains == Domains::Thread && !self.has_thread_domains,
                 "single-threaded CQs and thread domains",
                 "use --domains usual",
+            ),
+            (
+                flow.udp_sport.is_some() && !self.takes_udp_ports,
+                "call for a QP's UDP source port (only mlx5 over RoCE has one)",
+                "use --flow-label, of which many drivers make the port",
             ),
             (
                 flow.timestamps == Timestamps::Device && !self.has_stamps,

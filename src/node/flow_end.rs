@@ -43,8 +43,6 @@ pub struct FinishedEnd {
     pub end: FlowEnd,
     /// The workers' reports; empty if the end only offered memory.
     pub workers: Vec<WorkerReport>,
-    /// The QPs' numbers.
-    pub qpns: Vec<u32>,
     /// When the window was to open and to close.
     pub edges: WindowEdges,
     /// Progress of the workers' windows.

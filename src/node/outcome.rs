@@ -1,8 +1,10 @@
 //! Turns the workers' counts into what a node reports.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use datapath::{Layout, QpReport, Trouble, WindowProgress, WorkerReport, received_bytes};
+use machine::lossless::Lossless;
 use metrics::counters::{EMBEDDED_DRIVER, Growth};
 use metrics::drift::drift;
 use metrics::histogram::Recorder;
@@ -176,14 +178,16 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     });
     let open_loop = OpenLoop::of(flow, finished, clock);
     let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
+    let objects = &finished.end.objects;
     let qps: Vec<QpResult> = messages
         .iter()
         .zip(&bytes)
-        .zip(&finished.qpns)
+        .zip(objects.qps())
         .enumerate()
-        .map(|(index, ((&messages, &bytes), &qpn))| QpResult {
+        .map(|(index, ((&messages, &bytes), qp))| QpResult {
             index: index as u32,
-            qpn,
+            qpn: qp.qpn(),
+            udp_source_port: objects.udp_source_port(qp),
             messages,
             bytes,
             gbit_per_s: gbit_per_s(
@@ -312,7 +316,7 @@ fn add(known: &mut WorkerResult, other: &WorkerResult) {
 
 /// A count of each QP, summed over the workers.
 pub fn per_qp(finished: &FinishedEnd, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
-    (0..finished.qpns.len())
+    (0..finished.end.objects.qps().len())
         .map(|qp| {
             finished
                 .workers
@@ -361,6 +365,17 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
     })
 }
 
+/// What the network interface below the port in use does against loss.
+pub fn lossless(port: &Port) -> Lossless {
+    let told = device(port);
+    let Some(netdev) = told.netdev else {
+        return Lossless::default();
+    };
+    let bridging = machine::dcb::read(&netdev).unwrap_or_default();
+    let root = Path::new(port.context.library().root);
+    Lossless::read(root, (&told.name, told.port), &netdev, bridging)
+}
+
 /// Facts of the device and port in use, from the kernel and corrected from verbs.
 pub fn device(port: &Port) -> Device {
     let name = port.context.name();
@@ -370,6 +385,7 @@ pub fn device(port: &Port) -> Device {
     Device {
         library: port.context.library().name.to_owned(),
         software: embedded.is_some() || read.software,
+        relaxed_ordering: port.context.driver().map(|driver| driver.relaxed_ordering),
         driver: embedded.map(|_| EMBEDDED_DRIVER.to_owned()).or(read.driver),
         faults: embedded.and_then(|embedded| Some(embedded.faults?.to_string())),
         firmware: firmware.or(read.firmware),

@@ -26,6 +26,7 @@ pub(crate) struct PerftestLaunch {
     device: String,
     ib_port: u8,
     gid_index: Option<u8>,
+    pkey_index: u16,
     environment: Vec<(&'static str, Option<OsString>)>,
     cores: Vec<Arc<HeldCore>>,
     /// Whether the device is the embedded one. `soft0` has its address alone, so it must be closed while perftest runs;
@@ -63,6 +64,7 @@ impl PerftestLaunch {
             device: port.context.name().to_owned(),
             ib_port: port.info.port,
             gid_index: port.gid.filter(|_| has_gid).map(|entry| entry.index),
+            pkey_index: port.pkey_index,
             environment,
             cores: cores(resources, case),
             embedded: embedded.is_some(),
@@ -75,6 +77,7 @@ impl PerftestLaunch {
             device: self.device.clone(),
             ib_port: self.ib_port,
             gid_index: self.gid_index,
+            pkey_index: self.pkey_index,
         };
         arguments(job, &place)
     }

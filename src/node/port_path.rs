@@ -1,7 +1,7 @@
 //! The description that a port sends to its peer, and what follows for the QPs of two ports: MTU, path and
 //! reliability. It must not know what the QPs are used for.
 
-use settings::Settings;
+use settings::{QpNumbers, Settings};
 use verbs::{Gid, LinkLayer, Path, Port, Reliability, RemoteQp, VerbsError};
 
 use crate::protocol::endpoints::{self, Endpoints, QpEndpoint, gid_text};
@@ -21,10 +21,10 @@ pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
 }
 
 /// The parameters that two ports agree on for a flow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Agreed {
-    /// How packets leave.
-    pub(crate) path: Path,
+    path: Path,
+    flow_labels: Option<QpNumbers>,
     /// Retries and timeouts, and the number of READs in flight.
     pub(crate) reliability: Reliability,
     /// MTU of the path.
@@ -55,16 +55,27 @@ impl Agreed {
             },
             service_level: flow.service_level,
             traffic_class: flow.traffic_class,
+            flow_label: 0,
             hop_limit: flow.hop_limit,
             mtu_code: Path::mtu_code(path_mtu_bytes),
         };
         Ok(Agreed {
             path,
+            flow_labels: flow.flow_label.clone(),
             reliability: reliability(port, flow, peer)?,
             path_mtu_bytes,
             lid: peer.lid,
             gid: Gid(peer.gid_bytes()?),
         })
+    }
+
+    /// How the packets of QP `index` leave.
+    pub(crate) fn path(&self, index: u32) -> Path {
+        let labels = self.flow_labels.as_ref();
+        Path {
+            flow_label: labels.map_or(0, |labels| labels.of(index)),
+            ..self.path
+        }
     }
 
     /// The peer's GID.

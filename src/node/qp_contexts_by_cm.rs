@@ -89,7 +89,7 @@ impl<'a> QpContexts<'a> {
             remote,
             |qp| {
                 qp.to_init_by_cm(id, access)?;
-                Ok(qp.to_rtr_by_cm(id, &agreed.path, remote.qpn, &agreed.reliability)?)
+                Ok(qp.to_rtr_by_cm(id, &agreed.path(index), remote.qpn, &agreed.reliability)?)
             },
             |qp| Ok(qp.to_rts_by_cm(id, &agreed.reliability)?),
         )?;

@@ -70,7 +70,7 @@ impl Queues {
                 .map_err(|error| explain_inline(error, pd, cq, needs.capacity, service))?;
             // rdma_cm supplies the attributes of INIT with the connection.
             if flow.connect == ConnectMode::Tcp {
-                qp.to_init(port.info.port, access)?;
+                qp.to_init(port.info.port, port.pkey_index, access)?;
             }
             qps.push(qp);
         }

@@ -318,6 +318,11 @@ impl RunningNode {
                 Some(end) => entries = end.objects.cq_entries(),
                 None => return Ok(()),
             }
+        } else if let AsyncEvent::SrqError { srq } = event {
+            let mut receives = self.ends().filter_map(|end| end.objects.shared_receives());
+            if !receives.any(|receives| receives.is(srq)) {
+                return Ok(());
+            }
         } else if failed {
             // What the QP's worker saw says more than the event.
             return Ok(());
@@ -398,11 +403,9 @@ impl RunningNode {
         let mut workers = workers.unwrap_or_default().into_iter();
         let finish = |RunningEnd { end, shared }| {
             let workers = workers.next().unwrap_or_default();
-            let contexts = shared.qp_contexts().iter();
             FinishedEnd {
-                end,
                 workers,
-                qpns: contexts.map(|qp_context| qp_context.qp.qpn()).collect(),
+                end,
                 edges: shared.edges(),
                 window: shared.window(),
             }

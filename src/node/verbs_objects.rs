@@ -11,7 +11,8 @@ use datapath::{
 use metrics::limits::Wire;
 use settings::{Access as OfferedAccess, ConnectMode, CqMode, Settings};
 use verbs::{
-    Access, AddressHandle, CompletionQueue, LinkLayer, Port, ProtectionDomain, QueuePair, Service,
+    Access, AddressHandle, CompletionQueue, GidType, LinkLayer, Port, ProtectionDomain, QueuePair,
+    Service,
 };
 
 use crate::node::connect_cm::{Connections, check_port};
@@ -181,24 +182,26 @@ impl VerbsObjects {
     ) -> Result<Vec<QpContext>, RunFailure> {
         let agreed = self.agree(peer)?;
         let peers = Peers::of(&self.flow);
-        // Datagrams to all QPs of a port take one way.
-        let way = match (self.service, peer.qps.first()) {
-            (Service::Datagram { .. }, Some(any)) => Some(AddressHandle::new(
-                &self.pd,
-                &agreed.path,
-                &agreed.remote(any),
-            )?),
-            _ => None,
-        };
+        // Datagrams to all QPs of a port take one way, but with flow labels.
+        let mut way = None;
         let mut qp_contexts = Vec::with_capacity(self.qps.len());
         for (index, (&psn, remote)) in (0u32..).zip(self.psns.iter().zip(&peer.qps)) {
             alive()?;
             let mut qp_context = self.qp_context(
                 index,
                 remote,
-                |qp| Ok(qp.to_rtr(&agreed.path, &agreed.remote(remote), &agreed.reliability)?),
+                |qp| {
+                    let remote = agreed.remote(remote);
+                    Ok(qp.to_rtr(&agreed.path(index), &remote, &agreed.reliability)?)
+                },
                 |qp| Ok(qp.to_rts(psn, &agreed.reliability)?),
             )?;
+            if matches!(self.service, Service::Datagram { .. }) {
+                if way.is_none() || self.flow.flow_label.is_some() {
+                    let (path, to) = (agreed.path(index), agreed.remote(remote));
+                    way = Some(AddressHandle::new(&self.pd, &path, &to)?);
+                }
+            }
             if let Some(way) = &way {
                 let qpn_of = |position: usize| {
                     let receiver = peers.receiver(index, position as u32);
@@ -260,6 +263,10 @@ impl VerbsObjects {
         {
             qp.limit_rate(u32::try_from(kbit_per_s).unwrap_or(u32::MAX))?;
         }
+        if let Some(ports) = &flow.udp_sport {
+            // The range of the setting ends where a port's does.
+            qp.set_udp_source_port(ports.of(index) as u16)?;
+        }
         let remote = RemoteMemory {
             address: remote.address,
             rkey: remote.rkey,
@@ -274,6 +281,13 @@ impl VerbsObjects {
             sender,
             receiver,
         })
+    }
+
+    /// The UDP source port of a QP's packets; `None` where it is not known, and on ports that send no UDP.
+    pub(crate) fn udp_source_port(&self, qp: &QueuePair) -> Option<u16> {
+        let gid_type = self.port.gid.map(|entry| entry.gid_type);
+        qp.udp_source_port()
+            .filter(|_| gid_type == Some(GidType::RoceV2))
     }
 
     /// The receives of the SRQ, if this end has one.

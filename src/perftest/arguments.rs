@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::plan::Case;
-use settings::{Access, Stop, Warmup};
+use settings::{Access, Ordering, Stop, Warmup};
 
 use super::check::Job;
 use super::fits::sleeps;
@@ -18,6 +18,8 @@ pub struct Place {
     pub ib_port: u8,
     /// Index of the GID; `None` on InfiniBand without a GRH.
     pub gid_index: Option<u8>,
+    /// Index of the P_Key.
+    pub pkey_index: u16,
 }
 
 /// Seconds of perftest's warm-up before its window, and of the same after it (`-f`).
@@ -71,7 +73,13 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
     if case.traffic_class != 0 {
         arguments.push(format!("--tclass={}", case.traffic_class));
     }
+    if place.pkey_index != 0 {
+        arguments.push(format!("--pkey_index={}", place.pkey_index));
+    }
     if !job.program.is_latency() {
+        if case.ordering == Ordering::Strict {
+            arguments.push("--disable_pcie_relaxed".into());
+        }
         arguments.push("--report_gbits".into());
         if case.bidirectional {
             arguments.push("-b".into());
@@ -153,6 +161,7 @@ pub(super) mod tests {
             device: "mlx5_0".into(),
             ib_port: 1,
             gid_index: Some(3),
+            pkey_index: 0,
         };
         arguments(&job(change), &place).join(" ")
     }
@@ -167,11 +176,12 @@ pub(super) mod tests {
                 (Op::Write.into(), 16, 64, 128);
             (case.post_list, case.signal_every, case.bidirectional) = (32, 16, true);
             (case.service_level, case.traffic_class) = (3, 104);
+            case.ordering = Ordering::Strict;
             case.set_stop(Stop::MessagesPerQp(640));
             case.warmup = Warmup::FixedNs(0);
         });
         let expected = "-i 1 -x 3 -s 64 -m 4096 -u 14 -S 3 -I 128 -q 16 -t 128 -Q 16 -l 32 -n 640 --tclass=104 \
-                        --report_gbits -b -N -d mlx5_0 -F";
+                        --disable_pcie_relaxed --report_gbits -b -N -d mlx5_0 -F";
         assert_eq!(other, expected);
     }
 

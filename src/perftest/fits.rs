@@ -21,7 +21,7 @@ const MAX_QPS: u32 = 16_384;
 const MAX_INLINE_BYTES: u32 = 912;
 
 /// Settings of receive queues and buffers that perftest has in other forms, or not at all.
-const ONLY_HERE: [&str; 12] = [
+const ONLY_HERE: [&str; 14] = [
     "recv-queue",
     "sges",
     "mr",
@@ -34,6 +34,9 @@ const ONLY_HERE: [&str; 12] = [
     "timestamps",
     "memory",
     "pace",
+    // 6.29 has flow labels, 4.5 has not.
+    "flow-label",
+    "udp-sport",
 ];
 
 /// perftest's retries and its RNR timer, which no option changes.
@@ -215,6 +218,15 @@ pub fn note(case: &Case) -> Option<String> {
         notes.push(format!(
             "{} prints half the round trip of a ping-pong, rocebench the time until {until}: two different quantities",
             Program::for_case(case)
+        ));
+    }
+    let program = Program::for_case(case);
+    if program.ordering(case) != case.ordering {
+        notes.push(format!(
+            "{} has {} PCIe ordering, which no option of it changes, rocebench {}",
+            program,
+            program.ordering(case),
+            case.ordering
         ));
     }
     if !case.service.is_reliable() {

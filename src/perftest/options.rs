@@ -105,8 +105,7 @@ const NUMA: &str =
 const MULTICAST: &str = "there is no multicast; `--service ud` sends datagrams from QP to QP";
 const HOST_MEMORY: &str = "messages lie in the host's ordinary memory";
 const NO_ENCRYPTION: &str = "the device's encryption and signatures are not used";
-const PATH: &str =
-    "paths come from the ports and the other end, with P_Key index 0 and flow label 0";
+const PATH: &str = "paths come from the ports and the other end";
 const DRIVER: &str = "the driver's default is used";
 
 /// All of them: first those with a letter or a flag here, then what is so in any case, then what is refused.
@@ -139,8 +138,11 @@ pub const OPTIONS: &[PerftestOption] = &[
     both('V', "version", Unchanged),
     both('x', "gid-index", Flag("gid-index")).with("N"),
     long("data_validation", Flag("verify")),
+    long("disable_pcie_relaxed", Setting("ordering", "strict")),
+    long("flow_label", Flag("flow-label")).with("LIST"),
     long("mr_per_qp", Setting("mr", "per-qp")),
     long("pin_cores", Flag("cores")).with("LIST"),
+    long("pkey_index", Flag("pkey-index")).with("N"),
     long("retry_count", Flag("retry-cnt")).with("N"),
     long("send_with_imm", Setting("op", "send-imm")),
     long("tclass", Flag("traffic-class")).with("N"),
@@ -170,10 +172,6 @@ pub const OPTIONS: &[PerftestOption] = &[
     long(
         "disable_dynamic_polling",
         Already("each poll asks for the same number of completions"),
-    ),
-    long(
-        "disable_pcie_relaxed",
-        Already("memory is registered without relaxed ordering"),
     ),
     long("ipv6-addr", Already("HOST may be an IPv6 address")),
     long(
@@ -293,9 +291,7 @@ pub const OPTIONS: &[PerftestOption] = &[
     )
     .with("N"),
     long("dlid", Not(PATH)).with("LID"),
-    long("flow_label", Not(PATH)).with("LIST"),
     long("force-link", Not(PATH)).with("TYPE"),
-    long("pkey_index", Not(PATH)).with("N"),
     long("congest_type", Not(DRIVER)).with("TYPE"),
     long("cpu_id", Not(DRIVER)).with("N"),
     long("no_enhanced_reorder", Not(DRIVER)),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::child::{Child, Launch};
 use crate::plan::Case;
-use settings::{Op, names};
+use settings::{Op, Ordering, names};
 
 /// How long a program may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(2);
@@ -78,6 +78,16 @@ impl Program {
             self,
             Program::IbSendLat | Program::IbWriteLat | Program::IbReadLat | Program::IbAtomicLat
         )
+    }
+
+    /// The order of the adapter's writes in its runs of a case: only the bandwidth programs have an option, and
+    /// `ib_write_lat` looks at the last byte of a message.
+    pub(super) fn ordering(self, case: &Case) -> Ordering {
+        match self {
+            Program::IbWriteLat => Ordering::Strict,
+            _ if self.is_latency() => Ordering::Relaxed,
+            _ => case.ordering,
+        }
     }
 
     /// Where it is, by `PATH`.

@@ -44,6 +44,8 @@ pub struct DeviceLimits {
     pub has_thread_domains: bool,
     /// Whether it stamps completions (`--timestamps device`).
     pub has_stamps: bool,
+    /// Whether its driver has a call for the UDP source port of a QP (`--udp-sport`).
+    pub takes_udp_ports: bool,
     /// The rates that it keeps for a QP, if it does.
     pub paces: Option<PacedRates>,
 }

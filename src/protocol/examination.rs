@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::finding::Finding;
+use machine::lossless::Lossless;
 use report::results::model::Device;
 
 /// Facts of a node. What it cannot read, as without root or of another driver, is `None`.
@@ -33,21 +34,4 @@ pub enum LockedMemory {
     Unlimited,
     /// So many bytes.
     Bytes(u64),
-}
-
-/// What a network interface does so that no packet is lost.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lossless {
-    /// Priorities with PFC (IEEE 802.1Qbb), in order.
-    pub pfc_priorities: Option<Vec<u8>>,
-    /// Pause frames (IEEE 802.3x) are on, in one direction at least.
-    pub pause_frames: Option<bool>,
-    /// Priorities on which the adapter both sends congestion notifications and obeys them.
-    pub ecn_priorities: Option<Vec<u8>>,
-    /// By which field a packet gets its priority: `dscp` or `pcp`.
-    pub trust: Option<String>,
-    /// DSCP with the priority that it stands for, in order of DSCP.
-    pub dscp_priorities: Option<Vec<(u8, u8)>>,
-    /// The traffic class of packets whose QP says none.
-    pub traffic_class: Option<u8>,
 }

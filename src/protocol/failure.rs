@@ -160,6 +160,9 @@ impl RunFailure {
                 format!("QP number {qpn:#08x} of {device} failed: event {name}"),
                 dmesg,
             ),
+            AsyncEvent::SrqError { .. } => {
+                (format!("an SRQ of {device} failed: event SRQ_ERR"), dmesg)
+            }
             AsyncEvent::DeviceFatal => (format!("{device} reported a fatal error"), dmesg),
             AsyncEvent::PortError { port } => (
                 format!("port {port} of {device} went down"),

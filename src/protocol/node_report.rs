@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::device_limits::DeviceLimits;
 use super::memory_offer::MemoryOffer;
 use crate::plan::flow::Side;
+use machine::lossless::Lossless;
 use report::results::model::{
     ConnectStep, Device, FlowResult, Latency, PathEvent, QpResult, ReceiveQueues, Received,
     WorkerResult,
@@ -24,6 +25,8 @@ pub struct NodeFacts {
     pub limits: DeviceLimits,
     /// Memory for a run.
     pub memory: MemoryOffer,
+    /// Means against loss at its network interface.
+    pub lossless: Lossless,
     /// What a person should know of the device; `None` for a usual one.
     pub remark: Option<String>,
 }
@@ -154,6 +157,7 @@ mod tests {
         QpResult {
             index,
             qpn: 0xff_ffff,
+            udp_source_port: Some(u16::MAX),
             messages: MESSAGES,
             bytes: MESSAGES << 10,
             gbit_per_s: Some(1e2 / 3.0),

@@ -399,6 +399,7 @@ fn serve_session(
                     device: outcome::device(port),
                     limits: DeviceLimits::of(port),
                     memory: MemoryOffer::of(&resources),
+                    lossless: outcome::lossless(port),
                     remark: resources.remark(),
                 })))?;
             }

@@ -135,7 +135,7 @@ impl Channel {
                 alive()?;
                 let (cq, _) = &cqs[index % workers];
                 let qp = QueuePair::new(&pd, cq, cq, capacity)?;
-                qp.to_init(port.info.port, access)?;
+                qp.to_init(port.info.port, port.pkey_index, access)?;
                 Ok(qp)
             })
             .collect::<Result<Vec<_>, RunFailure>>()?;
@@ -269,6 +269,7 @@ impl Channel {
             gid_index: self.port.gid.filter(|_| wants_gid).map(|entry| entry.index),
             service_level: 0,
             traffic_class: 0,
+            flow_label: 0,
             hop_limit: 64,
             mtu_code: Path::mtu_code(mtu),
         })

@@ -445,8 +445,6 @@ impl Over {
     /// What the client's node reports.
     pub fn report(self) -> EndReport {
         let (objects, shared, workers) = self.rest.client;
-        let qpns = shared.qp_contexts().iter();
-        let qpns = qpns.map(|qp_context| qp_context.qp.qpn());
         let finished = FinishedEnd {
             end: FlowEnd {
                 number: 0,
@@ -455,7 +453,6 @@ impl Over {
                 objects,
             },
             workers,
-            qpns: qpns.collect(),
             edges: shared.edges(),
             window: shared.window(),
         };

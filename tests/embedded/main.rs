@@ -35,6 +35,7 @@ mod nodes;
 mod options;
 mod outputs;
 mod pace;
+mod paths;
 mod patterns;
 mod polling;
 mod process_limits;

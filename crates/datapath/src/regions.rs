@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use settings::{MrMode, PageKind, Settings};
-use verbs::{Access, Mapping, MemoryRegion, Pages, ProtectionDomain, VerbsError};
+use verbs::{Access, Mapping, MemoryRegion, Ordering, Pages, ProtectionDomain, VerbsError};
 
 use super::Layout;
 
@@ -35,6 +35,7 @@ impl Regions {
             MrMode::One => (1, mapping.length_bytes()),
             MrMode::PerQp => (layout.qps(), layout.qp_bytes()),
         };
+        let access = (access, ordering(flow));
         let region = |qp: usize| MemoryRegion::within(pd, &mapping, qp * bytes, bytes, access);
         Ok(Regions {
             first: region(0)?,
@@ -48,6 +49,13 @@ impl Regions {
         after_first
             .and_then(|place| self.rest.get(place))
             .unwrap_or(&self.first)
+    }
+}
+
+fn ordering(flow: &Settings) -> Ordering {
+    match flow.ordering {
+        settings::Ordering::Relaxed => Ordering::Relaxed,
+        settings::Ordering::Strict => Ordering::Strict,
     }
 }
 

@@ -62,9 +62,14 @@ impl SharedReceives {
         self.qps.index_of(qpn)
     }
 
+    /// Whether an event's SRQ is this one.
+    pub fn is(&self, identity: usize) -> bool {
+        AsyncEvents::is_srq(&self.srq, identity)
+    }
+
     /// Counts an event of the SRQ's limit, if it is of this one; returns whether it is.
     pub fn count_limit(&self, identity: usize) -> bool {
-        let is_own = AsyncEvents::is_srq(&self.srq, identity);
+        let is_own = self.is(identity);
         if is_own {
             self.limit_events.fetch_add(1, Relaxed);
             self.is_armed.store(false, Relaxed);

@@ -8,6 +8,7 @@ pub mod cpu;
 pub mod dcb;
 pub mod device;
 pub mod host;
+pub mod lossless;
 pub mod memory;
 pub mod open_files;
 pub mod threads;

@@ -173,7 +173,7 @@ pub(crate) fn fill_port_attributes(port: &Port, attr: &mut ibv_port_attr) {
     attr.active_mtu = mtu_code(port.active_mtu);
     attr.gid_tbl_len = port.gid.iter().map(|gid| gid.index + 1).max().unwrap_or(0) as c_int;
     attr.max_msg_sz = port.max_message_bytes;
-    attr.pkey_tbl_len = 1;
+    attr.pkey_tbl_len = port.pkeys;
     attr.lid = port.lid;
     attr.max_vl_num = 1;
     attr.active_width = port.width_code;

@@ -34,6 +34,6 @@ pub use personas::get_device_list;
 pub use verbs::{
     ack_async_event, alloc_pd, close_device, create_ah, create_comp_channel, create_cq, create_qp,
     create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_cq, destroy_qp, destroy_srq,
-    get_async_event, modify_qp, modify_srq, open_device, qp_to_qp_ex, query_device, query_gid_ex,
-    query_port, query_port_speed, query_qp, reg_mr,
+    get_async_event, modify_qp, modify_qp_udp_sport, modify_srq, open_device, qp_to_qp_ex,
+    query_device, query_gid_ex, query_port, query_port_speed, query_qp, reg_mr,
 };

@@ -102,8 +102,15 @@ pub(crate) struct Port {
     pub(crate) max_message_bytes: u32,
     pub(crate) lid: u16,
     pub(crate) grh_required: bool,
+    /// Length of its table of P_Keys.
+    #[serde(default = "one")]
+    pub(crate) pkeys: u16,
     #[serde(default)]
     pub(crate) gid: Vec<Gid>,
+}
+
+fn one() -> u16 {
+    1
 }
 
 /// An entry of a GID table.
@@ -179,7 +186,10 @@ pub(crate) enum GidType {
 /// `ok`, or the name of an errno.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
-pub struct Answer(pub(crate) Result<(), c_int>);
+pub struct Answer(
+    /// The errno, if it is one.
+    pub Result<(), c_int>,
+);
 
 impl TryFrom<String> for Answer {
     type Error = String;

@@ -418,6 +418,27 @@ pub unsafe extern "C" fn query_qp(
     }
 }
 
+/// `mlx5dv_modify_qp_udp_sport(3)`, as the table says: for RC and UC QPs in RTS.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, _port: u16) -> c_int {
+    use rdma_sys::{ibv_qp_state::IBV_QPS_RTS, ibv_qp_type::IBV_QPT_UD};
+    // SAFETY: a live QP of an open context.
+    let (table, kind, state) = unsafe {
+        (
+            Context::of((*qp).context).table(),
+            (*qp).qp_type,
+            (*qp).state,
+        )
+    };
+    match table.udp_sport {
+        Answer(Err(code)) => code,
+        _ if kind == IBV_QPT_UD || state != IBV_QPS_RTS => libc::EOPNOTSUPP,
+        Answer(Ok(())) => 0,
+    }
+}
+
 /// `ibv_modify_qp(3)`. `loop0` checks the transition, its attributes and their values (EINVAL), and that the
 /// destination GID is its own (ETIMEDOUT); `null0` checks nothing.
 ///

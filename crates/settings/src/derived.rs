@@ -25,6 +25,9 @@ const MODERATED_SIZE_BYTES: u32 = 8_192;
 /// CQ moderation by default up to that size, without latency.
 const MOST_FITTED: u32 = 64;
 
+/// ECN bits of a packet that a switch may mark (RFC 3168).
+const ECT_0: u8 = 2;
+
 /// When a run's measurement ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -144,6 +147,9 @@ impl Settings {
         }
         if self.rx_depth == FITTED {
             self.rx_depth = self.fitted_rx_depth();
+        }
+        if let Some(dscp) = self.dscp {
+            self.traffic_class = dscp << 2 | ECT_0;
         }
     }
 

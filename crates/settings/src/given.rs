@@ -14,7 +14,7 @@ const MAX_ITEMS: usize = 4096;
 const ENDS: [&str; 2] = ["duration", "iters"];
 
 /// Settings that exclude each other.
-const EXCLUSIVE: [[&str; 2]; 2] = [ENDS, ["size", "size-mix"]];
+const EXCLUSIVE: [[&str; 2]; 3] = [ENDS, ["size", "size-mix"], ["dscp", "traffic-class"]];
 
 /// What was asked for, by flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

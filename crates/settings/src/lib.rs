@@ -12,6 +12,7 @@ mod listed;
 mod nearest;
 mod op;
 mod pattern;
+mod qp_numbers;
 mod rate;
 mod row;
 mod service;
@@ -31,6 +32,7 @@ pub use listed::listed;
 pub use nearest::{is_near, nearest};
 pub use op::{ATOMIC_BYTES, Access, Op, Profile, Workload};
 pub use pattern::{Pattern, PatternError};
+pub use qp_numbers::QpNumbers;
 pub use rate::{Arrivals, Rate, RateError};
 pub use row::{Applies, Id, Scope, SettingError, Takes};
 pub use service::{LARGEST_MTU_BYTES, Service};
@@ -38,6 +40,6 @@ pub use size::{MemorySize, Size};
 pub use table::{ROWS, Row, Settings};
 pub use weights::{QpWeights, SizeMix, SmoothTurns};
 pub use words::{
-    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Pace, PageKind, PollMode, RecvQueue, Spread,
-    TouchOrder, Warmup,
+    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Ordering, Pace, PageKind, PollMode, RecvQueue,
+    Spread, TouchOrder, Warmup,
 };

@@ -10,6 +10,8 @@ pub struct Row<S: 'static> {
     pub field: &'static str,
     /// Name of the long flag, and of the key in a configuration file.
     pub flag: &'static str,
+    /// Another name of the long flag, perftest's; empty for none.
+    pub alias: &'static str,
     /// The short flag.
     pub short: Option<char>,
     /// What it is, as help.
@@ -127,6 +129,7 @@ impl<S> Row<S> {
     pub(crate) const USUAL: Row<S> = Row {
         field: "",
         flag: "",
+        alias: "",
         short: None,
         help: "",
         default: "",

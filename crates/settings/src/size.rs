@@ -27,13 +27,14 @@ pub enum SizeError {
     #[error("`{0}` is not an amount of memory")]
     NoMemory(String),
     /// More than one message can be.
-    #[error("`{0}` is more than 1 GiB")]
+    #[error("`{0}` is more than one message can be: 2147483647 bytes (2 GiB - 1)")]
     TooLarge(String),
 }
 
 impl Size {
-    /// The most that one message can be: 1 GiB.
-    pub const MAX: Size = Size(1 << 30);
+    /// The most that one message can be: 2 GiB - 1, as perftest's. Packets have room for one byte more (`DMALen` is 32 bits
+    /// wide, and the specification ends at 2^31).
+    pub const MAX: Size = Size((1 << 31) - 1);
 
     /// `bytes` as a size; `None` above [`Size::MAX`].
     pub fn from_bytes(bytes: u32) -> Option<Size> {
@@ -136,7 +137,7 @@ mod tests {
             ("64kib", 65536),
             ("1M", 1 << 20),
             ("1G", 1 << 30),
-            ("1073741824", 1 << 30),
+            ("2147483647", (1 << 31) - 1),
         ] {
             assert_eq!(text.parse::<Size>().map(Size::bytes), Ok(bytes), "{text}");
         }
@@ -150,7 +151,7 @@ mod tests {
         }
         let read = "4KB".parse::<Size>();
         assert!(matches!(read, Err(SizeError::Ambiguous(_))));
-        for text in "2G 1073741825 18446744073709551616 18446744073709551615G".split(' ') {
+        for text in "2G 2147483648 18446744073709551616 18446744073709551615G".split(' ') {
             let read = text.parse::<Size>();
             assert!(matches!(read, Err(SizeError::TooLarge(_))), "{text}");
         }

@@ -11,14 +11,15 @@ use super::calls::{CallStyle, Domains, Timestamps};
 use super::duration::TimeSpan;
 use super::op::{Op, Workload};
 use super::pattern::Pattern;
+use super::qp_numbers::QpNumbers;
 use super::rate::{Arrivals, Rate};
 use super::row::{self, Applies, Id, Scope, Takes};
 use super::service::Service;
 use super::value::Value;
 use super::weights::{QpWeights, SizeMix};
 use super::words::{
-    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Pace, PageKind, PollMode, RecvQueue, Spread,
-    TouchOrder, Warmup,
+    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Ordering, Pace, PageKind, PollMode, RecvQueue,
+    Spread, TouchOrder, Warmup,
 };
 
 const RUN: &str = "What to run";
@@ -120,11 +121,11 @@ settings! {
         column: "cq", applies: with_traffic,
         title: "CQ mode", label: "CQ {}",
     }
-    /// Message sizes in bytes, 1 to 1G
+    /// Message sizes in bytes, 1 to 2147483647 (2 GiB - 1), as far as the devices' ports take them
     size_bytes: u32 = 65_536 => {
         flag: "size", short: Some('s'), heading: RUN, takes: Takes::List,
         default: "64K, with --service ud 1K or --mtu where that is less",
-        range: (1, 1 << 30), is_size: true, id: Id::Head, column: "size",
+        range: (1, (1 << 31) - 1), is_size: true, id: Id::Head, column: "size",
         applies: |settings| match settings.size_mix {
             _ if settings.op.profile().is_atomic() => Applies::Ignored,
             Some(_) => Applies::Not("with --size-mix, which sets the sizes"),
@@ -238,12 +239,19 @@ settings! {
         column: "mr", applies: with_traffic,
         title: "memory regions", label: "MR {}", is_quiet: true,
     }
-    /// Pages of the messages' memory: usual, huge (2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (2 MiB if the
-    /// kernel has some)
+    /// Pages of the messages' memory: usual, huge (usually 2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (as
+    /// large, if the kernel has some)
     pages: PageKind = PageKind::Usual => {
         flag: "pages", heading: BUFFERS, takes: Takes::List, default: "usual", id: Id::Letter('P'),
         column: "pages", applies: with_traffic,
         title: "pages", label: "{} pages", is_quiet: true,
+    }
+    /// Order in which the adapter's writes reach memory over PCIe: relaxed (one may pass another, where the driver and the
+    /// adapter can; faster on many AMD hosts, and perftest's default), strict
+    ordering: Ordering = Ordering::Relaxed => {
+        flag: "ordering", heading: BUFFERS, takes: Takes::List, default: "relaxed", id: Id::Word,
+        column: "ordering", applies: with_traffic,
+        title: "PCIe ordering", label: "{} PCIe ordering", is_quiet: true,
     }
     /// Messages begin at a multiple of this many bytes, before --offset
     alignment_bytes: u32 = 64 => {
@@ -482,13 +490,41 @@ settings! {
     }
     /// Service level (priority), 0 to 15
     service_level: u8 = 0 => {
-        flag: "service-level", heading: TRANSPORT, default: "0", range: (0, 15),
+        flag: "service-level", short: Some('S'), heading: TRANSPORT, default: "0", range: (0, 15),
         title: "service level", label: "service level {}", is_quiet: true,
     }
-    /// Traffic class (DSCP and ECN bits), 0 to 255
+    /// DSCP of packets, 0 to 63, by which switches and adapters choose the priority; ECN marks are allowed (traffic class
+    /// 4 x N + 2). Lossless RoCE is often 26
+    dscp: Option<u8> = None => {
+        flag: "dscp", heading: TRANSPORT, takes: Takes::List, range: (0, 63), id: Id::Letter('D'),
+        column: "dscp", title: "DSCP", label: "DSCP {}",
+    }
+    /// Traffic class of packets, 0 to 255: DSCP x 4 + ECN bits
     traffic_class: u8 = 0 => {
-        flag: "traffic-class", heading: TRANSPORT, default: "0", range: (0, 255),
+        flag: "traffic-class", alias: "tclass", short: Some('T'), heading: TRANSPORT, default: "0, or what --dscp gives",
+        range: (0, 255),
+        applies: |settings| match settings.dscp {
+            Some(_) => Applies::Not("with --dscp, which sets it"),
+            None => Applies::Yes,
+        },
         title: "traffic class", label: "traffic class {}", is_quiet: true,
+    }
+    /// Flow labels of the QPs, 1 to 1048575, in turn if there are more QPs; many adapters make the UDP source port of it,
+    /// by which switches choose a path
+    flow_label: Option<QpNumbers> = None => {
+        flag: "flow-label", heading: TRANSPORT, takes: Takes::One("LIST"), range: (1, 0xf_ffff),
+        default: "0, with which drivers choose the port by the QPs' numbers", id: Id::Never,
+        title: "flow labels", label: "flow labels {}",
+    }
+    /// UDP source ports of the QPs, 49152 to 65535, in turn if there are more QPs (mlx5 alone, over RC and UC)
+    udp_sport: Option<QpNumbers> = None => {
+        flag: "udp-sport", heading: TRANSPORT, takes: Takes::One("LIST"), range: (0xc000, 0xffff),
+        default: "the driver's", id: Id::Never,
+        applies: |settings| match settings.service {
+            Service::Ud => Applies::Not("with --service ud, whose datagrams' port the driver chooses"),
+            Service::Rc | Service::Uc => Applies::Yes,
+        },
+        title: "UDP source ports", label: "UDP source ports {}",
     }
     /// Hop limit of packets, 1 to 255
     hop_limit: u8 = 64 => {

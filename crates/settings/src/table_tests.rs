@@ -7,6 +7,7 @@ fn names_are_unique() {
             assert!(row.flag != other.flag && row.field != other.field);
             let is_alone = row.short.is_none() || row.short != other.short;
             assert!(is_alone, "{}", row.flag);
+            assert!(row.alias.is_empty() || row.alias != other.flag);
         }
     }
 }
@@ -55,6 +56,19 @@ fn values_are_read_back_and_ranges_end_where_they_say() {
         }
         assert_eq!(settings, before);
     }
+}
+
+#[test]
+fn a_dscp_makes_the_traffic_class_and_lets_switches_mark() {
+    let of = |flag, text| Settings::from([(flag, text)]).traffic_class;
+    assert_eq!(
+        [
+            of("dscp", "26"),
+            of("dscp", "0"),
+            of("traffic-class", "104")
+        ],
+        [106, 2, 104]
+    );
 }
 
 #[test]

@@ -4,14 +4,15 @@ use super::calls::{CallStyle, Domains, Timestamps};
 use super::duration::TimeSpan;
 use super::op::Workload;
 use super::pattern::Pattern;
+use super::qp_numbers::QpNumbers;
 use super::rate::{Arrivals, Rate};
 use super::row::{Row, SettingError};
 use super::service::Service;
 use super::size::{MemorySize, Size};
 use super::weights::{QpWeights, SizeMix};
 use super::words::{
-    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Pace, PageKind, PollMode, RecvQueue, Spread,
-    TouchOrder, Warmup,
+    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Ordering, Pace, PageKind, PollMode, RecvQueue,
+    Spread, TouchOrder, Warmup,
 };
 
 /// A value of a setting.
@@ -97,6 +98,7 @@ by_their_words!(
     RecvQueue,
     MrMode,
     PageKind,
+    Ordering,
     TouchOrder,
     CqMode,
     PollMode,
@@ -114,6 +116,27 @@ by_their_words!(
     TimeSpan,
     Warmup
 );
+
+impl Value for QpNumbers {
+    fn read<S>(text: &str, row: &Row<S>) -> Result<Self, SettingError> {
+        let numbers: QpNumbers = text.parse().map_err(SettingError::Syntax)?;
+        let (min, max) = row.range;
+        let beyond = numbers.all().find(|it| !(min..=max).contains(it));
+        match beyond {
+            None => Ok(numbers),
+            Some(value) => Err(SettingError::OutOfRange {
+                flag: row.flag,
+                value,
+                min,
+                max,
+            }),
+        }
+    }
+
+    fn write<S>(&self, _: &Row<S>) -> String {
+        self.to_string()
+    }
+}
 
 impl Value for bool {
     fn read<S>(text: &str, _: &Row<S>) -> Result<Self, SettingError> {

@@ -110,6 +110,16 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
+    /// The order in which an adapter's writes reach this host's memory over PCIe.
+    Ordering {
+        /// One may pass another, where driver and adapter can.
+        Relaxed = "relaxed",
+        /// As they were made.
+        Strict = "strict",
+    }
+}
+
+words! {
     /// How QPs, CQs and workers belong together.
     CqMode {
         /// One CQ for all QPs, polled by all workers.
@@ -170,7 +180,7 @@ words! {
     PageKind {
         /// The kernel's usual ones.
         Usual = "usual",
-        /// Huge pages of 2 MiB, which were reserved.
+        /// Huge pages, which were reserved.
         Huge = "huge",
         /// Huge pages of 2 MiB where the kernel finds some.
         Transparent = "transparent",

@@ -13,6 +13,7 @@ use rdma_sys::{
     ibv_qp_type, ibv_transport_type,
 };
 
+use super::driver::{Driver, SOFT_ROCE};
 use super::gid::{Gid, GidEntry, GidType};
 use super::link_layer::LinkLayer;
 use super::teardown::{Teardown, TeardownToken};
@@ -23,6 +24,7 @@ pub struct Context {
     library: &'static VerbsLibrary,
     raw: NonNull<ibv_context>,
     name: String,
+    driver: Option<&'static Driver>,
     closed: bool,
 }
 
@@ -124,6 +126,8 @@ pub struct PortInfo {
     pub link_gbit_per_s: Option<f64>,
     /// Number of lanes, if the code is known.
     pub lanes: Option<u32>,
+    /// Length of its table of P_Keys.
+    pub pkey_table_length: u16,
     /// Packets to other ports need a GRH there.
     pub grh_required: bool,
     gid_table_length: u32,
@@ -143,12 +147,22 @@ impl Context {
         raw: NonNull<ibv_context>,
         name: String,
     ) -> Arc<Context> {
+        let driver = match library.is_embedded() {
+            true => None,
+            false => sysfs::driver(Path::new(library.root), &name).and_then(|it| Driver::of(&it)),
+        };
         Arc::new(Context {
             library,
             raw,
             name,
+            driver,
             closed: false,
         })
+    }
+
+    /// What is known of its kernel driver; `None` for another one, and for the embedded device.
+    pub fn driver(&self) -> Option<&'static Driver> {
+        self.driver
     }
 
     /// The device's name, such as `mlx5_0`.
@@ -186,10 +200,9 @@ impl Context {
         })
     }
 
-    /// Whether it is the kernel's Soft-RoCE, whose devices alone have a `parent` in sysfs.
+    /// Whether it is the kernel's Soft-RoCE.
     pub(super) fn is_soft_roce(&self) -> bool {
-        let folder = sysfs::device(Path::new(self.library.root), self.name());
-        folder.join("parent").exists()
+        self.driver.is_some_and(|driver| driver.name == SOFT_ROCE)
     }
 
     /// Whether extended verbs can be asked for at all.
@@ -353,6 +366,7 @@ impl Context {
             link_layer: LinkLayer::of(&attr),
             link_gbit_per_s: speed.flatten(),
             lanes: link_speed::lanes(attr.active_width),
+            pkey_table_length: attr.pkey_tbl_len,
             grh_required: attr.flags & GRH_REQUIRED != 0,
             gid_table_length: u32::try_from(attr.gid_tbl_len).unwrap_or(0),
         })

@@ -40,6 +40,8 @@ pub enum Operation {
     ModifyToRts,
     ModifyToErr,
     LimitRate,
+    /// `mlx5dv_modify_qp_udp_sport`.
+    SetUdpPort,
     DestroyQp,
     PostSend,
     PostRecv,
@@ -88,6 +90,7 @@ impl fmt::Display for Operation {
             Operation::ModifyToRts => "ibv_modify_qp RTR→RTS",
             Operation::ModifyToErr => "ibv_modify_qp →ERR",
             Operation::LimitRate => "ibv_modify_qp_rate_limit",
+            Operation::SetUdpPort => "mlx5dv_modify_qp_udp_sport",
             Operation::DestroyQp => "ibv_destroy_qp",
             Operation::PostSend => "ibv_post_send",
             Operation::PostRecv => "ibv_post_recv",
@@ -165,10 +168,14 @@ pub enum VerbsError {
         instead: &'static str,
     },
     /// Buffers on huge pages, of which there are too few.
-    #[error("--pages huge takes {needed} huge pages of 2 MiB, and fewer are free on this machine")]
+    #[error(
+        "--pages huge takes {needed} huge pages of {mib} MiB, and fewer are free on this machine"
+    )]
     NoHugePages {
         /// Pages that the buffers take.
         needed: u64,
+        /// MiB of each.
+        mib: usize,
     },
     /// Buffers on transparent huge pages, which the kernel has not.
     #[error(
@@ -259,7 +266,7 @@ impl VerbsError {
             }
             VerbsError::DeviceLimit { flags, .. } => return Some(format!("lower {flags}")),
             VerbsError::DeviceLacks { instead, .. } => return Some((*instead).to_owned()),
-            VerbsError::NoHugePages { needed } => {
+            VerbsError::NoHugePages { needed, .. } => {
                 return Some(format!(
                     "reserve them early, before memory is fragmented: `echo {needed} | sudo tee \
                      /proc/sys/vm/nr_hugepages`; --pages transparent needs no reservation"
@@ -357,6 +364,14 @@ impl VerbsError {
             }
             (Operation::PostRecv | Operation::PostSrqRecv, libc::ENOMEM) => {
                 "the receive queue is full: the device accepted fewer WRs than its limit; lower --rx-depth"
+            }
+            (Operation::SetUdpPort, libc::EOPNOTSUPP) => {
+                "only mlx5's driver and firmware take UDP source ports, for RC and UC: use --flow-label, of which many \
+                 drivers make the port"
+            }
+            (Operation::ModifyToInit, libc::EINVAL) => {
+                "the P_Key is the usual cause: `cat /sys/class/infiniband/DEVICE/ports/PORT/pkeys/*` shows them; \
+                 choose one with --pkey-index"
             }
             (_, libc::EACCES | libc::EPERM) => {
                 "the kernel refused permission: run as a user who may use RDMA devices"

@@ -30,6 +30,11 @@ pub enum AsyncEvent {
         /// Port number.
         port: u8,
     },
+    /// An SRQ failed: its QPs get no more receives.
+    SrqError {
+        /// The SRQ's identity; see [`AsyncEvents::is_srq`].
+        srq: usize,
+    },
     /// An SRQ has fewer receives left than the limit that was armed.
     SrqLimit {
         /// The SRQ's identity; see [`AsyncEvents::is_srq`].
@@ -94,6 +99,9 @@ impl AsyncEvents {
                 8 => AsyncEvent::DeviceFatal,
                 10 => AsyncEvent::PortError {
                     port: u8::try_from(event.element.port_num).unwrap_or(0),
+                },
+                14 => AsyncEvent::SrqError {
+                    srq: event.element.srq as usize,
                 },
                 15 => AsyncEvent::SrqLimit {
                     srq: event.element.srq as usize,

@@ -3,19 +3,20 @@
 //! - Its `verbs_get_ctx` compares `abi_compat` with `u32::MAX`, so on 64-bit every extended verb looks
 //!   unsupported; [`extended_context`] compares with `usize::MAX`, as `verbs.h` does. The inline functions that go
 //!   through it are written again here.
-//! - `_ibv_query_gid_ex` is not bound.
+//! - `_ibv_query_gid_ex` and `ibv_reg_mr_iova2` are not bound, nor is anything of libmlx5.
 //! - `ibv_event_type` is a Rust enum, unsound to read when a newer library adds a value; [`event_type`]
 //!   reads it as a number.
 
 use std::mem::{offset_of, size_of, zeroed};
-use std::os::raw::c_int;
+use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
 
 use rdma_sys::{
     ibv_async_event, ibv_context, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_device_attr_ex,
-    ibv_gid_entry, ibv_parent_domain_init_attr, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_init_attr_ex,
-    ibv_qp_rate_limit_attr, ibv_td, ibv_td_init_attr, ibv_values_ex, ibv_values_mask,
-    verbs_context,
+    ibv_gid_entry, ibv_mr, ibv_parent_domain_init_attr, ibv_pd, ibv_port_attr, ibv_qp,
+    ibv_qp_init_attr_ex, ibv_qp_rate_limit_attr, ibv_td, ibv_td_init_attr, ibv_values_ex,
+    ibv_values_mask, verbs_context,
 };
 
 #[link(name = "ibverbs")]
@@ -28,6 +29,49 @@ unsafe extern "C" {
         flags: u32,
         entry_size: usize,
     ) -> c_int;
+
+    fn ibv_reg_mr_iova2(
+        pd: *mut ibv_pd,
+        address: *mut c_void,
+        length: usize,
+        iova: u64,
+        access: c_uint,
+    ) -> *mut ibv_mr;
+}
+
+/// `ibv_reg_mr(3)` as the macro of verbs.h, which takes optional flags too.
+pub(super) unsafe extern "C" fn reg_mr(
+    pd: *mut ibv_pd,
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut ibv_mr {
+    let iova = address.addr() as u64;
+    // SAFETY: forwarded as it came.
+    unsafe { ibv_reg_mr_iova2(pd, address, length, iova, access.cast_unsigned()) }
+}
+
+/// `mlx5dv_modify_qp_udp_sport(3)`; EOPNOTSUPP where it is missing, and for QPs of other providers.
+pub(super) unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, port: u16) -> c_int {
+    type Function = unsafe extern "C" fn(*mut ibv_qp, u16) -> c_int;
+    static FUNCTION: OnceLock<Option<Function>> = OnceLock::new();
+    let function = FUNCTION.get_or_init(|| {
+        // SAFETY: names with their zeros; the library stays open.
+        let found = unsafe {
+            let library = libc::dlopen(c"libmlx5.so.1".as_ptr(), libc::RTLD_NOW);
+            match library.is_null() {
+                true => return None,
+                false => libc::dlsym(library, c"mlx5dv_modify_qp_udp_sport".as_ptr()),
+            }
+        };
+        // SAFETY: libmlx5's function of this name has this type.
+        (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Function>(found) })
+    });
+    match function {
+        // SAFETY: the caller's QP; the function looks at its provider first.
+        Some(function) => unsafe { function(qp, port) },
+        None => libc::EOPNOTSUPP,
+    }
 }
 
 /// The extended context around `context`, if the provider has one (`verbs_get_ctx` of `verbs.h`).

@@ -71,7 +71,8 @@ functions! { $
     ack_async_event, rdma_sys::ibv_ack_async_event, (*mut ibv_async_event);
     alloc_pd, rdma_sys::ibv_alloc_pd, (*mut ibv_context) -> *mut ibv_pd;
     dealloc_pd, rdma_sys::ibv_dealloc_pd, (*mut ibv_pd) -> c_int;
-    reg_mr, rdma_sys::ibv_reg_mr, (*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr;
+    /// The macro of verbs.h, which takes optional access flags too: a library or kernel without them drops them.
+    reg_mr, ffi::reg_mr, (*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr;
     dereg_mr, rdma_sys::ibv_dereg_mr, (*mut ibv_mr) -> c_int;
     create_comp_channel, rdma_sys::ibv_create_comp_channel, (*mut ibv_context) -> *mut ibv_comp_channel;
     destroy_comp_channel, rdma_sys::ibv_destroy_comp_channel, (*mut ibv_comp_channel) -> c_int;
@@ -88,6 +89,8 @@ functions! { $
     qp_to_qp_ex, rdma_sys::ibv_qp_to_qp_ex, (*mut ibv_qp) -> *mut ibv_qp_ex;
     query_qp, rdma_sys::ibv_query_qp, (*mut ibv_qp, *mut ibv_qp_attr, c_int, *mut ibv_qp_init_attr) -> c_int;
     modify_qp, rdma_sys::ibv_modify_qp, (*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int;
+    /// `mlx5dv_modify_qp_udp_sport(3)`, for RC and UC QPs in RTS; EOPNOTSUPP for other drivers' QPs.
+    modify_qp_udp_sport, ffi::modify_qp_udp_sport, (*mut ibv_qp, u16) -> c_int;
     destroy_qp, rdma_sys::ibv_destroy_qp, (*mut ibv_qp) -> c_int;
     create_ah, rdma_sys::ibv_create_ah, (*mut ibv_pd, *mut ibv_ah_attr) -> *mut ibv_ah;
     destroy_ah, rdma_sys::ibv_destroy_ah, (*mut ibv_ah) -> c_int;

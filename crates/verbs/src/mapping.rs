@@ -4,10 +4,8 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::huge_pages::{reserved_bytes, transparent_bytes};
 use super::{Operation, VerbsError};
-
-/// Bytes of a huge page.
-const HUGE_BYTES: usize = 2 << 20;
 
 /// Memory that is written to without a look around: a few milliseconds, or a tenth of a second on a starved machine.
 const TOUCHED_BYTES: usize = 16 << 20;
@@ -20,9 +18,9 @@ const LEAST_PAGE_BYTES: usize = 4096;
 pub enum Pages {
     /// The kernel's usual ones.
     Usual,
-    /// Huge pages of 2 MiB that were reserved (`/proc/sys/vm/nr_hugepages`).
+    /// Huge pages that were reserved (`/proc/sys/vm/nr_hugepages`).
     Huge,
-    /// Huge pages of 2 MiB where the kernel finds some (`madvise(2)`, MADV_HUGEPAGE).
+    /// Huge pages where the kernel finds some (`madvise(2)`, MADV_HUGEPAGE).
     Transparent,
 }
 
@@ -31,7 +29,8 @@ impl Pages {
     pub fn rounded(self, bytes: u64) -> u64 {
         match self {
             Pages::Usual => bytes,
-            Pages::Huge | Pages::Transparent => bytes.next_multiple_of(HUGE_BYTES as u64),
+            Pages::Huge => bytes.next_multiple_of(reserved_bytes() as u64),
+            Pages::Transparent => bytes.next_multiple_of(transparent_bytes() as u64),
         }
     }
 }
@@ -69,9 +68,9 @@ impl Mapping {
             source,
         };
         let too_much = || failed(io::Error::from_raw_os_error(libc::ENOMEM));
-        let rounded = || {
+        let rounded = |page_bytes| {
             length_bytes
-                .checked_next_multiple_of(HUGE_BYTES)
+                .checked_next_multiple_of(page_bytes)
                 .ok_or_else(too_much)
         };
         let mapping = match pages {
@@ -85,11 +84,13 @@ impl Mapping {
                 }
             }
             Pages::Huge => {
-                let mapped_bytes = rounded()?;
-                let flags = libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
-                let mapped = map(mapped_bytes, flags).map_err(|_| VerbsError::NoHugePages {
-                    needed: (mapped_bytes / HUGE_BYTES) as u64,
-                })?;
+                let page_bytes = reserved_bytes();
+                let mapped_bytes = rounded(page_bytes)?;
+                let mapped =
+                    map(mapped_bytes, libc::MAP_HUGETLB).map_err(|_| VerbsError::NoHugePages {
+                        needed: (mapped_bytes / page_bytes) as u64,
+                        mib: page_bytes >> 20,
+                    })?;
                 Mapping {
                     mapped,
                     mapped_bytes,
@@ -97,7 +98,10 @@ impl Mapping {
                     length_bytes,
                 }
             }
-            Pages::Transparent => Mapping::transparent(length_bytes, rounded()?, failed)?,
+            Pages::Transparent => {
+                let rounded = rounded(transparent_bytes())?;
+                Mapping::transparent(length_bytes, rounded, failed)?
+            }
         };
         if let Some(node) = numa_node {
             prefer_node(mapping.start, length_bytes, node);
@@ -111,10 +115,11 @@ impl Mapping {
         failed: impl Fn(io::Error) -> VerbsError,
     ) -> Result<Mapping, VerbsError> {
         // Only whole huge pages become one, so the memory begins at a multiple of their size.
-        let mapped_bytes = rounded + HUGE_BYTES;
+        let page_bytes = transparent_bytes();
+        let mapped_bytes = rounded + page_bytes;
         let mapped = map(mapped_bytes, 0).map_err(failed)?;
-        let ahead = mapped.as_ptr().align_offset(HUGE_BYTES);
-        // SAFETY: `ahead` is less than the HUGE_BYTES that were mapped on top.
+        let ahead = mapped.as_ptr().align_offset(page_bytes);
+        // SAFETY: `ahead` is less than the page that was mapped on top.
         let start = unsafe { mapped.add(ahead) };
         let mapping = Mapping {
             mapped,
@@ -229,7 +234,11 @@ mod tests {
         let error = Mapping::new(1 << 46, Pages::Huge, None).err().unwrap();
         assert!(error.is_bad_input());
         let text = error.to_string();
-        assert!(text.contains("takes 33554432 huge pages"), "{text}");
+        let pages = (1_usize << 46) / reserved_bytes();
+        assert!(
+            text.contains(&format!("takes {pages} huge pages")),
+            "{text}"
+        );
         assert!(error.hint().unwrap().contains("/proc/sys/vm/nr_hugepages"));
     }
 
@@ -238,14 +247,14 @@ mod tests {
         match Mapping::new(3 << 20, Pages::Transparent, None) {
             Ok(mapping) => {
                 let start = mapping.at(0, 3 << 20).unwrap();
-                assert_eq!(start.addr().get() % HUGE_BYTES, 0);
+                assert_eq!(start.addr().get() % transparent_bytes(), 0);
             }
             Err(error) => {
                 let text = error.to_string();
                 assert!(text.contains("transparent huge pages"), "{text}");
             }
         }
-        assert_eq!(Pages::Transparent.rounded(1), 2 << 20);
+        assert_eq!(Pages::Transparent.rounded(1), transparent_bytes() as u64);
         assert_eq!(Pages::Usual.rounded(1), 1);
     }
 

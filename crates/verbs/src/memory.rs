@@ -124,6 +124,26 @@ impl Access {
     }
 }
 
+/// The order in which a device's writes into an MR reach memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ordering {
+    /// As they were made.
+    #[default]
+    Strict,
+    /// One may pass another, if the library, the kernel and the adapter have it (`IBV_ACCESS_RELAXED_ORDERING`); a completion
+    /// passes none.
+    Relaxed,
+}
+
+impl Ordering {
+    fn flags(self) -> u32 {
+        match self {
+            Ordering::Strict => 0,
+            Ordering::Relaxed => ibv_access_flags::IBV_ACCESS_RELAXED_ORDERING.0,
+        }
+    }
+}
+
 /// Zeroed memory together with its registration.
 ///
 /// A device may read and write it at any time, so it is never borrowed as a slice: bytes are copied in and out.
@@ -156,10 +176,16 @@ impl MemoryRegion {
         numa_node: Option<u32>,
     ) -> Result<Arc<Self>, VerbsError> {
         let mapping = Mapping::new(length_bytes, Pages::Usual, numa_node)?;
-        MemoryRegion::within(pd, &mapping, 0, mapping.length_bytes(), access)
+        MemoryRegion::within(
+            pd,
+            &mapping,
+            0,
+            mapping.length_bytes(),
+            (access, Ordering::Strict),
+        )
     }
 
-    /// Registers `length_bytes` at `offset` of `mapping` with `access`.
+    /// Registers `length_bytes` at `offset` of `mapping` with this access and ordering.
     ///
     /// # Errors
     /// The failed registration; EFAULT for bytes outside of the mapping.
@@ -168,7 +194,7 @@ impl MemoryRegion {
         mapping: &Arc<Mapping>,
         offset: usize,
         length_bytes: usize,
-        access: Access,
+        (access, ordering): (Access, Ordering),
     ) -> Result<Arc<Self>, VerbsError> {
         let object = || format!("{} ({length_bytes} bytes)", pd.context().name());
         let start = mapping
@@ -180,7 +206,7 @@ impl MemoryRegion {
                 pd.raw(),
                 start.as_ptr().cast(),
                 length_bytes,
-                access.flags().cast_signed(),
+                (access.flags() | ordering.flags()).cast_signed(),
             )
         };
         let raw = NonNull::new(raw).ok_or_else(|| VerbsError::last(Operation::RegMr, object()))?;

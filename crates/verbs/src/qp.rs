@@ -2,7 +2,7 @@
 
 use std::mem::zeroed;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rdma_sys::{
     ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap, ibv_qp_init_attr,
@@ -66,6 +66,8 @@ pub struct Path {
     pub service_level: u8,
     /// GRH traffic class.
     pub traffic_class: u8,
+    /// GRH flow label, 20 bits.
+    pub flow_label: u32,
     /// GRH hop limit.
     pub hop_limit: u8,
     /// Path MTU code of `enum ibv_mtu` (1 is 256 bytes, 5 is 4096).
@@ -125,6 +127,10 @@ pub struct QueuePair {
     raw: NonNull<ibv_qp>,
     extended_post: bool,
     service: Service,
+    /// Flow label and QP of a connection, once it is in RTR.
+    connection: OnceLock<(u32, u32)>,
+    /// The UDP source port that it was given.
+    udp_source_port: OnceLock<u16>,
     destroyed: bool,
 }
 
@@ -213,6 +219,8 @@ impl QueuePair {
             raw,
             extended_post: parts.extended_post,
             service,
+            connection: OnceLock::new(),
+            udp_source_port: OnceLock::new(),
             destroyed: false,
         }))
     }
@@ -240,15 +248,16 @@ impl QueuePair {
         }
     }
 
-    /// RESET → INIT; `remote` is the peer's access to this end's memory.
+    /// RESET → INIT at a port, with a P_Key of its table; `remote` is the peer's access to this end's memory.
     ///
     /// # Errors
     /// The failed call.
-    pub fn to_init(&self, port: u8, remote: Access) -> Result<(), VerbsError> {
+    pub fn to_init(&self, port: u8, pkey_index: u16, remote: Access) -> Result<(), VerbsError> {
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_qp_attr = unsafe { zeroed() };
         attr.qp_state = ibv_qp_state::IBV_QPS_INIT;
         attr.port_num = port;
+        attr.pkey_index = pkey_index;
         attr.qp_access_flags = remote.qp_flags();
         attr.qkey = self.service.qkey();
         self.modify(&mut attr, self.service.init_bits(), Operation::ModifyToInit)
@@ -312,6 +321,36 @@ impl QueuePair {
         Err(VerbsError::returned(Operation::LimitRate, object, code))
     }
 
+    /// In RTS: its packets have this UDP source port from now on.
+    ///
+    /// # Errors
+    /// The failed call; EOPNOTSUPP where the device has no such call, or not for this service.
+    pub fn set_udp_source_port(&self, port: u16) -> Result<(), VerbsError> {
+        // SAFETY: the QP is alive.
+        let code = unsafe { (self.context().library().modify_qp_udp_sport)(self.raw(), port) };
+        if code != 0 {
+            let object = format!("{} QP {:#08x}", self.context().name(), self.qpn());
+            return Err(VerbsError::returned(Operation::SetUdpPort, object, code));
+        }
+        let _ = self.udp_source_port.set(port);
+        Ok(())
+    }
+
+    /// The UDP source port of its packets over RoCE v2, by which switches choose a path: the one that it was given, or what the
+    /// driver is known to choose. `None` where that is not known, and for datagrams.
+    pub fn udp_source_port(&self) -> Option<u16> {
+        let &(flow_label, peer) = self.connection.get()?;
+        if let Some(port) = self.udp_source_port.get() {
+            return Some(*port);
+        }
+        if self.context().library().is_embedded() {
+            // SAFETY: a live QP of the embedded library.
+            return unsafe { softroce::verbs::udp_source_port(self.raw) };
+        }
+        let driver = self.context().driver()?;
+        driver.udp_source_port(flow_label, self.qpn(), peer)
+    }
+
     /// Any state → ERR: everything posted is flushed.
     ///
     /// # Errors
@@ -329,10 +368,14 @@ impl QueuePair {
         bits: mask,
         operation: Operation,
     ) -> Result<(), VerbsError> {
-        let bits = bits.0.cast_signed();
+        let code_bits = bits.0.cast_signed();
         // SAFETY: the QP is alive and `attr` filled for the bits.
-        let code = unsafe { (self.pd.context().library().modify_qp)(self.raw(), attr, bits) };
+        let code = unsafe { (self.pd.context().library().modify_qp)(self.raw(), attr, code_bits) };
         if code == 0 {
+            if bits.0 & mask::IBV_QP_DEST_QPN.0 != 0 && attr.ah_attr.is_global != 0 {
+                let connection = (attr.ah_attr.grh.flow_label, attr.dest_qp_num);
+                let _ = self.connection.set(connection);
+            }
             return Ok(());
         }
         let object = format!("{} QP {:#08x}", self.pd.context().name(), self.qpn());
@@ -377,6 +420,7 @@ pub(super) fn address_vector(path: &Path, remote: &RemoteQp) -> ibv_ah_attr {
         ah.grh.sgid_index = path.gid_index.unwrap_or(0);
         ah.grh.hop_limit = path.hop_limit;
         ah.grh.traffic_class = path.traffic_class;
+        ah.grh.flow_label = path.flow_label;
     }
     ah
 }
@@ -392,6 +436,7 @@ mod tests {
             gid_index,
             service_level: 3,
             traffic_class: 106,
+            flow_label: 7,
             hop_limit: 64,
             mtu_code: Path::mtu_code(4096),
         }
@@ -412,7 +457,7 @@ mod tests {
         assert_eq!((ah.is_global, ah.dlid, ah.sl), (1, 0, 3));
         let grh = ah.grh;
         let told = [grh.sgid_index, grh.traffic_class, grh.hop_limit];
-        assert_eq!(told, [3, 106, 64]);
+        assert_eq!((told, grh.flow_label), ([3, 106, 64], 7));
         // SAFETY: every bit pattern is a valid GID.
         assert_eq!(Gid(unsafe { ah.grh.dgid.raw }), remote().gid);
     }

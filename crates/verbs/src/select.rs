@@ -19,6 +19,8 @@ pub struct PortRequest {
     pub ib_port: Option<u8>,
     /// GID index.
     pub gid_index: Option<u8>,
+    /// Index in the port's table of P_Keys; 0 without one.
+    pub pkey_index: Option<u16>,
     /// Faults, which only the embedded device can make.
     pub faults: Option<Faults>,
     /// A file for a capture of all packets, which only the embedded device can make.
@@ -38,6 +40,8 @@ pub struct Port {
     pub gids: Vec<GidEntry>,
     /// The GID: always set on RoCE; on InfiniBand the port's first or the requested one.
     pub gid: Option<GidEntry>,
+    /// Index of the P_Key that its QPs have.
+    pub pkey_index: u16,
     /// Whether InfiniBand packets carry a GRH, because a GID index was requested or the port needs one.
     pub wants_grh: bool,
     /// Set if it is the embedded device.
@@ -179,6 +183,13 @@ fn candidate(
         };
         return because(format!("{name} is {}{waits}", info.state));
     }
+    let pkey_index = request.pkey_index.unwrap_or(0);
+    if pkey_index > 0 && pkey_index >= info.pkey_table_length {
+        return because(format!(
+            "{name} has P_Key indices 0 to {}, and not {pkey_index}",
+            info.pkey_table_length.saturating_sub(1)
+        ));
+    }
     let here = adapter.gids_of_this_namespace(port);
     let gid = match (request.gid_index, info.link_layer) {
         (Some(index), _) => {
@@ -211,6 +222,7 @@ fn candidate(
         info: info.clone(),
         gids: here,
         gid,
+        pkey_index,
         wants_grh: request.gid_index.is_some() || info.grh_required,
         embedded: None,
     })

@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::driver::SOFT_ROCE;
+
 /// The text of a file without white space around it; `None` where it cannot be read, or is empty.
 pub(super) fn text(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
@@ -15,6 +17,16 @@ pub(super) fn text(path: &Path) -> Option<String> {
 /// The folder of a device.
 pub(super) fn device(root: &Path, device: &str) -> PathBuf {
     root.join("sys/class/infiniband").join(device)
+}
+
+/// Name of a device's kernel driver: that of its PCI device. Soft-RoCE belongs to none, and its devices alone have a `parent`.
+pub(super) fn driver(root: &Path, name: &str) -> Option<String> {
+    let folder = device(root, name);
+    if let Ok(link) = fs::read_link(folder.join("device/driver")) {
+        return Some(link.file_name()?.to_string_lossy().into_owned());
+    }
+    let has_parent = folder.join("parent").exists();
+    has_parent.then(|| SOFT_ROCE.to_owned())
 }
 
 /// The folder of a port.

@@ -24,6 +24,9 @@ pub struct EndpointArgs {
     /// Index in the port's GID table [default: RoCE v2, of the control connection's address]
     #[arg(short = 'x', long, value_name = "N")]
     pub gid_index: Option<u8>,
+    /// Index in the port's table of P_Keys, for QPs that --connect tcp connects [default: 0]
+    #[arg(long, value_name = "N")]
+    pub pkey_index: Option<u16>,
     /// Faults of this end's packets, on the embedded device: drop=5%,reorder=1%,seed=7
     #[arg(long, value_name = "SPEC")]
     pub faults: Option<Faults>,

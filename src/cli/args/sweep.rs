@@ -29,6 +29,10 @@ fn flag(row: &'static Row) -> Arg {
         Some(letter) => flag.short(letter),
         None => flag,
     };
+    let flag = match row.alias {
+        "" => flag,
+        name => flag.visible_alias(name),
+    };
     match row.takes {
         Takes::Switch => flag
             .num_args(0..=1)

@@ -1,8 +1,10 @@
 //! Checks the means against packet loss (PFC, pause frames, ECN) and the loss counters of devices and interfaces.
 //! Counters start when the driver is loaded, so they show that something happened, not when.
 
+use machine::lossless::Lossless;
 use metrics::counters::Reading;
 use report::results::model::PathEventKind;
+use settings::Settings;
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::machine::Machine;
@@ -21,7 +23,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         findings.push(losses(subject, device, port));
         let is_adapter = !device.software && port.is_ethernet();
         if let Some(netdev) = port.netdev.as_deref().filter(|_| is_adapter) {
-            findings.push(pause(subject, netdev));
+            findings.push(pause(subject, device, port, netdev));
         }
     }
     findings
@@ -84,14 +86,22 @@ fn listed(told: &[(PathEventKind, &str, u64)]) -> String {
     told.join("; ")
 }
 
-fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
+/// What the interface below a port of a device does against loss.
+pub(in super::super) fn lossless(machine: &Machine, device: (&str, u8), netdev: &str) -> Lossless {
+    let bridging = machine.bridging(netdev).unwrap_or_default();
+    Lossless {
+        pause_frames: pause_frames_are_on(machine, netdev),
+        ..Lossless::read(&machine.path(""), device, netdev, bridging)
+    }
+}
+
+fn pause(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry, netdev: &str) -> Finding {
     let machine = subject.machine;
     let finding =
         |state, found: String| Finding::new("flow control", state, found, WHY_PAUSE).of(netdev);
-    let pfc = machine
-        .bridging(netdev)
-        .and_then(|bridging| bridging.pfc_priorities);
-    let global = pause_frames_are_on(machine, netdev);
+    let lossless = lossless(machine, (&device.name, port.port), netdev);
+    let usual = Settings::default();
+    let treatment = lossless.treatment(usual.traffic_class, usual.service_level);
     let frames = machine
         .tool("ethtool", &["-S", netdev])
         .map(|text| pause_frames(&text))
@@ -99,11 +109,16 @@ fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
         .map_or_else(String::new, |frames| {
             format!("; since the driver was loaded: {}", frames.join(", "))
         });
-    match (&pfc, global) {
-        (Some(on), _) if !on.is_empty() => finding(
-            State::Ok,
-            format!("PFC is on for priority {}{frames}", listed_numbers(on)),
-        ),
+    match (&lossless.pfc_priorities, lossless.pause_frames) {
+        (Some(on), _) if !on.is_empty() => {
+            let on = listed_numbers(on);
+            let found = format!("PFC is on for priority {on}, and {treatment}{frames}");
+            match treatment.is_lossless {
+                Some(true) => finding(State::Ok, found),
+                Some(false) => finding(State::Warning, found).remedy(lossless.advice()),
+                None => finding(State::Unknown, found).remedy(lossless.advice()),
+            }
+        }
         (_, Some(true)) => finding(State::Ok, format!("pause frames are on, PFC is not{frames}")),
         (None, None) => finding(
             State::Unknown,
@@ -115,7 +130,7 @@ fn pause(subject: &Subject<'_>, netdev: &str) -> Finding {
         )
         .remedy(format!(
             "for a lossless class: `sudo dcb pfc set dev {netdev} prio-pfc 3:on`, the same on the switch, and traffic \
-             into it (--service-level, --traffic-class); a network that relies on ECN alone does not need it"
+             into it (--dscp, or --service-level in a VLAN); a network that relies on ECN alone does not need it"
         )),
     }
 }
@@ -126,7 +141,7 @@ fn listed_numbers(numbers: &[u8]) -> String {
 }
 
 /// Whether pause frames are on in a direction; `None` where that cannot be seen.
-pub(in super::super) fn pause_frames_are_on(machine: &Machine, netdev: &str) -> Option<bool> {
+fn pause_frames_are_on(machine: &Machine, netdev: &str) -> Option<bool> {
     let told = machine.tool("ethtool", &["-a", netdev])?;
     Some(global_pause(&told))
 }
@@ -222,10 +237,11 @@ mod tests {
     #[test]
     fn pfc_and_pause_frames_are_told() {
         let statistics = "NIC statistics:\n     rx_prio3_pause: 7\n     rx_prio3_pause_duration: 9\n     rx_packets: 5\n     tx_pause_ctrl_phy: 0\n";
-        let with = |pfc: &[u8], pause: &str| {
+        let with = |pfc: &[u8], dscps: &[(u8, u8)], pause: &str| {
             let pause = pause.to_owned();
             let bridging = Bridging {
                 pfc_priorities: Some(pfc.to_vec()),
+                dscp_priorities: Some(dscps.to_vec()),
                 ..Bridging::default()
             };
             let tree = tree().with_tools(move |_, arguments| match arguments[0] {
@@ -236,14 +252,31 @@ mod tests {
             let found = findings(&tree.with_bridging(bridging), check).remove(1);
             (found.state, found.found)
         };
-        let told = "PFC is on for priority 3, 4; since the driver was loaded: rx_prio3_pause 7";
-        assert_eq!(with(&[3, 4], ""), (State::Ok, told.into()));
+        for (dscps, state, found) in [
+            (&[(0, 3)], State::Ok, "priority 3, with PFC"),
+            (
+                &[(0, 1)],
+                State::Warning,
+                "priority 1, without PFC: they can be lost",
+            ),
+            (
+                &[(8, 1)],
+                State::Unknown,
+                "a priority that the driver does not tell",
+            ),
+        ] {
+            let frames = "since the driver was loaded: rx_prio3_pause 7";
+            let told = format!(
+                "PFC is on for priority 3, 4, and packets of DSCP 0 have {found}; {frames}"
+            );
+            assert_eq!(with(&[3, 4], dscps, ""), (state, told));
+        }
         for (autonegotiation, receives, state) in
             [("off", "on", State::Ok), ("on", "off", State::Warning)]
         {
             let pause =
                 format!("Autonegotiate:\t{autonegotiation}\nRX:\t\t{receives}\nTX:\t\toff\n");
-            assert_eq!(with(&[], &pause).0, state, "{pause}");
+            assert_eq!(with(&[], &[], &pause).0, state, "{pause}");
         }
     }
 }

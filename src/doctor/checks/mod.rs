@@ -10,6 +10,7 @@ mod kernel;
 mod memory;
 mod mtu;
 mod numa;
+mod ordering;
 mod pcie;
 mod permissions;
 mod ports;
@@ -19,7 +20,7 @@ mod versions;
 
 use crate::protocol::finding::Finding;
 
-pub(super) use flow_control::pause_frames_are_on;
+pub(super) use flow_control::lossless;
 pub(super) use kernel::SETUP_RXE;
 pub(super) use memory::locked_memory;
 pub use subject::Subject;
@@ -36,6 +37,7 @@ pub fn all(subject: &Subject<'_>) -> Vec<Finding> {
         firewall::check,
         udp_port::check,
         pcie::check,
+        ordering::check,
         numa::check,
         cpu::check,
         flow_control::check,

@@ -128,7 +128,7 @@ fn bring_up(
     let Some(qp) = qps.get(index) else {
         return Ok(());
     };
-    let (path, reliability) = (&agreed.path, &agreed.reliability);
+    let (path, reliability) = (&agreed.path(index as u32), &agreed.reliability);
     let mut each = |step, body: &dyn Fn() -> Result<(), CmTransitionError>| {
         let done = times.time(step, body);
         done.map_err(|error| failed(step, index, objects.case.qps, error))

@@ -28,9 +28,9 @@ pub(crate) fn connect(
     times: &mut StepTimes,
 ) -> Result<ConnectedQps, EarlyEnd> {
     let qps = objects.create(watch, times)?;
-    let port = objects.port.info.port;
+    let (port, pkey_index) = (objects.port.info.port, objects.port.pkey_index);
     objects.each(SetupStep::Init, &qps, watch, times, |_, qp| {
-        qp.to_init(port, Access::LocalRead)
+        qp.to_init(port, pkey_index, Access::LocalRead)
     })?;
     let psns = psns(qps.len())?;
     let ours = port_path::endpoints(objects.port, endpoints(&qps, &psns));
@@ -43,7 +43,7 @@ pub(crate) fn connect(
     let agreed = Agreed::between(objects.port, objects.case, &peer)?;
     objects.each(SetupStep::Rtr, &qps, watch, times, |index, qp| {
         let remote = agreed.remote(&peer.qps[index]);
-        qp.to_rtr(&agreed.path, &remote, &agreed.reliability)
+        qp.to_rtr(&agreed.path(index as u32), &remote, &agreed.reliability)
     })?;
     objects.each(SetupStep::Rts, &qps, watch, times, |index, qp| {
         qp.to_rts(psns[index], &agreed.reliability)

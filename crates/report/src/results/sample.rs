@@ -92,6 +92,7 @@ pub(crate) fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResu
     let total: u64 = messages.iter().sum();
     let of_qp = |(index, &messages): (u32, &u64)| QpResult {
         qpn: 0x100 + index,
+        udp_source_port: u16::try_from(0xc000 + index).ok(),
         messages,
         gbit_per_s: gbit_per_s(messages * size_bytes, 2.0),
         latency_ns: latency(10 + u64::from(index)),

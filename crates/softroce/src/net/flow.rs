@@ -44,6 +44,11 @@ impl Flow {
         }
     }
 
+    /// The UDP source port of its packets.
+    pub fn source_port(&self) -> u16 {
+        self.source_port
+    }
+
     /// The same way to the process of this QP.
     pub fn to_process_of(self, qpn: u32) -> Flow {
         Flow {

@@ -117,6 +117,12 @@ impl Qp {
         self.context.state()
     }
 
+    /// The UDP source port of its packets; `None` before RTR and for UD.
+    pub fn udp_source_port(&self) -> Option<u16> {
+        let requester = self.context.requester();
+        requester.path.as_ref().map(|path| path.flow.source_port())
+    }
+
     /// To RESET: discards all posted requests and their completions.
     pub fn reset(&self) {
         let tables = self.core.tables();

@@ -60,7 +60,7 @@ pub use port::{
     get_pkey_index, query_gid, query_gid_ex, query_gid_table, query_gid_type, query_pkey,
     query_port, query_port_compat, query_port_speed,
 };
-pub use qp::{destroy_qp, qp_to_qp_ex, query_qp};
+pub use qp::{destroy_qp, modify_qp_udp_sport, qp_to_qp_ex, query_qp, udp_source_port};
 pub(crate) use qp_create::plain_attributes;
 pub use qp_create::{create_qp, create_qp_ex};
 pub use qp_modify::modify_qp;

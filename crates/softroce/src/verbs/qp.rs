@@ -2,7 +2,7 @@
 //! their states.
 
 use std::os::raw::c_int;
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdma_sys::{ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr};
@@ -53,6 +53,23 @@ pub unsafe extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     } else {
         null_mut()
     }
+}
+
+/// `mlx5dv_modify_qp_udp_sport(3)`: EOPNOTSUPP, since the ports are those of the device's sockets.
+///
+/// # Safety
+/// As for libibverbs.
+pub unsafe extern "C" fn modify_qp_udp_sport(_qp: *mut ibv_qp, _port: u16) -> c_int {
+    libc::EOPNOTSUPP
+}
+
+/// The UDP source port of a connected QP's packets; `None` before RTR and for datagrams.
+///
+/// # Safety
+/// A live QP.
+pub unsafe fn udp_source_port(qp: NonNull<ibv_qp>) -> Option<u16> {
+    // SAFETY: the caller's.
+    unsafe { Qp::of(qp.as_ptr()) }.transport.udp_source_port()
 }
 
 /// `ibv_query_qp(3)`: all attributes, whatever the mask.

@@ -86,6 +86,10 @@ impl QueuePair {
         attr.min_rnr_timer = reliability.min_rnr_timer;
         attr.ah_attr.sl = path.service_level;
         attr.ah_attr.grh.traffic_class = path.traffic_class;
+        // Without one, rdma_cm chooses a label.
+        if path.flow_label != 0 {
+            attr.ah_attr.grh.flow_label = path.flow_label;
+        }
         attr.ah_attr.grh.hop_limit = path.hop_limit;
         let operation = Operation::ModifyToRtr {
             gid_index: Some(gid_index),

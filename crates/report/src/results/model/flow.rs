@@ -216,6 +216,9 @@ pub struct QpResult {
     pub index: u32,
     /// QP number that the device gave it.
     pub qpn: u32,
+    /// UDP source port of its packets over RoCE v2, by which switches choose a path: asked for, or computed as its driver
+    /// does; `null` where that is not known. The answers to READs have that of the QP at the other end.
+    pub udp_source_port: Option<u16>,
     /// Messages completed.
     pub messages: u64,
     /// Payload bytes of them.

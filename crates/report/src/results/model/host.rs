@@ -37,6 +37,9 @@ pub struct Device {
     pub faults: Option<String>,
     /// Kernel driver, or `softroce` for the embedded device.
     pub driver: Option<String>,
+    /// Whether the driver asks the adapter for relaxed ordering where the setting `ordering` does; `null` for a driver of
+    /// which rocebench does not know it.
+    pub relaxed_ordering: Option<bool>,
     /// Firmware version.
     pub firmware: Option<String>,
     /// Port number, from 1.
