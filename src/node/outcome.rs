@@ -364,7 +364,8 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
 /// Facts of the device and port in use, from the kernel and corrected from verbs.
 pub fn device(port: &Port) -> Device {
     let name = port.context.name();
-    let read = machine::device::read(name, port.info.port, port.gid.map(|gid| gid.index.into()));
+    let gid_index = port.gid.map(|gid| gid.index.into());
+    let read = machine::device::read(port.context.root(), name, port.info.port, gid_index);
     let embedded = port.embedded.as_ref();
     let firmware = Some(port.adapter.limits.firmware.clone()).filter(|text| !text.is_empty());
     Device {

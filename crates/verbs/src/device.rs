@@ -161,6 +161,11 @@ impl Context {
         self.library
     }
 
+    /// Below which the kernel's files of it are.
+    pub fn root(&self) -> &'static Path {
+        Path::new(self.library.root)
+    }
+
     /// Its node type and its transport type, by `ibv_get_device_list(3)`.
     pub(super) fn kind(&self) -> (ibv_node_type::Type, ibv_transport_type::Type) {
         // SAFETY: the context is open, and its device lives as long.
@@ -181,14 +186,13 @@ impl Context {
 
     fn link_gbit_per_s(&self, port: u8, attr: &ibv_port_attr) -> Option<f64> {
         let told = self.port_speed_100mbit_per_s(port);
-        told.map(|speed| speed as f64 / 10.0).or_else(|| {
-            link_speed::gbit_per_s(Path::new(self.library.root), &self.name, port, attr)
-        })
+        told.map(|speed| speed as f64 / 10.0)
+            .or_else(|| link_speed::gbit_per_s(self.root(), &self.name, port, attr))
     }
 
     /// Whether it is the kernel's Soft-RoCE, whose devices alone have a `parent` in sysfs.
     pub(super) fn is_soft_roce(&self) -> bool {
-        let folder = sysfs::device(Path::new(self.library.root), self.name());
+        let folder = sysfs::device(self.root(), self.name());
         folder.join("parent").exists()
     }
 
