@@ -218,7 +218,7 @@ fn of_watch(planted: &Planted) -> String {
         text += &line(kind, count, &names);
     }
     if let Some(reason) = why_loss_is_unknown(Some(growth.last()), false) {
-        text += &format!("  loss unknown: {reason}\n");
+        text += &format!("  loss unknown: its driver {reason}\n");
     }
     text
 }

@@ -35,7 +35,7 @@ impl LossUnknown {
     /// The device and why, for a person.
     pub fn words(&self) -> String {
         let why = self.reason.of_driver(self.driver.as_deref());
-        format!("{}, {why}", self.device)
+        format!("{}: {why}", self.device)
     }
 }
 
@@ -45,11 +45,11 @@ names! {
     #[serde(rename_all = "snake_case")]
     LossUnknownReason {
         /// The kernel shows none, as of some drivers and in most containers.
-        NoCounters = "no counters are shown",
+        NoCounters = "shows no counters",
         /// The names of the driver's counters are not known.
-        UnknownDriver = "rocebench does not know this driver's counters",
+        UnknownDriver = "has counters that rocebench does not know",
         /// None of them counts packets that were lost or sent again.
-        NotCounted = "no counter of lost packets is shown",
+        NotCounted = "shows no counter of lost packets",
     }
 }
 
@@ -57,8 +57,8 @@ impl LossUnknownReason {
     /// For a person, with the driver.
     pub fn of_driver(self, driver: Option<&str>) -> String {
         match driver {
-            Some(driver) => format!("driver {driver}: {self}"),
-            None => self.to_string(),
+            Some(driver) => format!("driver {driver} {self}"),
+            None => format!("its driver {self}"),
         }
     }
 }
