@@ -346,6 +346,10 @@ fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut 
             result.engine_cpu_seconds = report.engine_cpu_seconds;
             result.engine_cores = report.engine_cores.take();
         }
+        for mut unknown in report.loss_unknown.drain(..) {
+            unknown.node.clone_from(&node.name);
+            run.loss_unknown.push(unknown);
+        }
         if let Some(mut counters) = report.counters.take() {
             for event in &mut counters.events {
                 event.node.clone_from(&node.name);

@@ -72,6 +72,11 @@ impl Machine {
         self
     }
 
+    /// Where its files begin.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// A path of this machine, such as `sys/class/net`, without a slash before it.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path)

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use machine::device;
-use verbs::{Gid, GidEntry, GidType};
+use verbs::{Gid, GidEntry, GidType, KernelLink};
 
 use super::entries::{DeviceEntry, GidRow, PortEntry};
 use super::machine::Machine;
@@ -18,7 +18,7 @@ pub(super) fn devices(machine: &Machine) -> Vec<DeviceEntry> {
 
 fn device(machine: &Machine, name: &str) -> DeviceEntry {
     let folder = format!("{CLASS}/{name}");
-    let facts = device::read_below(&machine.path("sys"), name, 1, None);
+    let facts = device::read(machine.root(), name, 1, None);
     let ports = machine.list(format!("{folder}/ports"));
     let speed = |file: &str| {
         let text = machine.text(format!("{folder}/device/{file}"))?;
@@ -58,17 +58,18 @@ fn uverbs(machine: &Machine, name: &str) -> Option<String> {
 }
 
 fn port(machine: &Machine, name: &str, number: u8) -> PortEntry {
-    let facts = device::read_below(&machine.path("sys"), name, number, None);
+    let facts = device::read(machine.root(), name, number, None);
     let folder = format!("{CLASS}/{name}/ports/{number}");
     let physical = machine.text(format!("{folder}/phys_state"));
+    let link = KernelLink::read(machine.root(), name, number);
     let is_ethernet = facts.link_layer.as_deref() == Some("Ethernet");
     let mut port = PortEntry {
         port: number,
         state: facts.state,
         physical_state: physical.map(|text| after_number(&text).to_owned()),
         link_layer: facts.link_layer,
-        link_gbit_per_s: facts.link_gbit_per_s,
-        width_lanes: facts.width_lanes,
+        link_gbit_per_s: link.gbit_per_s,
+        width_lanes: link.lanes,
         gids: gids(machine, &folder, is_ethernet),
         ..PortEntry::default()
     };

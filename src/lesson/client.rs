@@ -249,7 +249,8 @@ impl LessonClient<'_> {
             },
             false => {
                 let gid_index = port.gid.map(|entry| entry.index.into());
-                let facts = device::read(port.context.name(), port.info.port, gid_index);
+                let (root, name) = (port.context.root(), port.context.name());
+                let facts = device::read(root, name, port.info.port, gid_index);
                 Part::Unseen {
                     netdev: facts.netdev,
                     software: facts.software,

@@ -13,6 +13,7 @@ pub mod node_threads;
 pub mod open_loop;
 pub mod outcome;
 pub mod perftest_launch;
+pub(crate) mod port_counters;
 pub mod port_path;
 pub mod qp_contexts_by_cm;
 pub mod qp_service;

@@ -1,7 +1,6 @@
 //! Turns the workers' counts into what a node reports.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use datapath::{Layout, QpReport, Trouble, WindowProgress, WorkerReport, received_bytes};
 use machine::lossless::Lossless;
@@ -372,14 +371,19 @@ pub fn lossless(port: &Port) -> Lossless {
         return Lossless::default();
     };
     let bridging = machine::dcb::read(&netdev).unwrap_or_default();
-    let root = Path::new(port.context.library().root);
-    Lossless::read(root, (&told.name, told.port), &netdev, bridging)
+    Lossless::read(
+        port.context.root(),
+        (&told.name, told.port),
+        &netdev,
+        bridging,
+    )
 }
 
 /// Facts of the device and port in use, from the kernel and corrected from verbs.
 pub fn device(port: &Port) -> Device {
     let name = port.context.name();
-    let read = machine::device::read(name, port.info.port, port.gid.map(|gid| gid.index.into()));
+    let gid_index = port.gid.map(|gid| gid.index.into());
+    let read = machine::device::read(port.context.root(), name, port.info.port, gid_index);
     let embedded = port.embedded.as_ref();
     let firmware = Some(port.adapter.limits.firmware.clone()).filter(|text| !text.is_empty());
     Device {

@@ -1,13 +1,11 @@
 //! What a node keeps from run to run: its verbs library, its ports, its cores and its clock.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::plan::flow::FlowDevice;
 use machine::core_locks::CoreLocks;
 use machine::cpu::{self, CoreError};
 use metrics::clock::Clock;
-use metrics::counters::{CounterWatch, Reading};
 pub use verbs::{Faults, PortRequest, Route};
 use verbs::{Port, VerbsLibrary, select_or_embedded};
 
@@ -86,11 +84,12 @@ impl NodeResources {
     /// No port or no cores as asked for.
     pub fn open(options: NodeOptions, route: Option<Route>) -> Result<NodeResources, RunFailure> {
         let port = select_or_embedded(options.library, &options.request, route)?;
-        let kernel = machine::device::read(port.context.name(), port.info.port, None);
+        let root = port.context.root();
+        let kernel = machine::device::read(root, port.context.name(), port.info.port, None);
         let numa_node = kernel.numa_node;
         let cores = match (options.cores, numa_node) {
             (Some(cores), _) => cores,
-            (None, Some(node)) => match cpu::allowed_cores_of_node(node) {
+            (None, Some(node)) => match cpu::allowed_cores_of_node(root, node) {
                 Ok(cores) if !cores.is_empty() => cores,
                 _ => cpu::allowed_cores()?,
             },
@@ -178,16 +177,6 @@ impl NodeResources {
     /// The clock of all its runs.
     pub fn clock(&self) -> &Clock {
         &self.clock
-    }
-
-    /// Watches a port's counters from now on; `None` if it has none.
-    pub fn watch_counters(port: &Port) -> Option<CounterWatch> {
-        let (context, port) = (Arc::clone(&port.context), port.info.port);
-        let driver = machine::device::read(context.name(), port, None).driver;
-        CounterWatch::start(move || match context.counters() {
-            Some(own) => Some(Reading::of_embedded(own)),
-            None => Reading::of_kernel(Path::new("/sys"), driver.as_deref(), context.name(), port),
-        })
     }
 
     /// The requested cores, or else those of the device's NUMA node.

@@ -9,8 +9,8 @@ use super::memory_offer::MemoryOffer;
 use crate::plan::flow::Side;
 use machine::lossless::Lossless;
 use report::results::model::{
-    ConnectStep, Device, FlowResult, Latency, PathEvent, QpResult, ReceiveQueues, Received,
-    WorkerResult,
+    ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
+    Received, WorkerResult,
 };
 
 /// QPs with their histograms that fit a message beside the rest of it, those of all ends together.
@@ -42,6 +42,8 @@ pub struct NodeReport {
     pub workers: Vec<WorkerResult>,
     /// What its devices' counters grew by in its window.
     pub counters: Option<DeviceCounters>,
+    /// Which of them would not show lost packets; the coordinator knows the node.
+    pub loss_unknown: Vec<LossUnknown>,
     /// CPU time of the embedded devices' own threads.
     pub engine_cpu_seconds: Option<f64>,
     /// The cores on which those may run.

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use crate::plan::Case;
 use metrics::IntervalLatency;
-use metrics::counters::CounterWatch;
 use metrics::steady::SteadyDetector;
+use report::results::model::LossUnknown;
 use settings::{Settings, Stop, Warmup};
 use verbs::Port;
 
 use crate::node::cpu_times::{CpuTimes, CpuWatch};
+use crate::node::port_counters::PortCounters;
 use crate::node::resources::NodeResources;
 use crate::node::running_node::{EarlyEnd, RunningNode};
 use crate::node::sampled::Sampled;
@@ -57,8 +58,9 @@ pub(crate) struct Notes {
     /// Of each end, by number; `None` until its window opens, and of those that do not send.
     pub(crate) sampled: Vec<Option<Sampled>>,
     /// Of each device that the flows use, but for the first one with its name.
-    watches: Vec<(Option<String>, CounterWatch)>,
+    watches: Vec<(Option<String>, PortCounters)>,
     pub(crate) counters: Option<DeviceCounters>,
+    pub(crate) loss_unknown: Vec<LossUnknown>,
     cpu_watch: Option<CpuWatch>,
     pub(crate) cpu_times: CpuTimes,
     pub(crate) set_up: Option<SetUpReport>,
@@ -88,9 +90,8 @@ impl Notes {
             }
         }
         let name = |index, port: &Port| (index > 0).then(|| port.context.name().to_owned());
-        let watches = ports.into_iter().enumerate().filter_map(|(index, port)| {
-            Some((name(index, port), NodeResources::watch_counters(port)?))
-        });
+        let watches = ports.into_iter().enumerate();
+        let watches = watches.map(|(index, port)| (name(index, port), PortCounters::watch(port)));
         self.watches = watches.collect();
     }
 
@@ -116,7 +117,9 @@ impl Notes {
             self.cpu_times = watch.finish(window);
         }
         for (name, watch) in self.watches.drain(..) {
-            if let Some(growth) = watch.finish() {
+            let (growth, unknown) = watch.finish();
+            self.loss_unknown.extend(unknown);
+            if let Some(growth) = growth {
                 let counters = self.counters.get_or_insert_with(DeviceCounters::default);
                 counters.add(name.as_deref(), &growth);
             }

@@ -227,6 +227,7 @@ impl NodeRun<'_> {
             ends,
             workers,
             counters: notes.counters,
+            loss_unknown: notes.loss_unknown,
             engine_cpu_seconds: notes.cpu_times.engine_seconds,
             engine_cores,
             machine_cpu_seconds: notes.cpu_times.machine_seconds,

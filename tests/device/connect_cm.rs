@@ -86,7 +86,7 @@ fn ask(port: u16, private_data: &[u8]) -> CmEvent {
         gid_type: GidType::RoceV2,
         interface: None,
     };
-    let local = CmAddress::local("rxe0", 1, &entry);
+    let local = CmAddress::local("/".as_ref(), "rxe0", 1, &entry);
     let peer = local.peer(Gid::from_address(SERVER_ADDRESS.parse().unwrap()), port);
     let channel = CmChannel::open(VerbsLibrary::system()).unwrap();
     let id = CmId::new(&channel, 7).unwrap();

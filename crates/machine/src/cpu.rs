@@ -113,25 +113,25 @@ pub fn allowed_cores() -> Result<Vec<usize>, CoreError> {
     Ok((0..MAX_CORES).filter(|&core| set.is_set(core)).collect())
 }
 
-/// The cores of a NUMA node that this process may use, ascending; empty when it may use none of them.
+/// The cores of a NUMA node that this process may use, ascending, by the files below `root`; empty when it may use none of them.
 ///
 /// # Errors
 /// [`CoreError::Node`] when there is no such node, [`CoreError::Affinity`] as [`allowed_cores`].
-pub fn allowed_cores_of_node(node: u32) -> Result<Vec<usize>, CoreError> {
+pub fn allowed_cores_of_node(root: &Path, node: u32) -> Result<Vec<usize>, CoreError> {
     let allowed = allowed_cores()?;
-    let of_node = cores_of_node(Path::new("/sys"), node)?;
+    let of_node = cores_of_node(root, node)?;
     Ok(of_node
         .into_iter()
         .filter(|core| allowed.contains(core))
         .collect())
 }
 
-/// The cores of a NUMA node, as sysfs mounted at `sysfs` tells.
+/// The cores of a NUMA node, by the files below `root`.
 ///
 /// # Errors
 /// [`CoreError::Node`] when the node's list cannot be read or parsed.
-pub fn cores_of_node(sysfs: &Path, node: u32) -> Result<Vec<usize>, CoreError> {
-    let path = sysfs.join(format!("devices/system/node/node{node}/cpulist"));
+pub fn cores_of_node(root: &Path, node: u32) -> Result<Vec<usize>, CoreError> {
+    let path = root.join(format!("sys/devices/system/node/node{node}/cpulist"));
     let text = std::fs::read_to_string(&path);
     let cores = text.and_then(|text| {
         // A node of memory alone has an empty list.
@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn nodes_are_read_from_sysfs() {
         let root = machine(&[
-            ("devices/system/node/node0/cpulist", "0-1,4\n"),
-            ("devices/system/node/node1/cpulist", "\n"),
-            ("devices/system/node/node2/cpulist", "x\n"),
+            ("sys/devices/system/node/node0/cpulist", "0-1,4\n"),
+            ("sys/devices/system/node/node1/cpulist", "\n"),
+            ("sys/devices/system/node/node2/cpulist", "x\n"),
         ]);
         let cores = |node| cores_of_node(root.path(), node);
         assert_eq!(cores(0).unwrap(), [0, 1, 4]);

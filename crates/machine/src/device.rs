@@ -1,5 +1,5 @@
 //! What the kernel tells of an RDMA device, its port and a GID, from sysfs. It must not know verbs: who
-//! opened the device fills in or corrects what verbs tells (library, path MTUs, an embedded device).
+//! opened the device fills in or corrects what verbs tells (library, speed of the link, path MTUs, an embedded device).
 
 use std::fs;
 use std::net::Ipv6Addr;
@@ -11,15 +11,10 @@ use report::results::model::Device;
 /// The kernel's driver of Soft-RoCE.
 const SOFT_ROCE: &str = "rdma_rxe";
 
-/// The facts of a device's port and, if one is given, its GID. A device that the kernel does not know has
-/// its name and port, nothing more.
-pub fn read(name: &str, port: u8, gid_index: Option<u32>) -> Device {
-    read_below(Path::new("/sys"), name, port, gid_index)
-}
-
-/// As [`read`], with sysfs mounted at `sysfs`.
-pub fn read_below(sysfs: &Path, name: &str, port: u8, gid_index: Option<u32>) -> Device {
-    let folder = sysfs.join("class/infiniband").join(name);
+/// The facts of a device's port and, if one is given, its GID, from the files below `root`. A device that the kernel does not
+/// know has its name and port, nothing more.
+pub fn read(root: &Path, name: &str, port: u8, gid_index: Option<u32>) -> Device {
+    let folder = root.join("sys/class/infiniband").join(name);
     let port_folder = folder.join("ports").join(port.to_string());
     let mut device = Device {
         name: name.to_owned(),
@@ -32,11 +27,6 @@ pub fn read_below(sysfs: &Path, name: &str, port: u8, gid_index: Option<u32>) ->
         ..Device::default()
     };
     device.software = device.driver.as_deref() == Some(SOFT_ROCE);
-    if let Some(rate) = text(&port_folder.join("rate")).and_then(|text| Rate::parse(&text)) {
-        device.link_gbit_per_s = Some(rate.gbit_per_s);
-        device.width_lanes = Some(rate.lanes);
-        device.speed_gbit_per_s_per_lane = Some(rate.gbit_per_s / f64::from(rate.lanes));
-    }
     if device.link_layer.as_deref() != Some("Ethernet") {
         device.lid = text(&port_folder.join("lid")).and_then(|lid| {
             let digits = lid.strip_prefix("0x").unwrap_or(&lid);
@@ -44,7 +34,7 @@ pub fn read_below(sysfs: &Path, name: &str, port: u8, gid_index: Option<u32>) ->
         });
     }
     if let Some(index) = gid_index {
-        read_gid(&mut device, sysfs, &port_folder, index);
+        read_gid(&mut device, root, &port_folder, index);
     }
     read_pci(&mut device, &folder.join("device"));
     device
@@ -59,7 +49,7 @@ fn driver(folder: &Path) -> Option<String> {
     has_parent.then(|| SOFT_ROCE.to_owned())
 }
 
-fn read_gid(device: &mut Device, sysfs: &Path, port_folder: &Path, index: u32) {
+fn read_gid(device: &mut Device, root: &Path, port_folder: &Path, index: u32) {
     let of_gid = |folder: &str| text(&port_folder.join(folder).join(index.to_string()));
     // The kernel writes all zeros; the usual form of an IPv6 address leaves them out.
     device.gid = of_gid("gids").map(|gid| match gid.parse::<Ipv6Addr>() {
@@ -69,7 +59,7 @@ fn read_gid(device: &mut Device, sysfs: &Path, port_folder: &Path, index: u32) {
     device.gid_type = of_gid("gid_attrs/types");
     device.netdev = of_gid("gid_attrs/ndevs");
     device.netdev_mtu_bytes = device.netdev.as_ref().and_then(|netdev| {
-        let path = sysfs.join("class/net").join(netdev).join("mtu");
+        let path = root.join("sys/class/net").join(netdev).join("mtu");
         text(&path)?.parse().ok()
     });
 }
@@ -104,25 +94,6 @@ fn after_number(text: &str) -> String {
     word.to_owned()
 }
 
-/// A port's speed, which the kernel writes as `100 Gb/sec (4X EDR)`.
-#[derive(Debug, PartialEq)]
-struct Rate {
-    gbit_per_s: f64,
-    lanes: u32,
-}
-
-impl Rate {
-    fn parse(text: &str) -> Option<Rate> {
-        let (speed, rest) = text.split_once(" Gb/sec (")?;
-        let (lanes, _) = rest.split_once('X')?;
-        let rate = Rate {
-            gbit_per_s: speed.trim().parse().ok()?,
-            lanes: lanes.trim().parse().ok()?,
-        };
-        (rate.lanes > 0 && rate.gbit_per_s > 0.0).then_some(rate)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -132,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_card_tells_its_link_gid_and_slot() {
-        let pci = "devices/pci0000:3a/0000:3b:00.0";
-        let device = "class/infiniband/mlx5_0";
+        let pci = "sys/devices/pci0000:3a/0000:3b:00.0";
+        let device = "sys/class/infiniband/mlx5_0";
         let files = [
             (pci, "numa_node", "1"),
             (pci, "current_link_speed", "16.0 GT/s PCIe"),
@@ -141,7 +112,6 @@ mod tests {
             (device, "fw_ver", "22.31.1014\n"),
             (device, "ports/1/link_layer", "Ethernet\n"),
             (device, "ports/1/state", "4: ACTIVE\n"),
-            (device, "ports/1/rate", "100 Gb/sec (4X EDR)\n"),
             (device, "ports/1/lid", "0x0\n"),
             (
                 device,
@@ -150,7 +120,7 @@ mod tests {
             ),
             (device, "ports/1/gid_attrs/types/3", "RoCE v2\n"),
             (device, "ports/1/gid_attrs/ndevs/3", "eth2\n"),
-            ("class/net/eth2", "mtu", "4200\n"),
+            ("sys/class/net/eth2", "mtu", "4200\n"),
         ];
         let files = files.map(|(folder, file, text)| (format!("{folder}/{file}"), text));
         let files = files.each_ref().map(|(path, text)| (&**path, *text));
@@ -168,9 +138,6 @@ mod tests {
             port: 1,
             link_layer: text("Ethernet"),
             state: text("ACTIVE"),
-            link_gbit_per_s: Some(100.0),
-            speed_gbit_per_s_per_lane: Some(25.0),
-            width_lanes: Some(4),
             netdev: text("eth2"),
             netdev_mtu_bytes: Some(4200),
             gid_index: Some(3),
@@ -182,16 +149,16 @@ mod tests {
             pci_width_lanes: Some(16),
             ..Device::default()
         };
-        assert_eq!(read_below(root, "mlx5_0", 1, Some(3)), expected);
+        assert_eq!(read(root, "mlx5_0", 1, Some(3)), expected);
     }
 
     #[test]
     fn soft_roce_is_software() {
         let root = machine(&[
-            ("class/infiniband/rxe0/parent", "v0\n"),
-            ("class/infiniband/rxe0/fw_ver", "\n"),
+            ("sys/class/infiniband/rxe0/parent", "v0\n"),
+            ("sys/class/infiniband/rxe0/fw_ver", "\n"),
         ]);
-        let device = read_below(root.path(), "rxe0", 1, None);
+        let device = read(root.path(), "rxe0", 1, None);
         assert_eq!(device.driver.as_deref(), Some("rdma_rxe"));
         assert!(device.software);
         assert_eq!(
@@ -202,12 +169,12 @@ mod tests {
 
     #[test]
     fn infiniband_has_a_lid() {
-        let port = "class/infiniband/ib0/ports/2";
+        let port = "sys/class/infiniband/ib0/ports/2";
         let root = machine(&[
             (&format!("{port}/link_layer"), "InfiniBand\n"),
             (&format!("{port}/lid"), "0x1c\n"),
         ]);
-        assert_eq!(read_below(root.path(), "ib0", 2, None).lid, Some(28));
+        assert_eq!(read(root.path(), "ib0", 2, None).lid, Some(28));
     }
 
     #[test]
@@ -219,22 +186,6 @@ mod tests {
             gid_index: Some(0),
             ..Device::default()
         };
-        assert_eq!(read_below(root.path(), "soft0", 1, Some(0)), expected);
-    }
-
-    #[test]
-    fn rates_are_parsed() {
-        let rate = |gbit_per_s, lanes| Some(Rate { gbit_per_s, lanes });
-        assert_eq!(Rate::parse("2.5 Gb/sec (1X SDR)"), rate(2.5, 1));
-        assert_eq!(Rate::parse("400 Gb/sec (4X NDR)"), rate(400.0, 4));
-        for text in [
-            "",
-            "100",
-            "100 Gb/sec",
-            "x Gb/sec (4X EDR)",
-            "100 Gb/sec (0X)",
-        ] {
-            assert_eq!(Rate::parse(text), None, "{text}");
-        }
+        assert_eq!(read(root.path(), "soft0", 1, Some(0)), expected);
     }
 }

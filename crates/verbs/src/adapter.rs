@@ -2,7 +2,6 @@
 //! device reads this and asks the driver nothing. It must not know which port a session wants.
 
 use std::ffi::CStr;
-use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
@@ -133,7 +132,7 @@ impl Adapter {
     /// cannot use them. The index of an interface counts in its own namespace, so its name must agree too. All where the kernel does
     /// not tell.
     pub fn gids_of_this_namespace(&self, port: &AdapterPort) -> Vec<GidEntry> {
-        let root = Path::new(self.context.library().root);
+        let root = self.context.root();
         let folder = sysfs::port(root, self.name(), port.info.port);
         let is_here =
             |entry: &&GidEntry| match (entry.interface, sysfs::netdev(&folder, entry.index)) {

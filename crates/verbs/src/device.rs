@@ -175,6 +175,11 @@ impl Context {
         self.library
     }
 
+    /// Below which the kernel's files of it are.
+    pub fn root(&self) -> &'static Path {
+        Path::new(self.library.root)
+    }
+
     /// Its node type and its transport type, by `ibv_get_device_list(3)`.
     pub(super) fn kind(&self) -> (ibv_node_type::Type, ibv_transport_type::Type) {
         // SAFETY: the context is open, and its device lives as long.
@@ -195,9 +200,8 @@ impl Context {
 
     fn link_gbit_per_s(&self, port: u8, attr: &ibv_port_attr) -> Option<f64> {
         let told = self.port_speed_100mbit_per_s(port);
-        told.map(|speed| speed as f64 / 10.0).or_else(|| {
-            link_speed::gbit_per_s(Path::new(self.library.root), &self.name, port, attr)
-        })
+        told.map(|speed| speed as f64 / 10.0)
+            .or_else(|| link_speed::gbit_per_s(self.root(), &self.name, port, attr))
     }
 
     /// Whether it is the kernel's Soft-RoCE.

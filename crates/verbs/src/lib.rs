@@ -52,6 +52,7 @@ pub use extensions::Extensions;
 pub use gid::{Gid, GidEntry, GidReason, GidType, choose_gid, choose_gid_because};
 pub use library::VerbsLibrary;
 pub use link_layer::LinkLayer;
+pub use link_speed::KernelLink;
 pub use mapping::{Mapping, Pages};
 pub use memory::{Access, MemoryRegion, Ordering, ProtectionDomain};
 pub use poster::{ImmediateWrite, Poster};

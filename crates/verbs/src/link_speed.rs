@@ -8,23 +8,57 @@ use rdma_sys::ibv_port_attr;
 use super::link_layer::LinkLayer;
 use super::sysfs::{self, text};
 
-/// Data rate in Gb/s of the link of a port of device `name`; `None` where nothing tells it for sure. The sources, best first: the
-/// bond below the port; the kernel's `rate`; the code of `active_speed`.
-pub(super) fn gbit_per_s(root: &Path, name: &str, port: u8, attr: &ibv_port_attr) -> Option<f64> {
-    let folder = sysfs::port(root, name, port);
-    let interface = sysfs::netdev(&folder, 0).map(|netdev| sysfs::interface(root, &netdev));
-    if let Some(bond) = interface.filter(|interface| interface.join("bonding").exists()) {
-        let mbit_per_s = text(&bond.join("speed"))?.parse::<u32>().ok()?;
-        return Some(f64::from(mbit_per_s) / 1e3);
+/// What the kernel's files tell of a port's link.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct KernelLink {
+    /// Data rate in Gb/s, of a bond that of the bond; `None` where nothing tells it for sure.
+    pub gbit_per_s: Option<f64>,
+    /// Number of lanes, of a bond those of one member.
+    pub lanes: Option<u32>,
+    is_bond: bool,
+}
+
+impl KernelLink {
+    /// Of port `port` of device `name`, from the files below `root`.
+    pub fn read(root: &Path, name: &str, port: u8) -> KernelLink {
+        let folder = sysfs::port(root, name, port);
+        let interface = sysfs::netdev(&folder, 0).map(|netdev| sysfs::interface(root, &netdev));
+        let bond = interface.filter(|interface| interface.join("bonding").exists());
+        let (rate, lanes) = text(&folder.join("rate")).map_or((None, None), |text| rate(&text));
+        KernelLink {
+            gbit_per_s: match &bond {
+                Some(bond) => text(&bond.join("speed"))
+                    .and_then(|mbit_per_s| mbit_per_s.parse::<u32>().ok())
+                    .map(|mbit_per_s| f64::from(mbit_per_s) / 1e3),
+                None => rate,
+            },
+            lanes,
+            is_bond: bond.is_some(),
+        }
     }
-    // "100 Gb/sec (4X EDR)"
-    let rate = text(&folder.join("rate"))
-        .and_then(|rate| rate.split_whitespace().next()?.parse::<f64>().ok());
+}
+
+/// Data rate and lanes of `100 Gb/sec (4X EDR)`.
+fn rate(text: &str) -> (Option<f64>, Option<u32>) {
+    let (speed, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let lanes = rest
+        .split_once('(')
+        .and_then(|(_, width)| width.split_once('X'));
+    let lanes = lanes.and_then(|(lanes, _)| lanes.parse().ok());
+    let speed = speed.parse().ok().filter(|speed| *speed > 0.0);
+    (speed, lanes.filter(|lanes| *lanes > 0))
+}
+
+/// Data rate in Gb/s of the link of a port of device `name`; `None` where nothing tells it for sure. The sources, best first: the
+/// bond below the port; the kernel's `rate`; the code of `active_speed`, which is one member's where there is a bond.
+pub(super) fn gbit_per_s(root: &Path, name: &str, port: u8, attr: &ibv_port_attr) -> Option<f64> {
+    let link = KernelLink::read(root, name, port);
     let of_code = || {
         let lane = lane_gbit_per_s(attr.active_speed, LinkLayer::of(attr))?;
         Some(lane * f64::from(lanes(attr.active_width)?))
     };
-    rate.filter(|rate| *rate > 0.0).or_else(of_code)
+    let of_code = || (!link.is_bond).then(of_code).flatten();
+    link.gbit_per_s.or_else(of_code)
 }
 
 /// Data rate of a lane for the `active_speed` codes of PortInfo (InfiniBand specification volume 1, 14.2.5.6).
@@ -58,4 +92,24 @@ pub(super) fn lanes(code: u8) -> Option<u32> {
         16 => 2,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_the_kernels() {
+        for (text, expected) in [
+            ("2.5 Gb/sec (1X SDR)", (Some(2.5), Some(1))),
+            ("400 Gb/sec (4X NDR)", (Some(400.0), Some(4))),
+            ("100", (Some(100.0), None)),
+            ("0 Gb/sec (4X)", (None, Some(4))),
+            ("100 Gb/sec (0X)", (Some(100.0), None)),
+            ("x Gb/sec", (None, None)),
+            ("", (None, None)),
+        ] {
+            assert_eq!(rate(text), expected, "{text}");
+        }
+    }
 }

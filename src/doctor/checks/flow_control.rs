@@ -2,9 +2,10 @@
 //! Counters start when the driver is loaded, so they show that something happened, not when.
 
 use machine::lossless::Lossless;
-use metrics::counters::Reading;
+use metrics::counters::{Reading, counts_pauses, why_loss_is_unknown};
 use report::results::model::PathEventKind;
 use settings::Settings;
+use verbs::Transport;
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::machine::Machine;
@@ -33,22 +34,11 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
     let finding = |state, found: String| {
         Finding::new("lost packets", state, found, WHY_LOSS).of(port_name(device, port))
     };
-    let sysfs = subject.machine.path("sys");
+    let root = subject.machine.root();
     let driver = device.driver.as_deref();
-    let Some(reading) = Reading::of_kernel(&sysfs, driver, &device.name, port.port) else {
-        return finding(State::Unknown, "the driver shows no counters".into());
-    };
-    if !reading.shows_loss() {
-        return finding(
-            State::Unknown,
-            format!(
-                "rocebench knows no counter of lost packets of driver {}",
-                driver.unwrap_or("(unknown)")
-            ),
-        );
-    }
-    let (lost, more): (Vec<_>, Vec<_>) = reading
-        .told()
+    let reading = Reading::of_kernel(root, driver, &device.name, port.port);
+    let told = reading.as_ref().map_or_else(Vec::new, Reading::told);
+    let (lost, more): (Vec<_>, Vec<_>) = told
         .into_iter()
         .partition(|(meaning, ..)| meaning.is_loss());
     let more = match more.as_slice() {
@@ -56,6 +46,11 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
         more => format!("; also {}", listed(more)),
     };
     if lost.is_empty() {
+        let is_iwarp = device.transport == Transport::Iwarp.name();
+        if let Some(reason) = why_loss_is_unknown(reading.as_ref(), is_iwarp) {
+            let why = reason.of_driver(driver);
+            return finding(State::Unknown, format!("loss unknown: {why}{more}"));
+        }
         return finding(
             State::Ok,
             format!("none counted since the driver was loaded{more}"),
@@ -91,7 +86,7 @@ pub(in super::super) fn lossless(machine: &Machine, device: (&str, u8), netdev: 
     let bridging = machine.bridging(netdev).unwrap_or_default();
     Lossless {
         pause_frames: pause_frames_are_on(machine, netdev),
-        ..Lossless::read(&machine.path(""), device, netdev, bridging)
+        ..Lossless::read(machine.root(), device, netdev, bridging)
     }
 }
 
@@ -154,14 +149,11 @@ fn global_pause(text: &str) -> bool {
     })
 }
 
-/// Counters of pause frames and of drops for lack of buffers in `ethtool -S`: names such as `rx_prio3_pause`,
-/// `tx_pause_ctrl_phy` and `rx_discards_phy` of mlx5 (Documentation/networking/…/mlx5/counters.rst).
+/// Counters of pause frames in `ethtool -S`, and mlx5's of drops for lack of buffers
+/// (Documentation/networking/…/mlx5/counters.rst).
 fn pause_frames(text: &str) -> Vec<String> {
-    let of_interest = |name: &str| {
-        let pause =
-            name.contains("pause") && !name.contains("duration") && !name.contains("transition");
-        pause || name == "rx_discards_phy" || name == "rx_out_of_buffer"
-    };
+    let of_interest =
+        |name: &str| counts_pauses(name) || ["rx_discards_phy", "rx_out_of_buffer"].contains(&name);
     text.lines()
         .filter_map(|line| line.trim().split_once(": "))
         .filter(|(name, value)| {
@@ -229,7 +221,7 @@ mod tests {
         ];
         let lost = lost.map(|text| format!("counted since the driver was loaded: {text}"));
         let [gaps, timeouts] = lost.each_ref().map(|text| (State::Warning, &**text));
-        let unknown = "rocebench knows no counter of lost packets of driver qede";
+        let unknown = "loss unknown: driver qede has counters that rocebench does not know";
         let found: Vec<_> = found.iter().map(told).collect();
         assert_eq!(found, [gaps, (State::Unknown, unknown), timeouts]);
     }

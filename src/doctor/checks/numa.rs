@@ -32,7 +32,7 @@ fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
             .remedy("find its node in the board's manual, and choose cores there with --cores")
         };
     };
-    let Ok(cores) = cores_of_node(&machine.path("sys"), node) else {
+    let Ok(cores) = cores_of_node(machine.root(), node) else {
         return finding(
             State::Unknown,
             format!("node {node}, whose cores are unknown"),

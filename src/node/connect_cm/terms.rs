@@ -84,10 +84,10 @@ impl Terms {
 
 /// The address by which rdma_cm knows a port.
 pub(crate) fn local_address(port: &Port) -> Result<CmAddress, RunFailure> {
-    let name = port.context.name();
+    let (root, name) = (port.context.root(), port.context.name());
     check_port(port)?;
     match port.gid {
-        Some(entry) => Ok(CmAddress::local(name, port.info.port, &entry)),
+        Some(entry) => Ok(CmAddress::local(root, name, port.info.port, &entry)),
         None => Err(RunFailure::refused(
             format!("{name} has no address for rdma_cm"),
             "give its network interface one",
@@ -134,7 +134,7 @@ mod tests {
             interface: None,
         };
         let mut terms = Terms {
-            local: CmAddress::local("rxe0", 1, &entry),
+            local: CmAddress::local("/".as_ref(), "rxe0", 1, &entry),
             port: ("rxe0".into(), 1),
             qpns: vec![7, 8],
             peer_qpns: Some(vec![17, 18]),

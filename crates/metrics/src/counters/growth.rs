@@ -66,6 +66,11 @@ impl Growth {
         all
     }
 
+    /// The last reading.
+    pub fn last(&self) -> &Reading {
+        &self.last
+    }
+
     /// Whether some counter is so narrow that it may wrap more than once in a long window.
     pub(super) fn needs_watching(&self) -> bool {
         let mut names = self.grown.keys();
@@ -103,7 +108,7 @@ mod tests {
         let read = || Reading::of_kernel(root.path(), Some(driver), "dev0", 1).unwrap();
         let mut growth = Growth::since(read());
         for files in &readings[1..] {
-            let _ = std::fs::remove_dir_all(root.path().join("class"));
+            let _ = std::fs::remove_dir_all(root.path().join("sys"));
             write(root.path(), "dev0", files);
             growth.add(read());
         }

@@ -6,13 +6,8 @@ use std::path::Path;
 
 use report::results::model::PathEventKind;
 
-use super::known::{self, EMBEDDED_DRIVER, Kind};
-
-/// The folders of a port, the driver's own counters first: where both have a name, that is the one that counts.
-const FOLDERS: [(&str, Source); 2] = [
-    ("hw_counters", Source::Driver),
-    ("counters", Source::PortCounters),
-];
+use super::drivers::EMBEDDED_DRIVER;
+use super::known::{self, Kind};
 
 /// Where a counter comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,22 +28,20 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What the kernel shows of a port, of `counters` and `hw_counters`, with sysfs mounted at `sysfs`. `driver`
-    /// is the name of the driver there. `None` when the device shows none, as one that the kernel does not know.
-    pub fn of_kernel(
-        sysfs: &Path,
-        driver: Option<&str>,
-        device: &str,
-        port: u8,
-    ) -> Option<Reading> {
-        let port = sysfs
-            .join("class/infiniband")
-            .join(device)
-            .join("ports")
-            .join(port.to_string());
+    /// What the kernel shows of a port and its device, in files below `root`. `driver` is the name of the driver there. `None`
+    /// when the device shows none, as one that the kernel does not know.
+    pub fn of_kernel(root: &Path, driver: Option<&str>, device: &str, port: u8) -> Option<Reading> {
+        let device = root.join("sys/class/infiniband").join(device);
+        let port = device.join("ports").join(port.to_string());
         let mut values = BTreeMap::new();
-        for (folder, source) in FOLDERS {
-            let Ok(entries) = fs::read_dir(port.join(folder)) else {
+        // Where several have a name, the first one counts.
+        for (folder, source) in [
+            (port.join("hw_counters"), Source::Driver),
+            // Some are of the whole device, as mana's of ECN.
+            (device.join("hw_counters"), Source::Driver),
+            (port.join("counters"), Source::PortCounters),
+        ] {
+            let Ok(entries) = fs::read_dir(folder) else {
                 continue;
             };
             for entry in entries.flatten() {
@@ -83,14 +76,20 @@ impl Reading {
         }
     }
 
-    /// Whether some counter of the driver's own would tell of lost packets.
-    pub fn shows_loss(&self) -> bool {
+    /// Whether some counter of the driver's own would show lost packets, TCP's or others.
+    pub(super) fn shows_loss(&self, of_tcp: bool) -> bool {
         let own = self
             .values
             .iter()
             .filter(|(_, (source, _))| *source == Source::Driver);
-        own.filter_map(|(name, _)| self.meaning(name))
-            .any(PathEventKind::is_loss)
+        own.filter(|(name, _)| of_tcp || !known::is_of_tcp(&self.driver, name))
+            .filter_map(|(name, _)| self.meaning(name))
+            .any(PathEventKind::follows_loss)
+    }
+
+    /// Whether the names of the driver's counters are known.
+    pub(super) fn is_of_known_driver(&self) -> bool {
+        known::is_driver(&self.driver)
     }
 
     /// What its counters say that have a meaning and are not 0: meaning, name and value, by meaning.
@@ -144,7 +143,10 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn write(root: &Path, device: &str, files: &[(&str, &str)]) {
-        let port = root.join("class/infiniband").join(device).join("ports/1");
+        let port = root
+            .join("sys/class/infiniband")
+            .join(device)
+            .join("ports/1");
         for (path, text) in files {
             let path = port.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -205,18 +207,16 @@ pub(super) mod tests {
         ] {
             let reading = Reading::of_kernel(root.path(), driver, "dev0", 1).unwrap();
             assert_eq!(reading.told(), told, "{driver:?}");
-            assert_eq!(reading.shows_loss(), !told.is_empty(), "{driver:?}");
         }
     }
 
     #[test]
-    fn the_embedded_device_shows_loss() {
+    fn the_embedded_device_tells_what_it_counted() {
         let reading = Reading::of_embedded(vec![
             ("packets_sent", 9),
             ("timeouts", 2),
             ("out_of_sequence", 0),
         ]);
-        assert!(reading.shows_loss());
         assert_eq!(reading.told(), [(PathEventKind::AckTimeout, "timeouts", 2)]);
     }
 }

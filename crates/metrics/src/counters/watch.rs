@@ -106,7 +106,7 @@ mod tests {
             let value = (total / 10 * step) & u64::from(u32::MAX);
             // Whole or not at all, as a file of the kernel is.
             write(root.path(), "mlx5_0", &[("next", &value.to_string())]);
-            let port = root.path().join("class/infiniband/mlx5_0/ports/1");
+            let port = root.path().join("sys/class/infiniband/mlx5_0/ports/1");
             std::fs::rename(port.join("next"), port.join(COUNTER)).unwrap();
             // The second reading from now on begins when the first has been added.
             let before = reads.load(Ordering::SeqCst);

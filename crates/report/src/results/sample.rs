@@ -202,6 +202,12 @@ fn write_run() -> Run {
             count: 3,
             counters: vec!["out_of_buffer".to_owned()],
         }],
+        loss_unknown: vec![LossUnknown {
+            node: CLIENT.to_owned(),
+            device: "qedr0".to_owned(),
+            driver: Some("qede".to_owned()),
+            reason: LossUnknownReason::NoCounters,
+        }],
         ..run(vec![forward, flow(REVERSE, &[90, 60])])
     }
 }

@@ -4,16 +4,17 @@ use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use crate::{Gid, GidEntry, VerbsLibrary, sysfs};
+use crate::{Gid, GidEntry, sysfs};
 
 /// The address of a RoCE port, which is that of its GID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmAddress(SocketAddr);
 
 impl CmAddress {
-    /// The address of a local port's GID.
-    pub fn local(device: &str, port: u8, entry: &GidEntry) -> CmAddress {
-        CmAddress::of(entry.gid, interface(device, port, entry.index).unwrap_or(0))
+    /// The address of a local port's GID; the kernel's files of the device are below `root`.
+    pub fn local(root: &Path, device: &str, port: u8, entry: &GidEntry) -> CmAddress {
+        let interface = interface(root, device, port, entry.index);
+        CmAddress::of(entry.gid, interface.unwrap_or(0))
     }
 
     /// The address of a peer's GID with a port number. A link-local address uses this address's interface.
@@ -78,8 +79,7 @@ impl std::fmt::Display for CmAddress {
 }
 
 /// Index of the network interface of a GID.
-fn interface(device: &str, port: u8, gid_index: u8) -> Option<u32> {
-    let root = Path::new(VerbsLibrary::system().root);
+fn interface(root: &Path, device: &str, port: u8, gid_index: u8) -> Option<u32> {
     let netdev = sysfs::netdev(&sysfs::port(root, device, port), gid_index)?;
     sysfs::interface_index(root, &netdev)
 }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn ipv4_goes_as_ipv4_with_its_port() {
-        let local = CmAddress::local("none", 1, &entry("::ffff:10.0.0.2"));
+        let local = CmAddress::local(Path::new("/"), "none", 1, &entry("::ffff:10.0.0.2"));
         let peer = local.peer(Gid::parse("::ffff:10.0.0.9").unwrap(), 7471);
         let shown = [&local, &peer].map(|it| it.to_string());
         assert_eq!(shown, ["10.0.0.2", "10.0.0.9:7471"]);

@@ -27,7 +27,7 @@ pub use flow::{
 pub use host::{Device, Host};
 pub use load::{Gaps, Load, LoadVerdict, NotKeptBy};
 pub use node::{NodeClock, NodeResult, WorkerResult};
-pub use path_event::{PathEvent, PathEventKind};
+pub use path_event::{LossUnknown, LossUnknownReason, PathEvent, PathEventKind};
 pub use perftest::{PerftestComparison, PerftestPair};
 pub use run::{Failure, Run};
 pub use search::{LatencyLimit, LoadSearch, SearchEnd, Trial, TrialOutcome};

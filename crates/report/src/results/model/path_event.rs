@@ -18,6 +18,51 @@ pub struct PathEvent {
     pub counters: Vec<String>,
 }
 
+/// A device whose counters would not show lost packets: that it has no event of them says nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LossUnknown {
+    /// The node that has it.
+    pub node: String,
+    /// The device.
+    pub device: String,
+    /// Its driver; `null` where that is not known.
+    pub driver: Option<String>,
+    /// Why.
+    pub reason: LossUnknownReason,
+}
+
+impl LossUnknown {
+    /// The device and why, for a person.
+    pub fn words(&self) -> String {
+        let why = self.reason.of_driver(self.driver.as_deref());
+        format!("{}: {why}", self.device)
+    }
+}
+
+names! {
+    /// Why lost packets would not be seen.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    LossUnknownReason {
+        /// The kernel shows none, as of some drivers and in most containers.
+        NoCounters = "shows no counters",
+        /// The names of the driver's counters are not known.
+        UnknownDriver = "has counters that rocebench does not know",
+        /// None of them counts packets that were lost or sent again.
+        NotCounted = "shows no counter of lost packets",
+    }
+}
+
+impl LossUnknownReason {
+    /// For a person, with the driver.
+    pub fn of_driver(self, driver: Option<&str>) -> String {
+        match driver {
+            Some(driver) => format!("driver {driver} {self}"),
+            None => format!("its driver {self}"),
+        }
+    }
+}
+
 names! {
     /// Kinds of [`PathEvent`].
     #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +103,15 @@ impl PathEventKind {
             PathEventKind::Dropped => "dropped by the device",
             PathEventKind::Congestion => "ECN and congestion notifications",
         }
+    }
+
+    /// Whether each packet that the network loses leads to such an event at one of both ends.
+    pub fn follows_loss(self) -> bool {
+        use PathEventKind::{AckTimeout, GaveUp, Resent, SequenceGap, SequenceNak};
+        matches!(
+            self,
+            SequenceGap | SequenceNak | AckTimeout | Resent | GaveUp
+        )
     }
 
     /// Whether packets were lost, damaged or late. The others have reasons besides the path.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::flow::FlowResult;
 use super::node::NodeResult;
-use super::path_event::PathEvent;
+use super::path_event::{LossUnknown, PathEvent};
 use super::set_up::Connect;
 
 /// One run of a case, with fresh QPs.
@@ -30,6 +30,8 @@ pub struct Run {
     pub nodes: Vec<NodeResult>,
     /// Events on the path by the nodes' counters, for known drivers; empty when nothing happened.
     pub path_events: Vec<PathEvent>,
+    /// Devices whose counters would not show lost packets; empty where all would, and of a run that read none.
+    pub loss_unknown: Vec<LossUnknown>,
     /// `connect`: how fast QPs were set up; its flows are then the traffic meanwhile. `null` of other
     /// operations.
     pub connect: Option<Connect>,

@@ -1,7 +1,7 @@
 //! What is to be known of all figures, in lines below the table: of how many messages latency is, send queues that were full,
-//! devices that are software. It must not know the table.
+//! devices that do not show lost packets or are software. It must not know the table.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::observe::format::{exact, plural};
 use crate::observe::{Observation, Observed};
@@ -15,6 +15,7 @@ pub(super) fn of(result: &ResultFile) -> Vec<String> {
     let mut lines = full_queues(result);
     lines.extend(exchanges(result));
     lines.extend(moderation(result));
+    lines.extend(loss_unknown(result));
     lines.extend(software(result));
     lines
 }
@@ -99,6 +100,25 @@ fn moderation(result: &ResultFile) -> Option<String> {
             "latency is measured on the last of every {} messages, which waits longest{of_cases}; -Q 1 measures it on all",
             every.join(" or ")
         )
+    })
+}
+
+/// Whose counters would not show lost packets, and why.
+fn loss_unknown(result: &ResultFile) -> impl Iterator<Item = String> {
+    let runs = result.cases.iter().flat_map(|case| &case.runs);
+    let mut nodes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for unknown in runs.flat_map(|run| &run.loss_unknown) {
+        nodes
+            .entry(unknown.words())
+            .or_default()
+            .insert(&unknown.node);
+    }
+    nodes.into_iter().map(|(words, nodes)| {
+        let nodes = match nodes.len() {
+            ..=MOST => Vec::from_iter(nodes).join(", "),
+            count => format!("{count} nodes"),
+        };
+        format!("loss unknown at {nodes}: {words}")
     })
 }
 

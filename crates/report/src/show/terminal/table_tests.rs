@@ -356,3 +356,26 @@ fn software_devices_are_marked_below() {
     ];
     assert_eq!(marks(&result), expected);
 }
+
+#[test]
+fn who_would_not_show_lost_packets_is_told_once_below() {
+    let mut result = sample::result();
+    let told = |result: &ResultFile| -> Vec<String> {
+        let text = summary(result);
+        let lines = text.lines().filter(|line| line.contains("loss unknown"));
+        lines.map(str::to_owned).collect()
+    };
+    let reason = "qedr0: driver qede shows no counters";
+    assert_eq!(told(&result), [format!("loss unknown at client: {reason}")]);
+    let all = &mut result.cases[1].runs[0].loss_unknown;
+    let of = |node: &str| with(&all[0], &format!("node={node}; driver=null"));
+    let others: Vec<_> = (1..=9).map(|number| of(&format!("n{number}"))).collect();
+    all.push(with(&all[0], "node=server"));
+    all.extend(others.clone());
+    all.extend(others);
+    let expected = [
+        format!("loss unknown at client, server: {reason}"),
+        "loss unknown at 9 nodes: qedr0: its driver shows no counters".to_owned(),
+    ];
+    assert_eq!(told(&result), expected);
+}
