@@ -204,7 +204,7 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
 
 fn choose(resources: &NodeOptions, route: Route) -> Result<Choice, VerbsError> {
     let port = select_or_embedded(resources.library, &resources.request, Some(route))?;
-    Ok(Choice::of(&port, &resources.request, route))
+    Ok(Choice::of(&port))
 }
 
 pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {
