@@ -11,6 +11,7 @@ use report::results::model::{
     ConnectStep, Device, FlowResult, Latency, PathEvent, QpResult, ReceiveQueues, Received,
     WorkerResult,
 };
+use verbs::Network;
 
 /// QPs with their histograms that fit a message beside the rest of it, those of all ends together.
 pub const QPS_OF_A_MESSAGE: usize = 384;
@@ -24,6 +25,8 @@ pub struct NodeFacts {
     pub limits: DeviceLimits,
     /// Memory for a run.
     pub memory: MemoryOffer,
+    /// The networks of the ports that it may take, that of its own port first; of the devices that flows ask for, if any.
+    pub networks: Vec<Network>,
     /// What a person should know of the device; `None` for a usual one.
     pub remark: Option<String>,
 }
