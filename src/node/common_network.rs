@@ -31,7 +31,7 @@ pub fn common<'a>(nodes: impl IntoIterator<Item = &'a [Network]>) -> Option<Netw
     best.map(|(network, _)| network)
 }
 
-/// Opens the port of one of the two ends of a session, at `link`'s client, in the network that both have.
+/// Opens the port at the client of a session of two ends, in the network that both have.
 ///
 /// # Errors
 /// No port or no cores as asked for, or as [`agree`].
