@@ -24,3 +24,4 @@ mod search;
 pub mod session;
 pub mod sweep;
 pub mod sweeper;
+mod unconnected;

@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use crate::coordinator::at_once::at_once;
 use crate::coordinator::options::{Ends, SweepOptions, Target};
-use crate::coordinator::ranks::{Missing, Ranks};
+use crate::coordinator::ranks::Ranks;
 use crate::coordinator::session::{Address, LocalServer, reach};
+use crate::coordinator::unconnected::Unconnected;
+use crate::node::common_network::{common, take_facts};
 use crate::node::resources::Route;
 use crate::plan::flow::FlowDevice;
 use crate::plan::{Nodes, Sweep};
@@ -19,8 +21,8 @@ use crate::protocol::handshake::PeerInfo;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::node_report::NodeFacts;
-use crate::protocol::time_limits::ANSWER_LIMIT;
 use report::results::model::SERVER;
+use verbs::Network;
 
 /// A node of a session.
 pub(crate) struct Node {
@@ -68,6 +70,8 @@ pub(crate) struct NodePlaces {
     devices: Vec<Vec<FlowDevice>>,
     locals: Vec<LocalServer>,
     ranks: Option<Arc<Ranks>>,
+    /// The network in which the nodes take their ports, once they are connected, if they have one.
+    network: Option<Network>,
 }
 
 impl NodePlaces {
@@ -94,6 +98,7 @@ impl NodePlaces {
             devices: devices(&options.sweep),
             locals: Vec::new(),
             ranks: options.ranks.clone(),
+            network: None,
         }
     }
 
@@ -137,7 +142,41 @@ impl NodePlaces {
             Some(self.node(number, link, peer, facts))
         });
         let nodes = here.into_iter().zip(there);
-        Ok(nodes.filter_map(|(here, there)| here.or(there)).collect())
+        let mut nodes: Vec<Node> = nodes.filter_map(|(here, there)| here.or(there)).collect();
+        if self.network.is_none() {
+            self.network = common(nodes.iter().map(|node| &node.facts.networks[..]));
+            if let Err(failure) = self.move_nodes(&mut nodes, stop) {
+                nodes.iter().for_each(|node| failure.tell(&node.link));
+                return Err(failure.into());
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Has the nodes whose ports are elsewhere take one in the common network, all of them at once.
+    fn move_nodes(&self, nodes: &mut [Node], stop: &AtomicBool) -> Result<(), RunFailure> {
+        let Some(network) = self.network else {
+            return Ok(());
+        };
+        let mut moving = Vec::new();
+        for (number, node) in nodes.iter_mut().enumerate() {
+            let networks = &node.facts.networks;
+            if networks.contains(&network) && networks.first() != Some(&network) {
+                let asked = self.ask_facts(number, &node.link);
+                asked.map_err(|error| self.failure(number, error))?;
+                moving.push((number, node));
+            }
+        }
+        for (number, node) in moving {
+            let told = take_facts(&node.link, stop);
+            node.facts = told.map_err(|error| self.failure(number, error))?;
+        }
+        Ok(())
+    }
+
+    /// The network in which the nodes take their ports.
+    pub(crate) fn network(&self) -> Option<Network> {
+        self.network
     }
 
     /// Connects to the nodes of other processes, to many at a time; `None` for those of this process.
@@ -211,7 +250,8 @@ impl NodePlaces {
     /// Asks a node what it has.
     fn ask_facts(&self, number: usize, link: &Link) -> Result<(), LinkError> {
         let devices = self.devices.get(number).cloned().unwrap_or_default();
-        link.send(&Message::AskLimits { devices })
+        let network = self.network;
+        link.send(&Message::AskLimits { devices, network })
     }
 
     /// A failure of a node's link, or beyond it.
@@ -331,52 +371,6 @@ fn route_to(links: &[Option<Reached>]) -> Result<Option<Route>, RunFailure> {
     let route = links().find(|link| !link.is_within_host());
     let route = route.or_else(|| links().next()).map(Link::route);
     Ok(route.transpose()?)
-}
-
-impl From<Missing> for Unconnected {
-    fn from(missing: Missing) -> Self {
-        match missing {
-            Missing::Connect(error) => Unconnected::Unreachable(error),
-            Missing::Refused(failure) => Unconnected::Failed(failure),
-        }
-    }
-}
-
-/// Why the nodes are not connected.
-#[derive(Clone)]
-pub(crate) enum Unconnected {
-    /// One cannot be reached.
-    Unreachable(ConnectError),
-    /// One cannot serve.
-    Failed(RunFailure),
-}
-
-impl From<ConnectError> for Unconnected {
-    fn from(error: ConnectError) -> Self {
-        Unconnected::Unreachable(error)
-    }
-}
-
-impl From<RunFailure> for Unconnected {
-    fn from(failure: RunFailure) -> Self {
-        Unconnected::Failed(failure)
-    }
-}
-
-impl From<Unconnected> for RunFailure {
-    fn from(error: Unconnected) -> Self {
-        match error {
-            Unconnected::Unreachable(error) => error.into(),
-            Unconnected::Failed(failure) => failure,
-        }
-    }
-}
-
-fn take_facts(link: &Link, stop: &AtomicBool) -> Result<NodeFacts, LinkError> {
-    match link.recv(ANSWER_LIMIT, stop)? {
-        Message::Limits(facts) => Ok(*facts),
-        other => Err(link.unexpected("limits", &other)),
-    }
 }
 
 /// The devices that the flows of a sweep ask for at each node.

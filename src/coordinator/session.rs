@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::coordinator::options::{Ends, Target};
+use crate::node::common_network::open_at_client;
 use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
@@ -174,7 +175,7 @@ impl Session {
             }
         };
         let session = Session {
-            resources: NodeResources::open(ends.resources.clone(), Some(link.route()?))?,
+            resources: open_at_client(&ends.resources, &link, stop)?,
             link,
             peer,
         };

@@ -14,10 +14,11 @@ use report::results::model::{CaseResult, ResultFile, Run, WorkerResult};
 
 use super::assemble::{Assembled, PathFacts, config};
 use super::maxima::Rated;
-use super::nodes::{Node, NodePlaces, Unconnected};
+use super::nodes::{Node, NodePlaces};
 use super::observer::Observer;
 use super::options::SweepOptions;
 use super::run::{not_run, run};
+use super::unconnected::Unconnected;
 
 /// What a sweep came to.
 pub struct SweepOutcome {

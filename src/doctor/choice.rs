@@ -1,8 +1,8 @@
-//! Describes which port and GID rocebench would use, and why. `verbs` makes the choice.
+//! Describes which port and GID rocebench would use, and why. `verbs` makes the choice, and has the reasons.
 
 use serde::Serialize;
 
-use verbs::{GidReason, LinkLayer, Port, PortRequest, Route, VerbsError, choose_gid_because};
+use verbs::{GidReason, Port, VerbsError};
 
 /// The port and GID that rocebench would use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -17,7 +17,7 @@ pub struct Choice {
     pub is_in_place_of_another: bool,
     /// Index of the GID; `null` on InfiniBand without one.
     pub gid_index: Option<u32>,
-    /// Why this device and port.
+    /// Why this device and port, and which others could have been chosen.
     pub device_because: String,
     /// Why this GID.
     pub gid_because: String,
@@ -29,49 +29,19 @@ pub struct Choice {
 
 impl Choice {
     /// Describes a selected port.
-    pub fn of(port: &Port, request: &PortRequest, route: Route) -> Choice {
-        let address = port.gid.map(|entry| entry.gid.address());
-        let device_because = match (&request.device, &port.embedded) {
-            (Some(_), _) => "it was requested".to_owned(),
-            (None, Some(embedded)) => match &embedded.because {
-                Some(because) => format!("{because}, so the embedded device is taken"),
-                None => "the embedded device is taken".to_owned(),
-            },
-            (None, None) if address == Some(route.local) => {
-                "it has the address of the control connection".to_owned()
-            }
-            (None, None) => match port.info.link_layer {
-                LinkLayer::Ethernet if port.gid.is_some_and(|it| !it.gid.is_link_local()) => {
-                    "it is the first active port with a RoCE v2 GID that is not link-local"
-                        .to_owned()
-                }
-                LinkLayer::Ethernet => "it is the first active port with a RoCE v2 GID".to_owned(),
-                LinkLayer::Infiniband => {
-                    "it is the first active port, and none is of RoCE".to_owned()
-                }
-            },
+    pub fn of(port: &Port) -> Choice {
+        let because = port.embedded.as_ref().and_then(|it| it.because.as_ref());
+        let device_because = match because {
+            Some(because) => format!("{because}, so the embedded device is taken"),
+            None => port.choice.sentence(),
         };
-        let reason = choose_gid_because(&port.gids, Some(route.local)).map(|(_, reason)| reason);
-        let gid_because = match (request.gid_index, port.info.link_layer) {
-            (Some(_), _) => "it was requested",
-            (None, LinkLayer::Infiniband) if port.info.grh_required => {
-                "it is the first, and the port requires one"
+        let gid_because = match port.choice.gid_reason {
+            GidReason::Infiniband if port.info.grh_required => {
+                "it is the first, and the port requires one".to_owned()
             }
-            (None, LinkLayer::Infiniband) => "it is the first, and InfiniBand needs none",
-            (None, LinkLayer::Ethernet) => match reason {
-                _ if port.gids.len() == 1 => "it is the only one",
-                Some(GidReason::OwnAddress) => "it has the address of the control connection",
-                Some(GidReason::SameFamily) if route.local.is_ipv4() => {
-                    "it is the first of RoCE v2 with an IPv4 address"
-                }
-                Some(GidReason::SameFamily) => {
-                    "it is the first of RoCE v2 with an IPv6 address that is not link-local"
-                }
-                Some(GidReason::NotLinkLocal) => {
-                    "it is the first of RoCE v2 that is not link-local"
-                }
-                _ => "it is the first of RoCE v2, and all are link-local",
-            },
+            reason @ (GidReason::Requested | GidReason::Infiniband) => reason.to_string(),
+            _ if port.gids.len() == 1 => "it is the only one".to_owned(),
+            reason => reason.to_string(),
         };
         Choice {
             device: port.context.name().to_owned(),
@@ -83,7 +53,7 @@ impl Choice {
                 .is_some_and(|it| it.is_in_place_of_others),
             gid_index: port.gid.map(|entry| entry.index.into()),
             device_because,
-            gid_because: gid_because.to_owned(),
+            gid_because,
             lacks: lacks(port),
             extended_verbs: extended_verbs(port),
         }

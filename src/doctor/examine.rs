@@ -6,8 +6,10 @@ use std::sync::atomic::AtomicBool;
 use serde::Serialize;
 
 use crate::coordinator::options::Target;
+use crate::node::common_network::agree;
 use crate::node::resources::NodeOptions;
 use crate::protocol;
+use crate::protocol::link::Link;
 use crate::protocol::token::Token;
 use report::results::model::{Host, Tool};
 use verbs::{Route, VerbsError, select_or_embedded};
@@ -186,10 +188,12 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
         }
     };
     notes.add(reached.findings);
-    let (choice, no_choice) = match choose(&examination.resources, reached.route) {
-        Ok(choice) => (Some(choice), None),
-        Err(error) => (None, Some(NoChoice::from(error))),
-    };
+    let (choice, no_choice) =
+        match choose(&examination.resources, &reached.link, reached.route, stop) {
+            Ok(choice) => (Some(choice), None),
+            Err(error) => (None, Some(NoChoice::from(error))),
+        };
+    peer::part(&reached.link, stop);
     notes.add([device_used(&choice, no_choice.as_ref())]);
     notes.add(choice.as_ref().map(services));
     notes.add(choice.as_ref().map(extended_verbs));
@@ -202,9 +206,22 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
     transfers(examination, target, notes, stop);
 }
 
-fn choose(resources: &NodeOptions, route: Route) -> Result<Choice, VerbsError> {
-    let port = select_or_embedded(resources.library, &resources.request, Some(route))?;
-    Ok(Choice::of(&port, &resources.request, route))
+/// The choice of a run with the other end.
+fn choose(
+    resources: &NodeOptions,
+    link: &Link,
+    route: Route,
+    stop: &AtomicBool,
+) -> Result<Choice, VerbsError> {
+    let select = |route| select_or_embedded(resources.library, &resources.request, Some(route));
+    let mut port = select(route)?;
+    // If the other end cannot serve, the transfers say why.
+    let agreed = agree(link, &port.choice.networks, stop);
+    let network = agreed.ok().flatten();
+    if network.is_some_and(|network| port.may_move_to(network)) {
+        port = select(Route { network, ..route })?;
+    }
+    Ok(Choice::of(&port))
 }
 
 pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {

@@ -104,7 +104,7 @@ impl Inventory {
         match select_or_embedded(library, request, Some(route)) {
             Ok(port) => {
                 inventory.fill_embedded(machine, &port);
-                inventory.choice = Some(Choice::of(&port, request, route));
+                inventory.choice = Some(Choice::of(&port));
             }
             Err(
                 error @ (VerbsError::NoSuchDevice { .. }

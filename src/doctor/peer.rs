@@ -40,7 +40,9 @@ const WHY_PATH: &str = "a packet larger than an interface or switch on the way t
 /// An end that answered.
 pub(super) struct Reached {
     pub(super) findings: Vec<Finding>,
-    /// Addresses of the control connection.
+    /// The control connection; [`part`] ends it.
+    pub(super) link: Link,
+    /// Its addresses.
     pub(super) route: Route,
 }
 
@@ -52,7 +54,7 @@ pub(super) struct Unreached {
     pub(super) interrupted: bool,
 }
 
-/// Connects, asks and disconnects.
+/// Connects and asks.
 ///
 /// # Errors
 /// Why it was not reached.
@@ -73,11 +75,7 @@ pub(super) fn reach(
     let (link, peer) = connect(host, port, token, facts, stop)
         .map_err(|error| unreached(not_reached(&error, port), error.is_interrupt()))?;
     let took = started.elapsed();
-    let route = link
-        .local()
-        .map(|local| Route::between(local.ip(), link.peer().ip()));
-    part(&link, stop);
-    let route = route.map_err(|error| {
+    let route = link.route().map_err(|error| {
         let finding = Finding::new("reach", State::Broken, error.to_string(), WHY_REACH);
         unreached(finding.remedy("try again"), false)
     })?;
@@ -95,7 +93,11 @@ pub(super) fn reach(
         version(&peer),
         clock(peer.clock),
     ];
-    Ok(Reached { findings, route })
+    Ok(Reached {
+        findings,
+        link,
+        route,
+    })
 }
 
 /// Ends the session, and waits until the server is free for the next.

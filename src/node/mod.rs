@@ -2,6 +2,7 @@
 //! connection, the running workers, and the results from their counts. It must not know the coordinator, nor sweeps.
 
 mod arrivals;
+pub mod common_network;
 pub mod connect_cm;
 pub mod cores;
 pub(crate) mod cpu_times;

@@ -7,7 +7,7 @@ use machine::core_locks::CoreLocks;
 use machine::cpu::{self, CoreError};
 use metrics::clock::Clock;
 pub use verbs::{Faults, PortRequest, Route};
-use verbs::{Port, VerbsLibrary, select_or_embedded};
+use verbs::{Network, Port, VerbsLibrary, select_or_embedded};
 
 use crate::protocol::failure::RunFailure;
 
@@ -113,6 +113,11 @@ impl NodeResources {
         &self.port
     }
 
+    /// The network in which the nodes have agreed to take their ports.
+    pub fn network(&self) -> Option<Network> {
+        self.route?.network
+    }
+
     /// The port that an end of a flow asks for: the node's own without a wish.
     ///
     /// # Errors
@@ -153,9 +158,11 @@ impl NodeResources {
         self.memory_limit
     }
 
-    /// A remark on the device for the user; `None` for a system device.
+    /// A remark on the device for the user; `None` for a system device without another that could have been chosen.
     pub fn remark(&self) -> Option<String> {
-        let embedded = self.port.embedded.as_ref()?;
+        let Some(embedded) = &self.port.embedded else {
+            return self.port.choice_line();
+        };
         let name = self.port.context.name();
         let mut text = match &embedded.because {
             Some(because) => {

@@ -1,4 +1,4 @@
-//! The messages of the control protocol. It must not know sockets or verbs.
+//! The messages of the control protocol. It must not know sockets, and of verbs what an IP network is.
 //!
 //! The client of a connection is a coordinator, or whoever sends files; its server is a node.
 //!
@@ -22,6 +22,7 @@ use crate::plan::case::Case;
 use crate::plan::flow::{FlowDevice, Side};
 use crate::protocol::posts::Posts;
 use report::results::model::QpResult;
+use verbs::Network;
 
 /// One control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,6 +78,8 @@ pub enum Message {
     AskLimits {
         /// Other devices that flows will ask for at this node.
         devices: Vec<FlowDevice>,
+        /// Where it is to take its port, if it may take one there.
+        network: Option<Network>,
     },
     /// This.
     Limits(Box<NodeFacts>),

@@ -12,6 +12,7 @@ use report::results::model::{
     ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
     Received, WorkerResult,
 };
+use verbs::Network;
 
 /// QPs with their histograms that fit a message beside the rest of it, those of all ends together.
 pub const QPS_OF_A_MESSAGE: usize = 384;
@@ -27,6 +28,8 @@ pub struct NodeFacts {
     pub memory: MemoryOffer,
     /// Means against loss at its network interface.
     pub lossless: Lossless,
+    /// The networks of the ports that it may take, that of its own port first; of the devices that flows ask for, if any.
+    pub networks: Vec<Network>,
     /// What a person should know of the device; `None` for a usual one.
     pub remark: Option<String>,
 }

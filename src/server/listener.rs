@@ -16,11 +16,9 @@ use crate::plan::Flow;
 
 use crate::lesson::serve_lesson;
 use crate::node::memory_needs::admit;
-use crate::node::outcome;
 use crate::node::perftest_launch::PerftestLaunch;
 use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::plan::flow::FlowDevice;
-use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::error::{AcceptError, LinkError};
 use crate::protocol::examination::NodeExamination;
 use crate::protocol::exchange::tell_last;
@@ -29,14 +27,14 @@ use crate::protocol::handshake::{Accepted, ServerTerms, accept};
 use crate::protocol::handshakes::{Handshake, Handshakes, Most};
 use crate::protocol::lesson_message::Lesson;
 use crate::protocol::link::Link;
-use crate::protocol::memory_offer::MemoryOffer;
 use crate::protocol::message::{BusyInfo, Message};
-use crate::protocol::node_report::NodeFacts;
 use crate::protocol::token::Token;
+use crate::server::facts::facts;
 use crate::server::node_run::NodeRun;
 use crate::server::perftest::{permit, serve_perftest};
 use crate::server::run::serve_run;
 use machine::threads;
+use verbs::Network;
 
 /// How often an idle server looks whether it should stop.
 const IDLE_TICK: Duration = Duration::from_millis(20);
@@ -391,17 +389,16 @@ fn serve_session(
                 })?;
                 *runs += 1;
             }
-            Ok(Message::AskLimits { devices }) => {
-                let mut ports = devices.iter().map(|device| resources.port_of(Some(device)));
-                ports.try_for_each(|port| port.map(drop))?;
-                let port = resources.port();
-                link.send(&Message::Limits(Box::new(NodeFacts {
-                    device: outcome::device(port),
-                    limits: DeviceLimits::of(port),
-                    memory: MemoryOffer::of(&resources),
-                    lossless: outcome::lossless(port),
-                    remark: resources.remark(),
-                })))?;
+            Ok(Message::AskLimits { devices, network }) => {
+                if network.is_some_and(|network| resources.port().may_move_to(network)) {
+                    drop(resources);
+                    resources = open_resources(link, options, network)?;
+                    if let Some(text) = resources.remark() {
+                        log(ServerEvent::Note { text: &text });
+                    }
+                }
+                let facts = facts(&resources, &devices)?;
+                link.send(&Message::Limits(Box::new(facts)))?;
             }
             Ok(Message::PerftestCheck { programs }) => {
                 let version = permit(options.allow_perftest, &resources, &programs)?;
@@ -446,7 +443,7 @@ fn first_message(
 ) -> Result<Option<(NodeResources, Message)>, RunFailure> {
     loop {
         // Opened before it is asked for, so that many nodes do it at once.
-        let opened = open_resources(link, options);
+        let opened = open_resources(link, options, None);
         match link.recv(BETWEEN_RUNS, stop).map_err(ended)? {
             Message::Examine { device } => {
                 drop(opened);
@@ -475,10 +472,14 @@ fn no_files() -> RunFailure {
     )
 }
 
-fn open_resources(link: &Link, options: &ServerOptions) -> Result<NodeResources, RunFailure> {
-    let route = match options.route {
-        Some(route) => route,
-        None => link.route()?,
+fn open_resources(
+    link: &Link,
+    options: &ServerOptions,
+    network: Option<Network>,
+) -> Result<NodeResources, RunFailure> {
+    let route = Route {
+        network,
+        ..options.route.map_or_else(|| link.route(), Ok)?
     };
     NodeResources::open(options.resources.clone(), Some(route)).map_err(|error| RunFailure {
         message: format!("{}{error}", options.whose),
@@ -504,7 +505,8 @@ fn perftest(
     admit(&job.case, 1, &resources)?;
     let launch = PerftestLaunch::of(&resources, &job.case)
         .map_err(|error| refuse(error.to_string(), Some(error.hint())))?;
+    let network = resources.network();
     let resources = Some(resources).filter(|_| !launch.embedded);
     serve_perftest(link, &launch, job, stop)?;
-    resources.map_or_else(|| open_resources(link, options), Ok)
+    resources.map_or_else(|| open_resources(link, options, network), Ok)
 }

@@ -4,6 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::node::common_network::open_at_client;
 use crate::node::resources::{NodeOptions, NodeResources};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
@@ -128,8 +129,7 @@ pub fn send_files(
             "start it with `rocebench serve --receive DIR`",
         ));
     }
-    let route = link.route()?;
-    let resources = NodeResources::open(options.resources.clone(), Some(route))?;
+    let resources = open_at_client(&options.resources, &link, stop)?;
     if let Some(text) = resources.remark() {
         observer.note(&text);
     }

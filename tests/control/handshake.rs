@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use rocebench::protocol::PROTOCOL_VERSION;
 use rocebench::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
 use rocebench::protocol::frame;
 use rocebench::protocol::handshake::{Accepted, PeerInfo, ServerTerms, accept, connect};
@@ -149,7 +150,7 @@ fn a_wrong_and_a_missing_proof_are_answered_alike() {
         let mac = mac.map(str::to_owned);
         serve_one(&terms(token("secret")), &Arc::default(), |port| {
             let stream = raw(port);
-            send(&stream, &hello(1));
+            send(&stream, &hello(PROTOCOL_VERSION));
             recv(&stream).unwrap();
             send(&stream, &Message::Proof { mac });
             recv(&stream).unwrap()
@@ -174,7 +175,10 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
     for reflect in [true, false] {
         let error = against(token("secret").as_ref(), |stream| {
             recv(&stream).unwrap();
-            send(&stream, &challenge(1, to_hex(&[9; 32]), true));
+            send(
+                &stream,
+                &challenge(PROTOCOL_VERSION, to_hex(&[9; 32]), true),
+            );
             let Message::Proof { mac } = recv(&stream).unwrap() else {
                 panic!("no proof")
             };
@@ -198,7 +202,7 @@ fn a_server_that_sends_the_clients_nonce_back_is_refused() {
         let Message::Hello { nonce, .. } = recv(&stream).unwrap() else {
             panic!("no hello")
         };
-        send(&stream, &challenge(1, nonce, false));
+        send(&stream, &challenge(PROTOCOL_VERSION, nonce, false));
     });
     let ConnectError::Handshake { source, .. } = &error else {
         panic!("{error}")
@@ -209,22 +213,30 @@ fn a_server_that_sends_the_clients_nonce_back_is_refused() {
 #[test]
 fn another_version_is_told_to_both_ends() {
     let own = env!("CARGO_PKG_VERSION");
-    let sentence = format!("this end speaks protocol 1 (rocebench {own}), the peer 2 (0.3.0)");
+    let sentence = format!(
+        "this end speaks protocol {PROTOCOL_VERSION} (rocebench {own}), the peer 9 (0.3.0)"
+    );
     let (accepted, answer, asked) = serve_one(&terms(None), &Arc::default(), |port| {
         let stream = raw(port);
-        send(&stream, &hello(2));
+        send(&stream, &hello(9));
         recv(&stream).unwrap()
     });
     let error = accepted.unwrap_err();
     assert!(error.to_string().ends_with(&sentence), "{error}");
     assert!(error.hint().unwrap().contains("same version"));
-    let is_challenge = matches!(answer, Message::Challenge { protocol: 1, .. });
+    let is_challenge = matches!(
+        answer,
+        Message::Challenge {
+            protocol: PROTOCOL_VERSION,
+            ..
+        }
+    );
     assert!(is_challenge, "{answer:?}");
     assert_eq!(asked, 0);
 
     let error = against(None, |stream| {
         recv(&stream).unwrap();
-        send(&stream, &challenge(2, to_hex(&[9; 32]), false));
+        send(&stream, &challenge(9, to_hex(&[9; 32]), false));
     });
     assert!(error.to_string().ends_with(&sentence), "{error}");
     assert!(error.hint().unwrap().contains("same version"));
@@ -257,7 +269,7 @@ fn a_client_that_dies_after_its_proof_gives_the_slot_back() {
     let slot = Arc::new(());
     let (accepted, (), asked) = serve_one(&terms(None), &slot, |port| {
         let stream = raw(port);
-        send(&stream, &hello(1));
+        send(&stream, &hello(PROTOCOL_VERSION));
         recv(&stream).unwrap();
         send(&stream, &Message::Proof { mac: None });
     });
@@ -304,10 +316,13 @@ fn a_slow_client_is_cut_off_in_time() {
         let mut stream = raw(port);
         // It takes more than two seconds for all: between two bytes it waits for what the server says.
         stream.set_read_timeout(Some(SECOND / 50)).unwrap();
-        frame::encode(&hello(1)).unwrap().iter().any(|byte| {
-            let is_closed = matches!(stream.read(&mut [0]), Ok(0));
-            is_closed || stream.write_all(&[*byte]).is_err()
-        })
+        frame::encode(&hello(PROTOCOL_VERSION))
+            .unwrap()
+            .iter()
+            .any(|byte| {
+                let is_closed = matches!(stream.read(&mut [0]), Ok(0));
+                is_closed || stream.write_all(&[*byte]).is_err()
+            })
     });
     let error = handshake(accepted);
     assert!(matches!(error, ExchangeError::TimedOut { .. }), "{error}");

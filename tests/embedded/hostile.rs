@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::against_refused::job;
+use rocebench::protocol::PROTOCOL_VERSION;
 use testing::program::{Ended, STEP};
 use testing::server::{Server, call};
 use testing::wait::wait_until;
@@ -48,7 +49,7 @@ fn a_servers_log_has_no_line_of_a_clients_making() {
     );
     server.says(0, "session ended early");
     for body in [
-        json!({"protocol": 1, "version": HOSTILE, "nonce": HOSTILE}),
+        json!({"protocol": PROTOCOL_VERSION, "version": HOSTILE, "nonce": HOSTILE}),
         json!({"protocol": 99, "version": HOSTILE, "nonce": "2e".repeat(32)}),
     ] {
         let mut session = Wire::connect(&server.name);
@@ -102,7 +103,7 @@ fn doctor_shows_a_hostile_hosts_facts_tamely() {
     let facts = json!({
         "hostname": HOSTILE, "kernel": HOSTILE, "os": HOSTILE, "rdma_core": HOSTILE, "cores": 2
     });
-    let (port, serves) = server(vec![challenge(HOSTILE, 1), welcome(&facts)]);
+    let (port, serves) = server(vec![challenge(HOSTILE, PROTOCOL_VERSION), welcome(&facts)]);
     // Version, host name, kernel, rdma-core and system; a long line is wrapped.
     let words = format!("doctor -d soft0 -v 127.0.0.1:{port}");
     shows_tamely(&words, "\\u{9b}31m", 5);
@@ -134,11 +135,15 @@ fn examined() -> Value {
 fn doctor_shows_what_hostile_nodes_say_tamely() {
     let honest = [(); 2].map(|()| Server::embedded("-d soft0"));
     let (port, serves) = server(vec![
-        challenge("0.1.0", 1),
+        challenge("0.1.0", PROTOCOL_VERSION),
         welcome(&json!({"hostname": HOSTILE, "kernel": HOSTILE, "cores": 2})),
         examined(),
     ]);
-    let (strange, strangely) = server(vec![challenge("0.1.0", 1), welcome(&json!({})), abort()]);
+    let (strange, strangely) = server(vec![
+        challenge("0.1.0", PROTOCOL_VERSION),
+        welcome(&json!({})),
+        abort(),
+    ]);
     let honest = honest.each_ref().map(|server| &*server.name).join(",");
     let words = format!("doctor --nodes 127.0.0.1:{port},127.0.0.1:{strange},{honest}");
     let ended = shows_tamely(&words, "\\u{1b}[2J", 1).exits(1);
@@ -153,13 +158,13 @@ fn a_clients_errors_quote_a_hostile_server_tamely() {
     for answers in [
         vec![challenge(HOSTILE, 99)],
         vec![abort()],
-        vec![challenge("0.1.0", 1), abort()],
+        vec![challenge("0.1.0", PROTOCOL_VERSION), abort()],
         vec![
-            challenge("0.1.0", 1),
+            challenge("0.1.0", PROTOCOL_VERSION),
             json!({"type": "busy", "body": {"client": HOSTILE, "since_seconds": 1}}),
         ],
         vec![
-            challenge("0.1.0", 1),
+            challenge("0.1.0", PROTOCOL_VERSION),
             welcome(&json!({"hostname": HOSTILE})),
             abort(),
         ],

@@ -1,6 +1,7 @@
 //! The first day with an adapter: what the program says of it and does with it, for each table of `null-verbs/personas`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod networks;
 mod path_events;
 
 use std::fmt::Write as _;

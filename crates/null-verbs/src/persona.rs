@@ -23,6 +23,14 @@ pub struct Persona {
     pub links: BTreeMap<String, String>,
 }
 
+impl Persona {
+    /// All GIDs.
+    pub fn gids(&self) -> impl Iterator<Item = std::net::Ipv6Addr> {
+        let ports = self.device.iter().flat_map(|device| &device.port);
+        ports.flat_map(|port| &port.gid).map(|entry| entry.gid)
+    }
+}
+
 /// A device.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

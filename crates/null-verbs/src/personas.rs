@@ -58,7 +58,7 @@ macro_rules! personas {
 
 personas! {
     plain
-    mixed
+    mixed rails
     connectx6dx connectx7 connectx7_vf connectx7_bond connectx7_container connectx8_xdr
     infiniband_ndr infiniband_grh
     thor2 irdma_roce irdma_iwarp efa erdma hns mana ionic qedr siw

@@ -2,6 +2,7 @@
 //! sent moves inside this process.
 
 use std::fs;
+use std::net::IpAddr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -42,6 +43,7 @@ pub fn persona(name: &str) -> PersonaMachine {
         // Its name stands in results.
         name: VerbsLibrary::system().name,
         root: Box::leak(root.path().to_str().expect("UTF-8").into()),
+        prefixes,
         get_device_list: entry.get_device_list,
         ..*null_library()
     };
@@ -50,6 +52,15 @@ pub fn persona(name: &str) -> PersonaMachine {
         library: Box::leak(Box::new(library)),
         root,
     }
+}
+
+/// The addresses of all personas, each in a network of 256 or, of IPv6, 2^64 addresses.
+fn prefixes() -> Vec<(IpAddr, u8)> {
+    let gids = ALL.iter().flat_map(|entry| (entry.persona)().gids());
+    let addresses = gids.map(|gid| IpAddr::from(gid).to_canonical());
+    addresses
+        .map(|address| (address, if address.is_ipv4() { 24 } else { 64 }))
+        .collect()
 }
 
 impl PersonaMachine {

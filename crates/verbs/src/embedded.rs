@@ -9,34 +9,9 @@ use softroce::verbs::OpenOptions;
 
 use super::adapter::Adapters;
 use super::device::Context;
+use super::route::Route;
 use super::select::{Embedded, Port, PortRequest, among, select};
 use super::{Operation, VerbsError, VerbsLibrary};
-
-/// The addresses of a control connection, as far as they affect the choice of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Route {
-    /// This end's address.
-    pub local: IpAddr,
-    /// Both ends are on this machine: any of its addresses reaches the other end, and only one end can have UDP port
-    /// 4791 of the connection's own address.
-    pub within_host: bool,
-}
-
-impl Route {
-    /// The route of a connection between these addresses.
-    pub fn between(local: IpAddr, peer: IpAddr) -> Route {
-        let (local, peer) = (local.to_canonical(), peer.to_canonical());
-        Route {
-            local,
-            within_host: local.is_loopback() || local == peer,
-        }
-    }
-
-    /// The route of connections to this address from anywhere.
-    pub fn to(local: IpAddr) -> Route {
-        Route::between(local, IpAddr::from([0, 0, 0, 0]))
-    }
-}
 
 /// Opens the port for a session: from `library` as [`select`] does, or from the embedded library if `library` has no
 /// device, no usable port, or no device of the requested name. In the embedded library the name decides, or else the
@@ -49,7 +24,7 @@ pub fn select_or_embedded(
     request: &PortRequest,
     route: Option<Route>,
 ) -> Result<Port, VerbsError> {
-    let error = match select(library, request, route.map(|route| route.local)) {
+    let error = match select(library, request, route) {
         Ok(port) => {
             let asked = [
                 (

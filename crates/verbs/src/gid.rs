@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 
+use super::network::Network;
+
 /// A GID, in network byte order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Gid(pub [u8; 16]);
@@ -30,6 +32,13 @@ pub struct GidEntry {
     pub gid_type: GidType,
     /// Index of the network interface below it, perhaps of another network namespace.
     pub interface: Option<NonZeroU32>,
+}
+
+impl GidEntry {
+    /// Whether it is an IP address, which RoCE v2 needs.
+    pub(super) fn is_usable(&self) -> bool {
+        self.gid_type == GidType::RoceV2 && !self.gid.is_zero()
+    }
 }
 
 impl Gid {
@@ -98,48 +107,68 @@ impl fmt::Display for GidEntry {
 /// Why an entry was chosen, best reason first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GidReason {
+    /// Its index was asked for.
+    Requested,
     /// It has the address of the control connection.
     OwnAddress,
-    /// It is the first of the control connection's address family that is not link-local.
-    SameFamily,
+    /// It is the first in the network in which the nodes have ports.
+    CommonNetwork,
+    /// It is the first of IPv4, as the control connection is.
+    Ipv4,
+    /// It is the first of IPv6, as the control connection is, that is not link-local.
+    Ipv6,
     /// It is the first that is not link-local.
     NotLinkLocal,
     /// There are only link-local ones.
     OnlyLinkLocal,
+    /// It is the first of an InfiniBand port.
+    Infiniband,
 }
 
-/// The entry for a connection from `local`: RoCE v2 with that address; else of the same family and not link-local;
-/// else any that is not link-local; else any RoCE v2 entry.
-pub fn choose_gid(table: &[GidEntry], local: Option<IpAddr>) -> Option<GidEntry> {
-    choose_gid_because(table, local).map(|(entry, _)| entry)
+impl fmt::Display for GidReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            GidReason::Requested => "it was requested",
+            GidReason::OwnAddress => "it has the address of the control connection",
+            GidReason::CommonNetwork => "it is in the nodes' common network",
+            GidReason::Ipv4 => "it is the first of RoCE v2 with an IPv4 address",
+            GidReason::Ipv6 => {
+                "it is the first of RoCE v2 with an IPv6 address that is not link-local"
+            }
+            GidReason::NotLinkLocal => "it is the first of RoCE v2 that is not link-local",
+            GidReason::OnlyLinkLocal => "it is the first of RoCE v2, and all are link-local",
+            GidReason::Infiniband => "it is the first, and InfiniBand needs none",
+        })
+    }
 }
 
-/// As [`choose_gid`]; returns also the reason.
-pub fn choose_gid_because(
+/// The RoCE v2 entry for a connection from `local`, and why: that with this address; else in `network`; else of the
+/// connection's family and not link-local; else any that is not link-local; else any.
+pub(super) fn choose_gid(
     table: &[GidEntry],
     local: Option<IpAddr>,
+    network: Option<Network>,
 ) -> Option<(GidEntry, GidReason)> {
-    let usable = || {
-        table
-            .iter()
-            .filter(|entry| entry.gid_type == GidType::RoceV2 && !entry.gid.is_zero())
+    let first = |fits: &dyn Fn(&GidEntry) -> bool| {
+        let usable = |entry: &&GidEntry| entry.is_usable() && fits(entry);
+        table.iter().find(usable).copied()
     };
-    let local = local.map(|address| address.to_canonical());
-    let exact = local.and_then(|address| usable().find(|e| e.gid.address() == address));
-    let family = || {
-        let v4 = local?.is_ipv4();
-        usable().find(|e| e.gid.address().is_ipv4() == v4 && !e.gid.is_link_local())
+    let address = |entry: &GidEntry| entry.gid.address();
+    let with_address = |wanted: IpAddr| first(&|entry| address(entry) == wanted);
+    let within = |network: Network| first(&|entry| network.contains(address(entry)));
+    let of_family = |local: IpAddr| {
+        let v4 = local.is_ipv4();
+        let entry = first(&|entry| address(entry).is_ipv4() == v4 && !entry.gid.is_link_local())?;
+        Some((entry, if v4 { GidReason::Ipv4 } else { GidReason::Ipv6 }))
     };
-    let because = |reason| move |entry: &GidEntry| (*entry, reason);
-    exact
-        .map(because(GidReason::OwnAddress))
-        .or_else(|| family().map(because(GidReason::SameFamily)))
-        .or_else(|| {
-            usable()
-                .find(|e| !e.gid.is_link_local())
-                .map(because(GidReason::NotLinkLocal))
-        })
-        .or_else(|| usable().next().map(because(GidReason::OnlyLinkLocal)))
+    let because = |reason| move |entry| (entry, reason);
+    (local
+        .and_then(with_address)
+        .map(because(GidReason::OwnAddress)))
+    .or_else(|| Some((within(network?)?, GidReason::CommonNetwork)))
+    .or_else(|| of_family(local?))
+    .or_else(|| first(&|it| !it.gid.is_link_local()).map(because(GidReason::NotLinkLocal)))
+    .or_else(|| first(&|_| true).map(because(GidReason::OnlyLinkLocal)))
 }
 
 #[cfg(test)]
@@ -167,25 +196,37 @@ mod tests {
     }
 
     #[test]
-    fn the_own_address_wins_then_its_family_and_link_local_is_the_last_resort() {
-        use GidReason::{NotLinkLocal, OnlyLinkLocal, OwnAddress, SameFamily};
-        for (entries, local, chosen) in [
-            (6, Some("10.1.0.5"), Some((5, OwnAddress))),
-            (6, Some("10.0.0.5"), Some((3, OwnAddress))),
-            (6, Some("::ffff:10.1.0.5"), Some((5, OwnAddress))),
-            (6, Some("2001:db8::5"), Some((4, OwnAddress))),
-            (6, Some("127.0.0.1"), Some((3, SameFamily))),
-            (6, Some("::1"), Some((4, SameFamily))),
-            (6, None, Some((3, NotLinkLocal))),
-            (2, Some("127.0.0.1"), Some((1, OnlyLinkLocal))),
-            (2, None, Some((1, OnlyLinkLocal))),
+    fn the_own_address_wins_then_the_network_then_the_family_and_link_local_is_the_last_resort() {
+        use GidReason::{CommonNetwork, Ipv4, Ipv6, NotLinkLocal, OnlyLinkLocal, OwnAddress};
+        for (entries, local, network, chosen) in [
+            (6, Some("10.1.0.5"), None, Some((5, OwnAddress))),
+            (
+                6,
+                Some("10.0.0.5"),
+                Some("10.1.0.0/24"),
+                Some((3, OwnAddress)),
+            ),
+            (
+                6,
+                Some("192.0.2.9"),
+                Some("10.1.0.0/24"),
+                Some((5, CommonNetwork)),
+            ),
+            (6, None, Some("2001:db8::/64"), Some((4, CommonNetwork))),
+            (6, Some("192.0.2.9"), Some("10.9.0.0/24"), Some((3, Ipv4))),
+            (6, Some("127.0.0.1"), None, Some((3, Ipv4))),
+            (6, Some("::1"), None, Some((4, Ipv6))),
+            (6, None, None, Some((3, NotLinkLocal))),
+            (2, Some("127.0.0.1"), None, Some((1, OnlyLinkLocal))),
+            (2, None, None, Some((1, OnlyLinkLocal))),
             // Never RoCE v1.
-            (1, None, None),
+            (1, None, None, None),
         ] {
-            let address = local.map(|text| text.parse().unwrap());
-            let found = choose_gid_because(&table()[..entries], address);
+            let local = local.map(|text| text.parse().unwrap());
+            let network = network.map(|text| text.parse().unwrap());
+            let found = choose_gid(&table()[..entries], local, network);
             let found = found.map(|(entry, reason)| (entry.index, reason));
-            assert_eq!(found, chosen, "{local:?} of {entries}");
+            assert_eq!(found, chosen, "{local:?}, {network:?} of {entries}");
         }
     }
 

@@ -2,6 +2,7 @@
 //! through the pointers in `ibv_context.ops`, so a call costs the same with every library. Extended verbs go through
 //! those of the `verbs_context` around it, where there is one.
 
+use std::net::IpAddr;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 
 use rdma_sys::{
@@ -10,7 +11,7 @@ use rdma_sys::{
     ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
 };
 
-use super::ffi;
+use super::{ffi, network};
 
 /// The functions, each in one row: its name in the table and in a module that has them all, libibverbs' function, and its
 /// type. The first token is a `$`, for the macro that this makes.
@@ -30,12 +31,15 @@ macro_rules! functions {
             pub name: &'static str,
             /// Below which the kernel's files of its devices are: `/`, but in tests.
             pub root: &'static str,
+            /// The addresses of interfaces with the bits of their prefixes: this machine's, but in tests.
+            pub prefixes: fn() -> Vec<(IpAddr, u8)>,
             $($(#[$about])* pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
         static SYSTEM: VerbsLibrary = VerbsLibrary {
             name: "libibverbs",
             root: "/",
+            prefixes: network::prefixes_of_this_machine,
             $($name: $system,)*
         };
 
@@ -47,6 +51,7 @@ macro_rules! functions {
                 $d crate::VerbsLibrary {
                     name: $d library,
                     root: "/",
+                    prefixes: $d crate::prefixes_of_this_machine,
                     $($name: room::$name,)*
                 }
             }};

@@ -1,13 +1,15 @@
 //! Which device, port and GID to use.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::adapter::{Adapter, AdapterPort, Adapters};
 use super::device::{Context, PortInfo};
-use super::gid::{GidEntry, choose_gid};
+use super::gid::{GidEntry, GidReason, choose_gid};
 use super::link_layer::LinkLayer;
+use super::network::Network;
+use super::port_choice::{PortChoice, PortReason};
+use super::route::Route;
 use super::{Faults, VerbsError, VerbsLibrary};
 
 /// The user's request; `None` leaves the choice open.
@@ -36,6 +38,8 @@ pub struct Port {
     pub adapter: Arc<Adapter>,
     /// Its attributes.
     pub info: PortInfo,
+    /// How it was chosen.
+    pub choice: PortChoice,
     /// The GIDs to choose from.
     pub gids: Vec<GidEntry>,
     /// The GID: always set on RoCE; on InfiniBand the port's first or the requested one.
@@ -61,21 +65,41 @@ pub struct Embedded {
     pub pcap: Option<PathBuf>,
 }
 
-/// Opens the port for a session whose control connection has the address `local` at this end. Of the active ports that
-/// fit the request it is the first that has that address, or else the first of RoCE with a GID that is not link-local, or else
-/// the first of RoCE, or else the first.
+impl Port {
+    /// Whether this network is that of another port or GID that may be taken in place of this one.
+    pub fn may_move_to(&self, network: Network) -> bool {
+        self.choice.networks.contains(&network) && !is_in(network, self.gid)
+    }
+
+    /// The choice as a line for the user; `None` if there was none.
+    pub fn choice_line(&self) -> Option<String> {
+        let sentence = Some(self.choice.sentence()).filter(|_| !self.choice.others.is_empty())?;
+        let address = match (self.info.link_layer, self.gid) {
+            (LinkLayer::Ethernet, Some(entry)) => format!(" ({})", entry.gid.address()),
+            _ => String::new(),
+        };
+        let name = self.context.name();
+        Some(format!(
+            "{name} port {}{address}: {sentence}",
+            self.info.port
+        ))
+    }
+}
+
+/// Opens the port for a session whose control connection runs along `route`. Of the active ports that fit the request it is the
+/// first of the best [`PortReason`].
 ///
 /// # Errors
 /// No device, none that fits (with each port's reason), or a failed call.
 pub fn select(
     library: &'static VerbsLibrary,
     request: &PortRequest,
-    local: Option<IpAddr>,
+    route: Option<Route>,
 ) -> Result<Port, VerbsError> {
     among(
         Adapters::open(library, request.device.as_deref())?,
         request,
-        local,
+        route,
     )
 }
 
@@ -83,7 +107,7 @@ pub fn select(
 pub(super) fn among(
     adapters: Adapters,
     request: &PortRequest,
-    local: Option<IpAddr>,
+    route: Option<Route>,
 ) -> Result<Port, VerbsError> {
     let Adapters {
         names,
@@ -100,7 +124,6 @@ pub(super) fn among(
             (None, None) => VerbsError::NoDevice,
         });
     }
-    let local = local.map(|address| address.to_canonical());
     let mut candidates = Vec::new();
     let mut have = Vec::new();
     let mut reasons: Vec<_> = refused.iter().map(|it| it.error.to_string()).collect();
@@ -125,25 +148,14 @@ pub(super) fn among(
                 .is_none_or(|wanted| wanted == port.info.port)
         };
         for port in adapter.ports.iter().filter(is_wanted) {
-            match candidate(adapter, port, request, local) {
+            match candidate(adapter, port, request, route) {
                 Ok(port) => candidates.push(port),
                 Err(Unfit::Because(reason)) => reasons.push(reason),
                 Err(Unfit::NoSuchGid(error)) => no_gid = no_gid.or(Some(error)),
             }
         }
     }
-    let has_address = |port: &Port| {
-        let address = port.gid.map(|entry| entry.gid.address());
-        local.is_some() && address == local
-    };
-    let is_roce = |port: &Port| port.info.link_layer == LinkLayer::Ethernet;
-    let is_routable =
-        |port: &Port| is_roce(port) && port.gid.is_some_and(|entry| !entry.gid.is_link_local());
-    let first = |fits: &dyn Fn(&Port) -> bool| candidates.iter().position(fits);
-    let best = first(&has_address)
-        .or_else(|| first(&is_routable))
-        .or_else(|| first(&is_roce));
-    if let Some(port) = candidates.into_iter().nth(best.unwrap_or(0)) {
+    if let Some(port) = best(candidates, request) {
         return Ok(port);
     }
     Err(match (no_gid, request.ib_port) {
@@ -151,6 +163,67 @@ pub(super) fn among(
         (None, Some(port)) if reasons.is_empty() => VerbsError::NoSuchPort { port, have },
         _ => VerbsError::NoUsablePort { reasons },
     })
+}
+
+/// The first of the best reason, with what it was chosen of.
+fn best(mut candidates: Vec<Port>, request: &PortRequest) -> Option<Port> {
+    // Stable: of one reason they stay in their order.
+    candidates.sort_by_key(|port| port.choice.reason);
+    let networks = candidates.iter().flat_map(|port| &port.choice.networks);
+    let networks: Vec<Network> = networks.copied().collect();
+    let mut candidates = candidates.into_iter();
+    let mut port = candidates.next()?;
+    port.choice.others = candidates.map(|other| name_of(&other)).collect();
+    // One with the control connection's own address stays.
+    if port.choice.reason != PortReason::OwnAddress {
+        port.choice.networks = networks;
+    }
+    if request.device.is_some() && port.choice.others.is_empty() {
+        port.choice.reason = PortReason::Requested;
+    }
+    Some(port)
+}
+
+fn name_of(port: &Port) -> String {
+    let name = port.context.name();
+    match port.adapter.limits.ports {
+        1 => name.to_owned(),
+        _ => format!("{name} port {}", port.info.port),
+    }
+}
+
+/// Whether the address of a GID is in this network.
+fn is_in(network: Network, gid: Option<GidEntry>) -> bool {
+    gid.is_some_and(|entry| entry.is_usable() && network.contains(entry.gid.address()))
+}
+
+/// Why this port would be chosen.
+fn reason(link_layer: LinkLayer, gid: Option<GidEntry>, route: Option<Route>) -> PortReason {
+    let local = route.map(|route| route.local);
+    let network = route.and_then(|route| route.network);
+    match (gid, network) {
+        (Some(entry), _) if Some(entry.gid.address()) == local => PortReason::OwnAddress,
+        (gid, Some(network)) if is_in(network, gid) => PortReason::CommonNetwork(network),
+        _ if link_layer == LinkLayer::Infiniband => PortReason::Infiniband,
+        (Some(entry), _) if !entry.gid.is_link_local() => PortReason::Routable,
+        _ => PortReason::LinkLocal,
+    }
+}
+
+/// The networks of these GIDs, that of the chosen one first.
+fn networks(chosen: Option<GidEntry>, gids: &[GidEntry], library: &VerbsLibrary) -> Vec<Network> {
+    let prefixes = (library.prefixes)();
+    let mut networks = Vec::new();
+    for entry in chosen.iter().chain(gids).filter(|it| it.is_usable()) {
+        let address = entry.gid.address();
+        if entry.gid.is_link_local() || address.is_loopback() {
+            continue;
+        }
+        let prefix = prefixes.iter().find(|(other, _)| *other == address);
+        let network = prefix.and_then(|(_, bits)| Network::of(address, *bits));
+        networks.extend(network.filter(|network| !networks.contains(network)));
+    }
+    networks
 }
 
 /// Why a port does not fit.
@@ -165,7 +238,7 @@ fn candidate(
     adapter: &Arc<Adapter>,
     port: &AdapterPort,
     request: &PortRequest,
-    local: Option<IpAddr>,
+    route: Option<Route>,
 ) -> Result<Port, Unfit> {
     let because = |text: String| Err(Unfit::Because(text));
     if let Some(transport) = adapter.transport.name() {
@@ -191,35 +264,45 @@ fn candidate(
         ));
     }
     let here = adapter.gids_of_this_namespace(port);
-    let gid = match (request.gid_index, info.link_layer) {
+    let local = route.map(|route| route.local);
+    let network = route.and_then(|route| route.network);
+    let (gid, gid_reason) = match (request.gid_index, info.link_layer) {
         (Some(index), _) => {
             let entry = port.gids.iter().find(|entry| entry.index == index);
-            Some(*entry.ok_or_else(|| {
+            let entry = *entry.ok_or_else(|| {
                 Unfit::NoSuchGid(VerbsError::NoSuchGid {
                     device: adapter.name().to_owned(),
                     port: info.port,
                     index,
                     available: port.gids.iter().map(ToString::to_string).collect(),
                 })
-            })?)
+            })?;
+            (Some(entry), GidReason::Requested)
         }
-        (None, LinkLayer::Infiniband) => port.gids.first().copied(),
-        (None, LinkLayer::Ethernet) => {
-            match (choose_gid(&here, local), choose_gid(&port.gids, local)) {
-                (Some(entry), _) => Some(entry),
-                (None, Some(_)) => {
-                    return because(format!(
-                        "{name} has RoCE v2 GIDs of other network namespaces alone"
-                    ));
-                }
-                (None, None) => return because(format!("{name} has no RoCE v2 GID")),
+        (None, LinkLayer::Infiniband) => (port.gids.first().copied(), GidReason::Infiniband),
+        (None, LinkLayer::Ethernet) => match choose_gid(&here, local, network) {
+            Some((entry, reason)) => (Some(entry), reason),
+            None if port.gids.iter().any(GidEntry::is_usable) => {
+                return because(format!(
+                    "{name} has RoCE v2 GIDs of other network namespaces alone"
+                ));
             }
-        }
+            None => return because(format!("{name} has no RoCE v2 GID")),
+        },
+    };
+    let is_fixed = matches!(gid_reason, GidReason::Requested | GidReason::OwnAddress);
+    let others = if is_fixed { &[] } else { &here[..] };
+    let choice = PortChoice {
+        reason: reason(info.link_layer, gid, route),
+        gid_reason,
+        others: Vec::new(),
+        networks: networks(gid, others, adapter.context.library()),
     };
     Ok(Port {
         context: Arc::clone(&adapter.context),
         adapter: Arc::clone(adapter),
         info: info.clone(),
+        choice,
         gids: here,
         gid,
         pkey_index,

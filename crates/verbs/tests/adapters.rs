@@ -2,7 +2,9 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use testing::persona::persona;
-use verbs::{Adapters, PortRequest, VerbsError, select, select_or_embedded};
+use verbs::{
+    Adapters, Network, Port, PortReason, PortRequest, Route, VerbsError, select, select_or_embedded,
+};
 
 fn asked(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
     PortRequest {
@@ -66,6 +68,96 @@ fn roce_comes_before_infiniband_and_a_port_that_does_not_fit_ends_no_search() {
     let error = select(machine.library(), &asked(Some("mlx5_4"), None), None);
     let told = "no usable RDMA port: mlx5_4 port 1 is INIT: no subnet manager, such as opensm, has set it up";
     assert_eq!(error.err().unwrap().to_string(), told);
+}
+
+/// A route from this address with this common network.
+fn route(local: &str, network: Option<&str>) -> Option<Route> {
+    let network = network.map(|text| text.parse().unwrap());
+    let route = Route::to(local.parse().unwrap());
+    Some(Route { network, ..route })
+}
+
+#[test]
+fn the_own_address_comes_before_the_common_network_and_both_before_the_first_port() {
+    let machine = persona("rails");
+    let network = |text: &str| text.parse::<Network>().unwrap();
+    let (first, second) = ("198.51.100.0/24", "203.0.113.0/24");
+    let common = PortReason::CommonNetwork(network(second));
+    for (local, common_network, chosen) in [
+        ("127.0.0.1", None, ("mlx5_0", PortReason::Routable)),
+        ("127.0.0.1", Some(second), ("mlx5_1", common)),
+        (
+            "127.0.0.1",
+            Some("192.0.2.0/24"),
+            ("mlx5_0", PortReason::Routable),
+        ),
+        (
+            "203.0.113.10",
+            Some(first),
+            ("mlx5_1", PortReason::OwnAddress),
+        ),
+    ] {
+        let route = route(local, common_network);
+        let port = select(machine.library(), &asked(None, None), route).unwrap();
+        let told = (port.context.name(), port.choice.reason);
+        assert_eq!(told, chosen, "{local}, {common_network:?}");
+        let other = if chosen.0 == "mlx5_0" {
+            "mlx5_1"
+        } else {
+            "mlx5_0"
+        };
+        assert_eq!(port.choice.others, [other]);
+    }
+}
+
+#[test]
+fn a_port_may_move_to_the_networks_of_all_that_fit_the_request_unless_it_has_the_own_address() {
+    let machine = persona("rails");
+    let of = |request, route| select(machine.library(), &request, route).unwrap();
+    let told = |port: &Port| -> Vec<String> {
+        let networks = port.choice.networks.iter();
+        networks.map(ToString::to_string).collect()
+    };
+    let (first, second) = ("198.51.100.0/24", "203.0.113.0/24");
+    let free = of(asked(None, None), None);
+    assert_eq!(told(&free), [first, second]);
+    assert!(free.may_move_to(second.parse().unwrap()));
+    assert!(!free.may_move_to(first.parse().unwrap()), "it is there");
+    assert!(!free.may_move_to("192.0.2.0/24".parse().unwrap()));
+    assert_eq!(
+        told(&of(asked(None, None), route("127.0.0.1", Some(second)))),
+        [second, first]
+    );
+    assert_eq!(told(&of(asked(Some("mlx5_1"), None), None)), [second]);
+    assert_eq!(
+        told(&of(asked(None, None), route("203.0.113.10", None))),
+        [second]
+    );
+    // RoCE v1 has no IP network, and neither has an address without a prefix.
+    assert!(told(&of(asked(None, Some(2)), None)).is_empty());
+    let library = Box::leak(Box::new(verbs::VerbsLibrary {
+        prefixes: Vec::new,
+        ..*machine.library()
+    }));
+    let unknown = select(library, &asked(None, None), None).unwrap();
+    assert!(told(&unknown).is_empty());
+}
+
+#[test]
+fn a_choice_is_told_in_a_line_and_nothing_is_told_where_there_was_none() {
+    let machine = persona("mixed");
+    let line = |device| {
+        let port = select(machine.library(), &asked(device, None), None).unwrap();
+        port.choice_line()
+    };
+    let told = "mlx5_3 port 1 (192.0.2.10): it is the first active port with a RoCE v2 GID that is not link-local; \
+                not mlx5_2, mlx5_1";
+    assert_eq!(line(None).unwrap(), told);
+    assert_eq!(line(Some("mlx5_1")), None);
+    let machine = persona("connectx7");
+    let port = select(machine.library(), &asked(None, None), None).unwrap();
+    assert_eq!(port.choice_line(), None);
+    assert_eq!(port.choice.networks, ["192.0.2.0/24".parse().unwrap()]);
 }
 
 #[test]

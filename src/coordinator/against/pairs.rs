@@ -20,7 +20,7 @@ use crate::coordinator::nodes::Node;
 use crate::coordinator::options::{Against, SweepOptions};
 use crate::coordinator::sweeper::{Halt, Sweeper};
 use crate::node::perftest_launch::{PerftestLaunch, equipped};
-use crate::node::resources::NodeResources;
+use crate::node::resources::{NodeResources, Route};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::Message;
 
@@ -219,8 +219,10 @@ impl<'a> Pairing<'a> {
         }
         let job = self.job(path);
         let options = sweeper.options.ends.resources.clone();
+        let network = sweeper.places.network();
         let route = server.link.route().map_err(RunFailure::from);
-        let resources = route.and_then(|route| NodeResources::open(options, Some(route)));
+        let resources =
+            route.and_then(|it| NodeResources::open(options, Some(Route { network, ..it })));
         let resources = resources.map_err(Halt::Broken)?;
         let launch = PerftestLaunch::of(&resources, self.case).map_err(|error| {
             Halt::Broken(RunFailure::new(error.to_string(), Some(error.hint())))

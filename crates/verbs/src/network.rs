@@ -1,0 +1,127 @@
+//! IP networks: ports in one of them reach each other without a router. It must not know which port is chosen.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// An IP network, written `10.1.2.0/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Network {
+    /// Its lowest address.
+    first: IpAddr,
+    prefix_bits: u8,
+}
+
+impl Network {
+    /// The network of an address with a prefix of so many bits; `None` if the address has fewer.
+    pub fn of(address: IpAddr, prefix_bits: u8) -> Option<Network> {
+        let first = match address.to_canonical() {
+            IpAddr::V4(v4) => {
+                let host_bits = 32u32.checked_sub(prefix_bits.into())?;
+                let mask = u32::MAX.checked_shl(host_bits).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from(u32::from(v4) & mask))
+            }
+            IpAddr::V6(v6) => {
+                let host_bits = 128u32.checked_sub(prefix_bits.into())?;
+                let mask = u128::MAX.checked_shl(host_bits).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from(u128::from(v6) & mask))
+            }
+        };
+        Some(Network { first, prefix_bits })
+    }
+
+    /// Whether it has this address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.first.is_ipv4()
+            && Network::of(address, self.prefix_bits) == Some(*self)
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.prefix_bits)
+    }
+}
+
+impl FromStr for Network {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Network, Self::Err> {
+        let parse = || {
+            let (address, bits) = text.split_once('/')?;
+            Network::of(address.parse().ok()?, bits.parse().ok()?)
+        };
+        parse().ok_or("not an IP network such as 10.1.2.0/24")
+    }
+}
+
+impl From<Network> for String {
+    fn from(network: Network) -> String {
+        network.to_string()
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Network, Self::Error> {
+        text.parse()
+    }
+}
+
+/// The addresses of this machine's interfaces with the bits of their prefixes; none if the system does not report them.
+pub fn prefixes_of_this_machine() -> Vec<(IpAddr, u8)> {
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    let prefixes = interfaces
+        .into_iter()
+        .map(|interface| match interface.addr {
+            if_addrs::IfAddr::V4(it) => (IpAddr::V4(it.ip), it.prefixlen),
+            if_addrs::IfAddr::V6(it) => (IpAddr::V6(it.ip), it.prefixlen),
+        });
+    prefixes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_belongs_to_the_network_of_its_prefix() {
+        for (address, bits, network) in [
+            ("10.1.2.3", 24, Some("10.1.2.0/24")),
+            ("10.1.2.3", 31, Some("10.1.2.2/31")),
+            ("10.1.2.3", 0, Some("0.0.0.0/0")),
+            ("::ffff:10.1.2.3", 24, Some("10.1.2.0/24")),
+            ("fd00:1::7", 64, Some("fd00:1::/64")),
+            ("fd00:1::7", 128, Some("fd00:1::7/128")),
+            ("10.1.2.3", 33, None),
+            ("fd00::7", 129, None),
+        ] {
+            let found = Network::of(address.parse().unwrap(), bits);
+            let told = found.map(|network| network.to_string());
+            assert_eq!(told.as_deref(), network, "{address}/{bits}");
+            let read = network.map(|text| text.parse().unwrap());
+            assert_eq!(read, found);
+        }
+        assert!("10.1.2.0".parse::<Network>().is_err());
+    }
+
+    #[test]
+    fn a_network_has_addresses_of_its_family_alone() {
+        let has = |network: &str, address: &str| {
+            let network: Network = network.parse().unwrap();
+            network.contains(address.parse().unwrap())
+        };
+        assert!(has("10.1.2.0/24", "10.1.2.255") && !has("10.1.2.0/24", "10.1.3.0"));
+        assert!(has("::/0", "fd00::1") && !has("::/0", "10.1.2.3"));
+    }
+
+    #[test]
+    fn this_machine_has_loopback() {
+        let loopback = (IpAddr::from([127, 0, 0, 1]), 8);
+        assert!(prefixes_of_this_machine().contains(&loopback));
+    }
+}

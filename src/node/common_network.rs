@@ -1,0 +1,132 @@
+//! The network in which the nodes of a session take their ports: each tells the networks of the ports that it may take, and the one
+//! that most have is taken. It must not know what the session does.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+
+use verbs::Network;
+
+use crate::node::resources::{NodeOptions, NodeResources, Route};
+use crate::protocol::error::LinkError;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::link::Link;
+use crate::protocol::message::Message;
+use crate::protocol::node_report::NodeFacts;
+use crate::protocol::time_limits::ANSWER_LIMIT;
+
+/// The network that most nodes have, of several the one that comes first; `None` if no two have one in common. The networks of
+/// a node are in its own order.
+pub fn common<'a>(nodes: impl IntoIterator<Item = &'a [Network]>) -> Option<Network> {
+    // How many have it, and its place among all.
+    let mut found: HashMap<Network, (usize, usize)> = HashMap::new();
+    for networks in nodes {
+        for (index, network) in networks.iter().enumerate() {
+            let place = found.len();
+            let (count, _) = found.entry(*network).or_insert((0, place));
+            *count += usize::from(!networks[..index].contains(network));
+        }
+    }
+    let shared = found.into_iter().filter(|(_, (count, _))| *count >= 2);
+    let best = shared.min_by_key(|(_, (count, place))| (std::cmp::Reverse(*count), *place));
+    best.map(|(network, _)| network)
+}
+
+/// Opens the port at the client of a session of two ends, in the network that both have.
+///
+/// # Errors
+/// No port or no cores as asked for, or as [`agree`].
+pub fn open_at_client(
+    options: &NodeOptions,
+    link: &Link,
+    stop: &AtomicBool,
+) -> Result<NodeResources, RunFailure> {
+    let route = link.route()?;
+    let resources = NodeResources::open(options.clone(), Some(route))?;
+    let network = agree(link, &resources.port().choice.networks, stop)?;
+    if !network.is_some_and(|network| resources.port().may_move_to(network)) {
+        return Ok(resources);
+    }
+    drop(resources);
+    NodeResources::open(options.clone(), Some(Route { network, ..route }))
+}
+
+/// Agrees on a network with the server of a session of two ends, which takes its port there; `own` are the networks of this end.
+///
+/// # Errors
+/// The other end cannot serve, or the link ended.
+pub fn agree(
+    link: &Link,
+    own: &[Network],
+    stop: &AtomicBool,
+) -> Result<Option<Network>, LinkError> {
+    if own.is_empty() {
+        return Ok(None);
+    }
+    let ask = |network| {
+        let devices = Vec::new();
+        link.send(&Message::AskLimits { devices, network })?;
+        Ok(take_facts(link, stop)?.networks)
+    };
+    let theirs = ask(None)?;
+    let network = common([own, &theirs]);
+    if network.is_some() && network != theirs.first().copied() {
+        ask(network)?;
+    }
+    Ok(network)
+}
+
+/// The answer to `ask_limits`.
+///
+/// # Errors
+/// The node cannot serve, or the link ended.
+pub fn take_facts(link: &Link, stop: &AtomicBool) -> Result<NodeFacts, LinkError> {
+    match link.recv(ANSWER_LIMIT, stop)? {
+        Message::Limits(facts) => Ok(*facts),
+        other => Err(link.unexpected("limits", &other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_that_most_nodes_have_is_taken_and_of_several_the_first() {
+        for (nodes, taken) in [
+            (&["10.1.0.0/24", "10.2.0.0/24"][..], None),
+            (&["", "10.2.0.0/24"], None),
+            (
+                &["10.1.0.0/24 10.2.0.0/24", "10.2.0.0/24"],
+                Some("10.2.0.0/24"),
+            ),
+            // A node's own order decides between several, the first node's before the others'.
+            (
+                &["10.1.0.0/24 10.2.0.0/24", "10.2.0.0/24 10.1.0.0/24"],
+                Some("10.1.0.0/24"),
+            ),
+            (
+                &[
+                    "10.1.0.0/24 10.2.0.0/24",
+                    "10.1.0.0/24",
+                    "10.2.0.0/24",
+                    "10.2.0.0/24",
+                ],
+                Some("10.2.0.0/24"),
+            ),
+            // One node that has a network twice is one.
+            (&["10.1.0.0/24 10.1.0.0/24", "10.2.0.0/24"], None),
+            // The same addresses, but another prefix.
+            (&["10.1.0.0/16", "10.1.0.0/24"], None),
+            (&["10.1.0.0/24 fd00::/64", "fd00::/64"], Some("fd00::/64")),
+        ] {
+            let parse = |text: &&str| -> Vec<Network> {
+                let words = text.split_whitespace();
+                words.map(|word| word.parse().unwrap()).collect()
+            };
+            let networks: Vec<_> = nodes.iter().map(parse).collect();
+            let found = common(networks.iter().map(Vec::as_slice));
+            let taken = taken.map(|text| text.parse().unwrap());
+            assert_eq!(found, taken, "{nodes:?}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What a node tells of itself before the first run. It must not know sessions.
+
+use std::slice;
+
+use crate::node::outcome;
+use crate::node::resources::NodeResources;
+use crate::plan::flow::FlowDevice;
+use crate::protocol::device_limits::DeviceLimits;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::memory_offer::MemoryOffer;
+use crate::protocol::node_report::NodeFacts;
+use verbs::Port;
+
+/// The facts of a node at which flows ask for these devices besides.
+///
+/// # Errors
+/// There is none of such a name.
+pub(super) fn facts(
+    resources: &NodeResources,
+    devices: &[FlowDevice],
+) -> Result<NodeFacts, RunFailure> {
+    let named = devices.iter().map(|device| resources.port_of(Some(device)));
+    let named: Vec<Port> = named.collect::<Result<_, _>>()?;
+    let port = resources.port();
+    let used = match named.is_empty() {
+        true => slice::from_ref(port),
+        false => &named,
+    };
+    let networks = used.iter().flat_map(|port| &port.choice.networks);
+    Ok(NodeFacts {
+        device: outcome::device(port),
+        limits: DeviceLimits::of(port),
+        memory: MemoryOffer::of(resources),
+        lossless: outcome::lossless(port),
+        networks: networks.copied().collect(),
+        remark: resources.remark(),
+    })
+}
