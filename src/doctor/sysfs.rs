@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use machine::device;
-use verbs::{Gid, GidEntry, GidType, KernelLink};
+use verbs::{Driver, Gid, GidEntry, GidType, KernelLink, kernel_driver};
 
 use super::entries::{DeviceEntry, GidRow, PortEntry};
 use super::machine::Machine;
@@ -19,6 +19,8 @@ pub(super) fn devices(machine: &Machine) -> Vec<DeviceEntry> {
 fn device(machine: &Machine, name: &str) -> DeviceEntry {
     let folder = format!("{CLASS}/{name}");
     let facts = device::read(machine.root(), name, 1, None);
+    let driver = kernel_driver(machine.root(), name);
+    let known = driver.as_deref().and_then(Driver::of);
     let ports = machine.list(format!("{folder}/ports"));
     let speed = |file: &str| {
         let text = machine.text(format!("{folder}/device/{file}"))?;
@@ -28,8 +30,8 @@ fn device(machine: &Machine, name: &str) -> DeviceEntry {
         transport: None,
         name: name.to_owned(),
         library: "libibverbs".to_owned(),
-        software: facts.software,
-        driver: facts.driver,
+        software: known.is_some_and(Driver::is_software),
+        driver,
         firmware: facts.firmware,
         node_guid: machine.text(format!("{folder}/node_guid")),
         pci_address: facts.pci_address,

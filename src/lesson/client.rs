@@ -11,7 +11,7 @@ use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use machine::device;
 use report::text::printable;
-use verbs::{Port, WcStatus};
+use verbs::{Driver, Port, WcStatus};
 
 use super::objects::{LessonObjects, Tell};
 use super::step::{Array, Part, Topic};
@@ -253,7 +253,7 @@ impl LessonClient<'_> {
                 let facts = device::read(root, name, port.info.port, gid_index);
                 Part::Unseen {
                     netdev: facts.netdev,
-                    software: facts.software,
+                    software: port.context.driver().is_some_and(Driver::is_software),
                 }
             }
         };

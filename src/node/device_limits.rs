@@ -322,6 +322,27 @@ mod tests {
         assert_eq!(check("ud", "1025"), Err(told.to_owned()));
     }
 
+    /// mlx5 paces raw packets alone.
+    #[test]
+    fn a_rate_that_the_device_keeps_for_other_qps_alone_is_refused() {
+        let paces = PacedRates {
+            least_kbit_per_s: 1_000,
+            most_kbit_per_s: 100_000_000,
+            services: Vec::new(),
+        };
+        let limits = DeviceLimits {
+            device: "mlx5_0".to_owned(),
+            paces: Some(paces),
+            ..DeviceLimits::default()
+        };
+        let flow = Settings::from([("rate", "10Gb"), ("pace", "device")]);
+        let error = limits.check_flow(&flow, Side::Initiator).unwrap_err();
+        let told =
+            "mlx5_0 has no rate limit for QPs of the case's --service, which --pace device takes";
+        assert_eq!(error.to_string(), told);
+        assert!(error.hint().unwrap().contains("--pace worker"));
+    }
+
     #[test]
     fn a_service_without_qps_is_refused_with_another_that_has_some() {
         let limits = DeviceLimits {

@@ -15,7 +15,7 @@ use report::results::model::{
 };
 use report::results::rates::gbit_per_s;
 use settings::{Access, Settings, Stop};
-use verbs::Port;
+use verbs::{Driver, Port, kernel_driver};
 
 use crate::node::flow_end::{FinishedEnd, FlowEnd};
 use crate::node::memory_needs::of_receive_queues;
@@ -384,13 +384,16 @@ pub fn device(port: &Port) -> Device {
     let name = port.context.name();
     let gid_index = port.gid.map(|gid| gid.index.into());
     let read = machine::device::read(port.context.root(), name, port.info.port, gid_index);
-    let embedded = port.embedded.as_ref();
+    let (embedded, known) = (port.embedded.as_ref(), port.context.driver());
     let firmware = Some(port.adapter.limits.firmware.clone()).filter(|text| !text.is_empty());
     Device {
         library: port.context.library().name.to_owned(),
-        software: embedded.is_some() || read.software,
-        relaxed_ordering: port.context.driver().map(|driver| driver.relaxed_ordering),
-        driver: embedded.map(|_| EMBEDDED_DRIVER.to_owned()).or(read.driver),
+        software: embedded.is_some() || known.is_some_and(Driver::is_software),
+        relaxed_ordering: known.map(|driver| driver.relaxed_ordering),
+        driver: match embedded {
+            Some(_) => Some(EMBEDDED_DRIVER.to_owned()),
+            None => kernel_driver(port.context.root(), name),
+        },
         faults: embedded.and_then(|embedded| Some(embedded.faults?.to_string())),
         firmware: firmware.or(read.firmware),
         link_layer: Some(port.info.link_layer.name().to_owned()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use metrics::counters::{CounterWatch, Growth, Reading, why_loss_is_unknown};
 use report::results::model::LossUnknown;
-use verbs::Port;
+use verbs::{Port, kernel_driver};
 
 /// Watches the counters of a port.
 pub(crate) struct PortCounters {
@@ -19,7 +19,7 @@ impl PortCounters {
     pub(crate) fn watch(port: &Port) -> PortCounters {
         let (context, port) = (Arc::clone(&port.context), port.info.port);
         let device = context.name().to_owned();
-        let driver = machine::device::read(context.root(), &device, port, None).driver;
+        let driver = kernel_driver(context.root(), &device);
         let of_kernel = driver.clone();
         let watch = CounterWatch::start(move || match context.counters() {
             Some(own) => Some(Reading::of_embedded(own)),

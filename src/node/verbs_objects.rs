@@ -196,11 +196,10 @@ impl VerbsObjects {
                 },
                 |qp| Ok(qp.to_rts(psn, &agreed.reliability)?),
             )?;
-            if matches!(self.service, Service::Datagram { .. }) {
-                if way.is_none() || self.flow.flow_label.is_some() {
-                    let (path, to) = (agreed.path(index), agreed.remote(remote));
-                    way = Some(AddressHandle::new(&self.pd, &path, &to)?);
-                }
+            let needs_another = way.is_none() || self.flow.flow_label.is_some();
+            if matches!(self.service, Service::Datagram { .. }) && needs_another {
+                let (path, to) = (agreed.path(index), agreed.remote(remote));
+                way = Some(AddressHandle::new(&self.pd, &path, &to)?);
             }
             if let Some(way) = &way {
                 let qpn_of = |position: usize| {

@@ -231,3 +231,30 @@ impl From<EndpointsError> for RunFailure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_without_a_completion_ends_a_run_with_its_name() {
+        let told = |event| {
+            let failure = RunFailure::from_event(event, "mlx5_0", 64);
+            failure.map(|failure| failure.message)
+        };
+        for (event, message) in [
+            (
+                AsyncEvent::SrqError { srq: 1 },
+                "an SRQ of mlx5_0 failed: event SRQ_ERR",
+            ),
+            (AsyncEvent::DeviceFatal, "mlx5_0 reported a fatal error"),
+            (
+                AsyncEvent::PortError { port: 1 },
+                "port 1 of mlx5_0 went down",
+            ),
+        ] {
+            assert_eq!(told(event).as_deref(), Some(message));
+        }
+        assert_eq!(told(AsyncEvent::SrqLimit { srq: 1 }), None);
+    }
+}

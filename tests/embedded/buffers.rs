@@ -105,3 +105,12 @@ fn a_working_set_holds_whole_messages_in_either_order() {
     let datagrams = "-d soft0 --warmup 0 --verify --quiet --op send --service ud --memory 300K -q 2 -s 1000 -n 100 -t 8 -r 200";
     call(datagrams).is_whole(1);
 }
+
+/// Longer than 1 GiB, where many devices end.
+#[test]
+fn a_message_of_more_than_a_gib() {
+    let words = "-d soft0 --op write --timeout 20 -s 1073741825 -t 1 -n 1 --warmup 0 --quiet";
+    let result = call(words).is_whole(1).result();
+    let flow = &result.cases[0].runs[0].flows[0];
+    assert_eq!(flow.totals.bytes, (1 << 30) + 1);
+}

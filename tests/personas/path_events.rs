@@ -208,7 +208,7 @@ fn of_watch(planted: &Planted) -> String {
     let name = folder_of_device(&machine).file_name().unwrap().to_owned();
     let name = name.into_string().unwrap();
     let root = machine.root().to_owned();
-    let driver = machine::device::read(&root, &name, 1, None).driver;
+    let driver = verbs::kernel_driver(&root, &name);
     let read = move || Reading::of_kernel(&root, driver.as_deref(), &name, 1);
     let watch = CounterWatch::start(read).unwrap();
     counters.grow();

@@ -1,5 +1,5 @@
 //! What the kernel tells of an RDMA device, its port and a GID, from sysfs. It must not know verbs: who
-//! opened the device fills in or corrects what verbs tells (library, speed of the link, path MTUs, an embedded device).
+//! opened the device fills in or corrects what verbs tells (library, driver, speed of the link, path MTUs, an embedded device).
 
 use std::fs;
 use std::net::Ipv6Addr;
@@ -7,9 +7,6 @@ use std::path::Path;
 
 use super::host::text;
 use report::results::model::Device;
-
-/// The kernel's driver of Soft-RoCE.
-const SOFT_ROCE: &str = "rdma_rxe";
 
 /// The facts of a device's port and, if one is given, its GID, from the files below `root`. A device that the kernel does not
 /// know has its name and port, nothing more.
@@ -21,12 +18,10 @@ pub fn read(root: &Path, name: &str, port: u8, gid_index: Option<u32>) -> Device
         port,
         gid_index,
         firmware: text(&folder.join("fw_ver")),
-        driver: driver(&folder),
         link_layer: text(&port_folder.join("link_layer")),
         state: text(&port_folder.join("state")).map(|state| after_number(&state)),
         ..Device::default()
     };
-    device.software = device.driver.as_deref() == Some(SOFT_ROCE);
     if device.link_layer.as_deref() != Some("Ethernet") {
         device.lid = text(&port_folder.join("lid")).and_then(|lid| {
             let digits = lid.strip_prefix("0x").unwrap_or(&lid);
@@ -38,15 +33,6 @@ pub fn read(root: &Path, name: &str, port: u8, gid_index: Option<u32>) -> Device
     }
     read_pci(&mut device, &folder.join("device"));
     device
-}
-
-fn driver(folder: &Path) -> Option<String> {
-    if let Ok(link) = fs::read_link(folder.join("device/driver")) {
-        return Some(link.file_name()?.to_string_lossy().into_owned());
-    }
-    // Soft-RoCE hangs on no bus, and alone shows the interface below it.
-    let has_parent = folder.join("parent").exists();
-    has_parent.then(|| SOFT_ROCE.to_owned())
 }
 
 fn read_gid(device: &mut Device, root: &Path, port_folder: &Path, index: u32) {
@@ -126,14 +112,11 @@ mod tests {
         let files = files.each_ref().map(|(path, text)| (&**path, *text));
         let root = machine(&files);
         let root = root.path();
-        let driver = "/sys/bus/pci/drivers/mlx5_core";
-        symlink(driver, root.join(pci).join("driver")).unwrap();
         symlink(root.join(pci), root.join(device).join("device")).unwrap();
 
         let text = |text: &str| Some(text.to_owned());
         let expected = Device {
             name: "mlx5_0".to_owned(),
-            driver: text("mlx5_core"),
             firmware: text("22.31.1014"),
             port: 1,
             link_layer: text("Ethernet"),
@@ -150,21 +133,6 @@ mod tests {
             ..Device::default()
         };
         assert_eq!(read(root, "mlx5_0", 1, Some(3)), expected);
-    }
-
-    #[test]
-    fn soft_roce_is_software() {
-        let root = machine(&[
-            ("sys/class/infiniband/rxe0/parent", "v0\n"),
-            ("sys/class/infiniband/rxe0/fw_ver", "\n"),
-        ]);
-        let device = read(root.path(), "rxe0", 1, None);
-        assert_eq!(device.driver.as_deref(), Some("rdma_rxe"));
-        assert!(device.software);
-        assert_eq!(
-            (device.firmware, device.numa_node, device.pci_address),
-            (None, None, None)
-        );
     }
 
     #[test]

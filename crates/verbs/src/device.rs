@@ -13,7 +13,7 @@ use rdma_sys::{
     ibv_qp_type, ibv_transport_type,
 };
 
-use super::driver::{Driver, SOFT_ROCE};
+use super::driver::Driver;
 use super::gid::{Gid, GidEntry, GidType};
 use super::link_layer::LinkLayer;
 use super::teardown::{Teardown, TeardownToken};
@@ -206,7 +206,7 @@ impl Context {
 
     /// Whether it is the kernel's Soft-RoCE.
     pub(super) fn is_soft_roce(&self) -> bool {
-        self.driver.is_some_and(|driver| driver.name == SOFT_ROCE)
+        self.driver.is_some_and(Driver::is_software)
     }
 
     /// Whether extended verbs can be asked for at all.

@@ -74,6 +74,11 @@ impl Driver {
         DRIVERS.iter().find(|driver| driver.name == name)
     }
 
+    /// Whether its devices have no hardware.
+    pub fn is_software(&self) -> bool {
+        self.name == SOFT_ROCE
+    }
+
     /// The UDP source port of packets from connected QP `own` to QP `peer`, sent with this flow label.
     pub fn udp_source_port(&self, flow_label: u32, own: u32, peer: u32) -> Option<u16> {
         match self.port {

@@ -79,6 +79,7 @@ pub use softroce::wire;
 pub use srq::SharedReceiveQueue;
 pub use stamp_clock::StampClock;
 pub use status::WcStatus;
+pub use sysfs::driver as kernel_driver;
 pub use teardown::{Teardown, tear_down};
 pub use thread_domain::ThreadDomain;
 pub use walk::Walk;

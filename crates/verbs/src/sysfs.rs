@@ -20,7 +20,7 @@ pub(super) fn device(root: &Path, device: &str) -> PathBuf {
 }
 
 /// Name of a device's kernel driver: that of its PCI device. Soft-RoCE belongs to none, and its devices alone have a `parent`.
-pub(super) fn driver(root: &Path, name: &str) -> Option<String> {
+pub fn driver(root: &Path, name: &str) -> Option<String> {
     let folder = device(root, name);
     if let Ok(link) = fs::read_link(folder.join("device/driver")) {
         return Some(link.file_name()?.to_string_lossy().into_owned());
@@ -47,4 +47,29 @@ pub(super) fn interface(root: &Path, netdev: &str) -> PathBuf {
 /// Index of a network interface of this network namespace.
 pub(super) fn interface_index(root: &Path, netdev: &str) -> Option<u32> {
     text(&interface(root, netdev).join("ifindex"))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_driver_is_that_of_the_pci_device_or_soft_roce() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let folder = device(root.path(), name);
+            fs::create_dir_all(folder.join("device")).unwrap();
+            folder
+        };
+        let drivers = "/sys/bus/pci/drivers/mlx5_core";
+        symlink(drivers, folder("mlx5_0").join("device/driver")).unwrap();
+        fs::write(folder("rxe0").join("parent"), "v0\n").unwrap();
+        folder("siw0");
+        let of = |name| driver(root.path(), name);
+        assert_eq!(of("mlx5_0").as_deref(), Some("mlx5_core"));
+        assert_eq!(of("rxe0").as_deref(), Some("rdma_rxe"));
+        assert_eq!((of("siw0"), of("soft0")), (None, None));
+    }
 }
