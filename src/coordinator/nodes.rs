@@ -1,5 +1,6 @@
 //! The nodes of a session: servers on other hosts, and nodes in this process. It must not know what they are for.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::coordinator::options::{Ends, SweepOptions, Target};
 use crate::coordinator::ranks::Ranks;
 use crate::coordinator::session::{Address, LocalServer, reach};
 use crate::coordinator::unconnected::Unconnected;
-use crate::node::common_network::{common, take_facts};
+use crate::node::common_network::{common, rdma_address, take_facts};
 use crate::node::resources::Route;
 use crate::plan::flow::FlowDevice;
 use crate::plan::{Nodes, Sweep};
@@ -22,7 +23,7 @@ use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::node_report::NodeFacts;
 use report::results::model::SERVER;
-use verbs::Network;
+use verbs::{Network, VerbsLibrary};
 
 /// A node of a session.
 pub(crate) struct Node {
@@ -72,6 +73,8 @@ pub(crate) struct NodePlaces {
     ranks: Option<Arc<Ranks>>,
     /// The network in which the nodes take their ports, once they are connected, if they have one.
     network: Option<Network>,
+    /// Where they have none: the RDMA address toward which each takes its port.
+    toward: Vec<Option<IpAddr>>,
 }
 
 impl NodePlaces {
@@ -99,6 +102,7 @@ impl NodePlaces {
             locals: Vec::new(),
             ranks: options.ranks.clone(),
             network: None,
+            toward: Vec::new(),
         }
     }
 
@@ -143,7 +147,7 @@ impl NodePlaces {
         });
         let nodes = here.into_iter().zip(there);
         let mut nodes: Vec<Node> = nodes.filter_map(|(here, there)| here.or(there)).collect();
-        if self.network.is_none() {
+        if self.network.is_none() && self.toward.is_empty() {
             self.network = common(nodes.iter().map(|node| &node.facts.networks[..]));
             if let Err(failure) = self.move_nodes(&mut nodes, stop) {
                 nodes.iter().for_each(|node| failure.tell(&node.link));
@@ -153,30 +157,58 @@ impl NodePlaces {
         Ok(nodes)
     }
 
-    /// Has the nodes whose ports are elsewhere take one in the common network, all of them at once.
-    fn move_nodes(&self, nodes: &mut [Node], stop: &AtomicBool) -> Result<(), RunFailure> {
-        let Some(network) = self.network else {
-            return Ok(());
-        };
-        let mut moving = Vec::new();
-        for (number, node) in nodes.iter_mut().enumerate() {
-            let networks = &node.facts.networks;
-            if networks.contains(&network) && networks.first() != Some(&network) {
-                let asked = self.ask_facts(number, &node.link);
-                asked.map_err(|error| self.failure(number, error))?;
-                moving.push((number, node));
-            }
+    /// Has the nodes whose ports are elsewhere take one in the common network; or else the others that from which packets to the
+    /// first node's port leave, and then the first one that from which packets to the second's do.
+    fn move_nodes(&mut self, nodes: &mut [Node], stop: &AtomicBool) -> Result<(), RunFailure> {
+        self.toward = vec![None; nodes.len()];
+        if let Some(network) = self.network {
+            let is_elsewhere = |facts: &NodeFacts| {
+                let networks = &facts.networks;
+                networks.contains(&network) && networks.first() != Some(&network)
+            };
+            let moving = (0..).zip(&*nodes);
+            let moving = moving.filter(|(_, node)| is_elsewhere(&node.facts));
+            let moving: Vec<usize> = moving.map(|(number, _)| number).collect();
+            return self.ask_again(nodes, &moving, stop);
         }
-        for (number, node) in moving {
-            let told = take_facts(&node.link, stop);
-            node.facts = told.map_err(|error| self.failure(number, error))?;
+        for (moving, other) in [(1..nodes.len(), 0), (0..nodes.len().min(1), 1)] {
+            let toward = nodes.get(other).and_then(|it| rdma_address(&it.facts));
+            let has_ports = |number: &usize| !nodes[*number].facts.networks.is_empty();
+            let moving: Vec<usize> = moving
+                .filter(has_ports)
+                .filter(|_| toward.is_some())
+                .collect();
+            for number in &moving {
+                self.toward[*number] = toward;
+            }
+            self.ask_again(nodes, &moving, stop)?;
         }
         Ok(())
     }
 
-    /// The network in which the nodes take their ports.
-    pub(crate) fn network(&self) -> Option<Network> {
-        self.network
+    /// Asks these nodes again what they have, all of them at once.
+    fn ask_again(
+        &self,
+        nodes: &mut [Node],
+        numbers: &[usize],
+        stop: &AtomicBool,
+    ) -> Result<(), RunFailure> {
+        for &number in numbers {
+            let asked = self.ask_facts(number, &nodes[number].link);
+            asked.map_err(|error| self.failure(number, error))?;
+        }
+        for &number in numbers {
+            let told = take_facts(&nodes[number].link, stop);
+            nodes[number].facts = told.map_err(|error| self.failure(number, error))?;
+        }
+        Ok(())
+    }
+
+    /// The network in which the first node takes its port, on a machine with this library.
+    pub(crate) fn network_of_first(&self, library: &VerbsLibrary) -> Option<Network> {
+        let toward = || self.toward.first().copied().flatten();
+        let source = || (library.source)(toward()?).map(Network::alone);
+        self.network.or_else(source)
     }
 
     /// Connects to the nodes of other processes, to many at a time; `None` for those of this process.
@@ -250,8 +282,11 @@ impl NodePlaces {
     /// Asks a node what it has.
     fn ask_facts(&self, number: usize, link: &Link) -> Result<(), LinkError> {
         let devices = self.devices.get(number).cloned().unwrap_or_default();
-        let network = self.network;
-        link.send(&Message::AskLimits { devices, network })
+        link.send(&Message::AskLimits {
+            devices,
+            network: self.network,
+            toward: self.toward.get(number).copied().flatten(),
+        })
     }
 
     /// A failure of a node's link, or beyond it.

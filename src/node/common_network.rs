@@ -2,9 +2,10 @@
 //! that most have is taken. It must not know what the session does.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 
-use verbs::Network;
+use verbs::{Network, Port};
 
 use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::protocol::error::LinkError;
@@ -42,7 +43,7 @@ pub fn open_at_client(
 ) -> Result<NodeResources, RunFailure> {
     let route = link.route()?;
     let resources = NodeResources::open(options.clone(), Some(route))?;
-    let network = agree(link, &resources.port().choice.networks, stop)?;
+    let network = agree(link, resources.port(), stop)?;
     if !network.is_some_and(|network| resources.port().may_move_to(network)) {
         return Ok(resources);
     }
@@ -50,29 +51,42 @@ pub fn open_at_client(
     NodeResources::open(options.clone(), Some(Route { network, ..route }))
 }
 
-/// Agrees on a network with the server of a session of two ends, which takes its port there; `own` are the networks of this end.
+/// Agrees with the server of a session of two ends, which takes its port accordingly, on a network for that of this end, which has
+/// `port` so far.
 ///
 /// # Errors
 /// The other end cannot serve, or the link ended.
-pub fn agree(
-    link: &Link,
-    own: &[Network],
-    stop: &AtomicBool,
-) -> Result<Option<Network>, LinkError> {
+pub fn agree(link: &Link, port: &Port, stop: &AtomicBool) -> Result<Option<Network>, LinkError> {
+    let own = &port.choice.networks;
     if own.is_empty() {
         return Ok(None);
     }
-    let ask = |network| {
+    let ask = |network, toward| {
         let devices = Vec::new();
-        link.send(&Message::AskLimits { devices, network })?;
-        Ok(take_facts(link, stop)?.networks)
+        link.send(&Message::AskLimits {
+            devices,
+            network,
+            toward,
+        })?;
+        take_facts(link, stop)
     };
-    let theirs = ask(None)?;
-    let network = common([own, &theirs]);
-    if network.is_some() && network != theirs.first().copied() {
-        ask(network)?;
+    let theirs = ask(None, None)?.networks;
+    let network = common([&own[..], &theirs]);
+    if network.is_some() {
+        if network != theirs.first().copied() {
+            ask(network, None)?;
+        }
+        return Ok(network);
     }
-    Ok(network)
+    let toward = port.gid.map(|entry| entry.gid.address());
+    let there = rdma_address(&ask(None, toward)?);
+    Ok(there.and_then(|there| port.toward(there)))
+}
+
+/// The address of a node's RoCE port.
+pub fn rdma_address(facts: &NodeFacts) -> Option<IpAddr> {
+    let address: IpAddr = facts.device.gid.as_ref()?.parse().ok()?;
+    (!facts.networks.is_empty()).then(|| address.to_canonical())
 }
 
 /// The answer to `ask_limits`.

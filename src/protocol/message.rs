@@ -7,6 +7,8 @@
 //! intermediate copy. Unknown fields are ignored. `join`, `hello`, `challenge` and `abort` keep their fields in
 //! every version of the protocol: by them ends of different versions can tell each other so.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -80,6 +82,8 @@ pub enum Message {
         devices: Vec<FlowDevice>,
         /// Where it is to take its port, if it may take one there.
         network: Option<Network>,
+        /// An RDMA address of another node: without a common network it takes the port from which packets to that leave.
+        toward: Option<IpAddr>,
     },
     /// This.
     Limits(Box<NodeFacts>),

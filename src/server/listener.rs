@@ -389,7 +389,13 @@ fn serve_session(
                 })?;
                 *runs += 1;
             }
-            Ok(Message::AskLimits { devices, network }) => {
+            Ok(Message::AskLimits {
+                devices,
+                network,
+                toward,
+            }) => {
+                let own = resources.port();
+                let network = network.or_else(|| own.toward(toward?));
                 if network.is_some_and(|network| resources.port().may_move_to(network)) {
                     drop(resources);
                     resources = open_resources(link, options, network)?;

@@ -1,7 +1,11 @@
 //! Options whose effect is the kernel's: it takes them, and what it does with them is in the result.
 
-use report::results::model::CaseConfig;
+use std::collections::BTreeSet;
 
+use report::results::model::CaseConfig;
+use softroce::wire::Opcode;
+
+use testing::capture::{Capture, decode};
 use testing::server::Server;
 
 use crate::session::whole;
@@ -81,4 +85,21 @@ fn gids() {
         assert_eq!(result.nodes[1].devices[0].name, "rxe1");
         server.end();
     }
+}
+
+/// The result's are computed as the kernel computes them.
+#[test]
+fn udp_source_ports_are_those_on_the_wire() {
+    let server = Server::start();
+    let capture = Capture::start();
+    let line = format!("-q 8 --op write -s 64 -t 4 {SHORT}");
+    let result = whole(&server, &line, 1);
+    let frames = capture.stop();
+    server.end();
+    let qps = result.cases[0].runs[0].flows[0].qps.iter();
+    let told: BTreeSet<u16> = qps.filter_map(|qp| qp.udp_source_port).collect();
+    let writes = frames.iter().filter_map(|frame| decode(frame).ok());
+    let writes = writes.filter(|it| it.packet.opcode == Opcode::WriteOnly);
+    let seen: BTreeSet<u16> = writes.map(|it| it.source_port).collect();
+    assert_eq!((told.len(), &told), (8, &seen));
 }

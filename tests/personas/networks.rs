@@ -1,6 +1,6 @@
 //! The nodes of a session take ports in one network, on the machine `rails`: mlx5_0 is in 198.51.100.0/24, mlx5_1 in 203.0.113.0/24.
 
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,6 +21,7 @@ use rocebench::protocol::lesson_message::Lesson;
 use rocebench::server::listener::{Server, ServerEvent, ServerOptions};
 use settings::{Given, Op};
 use testing::persona::{PersonaMachine, persona};
+use verbs::VerbsLibrary;
 
 /// Notes for a person.
 #[derive(Clone, Default)]
@@ -198,6 +199,37 @@ fn an_end_without_a_device_takes_the_port_in_the_other_ends_network() {
         }
         if server.is_none() && client == other {
             serving.notes.has(MOVED);
+        }
+    }
+}
+
+/// The route to 192.0.2.0/24 leaves the machine `rails` by mlx5_1.
+fn routed(to: IpAddr) -> Option<IpAddr> {
+    let there: IpAddr = [192, 0, 2, 10].into();
+    (to == there).then(|| [203, 0, 113, 10].into())
+}
+
+#[test]
+fn without_a_common_network_the_route_to_the_other_end_decides() {
+    let (machine, there) = (persona("rails"), persona("connectx6dx"));
+    let locks = tempfile::tempdir().unwrap();
+    let library = Box::leak(Box::new(VerbsLibrary {
+        source: routed,
+        ..*machine.library()
+    }));
+    let of = |request| NodeOptions {
+        library,
+        ..options(&machine, request, locks.path())
+    };
+    let serving = Serving::start(options(&there, asked(None, None), locks.path()));
+    for (device, taken) in [(None, "mlx5_1"), (Some("mlx5_0"), "mlx5_0")] {
+        let own = of(asked(device, None));
+        let (result, notes) = sweep(serving.target(), own, Nodes::TwoEnds, Vec::new());
+        assert_eq!(devices(&result)[0], taken);
+        if device.is_none() {
+            notes.has(
+                "mlx5_1 port 1 (203.0.113.10): the route to the other end's RDMA address leaves there; not mlx5_0",
+            );
         }
     }
 }

@@ -30,6 +30,8 @@ pub struct Capture {
 /// A RoCEv2 packet with what stood below it.
 pub struct Captured<'a> {
     pub source: IpAddr,
+    /// UDP port.
+    pub source_port: u16,
     /// Of IPv4.
     pub identification: Option<u16>,
     pub packet: Packet<'a>,
@@ -165,6 +167,7 @@ pub fn decode(frame: &[u8]) -> Result<Captured<'_>, String> {
     };
     Ok(Captured {
         source,
+        source_port,
         identification,
         packet,
     })

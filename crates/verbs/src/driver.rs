@@ -10,26 +10,17 @@ pub struct Driver {
     pub relaxed_ordering: bool,
     /// Whether its library has a call for a QP's UDP source port.
     pub takes_udp_ports: bool,
-    port: Port,
+    /// Whether it makes the UDP source port of connected QPs by the kernel's function (`rdma_get_udp_sport` of rdma/ib_verbs.h);
+    /// else the firmware chooses it, or there is none.
+    computes_port: bool,
 }
 
-/// What the UDP source port of connected QPs is made of.
-#[derive(Clone, Copy, Debug)]
-enum Port {
-    /// The kernel's function (`rdma_get_udp_sport` of rdma/ib_verbs.h).
-    OfLabelOrQps,
-    /// The QP's own number (rxe_qp.c, `rxe_qp_init_req`), whatever the label.
-    OfOwnQp,
-    /// The firmware chooses it, or there is none.
-    Unknown,
-}
-
-const fn driver(name: &'static str, relaxed_ordering: bool, port: Port) -> Driver {
+const fn driver(name: &'static str, relaxed_ordering: bool, computes_port: bool) -> Driver {
     Driver {
         name,
         relaxed_ordering,
         takes_udp_ports: false,
-        port,
+        computes_port,
     }
 }
 
@@ -38,24 +29,25 @@ static DRIVERS: [Driver; 11] = [
     // mlx5dv_modify_qp_udp_sport.
     Driver {
         takes_udp_ports: true,
-        ..driver("mlx5_core", true, Port::OfLabelOrQps)
+        ..driver("mlx5_core", true, true)
     },
     // bnxt_re/ib_verbs.c, bnxt_re_check_and_set_relaxed_ordering.
-    driver("bnxt_en", true, Port::Unknown),
+    driver("bnxt_en", true, false),
     // irdma/verbs.c, irdma_modify_qp_roce.
-    driver("ice", false, Port::OfLabelOrQps),
+    driver("ice", false, true),
     // hns_roce_hw_v2.c, hns_roce_v2_set_path.
-    driver("hns3", false, Port::OfLabelOrQps),
+    driver("hns3", false, true),
     // mana/qp.c, mana_ib_gd_modify_qp.
-    driver("mana", false, Port::OfLabelOrQps),
+    driver("mana", false, true),
     // ionic_controlpath.c, ionic_modify_qp_cmd.
-    driver("ionic", false, Port::OfLabelOrQps),
+    driver("ionic", false, true),
     // erdma_verbs.c, in its RoCE v2 mode.
-    driver("erdma", false, Port::OfLabelOrQps),
-    driver("efa", false, Port::Unknown),
-    driver("qede", false, Port::Unknown),
-    driver("cxgb4", false, Port::Unknown),
-    driver(SOFT_ROCE, false, Port::OfOwnQp),
+    driver("erdma", false, true),
+    driver("efa", false, false),
+    driver("qede", false, false),
+    driver("cxgb4", false, false),
+    // rxe_verbs.c, rxe_modify_qp, since Linux 5.17.
+    driver(SOFT_ROCE, false, true),
 ];
 
 /// The kernel's Soft-RoCE, which belongs to no PCI device.
@@ -81,25 +73,19 @@ impl Driver {
 
     /// The UDP source port of packets from connected QP `own` to QP `peer`, sent with this flow label.
     pub fn udp_source_port(&self, flow_label: u32, own: u32, peer: u32) -> Option<u16> {
-        match self.port {
-            Port::OfLabelOrQps => Some(of_label(match flow_label {
-                0 => label_of_qps(own, peer),
-                label => label,
-            })),
-            Port::OfOwnQp => Some(of_number(own)),
-            Port::Unknown => None,
-        }
+        let label = match flow_label {
+            0 => label_of_qps(own, peer),
+            label => label,
+        };
+        self.computes_port.then(|| of_label(label))
     }
-}
-
-fn port(low: u32) -> u16 {
-    // 14 bits above 0xc000 end at 0xffff.
-    (FIRST_PORT | low & ((1 << PORT_BITS) - 1)) as u16
 }
 
 /// `rdma_flow_label_to_udp_sport`: the label's high bits are folded into the low ones.
 fn of_label(label: u32) -> u16 {
-    port(label ^ label >> PORT_BITS)
+    let low = (label ^ label >> PORT_BITS) & ((1 << PORT_BITS) - 1);
+    // 14 bits above 0xc000 end at 0xffff.
+    (FIRST_PORT | low) as u16
 }
 
 /// `rdma_calc_flow_label`.
@@ -108,11 +94,6 @@ fn label_of_qps(own: u32, peer: u32) -> u32 {
     let folded = product ^ product >> LABEL_BITS;
     let folded = folded ^ folded >> (2 * LABEL_BITS);
     (folded & ((1 << LABEL_BITS) - 1)) as u32
-}
-
-/// `hash_32(number, 14)` of linux/hash.h.
-fn of_number(number: u32) -> u16 {
-    port(number.wrapping_mul(0x61c8_8647) >> (u32::BITS - PORT_BITS))
 }
 
 #[cfg(test)]
@@ -141,13 +122,5 @@ mod tests {
     fn what_the_firmware_chooses_is_not_known() {
         assert_eq!(of("bnxt_en", 7, 0x11, 0x12), None);
         assert_eq!(of("a new one", 7, 0x11, 0x12), None);
-    }
-
-    #[test]
-    fn soft_roce_hashes_its_own_number_alone() {
-        // 0x11 x 0x61c88647 ends with 0x7e50eab7, whose first 14 bits are these.
-        let expected = Some(0xc000 | 0x1f94);
-        assert_eq!(of(SOFT_ROCE, 9, 0x11, 0x12), expected);
-        assert_eq!(of(SOFT_ROCE, 0, 0x11, 0x99), expected);
     }
 }

@@ -113,6 +113,8 @@ pub enum GidReason {
     OwnAddress,
     /// It is the first in the network in which the nodes have ports.
     CommonNetwork,
+    /// The route to the other end has its address.
+    OwnRoute,
     /// It is the first of IPv4, as the control connection is.
     Ipv4,
     /// It is the first of IPv6, as the control connection is, that is not link-local.
@@ -130,6 +132,7 @@ impl fmt::Display for GidReason {
         f.write_str(match self {
             GidReason::Requested => "it was requested",
             GidReason::OwnAddress => "it has the address of the control connection",
+            GidReason::OwnRoute => "it has the address of that route",
             GidReason::CommonNetwork => "it is in the nodes' common network",
             GidReason::Ipv4 => "it is the first of RoCE v2 with an IPv4 address",
             GidReason::Ipv6 => {
@@ -165,7 +168,13 @@ pub(super) fn choose_gid(
     (local
         .and_then(with_address)
         .map(because(GidReason::OwnAddress)))
-    .or_else(|| Some((within(network?)?, GidReason::CommonNetwork)))
+    .or_else(|| {
+        let reason = match network?.only() {
+            Some(_) => GidReason::OwnRoute,
+            None => GidReason::CommonNetwork,
+        };
+        Some((within(network?)?, reason))
+    })
     .or_else(|| of_family(local?))
     .or_else(|| first(&|it| !it.gid.is_link_local()).map(because(GidReason::NotLinkLocal)))
     .or_else(|| first(&|_| true).map(because(GidReason::OnlyLinkLocal)))

@@ -58,7 +58,7 @@ pub use link_layer::LinkLayer;
 pub use link_speed::KernelLink;
 pub use mapping::{Mapping, Pages};
 pub use memory::{Access, MemoryRegion, Ordering, ProtectionDomain};
-pub use network::{Network, prefixes_of_this_machine};
+pub use network::{Network, prefixes_of_this_machine, source_of_this_machine};
 pub use port_choice::{PortChoice, PortReason};
 pub use poster::{ImmediateWrite, Poster};
 pub use qp::{Path, QpCapacity, QpParts, QueuePair, Reliability, RemoteQp};

@@ -33,6 +33,8 @@ macro_rules! functions {
             pub root: &'static str,
             /// The addresses of interfaces with the bits of their prefixes: this machine's, but in tests.
             pub prefixes: fn() -> Vec<(IpAddr, u8)>,
+            /// The address from which packets to another one leave: this machine's, but in tests.
+            pub source: fn(IpAddr) -> Option<IpAddr>,
             $($(#[$about])* pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
@@ -40,6 +42,7 @@ macro_rules! functions {
             name: "libibverbs",
             root: "/",
             prefixes: network::prefixes_of_this_machine,
+            source: network::source_of_this_machine,
             $($name: $system,)*
         };
 
@@ -52,6 +55,7 @@ macro_rules! functions {
                     name: $d library,
                     root: "/",
                     prefixes: $d crate::prefixes_of_this_machine,
+                    source: $d crate::source_of_this_machine,
                     $($name: room::$name,)*
                 }
             }};

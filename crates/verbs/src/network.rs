@@ -1,10 +1,11 @@
 //! IP networks: ports in one of them reach each other without a router. It must not know which port is chosen.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use softroce::wire::UDP_PORT as ROCE_PORT;
 
 /// An IP network, written `10.1.2.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,6 +32,18 @@ impl Network {
             }
         };
         Some(Network { first, prefix_bits })
+    }
+
+    /// The network of this address alone.
+    pub fn alone(address: IpAddr) -> Network {
+        let first = address.to_canonical();
+        let prefix_bits = if first.is_ipv4() { 32 } else { 128 };
+        Network { first, prefix_bits }
+    }
+
+    /// The only address that it has; `None` if it has several.
+    pub fn only(&self) -> Option<IpAddr> {
+        Some(self.first).filter(|first| Network::alone(*first) == *self)
     }
 
     /// Whether it has this address.
@@ -72,6 +85,18 @@ impl TryFrom<String> for Network {
     }
 }
 
+/// This machine's address on the kernel's route to another one; `None` without a route.
+pub fn source_of_this_machine(to: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = match to {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // Connecting sends nothing; it looks the route up.
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((to, ROCE_PORT)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
 /// The addresses of this machine's interfaces with the bits of their prefixes; none if the system does not report them.
 pub fn prefixes_of_this_machine() -> Vec<(IpAddr, u8)> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
@@ -107,6 +132,9 @@ mod tests {
             assert_eq!(read, found);
         }
         assert!("10.1.2.0".parse::<Network>().is_err());
+        let address = "10.1.2.3".parse().unwrap();
+        assert_eq!(Network::alone(address).only(), Some(address));
+        assert_eq!(Network::of(address, 31).unwrap().only(), None);
     }
 
     #[test]
@@ -120,8 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_loopback() {
+    fn this_machine_has_loopback_and_a_route_to_it() {
         let loopback = (IpAddr::from([127, 0, 0, 1]), 8);
         assert!(prefixes_of_this_machine().contains(&loopback));
+        let there = IpAddr::from([127, 0, 0, 9]);
+        assert_eq!(source_of_this_machine(there), Some(loopback.0));
     }
 }

@@ -12,7 +12,7 @@ pub enum PortReason {
     Requested,
     /// It has the address of the control connection.
     OwnAddress,
-    /// It is in the network in which the nodes have ports.
+    /// It is in the network in which the nodes have ports; or, if that is an address alone, packets to the other end leave there.
     CommonNetwork(Network),
     /// It is the first of RoCE with a GID that is not link-local.
     Routable,
@@ -27,6 +27,9 @@ impl fmt::Display for PortReason {
         f.write_str(match self {
             PortReason::Requested => "it was requested",
             PortReason::OwnAddress => "it has the address of the control connection",
+            PortReason::CommonNetwork(network) if network.only().is_some() => {
+                "the route to the other end's RDMA address leaves there"
+            }
             PortReason::CommonNetwork(network) => {
                 return write!(f, "it is in the nodes' common network {network}");
             }

@@ -1,5 +1,6 @@
 //! Which device, port and GID to use.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -68,7 +69,16 @@ pub struct Embedded {
 impl Port {
     /// Whether this network is that of another port or GID that may be taken in place of this one.
     pub fn may_move_to(&self, network: Network) -> bool {
-        self.choice.networks.contains(&network) && !is_in(network, self.gid)
+        let has = |own: &Network| {
+            let contains = network.only().is_some_and(|only| own.contains(only));
+            *own == network || contains
+        };
+        self.choice.networks.iter().any(has) && !is_in(network, self.gid)
+    }
+
+    /// The address from which packets to the other end's RDMA address leave, as a network to move to.
+    pub fn toward(&self, other: IpAddr) -> Option<Network> {
+        (self.context.library().source)(other).map(Network::alone)
     }
 
     /// The choice as a line for the user; `None` if there was none.

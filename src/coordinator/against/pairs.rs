@@ -219,7 +219,7 @@ impl<'a> Pairing<'a> {
         }
         let job = self.job(path);
         let options = sweeper.options.ends.resources.clone();
-        let network = sweeper.places.network();
+        let network = sweeper.places.network_of_first(options.library);
         let route = server.link.route().map_err(RunFailure::from);
         let resources =
             route.and_then(|it| NodeResources::open(options, Some(Route { network, ..it })));
