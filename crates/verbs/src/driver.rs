@@ -24,7 +24,7 @@ const fn driver(name: &'static str, relaxed_ordering: bool, computes_port: bool)
     }
 }
 
-static DRIVERS: [Driver; 11] = [
+static DRIVERS: [Driver; 13] = [
     // mlx5/mr.c, set_mkc_access_pd_addr_fields; mlx5/qp.c, mlx5_set_path_udp_sport; rdma-core's
     // mlx5dv_modify_qp_udp_sport.
     Driver {
@@ -35,6 +35,8 @@ static DRIVERS: [Driver; 11] = [
     driver("bnxt_en", true, false),
     // irdma/verbs.c, irdma_modify_qp_roce.
     driver("ice", false, true),
+    driver("idpf", false, true),
+    driver("i40e", false, false),
     // hns_roce_hw_v2.c, hns_roce_v2_set_path.
     driver("hns3", false, true),
     // mana/qp.c, mana_ib_gd_modify_qp.
@@ -63,7 +65,9 @@ const LABEL_BITS: u32 = 20;
 impl Driver {
     /// The driver of this name; `None` for one of which nothing is known.
     pub fn of(name: &str) -> Option<&'static Driver> {
-        DRIVERS.iter().find(|driver| driver.name == name)
+        // `mlx5_core.sf` drives a subfunction.
+        let module = name.split('.').next().unwrap_or(name);
+        DRIVERS.iter().find(|driver| driver.name == module)
     }
 
     /// Whether its devices have no hardware.
@@ -109,6 +113,7 @@ mod tests {
         assert_eq!(of("mlx5_core", 1, 0x11, 0x12), Some(0xc001));
         assert_eq!(of("mlx5_core", 0xf_ffff, 0x11, 0x12), Some(0xffc0));
         assert_eq!(of("mana", 0x4000, 0x11, 0x12), Some(0xc001));
+        assert_eq!(of("mlx5_core.sf", 1, 0x11, 0x12), Some(0xc001));
     }
 
     #[test]
