@@ -101,7 +101,8 @@ impl Output {
             is_told: false,
             on_stdout,
             demands: plan.output.demands.clone(),
-            table: Table::new(out, screen, &shown(&plan.sweep.cases)),
+            table: Table::new(out, screen, &shown(&plan.sweep.cases))
+                .with_columns_of(&plan.output.columns),
             unshown: None,
             noted: BTreeSet::new(),
             progress: live::for_stderr(plan.quiet),

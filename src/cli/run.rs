@@ -10,6 +10,7 @@ use crate::coordinator::options::{Against, Ends, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
 use crate::plan::{ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, Searches, Sweep};
 use report::judge::threshold::Demands;
+use report::observe::Metric;
 use settings::{Given, Settings};
 use verbs::address_of_environment;
 
@@ -50,6 +51,8 @@ pub struct OutputOptions {
     pub out_dir: PathBuf,
     /// Further documents.
     pub further: Vec<(Format, Sink)>,
+    /// Metrics of which the table has columns besides.
+    pub columns: Vec<Metric>,
     /// What is demanded of each flow.
     pub demands: Demands,
 }
@@ -396,6 +399,7 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
     Ok(OutputOptions {
         out_dir: args.out,
         further,
+        columns: args.columns,
         demands: Demands { below, fail_if },
     })
 }

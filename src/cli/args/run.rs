@@ -8,6 +8,7 @@ use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use super::sweep::SweepArgs;
 use crate::plan::{Factor, HostPort, Nodes, Slo};
 use report::judge::threshold::Condition;
+use report::observe::Metric;
 use settings::TimeSpan;
 
 /// Options of a sweep.
@@ -80,6 +81,9 @@ pub struct OutputArgs {
     /// Write flows and runs as tests, in JUnit XML, to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub junit: Option<PathBuf>,
+    /// Further columns of the table: min, mean, stddev, max, or another figure that --fail-if takes
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric, help_heading = "Output")]
+    pub columns: Vec<Metric>,
     /// Exit with status 1 when a flow is slower than 90% (of the median of all flows), 90%link (of what its link
     /// allows) or 40Gb, or when this is not known
     #[arg(long, value_name = "LEAST", value_parser = Condition::below, help_heading = "Output")]
@@ -88,6 +92,18 @@ pub struct OutputArgs {
     /// be given several times
     #[arg(long, value_name = "CONDITION", help_heading = "Output")]
     pub fail_if: Vec<Condition>,
+}
+
+/// A metric by what a person types.
+fn metric(name: &str) -> Result<Metric, String> {
+    Metric::from_name(name)
+        .filter(|metric| !metric.is_of_search())
+        .ok_or_else(|| {
+            format!(
+                "there is no such figure; there are {}",
+                Condition::metrics()
+            )
+        })
 }
 
 /// Which loads to search for.

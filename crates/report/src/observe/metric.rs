@@ -20,6 +20,8 @@ struct Row {
     margin: Option<f64>,
     higher_is_better: bool,
     is_of_offer: bool,
+    /// Shown in tables where it was asked for alone.
+    on_request: bool,
     /// The figure, and the samples that it is made of.
     source: Source,
 }
@@ -44,6 +46,24 @@ enum Source {
     Search,
 }
 
+impl Row {
+    /// What most are, for those parts that a row does not say.
+    const USUAL: Row = Row {
+        name: "",
+        short: ["", ""],
+        noun: "",
+        unit: "",
+        title: "",
+        axis: "",
+        column: ("", 0, 1.0),
+        margin: None,
+        higher_is_better: false,
+        is_of_offer: false,
+        on_request: false,
+        source: Source::Search,
+    };
+}
+
 /// Makes the metrics from the rows.
 macro_rules! metrics {
     ($($(#[$doc:meta])+ $metric:ident => { $($part:ident: $value:expr),* $(,)? })*) => {
@@ -60,7 +80,7 @@ macro_rules! metrics {
 
             fn row(self) -> &'static Row {
                 match self {
-                    $(Metric::$metric => &Row { $($part: $value),* }),*
+                    $(Metric::$metric => &Row { $($part: $value,)* ..Row::USUAL }),*
                 }
             }
         }
@@ -160,6 +180,22 @@ metrics! {
         name: "latency_max_ns", short: ["max", "max"], noun: "longest latency", unit: "ns", title: "Longest latency", axis: "max",
         column: ("max (µs)", 2, 1e3), margin: None, higher_is_better: false,
         is_of_offer: false, source: Source::Latency(|times| Some(times.max)),
+    }
+    /// The shortest latency, in nanoseconds.
+    MinNs => {
+        name: "latency_min_ns", short: ["min", "min"], noun: "shortest latency", unit: "ns", title: "Shortest latency", axis: "min",
+        column: ("min (µs)", 2, 1e3), on_request: true, source: Source::Latency(|times| Some(times.min)),
+    }
+    /// The mean of latencies, in nanoseconds.
+    MeanNs => {
+        name: "latency_mean_ns", short: ["mean", "avg"], noun: "mean latency", unit: "ns", title: "Mean latency", axis: "mean",
+        column: ("mean (µs)", 2, 1e3), on_request: true, source: Source::Latency(|times| Some(times.mean.round() as u64)),
+    }
+    /// The standard deviation of latencies, in nanoseconds.
+    StddevNs => {
+        name: "latency_stddev_ns", short: ["stddev", "stddev"], noun: "standard deviation of latency", unit: "ns",
+        title: "Standard deviation of latency", axis: "stddev", column: ("stddev (µs)", 2, 1e3), on_request: true,
+        source: Source::Latency(|times| Some(times.stddev.round() as u64)),
     }
     /// Throughput as a percentage of what the link and the protocol allow; of none where the link's speed is not known.
     PercentOfLimit => {
@@ -293,6 +329,11 @@ impl Metric {
     /// Whether more of it is better.
     pub fn higher_is_better(self) -> bool {
         self.row().higher_is_better
+    }
+
+    /// Whether tables show it only where it was asked for.
+    pub fn is_on_request(self) -> bool {
+        self.row().on_request
     }
 
     /// Whether it is of messages' latency.

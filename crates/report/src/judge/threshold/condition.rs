@@ -82,6 +82,13 @@ pub enum ConditionError {
     AboveAll(String),
 }
 
+impl Condition {
+    /// The figures that a condition may be of, as a person types them.
+    pub fn metrics() -> String {
+        metrics()
+    }
+}
+
 fn metrics() -> String {
     let metrics = Metric::ALL.iter().filter(|it| !it.is_of_search());
     let names: Vec<&str> = metrics.map(|metric| metric.short_name()).collect();

@@ -58,7 +58,9 @@ pub(crate) fn all(results: &[Loaded]) -> Cases {
     // Of closed loops the message rate says it.
     let is_load = |(_, it): &(usize, Observed<'_>)| it.median(Metric::OfferedPerS).is_some();
     let has_loads = flows.iter().any(is_load);
-    let is_shown = |metric: &&Metric| has_loads || **metric != Metric::AchievedPerS;
+    let is_shown = |metric: &&Metric| {
+        !metric.is_on_request() && (has_loads || **metric != Metric::AchievedPerS)
+    };
     for metric in Metric::ALL.iter().filter(is_shown) {
         add(metric.column().0, is_any, &|_, it| {
             let [median, ..] = Cell::of_spread(*metric, it.spread(*metric));

@@ -117,9 +117,14 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The columns for flows with these settings where a line has so many characters. The first run, of the first case,
+    /// The columns for flows with these settings, and of the metrics that were asked for, where a line has so many characters. The
+    /// first run, of the first case,
     /// tells what no setting does: the path MTU, and whether the link's speed is known.
-    pub(super) fn of(all: &[Settings], first: (&CaseConfig, &Run), characters: usize) -> Columns {
+    pub(super) fn of(
+        (all, asked): (&[Settings], &[Metric]),
+        first: (&CaseConfig, &Run),
+        characters: usize,
+    ) -> Columns {
         let has = |is_it: fn(&Settings) -> bool| all.iter().any(is_it);
         let are_of_loads = has(|it| !it.is_closed_loop());
         let are_of_set_up = !has(|it| !it.is_set_up()) && !all.is_empty();
@@ -144,7 +149,24 @@ impl Columns {
             Cell::Metric(metric) => !metric.is_of_latency() || has(|it| !it.no_latency),
             _ => true,
         });
-        columns.extend(figures.map(Column::of_figure));
+        // Those that are there anyway stay too.
+        let is_asked = |cell: Cell| matches!(cell, Cell::Metric(it) if asked.contains(&it));
+        let figures: Vec<Figure> = figures
+            .map(|&(cell, width, rank)| (cell, width, if is_asked(cell) { 0 } else { rank }))
+            .collect();
+        let is_there = |metric: &&Metric| {
+            let mut cells = figures.iter().map(|(cell, ..)| cell);
+            cells.any(|cell| matches!(cell, Cell::Metric(it) if it == *metric))
+        };
+        let more = asked.iter().filter(|metric| !is_there(metric));
+        let more = more.map(|metric| (Cell::Metric(*metric), 9, 0));
+        columns.extend(
+            figures
+                .iter()
+                .copied()
+                .chain(more)
+                .map(|it| Column::of_figure(&it)),
+        );
         fit(&mut columns, characters.saturating_sub(REMARK));
         Columns {
             all: columns,
@@ -209,7 +231,7 @@ mod tests {
     use crate::results::sample::{self, rows};
 
     fn heads_within(characters: usize, all: &[Settings], run: &Run) -> String {
-        let columns = Columns::of(all, (&CaseConfig::default(), run), characters).all;
+        let columns = Columns::of((all, &[]), (&CaseConfig::default(), run), characters).all;
         let heads: Vec<String> = columns.into_iter().map(|column| column.head).collect();
         heads.join(", ")
     }
@@ -232,6 +254,22 @@ mod tests {
             let characters = characters.parse().unwrap();
             assert_eq!(heads_within(characters, &all, &Run::default()), heads);
         }
+    }
+
+    #[test]
+    fn what_was_asked_for_is_there_and_stays() {
+        let asked = [Metric::MaxNs, Metric::MinNs, Metric::MeanNs];
+        let heads = |characters| {
+            let all = [Settings::from([])];
+            let first = (&CaseConfig::default(), &Run::default());
+            let columns = Columns::of((&all, &asked), first, characters).all;
+            let heads: Vec<String> = columns.into_iter().map(|column| column.head).collect();
+            heads.join(", ")
+        };
+        let all =
+            "Gb/s, Mmsg/s, p50 µs, p99 µs, p99.9 µs, max µs, CPU s/GB, limit %, min µs, mean µs";
+        assert_eq!(heads(1000), all);
+        assert_eq!(heads(1), "Gb/s, max µs, min µs, mean µs");
     }
 
     #[test]
@@ -263,7 +301,7 @@ mod tests {
             ("poll", ["busy", "event"], ["busy", "event"]),
         ] {
             let all = values.map(|value| Settings::from([(flag, value)]));
-            let columns = Columns::of(&all, (&CaseConfig::default(), &Run::default()), 80);
+            let columns = Columns::of((&all, &[]), (&CaseConfig::default(), &Run::default()), 80);
             let cell = |settings: &Settings| {
                 let nothing = (&Run::default(), &FlowResult::default());
                 columns.all[0].cell(&RowOf::of(settings, nothing, Standing::Counts))

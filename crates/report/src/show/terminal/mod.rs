@@ -16,6 +16,7 @@ use std::path::Path;
 use settings::{Pattern, Settings};
 
 use crate::judge::findings::Said;
+use crate::observe::Metric;
 use crate::observe::format::counted;
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::results::model::{CLIENT, CaseConfig, FlowResult, ResultFile, Run};
@@ -29,6 +30,7 @@ pub struct Table<W> {
     out: W,
     screen: Screen,
     settings: Vec<Settings>,
+    asked: Vec<Metric>,
     /// Known from the first run on.
     columns: Option<Columns>,
 }
@@ -40,7 +42,17 @@ impl<W: Write> Table<W> {
             out,
             screen,
             settings: settings.to_vec(),
+            asked: Vec::new(),
             columns: None,
+        }
+    }
+
+    /// With columns of these metrics besides, which are not left out where a line is short.
+    #[must_use]
+    pub fn with_columns_of(self, asked: &[Metric]) -> Self {
+        Table {
+            asked: asked.to_vec(),
+            ..self
         }
     }
 
@@ -91,7 +103,8 @@ impl<W: Write> Table<W> {
     /// The lines above all rows.
     fn head(&mut self, config: &CaseConfig, run: &Run) -> io::Result<Columns> {
         let settings = std::mem::take(&mut self.settings);
-        let columns = Columns::of(&settings, (config, run), self.screen.columns);
+        let shown = (&settings[..], &self.asked[..]);
+        let columns = Columns::of(shown, (config, run), self.screen.columns);
         if !columns.same.is_empty() {
             self.paragraph(Mark::Plain, &columns.same)?;
         }

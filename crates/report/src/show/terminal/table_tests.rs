@@ -278,7 +278,7 @@ service=uc | run=1 | losses not known
     ) {
         let (config, run) = (with(&case.config, of_case), with(&case.runs[0], of_run));
         let row = RowOf::of(&config, (&run, &run.flows[0]), standing::of_run(&run));
-        let columns = Columns::of(&[], (&config, &run), 80);
+        let columns = Columns::of((&[], &[]), (&config, &run), 80);
         let remarks = remarks::of_row(&row, &columns).into_iter();
         let told: Vec<String> = remarks.map(|(_, text)| text).collect();
         assert_eq!(told.join(", "), flags, "{of_case}; {of_run}");
@@ -295,7 +295,11 @@ fn a_run_without_figures_shows_none() {
     let open = Settings::from([("rate", "2M")]);
     let set_up = Settings::from([("op", "connect"), ("traffic-qps", "0")]);
     for settings in [Settings::default(), open, set_up] {
-        let columns = Columns::of(&[settings], (&CaseConfig::default(), &Run::default()), 80);
+        let columns = Columns::of(
+            (&[settings], &[]),
+            (&CaseConfig::default(), &Run::default()),
+            80,
+        );
         let cells = columns.all.iter().map(|column| column.cell(&row));
         let cells: Vec<String> = cells.collect();
         assert!(cells.iter().all(|cell| cell == NOT_MEASURED), "{cells:?}");
