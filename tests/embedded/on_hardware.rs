@@ -1,7 +1,7 @@
 //! `scripts/on-hardware` on the embedded device, which shows nothing of hardware, but that the list is completed and
 //! what is sent back is whole.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
 use testing::program::rocebench;
 use testing::server::on_this_machine;
@@ -19,7 +19,8 @@ const MAY_FAIL: [&str; 6] = [
 const SECRET: &str = "what-both-ends-know";
 
 #[track_caller]
-fn printed(output: Output) -> String {
+fn printed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -52,7 +53,7 @@ fn every_item_of_the_list_is_in_the_table_and_the_archive_has_no_secret() {
             format!("{built}:{}", std::env::var("PATH").unwrap()),
         )
         .env("ROCEBENCH_TOKEN", SECRET);
-    let said = printed(command.output().unwrap());
+    let said = printed(&mut command);
 
     let (_, rows) = said.split_once("\nitem        found\n").unwrap();
     let rows: Vec<(&str, &str)> = rows.lines().map_while(|it| it.split_once(' ')).collect();
@@ -65,7 +66,7 @@ fn every_item_of_the_list_is_in_the_table_and_the_archive_has_no_secret() {
 
     let (_, line) = said.split_once("\nSend back ").unwrap();
     let archive = line.split_inclusive(".tar.gz").next().unwrap();
-    let tar = |how| printed(Command::new("tar").args([how, archive]).output().unwrap());
+    let tar = |how| printed(Command::new("tar").args([how, archive]));
     let files = tar("-tzf");
     for name in items {
         let file = format!("-{name}/output.txt");
