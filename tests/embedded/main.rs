@@ -32,6 +32,7 @@ mod live;
 mod mask;
 mod memory;
 mod nodes;
+mod on_hardware;
 mod options;
 mod outputs;
 mod pace;
