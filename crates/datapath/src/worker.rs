@@ -19,6 +19,7 @@ use super::trouble::Trouble;
 mod completions;
 mod edges;
 mod gaps;
+mod kind;
 mod pace;
 mod paced;
 mod phases;
@@ -32,6 +33,8 @@ mod stamps;
 mod window;
 
 pub use gaps::TOLERATED_NS;
+use kind::feed;
+pub(super) use kind::{Kind, KindVisitor};
 use pace::STAMP_LASTS;
 use planned_qps::PlannedQps;
 pub(super) use service::{FlowService, Pass, Service};
@@ -39,16 +42,6 @@ pub(super) use spec::WorkerPlace;
 pub use spec::{Sleep, ThreadSpec, WorkerSpec};
 use stamps::Stamps;
 use window::{NEVER, Window};
-
-/// Where the messages of a worker come from, as a const parameter: each has a loop of its own.
-pub(super) mod feed {
-    /// Each QP posts its next as one completes.
-    pub(in super::super) const OWN: u8 = 0;
-    /// The worker is one source for its QPs (`spreading`).
-    pub(in super::super) const SOURCE: u8 = 1;
-    /// They have planned times (`paced`).
-    pub(in super::super) const PLANNED: u8 = 2;
-}
 
 /// One worker's counts of one QP.
 #[derive(Clone, Copy, Default)]
@@ -107,7 +100,7 @@ pub const WORKER_BYTES_PER_QP: usize = size_of::<WorkerQp<'static>>()
     + Source::BYTES_PER_QP
     + PlannedQps::BYTES_PER_QP;
 
-/// The worker of one flow; `FEED` is one of [`feed`].
+/// The worker of one flow; `kind` has the parameters.
 pub(super) struct Worker<
     's,
     const VERIFY: bool,
