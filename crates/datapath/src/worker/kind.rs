@@ -1,5 +1,5 @@
-//! The kind of a worker: the const parameters of its code, so that each kind has a loop of its own. This file says which
-//! kind a flow needs and which there are. It must not know what a worker does.
+//! The kind of a worker: the const parameters of its code, so that each kind has a loop of its own. Chooses the kind for a
+//! flow, and lists those that are compiled. It must not know what a worker does.
 
 use super::super::layout::looks_at_values;
 use super::super::shared::Shared;
@@ -7,15 +7,15 @@ use settings::Spread;
 
 /// Where the messages of a worker come from, the parameter `FEED`.
 pub(super) mod feed {
-    /// Each QP posts its next as one completes.
+    /// Each QP posts its next as one completes (`feed_own`).
     pub(in super::super) const OWN: u8 = 0;
-    /// The worker is one source for its QPs (`spreading`).
+    /// The worker is one source for its QPs (`feed_source`).
     pub(in super::super) const SOURCE: u8 = 1;
-    /// They have planned times (`paced`).
+    /// They have planned times (`feed_planned`).
     pub(in super::super) const PLANNED: u8 = 2;
 }
 
-/// Which worker a flow needs.
+/// The const parameters of a worker, as values.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Kind {
     verify: bool,
@@ -24,18 +24,18 @@ pub(in super::super) struct Kind {
     feed: u8,
 }
 
-/// What is done with the const parameters of a kind.
+/// Code that needs the parameters of a kind as const parameters.
 pub(in super::super) trait KindVisitor {
-    /// What comes of it.
+    /// Its result.
     type Out;
 
-    /// Is called with them.
+    /// Called with the parameters.
     fn visit<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>(
         self,
     ) -> Self::Out;
 }
 
-/// `$body` in which the constant `$name` has the value of `$value`: it is compiled for both.
+/// Runs `$body` with a constant `$name` that is `$value`: `$body` is compiled for both values.
 macro_rules! with_const {
     ($name:ident = $value:expr; $body:expr) => {
         if $value {
@@ -49,6 +49,7 @@ macro_rules! with_const {
 }
 
 impl Kind {
+    /// The kind that a flow needs.
     pub(in super::super) fn of(shared: &Shared) -> Kind {
         let flow = &shared.flow;
         let contended = shared.contended();
@@ -66,13 +67,13 @@ impl Kind {
         }
     }
 
-    /// Calls the visitor with the parameters of this kind. Only what a flow can need is compiled: 16 of the 24 combinations.
+    /// Calls the visitor with the parameters of this kind. Of the 24 combinations only the 16 that flows need are compiled.
     pub(in super::super) fn visit<V: KindVisitor>(self, visitor: V) -> V::Out {
         with_const!(VERIFY = self.verify; match self.feed {
-            // The latency is the result of an open loop.
+            // Open loops always record latencies.
             feed::PLANNED => with_const!(CONTENDED = self.contended;
                 visitor.visit::<VERIFY, true, CONTENDED, { feed::PLANNED }>()),
-            // See `Kind::of`.
+            // Sources are never contended: see `Kind::of`.
             feed::SOURCE => with_const!(LATENCY = self.latency;
                 visitor.visit::<VERIFY, LATENCY, false, { feed::SOURCE }>()),
             _ => with_const!(CONTENDED = self.contended; with_const!(LATENCY = self.latency;
