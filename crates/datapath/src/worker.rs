@@ -1,71 +1,52 @@
 //! A worker: what a thread does for one flow. It polls, demultiplexes by `wr_id`, records and posts again. A pass
 //! allocates nothing, takes no lock, prints nothing and makes no system call except those of verbs. It must not know what
 //! else its thread does, nor when that sleeps.
+//!
+//! Each source of messages, a feed, has a file with its loop: `feed_own`, `feed_source` or `feed_planned`. A new feed is a
+//! constant and its kinds in `kind`, a file `feed_NAME`, and a branch wherever it differs: see `FEED` in `pass`,
+//! `completed`, `fill` and `enter`.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Relaxed, Release};
-
-use metrics::histogram::Samples;
 use verbs::{SendScratch, VerbsError, WcBatch};
 
-use super::geometry::Geometry;
-use super::qp_context::{QpContext, Sender};
 use super::qp_counts::QpCounts;
-use super::report::{QpReport, WorkerReport};
+use super::report::WorkerReport;
 use super::shared::{Phase, Shared};
 use super::source::Source;
 use super::trouble::Trouble;
 
 mod completions;
+mod counts;
 mod edges;
+mod facts;
+mod feed_own;
+mod feed_planned;
+mod feed_source;
 mod gaps;
+mod kind;
 mod pace;
-mod paced;
 mod phases;
 mod planned_qps;
 mod posting;
+mod qps;
 mod service;
 mod spec;
-mod spreading;
 mod stamped;
 mod stamps;
 mod window;
 
+use counts::WorkerCounts;
+use facts::Facts;
 pub use gaps::TOLERATED_NS;
-use pace::STAMP_LASTS;
+use kind::feed;
+pub(super) use kind::{Kind, KindVisitor};
+use pace::Pace;
 use planned_qps::PlannedQps;
+use qps::WorkerQps;
 pub(super) use service::{FlowService, Pass, Service};
 pub(super) use spec::WorkerPlace;
 pub use spec::{Sleep, ThreadSpec, WorkerSpec};
 use stamps::Stamps;
 use window::{NEVER, Window};
-
-/// Where the messages of a worker come from, as a const parameter: each has a loop of its own.
-pub(super) mod feed {
-    /// Each QP posts its next as one completes.
-    pub(in super::super) const OWN: u8 = 0;
-    /// The worker is one source for its QPs (`spreading`).
-    pub(in super::super) const SOURCE: u8 = 1;
-    /// They have planned times (`paced`).
-    pub(in super::super) const PLANNED: u8 = 2;
-}
-
-/// One worker's counts of one QP.
-#[derive(Clone, Copy, Default)]
-struct Tally {
-    posted: u64,
-    completed: u64,
-    received: u64,
-    /// Bytes of messages, where they differ in size.
-    completed_bytes: u64,
-    received_bytes: u64,
-    /// COMPARE-SWAPs of `completed` that were made.
-    swaps_made: u64,
-    /// Receives of its own that are used up and not yet posted again.
-    pending_receives: usize,
-    /// Whether the head of the QP's last slot is posted and its rest is not.
-    open: bool,
-}
 
 /// What to post when a slot completes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,34 +61,13 @@ enum Mode {
     Close,
 }
 
-/// One QP, as one worker sees it.
-struct WorkerQp<'s> {
-    qp_context: &'s QpContext,
-    sender: Option<&'s Sender>,
-    tally: Tally,
-    /// Has `tally.completed` for the thread that samples.
-    completed: &'s AtomicU64,
-    samples: Option<Samples>,
-}
-
-impl WorkerQp<'_> {
-    /// Counts messages of its send queue that have completed.
-    #[inline]
-    fn count_completed(&mut self, messages: u64) {
-        self.tally.completed += messages;
-        self.completed.store(self.tally.completed, Relaxed);
-    }
-}
-
 /// Memory that a worker keeps per QP of the run besides latencies, in bytes.
-pub const WORKER_BYTES_PER_QP: usize = size_of::<WorkerQp<'static>>()
-    + 2 * size_of::<Tally>()
-    + size_of::<QpReport>()
+pub const WORKER_BYTES_PER_QP: usize = WorkerQps::BYTES_PER_QP
     + QpCounts::BYTES_PER_QP
     + Source::BYTES_PER_QP
     + PlannedQps::BYTES_PER_QP;
 
-/// The worker of one flow; `FEED` is one of [`feed`].
+/// The worker of one flow; `kind` chooses the parameters.
 pub(super) struct Worker<
     's,
     const VERIFY: bool,
@@ -118,45 +78,21 @@ pub(super) struct Worker<
     shared: &'s Shared,
     spec: &'s WorkerSpec,
     place: WorkerPlace,
-    /// A copy of the flow's geometry.
-    geometry: Geometry,
-    several_per_slot: bool,
-    /// Messages differ in size.
-    is_mixed: bool,
-    /// Bytes of a receive's completion that are no payload.
-    header_bytes: u32,
+    facts: Facts,
+    /// With `feed::SOURCE`.
     source: Source,
+    /// With `feed::PLANNED`.
     paced: PlannedQps<'s>,
     /// With latencies that end at the device's stamps.
     stamps: Option<Box<Stamps>>,
-    /// A slot is one signalled chain, posted by one call; see [`Self::repeat`].
-    posts_whole_slots: bool,
-    worker_qps: Vec<WorkerQp<'s>>,
-    at_start: Vec<Tally>,
-    at_end: Vec<Tally>,
-    scratch: SendScratch,
-    trouble: Trouble,
+    worker_qps: WorkerQps<'s>,
+    counts: WorkerCounts,
+    pace: Pace,
+    window: Window,
     phase: Phase,
     mode: Mode,
-    posted: u64,
-    completed: u64,
-    received: u64,
-    polls: u64,
-    empty_polls: u64,
-    stamp_raw: u64,
-    /// Weight posted since the clock was last read.
-    since_stamp: u32,
-    /// Receives of the SRQ that are used up and not yet posted again.
-    pending_shared: usize,
-    /// Weight that may be posted per clock reading.
-    stamp_lasts: u32,
-    /// Batches of completions until `stamp_lasts` is updated.
-    pace_in: u32,
-    last_seen_raw: u64,
-    window: Window,
-    /// Where the last chain begins in each of the two parts of a slot.
-    last_chain_of_head: u32,
-    last_chain_of_rest: u32,
+    scratch: SendScratch,
+    trouble: Trouble,
 }
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
@@ -164,73 +100,36 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
 {
     pub(super) fn new(shared: &'s Shared, spec: &'s WorkerSpec, place: WorkerPlace) -> Self {
         let qps = shared.qp_contexts.len();
-        let geometry = shared.geometry;
-        let last_chain =
-            |count: u32| count.saturating_sub(1) / geometry.post_list * geometry.post_list;
-        let is_mixed = shared.flow.size_mix.is_some();
+        let facts = Facts::new(shared, VERIFY);
+        let geometry = facts.geometry;
         let of_source: &[usize] = if shared.sends() { &spec.qps } else { &[] };
-        let mine = |index: usize| CONTENDED || spec.qps.contains(&index);
-        let paced = match FEED {
-            feed::PLANNED => PlannedQps::new(shared, of_source, CONTENDED),
-            _ => PlannedQps::default(),
-        };
+        let records = |qp: usize| LATENCY && (CONTENDED || spec.qps.contains(&qp));
         let mut worker = Worker {
             shared,
             spec,
             place,
-            geometry,
-            several_per_slot: geometry.completions_per_slot() > 1,
-            is_mixed,
-            header_bytes: shared.flow.service.receive_header_bytes(),
+            facts,
             source: Source::new(&shared.flow, &geometry, qps, place.worker, of_source),
-            paced,
+            paced: match FEED {
+                feed::PLANNED => PlannedQps::new(shared, of_source, CONTENDED),
+                _ => PlannedQps::default(),
+            },
             stamps: match LATENCY && shared.sends() {
                 true => Stamps::new(shared),
                 false => None,
             },
-            posts_whole_slots: !VERIFY
-                && !is_mixed
-                && geometry.completions_per_slot() == 1
-                && geometry.head == geometry.unit
-                && geometry.post_list == geometry.unit,
-            worker_qps: shared
-                .qp_contexts
-                .iter()
-                .zip(shared.qp_counts.of_worker(place.worker))
-                .enumerate()
-                .map(|(qp, (qp_context, completed))| WorkerQp {
-                    qp_context,
-                    sender: qp_context.sender.as_ref(),
-                    tally: Tally::default(),
-                    completed,
-                    samples: (LATENCY && qp_context.sender.is_some() && mine(qp))
-                        .then(|| shared.new_samples(qp, place.worker)),
-                })
-                .collect(),
-            at_start: vec![Tally::default(); qps],
-            at_end: vec![Tally::default(); qps],
-            scratch: SendScratch::new(geometry.unit.max(geometry.post_list) as usize),
-            trouble: Trouble::new(),
-            phase: Phase::Idle,
-            mode: Mode::Silent,
-            posted: 0,
-            completed: 0,
-            received: 0,
-            polls: 0,
-            empty_polls: 0,
-            stamp_raw: 0,
-            since_stamp: STAMP_LASTS,
-            pending_shared: 0,
-            stamp_lasts: STAMP_LASTS,
-            pace_in: 1,
-            last_seen_raw: 0,
+            worker_qps: WorkerQps::new(shared, place.worker, records),
+            counts: WorkerCounts::default(),
+            pace: Pace::new(),
             window: Window::new(
                 &shared.clock,
                 shared.flow.stop(),
                 most_piled_up(shared, spec, CONTENDED),
             ),
-            last_chain_of_head: last_chain(geometry.head),
-            last_chain_of_rest: last_chain(geometry.unit - geometry.head),
+            phase: Phase::Idle,
+            mode: Mode::Silent,
+            scratch: SendScratch::new(geometry.unit.max(geometry.post_list) as usize),
+            trouble: Trouble::new(),
         };
         worker.attend_from_now();
         worker
@@ -254,13 +153,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
     }
 
-    /// Writes posted first; see [`Shared::counts`].
     #[inline]
     fn publish(&self) {
         if let Some(counters) = self.shared.counters(self.place.worker) {
-            counters.posted.store(self.posted, Release);
-            counters.completed.store(self.completed, Release);
-            counters.received.store(self.received, Release);
+            self.counts.publish(counters);
         }
     }
 }
@@ -277,13 +173,13 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         let mut pass = Pass::Empty;
         let mut most_found = 0;
         for cq in &self.spec.cqs {
-            self.polls += 1;
+            self.counts.polls += 1;
             let polled = match LATENCY && self.stamps.is_some() {
                 true => cq.poll_stamped(batch),
                 false => cq.poll(batch).map(|completions| (completions, &[][..])),
             };
             match polled {
-                Ok(([], _)) => self.empty_polls += 1,
+                Ok(([], _)) => self.counts.empty_polls += 1,
                 Ok((completions, stamps)) => {
                     pass = Pass::Found;
                     most_found = most_found.max(completions.len());

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use settings::Spread;
 use verbs::{VerbsError, WcBatch};
 
-use super::layout::looks_at_values;
 use super::report::WorkerReport;
 use super::shared::Shared;
-use super::worker::{FlowService, Pass, Service, Sleep, Worker, WorkerPlace, WorkerSpec, feed};
+use super::worker::{
+    FlowService, Kind, KindVisitor, Pass, Service, Sleep, Worker, WorkerPlace, WorkerSpec,
+};
 use machine::cpu::{self, CoreError};
 
 mod sleeping;
@@ -26,53 +26,17 @@ pub(super) struct Part {
     pub(super) place: WorkerPlace,
 }
 
-/// Makes the worker of a part, of the type that its flow needs, and calls it `$worker` in `$body`.
-macro_rules! with_worker {
-    ($part:expr, $worker:ident => $body:expr) => {{
-        let part: &Part = $part;
-        macro_rules! instance {
-            ($verify:literal, $latency:literal, $contended:literal, $feed:ident) => {{
-                #[allow(unused_mut)]
-                let mut $worker = Worker::<$verify, $latency, $contended, { feed::$feed }>::new(
-                    &part.shared,
-                    &part.spec,
-                    part.place,
-                );
-                $body
-            }};
-        }
-        let flow = part.shared.flow();
-        let feed = match (flow.is_closed_loop(), flow.spread) {
-            (false, _) if part.shared.sends() => feed::PLANNED,
-            (_, Spread::Own) => feed::OWN,
-            _ => feed::SOURCE,
-        };
-        let key = (
-            looks_at_values(flow),
-            !flow.no_latency,
-            part.shared.contended(),
-            feed,
-        );
-        match key {
-            (false, _, false, feed::PLANNED) => instance!(false, true, false, PLANNED),
-            (false, _, true, feed::PLANNED) => instance!(false, true, true, PLANNED),
-            (true, _, false, feed::PLANNED) => instance!(true, true, false, PLANNED),
-            (true, _, true, feed::PLANNED) => instance!(true, true, true, PLANNED),
-            (false, false, false, feed::SOURCE) => instance!(false, false, false, SOURCE),
-            (false, true, false, feed::SOURCE) => instance!(false, true, false, SOURCE),
-            (true, false, false, feed::SOURCE) => instance!(true, false, false, SOURCE),
-            (true, true, false, feed::SOURCE) => instance!(true, true, false, SOURCE),
-            // Workers that share a CQ are no sources.
-            (false, false, true, _) => instance!(false, false, true, OWN),
-            (false, true, true, _) => instance!(false, true, true, OWN),
-            (true, false, true, _) => instance!(true, false, true, OWN),
-            (true, true, true, _) => instance!(true, true, true, OWN),
-            (false, false, false, _) => instance!(false, false, false, OWN),
-            (false, true, false, _) => instance!(false, true, false, OWN),
-            (true, false, false, _) => instance!(true, false, false, OWN),
-            (true, true, false, _) => instance!(true, true, false, OWN),
-        }
-    }};
+impl Part {
+    fn kind(&self) -> Kind {
+        Kind::of(&self.shared)
+    }
+
+    /// The worker with the const parameters of its kind.
+    fn worker<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>(
+        &self,
+    ) -> Worker<'_, VERIFY, LATENCY, CONTENDED, FEED> {
+        Worker::new(&self.shared, &self.spec, self.place)
+    }
 }
 
 /// Serves the parts until all of their flows are told to exit; returns a report for each with the flow's number. Tells
@@ -93,11 +57,12 @@ pub(super) fn work(
         .zip(clock)
         .map(|(sleep, clock)| Sleeping::new(sleep, clock));
     if let [part] = parts {
-        return with_worker!(part, worker => {
-            start();
-            serve(&mut worker, sleeping);
-            vec![(part.flow, worker.into_report())]
+        let report = part.kind().visit(ServeAlone {
+            part,
+            start,
+            sleeping,
         });
+        return vec![(part.flow, report)];
     }
     let mut several = Several {
         workers: parts.iter().map(boxed).collect(),
@@ -110,7 +75,41 @@ pub(super) fn work(
 
 /// The worker of a part.
 pub(super) fn boxed(part: &Part) -> Box<dyn FlowService + '_> {
-    with_worker!(part, worker => Box::new(worker))
+    part.kind().visit(Boxed(part))
+}
+
+/// Makes the worker of a part and serves it until told to exit.
+struct ServeAlone<'s, F> {
+    part: &'s Part,
+    /// Is called once the worker is made.
+    start: F,
+    sleeping: Option<Sleeping>,
+}
+
+impl<F: FnOnce()> KindVisitor for ServeAlone<'_, F> {
+    type Out = WorkerReport;
+
+    fn visit<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>(
+        self,
+    ) -> WorkerReport {
+        let mut worker = self.part.worker::<VERIFY, LATENCY, CONTENDED, FEED>();
+        (self.start)();
+        serve(&mut worker, self.sleeping);
+        worker.into_report()
+    }
+}
+
+/// Makes the worker of a part, to be called dynamically.
+struct Boxed<'s>(&'s Part);
+
+impl<'s> KindVisitor for Boxed<'s> {
+    type Out = Box<dyn FlowService + 's>;
+
+    fn visit<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>(
+        self,
+    ) -> Self::Out {
+        Box::new(self.0.worker::<VERIFY, LATENCY, CONTENDED, FEED>())
+    }
 }
 
 /// Runs until told to exit.

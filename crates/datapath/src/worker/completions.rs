@@ -6,8 +6,8 @@ use super::super::geometry::Geometry;
 use super::super::qp_context::{QpContext, Receiver, Sender};
 use super::super::trouble::FailedCompletion;
 use super::super::wr_id::{TAIL_SLOT, WrId};
-use super::pace::{CALL_WEIGHT, PACE_EVERY};
-use super::{Mode, Tally, Worker, feed};
+use super::pace::{STAMP_ERROR_NS, STAMP_LASTS};
+use super::{Mode, Worker, feed};
 use verbs::{Completion, Operation, POLL_BATCH, PostError, RecvRing};
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
@@ -16,7 +16,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     #[inline(always)] // as `Service::pass`, its only caller
     pub(super) fn handle(&mut self, completions: &[Completion]) {
         let seen_raw = self.begin_batch(completions);
-        if FEED == feed::OWN && self.posts_whole_slots && self.mode == Mode::Run {
+        if FEED == feed::OWN && self.facts.posts_whole_slots && self.mode == Mode::Run {
             self.repeat(completions, seen_raw);
         } else {
             for completion in completions {
@@ -32,19 +32,18 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     pub(super) fn begin_batch(&mut self, completions: &[Completion]) -> u64 {
         let seen_raw = self.shared.clock.raw();
         self.look(seen_raw);
-        self.last_seen_raw = seen_raw;
+        self.window.seen_raw = seen_raw;
         self.window.pass_was_full |= completions.len() == POLL_BATCH;
-        self.stamp_raw = seen_raw;
-        self.since_stamp = 0;
+        self.pace.set(seen_raw);
         seen_raw
     }
 
     #[inline]
     pub(super) fn end_batch(&mut self) {
-        self.pace_in -= 1;
-        if self.pace_in == 0 {
-            self.pace_in = PACE_EVERY;
-            self.pace_stamps();
+        if self.pace.batch_ends() {
+            let clock = &self.shared.clock;
+            self.pace
+                .measure(clock, STAMP_ERROR_NS, STAMP_LASTS, LATENCY);
         }
         self.publish();
     }
@@ -64,72 +63,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
     }
 
-    /// A shorter form of [`Self::completed`] for slots posted by one call: records each slot and posts it again,
-    /// without further checks.
-    #[inline(always)] // as `handle`, its only caller
-    fn repeat(&mut self, completions: &[Completion], seen_raw: u64) {
-        let unit = self.geometry.unit;
-        for completion in completions {
-            let id = WrId::from_raw(completion.wr_id());
-            let slot = id.slot();
-            self.keep_up();
-            let worker_qp = self.worker_qps.get_mut(id.qp());
-            let Some((worker_qp, sender)) =
-                worker_qp.and_then(|worker_qp| worker_qp.sender.map(|s| (worker_qp, s)))
-            else {
-                self.completed(completion, seen_raw);
-                continue;
-            };
-            let Some(posted_at) = sender.posted_at.get(slot as usize) else {
-                self.completed(completion, seen_raw);
-                continue;
-            };
-            if !completion.is_success() || id.is_receive() || self.mode != Mode::Run {
-                self.completed(completion, seen_raw);
-                continue;
-            }
-            if LATENCY {
-                let posted_raw = posted_at.load(Relaxed);
-                if posted_raw <= self.window.record_until_raw
-                    && let Some(samples) = &mut worker_qp.samples
-                {
-                    samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
-                }
-                posted_at.store(self.stamp_raw, Relaxed);
-            }
-            self.since_stamp += unit + CALL_WEIGHT;
-            worker_qp.count_completed(u64::from(unit));
-            self.completed += u64::from(unit);
-            let qp_context = worker_qp.qp_context;
-            match sender.ring.post((slot * unit) as usize) {
-                Ok(()) => {
-                    worker_qp.tally.posted += u64::from(unit);
-                    self.posted += u64::from(unit);
-                }
-                Err(error) => self.post_failed(qp_context, error),
-            }
-        }
-    }
-
-    #[inline]
-    fn sent(&mut self, id: WrId, seen_raw: u64) {
-        let (qp, slot) = (id.qp(), id.slot());
-        let Some((qp_context, sender)) = self.record_sent(id, seen_raw) else {
-            return;
-        };
-        match self.mode {
-            Mode::Silent => {}
-            Mode::Run => {
-                self.close_open(qp, qp_context, sender, slot);
-                self.open(qp, qp_context, sender, slot);
-            }
-            Mode::Budget => self.spend(qp, qp_context, sender, slot),
-            Mode::Close => {
-                self.close_open(qp, qp_context, sender, slot);
-            }
-        }
-    }
-
     /// Counts and records a completion of a slot, or of a tail. Returns the slot's QP once all of the slot is completed.
     #[inline]
     pub(super) fn record_sent(
@@ -137,7 +70,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         id: WrId,
         seen_raw: u64,
     ) -> Option<(&'s QpContext, &'s Sender)> {
-        let geometry = self.geometry;
+        let geometry = self.facts.geometry;
         let (qp, slot) = (id.qp(), id.slot());
         let worker_qp = self.worker_qps.get_mut(qp)?;
         let (qp_context, sender) = (worker_qp.qp_context, worker_qp.sender?);
@@ -146,7 +79,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             return None;
         }
         let messages = u64::from(geometry.signal_every);
-        self.completed += messages;
+        self.counts.completed += messages;
         worker_qp.count_completed(messages);
         if LATENCY
             && let Some(posted_at) = sender.posted_at.get(slot as usize)
@@ -156,11 +89,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         {
             samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
         }
-        let awaited = match self.several_per_slot {
+        let awaited = match self.facts.several_per_slot {
             true => take_awaited::<CONTENDED>(&geometry, sender, slot),
             false => 1,
         };
-        if self.is_mixed {
+        if self.facts.is_mixed {
             let place = (slot + 1) * geometry.completions_per_slot() - awaited;
             let bytes = sender.completion_bytes.get(place as usize);
             worker_qp.tally.completed_bytes += bytes.copied().unwrap_or(0);
@@ -178,7 +111,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     fn tail_sent(&mut self, qp: usize, sender: &Sender) {
         let count = sender.tail_messages.load(Relaxed);
         let first = sender.tail_start.load(Relaxed);
-        self.completed += u64::from(count);
+        self.counts.completed += u64::from(count);
         if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
             worker_qp.count_completed(count.into());
             worker_qp.tally.completed_bytes += sender.sizes.sum(qp as u32, first, count);
@@ -215,9 +148,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let Some(ring) = &receiver.ring else {
             return;
         };
-        self.received += 1;
-        let payload_bytes = payload_bytes(completion, self.header_bytes);
-        worker_qp.tally.count_received(self.is_mixed, payload_bytes);
+        self.counts.received += 1;
+        let payload_bytes = payload_bytes(completion, self.facts.header_bytes);
+        worker_qp
+            .tally
+            .count_received(self.facts.is_mixed, payload_bytes);
         let first = match VERIFY {
             true => Some(id.slot() as usize),
             false => next_chain(&mut worker_qp.tally.pending_receives, ring),
@@ -243,13 +178,15 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         else {
             return;
         };
-        self.received += 1;
-        let payload_bytes = payload_bytes(completion, self.header_bytes);
-        worker_qp.tally.count_received(self.is_mixed, payload_bytes);
+        self.counts.received += 1;
+        let payload_bytes = payload_bytes(completion, self.facts.header_bytes);
+        worker_qp
+            .tally
+            .count_received(self.facts.is_mixed, payload_bytes);
         let receiver = worker_qp.qp_context.receiver.as_ref();
         let first = match VERIFY {
             true => Some(slot as usize),
-            false => next_chain(&mut self.pending_shared, &receives.ring),
+            false => next_chain(&mut self.worker_qps.pending_shared, &receives.ring),
         };
         if VERIFY && let Some(receiver) = receiver {
             self.look_at_received(receiver, completion, &receives.ring, slot);
@@ -267,7 +204,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         ring: &RecvRing,
         slot: u32,
     ) {
-        let payload_bytes = payload_bytes(completion, self.header_bytes);
+        let payload_bytes = payload_bytes(completion, self.facts.header_bytes);
         let place = (slot, ring.last_lap(slot as usize));
         if let Some(check) = &receiver.check
             && let Some(mismatch) = check.check(place, payload_bytes, completion.immediate())
@@ -306,7 +243,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             op: (!id.is_receive()).then(|| self.shared.flow.op.transfer()),
             status: completion.status(),
             vendor_error: completion.vendor_error(),
-            untried_packet_bytes: match self.completed {
+            untried_packet_bytes: match self.counts.completed {
                 0 => self.shared.largest_packet_bytes(),
                 _ => 0,
             },
@@ -325,16 +262,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         self.trouble.refused.get_or_insert(error);
         self.mode = Mode::Silent;
         self.shared.set_failed();
-    }
-}
-
-impl Tally {
-    #[inline]
-    fn count_received(&mut self, is_mixed: bool, payload_bytes: u32) {
-        self.received += 1;
-        if is_mixed {
-            self.received_bytes += u64::from(payload_bytes);
-        }
     }
 }
 

@@ -31,12 +31,12 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     pub(super) fn expect_window(&mut self) {
         let edges = self.shared.edges();
         self.window.edges = edges;
-        self.last_seen_raw = self.shared.clock.raw();
+        self.window.seen_raw = self.shared.clock.raw();
         if FEED == feed::PLANNED {
-            self.paced.expect_window(edges, self.last_seen_raw);
+            self.paced.expect_window(edges, self.window.seen_raw);
         }
         if edges == WindowEdges::OF_PHASE {
-            self.window.attended_raw = self.last_seen_raw;
+            self.window.attended_raw = self.window.seen_raw;
             self.open_window();
             return;
         }
@@ -125,7 +125,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 }
                 self.window.state = WindowState::CatchingUp;
                 self.window.edge_raw = NEVER;
-                self.window.seen_before = self.completed + self.received;
+                self.window.seen_before = self.counts.seen();
                 // The current pass began before the edge.
                 self.window.pass_was_full = true;
                 self.window.pass_began_raw = now_raw;
@@ -148,7 +148,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let took_raw = window.attended_raw.saturating_sub(window.pass_began_raw);
         let was_full = std::mem::take(&mut window.pass_was_full);
         window.pass_began_raw = window.attended_raw;
-        let seen = self.completed + self.received - window.seen_before;
+        let seen = self.counts.seen() - window.seen_before;
         if (!was_full && took_raw <= window.late_raw)
             || seen > window.most_piled_up
             || window.attended_raw >= window.give_up_raw
@@ -161,20 +161,20 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
 
     /// Opens the window at the last look at the CQs, with the counts so far.
     fn open_window(&mut self) {
-        for (at_start, worker_qp) in self.at_start.iter_mut().zip(&self.worker_qps) {
-            *at_start = worker_qp.tally;
-        }
+        self.worker_qps.window_opens();
         let start_raw = self.window.attended_raw;
         self.window.state = WindowState::Open;
         self.window.edge_raw = self.window.edges.closes_raw;
         self.window.record_until_raw = NEVER;
         self.window.start_raw = Some(start_raw);
         self.window.cpu_seconds = self.cpu_seconds();
-        self.window.polls = self.polls;
-        self.window.empty_polls = self.empty_polls;
+        self.window.polls = self.counts.polls;
+        self.window.empty_polls = self.counts.empty_polls;
         self.window.blocked = self.source.blocked();
         if let Some(counters) = self.shared.counters(self.place.worker) {
-            counters.completed_before.store(self.completed, Relaxed);
+            counters
+                .completed_before
+                .store(self.counts.completed, Relaxed);
             counters.opened_raw.store(start_raw.max(1), Release);
         }
     }
@@ -199,15 +199,15 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             self.window.record_until_raw = end_raw;
             self.window.end_raw = Some(end_raw);
             self.window.cpu_seconds = self.cpu_seconds() - self.window.cpu_seconds;
-            self.window.polls = self.polls - self.window.polls;
-            self.window.empty_polls = self.empty_polls - self.window.empty_polls;
+            self.window.polls = self.counts.polls - self.window.polls;
+            self.window.empty_polls = self.counts.empty_polls - self.window.empty_polls;
             self.window.blocked = self.source.blocked() - self.window.blocked;
-            for (at_end, worker_qp) in self.at_end.iter_mut().zip(&self.worker_qps) {
-                *at_end = worker_qp.tally;
-            }
+            self.worker_qps.window_closes();
         }
         if let Some(counters) = self.shared.counters(self.place.worker) {
-            counters.completed_by_end.store(self.completed, Relaxed);
+            counters
+                .completed_by_end
+                .store(self.counts.completed, Relaxed);
             counters.closed_raw.store(end_raw.max(1), Release);
         }
     }

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::Ordering::Release;
 
-use super::super::report::{QpReport, WorkerReport};
+use super::super::report::WorkerReport;
 use super::super::shared::Phase;
-use super::{Mode, Tally, Worker, feed};
-use metrics::histogram::Samples;
+use super::{Mode, Worker, feed};
 use settings::Stop;
 
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
@@ -77,7 +76,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     fn end_window(&mut self, counted: bool) {
         if self.window.is_watched() {
             self.close_window(if counted {
-                self.last_seen_raw
+                self.window.seen_raw
             } else {
                 self.window.attended_raw
             });
@@ -93,41 +92,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let clock = &self.shared.clock;
         let load =
             (FEED == feed::PLANNED).then(|| self.paced.into_report(|raw| clock.ns_between(0, raw)));
-        let size_bytes = u64::from(self.shared.flow.size_bytes);
-        let bytes = |messages: u64, counted: u64| match self.is_mixed {
-            true => counted,
-            false => messages * size_bytes,
-        };
-        let qps = self
-            .worker_qps
-            .into_iter()
-            .enumerate()
-            .map(|(qp, worker_qp)| {
-                let at = |tallies: &[Tally]| tallies.get(qp).copied().unwrap_or_default();
-                let (start, end, now) = (at(&self.at_start), at(&self.at_end), worker_qp.tally);
-                let (completed, received) = (
-                    end.completed.saturating_sub(start.completed),
-                    end.received.saturating_sub(start.received),
-                );
-                QpReport {
-                    completed_before: start.completed,
-                    completed,
-                    completed_bytes: bytes(
-                        completed,
-                        end.completed_bytes.saturating_sub(start.completed_bytes),
-                    ),
-                    received,
-                    received_bytes: bytes(
-                        received,
-                        end.received_bytes.saturating_sub(start.received_bytes),
-                    ),
-                    swaps_made: end.swaps_made.saturating_sub(start.swaps_made),
-                    posted_in_all: now.posted,
-                    received_in_all: now.received,
-                    latency: worker_qp.samples.map(Samples::into_recorder),
-                }
-            })
-            .collect();
+        let equal_bytes = (!self.facts.is_mixed).then(|| u64::from(self.shared.flow.size_bytes));
         WorkerReport {
             index: self.place.worker,
             thread: self.place.thread,
@@ -139,7 +104,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             polls: self.window.polls,
             empty_polls: self.window.empty_polls,
             blocked: self.window.blocked,
-            qps,
+            qps: self.worker_qps.into_reports(equal_bytes),
             notices: self.stamps.map(|stamps| stamps.into_notices()),
             load,
             trouble: self.trouble,

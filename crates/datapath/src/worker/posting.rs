@@ -4,10 +4,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::qp_context::{QpContext, Sender};
-use super::super::shared::Shared;
 use super::super::wr_id::{TAIL_SLOT, WrId};
-use super::pace::{CALL_WEIGHT, STAMP_ERROR_NS, STAMP_LASTS};
-use super::{Mode, Worker, feed};
+use super::pace::CALL_WEIGHT;
+use super::{Worker, feed};
 use verbs::{PostError, SendScratch};
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
@@ -22,7 +21,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         sender: &Sender,
         slot: u32,
     ) -> bool {
-        let geometry = self.geometry;
+        let geometry = self.facts.geometry;
         if CONTENDED || geometry.head == geometry.unit || !self.set_open(qp, false) {
             return false;
         }
@@ -43,10 +42,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     /// Posts the head of a slot: the whole slot where slots are posted whole.
     #[inline]
     pub(super) fn open(&mut self, qp: usize, qp_context: &QpContext, sender: &Sender, slot: u32) {
-        let geometry = self.geometry;
+        let geometry = self.facts.geometry;
         let first = slot * geometry.unit;
         if CONTENDED || geometry.head == geometry.unit {
-            let last = self.last_chain_of_head;
+            let last = self.facts.last_chain_of_head;
             self.post_to_signal(qp, qp_context, sender, slot, first, geometry.unit, last);
         } else {
             self.post_span(qp, qp_context, sender, first, geometry.head);
@@ -63,10 +62,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         sender: &Sender,
         slot: u32,
     ) {
-        let geometry = self.geometry;
+        let geometry = self.facts.geometry;
         let first = slot * geometry.unit + geometry.head;
         let count = geometry.unit - geometry.head;
-        let last = self.last_chain_of_rest;
+        let last = self.facts.last_chain_of_rest;
         self.post_to_signal(qp, qp_context, sender, slot, first, count, last);
     }
 
@@ -89,29 +88,19 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         }
         self.keep_stamp();
         if LATENCY && let Some(at) = sender.posted_at.get(slot as usize) {
-            at.store(self.stamp_raw, Relaxed);
+            at.store(self.pace.stamp_raw, Relaxed);
         }
         self.post_span(qp, qp_context, sender, first + last, count - last);
     }
 
-    /// Reads the clock again if as much was posted as one reading allows; returns whether it did.
-    #[inline]
-    pub(super) fn renew_stamp(&mut self) -> bool {
-        let is_old = self.since_stamp >= self.stamp_lasts;
-        if is_old {
-            self.stamp_raw = self.shared.clock.raw();
-            self.since_stamp = 0;
-        }
-        is_old
-    }
-
-    /// The same, which counts as a look at the CQs on a slow device. Returns whether it is one.
+    /// Reads the clock again if as much was posted as one reading allows, which counts as a look at the CQs on a slow
+    /// device. Returns whether it does.
     #[inline]
     pub(super) fn keep_stamp(&mut self) -> bool {
-        if !self.renew_stamp() {
+        if !self.pace.renew(&self.shared.clock) {
             return false;
         }
-        let slow = self.stamp_lasts < STAMP_LASTS;
+        let slow = self.pace.is_slow();
         if slow {
             self.look_while_posting();
         }
@@ -122,32 +111,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     /// batch may keep it for 40 ms.
     #[cold]
     fn look_while_posting(&mut self) {
-        self.look(self.stamp_raw);
-    }
-
-    /// Sets how much may be posted per clock reading, from the time that posting took since the last one. A NIC takes
-    /// tens of nanoseconds a call, a software device in the kernel up to a millisecond. If latency is not recorded, a
-    /// fast device needs no reading between two batches.
-    #[cold]
-    pub(super) fn pace_stamps(&mut self) {
-        self.pace_stamps_to(STAMP_ERROR_NS, STAMP_LASTS);
-    }
-
-    /// The same, for readings that are at most so old and last for at most `most`.
-    #[cold]
-    pub(super) fn pace_stamps_to(&mut self, error_ns: u64, most: u32) {
-        let weight = u64::from(self.since_stamp);
-        if weight == 0 {
-            return;
-        }
-        let clock = &self.shared.clock;
-        let took_ns = clock.ns_between(self.stamp_raw, clock.raw()).max(1);
-        let lasts = (error_ns * weight / took_ns).clamp(1, most.into()) as u32;
-        self.stamp_lasts = if lasts == most && !LATENCY {
-            u32::MAX
-        } else {
-            lasts
-        };
+        self.look(self.pace.stamp_raw);
     }
 
     /// Posts `count` WRs from ring position `first`, chain by chain.
@@ -160,7 +124,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         first: u32,
         count: u32,
     ) {
-        let step = self.geometry.post_list;
+        let step = self.facts.geometry.post_list;
         let mut done = 0;
         while done < count {
             let result = if VERIFY {
@@ -178,23 +142,12 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
                 return self.post_failed(qp_context, error);
             }
             done += step;
-            self.since_stamp += CALL_WEIGHT;
+            self.pace.since_stamp += CALL_WEIGHT;
         }
-        self.since_stamp += count;
-        self.posted += u64::from(count);
+        self.pace.since_stamp += count;
+        self.counts.posted += u64::from(count);
         if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
             worker_qp.tally.posted += u64::from(count);
-        }
-    }
-
-    /// Posts what follows a completed slot in a run with a message count.
-    #[inline]
-    pub(super) fn spend(&mut self, qp: usize, qp_context: &QpContext, sender: &Sender, slot: u32) {
-        let closed = self.close_open(qp, qp_context, sender, slot);
-        if sender.slots_left.fetch_sub(1, Relaxed) > 0 {
-            self.open(qp, qp_context, sender, slot);
-        } else if !closed {
-            self.post_tail(qp, qp_context, sender, slot);
         }
     }
 
@@ -210,7 +163,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         if !sender.tail_pending.swap(false, Relaxed) {
             return;
         }
-        let geometry = self.geometry;
+        let geometry = self.facts.geometry;
         let (first, count) = (slot * geometry.unit, sender.tail_messages.load(Relaxed));
         sender.tail_start.store(first, Relaxed);
         let mut done = 0;
@@ -225,53 +178,23 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             }
             done += chain;
         }
-        self.posted += u64::from(count);
+        self.counts.posted += u64::from(count);
         if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
             worker_qp.tally.posted += u64::from(count);
         }
     }
 
-    /// Fills the send queues of this worker's QPs, one slot of each QP in turn.
+    /// Begins to post.
     pub(super) fn fill(&mut self) {
         match FEED {
-            feed::SOURCE => return self.fill_from_source(),
+            feed::SOURCE => self.fill_from_source(),
             feed::PLANNED => {
                 let now_raw = self.shared.clock.raw();
-                return self.paced.start(now_raw);
+                self.paced.start(now_raw);
             }
-            _ => {}
-        }
-        let shared = self.shared;
-        let geometry = self.geometry;
-        self.since_stamp = STAMP_LASTS;
-        for slot in 0..geometry.slots {
-            for &qp in &self.spec.qps {
-                let Some((qp_context, sender)) = context_and_sender(shared, qp) else {
-                    continue;
-                };
-                if self.mode == Mode::Silent {
-                    return;
-                }
-                if self.mode == Mode::Budget && sender.slots_left.fetch_sub(1, Relaxed) <= 0 {
-                    if slot == 0 {
-                        self.post_tail(qp, qp_context, sender, slot);
-                    }
-                    continue;
-                }
-                self.open(qp, qp_context, sender, slot);
-                if slot + 1 < geometry.slots && self.set_open(qp, false) {
-                    self.post_rest(qp, qp_context, sender, slot);
-                }
-            }
-            self.publish();
+            _ => self.fill_own(),
         }
     }
-}
-
-#[inline]
-fn context_and_sender(shared: &Shared, qp: usize) -> Option<(&QpContext, &Sender)> {
-    let qp_context = shared.qp_contexts.get(qp)?;
-    Some((qp_context, qp_context.sender.as_ref()?))
 }
 
 /// Fills the payloads of one chain and posts it. With `tail`, only its last WR is signalled, with that `wr_id`.

@@ -20,7 +20,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         };
         let seen_raw = self.begin_batch(completions);
         if FEED == feed::PLANNED {
-            self.since_stamp = COMPLETION_WEIGHT * completions.len() as u32;
+            self.pace.since_stamp = COMPLETION_WEIGHT * completions.len() as u32;
         }
         let shared = self.shared;
         let clock = &shared.clock;

@@ -62,6 +62,8 @@ pub(super) struct Window {
     pub(super) edge_raw: u64,
     /// When it last found its CQs empty, or had taken a batch from them.
     pub(super) attended_raw: u64,
+    /// When it last polled completions. The window of a run with a message count ends then.
+    pub(super) seen_raw: u64,
     /// Records the latency of messages posted before this; 0 for none.
     pub(super) record_until_raw: u64,
     /// Clock units after which a look over an edge is late, and the reading at which it stops catching up.
@@ -95,6 +97,7 @@ impl Window {
             edges: WindowEdges::OF_PHASE,
             edge_raw: NEVER,
             attended_raw: 0,
+            seen_raw: 0,
             record_until_raw: 0,
             late_raw: late_raw(clock, stop),
             away_after_raw: away_after_raw(clock, stop),

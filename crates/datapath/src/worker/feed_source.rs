@@ -46,7 +46,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     /// Begins to post, in a run with a message count as many messages as its QPs have together.
     #[cold]
     pub(super) fn fill_from_source(&mut self) {
-        self.since_stamp = STAMP_LASTS;
+        self.pace.since_stamp = STAMP_LASTS;
         let (slots, tail) = match self.mode {
             Mode::Budget => self.take_budgets(),
             _ => (u64::MAX, 0),
@@ -60,7 +60,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     /// The whole slots and the rest of messages that are allowed to all QPs of this worker, which are then its own to
     /// post.
     fn take_budgets(&mut self) -> (u64, u32) {
-        let unit = u64::from(self.geometry.unit);
+        let unit = u64::from(self.facts.geometry.unit);
         let senders = (self.spec.qps.iter()).filter_map(|qp| self.worker_qps.get(*qp)?.sender);
         let messages = senders.clone().fold(0u64, |sum, sender| {
             let slots = sender.slots_left.swap(0, Relaxed).max(0).unsigned_abs();

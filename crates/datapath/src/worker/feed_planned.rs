@@ -12,9 +12,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::super::shared::Phase;
 use super::super::wr_id::WrId;
-use super::pace::{
-    CALL_WEIGHT, COMPLETION_WEIGHT, PACE_EVERY, PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS,
-};
+use super::pace::{CALL_WEIGHT, COMPLETION_WEIGHT, PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS};
 use super::posting::post_verified;
 use super::window::NEVER;
 use super::{Mode, Worker};
@@ -52,7 +50,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     #[inline(always)] // as `Service::pass`, its only caller
     pub(super) fn handle_planned(&mut self, completions: &[Completion]) {
         let seen_raw = self.begin_batch(completions);
-        self.since_stamp = COMPLETION_WEIGHT * completions.len() as u32;
+        self.pace.since_stamp = COMPLETION_WEIGHT * completions.len() as u32;
         for completion in completions {
             let id = WrId::from_raw(completion.wr_id());
             match completion.is_success() && !id.is_receive() {
@@ -76,9 +74,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let Some(planned) = sender.planned.get(slot as usize) else {
             return;
         };
-        self.completed += 1;
+        self.counts.completed += 1;
         worker_qp.count_completed(1);
-        if self.is_mixed {
+        if self.facts.is_mixed {
             let bytes = sender.completion_bytes.get(slot as usize);
             worker_qp.tally.completed_bytes += bytes.copied().unwrap_or(0);
         }
@@ -108,12 +106,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         };
         // The reading before a small batch of completions is still good.
         if most_found > 0 {
-            self.renew_stamp();
+            self.pace.renew(&self.shared.clock);
         } else {
-            self.stamp_raw = self.shared.clock.raw();
-            self.since_stamp = 0;
+            self.pace.set(self.shared.clock.raw());
         }
-        let now_raw = self.stamp_raw;
+        let now_raw = self.pace.stamp_raw;
         self.look(now_raw);
         if !matches!(self.mode, Mode::Run | Mode::Close) {
             return;
@@ -124,24 +121,24 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let mut posts = 0;
         loop {
             let first = self.paced.next.first();
-            if first.time > self.stamp_raw || first.time >= self.paced.last_raw {
+            if first.time > self.pace.stamp_raw || first.time >= self.paced.last_raw {
                 break;
             }
             let run = self.post_run(first.place as usize);
             match run.next_raw {
                 Some(next_raw) => self.paced.next.set(first.place, next_raw),
-                None => self.paced.wait_for_room(first.place, self.stamp_raw),
+                None => self.paced.wait_for_room(first.place, self.pace.stamp_raw),
             }
             posts += run.posts;
-            if posts >= most_posts || self.stamp_raw - now_raw > self.paced.longest_raw {
+            if posts >= most_posts || self.pace.stamp_raw - now_raw > self.paced.longest_raw {
                 break;
             }
         }
         if posts > 0 {
-            self.pace_in -= 1;
-            if self.pace_in == 0 {
-                self.pace_in = PACE_EVERY;
-                self.pace_stamps_to(PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS);
+            if self.pace.batch_ends() {
+                let clock = &self.shared.clock;
+                self.pace
+                    .measure(clock, PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS, LATENCY);
             }
             self.publish();
         }
@@ -159,14 +156,13 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     /// Posts the messages of a QP that are due, up to [`LONGEST_RUN`], while it has room.
     #[inline(always)] // as `post_due`, its only caller where it matters
     fn post_run(&mut self, own: usize) -> Posted {
-        self.renew_stamp();
-        let stamp_raw = self.stamp_raw;
+        self.pace.renew(&self.shared.clock);
+        let stamp_raw = self.pace.stamp_raw;
         let mut run = Posted {
             posts: 0,
             next_raw: None,
         };
-        let most =
-            (self.stamp_lasts.saturating_sub(self.since_stamp) / POST_WEIGHT).clamp(1, LONGEST_RUN);
+        let most = (self.pace.left() / POST_WEIGHT).clamp(1, LONGEST_RUN);
         let paced = &mut self.paced;
         let Some(planned_qp) = paced.own.get_mut(own) else {
             return run;
@@ -213,7 +209,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 false => sender.ring.post(slot as usize),
             };
             slot += 1;
-            if slot == self.geometry.slots {
+            if slot == self.facts.geometry.slots {
                 slot = 0;
             }
             run.posts += 1;
@@ -237,8 +233,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         planned_qp.slot = slot;
         planned_qp.posted += u64::from(run.posts);
         let qp_context = planned_qp.qp_context;
-        self.posted += u64::from(run.posts);
-        self.since_stamp += POST_WEIGHT * run.posts;
+        self.counts.posted += u64::from(run.posts);
+        self.pace.since_stamp += POST_WEIGHT * run.posts;
         if let Some(error) = refused {
             self.post_failed(qp_context, error);
         }
@@ -258,9 +254,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             let Some(&index) = self.paced.full.get(place) else {
                 return;
             };
-            self.paced.look_at(index, self.stamp_raw);
+            self.paced.look_at(index, self.pace.stamp_raw);
             if let Some(next_raw) = self.try_to_post(index as usize).next_raw {
-                self.paced.has_room(place, next_raw, self.stamp_raw);
+                self.paced.has_room(place, next_raw, self.pace.stamp_raw);
                 self.paced.look_at = place;
             }
         }

@@ -1,0 +1,128 @@
+//! The kind of a worker: the const parameters of its code, so that each kind has a loop of its own. Chooses the kind for a
+//! flow, and lists those that are compiled. It must not know what a worker does.
+
+use super::super::layout::looks_at_values;
+use super::super::shared::Shared;
+use settings::Spread;
+
+/// Where the messages of a worker come from, the parameter `FEED`.
+pub(super) mod feed {
+    /// Each QP posts its next as one completes (`feed_own`).
+    pub(in super::super) const OWN: u8 = 0;
+    /// The worker is one source for its QPs (`feed_source`).
+    pub(in super::super) const SOURCE: u8 = 1;
+    /// They have planned times (`feed_planned`).
+    pub(in super::super) const PLANNED: u8 = 2;
+}
+
+/// The const parameters of a worker, as values.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Kind {
+    verify: bool,
+    latency: bool,
+    contended: bool,
+    feed: u8,
+}
+
+/// Code that needs the parameters of a kind as const parameters.
+pub(in super::super) trait KindVisitor {
+    /// Its result.
+    type Out;
+
+    /// Called with the parameters.
+    fn visit<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>(
+        self,
+    ) -> Self::Out;
+}
+
+/// Runs `$body` with a constant `$name` that is `$value`: `$body` is compiled for both values.
+macro_rules! with_const {
+    ($name:ident = $value:expr; $body:expr) => {
+        if $value {
+            const $name: bool = true;
+            $body
+        } else {
+            const $name: bool = false;
+            $body
+        }
+    };
+}
+
+impl Kind {
+    /// The kind that a flow needs.
+    pub(in super::super) fn of(shared: &Shared) -> Kind {
+        let flow = &shared.flow;
+        let contended = shared.contended();
+        Kind {
+            verify: looks_at_values(flow),
+            latency: !flow.no_latency,
+            contended,
+            feed: match (flow.is_closed_loop(), flow.spread) {
+                (false, _) if shared.sends() => feed::PLANNED,
+                (_, Spread::Own) => feed::OWN,
+                // Workers that share a CQ are no sources.
+                _ if contended => feed::OWN,
+                _ => feed::SOURCE,
+            },
+        }
+    }
+
+    /// Calls the visitor with the parameters of this kind. Of the 24 combinations only the 16 that flows need are compiled.
+    pub(in super::super) fn visit<V: KindVisitor>(self, visitor: V) -> V::Out {
+        with_const!(VERIFY = self.verify; match self.feed {
+            // Open loops always record latencies.
+            feed::PLANNED => with_const!(CONTENDED = self.contended;
+                visitor.visit::<VERIFY, true, CONTENDED, { feed::PLANNED }>()),
+            // Sources are never contended: see `Kind::of`.
+            feed::SOURCE => with_const!(LATENCY = self.latency;
+                visitor.visit::<VERIFY, LATENCY, false, { feed::SOURCE }>()),
+            _ => with_const!(CONTENDED = self.contended; with_const!(LATENCY = self.latency;
+                visitor.visit::<VERIFY, LATENCY, CONTENDED, { feed::OWN }>())),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Returns the parameters as values.
+    struct Parameters;
+
+    impl KindVisitor for Parameters {
+        type Out = (bool, bool, bool, u8);
+
+        fn visit<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>(
+            self,
+        ) -> Self::Out {
+            (VERIFY, LATENCY, CONTENDED, FEED)
+        }
+    }
+
+    #[test]
+    fn a_kind_gets_its_own_parameters_and_what_no_flow_needs_is_not_compiled() {
+        let mut compiled = BTreeSet::new();
+        for feed in [feed::OWN, feed::SOURCE, feed::PLANNED] {
+            for bits in 0..8 {
+                let [verify, latency, contended] = [1, 2, 4].map(|bit| bits & bit != 0);
+                let kind = Kind {
+                    verify,
+                    latency,
+                    contended,
+                    feed,
+                };
+                let found = kind.visit(Parameters);
+                let expected = (
+                    verify,
+                    latency || feed == feed::PLANNED,
+                    contended && feed != feed::SOURCE,
+                    feed,
+                );
+                assert_eq!(found, expected);
+                compiled.insert(found);
+            }
+        }
+        assert_eq!(compiled.len(), 16);
+    }
+}
