@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use settings::{Given, Id, Misfit, ROWS, Row, RuleKind, SettingError, Settings, Takes};
+use settings::{Given, Id, Misfit, ROWS, Row, SettingError, Settings, Takes};
 
 use super::case::{Case, MOST_FLOWS};
 use super::error::PlanError;
@@ -60,9 +60,9 @@ impl Axis {
     /// Whether it has an effect on a flow with these settings; remembers why not.
     fn has_effect(&mut self, settings: &Settings) -> bool {
         let idle_by = self.row.idle_by(settings);
-        match idle_by.map(|rule| (rule.kind, rule.says)) {
-            Some((RuleKind::NoEffect, why)) => self.why_not = Some(why),
-            Some(_) => self.is_used = true,
+        match idle_by.map(|rule| rule.why_idle()) {
+            Some(Some(why)) => self.why_not = Some(why),
+            Some(None) => self.is_used = true,
             None => {}
         }
         idle_by.is_none()

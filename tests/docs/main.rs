@@ -126,12 +126,12 @@ fn settings_page() -> String {
         it is ignored.\n\n\
         | flag | is | |\n|---|---|---|\n";
     for rule in settings::rules() {
-        let flags: Vec<String> = rule.flags.iter().map(|it| format!("`--{it}`")).collect();
+        let flags: Vec<String> = rule.flags().map(|it| format!("`--{it}`")).collect();
         text += &format!(
             "| {} | {} | {} |\n",
             flags.join(", "),
             rule.kind.word(),
-            rule.says
+            rule.sentence()
         );
     }
     text

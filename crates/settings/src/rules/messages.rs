@@ -13,85 +13,85 @@ const ATOMIC_PLACE: Rule = Rule {
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
-        flags: &["size"],
+        flags: "size",
         says: "on atomic operations: they act on 8 bytes",
         is_broken: is_atomic,
         ..Rule::IGNORED
     },
     Rule {
-        flags: &["size"],
+        flags: "size",
         says: "with --size-mix: it sets the sizes",
         is_broken: |it| it.size_mix.is_some(),
         instead_of: "size-mix",
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["size-mix"],
+        flags: "size-mix",
         says: "on atomic operations: they act on 8 bytes",
         is_broken: is_atomic,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["sges"],
+        flags: "sges",
         says: "on atomic operations: their 8 bytes are one piece",
         is_broken: is_atomic,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["memory"],
+        flags: "memory",
         says: "on atomic operations: --atomic-target chooses their 8 bytes",
         is_broken: is_atomic,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["touch-order"],
+        flags: "touch-order",
         says: "without --memory: messages use the same few places again and again",
         is_broken: |it| it.memory_bytes.is_none() || is_atomic(it),
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["atomic-target"],
+        flags: "atomic-target",
         says: "without --op fetch-add or compare-swap",
         is_broken: |it| !is_atomic(it),
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["inline"],
+        flags: "inline",
         says: "on --op read or atomic operations: they send no payload",
         is_broken: |it| it.op.profile().fetches && it.inline_bytes > 0,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["inline"],
+        flags: "inline",
         says: "of 0 on --op read or atomic operations",
         is_broken: |it| it.op.profile().fetches,
         ..Rule::IGNORED
     },
     Rule {
-        flags: &["recv-queue"],
+        flags: "recv-queue",
         says: "without --op send, send-imm or write-imm: other operations take no receives",
         is_broken: |it| !it.op.profile().receives,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["rx-depth"],
+        flags: "rx-depth",
         says: "without --op send, send-imm or write-imm: other operations take no receives",
         is_broken: |it| !it.op.profile().receives,
         ..Rule::IGNORED
     },
     Rule {
-        flags: &["alignment"],
+        flags: "alignment",
         is_broken: |it| is_atomic(it) && !it.alignment_bytes.is_multiple_of(ATOMIC_BYTES),
         ..ATOMIC_PLACE
     },
     Rule {
-        flags: &["offset"],
+        flags: "offset",
         is_broken: |it| is_atomic(it) && !it.offset_bytes.is_multiple_of(ATOMIC_BYTES),
         ..ATOMIC_PLACE
     },
     Rule {
-        flags: &["memory"],
-        says: "where workers share receives: one worker posts those that walk through memory",
+        flags: "memory",
+        says: "where workers share receives: one worker posts those that walk through memory{}",
         is_broken: |it| {
             let is_shared = it.cq == CqMode::Shared || it.recv_queue == RecvQueue::Shared;
             let walks = it.memory_bytes.is_some() && it.op.profile().fills_receives();
@@ -104,8 +104,8 @@ pub(super) static RULES: &[Rule] = &[
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["size-mix"],
-        says: "with fewer WRs in all send queues than its shares take",
+        flags: "size-mix",
+        says: "with fewer WRs in all send queues than its shares take{}",
         is_broken: |it| {
             let period = it.size_mix.as_ref().map_or(0, |mix| mix.period());
             u64::from(period) > it.wrs_of(it.qps)

@@ -75,7 +75,7 @@ fn on_effect_of(flag: &str) -> &'static [&'static Rule] {
     static BY_FLAG: LazyLock<HashMap<&str, Vec<&Rule>>> = LazyLock::new(|| {
         let mut by_flag: HashMap<&str, Vec<&Rule>> = HashMap::new();
         for rule in rules().filter(|rule| rule.kind != RuleKind::Refused) {
-            for flag in rule.flags {
+            for flag in rule.flags() {
                 by_flag.entry(flag).or_default().push(rule);
             }
         }
@@ -111,7 +111,7 @@ impl Settings {
 
     fn refused(&self, scope: Scope) -> Option<Misfit> {
         let rule = self.refused_by(scope)?;
-        let row = Settings::row(rule.flags.first()?)?;
+        let row = Settings::row(rule.flags)?;
         let value = match row.takes {
             Takes::Switch => String::new(),
             _ => row.text(self),
@@ -119,7 +119,7 @@ impl Settings {
         Some(Misfit::Refused {
             flag: row.flag,
             setting: format!("--{} {value}", row.flag).trim_end().to_owned(),
-            why: format!("{}{}", rule.says, (rule.values)(self)),
+            why: rule.says.replace("{}", &(rule.values)(self)),
             hint: (rule.hint)(self).replace("{flag}", row.flag),
         })
     }
@@ -129,9 +129,9 @@ impl Settings {
         usual.drop_idle();
         ROWS.iter().find_map(|row| {
             let rule = row.idle_by(self).filter(|rule| rule.scope == scope)?;
-            let is_given = rule.kind == RuleKind::NoEffect && !row.is_equal(self, &usual);
-            let (flag, why) = (row.flag, rule.says);
-            is_given.then_some(Misfit::NoEffect { flag, why })
+            let why = rule.why_idle().filter(|_| !row.is_equal(self, &usual))?;
+            let flag = row.flag;
+            Some(Misfit::NoEffect { flag, why })
         })
     }
 

@@ -10,31 +10,31 @@ const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
 
 /// A rule on what the send queue holds.
 const ABOVE_DEPTH: Rule = Rule {
-    says: "above --tx-depth",
-    values: |it| format!(": it is {}", it.tx_depth),
+    says: "above --tx-depth{}",
+    values: |it| format!(" {}", it.tx_depth),
     ..Rule::REFUSED
 };
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
-        flags: &["signal-every"],
+        flags: "signal-every",
         is_broken: |it| it.signal_every > it.tx_depth,
         hint: |it| fitting_depth(it.signal_every, it.tx_depth),
         ..ABOVE_DEPTH
     },
     Rule {
-        flags: &["post-list"],
+        flags: "post-list",
         is_broken: |it| it.post_list > it.tx_depth,
         hint: |it| fitting_depth(it.post_list, it.tx_depth),
         ..ABOVE_DEPTH
     },
     Rule {
-        flags: &["post-list"],
-        says: "above --signal-every, but for multiples of it",
+        flags: "post-list",
+        says: "above --signal-every{}, but for multiples of it",
         is_broken: |it| {
             it.post_list > it.signal_every && !it.post_list.is_multiple_of(it.signal_every)
         },
-        values: |it| format!(": it is {}", it.signal_every),
+        values: |it| format!(" {}", it.signal_every),
         hint: |it| {
             let below = it.post_list - it.post_list % it.signal_every.max(1);
             format!(
@@ -45,14 +45,14 @@ pub(super) static RULES: &[Rule] = &[
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["qp-weights"],
+        flags: "qp-weights",
         says: "without --spread round-robin: only there QPs take turns",
         is_broken: |it| it.spread != Spread::RoundRobin,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["qp-weights"],
-        says: "with another number of --qps than its groups have",
+        flags: "qp-weights",
+        says: "with another number of --qps than its groups have{}",
         is_broken: |it| {
             let weights = it.qp_weights.as_ref();
             weights.is_some_and(|weights| weights.qps() != u64::from(it.qps))
@@ -64,29 +64,29 @@ pub(super) static RULES: &[Rule] = &[
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["spread"],
+        flags: "spread",
         says: "where workers share a CQ: a source must see the completions of its own QPs",
         is_broken: |it| it.spread != Spread::Own && share_a_cq(it),
         hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["outstanding"],
+        flags: "outstanding",
         says: "with --spread own: each QP keeps its send queue full",
         is_broken: |it| it.spread == Spread::Own,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["outstanding"],
-        says: "below what is posted together (--signal-every, --post-list)",
+        flags: "outstanding",
+        says: "below what is posted together (--signal-every, --post-list){}",
         is_broken: |it| it.outstanding.is_some_and(|wrs| wrs < it.slot_wrs()),
         values: |it| format!(": {} WRs", it.slot_wrs()),
         hint: |_| fitting_outstanding(),
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["outstanding"],
-        says: "above what the send queues of a worker's QPs hold",
+        flags: "outstanding",
+        says: "above what the send queues of a worker's QPs hold{}",
         is_broken: |it| {
             it.outstanding
                 .is_some_and(|wrs| u64::from(wrs) > of_worker(it))
@@ -96,13 +96,13 @@ pub(super) static RULES: &[Rule] = &[
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["timestamps"],
+        flags: "timestamps",
         says: "with --no-latency: stamps end latencies",
         is_broken: |it| it.no_latency,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["timestamps"],
+        flags: "timestamps",
         says: "without --poll-api extended: ibv_poll_cq reports no time stamps",
         is_broken: |it| it.timestamps == Timestamps::Device && it.poll_api == CallStyle::Legacy,
         hint: |_| {
@@ -112,15 +112,15 @@ pub(super) static RULES: &[Rule] = &[
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["domains"],
+        flags: "domains",
         says: "where workers share a CQ: one thread may use each QP and CQ",
         is_broken: |it| it.domains == Domains::Thread && share_a_cq(it),
         hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["qps"],
-        says: "with so many WRs on one CQ",
+        flags: "qps",
+        says: "with so many WRs on one CQ{}",
         is_broken: |it| it.cq_depth.is_none() && cq_entries(it) > MOST_CQ_ENTRIES,
         values: |it| {
             let entries = cq_entries(it);

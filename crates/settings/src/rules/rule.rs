@@ -6,17 +6,17 @@ use crate::table::Settings;
 /// A rule on settings that do not go together.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The flags that it is about: one, unless it is on their effect.
-    pub flags: &'static [&'static str],
+    /// The flags that it is about: one, or several that have no effect.
+    pub(super) flags: &'static str,
     /// What follows where it is broken.
     pub kind: RuleKind,
-    /// Its sentence, after "--flag has no effect" or "--flag cannot be used".
-    pub says: &'static str,
+    /// Its sentence, after "--flag has no effect" or "--flag cannot be used"; `{}` stands for `values`.
+    pub(super) says: &'static str,
     /// Settings of what it judges: those of a flow, or those of the case as a whole.
     pub(super) scope: Scope,
     /// Whether these settings break it.
     pub(super) is_broken: fn(&Settings) -> bool,
-    /// What these settings add to the sentence.
+    /// What the sentence says of these settings.
     pub(super) values: fn(&Settings) -> String,
     /// What to do about it, where that is not the usual; `{flag}` stands for the flag.
     pub(super) hint: fn(&Settings) -> String,
@@ -54,7 +54,7 @@ impl Rule {
 
     const fn of(kind: RuleKind) -> Rule {
         Rule {
-            flags: &[],
+            flags: "",
             kind,
             says: "",
             scope: Scope::Flow,
@@ -65,9 +65,23 @@ impl Rule {
         }
     }
 
+    /// The flags that it is about.
+    pub fn flags(&self) -> impl Iterator<Item = &'static str> {
+        self.flags.split(' ')
+    }
+
+    /// Its sentence, whatever the settings are.
+    pub fn sentence(&self) -> String {
+        self.says.replace("{}", "")
+    }
+
+    /// Why a setting has no effect, after "--flag has no effect"; `None` where it is ignored, and of other rules.
+    pub fn why_idle(&self) -> Option<&'static str> {
+        (self.kind == RuleKind::NoEffect).then_some(self.says)
+    }
+
     /// Two settings of which giving either replaces both.
     pub(crate) fn exclusive(&self) -> Option<[&'static str; 2]> {
-        let flag = self.flags.first().filter(|_| !self.instead_of.is_empty())?;
-        Some([flag, self.instead_of])
+        (!self.instead_of.is_empty()).then_some([self.flags, self.instead_of])
     }
 }

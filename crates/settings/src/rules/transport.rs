@@ -8,7 +8,7 @@ use crate::words::ConnectMode;
 
 /// A rule on messages larger than a packet.
 const TOO_LONG: Rule = Rule {
-    says: "with --service ud above the MTU: a datagram is one packet",
+    says: "with --service ud above the MTU: a datagram is one packet{}",
     values: |it| match it.mtu {
         Some(mtu) => format!(", of at most {} bytes with --mtu {mtu}", mtu.bytes()),
         None => format!(", of at most {LARGEST_MTU_BYTES} bytes with the largest MTU"),
@@ -24,8 +24,8 @@ const TOO_LONG: Rule = Rule {
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
-        flags: &["op"],
-        says: "with a --service that does not carry it",
+        flags: "op",
+        says: "with a --service that does not carry it{}",
         is_broken: |it| !it.service.carries(it.op),
         values: |it| {
             let ops: Vec<&str> = it.service.ops().iter().map(|op| op.name()).collect();
@@ -44,56 +44,56 @@ pub(super) static RULES: &[Rule] = &[
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["size"],
+        flags: "size",
         is_broken: |it| it.size_mix.is_none() && is_too_long(it),
         ..TOO_LONG
     },
     Rule {
-        flags: &["size-mix"],
+        flags: "size-mix",
         is_broken: |it| it.size_mix.is_some() && is_too_long(it),
         ..TOO_LONG
     },
     Rule {
-        flags: &["ud-fan-out"],
+        flags: "ud-fan-out",
         says: "without --service ud: only its QPs can send to any QP",
         is_broken: |it| it.service != Service::Ud,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["ud-fan-out"],
-        says: "with a --tx-depth below --qps: each WR of a QP goes to one QP",
+        flags: "ud-fan-out",
+        says: "with a --tx-depth below --qps: each WR of a QP goes to one QP{}",
         is_broken: |it| it.ud_fan_out && it.tx_depth < it.qps,
         values: |it| format!(", and there are {} WRs for {} QPs", it.tx_depth, it.qps),
         hint: |_| "raise --tx-depth, lower --qps, or leave --ud-fan-out out".to_owned(),
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["connect"],
+        flags: "connect",
         says: "with --service uc or ud: rdma_cm connects RC QPs here",
         is_broken: |it| it.connect == ConnectMode::Cm && it.service != Service::Rc,
         ..Rule::REFUSED
     },
     Rule {
-        flags: &["timeout", "retry-cnt", "rnr-retry", "min-rnr-timer"],
+        flags: "timeout retry-cnt rnr-retry min-rnr-timer",
         says: "with --service uc or ud: nothing is acknowledged, so nothing is waited for or sent again",
         is_broken: |it| it.service != Service::Rc,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["max-rd-atomic"],
+        flags: "max-rd-atomic",
         says: "with --service uc or ud: they have no READs and atomic operations",
         is_broken: |it| it.service != Service::Rc,
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["traffic-class"],
+        flags: "traffic-class",
         says: "with --dscp: it sets the traffic class",
         is_broken: |it| it.dscp.is_some(),
         instead_of: "dscp",
         ..Rule::NO_EFFECT
     },
     Rule {
-        flags: &["udp-sport"],
+        flags: "udp-sport",
         says: "with --service ud: the driver chooses its datagrams' port",
         is_broken: |it| it.service == Service::Ud,
         ..Rule::NO_EFFECT
