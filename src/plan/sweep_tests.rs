@@ -237,11 +237,20 @@ fn some_given() -> impl Strategy<Value = Given> {
     let values = "true 0 1 3 7 64 2048 49152 send write read fetch-add connect uc ud shared per-qp loop 64:1,128:3 random \
                   hash round-robin 1:1,2:2 event cm extended thread device 2M 50% fixed 3s";
     let values: Vec<&str> = values.split_whitespace().collect();
-    let one = (0..ROWS.len(), any::<[prop::sample::Index; 2]>());
+    // What others depend on comes more often.
+    let often = ["op", "op", "service", "rate", "rate", "spread", "memory"].repeat(6);
+    let flags: Vec<&str> = settings::rules()
+        .flat_map(|rule| rule.flags())
+        .chain(often)
+        .collect();
+    let one = (
+        proptest::sample::select(flags),
+        any::<[prop::sample::Index; 2]>(),
+    );
     proptest::collection::vec(one, 0..7).prop_map(move |all| {
         let mut given = Given::default();
-        for (row, picks) in all {
-            let row = &ROWS[row];
+        for (flag, picks) in all {
+            let row = Settings::row(flag).unwrap();
             let is_read = |text: &&&str| row.read(&mut Settings::default(), text).is_ok();
             let fit: Vec<&str> = values.iter().filter(is_read).copied().collect();
             let list = picks.map(|pick| *fit.get(pick.index(fit.len().max(1))).unwrap_or(&""));
@@ -291,6 +300,21 @@ fn what_does_not_apply_is_the_default() {
     let cases = sweep.unwrap().cases.into_iter();
     let told = cases.map(|case| (case.size_bytes, case.signal_every));
     assert!(told.eq([(65_536, 1), (64, 8)]));
+}
+
+#[test]
+fn what_depends_on_a_setting_without_effect_is_the_default_too() {
+    for text in [
+        "op = ['connect', 'send']\nrate = '1M'\narrivals = 'fixed'\nduration = 1",
+        "op = ['fetch-add', 'send']\nmemory = '1M'\ntouch-order = 'random'\nseed = 7",
+    ] {
+        let cases = sweep(text).unwrap().cases;
+        let told = |case: &Case| (case.arrivals, case.seed);
+        let usual = Settings::default();
+        assert_eq!(told(&cases[0]), (usual.arrivals, usual.seed));
+        assert_ne!(told(&cases[1]), told(&cases[0]));
+        assert!(cases.iter().all(|case| Sweep::check(case).is_ok()));
+    }
 }
 
 #[test]

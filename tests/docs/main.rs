@@ -122,8 +122,8 @@ fn settings_page() -> String {
         );
     }
     text += "\n## Which settings go together\n\n\
-        A setting without effect keeps its default. It is refused if no case of a sweep has use for it, unless\n\
-        it is ignored.\n\n\
+        The rules are on other values than the default. A setting without effect is refused if no case of a\n\
+        sweep has use for it.\n\n\
         | flag | is | |\n|---|---|---|\n";
     for rule in settings::rules() {
         let flags: Vec<String> = rule.flags().map(|it| format!("`--{it}`")).collect();

@@ -94,7 +94,7 @@ fn what_makes_no_sense_is_bad_input() {
             &[
                 "--offset",
                 "cannot be used on atomic operations",
-                "8 bytes at a multiple of 8",
+                "multiples of 8",
             ],
         ),
     ] {

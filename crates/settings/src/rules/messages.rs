@@ -7,7 +7,7 @@ use crate::words::{CqMode, RecvQueue};
 
 /// A rule on places that atomic operations cannot act on.
 const ATOMIC_PLACE: Rule = Rule {
-    says: "on atomic operations: they act on 8 bytes at a multiple of 8",
+    says: "on atomic operations, but for multiples of 8: they act on 8 aligned bytes",
     ..Rule::REFUSED
 };
 

@@ -120,12 +120,9 @@ pub(super) static RULES: &[Rule] = &[
     },
     Rule {
         flags: "qps",
-        says: "with so many WRs on one CQ{}",
+        says: "with more WRs on one CQ than any can have{}",
         is_broken: |it| it.cq_depth.is_none() && cq_entries(it) > MOST_CQ_ENTRIES,
-        values: |it| {
-            let entries = cq_entries(it);
-            format!(": it would need {entries} entries, more than any can have")
-        },
+        values: |it| format!(": it would need {} entries", cq_entries(it)),
         hint: |_| "lower --qps, --tx-depth or --rx-depth, or take --cq per-qp".to_owned(),
         ..Rule::REFUSED
     },
