@@ -84,10 +84,8 @@ impl Case {
         let mut all: Vec<&mut Settings> = flows.collect();
         all.push(&mut closed.settings);
         for settings in all.into_iter().filter(|it| it.rate.share().is_some()) {
-            let usual = Settings::default();
-            settings.rate = usual.rate;
-            settings.arrivals = usual.arrivals;
-            settings.seed = usual.seed;
+            settings.rate = Rate::Closed;
+            settings.drop_idle();
         }
         Some(closed)
     }

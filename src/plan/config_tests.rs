@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use settings::Misfit;
 
 use super::*;
 use crate::plan::Sweep;
@@ -14,7 +15,10 @@ fn values_are_read_as_the_flags_read_them() {
     let file = parse(text).unwrap();
     let expected = asked("qps=1,4,16 size=64K,4K cq=per-qp duration=500ms verify=true runs=10");
     assert_eq!(file.given, expected);
-    let no_effect = |flag| PlanError::NoEffect { flag, why: "" };
+    let no_effect = |flag| PlanError::Misfit {
+        misfit: Misfit::NoEffect { flag, why: "" },
+        case: None,
+    };
     let runs = Some(Place { line: 7, column: 3 });
     assert_eq!(file.place_of(&no_effect("runs"), false), runs);
     assert_eq!(file.place_of(&no_effect("runs"), true), None);

@@ -1,6 +1,6 @@
 //! Why a sweep cannot be run as requested. Every variant knows the option that fixes it.
 
-use settings::{Service, SettingError, Settings, Workload, listed};
+use settings::{Misfit, SettingError, Settings};
 
 use super::case::MOST_FLOWS;
 
@@ -11,36 +11,12 @@ pub enum PlanError {
     /// A value that its setting does not take.
     #[error("{0}")]
     Setting(#[from] SettingError),
-    /// Batches that do not fit into the send queue.
-    #[error("--{flag} {value} does not fit into --tx-depth {tx_depth} (case {case})")]
-    BatchTooDeep {
-        /// `signal-every` or `post-list`.
-        flag: &'static str,
-        value: u32,
-        /// The send queue's depth in this case.
-        tx_depth: u32,
-        /// Id of the first such case.
-        case: String,
-    },
-    /// A posted list that ends in the middle of a signalled batch.
-    #[error(
-        "--post-list {post_list} is not a multiple of --signal-every {signal_every} (case {case})"
-    )]
-    ListDoesNotFit {
-        /// WRs in one post.
-        post_list: u32,
-        /// WRs of one signalled batch; less than `post_list`.
-        signal_every: u32,
-        /// Id of the first such case.
-        case: String,
-    },
-    /// A setting that set-up cannot be measured with.
-    #[error(
-        "--{flag} does not go together with --op connect, whose traffic goes one way and is not checked"
-    )]
-    NotWithConnect {
-        /// The option's long name.
-        flag: &'static str,
+    /// Settings that do not go together, or one that has no effect.
+    #[error("{misfit}{}", of_case(case.as_deref()))]
+    Misfit {
+        misfit: Misfit,
+        /// Id of the first such case; none where it has no effect on any.
+        case: Option<String>,
     },
     /// A setting that a search over loads cannot have.
     #[error("--{flag} does not go together with --slo and --knee: {why}")]
@@ -55,21 +31,6 @@ pub enum PlanError {
          latency depends on"
     )]
     SearchWithFlows,
-    /// A setting that no case has use for.
-    #[error("--{flag} has no effect {why}")]
-    NoEffect {
-        /// The option's long name.
-        flag: &'static str,
-        why: &'static str,
-    },
-    /// Two ends of a measurement.
-    #[error(
-        "--duration and --iters exclude each other: a run ends after a time or after a number of messages"
-    )]
-    TwoStops,
-    /// A measurement without length.
-    #[error("--duration 0 measures nothing")]
-    NoDuration,
     /// A product beyond all reason.
     #[error("the lists' product is {cases} cases; a sweep has at most {most}")]
     TooManyCases {
@@ -78,46 +39,6 @@ pub enum PlanError {
         most: u64,
         /// The option with the longest list.
         longest: &'static str,
-    },
-    /// Sizes, spreading or load that do not fit the rest.
-    #[error("--{flag} does not fit: {why} (case {case})")]
-    Misfit {
-        /// The option's long name.
-        flag: &'static str,
-        why: String,
-        /// Id of the first such case.
-        case: String,
-    },
-    /// An operation that a service has not.
-    #[error("--op {op} does not go over --service {service}: {} carries {} (case {case})", upper(*service), operations(*service))]
-    NotCarried {
-        op: Workload,
-        service: Service,
-        /// Id of the first such case.
-        case: String,
-    },
-    /// A message larger than a packet, over a service whose messages are packets.
-    #[error(
-        "--{flag} does not fit --service ud: a datagram is one packet, of at most {most_bytes} bytes with {mtu}, and the \
-         case has messages of {size_bytes} (case {case})"
-    )]
-    DatagramTooLong {
-        /// `size` or `size-mix`.
-        flag: &'static str,
-        size_bytes: u32,
-        most_bytes: u32,
-        /// What limits it: `--mtu 1024`.
-        mtu: String,
-        /// Id of the first such case.
-        case: String,
-    },
-    /// A CQ larger than `ibv_create_cq` can be asked for.
-    #[error("one CQ would need {entries} entries, more than any can have (case {case})")]
-    CqTooLarge {
-        /// WRs that can be outstanding on the QPs of that CQ.
-        entries: u64,
-        /// Id of the first such case.
-        case: String,
     },
     /// Something about one of several flows.
     #[error("flow `{flow}`: {error}")]
@@ -173,14 +94,8 @@ fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// A service as people write it beside its operations.
-fn upper(service: Service) -> String {
-    service.name().to_uppercase()
-}
-
-fn operations(service: Service) -> String {
-    let names: Vec<&str> = service.ops().iter().map(|op| op.name()).collect();
-    listed(&names)
+fn of_case(id: Option<&str>) -> String {
+    id.map_or(String::new(), |id| format!(" (case {id})"))
 }
 
 impl PlanError {
@@ -188,19 +103,11 @@ impl PlanError {
     pub fn flag(&self) -> &'static str {
         match self {
             PlanError::Setting(SettingError::OutOfRange { flag, .. })
-            | PlanError::BatchTooDeep { flag, .. }
-            | PlanError::NotWithConnect { flag }
-            | PlanError::NotWithSearch { flag, .. }
-            | PlanError::Misfit { flag, .. }
-            | PlanError::DatagramTooLong { flag, .. }
-            | PlanError::NoEffect { flag, .. } => flag,
+            | PlanError::NotWithSearch { flag, .. } => flag,
+            PlanError::Misfit { misfit, .. } => misfit.flag(),
             // Values are read before a sweep is made of them; what a peer sends has no flag.
             PlanError::Setting(SettingError::Syntax(_)) => "",
-            PlanError::ListDoesNotFit { .. } => "post-list",
-            PlanError::TwoStops | PlanError::NoDuration => "duration",
             PlanError::TooManyCases { longest, .. } => longest,
-            PlanError::CqTooLarge { .. } => "qps",
-            PlanError::NotCarried { .. } => "op",
             PlanError::InFlow { error, .. } => error.flag(),
             PlanError::UnknownNode { key, .. } => key,
             PlanError::ToItself { .. } => "to",
@@ -244,27 +151,7 @@ impl PlanError {
             PlanError::Setting(SettingError::Syntax(_)) => {
                 "`rocebench --help` shows the values of each setting".into()
             }
-            PlanError::BatchTooDeep {
-                flag,
-                value,
-                tx_depth,
-                ..
-            } => {
-                format!(
-                    "raise --tx-depth to at least {value}, or lower --{flag} to at most {tx_depth}"
-                )
-            }
-            PlanError::ListDoesNotFit {
-                post_list,
-                signal_every,
-                ..
-            } => {
-                let below = post_list - post_list % signal_every;
-                format!("take --post-list {below}, or --signal-every {post_list}")
-            }
-            PlanError::NotWithConnect { flag } => {
-                format!("leave --{flag} out, or take connect out of --op and measure it by itself")
-            }
+            PlanError::Misfit { misfit, .. } => misfit.hint(),
             PlanError::NotWithSearch { flag, .. } => {
                 format!("leave --{flag} out, or measure without a search")
             }
@@ -272,50 +159,8 @@ impl PlanError {
                 "leave the flows out of the file, or sweep over rates with `rate` in each of them"
                     .into()
             }
-            PlanError::NoEffect { flag, .. } => format!("leave --{flag} out"),
-            PlanError::TwoStops => "leave one of them out".into(),
-            PlanError::NoDuration => "give --duration a time such as 5s, or use --iters".into(),
             PlanError::TooManyCases { longest, .. } => {
                 format!("shorten the lists, --{longest} first; --dry-run shows the cases")
-            }
-            PlanError::Misfit { flag, .. } => match *flag {
-                "spread" => "take --cq per-worker or per-qp, or --workers 1".into(),
-                "outstanding" => {
-                    "change --outstanding, --tx-depth or --signal-every, or leave --outstanding out"
-                        .into()
-                }
-                "ud-fan-out" => "raise --tx-depth, lower --qps, or leave --ud-fan-out out".into(),
-                "memory" => {
-                    "take --cq per-worker or per-qp with --recv-queue per-qp, or --workers 1".into()
-                }
-                "pace" => {
-                    "take --pace worker, or --op send or write with a rate in messages or bits"
-                        .into()
-                }
-                "iters" => "give --duration a time instead".into(),
-                "timestamps" => {
-                    "take --poll-api extended and leave --no-latency out, or take --timestamps cpu"
-                        .into()
-                }
-                "domains" => "take --cq per-worker or per-qp, or --workers 1".into(),
-                "size-mix" => "raise --tx-depth or --qps, or choose simpler weights".into(),
-                flag => format!("change --{flag}, or leave it out"),
-            },
-            PlanError::NotCarried { op, service, .. } => {
-                let others = Service::ALL.iter().filter(|it| it.carries(*op));
-                let others: Vec<&str> = others.map(|it| it.name()).collect();
-                format!(
-                    "take {op} out of --op, or {service} out of --service; {op} goes over {}",
-                    others.join(" and ")
-                )
-            }
-            PlanError::DatagramTooLong {
-                flag, most_bytes, ..
-            } => format!(
-                "give --{flag} at most {most_bytes} bytes; over uc and rc messages take several packets"
-            ),
-            PlanError::CqTooLarge { .. } => {
-                "lower --qps, --tx-depth or --rx-depth, or take --cq per-qp".into()
             }
             PlanError::InFlow { error, .. } => error.hint(),
             PlanError::UnknownNode { names, .. } => format!("the nodes are {names}"),

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use settings::{Applies, Takes};
+use settings::Takes;
 
 use super::*;
 use crate::plan::{ConfigFile, Nodes, Sweep};
@@ -169,7 +169,7 @@ proptest! {
             let case = &sweep.cases[0];
             prop_assert_eq!(Sweep::check(case), Ok(()));
             for (flow, asked) in case.flows.iter().zip(&read) {
-                for row in ROWS.iter().filter(|row| (row.applies)(flow) == Applies::Yes) {
+                for row in ROWS.iter().filter(|row| row.has_effect(flow)) {
                     if let [value] = asked.given.values(row.flag) {
                         prop_assert_eq!(&row.text(flow), value, "{}", row.flag);
                     }

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use settings::{Applies, Given, Id, ROWS, Row, SettingError, Settings, Takes};
+use settings::{Given, Id, Misfit, ROWS, Row, SettingError, Settings, Takes};
 
 use super::case::{Case, MOST_FLOWS};
 use super::error::PlanError;
@@ -57,21 +57,25 @@ impl Axis {
         Ok(axes)
     }
 
-    /// Whether it has an effect on a flow with these settings.
-    fn matters(&mut self, settings: &Settings) -> bool {
-        let applies = (self.row.applies)(settings);
-        match applies {
-            Applies::Yes | Applies::Ignored => self.is_used = true,
-            Applies::Not(why) => self.why_not = Some(why),
+    /// Whether it has an effect on a flow with these settings; remembers why not.
+    fn has_effect(&mut self, settings: &Settings) -> bool {
+        let idle_by = self.row.idle_by(settings);
+        match idle_by.map(|rule| rule.why_idle()) {
+            Some(Some(why)) => self.why_not = Some(why),
+            Some(None) => self.is_used = true,
+            None => {}
         }
-        applies == Applies::Yes
+        idle_by.is_none()
     }
 
     /// Why no case has use for it.
     fn useless(&self) -> Option<PlanError> {
         let why = self.why_not.filter(|_| !self.is_used)?;
         let flag = self.row.flag;
-        Some(PlanError::NoEffect { flag, why })
+        Some(PlanError::Misfit {
+            misfit: Misfit::NoEffect { flag, why },
+            case: None,
+        })
     }
 }
 
@@ -346,7 +350,7 @@ impl<'a> Axes<'a> {
             false => format!("{}-q{}", settings.op, settings.qps),
         };
         for row in ROWS {
-            if (row.applies)(settings) != Applies::Yes {
+            if !row.has_effect(settings) {
                 continue;
             }
             let is_usual = row.is_equal(settings, &usual);
@@ -372,30 +376,42 @@ impl<'a> Axes<'a> {
     }
 }
 
-/// Gives a flow the defaults where what was asked for has no effect on it. `own` are its own settings; `axes` are those
-/// above it, of which `is_needed` tells those that have an effect on some flow.
+/// Gives a flow the defaults where what was asked for has no effect on it, also since something else had none. `own` are
+/// its own settings; `axes` are those above it, of which `is_needed` tells those that have an effect on some flow.
 fn keep_what_matters(
     settings: &mut Settings,
     own: &mut [Axis],
     axes: &mut [Axis],
     is_needed: &mut [bool],
 ) {
-    let asked = settings.clone();
-    let usual = Settings::default();
-    for axis in own.iter_mut() {
-        if !axis.matters(&asked) {
-            axis.row.copy(settings, &usual);
+    let is_own = |axis: &Axis| own.iter().any(|it| it.row.flag == axis.row.flag);
+    for axis in axes.iter_mut().filter(|axis| is_own(axis)) {
+        let why = "where every [[flow]] has its own";
+        axis.why_not = axis.why_not.or(Some(why));
+    }
+    let above = axes.iter_mut().zip(is_needed);
+    let mut left: Vec<(&mut Axis, Option<&mut bool>)> = above
+        .filter(|(axis, _)| !is_own(axis))
+        .map(|(axis, is_needed)| (axis, Some(is_needed)))
+        .collect();
+    left.extend(own.iter_mut().map(|axis| (axis, None)));
+    let usual = Settings::unfitted();
+    loop {
+        let (asked, before) = (settings.clone(), left.len());
+        left.retain_mut(|(axis, _)| {
+            let has_effect = axis.has_effect(&asked);
+            if !has_effect {
+                axis.row.copy(settings, &usual);
+            }
+            has_effect
+        });
+        if left.len() == before {
+            break;
         }
     }
-    for (axis, is_needed) in axes.iter_mut().zip(is_needed) {
-        if own.iter().any(|it| it.row.flag == axis.row.flag) {
-            let why = "where every [[flow]] has its own";
-            axis.why_not = axis.why_not.or(Some(why));
-        } else if axis.matters(&asked) {
-            *is_needed = true;
-        } else {
-            axis.row.copy(settings, &usual);
-        }
+    for (axis, is_needed) in left {
+        axis.is_used = true;
+        is_needed.into_iter().for_each(|it| *it = true);
     }
     settings.fit();
 }

@@ -232,6 +232,55 @@ proptest! {
     }
 }
 
+/// Settings that were given, each with a value or two.
+fn some_given() -> impl Strategy<Value = Given> {
+    let values = "true 0 1 3 7 64 2048 49152 send write read fetch-add connect uc ud shared per-qp loop 64:1,128:3 random \
+                  hash round-robin 1:1,2:2 event cm extended thread device 2M 50% fixed 3s";
+    let values: Vec<&str> = values.split_whitespace().collect();
+    // What others depend on comes more often.
+    let often = ["op", "op", "service", "rate", "rate", "spread", "memory"].repeat(6);
+    let flags: Vec<&str> = settings::rules()
+        .flat_map(|rule| rule.flags())
+        .chain(often)
+        .collect();
+    let one = (
+        proptest::sample::select(flags),
+        any::<[prop::sample::Index; 2]>(),
+    );
+    proptest::collection::vec(one, 0..7).prop_map(move |all| {
+        let mut given = Given::default();
+        for (flag, picks) in all {
+            let row = Settings::row(flag).unwrap();
+            let is_read = |text: &&&str| row.read(&mut Settings::default(), text).is_ok();
+            let fit: Vec<&str> = values.iter().filter(is_read).copied().collect();
+            let list = picks.map(|pick| *fit.get(pick.index(fit.len().max(1))).unwrap_or(&""));
+            // What takes no list has the first, and so has a list with one value twice.
+            let set = given.set(row, &list.join(","));
+            let _ = set.or_else(|_| given.set(row, list[0]));
+        }
+        given
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_a_plan_makes_is_taken_and_has_an_effect(given in some_given()) {
+        match Sweep::new(&given) {
+            Ok(sweep) => for case in &sweep.cases {
+                prop_assert_eq!(Sweep::check(case), Ok(()));
+                for settings in case.flows.iter().map(|flow| &flow.settings).chain([&case.settings]) {
+                    let mut same = settings.clone();
+                    same.drop_idle();
+                    let of_flow = |row: &&settings::Row| row.scope == Scope::Flow;
+                    let mut rows = ROWS.iter().filter(of_flow);
+                    prop_assert!(rows.all(|row| row.is_equal(settings, &same)), "{:?}", case);
+                }
+            },
+            Err(error) => prop_assert!(!error.flag().is_empty() && !error.hint().is_empty()),
+        }
+    }
+}
+
 #[test]
 fn set_up_is_measured_beside_traffic_of_the_other_settings() {
     let text = "op = ['write', 'connect']\nqps = [1, 16]\ntraffic-qps = [0, 4]\nsize = [64, '4K']\niters = 3";
@@ -251,6 +300,21 @@ fn what_does_not_apply_is_the_default() {
     let cases = sweep.unwrap().cases.into_iter();
     let told = cases.map(|case| (case.size_bytes, case.signal_every));
     assert!(told.eq([(65_536, 1), (64, 8)]));
+}
+
+#[test]
+fn what_depends_on_a_setting_without_effect_is_the_default_too() {
+    for text in [
+        "op = ['connect', 'send']\nrate = '1M'\narrivals = 'fixed'\nduration = 1",
+        "op = ['fetch-add', 'send']\nmemory = '1M'\ntouch-order = 'random'\nseed = 7",
+    ] {
+        let cases = sweep(text).unwrap().cases;
+        let told = |case: &Case| (case.arrivals, case.seed);
+        let usual = Settings::default();
+        assert_eq!(told(&cases[0]), (usual.arrivals, usual.seed));
+        assert_ne!(told(&cases[1]), told(&cases[0]));
+        assert!(cases.iter().all(|case| Sweep::check(case).is_ok()));
+    }
 }
 
 #[test]

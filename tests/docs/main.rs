@@ -81,7 +81,7 @@ fn settings_page() -> String {
         A setting is a flag, a key of a [file](command-line.md#sweeps-in-files), and a field of `config` in\n\
         [results](results.md). A LIST is comma-separated, and each value makes cases. A setting of a flow\n\
         may differ between the [flows](flows.md) of a case; a setting of the case holds for all of them.\n\n\
-        `UPDATE_SETTINGS=1 cargo test --test docs` makes this page from the program's table of settings.\n"
+        `UPDATE_SETTINGS=1 cargo test --test docs` makes this page from the program's tables of settings and rules.\n"
         .to_owned();
     let mut heading = "";
     let mut rows: Vec<&settings::Row> = settings::ROWS.iter().collect();
@@ -119,6 +119,19 @@ fn settings_page() -> String {
             row.default,
             row.field,
             row.help.trim_start(),
+        );
+    }
+    text += "\n## Which settings go together\n\n\
+        The rules are on other values than the default. A setting without effect is refused if no case of a\n\
+        sweep has use for it.\n\n\
+        | flag | is | |\n|---|---|---|\n";
+    for rule in settings::rules() {
+        let flags: Vec<String> = rule.flags().map(|it| format!("`--{it}`")).collect();
+        text += &format!(
+            "| {} | {} | {} |\n",
+            flags.join(", "),
+            rule.kind.word(),
+            rule.sentence()
         );
     }
     text

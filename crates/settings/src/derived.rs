@@ -89,6 +89,12 @@ impl Settings {
         self.signal_every.max(self.post_list).max(1)
     }
 
+    /// WRs that the send queues of so many QPs hold, each in whole slots.
+    pub(crate) fn wrs_of(&self, qps: u32) -> u64 {
+        let slot = self.slot_wrs();
+        u64::from(self.tx_depth / slot * slot) * u64::from(qps)
+    }
+
     /// Whether set-up is measured, and not a transfer.
     pub fn is_set_up(&self) -> bool {
         self.op == Workload::Connect

@@ -1,6 +1,6 @@
 //! In which settings the flows of a sweep differ, and the values of the others that are not usual. It must not know tables or figures.
 
-use super::row::{Applies, Id};
+use super::row::Id;
 use super::table::{ROWS, Row, Settings};
 
 /// What stands in a table for a setting that does not apply.
@@ -32,17 +32,15 @@ pub fn telling_apart(all: &[Settings]) -> Vec<&'static Row> {
 impl Row {
     /// Whether its value tells something of a case with these settings. What stands in the head of an id always does.
     fn tells(&self, settings: &Settings) -> bool {
-        self.id == Id::Head || (self.applies)(settings) == Applies::Yes
+        self.id == Id::Head || self.has_effect(settings)
     }
 
     /// Its value in a table of cases: `-` where it does not apply, `auto` where nothing was asked for.
     pub fn cell(&self, settings: &Settings) -> String {
-        match (self.applies)(settings) {
-            Applies::Yes => match self.text(settings) {
-                text if text.is_empty() => "auto".to_owned(),
-                text => text,
-            },
-            Applies::Ignored | Applies::Not(_) => NO_VALUE.to_owned(),
+        match self.text(settings) {
+            _ if !self.has_effect(settings) => NO_VALUE.to_owned(),
+            text if text.is_empty() => "auto".to_owned(),
+            text => text,
         }
     }
 
@@ -72,7 +70,7 @@ impl Settings {
         let (default, usual) = (Settings::default(), self.usual());
         ROWS.iter().filter(move |row| {
             let usual = if row.may_follow { &usual } else { &default };
-            (row.applies)(self) == Applies::Yes && !row.is_equal(self, usual)
+            row.has_effect(self) && !row.is_equal(self, usual)
         })
     }
 }

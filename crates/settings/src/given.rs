@@ -5,16 +5,11 @@ use std::collections::BTreeMap;
 
 use super::doubling::{RangeError, doubled};
 use super::row::{SettingError, Takes};
+use super::rules::{Rule, rules};
 use super::table::{Row, Settings};
 
 /// The most entries of one list. More is a slip, and would only be found out case by case.
 const MAX_ITEMS: usize = 4096;
-
-/// The end of a measurement, which is one setting in two words.
-const ENDS: [&str; 2] = ["duration", "iters"];
-
-/// Settings that exclude each other.
-const EXCLUSIVE: [[&str; 2]; 3] = [ENDS, ["size", "size-mix"], ["dscp", "traffic-class"]];
 
 /// What was asked for, by flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,14 +110,9 @@ impl Given {
         self.0.get(flag).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether both ends of a measurement were given.
-    pub fn has_two_ends(&self) -> bool {
-        ENDS.iter().all(|flag| self.has(flag))
-    }
-
     /// These settings over those of `base`, one by one.
     pub fn over(self, mut base: Given) -> Given {
-        for exclusive in EXCLUSIVE {
+        for exclusive in rules().filter_map(Rule::exclusive) {
             if exclusive.iter().any(|flag| self.has(flag)) {
                 base.0.retain(|flag, _| !exclusive.contains(flag));
             }

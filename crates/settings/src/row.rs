@@ -44,8 +44,6 @@ pub struct Row<S: 'static> {
     pub may_follow: bool,
     /// Results are of the same case though it differs.
     pub may_differ: bool,
-    /// What it is to a case with these settings.
-    pub applies: fn(&S) -> Applies,
     pub(crate) read: fn(&mut S, &str, &Row<S>) -> Result<(), SettingError>,
     pub(crate) write: fn(&S, &Row<S>) -> String,
     pub(crate) equals: fn(&S, &S) -> bool,
@@ -96,17 +94,6 @@ pub enum Id {
     Word,
 }
 
-/// What a setting is to a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Applies {
-    /// It has an effect.
-    Yes,
-    /// It has none, and is not refused: other cases of the sweep, or another run of the command, have use for it.
-    Ignored,
-    /// It has none, for this reason; a sweep in which no case has use for it is refused.
-    Not(&'static str),
-}
-
 /// Why a text is no value of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
@@ -146,7 +133,6 @@ impl<S> Row<S> {
         is_quiet: false,
         may_follow: false,
         may_differ: false,
-        applies: |_| Applies::Yes,
         read: |_, _, _| Ok(()),
         write: |_, _| String::new(),
         equals: |_, _| true,

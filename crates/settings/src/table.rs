@@ -13,7 +13,7 @@ use super::op::{Op, Workload};
 use super::pattern::Pattern;
 use super::qp_numbers::QpNumbers;
 use super::rate::{Arrivals, Rate};
-use super::row::{self, Applies, Id, Scope, Takes};
+use super::row::{self, Id, Scope, Takes};
 use super::service::Service;
 use super::value::Value;
 use super::weights::{QpWeights, SizeMix};
@@ -78,10 +78,6 @@ settings! {
     service: Service = Service::Rc => {
         flag: "service", heading: RUN, takes: Takes::List, default: "rc", id: Id::Word,
         column: "service",
-        applies: |settings| match settings.op {
-            Workload::Connect => Applies::Not("on --op connect, which sets up RC QPs"),
-            Workload::Transfer(_) => Applies::Yes,
-        },
         title: "service", label: "service {}", is_quiet: true,
     }
     /// Flows between the nodes: pairs (each node to each other one, in rounds in which a node has one partner), ring
@@ -90,35 +86,25 @@ settings! {
     /// to itself)
     pattern: Option<Pattern> = None => {
         flag: "pattern", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "", id: Id::Word,
-        column: "pattern", applies: with_messages,
+        column: "pattern",
         title: "pattern",
     }
     /// Nodes that send in an incast
     fan_in: Option<u32> = None => {
         flag: "fan-in", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
         range: (1, 4_095), id: Id::Letter('F'), column: "fan-in",
-        applies: |settings| match settings.pattern {
-            Some(Pattern::Incast(_)) => Applies::Yes,
-            Some(_) => Applies::Ignored,
-            None => Applies::Not("without --pattern incast"),
-        },
         title: "fan-in", label: "{} sender|{} senders",
     }
     /// Nodes that receive in an outcast
     fan_out: Option<u32> = None => {
         flag: "fan-out", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
         range: (1, 4_095), id: Id::Letter('O'), column: "fan-out",
-        applies: |settings| match settings.pattern {
-            Some(Pattern::Outcast(_)) => Applies::Yes,
-            Some(_) => Applies::Ignored,
-            None => Applies::Not("without --pattern outcast"),
-        },
         title: "fan-out", label: "{} receiver|{} receivers",
     }
     /// Completion queues: shared (one for all), per-worker, per-qp
     cq: CqMode = CqMode::Shared => {
         flag: "cq", heading: QUEUES, takes: Takes::List, default: "shared", id: Id::Head,
-        column: "cq", applies: with_traffic,
+        column: "cq",
         title: "CQ mode", label: "CQ {}",
     }
     /// Message sizes in bytes, 1 to 2147483647 (2 GiB - 1), as far as the devices' ports take them
@@ -126,11 +112,6 @@ settings! {
         flag: "size", short: Some('s'), heading: RUN, takes: Takes::List,
         default: "64K, with --service ud 1K or --mtu where that is less",
         range: (1, (1 << 31) - 1), is_size: true, id: Id::Head, column: "size",
-        applies: |settings| match settings.size_mix {
-            _ if settings.op.profile().is_atomic() => Applies::Ignored,
-            Some(_) => Applies::Not("with --size-mix, which sets the sizes"),
-            None => with_traffic(settings),
-        },
         title: "message size",
     }
     /// Several message sizes with weights: 64:9,64K:1 sends nine messages of 64 bytes for each one of 64 KiB;
@@ -138,7 +119,6 @@ settings! {
     size_mix: Option<SizeMix> = None => {
         flag: "size-mix", heading: RUN, takes: Takes::One("SIZES"), id: Id::Head,
         column: "sizes",
-        applies: |settings| not_atomic(settings, "on atomic operations, which act on 8 bytes"),
         title: "message sizes", label: "sizes {}",
     }
     /// Queue pairs; with --op connect, the QPs set up in each round
@@ -151,41 +131,29 @@ settings! {
     traffic_qps: u32 = 1 => {
         flag: "traffic-qps", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "1",
         range: (0, 65_536), id: Id::Letter('T'), column: "traffic",
-        applies: |settings| match settings.op {
-            Workload::Connect => Applies::Yes,
-            Workload::Transfer(_) => Applies::Not("without --op connect: it is the traffic while QPs are set up"),
-        },
         title: "QPs with traffic", label: "{} QP with traffic|{} QPs with traffic",
     }
     /// Worker threads at each node, for all flows there
     workers: u32 = 1 => {
         flag: "workers", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "1",
-        range: (1, 1_024), id: Id::Letter('w'), column: "workers", applies: with_traffic,
+        range: (1, 1_024), id: Id::Letter('w'), column: "workers",
         title: "workers", label: "{} worker|{} workers",
     }
     /// WRs in flight on each QP
     tx_depth: u32 = 128 => {
         flag: "tx-depth", short: Some('t'), heading: QUEUES, takes: Takes::List, default: "128, or -Q or -l where those are more",
-        range: DEPTH, id: Id::Letter('t'), column: "tx", applies: with_traffic,
+        range: DEPTH, id: Id::Letter('t'), column: "tx",
         title: "send depth", label: "send depth {}", may_follow: true,
     }
     /// With --service ud: each QP sends to all QPs of the peer in turn, not only to the QP with its index
     ud_fan_out: bool = false => {
         flag: "ud-fan-out", heading: QUEUES, takes: Takes::Switch, id: Id::Letter('f'),
-        applies: |settings| match settings.service {
-            Service::Ud => Applies::Yes,
-            Service::Rc | Service::Uc => Applies::Not("without --service ud, whose QPs can send to any QP"),
-        },
         title: "UD fan-out", label: "to all QPs in turn", is_quiet: true,
     }
     /// Receive queues: per-qp (one for each QP), shared (one SRQ for all QPs of a flow at its receiving end)
     recv_queue: RecvQueue = RecvQueue::PerQp => {
         flag: "recv-queue", heading: QUEUES, takes: Takes::List, default: "per-qp", id: Id::Letter('S'),
         column: "recvs",
-        applies: |settings| match settings.op {
-            Workload::Transfer(op) if op.profile().receives => Applies::Yes,
-            _ => Applies::Not("without --op send, send-imm or write-imm: other operations take no receives"),
-        },
         title: "receive queues", label: "receives {}", is_quiet: true,
     }
     /// Receives posted on each QP, for send and immediate data; with --recv-queue shared, on the SRQ
@@ -193,78 +161,63 @@ settings! {
         flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List,
         default: "512, with --recv-queue shared what the senders can have in flight, up to 16384",
         range: DEPTH, id: Id::Letter('r'), column: "rx",
-        applies: |settings| match settings.op {
-            Workload::Connect => Applies::Not("on --op connect: its traffic is RDMA WRITEs, which need no receive"),
-            op if op.profile().receives => Applies::Yes,
-            _ => Applies::Ignored,
-        },
         title: "receive depth", label: "receive depth {}", may_follow: true,
     }
     /// Signal one WR in this many; latency is of those
     signal_every: u32 = FITTED => {
         flag: "signal-every", short: Some('Q'), heading: QUEUES, takes: Takes::List,
         default: "1; with --no-latency 64 for messages up to 8K, fitted to -t and -l",
-        range: DEPTH, id: Id::Letter('Q'), column: "signal", applies: in_batches,
+        range: DEPTH, id: Id::Letter('Q'), column: "signal",
         title: "signalling", label: "signalled 1 in {}", may_follow: true,
     }
     /// WRs in one ibv_post_send; if more than -Q, a multiple of it
     post_list: u32 = 1 => {
         flag: "post-list", short: Some('l'), heading: QUEUES, takes: Takes::List, default: "1",
-        range: DEPTH, id: Id::Letter('l'), column: "list", applies: in_batches,
+        range: DEPTH, id: Id::Letter('l'), column: "list",
         title: "post list", label: "post list {}", may_follow: true,
     }
     /// Send messages up to this many bytes inline; reads and atomics are never inline
     inline_bytes: u32 = 0 => {
         flag: "inline", short: Some('I'), heading: QUEUES, takes: Takes::List, default: "0",
         range: (0, 65_536), is_size: true, id: Id::Letter('I'), column: "inline",
-        applies: |settings| match with_traffic(settings) {
-            Applies::Yes if settings.op.profile().fetches => match settings.inline_bytes {
-                0 => Applies::Ignored,
-                _ => Applies::Not("on --op read or atomic operations, which send no payload"),
-            },
-            applies => applies,
-        },
         title: "inline", label: "inline up to {}", is_quiet: true, may_follow: true,
     }
     /// Scatter/gather elements of each message and each receive; a message of fewer bytes has one for each byte
     sges: u32 = 1 => {
         flag: "sges", heading: QUEUES, takes: Takes::List, default: "1", range: (1, 1_024), id: Id::Letter('g'),
         column: "sges",
-        applies: |settings| not_atomic(settings, "on atomic operations, whose 8 bytes are one piece"),
         title: "SGEs", label: "{} SGE|{} SGEs", is_quiet: true,
     }
     /// Memory regions: one (for all QPs of a flow at each end), per-qp
     mr: MrMode = MrMode::One => {
         flag: "mr", heading: BUFFERS, takes: Takes::List, default: "one", id: Id::Letter('M'),
-        column: "mr", applies: with_traffic,
+        column: "mr",
         title: "memory regions", label: "MR {}", is_quiet: true,
     }
     /// Pages of the messages' memory: usual, huge (usually 2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (as
     /// large, if the kernel has some)
     pages: PageKind = PageKind::Usual => {
         flag: "pages", heading: BUFFERS, takes: Takes::List, default: "usual", id: Id::Letter('P'),
-        column: "pages", applies: with_traffic,
+        column: "pages",
         title: "pages", label: "{} pages", is_quiet: true,
     }
     /// Order in which the adapter's writes reach memory over PCIe: relaxed (one may pass another, where the driver and the
     /// adapter can; faster on many AMD hosts, and perftest's default), strict
     ordering: Ordering = Ordering::Relaxed => {
         flag: "ordering", heading: BUFFERS, takes: Takes::List, default: "relaxed", id: Id::Word,
-        column: "ordering", applies: with_traffic,
+        column: "ordering",
         title: "PCIe ordering", label: "{} PCIe ordering", is_quiet: true,
     }
     /// Messages begin at a multiple of this many bytes, before --offset
     alignment_bytes: u32 = 64 => {
         flag: "alignment", heading: BUFFERS, takes: Takes::List, default: "64",
         range: (1, 4_096), is_size: true, id: Id::Letter('a'), column: "align",
-        applies: with_traffic,
         title: "alignment", label: "aligned to {}", is_quiet: true,
     }
     /// Messages begin this many bytes after a multiple of --alignment
     offset_bytes: u32 = 0 => {
         flag: "offset", heading: BUFFERS, takes: Takes::List, default: "0",
         range: (0, 4_095), is_size: true, id: Id::Letter('f'), column: "offset",
-        applies: with_traffic,
         title: "offset", label: "offset {}", is_quiet: true,
     }
     /// Least memory for the messages of each end, to exceed a cache: each QP has an equal part, and its messages use
@@ -272,17 +225,12 @@ settings! {
     memory_bytes: Option<u64> = None => {
         flag: "memory", heading: BUFFERS, takes: Takes::List, default: "a page for each QP, or one message",
         range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory",
-        applies: |settings| not_atomic(settings, "on atomic operations: --atomic-target chooses their 8 bytes"),
         title: "working set", label: "working set {}",
     }
     /// Order of the messages' places in --memory: sequential, random (shuffled by --seed)
     touch_order: TouchOrder = TouchOrder::Sequential => {
         flag: "touch-order", heading: BUFFERS, takes: Takes::List, default: "sequential", id: Id::Word,
         column: "order",
-        applies: |settings| match settings.memory_bytes {
-            Some(_) if !settings.op.profile().is_atomic() => with_traffic(settings),
-            _ => Applies::Not("without --memory: messages use the same few places again and again"),
-        },
         title: "order in memory", label: "{} order", is_quiet: true,
     }
     /// The 8 bytes at the target that atomic operations change: shared (by all QPs of a flow), per-qp, spread (other
@@ -290,10 +238,6 @@ settings! {
     atomic_target: AtomicTarget = AtomicTarget::PerQp => {
         flag: "atomic-target", heading: LOAD, takes: Takes::List, default: "per-qp", id: Id::Letter('A'),
         column: "atomics",
-        applies: |settings| match settings.op {
-            Workload::Transfer(op) if op.profile().is_atomic() => Applies::Yes,
-            _ => Applies::Not("without --op fetch-add or compare-swap"),
-        },
         title: "target of atomics", label: "atomics {}", is_quiet: true,
     }
     /// Choice of the QP for the next message: own (the QP whose message completed), or one source for each worker, which
@@ -301,17 +245,13 @@ settings! {
     /// of the message's number (hash)
     spread: Spread = Spread::Own => {
         flag: "spread", heading: QUEUES, takes: Takes::List, default: "own", id: Id::Word,
-        column: "spread", applies: with_traffic,
+        column: "spread",
         title: "spreading over QPs", label: "spread {}", is_quiet: true,
     }
     /// WRs in flight over all QPs of a worker, with --spread
     outstanding: Option<u32> = None => {
         flag: "outstanding", heading: QUEUES, takes: Takes::List, default: "half of what their send queues hold",
         range: (1, 1 << 30), id: Id::Letter('o'), column: "outstanding",
-        applies: |settings| match settings.spread {
-            Spread::Own => Applies::Not("with --spread own: each QP keeps its send queue full"),
-            _ => with_traffic(settings),
-        },
         title: "WRs outstanding", label: "{} outstanding", may_follow: true,
     }
     /// With --spread round-robin: groups of QPs and their shares of the messages; 4:90,60:10 gives the first 4 QPs
@@ -319,10 +259,6 @@ settings! {
     qp_weights: Option<QpWeights> = None => {
         flag: "qp-weights", heading: QUEUES, takes: Takes::One("GROUPS"), id: Id::Word,
         column: "weights",
-        applies: |settings| match settings.spread {
-            Spread::RoundRobin => with_traffic(settings),
-            _ => Applies::Not("without --spread round-robin, where QPs take turns"),
-        },
         title: "weights of QPs", label: "QPs weighted {}",
     }
     /// Path MTUs in bytes: 256, 512, 1024, 2048, 4096
@@ -339,7 +275,7 @@ settings! {
     /// sleep after 50 us without a completion)
     poll: PollMode = PollMode::Busy => {
         flag: "poll", heading: QUEUES, scope: Scope::Case, takes: Takes::List, default: "busy", id: Id::Word,
-        column: "poll", applies: with_traffic,
+        column: "poll",
         title: "polling", is_quiet: true,
     }
     /// Connecting QPs: tcp (numbers and addresses are exchanged over the control connection), cm (by the connection
@@ -352,20 +288,20 @@ settings! {
     /// Calls that post sends: legacy (ibv_post_send), extended (ibv_wr_start, and a call for each part of a WR)
     post: CallStyle = CallStyle::Legacy => {
         flag: "post", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('p'),
-        column: "post", applies: with_traffic,
+        column: "post",
         title: "posting", label: "{} posting", is_quiet: true,
     }
     /// Calls that poll completions: legacy (ibv_poll_cq), extended (ibv_start_poll, and a call for each field)
     poll_api: CallStyle = CallStyle::Legacy => {
         flag: "poll-api", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('c'),
-        column: "poll-api", applies: with_traffic,
+        column: "poll-api",
         title: "polling calls", label: "{} polling", is_quiet: true,
     }
     /// Promises to the library about threads: usual (any thread may use a QP or CQ), thread (one worker uses each, so it
     /// needs no lock: single-threaded CQs, and a thread domain for each worker's QPs)
     domains: Domains = Domains::Usual => {
         flag: "domains", heading: QUEUES, takes: Takes::List, default: "usual", id: Id::Letter('d'),
-        column: "domains", applies: with_traffic,
+        column: "domains",
         title: "thread domains", label: "{} domains", is_quiet: true,
     }
     /// End of a latency: cpu (the worker sees the completion), device (the device's time stamp of the completion, with
@@ -373,10 +309,6 @@ settings! {
     timestamps: Timestamps = Timestamps::Cpu => {
         flag: "timestamps", heading: QUEUES, takes: Takes::List, default: "cpu", id: Id::Letter('C'),
         column: "stamps",
-        applies: |settings| match settings.no_latency {
-            true => Applies::Not("with --no-latency: stamps end latencies"),
-            false => with_traffic(settings),
-        },
         title: "time stamps", label: "{} time stamps", is_quiet: true,
     }
     /// Offered load: closed (a completion posts the next message), or an open loop with planned times: 2M messages a
@@ -384,10 +316,6 @@ settings! {
     rate: Rate = Rate::Closed => {
         flag: "rate", heading: LOAD, takes: Takes::List, default: "closed", id: Id::Letter('R'),
         column: "load",
-        applies: |settings| match settings.op {
-            Workload::Connect => Applies::Not("on --op connect, whose traffic is a closed loop"),
-            Workload::Transfer(_) => Applies::Yes,
-        },
         title: "offered load", label: "load {}", is_quiet: true,
     }
     /// Pacing of the offered load: worker (messages have planned times), device (the device limits the rate of each QP,
@@ -395,25 +323,17 @@ settings! {
     pace: Pace = Pace::Worker => {
         flag: "pace", heading: LOAD, takes: Takes::List, default: "worker", id: Id::Word,
         column: "pace",
-        applies: |settings| match settings.rate {
-            Rate::Closed => Applies::Not("without --rate: a closed loop has no load to keep"),
-            _ => Applies::Yes,
-        },
         title: "pace", label: "paced by the {}", is_quiet: true,
     }
     /// Planned times: poisson (independent, with exponential gaps), fixed (with equal gaps)
     arrivals: Arrivals = Arrivals::Poisson => {
         flag: "arrivals", heading: LOAD, takes: Takes::List, default: "poisson", id: Id::Word,
-        column: "arrivals", applies: with_planned_times,
+        column: "arrivals",
         title: "arrivals", label: "{} arrivals", is_quiet: true,
     }
     /// Seed of the planned times and of --touch-order random: the same seed gives the same times and order
     seed: u64 = 1 => {
         flag: "seed", heading: LOAD, default: "1", range: (0, u64::MAX >> 1),
-        applies: |settings| match settings.touch_order {
-            TouchOrder::Sequential => with_planned_times(settings),
-            TouchOrder::Random => with_traffic(settings),
-        },
         title: "seed", label: "seed {}", is_quiet: true, may_differ: true,
     }
     /// Length of the measurement: 5s, 500ms, 2m; a bare number is seconds
@@ -442,50 +362,37 @@ settings! {
     /// Do not record latencies
     no_latency: bool = false => {
         flag: "no-latency", heading: RUN, takes: Takes::Switch,
-        applies: |settings| match settings.is_closed_loop() {
-            true => with_traffic(settings),
-            false => Applies::Not("with --rate, whose result is the latency"),
-        },
         title: "no latencies", label: "no latencies", is_quiet: true,
     }
     /// Entries of each CQ
     cq_depth: Option<u32> = None => {
         flag: "cq-depth", heading: QUEUES, default: "what can be outstanding", range: (1, i32::MAX as u64),
-        applies: with_traffic,
     }
     /// ACK timeout N, 0 to 31: 4.096 us x 2^N; 0 waits for ever
     timeout: u8 = 14 => {
         flag: "timeout", heading: TRANSPORT, default: "14, which is 67 ms", range: (0, 31),
-        applies: with_acknowledgements,
         range_hint: "the ACK timeout is 4.096 us x 2^timeout: 14 is 67 ms; 0 waits for ever",
         title: "ACK timeout exponent", label: "ACK timeout exponent {}", is_quiet: true,
     }
     /// Retries after a timeout, 0 to 7
     retry_cnt: u8 = 7 => {
         flag: "retry-cnt", heading: TRANSPORT, default: "7", range: (0, 7),
-        applies: with_acknowledgements,
         title: "retries", label: "retries {}", is_quiet: true,
     }
     /// Retries when the peer has no receive posted, 0 to 7; 7 retries for ever
     rnr_retry: u8 = 7 => {
         flag: "rnr-retry", heading: TRANSPORT, default: "7", range: (0, 7),
-        applies: with_acknowledgements,
         range_hint: "0 to 6 count retries, 7 retries for ever",
         title: "RNR retries", label: "RNR retries {}", is_quiet: true,
     }
     /// Code of the wait before such a retry, 0 to 31
     min_rnr_timer: u8 = 12 => {
         flag: "min-rnr-timer", heading: TRANSPORT, default: "12, which is 0.64 ms", range: (0, 31),
-        applies: with_acknowledgements,
         title: "RNR timer code", label: "RNR timer code {}", is_quiet: true,
     }
     /// READs and atomic operations outstanding on each QP, 1 to 255
     max_rd_atomic: Option<u8> = None => {
         flag: "max-rd-atomic", heading: TRANSPORT, default: "the devices' limit", range: (1, 255),
-        applies: |settings| match settings.service {
-            Service::Rc => Applies::Yes,
-            Service::Uc | Service::Ud => Applies::Not("with --service uc or ud, which have no READs and atomic operations"),
-        },
         title: "READs outstanding", label: "READs outstanding {}", is_quiet: true,
     }
     /// Service level (priority), 0 to 15
@@ -503,10 +410,6 @@ settings! {
     traffic_class: u8 = 0 => {
         flag: "traffic-class", alias: "tclass", short: Some('T'), heading: TRANSPORT, default: "0, or what --dscp gives",
         range: (0, 255),
-        applies: |settings| match settings.dscp {
-            Some(_) => Applies::Not("with --dscp, which sets it"),
-            None => Applies::Yes,
-        },
         title: "traffic class", label: "traffic class {}", is_quiet: true,
     }
     /// Flow labels of the QPs, 1 to 1048575, in turn if there are more QPs; many adapters make the UDP source port of it,
@@ -520,10 +423,6 @@ settings! {
     udp_sport: Option<QpNumbers> = None => {
         flag: "udp-sport", heading: TRANSPORT, takes: Takes::One("LIST"), range: (0xc000, 0xffff),
         default: "the driver's", id: Id::Never,
-        applies: |settings| match settings.service {
-            Service::Ud => Applies::Not("with --service ud, whose datagrams' port the driver chooses"),
-            Service::Rc | Service::Uc => Applies::Yes,
-        },
         title: "UDP source ports", label: "UDP source ports {}",
     }
     /// Hop limit of packets, 1 to 255
@@ -535,60 +434,6 @@ settings! {
 
 /// What size, both depths and moderation are until a case's other settings are known, see [`Settings::fit`].
 pub(super) const FITTED: u32 = 0;
-
-fn with_traffic(settings: &Settings) -> Applies {
-    match (settings.op, settings.traffic_qps) {
-        (Workload::Connect, 0) => Applies::Not(
-            "on --op connect: it is a setting of the traffic, and with --traffic-qps 0 there is none",
-        ),
-        _ => Applies::Yes,
-    }
-}
-
-/// For what atomic operations have no use for, and why.
-fn not_atomic(settings: &Settings, why: &'static str) -> Applies {
-    match settings.op.profile().is_atomic() {
-        true => Applies::Not(why),
-        false => with_traffic(settings),
-    }
-}
-
-/// For batches: in an open loop each message is posted when its time comes, and has its own completion, so that the
-/// latencies are those of all messages.
-fn in_batches(settings: &Settings) -> Applies {
-    match settings.is_closed_loop() {
-        true => with_traffic(settings),
-        false => Applies::Not(
-            "with --rate: each message is posted at its time, and has a completion of its own",
-        ),
-    }
-}
-
-fn with_messages(settings: &Settings) -> Applies {
-    match settings.op {
-        Workload::Connect => Applies::Not("on --op connect, which is between two nodes"),
-        Workload::Transfer(_) => Applies::Yes,
-    }
-}
-
-fn with_planned_times(settings: &Settings) -> Applies {
-    match (settings.rate, settings.pace) {
-        (Rate::Closed, _) => Applies::Not("without --rate: a closed loop has no planned times"),
-        (_, Pace::Device) => {
-            Applies::Not("with --pace device: its loop is a closed one, which has no planned times")
-        }
-        (_, Pace::Worker) => Applies::Yes,
-    }
-}
-
-fn with_acknowledgements(settings: &Settings) -> Applies {
-    match settings.service {
-        Service::Rc => Applies::Yes,
-        Service::Uc | Service::Ud => Applies::Not(
-            "with --service uc or ud: nothing is acknowledged, so nothing is waited for or sent again",
-        ),
-    }
-}
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Settings {
     /// The defaults, but for what these flags say; what is not read is left out.

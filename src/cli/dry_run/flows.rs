@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use settings::{Applies, ROWS, Row, Scope, Settings, Takes};
+use settings::{ROWS, Row, Scope, Settings, Takes};
 
 use crate::plan::{Case, Flow, Sweep};
 
@@ -37,7 +37,7 @@ fn unusual(settings: &Settings) -> impl Iterator<Item = String> {
     };
     ROWS.iter()
         .filter(move |row| row.scope == Scope::Flow && !ALIGNED.contains(&row.flag))
-        .filter(move |row| (row.applies)(settings) == Applies::Yes)
+        .filter(move |row| row.has_effect(settings))
         .filter(move |row| !row.is_equal(settings, &usual))
         .map(move |row| told(settings, row))
 }

@@ -1,15 +1,13 @@
 //! Settings as tables and sentences write them. It must not know what they are of.
 
-use settings::{Applies, Id, NO_VALUE, ROWS, Row, Settings, differing};
+use settings::{Id, NO_VALUE, ROWS, Row, Settings, differing};
 
 use crate::observe::format::human_size;
 
 /// A setting's value in a table, sizes as people write them.
 pub fn cell(row: &Row, settings: &Settings) -> String {
     match row.number(settings) {
-        Some(bytes) if row.is_size && (row.applies)(settings) == Applies::Yes => {
-            human_size(bytes as u64)
-        }
+        Some(bytes) if row.is_size && row.has_effect(settings) => human_size(bytes as u64),
         _ => row.cell(settings),
     }
 }
@@ -35,7 +33,7 @@ pub fn alike(all: &[Settings], followed: bool) -> Vec<String> {
         .iter()
         .filter(|row| !row.title.is_empty() && !differs(row));
     let told = rows.filter_map(|row| {
-        let one = all.iter().find(|it| (row.applies)(it) == Applies::Yes)?;
+        let one = all.iter().find(|it| row.has_effect(it))?;
         let is_told = row.id == Id::Head
             || row.flag == "workers"
             || followed && row.may_follow && !row.column.is_empty()

@@ -8,7 +8,7 @@ use crate::results::model::{FlowConfig, FlowResult, LoadVerdict};
 use crate::show::page::doubts;
 use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::groups::joined;
-use settings::{Applies, ROWS, Row, Settings, Takes};
+use settings::{ROWS, Row, Settings, Takes};
 
 /// The table.
 pub(crate) struct Cases {
@@ -20,7 +20,7 @@ pub(crate) struct Cases {
 }
 
 fn of_row(row: &Row, config: &Settings) -> Cell {
-    if (row.applies)(config) != Applies::Yes {
+    if !row.has_effect(config) {
         return Cell::Missing;
     }
     match (row.number(config), row.text(config)) {

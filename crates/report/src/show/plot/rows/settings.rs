@@ -5,7 +5,7 @@ use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, Device, ResultFile};
 use crate::show::plot::draw::number;
 use crate::show::plot::sums::ALL_FLOWS;
-use settings::{Applies, ROWS, Row, Settings, Takes, Workload};
+use settings::{ROWS, Row, Settings, Takes, Workload};
 
 /// A setting, or another fact by which cases differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,7 +49,7 @@ impl Setting {
     /// Its value as a place on an axis; `None` of words, of 0, and where it does not apply; a closed loop is at 0.
     pub(crate) fn number(self, settings: &Settings) -> Option<f64> {
         let row = self.row();
-        let row = row.filter(|row| (row.applies)(settings) == Applies::Yes)?;
+        let row = row.filter(|row| row.has_effect(settings))?;
         match row.flag {
             "rate" => Some(rate(settings).unwrap_or(0.0)),
             _ => row.number(settings).filter(|number| *number > 0.0),
@@ -159,7 +159,7 @@ impl Setting {
 }
 
 fn of_row(row: &Row, config: &Settings) -> Value {
-    if (row.applies)(config) != Applies::Yes {
+    if !row.has_effect(config) {
         return Value::NONE;
     }
     let number = row.number(config);

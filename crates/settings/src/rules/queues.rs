@@ -1,0 +1,161 @@
+//! Rules on send queues and CQs: what is posted, signalled and outstanding together, and which threads use them.
+
+use super::rule::Rule;
+use crate::calls::{CallStyle, Domains, Timestamps};
+use crate::table::Settings;
+use crate::words::{CqMode, Spread};
+
+/// Entries of a CQ: `ibv_create_cq(3)` takes a C `int`.
+const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
+
+/// A rule on what the send queue holds.
+const ABOVE_DEPTH: Rule = Rule {
+    says: "above --tx-depth{}",
+    values: |it| format!(" {}", it.tx_depth),
+    ..Rule::REFUSED
+};
+
+pub(super) static RULES: &[Rule] = &[
+    Rule {
+        flags: "signal-every",
+        is_broken: |it| it.signal_every > it.tx_depth,
+        hint: |it| fitting_depth(it.signal_every, it.tx_depth),
+        ..ABOVE_DEPTH
+    },
+    Rule {
+        flags: "post-list",
+        is_broken: |it| it.post_list > it.tx_depth,
+        hint: |it| fitting_depth(it.post_list, it.tx_depth),
+        ..ABOVE_DEPTH
+    },
+    Rule {
+        flags: "post-list",
+        says: "above --signal-every{}, but for multiples of it",
+        is_broken: |it| {
+            it.post_list > it.signal_every && !it.post_list.is_multiple_of(it.signal_every)
+        },
+        values: |it| format!(" {}", it.signal_every),
+        hint: |it| {
+            let below = it.post_list - it.post_list % it.signal_every.max(1);
+            format!(
+                "take --post-list {below}, or --signal-every {}",
+                it.post_list
+            )
+        },
+        ..Rule::REFUSED
+    },
+    Rule {
+        flags: "qp-weights",
+        says: "without --spread round-robin: only there QPs take turns",
+        is_broken: |it| it.spread != Spread::RoundRobin,
+        ..Rule::NO_EFFECT
+    },
+    Rule {
+        flags: "qp-weights",
+        says: "with another number of --qps than its groups have{}",
+        is_broken: |it| {
+            let weights = it.qp_weights.as_ref();
+            weights.is_some_and(|weights| weights.qps() != u64::from(it.qps))
+        },
+        values: |it| {
+            let of_groups = it.qp_weights.as_ref().map_or(0, |weights| weights.qps());
+            format!(": they have {of_groups}, and there are {}", it.qps)
+        },
+        ..Rule::REFUSED
+    },
+    Rule {
+        flags: "spread",
+        says: "where workers share a CQ: a source must see the completions of its own QPs",
+        is_broken: |it| it.spread != Spread::Own && share_a_cq(it),
+        hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
+        ..Rule::REFUSED
+    },
+    Rule {
+        flags: "outstanding",
+        says: "with --spread own: each QP keeps its send queue full",
+        is_broken: |it| it.spread == Spread::Own,
+        ..Rule::NO_EFFECT
+    },
+    Rule {
+        flags: "outstanding",
+        says: "below what is posted together (--signal-every, --post-list){}",
+        is_broken: |it| it.outstanding.is_some_and(|wrs| wrs < it.slot_wrs()),
+        values: |it| format!(": {} WRs", it.slot_wrs()),
+        hint: |_| fitting_outstanding(),
+        ..Rule::REFUSED
+    },
+    Rule {
+        flags: "outstanding",
+        says: "above what the send queues of a worker's QPs hold{}",
+        is_broken: |it| {
+            it.outstanding
+                .is_some_and(|wrs| u64::from(wrs) > of_worker(it))
+        },
+        values: |it| format!(": {} WRs", of_worker(it)),
+        hint: |_| fitting_outstanding(),
+        ..Rule::REFUSED
+    },
+    Rule {
+        flags: "timestamps",
+        says: "with --no-latency: stamps end latencies",
+        is_broken: |it| it.no_latency,
+        ..Rule::NO_EFFECT
+    },
+    Rule {
+        flags: "timestamps",
+        says: "without --poll-api extended: ibv_poll_cq reports no time stamps",
+        is_broken: |it| it.timestamps == Timestamps::Device && it.poll_api == CallStyle::Legacy,
+        hint: |_| {
+            "take --poll-api extended and leave --no-latency out, or take --timestamps cpu"
+                .to_owned()
+        },
+        ..Rule::REFUSED
+    },
+    Rule {
+        flags: "domains",
+        says: "where workers share a CQ: one thread may use each QP and CQ",
+        is_broken: |it| it.domains == Domains::Thread && share_a_cq(it),
+        hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
+        ..Rule::REFUSED
+    },
+    Rule {
+        flags: "qps",
+        says: "with more WRs on one CQ than any can have{}",
+        is_broken: |it| it.cq_depth.is_none() && cq_entries(it) > MOST_CQ_ENTRIES,
+        values: |it| format!(": it would need {} entries", cq_entries(it)),
+        hint: |_| "lower --qps, --tx-depth or --rx-depth, or take --cq per-qp".to_owned(),
+        ..Rule::REFUSED
+    },
+];
+
+fn fitting_depth(wrs: u32, tx_depth: u32) -> String {
+    format!("raise --tx-depth to at least {wrs}, or lower --{{flag}} to at most {tx_depth}")
+}
+
+fn fitting_outstanding() -> String {
+    "change --outstanding, --tx-depth or --signal-every, or leave --outstanding out".to_owned()
+}
+
+fn share_a_cq(settings: &Settings) -> bool {
+    settings.cq == CqMode::Shared && settings.workers > 1
+}
+
+/// WRs that the send queues of a worker's QPs hold, of the worker with the fewest.
+fn of_worker(settings: &Settings) -> u64 {
+    let workers = settings.workers.clamp(1, settings.qps.max(1));
+    settings.wrs_of(settings.qps / workers)
+}
+
+/// WRs that can be outstanding on the QPs of one CQ.
+fn cq_entries(settings: &Settings) -> u64 {
+    let qps = match settings.cq {
+        CqMode::Shared => settings.qps,
+        CqMode::PerWorker => settings.qps.div_ceil(settings.workers),
+        CqMode::PerQp => 1,
+    };
+    let receives = match settings.op.profile().receives {
+        true => settings.receives_of(qps),
+        false => 0,
+    };
+    u64::from(qps) * u64::from(settings.tx_depth) + receives
+}
