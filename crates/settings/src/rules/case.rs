@@ -1,6 +1,6 @@
 //! Rules on a case as a whole: its end, its pattern, and set-up measured with or without traffic.
 
-use super::rule::Rule;
+use super::rule::{Rule, rules};
 use crate::pattern::Pattern;
 use crate::row::Scope;
 use crate::table::Settings;
@@ -27,92 +27,59 @@ const NOT_SET_UP: Rule = Rule {
     ..REFUSED
 };
 
-pub(super) static RULES: &[Rule] = &[
-    Rule {
+rules! {
+    NO_EFFECT {
         flags: OF_TRAFFIC,
         says: "on --op connect: it is a setting of the traffic, and with --traffic-qps 0 there is none",
         is_broken: |it| !it.has_traffic(),
-        ..NO_EFFECT
-    },
-    Rule {
-        flags: "service",
-        says: "on --op connect: it sets up RC QPs",
+    }
+    NO_EFFECT {
+        flags: "service", says: "on --op connect: it sets up RC QPs", is_broken: Settings::is_set_up,
+    }
+    NO_EFFECT {
+        flags: "rate", says: "on --op connect: its traffic is a closed loop", is_broken: Settings::is_set_up,
+    }
+    NO_EFFECT {
+        flags: "rx-depth", says: "on --op connect: its traffic is RDMA WRITEs, which need no receive",
         is_broken: Settings::is_set_up,
-        ..NO_EFFECT
-    },
-    Rule {
-        flags: "rate",
-        says: "on --op connect: its traffic is a closed loop",
-        is_broken: Settings::is_set_up,
-        ..NO_EFFECT
-    },
-    Rule {
-        flags: "rx-depth",
-        says: "on --op connect: its traffic is RDMA WRITEs, which need no receive",
-        is_broken: Settings::is_set_up,
-        ..NO_EFFECT
-    },
-    Rule {
-        flags: "traffic-qps",
-        says: "without --op connect: it is the traffic while QPs are set up",
+    }
+    NO_EFFECT {
+        flags: "traffic-qps", says: "without --op connect: it is the traffic while QPs are set up",
         is_broken: |it| !it.is_set_up(),
-        ..NO_EFFECT
-    },
-    Rule {
-        flags: "pattern",
-        says: "on --op connect: set-up is between two nodes",
-        is_broken: Settings::is_set_up,
-        ..NO_EFFECT
-    },
-    Rule {
-        flags: "fan-in",
-        says: "without --pattern incast",
-        is_broken: |it| it.pattern.is_none(),
-        ..NO_EFFECT
-    },
-    Rule {
-        flags: "fan-in",
-        says: "with another --pattern than incast",
+    }
+    NO_EFFECT {
+        flags: "pattern", says: "on --op connect: set-up is between two nodes", is_broken: Settings::is_set_up,
+    }
+    NO_EFFECT {
+        flags: "fan-in", says: "without --pattern incast", is_broken: |it| it.pattern.is_none(),
+    }
+    Rule::IGNORED {
+        flags: "fan-in", says: "with another --pattern than incast",
         is_broken: |it| !matches!(it.pattern, Some(Pattern::Incast(_))),
-        ..Rule::IGNORED
-    },
-    Rule {
-        flags: "fan-out",
-        says: "without --pattern outcast",
-        is_broken: |it| it.pattern.is_none(),
-        ..NO_EFFECT
-    },
-    Rule {
-        flags: "fan-out",
-        says: "with another --pattern than outcast",
+    }
+    NO_EFFECT {
+        flags: "fan-out", says: "without --pattern outcast", is_broken: |it| it.pattern.is_none(),
+    }
+    Rule::IGNORED {
+        flags: "fan-out", says: "with another --pattern than outcast",
         is_broken: |it| !matches!(it.pattern, Some(Pattern::Outcast(_))),
-        ..Rule::IGNORED
-    },
-    Rule {
-        flags: "verify",
-        is_broken: |it| it.is_set_up() && it.verify,
-        ..NOT_SET_UP
-    },
-    Rule {
-        flags: "bidirectional",
-        is_broken: |it| it.is_set_up() && it.bidirectional,
-        ..NOT_SET_UP
-    },
-    Rule {
-        flags: "duration",
-        says: "with --iters: a run ends after a time or after a number of messages",
+    }
+    NOT_SET_UP {
+        flags: "verify", is_broken: |it| it.is_set_up() && it.verify,
+    }
+    NOT_SET_UP {
+        flags: "bidirectional", is_broken: |it| it.is_set_up() && it.bidirectional,
+    }
+    REFUSED {
+        flags: "duration", says: "with --iters: a run ends after a time or after a number of messages",
         is_broken: |it| it.duration_seconds.is_some() && it.iterations_per_qp.is_some(),
-        hint: |_| "leave one of them out".to_owned(),
-        instead_of: "iters",
-        ..REFUSED
-    },
-    Rule {
-        flags: "duration",
-        says: "without a length: it measures nothing",
+        hint: |_| "leave one of them out".to_owned(), instead_of: "iters",
+    }
+    REFUSED {
+        flags: "duration", says: "without a length: it measures nothing",
         is_broken: |it| {
             it.iterations_per_qp.is_none() && it.duration_seconds.is_none_or(|it| it.ns() == 0)
         },
         hint: |_| "give --duration a time such as 5s, or use --iters".to_owned(),
-        ..REFUSED
-    },
-];
+    }
+}

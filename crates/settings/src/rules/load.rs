@@ -1,6 +1,6 @@
 //! Rules on the offered load, and on who keeps it.
 
-use super::rule::Rule;
+use super::rule::{Rule, rules};
 use crate::words::{Pace, Spread, TouchOrder};
 
 /// A rule on rates that a device cannot keep.
@@ -12,70 +12,50 @@ const NOT_OF_DEVICE: Rule = Rule {
     ..Rule::REFUSED
 };
 
-pub(super) static RULES: &[Rule] = &[
-    Rule {
-        flags: "pace",
-        says: "without --rate: a closed loop has no load to keep",
+rules! {
+    Rule::NO_EFFECT {
+        flags: "pace", says: "without --rate: a closed loop has no load to keep", is_broken: |it| it.rate.is_closed(),
+    }
+    Rule::NO_EFFECT {
+        flags: "arrivals", says: "without --rate: a closed loop has no planned times",
         is_broken: |it| it.rate.is_closed(),
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "arrivals",
-        says: "without --rate: a closed loop has no planned times",
-        is_broken: |it| it.rate.is_closed(),
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "arrivals",
-        says: "with --pace device: its loop is a closed one, which has no planned times",
+    }
+    Rule::NO_EFFECT {
+        flags: "arrivals", says: "with --pace device: its loop is a closed one, which has no planned times",
         is_broken: |it| it.pace == Pace::Device,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "seed",
-        says: "without --rate or --touch-order random: neither times nor places are chosen",
+    }
+    Rule::NO_EFFECT {
+        flags: "seed", says: "without --rate or --touch-order random: neither times nor places are chosen",
         is_broken: |it| it.is_closed_loop() && it.touch_order == TouchOrder::Sequential,
-        ..Rule::NO_EFFECT
-    },
+    }
     // The latencies of an open loop are those of all messages.
-    Rule {
+    Rule::NO_EFFECT {
         flags: "signal-every post-list",
         says: "with --rate: each message is posted at its time, and has a completion of its own",
         is_broken: |it| !it.is_closed_loop(),
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "no-latency",
-        says: "with --rate: the latency is its result",
-        is_broken: |it| !it.is_closed_loop(),
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "spread",
-        says: "with --rate: each QP has its own planned times",
+    }
+    Rule::NO_EFFECT {
+        flags: "no-latency", says: "with --rate: the latency is its result", is_broken: |it| !it.is_closed_loop(),
+    }
+    Rule::REFUSED {
+        flags: "spread", says: "with --rate: each QP has its own planned times",
         is_broken: |it| it.spread != Spread::Own && !it.is_closed_loop(),
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "rate",
-        says: "with --iters: messages are offered for a time",
+    }
+    Rule::REFUSED {
+        flags: "rate", says: "with --iters: messages are offered for a time",
         is_broken: |it| it.iterations_per_qp.is_some() && !it.is_closed_loop(),
         hint: |_| "give --duration a time instead".to_owned(),
-        ..Rule::REFUSED
-    },
-    Rule {
+    }
+    NOT_OF_DEVICE {
         says: "with a share of the closed loop's rate: a device takes bits a second",
         is_broken: |it| it.pace == Pace::Device && it.rate.share().is_some(),
-        ..NOT_OF_DEVICE
-    },
-    Rule {
+    }
+    NOT_OF_DEVICE {
         says: "on --op read or atomic operations: a device limits what a QP sends, and the other end sends their data",
         is_broken: |it| it.pace == Pace::Device && it.op.profile().fetches,
-        ..NOT_OF_DEVICE
-    },
-    Rule {
-        flags: "rate",
-        says: "with --pace device, unless each QP has 1 to 4294967295 kbit/s{}",
+    }
+    Rule::REFUSED {
+        flags: "rate", says: "with --pace device, unless each QP has 1 to 4294967295 kbit/s{}",
         is_broken: |it| {
             let kbit_per_s = it.device_kbit_per_s();
             kbit_per_s.is_some_and(|it| !(1..=u32::MAX.into()).contains(&it))
@@ -84,6 +64,5 @@ pub(super) static RULES: &[Rule] = &[
             let kbit_per_s = it.device_kbit_per_s().unwrap_or_default();
             format!(": each of {} would have {kbit_per_s}", it.qps)
         },
-        ..Rule::REFUSED
-    },
-];
+    }
+}

@@ -1,6 +1,6 @@
 //! Rules on messages: their sizes, their places in memory, and what some operations do not have.
 
-use super::rule::Rule;
+use super::rule::{Rule, rules};
 use crate::op::ATOMIC_BYTES;
 use crate::table::Settings;
 use crate::words::{CqMode, RecvQueue};
@@ -11,87 +11,53 @@ const ATOMIC_PLACE: Rule = Rule {
     ..Rule::REFUSED
 };
 
-pub(super) static RULES: &[Rule] = &[
-    Rule {
-        flags: "size",
-        says: "on atomic operations: they act on 8 bytes",
-        is_broken: is_atomic,
-        ..Rule::IGNORED
-    },
-    Rule {
-        flags: "size",
-        says: "with --size-mix: it sets the sizes",
-        is_broken: |it| it.size_mix.is_some(),
+rules! {
+    Rule::IGNORED {
+        flags: "size", says: "on atomic operations: they act on 8 bytes", is_broken: is_atomic,
+    }
+    Rule::NO_EFFECT {
+        flags: "size", says: "with --size-mix: it sets the sizes", is_broken: |it| it.size_mix.is_some(),
         instead_of: "size-mix",
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "size-mix",
-        says: "on atomic operations: they act on 8 bytes",
-        is_broken: is_atomic,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "sges",
-        says: "on atomic operations: their 8 bytes are one piece",
-        is_broken: is_atomic,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "memory",
-        says: "on atomic operations: --atomic-target chooses their 8 bytes",
-        is_broken: is_atomic,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "touch-order",
-        says: "without --memory: messages use the same few places again and again",
+    }
+    Rule::NO_EFFECT {
+        flags: "size-mix", says: "on atomic operations: they act on 8 bytes", is_broken: is_atomic,
+    }
+    Rule::NO_EFFECT {
+        flags: "sges", says: "on atomic operations: their 8 bytes are one piece", is_broken: is_atomic,
+    }
+    Rule::NO_EFFECT {
+        flags: "memory", says: "on atomic operations: --atomic-target chooses their 8 bytes", is_broken: is_atomic,
+    }
+    Rule::NO_EFFECT {
+        flags: "touch-order", says: "without --memory: messages use the same few places again and again",
         is_broken: |it| it.memory_bytes.is_none() || is_atomic(it),
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "atomic-target",
-        says: "without --op fetch-add or compare-swap",
-        is_broken: |it| !is_atomic(it),
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "inline",
-        says: "on --op read or atomic operations: they send no payload",
+    }
+    Rule::NO_EFFECT {
+        flags: "atomic-target", says: "without --op fetch-add or compare-swap", is_broken: |it| !is_atomic(it),
+    }
+    Rule::NO_EFFECT {
+        flags: "inline", says: "on --op read or atomic operations: they send no payload",
         is_broken: |it| it.op.profile().fetches && it.inline_bytes > 0,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "inline",
-        says: "of 0 on --op read or atomic operations",
-        is_broken: |it| it.op.profile().fetches,
-        ..Rule::IGNORED
-    },
-    Rule {
-        flags: "recv-queue",
-        says: "without --op send, send-imm or write-imm: other operations take no receives",
+    }
+    Rule::IGNORED {
+        flags: "inline", says: "of 0 on --op read or atomic operations", is_broken: |it| it.op.profile().fetches,
+    }
+    Rule::NO_EFFECT {
+        flags: "recv-queue", says: "without --op send, send-imm or write-imm: other operations take no receives",
         is_broken: |it| !it.op.profile().receives,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "rx-depth",
-        says: "without --op send, send-imm or write-imm: other operations take no receives",
+    }
+    Rule::IGNORED {
+        flags: "rx-depth", says: "without --op send, send-imm or write-imm: other operations take no receives",
         is_broken: |it| !it.op.profile().receives,
-        ..Rule::IGNORED
-    },
-    Rule {
-        flags: "alignment",
-        is_broken: |it| is_atomic(it) && !it.alignment_bytes.is_multiple_of(ATOMIC_BYTES),
-        ..ATOMIC_PLACE
-    },
-    Rule {
-        flags: "offset",
-        is_broken: |it| is_atomic(it) && !it.offset_bytes.is_multiple_of(ATOMIC_BYTES),
-        ..ATOMIC_PLACE
-    },
-    Rule {
-        flags: "memory",
-        says: "where workers share receives: one worker posts those that walk through memory{}",
+    }
+    ATOMIC_PLACE {
+        flags: "alignment", is_broken: |it| is_atomic(it) && !it.alignment_bytes.is_multiple_of(ATOMIC_BYTES),
+    }
+    ATOMIC_PLACE {
+        flags: "offset", is_broken: |it| is_atomic(it) && !it.offset_bytes.is_multiple_of(ATOMIC_BYTES),
+    }
+    Rule::REFUSED {
+        flags: "memory", says: "where workers share receives: one worker posts those that walk through memory{}",
         is_broken: |it| {
             let is_shared = it.cq == CqMode::Shared || it.recv_queue == RecvQueue::Shared;
             let walks = it.memory_bytes.is_some() && it.op.profile().fills_receives();
@@ -101,11 +67,9 @@ pub(super) static RULES: &[Rule] = &[
         hint: |_| {
             "take --cq per-worker or per-qp with --recv-queue per-qp, or --workers 1".to_owned()
         },
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "size-mix",
-        says: "with fewer WRs in all send queues than its shares take{}",
+    }
+    Rule::REFUSED {
+        flags: "size-mix", says: "with fewer WRs in all send queues than its shares take{}",
         is_broken: |it| {
             let period = it.size_mix.as_ref().map_or(0, |mix| mix.period());
             u64::from(period) > it.wrs_of(it.qps)
@@ -115,9 +79,8 @@ pub(super) static RULES: &[Rule] = &[
             format!(": they take {period}, and there are {}", it.wrs_of(it.qps))
         },
         hint: |_| "raise --tx-depth or --qps, or choose simpler weights".to_owned(),
-        ..Rule::REFUSED
-    },
-];
+    }
+}
 
 fn is_atomic(settings: &Settings) -> bool {
     settings.op.profile().is_atomic()

@@ -1,6 +1,6 @@
 //! Rules on send queues and CQs: what is posted, signalled and outstanding together, and which threads use them.
 
-use super::rule::Rule;
+use super::rule::{Rule, rules};
 use crate::calls::{CallStyle, Domains, Timestamps};
 use crate::table::Settings;
 use crate::words::{CqMode, Spread};
@@ -15,22 +15,17 @@ const ABOVE_DEPTH: Rule = Rule {
     ..Rule::REFUSED
 };
 
-pub(super) static RULES: &[Rule] = &[
-    Rule {
-        flags: "signal-every",
-        is_broken: |it| it.signal_every > it.tx_depth,
+rules! {
+    ABOVE_DEPTH {
+        flags: "signal-every", is_broken: |it| it.signal_every > it.tx_depth,
         hint: |it| fitting_depth(it.signal_every, it.tx_depth),
-        ..ABOVE_DEPTH
-    },
-    Rule {
-        flags: "post-list",
-        is_broken: |it| it.post_list > it.tx_depth,
+    }
+    ABOVE_DEPTH {
+        flags: "post-list", is_broken: |it| it.post_list > it.tx_depth,
         hint: |it| fitting_depth(it.post_list, it.tx_depth),
-        ..ABOVE_DEPTH
-    },
-    Rule {
-        flags: "post-list",
-        says: "above --signal-every{}, but for multiples of it",
+    }
+    Rule::REFUSED {
+        flags: "post-list", says: "above --signal-every{}, but for multiples of it",
         is_broken: |it| {
             it.post_list > it.signal_every && !it.post_list.is_multiple_of(it.signal_every)
         },
@@ -42,17 +37,13 @@ pub(super) static RULES: &[Rule] = &[
                 it.post_list
             )
         },
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "qp-weights",
-        says: "without --spread round-robin: only there QPs take turns",
+    }
+    Rule::NO_EFFECT {
+        flags: "qp-weights", says: "without --spread round-robin: only there QPs take turns",
         is_broken: |it| it.spread != Spread::RoundRobin,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "qp-weights",
-        says: "with another number of --qps than its groups have{}",
+    }
+    Rule::REFUSED {
+        flags: "qp-weights", says: "with another number of --qps than its groups have{}",
         is_broken: |it| {
             let weights = it.qp_weights.as_ref();
             weights.is_some_and(|weights| weights.qps() != u64::from(it.qps))
@@ -61,72 +52,52 @@ pub(super) static RULES: &[Rule] = &[
             let of_groups = it.qp_weights.as_ref().map_or(0, |weights| weights.qps());
             format!(": they have {of_groups}, and there are {}", it.qps)
         },
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "spread",
-        says: "where workers share a CQ: a source must see the completions of its own QPs",
+    }
+    Rule::REFUSED {
+        flags: "spread", says: "where workers share a CQ: a source must see the completions of its own QPs",
         is_broken: |it| it.spread != Spread::Own && share_a_cq(it),
         hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "outstanding",
-        says: "with --spread own: each QP keeps its send queue full",
+    }
+    Rule::NO_EFFECT {
+        flags: "outstanding", says: "with --spread own: each QP keeps its send queue full",
         is_broken: |it| it.spread == Spread::Own,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "outstanding",
-        says: "below what is posted together (--signal-every, --post-list){}",
+    }
+    Rule::REFUSED {
+        flags: "outstanding", says: "below what is posted together (--signal-every, --post-list){}",
         is_broken: |it| it.outstanding.is_some_and(|wrs| wrs < it.slot_wrs()),
-        values: |it| format!(": {} WRs", it.slot_wrs()),
-        hint: |_| fitting_outstanding(),
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "outstanding",
-        says: "above what the send queues of a worker's QPs hold{}",
+        values: |it| format!(": {} WRs", it.slot_wrs()), hint: |_| fitting_outstanding(),
+    }
+    Rule::REFUSED {
+        flags: "outstanding", says: "above what the send queues of a worker's QPs hold{}",
         is_broken: |it| {
             it.outstanding
                 .is_some_and(|wrs| u64::from(wrs) > of_worker(it))
         },
-        values: |it| format!(": {} WRs", of_worker(it)),
-        hint: |_| fitting_outstanding(),
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "timestamps",
-        says: "with --no-latency: stamps end latencies",
-        is_broken: |it| it.no_latency,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "timestamps",
-        says: "without --poll-api extended: ibv_poll_cq reports no time stamps",
+        values: |it| format!(": {} WRs", of_worker(it)), hint: |_| fitting_outstanding(),
+    }
+    Rule::NO_EFFECT {
+        flags: "timestamps", says: "with --no-latency: stamps end latencies", is_broken: |it| it.no_latency,
+    }
+    Rule::REFUSED {
+        flags: "timestamps", says: "without --poll-api extended: ibv_poll_cq reports no time stamps",
         is_broken: |it| it.timestamps == Timestamps::Device && it.poll_api == CallStyle::Legacy,
         hint: |_| {
             "take --poll-api extended and leave --no-latency out, or take --timestamps cpu"
                 .to_owned()
         },
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "domains",
-        says: "where workers share a CQ: one thread may use each QP and CQ",
+    }
+    Rule::REFUSED {
+        flags: "domains", says: "where workers share a CQ: one thread may use each QP and CQ",
         is_broken: |it| it.domains == Domains::Thread && share_a_cq(it),
         hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "qps",
-        says: "with more WRs on one CQ than any can have{}",
+    }
+    Rule::REFUSED {
+        flags: "qps", says: "with more WRs on one CQ than any can have{}",
         is_broken: |it| it.cq_depth.is_none() && cq_entries(it) > MOST_CQ_ENTRIES,
         values: |it| format!(": it would need {} entries", cq_entries(it)),
         hint: |_| "lower --qps, --tx-depth or --rx-depth, or take --cq per-qp".to_owned(),
-        ..Rule::REFUSED
-    },
-];
+    }
+}
 
 fn fitting_depth(wrs: u32, tx_depth: u32) -> String {
     format!("raise --tx-depth to at least {wrs}, or lower --{{flag}} to at most {tx_depth}")

@@ -85,3 +85,11 @@ impl Rule {
         (!self.instead_of.is_empty()).then_some([self.flags, self.instead_of])
     }
 }
+
+/// Makes the rules of a file, each of a usual one and what differs.
+macro_rules! rules {
+    ($($usual:path { $($part:ident: $value:expr),* $(,)? })*) => {
+        pub(super) static RULES: &[Rule] = &[$(Rule { $($part: $value,)* ..$usual },)*];
+    };
+}
+pub(super) use rules;

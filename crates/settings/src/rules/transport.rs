@@ -1,6 +1,6 @@
 //! Rules on services, on how QPs are connected, and on what is in packets' headers.
 
-use super::rule::Rule;
+use super::rule::{Rule, rules};
 use crate::listed::listed;
 use crate::service::{LARGEST_MTU_BYTES, Service};
 use crate::table::Settings;
@@ -22,11 +22,9 @@ const TOO_LONG: Rule = Rule {
     ..Rule::REFUSED
 };
 
-pub(super) static RULES: &[Rule] = &[
-    Rule {
-        flags: "op",
-        says: "with a --service that does not carry it{}",
-        is_broken: |it| !it.service.carries(it.op),
+rules! {
+    Rule::REFUSED {
+        flags: "op", says: "with a --service that does not carry it{}", is_broken: |it| !it.service.carries(it.op),
         values: |it| {
             let ops: Vec<&str> = it.service.ops().iter().map(|op| op.name()).collect();
             let service = it.service.name().to_uppercase();
@@ -41,64 +39,45 @@ pub(super) static RULES: &[Rule] = &[
                 others.join(" and ")
             )
         },
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "size",
-        is_broken: |it| it.size_mix.is_none() && is_too_long(it),
-        ..TOO_LONG
-    },
-    Rule {
-        flags: "size-mix",
-        is_broken: |it| it.size_mix.is_some() && is_too_long(it),
-        ..TOO_LONG
-    },
-    Rule {
-        flags: "ud-fan-out",
-        says: "without --service ud: only its QPs can send to any QP",
+    }
+    TOO_LONG {
+        flags: "size", is_broken: |it| it.size_mix.is_none() && is_too_long(it),
+    }
+    TOO_LONG {
+        flags: "size-mix", is_broken: |it| it.size_mix.is_some() && is_too_long(it),
+    }
+    Rule::NO_EFFECT {
+        flags: "ud-fan-out", says: "without --service ud: only its QPs can send to any QP",
         is_broken: |it| it.service != Service::Ud,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "ud-fan-out",
-        says: "with a --tx-depth below --qps: each WR of a QP goes to one QP{}",
+    }
+    Rule::REFUSED {
+        flags: "ud-fan-out", says: "with a --tx-depth below --qps: each WR of a QP goes to one QP{}",
         is_broken: |it| it.ud_fan_out && it.tx_depth < it.qps,
         values: |it| format!(", and there are {} WRs for {} QPs", it.tx_depth, it.qps),
         hint: |_| "raise --tx-depth, lower --qps, or leave --ud-fan-out out".to_owned(),
-        ..Rule::REFUSED
-    },
-    Rule {
-        flags: "connect",
-        says: "with --service uc or ud: rdma_cm connects RC QPs here",
+    }
+    Rule::REFUSED {
+        flags: "connect", says: "with --service uc or ud: rdma_cm connects RC QPs here",
         is_broken: |it| it.connect == ConnectMode::Cm && it.service != Service::Rc,
-        ..Rule::REFUSED
-    },
-    Rule {
+    }
+    Rule::NO_EFFECT {
         flags: "timeout retry-cnt rnr-retry min-rnr-timer",
         says: "with --service uc or ud: nothing is acknowledged, so nothing is waited for or sent again",
         is_broken: |it| it.service != Service::Rc,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "max-rd-atomic",
-        says: "with --service uc or ud: they have no READs and atomic operations",
+    }
+    Rule::NO_EFFECT {
+        flags: "max-rd-atomic", says: "with --service uc or ud: they have no READs and atomic operations",
         is_broken: |it| it.service != Service::Rc,
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "traffic-class",
-        says: "with --dscp: it sets the traffic class",
-        is_broken: |it| it.dscp.is_some(),
+    }
+    Rule::NO_EFFECT {
+        flags: "traffic-class", says: "with --dscp: it sets the traffic class", is_broken: |it| it.dscp.is_some(),
         instead_of: "dscp",
-        ..Rule::NO_EFFECT
-    },
-    Rule {
-        flags: "udp-sport",
-        says: "with --service ud: the driver chooses its datagrams' port",
+    }
+    Rule::NO_EFFECT {
+        flags: "udp-sport", says: "with --service ud: the driver chooses its datagrams' port",
         is_broken: |it| it.service == Service::Ud,
-        ..Rule::NO_EFFECT
-    },
-];
+    }
+}
 
 /// The longest datagram, as far as the path is known before a device is opened.
 fn most_bytes(settings: &Settings) -> u32 {
