@@ -6,7 +6,6 @@ use super::super::geometry::Geometry;
 use super::super::qp_context::{QpContext, Receiver, Sender};
 use super::super::trouble::FailedCompletion;
 use super::super::wr_id::{TAIL_SLOT, WrId};
-use super::pace::{STAMP_ERROR_NS, STAMP_LASTS};
 use super::{Mode, Worker, feed};
 use verbs::{Completion, Operation, POLL_BATCH, PostError, RecvRing};
 
@@ -41,9 +40,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     #[inline]
     pub(super) fn end_batch(&mut self) {
         if self.pace.batch_ends() {
-            let clock = &self.shared.clock;
-            self.pace
-                .measure(clock, STAMP_ERROR_NS, STAMP_LASTS, LATENCY);
+            self.measure_pace();
         }
         self.publish();
     }

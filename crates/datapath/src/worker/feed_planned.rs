@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::super::shared::Phase;
 use super::super::wr_id::WrId;
-use super::pace::{CALL_WEIGHT, COMPLETION_WEIGHT, PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS};
+use super::pace::{CALL_WEIGHT, COMPLETION_WEIGHT};
 use super::posting::post_verified;
 use super::window::NEVER;
 use super::{Mode, Worker};
@@ -136,9 +136,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
         if posts > 0 {
             if self.pace.batch_ends() {
-                let clock = &self.shared.clock;
-                self.pace
-                    .measure(clock, PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS, LATENCY);
+                self.measure_pace();
             }
             self.publish();
         }

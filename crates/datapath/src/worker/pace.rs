@@ -87,7 +87,6 @@ impl Pace {
     /// Sets how much may be posted per clock reading, from the time that posting took since the last one. A NIC takes
     /// tens of nanoseconds a call, a software device in the kernel up to a millisecond. A reading is at most so old and
     /// lasts for at most `most`; if latency is not recorded, a fast device needs none between two batches.
-    #[cold]
     pub(super) fn measure(&mut self, clock: &Clock, error_ns: u64, most: u32, has_latency: bool) {
         let weight = u64::from(self.since_stamp);
         if weight == 0 {

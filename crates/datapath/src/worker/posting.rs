@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::qp_context::{QpContext, Sender};
 use super::super::wr_id::{TAIL_SLOT, WrId};
-use super::pace::CALL_WEIGHT;
+use super::pace::{
+    CALL_WEIGHT, PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS, STAMP_ERROR_NS, STAMP_LASTS,
+};
 use super::{Worker, feed};
 use verbs::{PostError, SendScratch};
 
@@ -112,6 +114,17 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     #[cold]
     fn look_while_posting(&mut self) {
         self.look(self.pace.stamp_raw);
+    }
+
+    /// See [`Pace::measure`](super::pace::Pace::measure).
+    #[cold] // keeps its arguments out of the loops
+    pub(super) fn measure_pace(&mut self) {
+        let (error_ns, most) = match FEED {
+            feed::PLANNED => (PACED_STAMP_ERROR_NS, PACED_STAMP_LASTS),
+            _ => (STAMP_ERROR_NS, STAMP_LASTS),
+        };
+        let clock = &self.shared.clock;
+        self.pace.measure(clock, error_ns, most, LATENCY);
     }
 
     /// Posts `count` WRs from ring position `first`, chain by chain.
