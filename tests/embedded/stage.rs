@@ -43,7 +43,9 @@ impl Stage {
         path
     }
 
+    /// A transfer, once the server is free: the sender before may be gone first.
     pub fn call(&self, files: &[&PathBuf], words: &str) -> Call {
+        self.server.is_idle();
         let timeout = match words.contains("--timeout") {
             true => "",
             false => "--timeout 18",
@@ -65,10 +67,9 @@ impl Stage {
         paths.any(|path| path.parent() == Some(self.target.path()))
     }
 
-    /// A transfer that is under way, once the one before is over.
+    /// A transfer that is under way.
     pub fn slow(&self) -> Program {
         let file = self.hollow("slow", 256 << 20);
-        self.server.is_idle();
         let program = self.call(&[&file], SLOW).start();
         wait_until("a file under way", STEP, || self.holds_a_file());
         program
