@@ -12,8 +12,8 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
-use rocebench::coordinator::observer::{Observer, TrialStart};
+use report::results::model::{CaseConfig, ResultFile, Run};
+use rocebench::coordinator::observer::Observer;
 use rocebench::coordinator::options::{Ends, SweepOptions, Target};
 use rocebench::coordinator::sweep::run_sweep;
 use rocebench::node::resources::{NodeOptions, PortRequest};
@@ -97,22 +97,15 @@ fn measure(pattern: &str, nodes: u32, cases: usize) -> Result<(), Box<dyn Error>
         device: Some("loop0".into()),
         ..PortRequest::default()
     };
-    let options = SweepOptions {
-        sweep,
-        ends: Ends {
-            target: Target::Local,
-            resources: NodeOptions {
-                library: testing::null_library::null_library(),
-                ..NodeOptions::system(request, None)
-            },
-            token: None,
+    let ends = Ends {
+        target: Target::Local,
+        resources: NodeOptions {
+            library: testing::null_library::null_library(),
+            ..NodeOptions::system(request, None)
         },
-        servers: Vec::new(),
-        ranks: None,
-        command_line: Vec::new(),
-        against: None,
-        searches: None,
+        token: None,
     };
+    let options = SweepOptions::of(sweep, ends);
     let (before, sent_before) = (memory_kib("VmRSS")?, loopback_kib()?);
     let mut times = Times {
         began: Instant::now(),
@@ -174,13 +167,6 @@ impl Observer for Times {
     fn run_finished(&mut self, _: &CaseConfig, _: &Run, _: &ResultFile) {
         self.runs.push(self.run.elapsed());
     }
-
-    fn trial_started(&mut self, _: usize, _: usize, _: &Case, _: TrialStart<'_>) {}
-    fn search_finished(&mut self, _: &Case, _: &LoadSearch, _: &ResultFile) {}
-    fn sample(&mut self, _: Duration, _: f64, _: f64) {}
-    fn waiting(&mut self, _: Duration) {}
-    fn pair_finished(&mut self, _: &Case, _: &PerftestPair, _: &ResultFile) {}
-    fn note(&mut self, _: &str) {}
 }
 
 /// What loopback has carried in this network, in KiB: both ends of the control connections, with the kernel's headers.

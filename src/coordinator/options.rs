@@ -46,6 +46,21 @@ pub struct SweepOptions {
     pub searches: Option<Searches>,
 }
 
+impl SweepOptions {
+    /// A sweep alone: between two ends or nodes of this process, without comparisons and searches.
+    pub fn of(sweep: Sweep, ends: Ends) -> SweepOptions {
+        SweepOptions {
+            sweep,
+            ends,
+            servers: Vec::new(),
+            ranks: None,
+            command_line: Vec::new(),
+            against: None,
+            searches: None,
+        }
+    }
+}
+
 /// How many pairs, and how long perftest may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Against {

@@ -216,9 +216,8 @@ fn choose(
     let select = |route| select_or_embedded(resources.library, &resources.request, Some(route));
     let mut port = select(route)?;
     // If the other end cannot serve, the transfers say why.
-    let agreed = agree(link, &port, stop);
-    let network = agreed.ok().flatten();
-    if network.is_some_and(|network| port.may_move_to(network)) {
+    let network = agree(link, &port, stop).ok().flatten();
+    if network.is_some() {
         port = select(Route { network, ..route })?;
     }
     Ok(Choice::of(&port))

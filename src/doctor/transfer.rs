@@ -3,17 +3,16 @@
 //! not carry the RDMA MTU.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use crate::coordinator::observer::{Observer, TrialStart};
+use crate::coordinator::observer::Observer;
 use crate::coordinator::options::{Ends, SweepOptions, Target};
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use crate::node::resources::NodeOptions;
-use crate::plan::{Case, Sweep};
+use crate::plan::Sweep;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::token::Token;
-use report::results::model::{CaseConfig, Failure, LoadSearch, PerftestPair, ResultFile, Run};
+use report::results::model::{Failure, ResultFile};
 use settings::{Given, Op};
 
 use crate::protocol::finding::{Finding, State};
@@ -96,19 +95,12 @@ impl TransferCheck<'_> {
     }
 
     fn sweep(&self, size: &str) -> Result<SweepOutcome, RunFailure> {
-        let options = SweepOptions {
-            sweep: sweep(size),
-            ends: Ends {
-                target: self.target.clone(),
-                resources: self.resources.clone(),
-                token: self.token.cloned(),
-            },
-            servers: Vec::new(),
-            ranks: None,
-            command_line: Vec::new(),
-            against: None,
-            searches: None,
+        let ends = Ends {
+            target: self.target.clone(),
+            resources: self.resources.clone(),
+            token: self.token.cloned(),
         };
+        let options = SweepOptions::of(sweep(size), ends);
         run_sweep(&options, self.stop, &mut NoObserver)
     }
 }
@@ -190,17 +182,7 @@ fn not_begun(error: &RunFailure) -> Finding {
 /// Shows nothing: the findings contain all results.
 struct NoObserver;
 
-impl Observer for NoObserver {
-    fn run_started(&mut self, _: usize, _: usize, _: &Case, _: u32, _: u32) {}
-    fn trial_started(&mut self, _: usize, _: usize, _: &Case, _: TrialStart<'_>) {}
-    fn search_finished(&mut self, _: &Case, _: &LoadSearch, _: &ResultFile) {}
-    fn phase(&mut self, _: &str, _: Option<Duration>) {}
-    fn sample(&mut self, _: Duration, _: f64, _: f64) {}
-    fn waiting(&mut self, _: Duration) {}
-    fn run_finished(&mut self, _: &CaseConfig, _: &Run, _: &ResultFile) {}
-    fn pair_finished(&mut self, _: &Case, _: &PerftestPair, _: &ResultFile) {}
-    fn note(&mut self, _: &str) {}
-}
+impl Observer for NoObserver {}
 
 #[cfg(test)]
 mod tests {

@@ -44,15 +44,15 @@ pub fn open_at_client(
     let route = link.route()?;
     let resources = NodeResources::open(options.clone(), Some(route))?;
     let network = agree(link, resources.port(), stop)?;
-    if !network.is_some_and(|network| resources.port().may_move_to(network)) {
+    if network.is_none() {
         return Ok(resources);
     }
     drop(resources);
     NodeResources::open(options.clone(), Some(Route { network, ..route }))
 }
 
-/// Agrees with the server of a session of two ends, which takes its port accordingly, on a network for that of this end, which has
-/// `port` so far.
+/// Agrees with the server of a session of two ends, which takes its port accordingly, on the network to which this end moves;
+/// `None` if its `port` stays.
 ///
 /// # Errors
 /// The other end cannot serve, or the link ended.
@@ -70,17 +70,18 @@ pub fn agree(link: &Link, port: &Port, stop: &AtomicBool) -> Result<Option<Netwo
         })?;
         take_facts(link, stop)
     };
+    let moves = |network: Option<Network>| network.filter(|it| port.may_move_to(*it));
     let theirs = ask(None, None)?.networks;
     let network = common([&own[..], &theirs]);
     if network.is_some() {
         if network != theirs.first().copied() {
             ask(network, None)?;
         }
-        return Ok(network);
+        return Ok(moves(network));
     }
     let toward = port.gid.map(|entry| entry.gid.address());
     let there = rdma_address(&ask(None, toward)?);
-    Ok(there.and_then(|there| port.toward(there)))
+    Ok(moves(there.and_then(|there| port.toward(there))))
 }
 
 /// The address of a node's RoCE port.

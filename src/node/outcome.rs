@@ -364,19 +364,14 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
     })
 }
 
-/// What the network interface below the port in use does against loss.
-pub fn lossless(port: &Port) -> Lossless {
-    let told = device(port);
-    let Some(netdev) = told.netdev else {
+/// What the network interface below the port in use, of which these are the facts, does against loss.
+pub fn lossless(port: &Port, device: &Device) -> Lossless {
+    let Some(netdev) = &device.netdev else {
         return Lossless::default();
     };
-    let bridging = machine::dcb::read(&netdev).unwrap_or_default();
-    Lossless::read(
-        port.context.root(),
-        (&told.name, told.port),
-        &netdev,
-        bridging,
-    )
+    let bridging = machine::dcb::read(netdev).unwrap_or_default();
+    let root = port.context.root();
+    Lossless::read(root, (&device.name, device.port), netdev, bridging)
 }
 
 /// Facts of the device and port in use, from the kernel and corrected from verbs.

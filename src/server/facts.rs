@@ -27,11 +27,12 @@ pub(super) fn facts(
         false => &named,
     };
     let networks = used.iter().flat_map(|port| &port.choice.networks);
+    let device = outcome::device(port);
     Ok(NodeFacts {
-        device: outcome::device(port),
+        lossless: outcome::lossless(port, &device),
+        device,
         limits: DeviceLimits::of(port),
         memory: MemoryOffer::of(resources),
-        lossless: outcome::lossless(port),
         networks: networks.copied().collect(),
         remark: resources.remark(),
     })

@@ -394,9 +394,10 @@ fn serve_session(
                 network,
                 toward,
             }) => {
-                let own = resources.port();
-                let network = network.or_else(|| own.toward(toward?));
-                if network.is_some_and(|network| resources.port().may_move_to(network)) {
+                let port = resources.port();
+                let network = network.or_else(|| port.toward(toward?));
+                let network = network.filter(|network| port.may_move_to(*network));
+                if network.is_some() {
                     drop(resources);
                     resources = open_resources(link, options, network)?;
                     if let Some(text) = resources.remark() {

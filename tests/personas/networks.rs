@@ -5,18 +5,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use machine::core_locks::CoreLocks;
-use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
+use report::results::model::ResultFile;
 use rocebench::coordinator::lesson::{LessonOptions, run_lesson};
-use rocebench::coordinator::observer::{Observer, TrialStart};
+use rocebench::coordinator::observer::Observer;
 use rocebench::coordinator::options::{Ends, SweepOptions, Target};
 use rocebench::coordinator::sweep::run_sweep;
 use rocebench::doctor::{Examination, Machine, examine};
 use rocebench::lesson::Event;
 use rocebench::node::resources::{NodeOptions, PortRequest};
-use rocebench::plan::{Case, Nodes, Sweep};
+use rocebench::plan::{Nodes, Sweep};
 use rocebench::protocol::lesson_message::Lesson;
 use rocebench::server::listener::{Server, ServerEvent, ServerOptions};
 use settings::{Given, Op};
@@ -39,14 +38,6 @@ impl Notes {
 }
 
 impl Observer for Notes {
-    fn run_started(&mut self, _: usize, _: usize, _: &Case, _: u32, _: u32) {}
-    fn trial_started(&mut self, _: usize, _: usize, _: &Case, _: TrialStart<'_>) {}
-    fn search_finished(&mut self, _: &Case, _: &LoadSearch, _: &ResultFile) {}
-    fn phase(&mut self, _: &str, _: Option<Duration>) {}
-    fn sample(&mut self, _: Duration, _: f64, _: f64) {}
-    fn waiting(&mut self, _: Duration) {}
-    fn run_finished(&mut self, _: &CaseConfig, _: &Run, _: &ResultFile) {}
-    fn pair_finished(&mut self, _: &Case, _: &PerftestPair, _: &ResultFile) {}
     fn note(&mut self, text: &str) {
         self.add(text);
     }
@@ -140,18 +131,14 @@ fn sweep(
             .set(settings::Settings::row("pattern").unwrap(), "ring")
             .unwrap();
     }
+    let ends = Ends {
+        target,
+        resources,
+        token: None,
+    };
     let options = SweepOptions {
-        sweep: Sweep::with_flows(&given, &[], nodes).unwrap(),
-        ends: Ends {
-            target,
-            resources,
-            token: None,
-        },
         servers,
-        ranks: None,
-        command_line: Vec::new(),
-        against: None,
-        searches: None,
+        ..SweepOptions::of(Sweep::with_flows(&given, &[], nodes).unwrap(), ends)
     };
     let notes = Notes::default();
     let outcome = run_sweep(&options, &AtomicBool::new(false), &mut notes.clone());

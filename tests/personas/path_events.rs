@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use machine::core_locks::CoreLocks;
 use metrics::counters::{CounterWatch, Reading, why_loss_is_unknown};
-use report::results::model::{CaseConfig, Device, LoadSearch, PathEventKind, PerftestPair};
-use report::results::model::{ResultFile, Run};
-use rocebench::coordinator::observer::{Observer, TrialStart};
+use report::results::model::{Device, PathEventKind};
+use rocebench::coordinator::observer::Observer;
 use rocebench::coordinator::options::{Ends, SweepOptions, Target};
 use rocebench::coordinator::sweep::run_sweep;
 use rocebench::node::resources::{NodeOptions, PortRequest};
-use rocebench::plan::{Case, Nodes, Sweep};
+use rocebench::plan::{Nodes, Sweep};
 use settings::Given;
 use testing::persona::{PersonaMachine, persona};
 
@@ -169,23 +168,16 @@ fn of_run(planted: &Planted) -> String {
     let flow = &mut sweep.cases[0].flows[0];
     std::mem::swap(&mut flow.from, &mut flow.to);
     let locks = tempfile::tempdir().unwrap();
-    let options = SweepOptions {
-        sweep,
-        ends: Ends {
-            target: Target::Local,
-            resources: NodeOptions {
-                library: machine.library(),
-                core_locks: CoreLocks::within(locks.path().to_owned()),
-                ..NodeOptions::system(PortRequest::default(), None)
-            },
-            token: None,
+    let ends = Ends {
+        target: Target::Local,
+        resources: NodeOptions {
+            library: machine.library(),
+            core_locks: CoreLocks::within(locks.path().to_owned()),
+            ..NodeOptions::system(PortRequest::default(), None)
         },
-        servers: Vec::new(),
-        ranks: None,
-        command_line: Vec::new(),
-        against: None,
-        searches: None,
+        token: None,
     };
+    let options = SweepOptions::of(sweep, ends);
     let outcome = run_sweep(&options, &AtomicBool::new(false), &mut Grower(counters));
     let result = outcome.unwrap_or_else(|error| panic!("{error}")).result;
     let run = &result.cases[0].runs[0];
@@ -263,13 +255,4 @@ impl Observer for Grower {
             self.0.grow();
         }
     }
-
-    fn run_started(&mut self, _: usize, _: usize, _: &Case, _: u32, _: u32) {}
-    fn trial_started(&mut self, _: usize, _: usize, _: &Case, _: TrialStart<'_>) {}
-    fn search_finished(&mut self, _: &Case, _: &LoadSearch, _: &ResultFile) {}
-    fn sample(&mut self, _: Duration, _: f64, _: f64) {}
-    fn waiting(&mut self, _: Duration) {}
-    fn run_finished(&mut self, _: &CaseConfig, _: &Run, _: &ResultFile) {}
-    fn pair_finished(&mut self, _: &Case, _: &PerftestPair, _: &ResultFile) {}
-    fn note(&mut self, _: &str) {}
 }

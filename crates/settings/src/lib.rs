@@ -3,6 +3,7 @@
 //! are made from it.
 //! This crate must not know devices, files or the command line.
 
+mod as_text;
 mod calls;
 mod derived;
 mod differing;

@@ -1,12 +1,11 @@
 //! Operations, and what each needs ([`Op::profile`]): the only place that tells operations apart.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::as_text::as_text;
 use super::words::{WordError, find, words};
 
 words! {
@@ -214,29 +213,7 @@ impl fmt::Display for Workload {
     }
 }
 
-impl From<Workload> for String {
-    fn from(workload: Workload) -> String {
-        workload.name().to_owned()
-    }
-}
-
-impl TryFrom<String> for Workload {
-    type Error = WordError;
-
-    fn try_from(word: String) -> Result<Self, WordError> {
-        word.parse()
-    }
-}
-
-impl JsonSchema for Workload {
-    fn schema_name() -> Cow<'static, str> {
-        "Workload".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "enum": Workload::ALL.map(Workload::name) })
-    }
-}
+as_text!(Workload, { "enum": Workload::ALL.map(Workload::name) });
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,11 @@
 //! Which nodes talk to which: a rule that makes flows out of a list of nodes. It must not know the nodes.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::as_text::as_text;
 use super::nearest::nearest;
 
 /// A rule that makes flows out of a list of nodes.
@@ -124,32 +123,10 @@ impl fmt::Display for Pattern {
     }
 }
 
-impl TryFrom<String> for Pattern {
-    type Error = PatternError;
-
-    fn try_from(text: String) -> Result<Pattern, PatternError> {
-        text.parse()
-    }
-}
-
-impl From<Pattern> for String {
-    fn from(pattern: Pattern) -> String {
-        pattern.to_string()
-    }
-}
-
-impl JsonSchema for Pattern {
-    fn schema_name() -> Cow<'static, str> {
-        "Pattern".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "description": "`pairs`, `ring`, `incast`, `incast:NODE`, `outcast`, `outcast:NODE`, `all-to-all`, `bisection` or `loop`",
-        })
-    }
-}
+as_text!(Pattern, {
+    "type": "string",
+    "description": "`pairs`, `ring`, `incast`, `incast:NODE`, `outcast`, `outcast:NODE`, `all-to-all`, `bisection` or `loop`",
+});
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,11 @@
 //! Settings that are a list of numbers for QPs. It must not know what the numbers are, nor their range.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+
+use super::as_text::as_text;
 
 /// The most entries of one list.
 const MOST_ENTRIES: usize = 4096;
@@ -59,32 +59,10 @@ impl fmt::Display for QpNumbers {
     }
 }
 
-impl TryFrom<String> for QpNumbers {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<QpNumbers> for String {
-    fn from(numbers: QpNumbers) -> String {
-        numbers.to_string()
-    }
-}
-
-impl JsonSchema for QpNumbers {
-    fn schema_name() -> Cow<'static, str> {
-        "QpNumbers".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "description": "Numbers for QPs with commas between them; QPs beyond the last take them again from the first.",
-        })
-    }
-}
+as_text!(QpNumbers, {
+    "type": "string",
+    "description": "Numbers for QPs with commas between them; QPs beyond the last take them again from the first.",
+});
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,12 @@
 //! How much a flow is to offer: as much as completes (a closed loop), or at a rate that completions do not change (an
 //! open loop), and how planned times follow each other then. It knows no option by name.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::as_text::as_text;
 use super::words::words;
 
 words! {
@@ -184,32 +183,10 @@ impl fmt::Display for Rate {
     }
 }
 
-impl TryFrom<String> for Rate {
-    type Error = RateError;
-
-    fn try_from(text: String) -> Result<Self, RateError> {
-        text.parse()
-    }
-}
-
-impl From<Rate> for String {
-    fn from(rate: Rate) -> String {
-        rate.to_string()
-    }
-}
-
-impl JsonSchema for Rate {
-    fn schema_name() -> Cow<'static, str> {
-        "Rate".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "description": "`closed`, messages a second as `2M`, payload bits a second as `10Gb`, or a share of the closed loop's maximum as `50%`"
-        })
-    }
-}
+as_text!(Rate, {
+    "type": "string",
+    "description": "`closed`, messages a second as `2M`, payload bits a second as `10Gb`, or a share of the closed loop's maximum as `50%`"
+});
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,12 @@
 //! Settings that are lists of weights: message sizes, and groups of QPs; and the order in which weights take turns. It
 //! knows no option by name.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::as_text::as_text;
 use super::size::Size;
 
 /// The most entries of one list.
@@ -230,35 +229,8 @@ impl fmt::Display for QpWeights {
     }
 }
 
-macro_rules! as_text {
-    ($($type:ident),*) => {
-        $(impl From<$type> for String {
-            fn from(value: $type) -> String {
-                value.to_string()
-            }
-        }
-
-        impl TryFrom<String> for $type {
-            type Error = WeightsError;
-
-            fn try_from(text: String) -> Result<Self, WeightsError> {
-                text.parse()
-            }
-        }
-
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($type).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string" })
-            }
-        })*
-    };
-}
-
-as_text!(SizeMix, QpWeights);
+as_text!(SizeMix, { "type": "string" });
+as_text!(QpWeights, { "type": "string" });
 
 #[cfg(test)]
 mod tests {

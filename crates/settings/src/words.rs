@@ -8,6 +8,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::as_text::as_text;
 use super::duration::TimeSpan;
 use super::nearest::nearest;
 
@@ -368,29 +369,7 @@ impl fmt::Display for Warmup {
     }
 }
 
-impl From<Warmup> for String {
-    fn from(warmup: Warmup) -> String {
-        warmup.to_string()
-    }
-}
-
-impl TryFrom<String> for Warmup {
-    type Error = WordError;
-
-    fn try_from(word: String) -> Result<Self, WordError> {
-        word.parse()
-    }
-}
-
-impl JsonSchema for Warmup {
-    fn schema_name() -> Cow<'static, str> {
-        "Warmup".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
-    }
-}
+as_text!(Warmup, { "type": "string" });
 
 #[cfg(test)]
 mod tests {

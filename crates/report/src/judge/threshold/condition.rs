@@ -61,7 +61,10 @@ pub enum ConditionError {
         "`{0}` is not a condition: write a metric, one of < <= > >=, and a limit, such as gbit<90 or p99>20us"
     )]
     Syntax(String),
-    #[error("`{name}` is not a metric of a condition: metrics are {}", metrics())]
+    #[error(
+        "`{name}` is not a metric of a condition: metrics are {}",
+        Condition::metrics()
+    )]
     Metric { name: String },
     #[error("`{0}` is not a time: write a number with ns, us, ms or s, above 0")]
     Time(String),
@@ -85,14 +88,10 @@ pub enum ConditionError {
 impl Condition {
     /// The figures that a condition may be of, as a person types them.
     pub fn metrics() -> String {
-        metrics()
+        let metrics = Metric::ALL.iter().filter(|it| !it.is_of_search());
+        let names: Vec<&str> = metrics.map(|metric| metric.short_name()).collect();
+        names.join(", ")
     }
-}
-
-fn metrics() -> String {
-    let metrics = Metric::ALL.iter().filter(|it| !it.is_of_search());
-    let names: Vec<&str> = metrics.map(|metric| metric.short_name()).collect();
-    names.join(", ")
 }
 
 fn unit_words(unit: &str) -> String {
