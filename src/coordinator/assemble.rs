@@ -281,7 +281,11 @@ fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], 
         let target = ends.remove(&(index, Side::Target));
         let initiator = ends.remove(&(index, Side::Initiator));
         let both = initiator.as_ref().zip(target.as_ref());
-        let there = both.and_then(|(initiator, target)| Arrived::of(flow, initiator, target));
+        // What comes of a ping-pong's messages are their answers.
+        let there = both.and_then(|(initiator, target)| match flow.is_answered() {
+            true => Arrived::of(flow, initiator, initiator),
+            false => Arrived::of(flow, initiator, target),
+        });
         let back = both.and_then(|(initiator, target)| Arrived::of(flow, target, initiator));
         let Some(forward) = flows.next() else { return };
         let of_initiator = initiator

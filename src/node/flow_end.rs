@@ -76,14 +76,18 @@ impl RunningEnd {
             .with_path_mtu(end.objects.path_mtu_bytes())
             .with_shared_receives(receives)
             .with_stamps(stamps);
+        let shared = match end.objects.roles().initiates {
+            true => shared,
+            false => shared.answering(),
+        };
         RunningEnd {
             end,
             shared: Arc::new(shared),
         }
     }
 
-    pub(super) fn sends(&self) -> bool {
-        self.end.objects.roles().sends
+    pub(super) fn initiates(&self) -> bool {
+        self.end.objects.roles().initiates
     }
 
     pub(super) fn receives(&self) -> bool {

@@ -16,6 +16,8 @@ use crate::protocol::posts::Posts;
 /// The tasks of an end in a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct EndRoles {
+    /// It begins what it sends; elsewhere it answers.
+    pub initiates: bool,
     /// It posts sends.
     pub sends: bool,
     /// It posts receives.
@@ -27,10 +29,12 @@ pub struct EndRoles {
 impl EndRoles {
     /// The roles of `side` in `flow`.
     pub fn of(flow: &Settings, side: Side) -> EndRoles {
-        let sends = side == Side::Initiator || flow.bidirectional;
-        let is_target = side == Side::Target || flow.bidirectional;
+        let is_both = flow.bidirectional || flow.is_answered();
+        let sends = side == Side::Initiator || is_both;
+        let is_target = side == Side::Target || is_both;
         let profile = flow.op.profile();
         EndRoles {
+            initiates: side == Side::Initiator || flow.bidirectional,
             sends,
             receives: is_target && profile.receives,
             offers_memory: is_target && profile.access != Access::None,

@@ -279,7 +279,7 @@ fn messages_received(worker: &WorkerReport) -> u64 {
 /// A node's workers, which serve all of its ends: with what they sent; with what they received, where the node sends
 /// nothing.
 pub(crate) fn workers(ends: &[FinishedEnd], clock: &Clock) -> Vec<WorkerResult> {
-    let sends = ends.iter().any(|it| it.end.objects.roles().sends);
+    let sends = ends.iter().any(|it| it.end.objects.roles().initiates);
     let messages = |worker: &WorkerReport| match sends {
         true => worker.qps.iter().map(|qp| qp.completed).sum(),
         false => messages_received(worker),

@@ -79,7 +79,7 @@ impl RunningNode {
     }
 
     fn senders(&self) -> impl Iterator<Item = &RunningEnd> {
-        self.ends.iter().filter(|end| end.sends())
+        self.ends.iter().filter(|end| end.initiates())
     }
 
     /// Starts what goes from this node, outside a window.
@@ -101,7 +101,7 @@ impl RunningNode {
         stop: &AtomicBool,
     ) -> Result<Option<Message>, EarlyEnd> {
         let counted = |end: &&RunningEnd| {
-            !end.sends() && matches!(end.shared.flow().stop(), Stop::MessagesPerQp(_))
+            !end.initiates() && matches!(end.shared.flow().stop(), Stop::MessagesPerQp(_))
         };
         let ends = || self.ends.iter().filter(counted);
         ends().for_each(|end| end.set_phase(Phase::Measure));
@@ -178,7 +178,7 @@ impl RunningNode {
     /// The windows of the ends that send, by number of the end.
     pub fn windows(&self) -> impl Iterator<Item = (usize, WindowProgress)> {
         let ends = self.ends.iter().enumerate();
-        ends.filter(|(_, end)| end.sends())
+        ends.filter(|(_, end)| end.initiates())
             .map(|(index, end)| (index, end.shared.window()))
     }
 
@@ -220,7 +220,7 @@ impl RunningNode {
     pub fn drain(&self) {
         for end in &self.ends {
             // An end that only receives goes on receiving; one that counts its messages closes its window later.
-            if end.sends() || matches!(end.shared.flow().stop(), Stop::DurationNs(_)) {
+            if end.initiates() || matches!(end.shared.flow().stop(), Stop::DurationNs(_)) {
                 end.set_phase(Phase::Drain);
             }
         }
@@ -259,7 +259,7 @@ impl RunningNode {
         if let Some(early) = self.wait(link, stop, has_all)? {
             return Ok(Some(early));
         }
-        let receivers = self.ends.iter().filter(|end| !end.sends());
+        let receivers = self.ends.iter().filter(|end| !end.initiates());
         receivers.for_each(|end| end.set_phase(Phase::Drain));
         match ends().find_map(|(end, peer)| end.mismatch(peer, link)) {
             None => Ok(None),

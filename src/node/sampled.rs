@@ -20,7 +20,7 @@ impl Sampled {
     /// Makes room for samples of all ends of `node` that send, by number of the end. They share the counts that a node
     /// keeps.
     pub fn of_ends(node: &RunningNode) -> Vec<Option<Sampled>> {
-        let sends = |end: &FlowEnd| end.objects.roles().sends;
+        let sends = |end: &FlowEnd| end.objects.roles().initiates;
         let counts = MOST_COUNTS / node.ends().filter(|end| sends(end)).count().max(1);
         let sampled = |end: &FlowEnd| {
             let window_ns = match end.flow.stop() {

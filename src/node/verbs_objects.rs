@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use datapath::{
-    Geometry, Layout, Mismatch, Peers, QpContext, Receiver, Regions, RemoteMemory, Sender,
-    SharedReceives, Sizes, WorkerSpec, check_sums, check_written, fill_for_reads, initiator_access,
-    target_access,
+    Geometry, Layout, Mismatch, Numbered, Peers, QpContext, Receiver, Regions, RemoteMemory,
+    Sender, SharedReceives, Sizes, WorkerSpec, check_sums, check_written, fill_for_reads,
+    initiator_access, target_access,
 };
 use metrics::limits::Wire;
 use settings::{Access as OfferedAccess, ConnectMode, CqMode, Settings};
@@ -275,7 +275,13 @@ impl VerbsObjects {
             .as_ref()
             .map(|memory| Sender::new(flow, &self.sizes, index, qp, memory.of(index), remote))
             .transpose()?;
+        let numbered = self.local.as_ref().and_then(|local| {
+            let [offered, receives] =
+                [&self.offered, &self.receives].map(|it| Some(it.as_ref()?.of(index)));
+            Numbered::of(flow, index, local.of(index), offered, receives)
+        });
         Ok(QpContext {
+            numbered,
             qp: Arc::clone(qp),
             sender,
             receiver,

@@ -203,7 +203,7 @@ pub(super) mod tests {
             let line = line(|case| (case.service, case.size_bytes) = (service, 1024));
             has(line, [words]);
         }
-        let latency = line(|case| (case.op, case.tx_depth) = (Op::Write.into(), 1));
+        let latency = line(|case| (case.op, case.ping_pong) = (Op::Write.into(), true));
         for absent in ["-q", "-t", "-Q", "-l", "-r ", "--report_gbits"] {
             assert!(!latency.contains(absent), "{absent} in {latency}");
         }

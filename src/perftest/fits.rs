@@ -115,6 +115,12 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
             "give --size instead of --size-mix in a comparison",
         );
     }
+    if case.ping_pong && case.qps > 1 {
+        return misfit(
+            "its latency programs have one QP".into(),
+            "compare with --qps 1",
+        );
+    }
     if case.spread != Spread::Own {
         return misfit(
             "each of its QPs posts its own next message".into(),
@@ -210,16 +216,6 @@ pub fn note(case: &Case) -> Option<String> {
             "perftest has no options for retries: it takes {RETRY_CNT}, {RNR_RETRY} for RNR, RNR timer {MIN_RNR_TIMER}"
         ));
     }
-    if Program::for_case(case).is_latency() && !case.op.profile().fetches {
-        let until = match case.service.is_reliable() {
-            true => "the message is acknowledged",
-            false => "the message has left",
-        };
-        notes.push(format!(
-            "{} prints half the round trip of a ping-pong, rocebench the time until {until}: two different quantities",
-            Program::for_case(case)
-        ));
-    }
     let program = Program::for_case(case);
     if program.ordering(case) != case.ordering {
         notes.push(format!(
@@ -262,6 +258,7 @@ mod tests {
         refused(shared, "8 bytes for each QP");
         refused(|case| case.size_mix = "64:1,1K:1".parse().ok(), "one size");
         refused(|case| case.spread = Spread::Hash, "its own next");
+        refused(|case| (case.ping_pong, case.qps) = (true, 2), "one QP");
         refused(|case| case.flows[0].to = 2, "one kind of traffic");
         refused(|case| case.flows.push(case.flows[0].clone()), "one kind");
         refused(|case| case.connect = ConnectMode::Cm, "rdma_cm (-R)");
@@ -306,10 +303,13 @@ mod tests {
         let both = noted(|case| (case.poll, case.op) = (PollMode::Event, Op::Send.into()));
         assert_eq!(both, "");
         assert!(noted(|case| case.retry_cnt = 3).contains("retries"));
-        assert!(noted(|case| case.tx_depth = 1).contains("ping-pong"));
         assert!(noted(|case| case.service = Service::Uc).contains("over UC both count"));
-        // A READ's latency is a round trip in both.
-        let read = noted(|case| (case.tx_depth, case.op) = (1, Op::Read.into()));
-        assert_eq!(read, "");
+        for op in [Op::Send, Op::Read] {
+            let lat =
+                |case: &mut Case| (case.ping_pong, case.tx_depth, case.op) = (true, 1, op.into());
+            let mut case = case();
+            lat(&mut case);
+            assert_eq!(note(&case), None);
+        }
     }
 }

@@ -46,13 +46,10 @@ impl MissingProgram {
 }
 
 impl Program {
-    /// The program for a case: `_lat` for one message at a time whose latency is recorded, else `_bw`; `None` where none
-    /// measures the operation.
+    /// The program for a case: `_lat` for a ping-pong, else `_bw`; `None` where none measures the operation.
     pub fn measuring(case: &Case) -> Option<Program> {
-        let one_at_a_time =
-            case.tx_depth == 1 && case.qps == 1 && !case.no_latency && !case.bidirectional;
         let fits = |program: &Program| {
-            program.ops().contains(&case.op.transfer()) && program.is_latency() == one_at_a_time
+            program.ops().contains(&case.op.transfer()) && program.is_latency() == case.ping_pong
         };
         Program::ALL.iter().copied().find(fits)
     }
@@ -80,8 +77,7 @@ impl Program {
         )
     }
 
-    /// The order of the adapter's writes in its runs of a case: only the bandwidth programs have an option, and
-    /// `ib_write_lat` looks at the last byte of a message.
+    /// The order of the adapter's writes in its runs of a case: only the bandwidth programs have an option.
     pub(super) fn ordering(self, case: &Case) -> Ordering {
         match self {
             Program::IbWriteLat => Ordering::Strict,
@@ -151,22 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn one_message_at_a_time_is_a_latency_sweep() {
+    fn a_ping_pong_is_for_a_latency_program() {
         let mut case = case();
-        assert_eq!(Program::for_case(&case), Program::IbSendBw);
         case.tx_depth = 1;
+        assert_eq!(Program::for_case(&case), Program::IbSendBw);
+        case.ping_pong = true;
         assert_eq!(Program::for_case(&case), Program::IbSendLat);
         case.op = Op::Read.into();
         assert_eq!(Program::for_case(&case), Program::IbReadLat);
-        for change in [
-            |case: &mut Case| case.qps = 2,
-            |case: &mut Case| case.bidirectional = true,
-            |case: &mut Case| case.no_latency = true,
-        ] {
-            let mut other = case.clone();
-            change(&mut other);
-            assert_eq!(Program::for_case(&other), Program::IbReadBw);
-        }
+        case.op = Op::SendImm.into();
+        assert_eq!(Program::measuring(&case), None);
     }
 
     #[test]

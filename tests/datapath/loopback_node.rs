@@ -150,6 +150,10 @@ impl Pair {
             let (settings, workers) = (case.settings.clone(), objects.workers());
             let shared = Shared::new(settings, qp_contexts, clock.clone(), Digits::Two, workers)
                 .with_shared_receives(objects.shared_receives().cloned());
+            let shared = match objects.roles().initiates {
+                true => shared,
+                false => shared.answering(),
+            };
             End {
                 events: AsyncEvents::new(&objects.port().context).unwrap(),
                 objects,
@@ -268,7 +272,7 @@ pub trait Steer {
         let wanted = messages * u64::from(self.pair().case.qps);
         self.wait("all messages", |pair| {
             let ends = [&pair.client, &pair.server].into_iter().zip(&before);
-            ends.filter(|(end, _)| end.objects.roles().sends)
+            ends.filter(|(end, _)| end.objects.roles().initiates)
                 .all(|(end, before)| end.shared.counts().completed >= before.completed + wanted)
         })?;
         self.drain()

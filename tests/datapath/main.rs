@@ -15,6 +15,7 @@ mod loopback_node;
 mod moderation;
 mod null_services;
 mod open_loop;
+mod ping_pong;
 mod planned;
 mod queueing;
 mod spreading;

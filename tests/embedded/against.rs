@@ -78,7 +78,7 @@ fn two_processes_both_directions_and_a_latency_sweep() {
         "{line}"
     );
     // That of READ alone: `ib_write_lat` spins on its memory, and takes for ever where cores are short.
-    let latency = sweep("--op read -s 64 -t 1 -Q 1 -n 500");
+    let latency = sweep("--op read -s 64 --ping-pong -n 500");
     let latency = comparison(&latency);
     let told = [&*latency.program, &*latency.metric];
     assert_eq!(told, ["ib_read_lat", "latency_ns"]);

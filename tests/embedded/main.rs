@@ -38,6 +38,7 @@ mod outputs;
 mod pace;
 mod paths;
 mod patterns;
+mod ping_pong;
 mod polling;
 mod process_limits;
 mod refused;

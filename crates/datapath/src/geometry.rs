@@ -29,6 +29,10 @@ pub struct Geometry {
 impl Geometry {
     /// The division for a flow. A depth below one unit becomes one unit.
     pub fn of(flow: &Settings) -> Geometry {
+        if flow.is_answered() {
+            // The completion of a message may come after the answer to it.
+            return Geometry::new(2, 1, 1, false);
+        }
         let contended = flow.cq == CqMode::Shared && flow.workers > 1;
         let whole_slots = contended || flow.spread != Spread::Own;
         Geometry::new(

@@ -3,7 +3,7 @@
 //! Without `--verify` a QP's WRs share a few cells: as many as fit a page, or one if messages are larger. The caches
 //! then see what an application's ring of buffers would show them. Where the values of each WR are looked at, with
 //! `--verify` and of COMPARE-SWAPs, each has its own cell. With `--memory` each has as many cells of its own as fill the
-//! working set, and takes the next each time it is posted ([`Walk`]). A message begins `--offset` bytes after its cell, and cells
+//! working set, and takes the next each time it is posted ([`Walk`]). The messages of a ping-pong have one cell. A message begins `--offset` bytes after its cell, and cells
 //! begin at multiples of `--alignment`. Words of atomic operations lie as `--atomic-target` says.
 //!
 //! Offsets are those within an MR: with `--mr per-qp` each QP's bytes are an MR of their own. The receives of an SRQ have
@@ -57,6 +57,7 @@ impl Layout {
                 let lap_bytes = cell_bytes as u64 * u64::from(work_requests) * u64::from(qps);
                 (work_requests, bytes.div_ceil(lap_bytes.max(1)))
             }
+            None if flow.is_answered() => (1, 1),
             None if looks_at_values(flow) => (work_requests, 1),
             None => (shared_cells, 1),
         };

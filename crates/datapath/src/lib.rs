@@ -6,6 +6,7 @@ mod atomic;
 mod earliest;
 mod geometry;
 mod layout;
+mod numbered;
 mod operation;
 mod pattern;
 mod peers;
@@ -29,6 +30,7 @@ mod wr_id;
 
 pub use geometry::Geometry;
 pub use layout::{Layout, received_bytes, sends_inline};
+pub use numbered::Numbered;
 pub use operation::{RemoteMemory, initiator_access, send_opcode, target_access};
 pub use peers::Peers;
 pub use qp_context::{QpContext, Receiver, Sender};

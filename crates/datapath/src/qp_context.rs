@@ -14,7 +14,7 @@ use super::operation::{RemoteMemory, send_opcode};
 use super::trouble::Mismatch;
 use super::value_checks::{ReceiverCheck, SenderCheck};
 use super::wr_id::WrId;
-use super::{Geometry, Layout, Sizes};
+use super::{Geometry, Layout, Numbered, Sizes};
 
 /// A QP of a run.
 pub struct QpContext {
@@ -24,6 +24,8 @@ pub struct QpContext {
     pub sender: Option<Sender>,
     /// Its receive side, if this end receives.
     pub receiver: Option<Receiver>,
+    /// The numbers of its messages, in a ping-pong that needs them.
+    pub numbered: Option<Numbered>,
 }
 
 /// The send side of a QP.

@@ -107,6 +107,8 @@ pub struct Shared {
     /// The device's, where latencies end at its stamps.
     pub(super) stamp_clock: Option<StampClock>,
     pub(super) digits: Digits,
+    /// This end answers what comes.
+    pub(super) answers: bool,
     /// Of the planned times of an open loop.
     pub(super) seed: u64,
     /// Of its QPs; 0 if unknown.
@@ -135,6 +137,7 @@ impl Shared {
             geometry: Geometry::of(&flow),
             seed: flow.seed,
             path_mtu_bytes: 0,
+            answers: false,
             flow,
             qp_counts: QpCounts::new(qp_contexts.len(), workers),
             watched: Watched::new(qp_contexts.len()),
@@ -155,6 +158,13 @@ impl Shared {
     #[must_use]
     pub fn with_stream(mut self, stream: u64) -> Self {
         self.seed = mix(self.seed).wrapping_add(stream);
+        self
+    }
+
+    /// Has this end answer what comes, if the flow is a ping-pong.
+    #[must_use]
+    pub fn answering(mut self) -> Self {
+        self.answers = self.flow.is_answered();
         self
     }
 

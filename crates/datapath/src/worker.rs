@@ -2,7 +2,7 @@
 //! allocates nothing, takes no lock, prints nothing and makes no system call except those of verbs. It must not know what
 //! else its thread does, nor when that sleeps.
 //!
-//! Each source of messages, a feed, has a file with its loop: `feed_own`, `feed_source` or `feed_planned`. A new feed is a
+//! Each source of messages, a feed, has a file with its loop: `feed_own`, `feed_source`, `feed_planned` or `feed_ping_pong`. A new feed is a
 //! constant and its kinds in `kind`, a file `feed_NAME`, and a branch wherever it differs: see `FEED` in `pass`,
 //! `completed`, `fill` and `enter`.
 
@@ -19,6 +19,7 @@ mod counts;
 mod edges;
 mod facts;
 mod feed_own;
+mod feed_ping_pong;
 mod feed_planned;
 mod feed_source;
 mod gaps;
@@ -36,6 +37,7 @@ mod window;
 
 use counts::WorkerCounts;
 use facts::Facts;
+use feed_ping_pong::Turns;
 pub use gaps::TOLERATED_NS;
 use kind::feed;
 pub(super) use kind::{Kind, KindVisitor};
@@ -65,7 +67,8 @@ enum Mode {
 pub const WORKER_BYTES_PER_QP: usize = WorkerQps::BYTES_PER_QP
     + QpCounts::BYTES_PER_QP
     + Source::BYTES_PER_QP
-    + PlannedQps::BYTES_PER_QP;
+    + PlannedQps::BYTES_PER_QP
+    + Turns::BYTES_PER_QP;
 
 /// The worker of one flow; `kind` chooses the parameters.
 pub(super) struct Worker<
@@ -83,6 +86,8 @@ pub(super) struct Worker<
     source: Source,
     /// With `feed::PLANNED`.
     paced: PlannedQps<'s>,
+    /// With `feed::PING_PONG`.
+    turns: Turns,
     /// With latencies that end at the device's stamps.
     stamps: Option<Box<Stamps>>,
     worker_qps: WorkerQps<'s>,
@@ -103,7 +108,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let facts = Facts::new(shared, VERIFY);
         let geometry = facts.geometry;
         let of_source: &[usize] = if shared.sends() { &spec.qps } else { &[] };
-        let records = |qp: usize| LATENCY && (CONTENDED || spec.qps.contains(&qp));
+        let records =
+            |qp: usize| LATENCY && !shared.answers && (CONTENDED || spec.qps.contains(&qp));
         let mut worker = Worker {
             shared,
             spec,
@@ -114,6 +120,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 feed::PLANNED => PlannedQps::new(shared, of_source, CONTENDED),
                 _ => PlannedQps::default(),
             },
+            turns: Turns::new(shared),
             stamps: match LATENCY && shared.sends() {
                 true => Stamps::new(shared),
                 false => None,
@@ -199,10 +206,16 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
                 Err(error) => self.refused(error),
             }
         }
+        if FEED == feed::PING_PONG && self.turns.awaits_bytes && self.look_at_bytes() {
+            pass = Pass::Found;
+        }
         if FEED == feed::PLANNED {
             self.post_due(most_found);
         } else if pass == Pass::Empty {
             self.attend();
+            if FEED == feed::PING_PONG && self.window.attended_raw >= self.turns.look_raw {
+                self.look_for_lost();
+            }
         }
         if self.window.is_catching_up() {
             self.after_pass_of_catching_up();
@@ -244,6 +257,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     fn edge_raw(&self) -> Option<u64> {
         let edge_raw = match FEED {
             feed::PLANNED => self.window.edge_raw.min(self.paced.wake_raw()),
+            feed::PING_PONG => self.window.edge_raw.min(self.turns.look_raw),
             _ => self.window.edge_raw,
         };
         Some(edge_raw).filter(|&edge_raw| edge_raw != NEVER)

@@ -8,7 +8,7 @@ use super::service::Service;
 use super::size::Size;
 use super::table::{FITTED, Settings};
 use super::weights::SizeMix;
-use super::words::{Pace, RecvQueue};
+use super::words::{Ordering, Pace, RecvQueue};
 
 /// Receives of a QP by default.
 const RECEIVES_OF_A_QP: u32 = 512;
@@ -65,6 +65,17 @@ impl Settings {
     /// Whether a completion posts the next message, so that no message has a planned time.
     pub fn is_closed_loop(&self) -> bool {
         self.planned_rate().is_closed()
+    }
+
+    /// Whether the target answers each message by one of the same kind, so that a latency is half of the round trip: the
+    /// adapter alone answers what fetches.
+    pub fn is_answered(&self) -> bool {
+        self.ping_pong && !self.op.profile().fetches
+    }
+
+    /// Whether an answered message shows in memory alone, where its last byte is awaited.
+    pub fn awaits_bytes(&self) -> bool {
+        self.is_answered() && !self.op.profile().receives
     }
 
     /// What the device is to let each QP send, in 1000 bits of payload a second; `None` where it keeps no rate.
@@ -154,6 +165,10 @@ impl Settings {
         if self.rx_depth == FITTED {
             self.rx_depth = self.fitted_rx_depth();
         }
+        if self.awaits_bytes() {
+            // The last byte is the last to come.
+            self.ordering = Ordering::Strict;
+        }
         if let Some(dscp) = self.dscp {
             self.traffic_class = dscp << 2 | ECT_0;
         }
@@ -172,6 +187,9 @@ impl Settings {
 
     /// WRs in flight on each QP when no number is asked for: they hold what is signalled or posted together.
     pub fn fitted_tx_depth(&self) -> u32 {
+        if self.ping_pong {
+            return 1;
+        }
         let usual = Settings::default().tx_depth;
         usual.max(self.signal_every).max(self.post_list)
     }

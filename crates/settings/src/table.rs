@@ -271,6 +271,13 @@ settings! {
         flag: "bidirectional", short: Some('b'), heading: RUN, takes: Takes::Switch, id: Id::Letter('b'),
         title: "traffic of both ends", label: "bidirectional", is_quiet: true,
     }
+    /// Each QP has one message under way, and the next goes once it is answered: the target answers by a message of the same
+    /// kind (send, write and those with immediate data; the latency is half of the round trip), or the adapter does (read,
+    /// atomics; the whole round trip)
+    ping_pong: bool = false => {
+        flag: "ping-pong", heading: RUN, takes: Takes::Switch, id: Id::Letter('L'),
+        title: "ping-pong", label: "ping-pong", is_quiet: true,
+    }
     /// Waiting for completions: busy (workers poll), event (they sleep on a completion channel), adaptive (they poll, and
     /// sleep after 50 us without a completion)
     poll: PollMode = PollMode::Busy => {

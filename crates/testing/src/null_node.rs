@@ -71,6 +71,7 @@ pub fn qp_contexts(
             let qp = QueuePair::new(&pd, cq, cq, capacity(geometry.depth()))?;
             let sender = Sender::new(case, &sizes, index, &qp, &memory, remote)?;
             Ok(QpContext {
+                numbered: None,
                 qp,
                 sender: Some(sender),
                 receiver: None,

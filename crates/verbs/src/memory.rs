@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Acquire;
 
 use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd, ibv_sge};
 
@@ -272,6 +274,18 @@ impl MemoryRegion {
             std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), length);
         }
         length
+    }
+
+    /// The byte at `offset`, which the device may write meanwhile; 0 beyond the end. What the device wrote before it is
+    /// then in memory too, on an ordered MR.
+    #[inline]
+    pub fn byte_at(&self, offset: usize) -> u8 {
+        if offset >= self.length_bytes {
+            return 0;
+        }
+        // SAFETY: it is inside the mapping, which nobody borrows, and any byte is an `AtomicU8`.
+        let byte = unsafe { &*self.start.as_ptr().add(offset).cast::<AtomicU8>() };
+        byte.load(Acquire)
     }
 
     fn clamp(&self, offset: usize, wanted: usize) -> usize {

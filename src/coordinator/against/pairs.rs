@@ -282,13 +282,7 @@ impl<'a> Pairing<'a> {
     /// More pairs would change nothing, or are not asked for.
     fn is_settled(&self) -> bool {
         let enough = counting(&self.comparison).len() >= self.against.pairs as usize;
-        enough && (self.comparison.verdict != UNCLEAR || !self.is_like_for_like())
-    }
-
-    /// Whether both measure the same quantity: half a ping-pong's round trip is not the time to an
-    /// acknowledgement.
-    fn is_like_for_like(&self) -> bool {
-        self.metric != Metric::Latency || self.case.op.profile().fetches
+        enough && self.comparison.verdict != UNCLEAR
     }
 
     fn add(&mut self, pair: PerftestPair, is_last: bool) {
@@ -330,11 +324,6 @@ impl<'a> Pairing<'a> {
             notes.push(format!("{count} pairs did not settle it"));
         }
         comparison.note = (!notes.is_empty()).then(|| notes.join("; "));
-        let word = if self.is_like_for_like() {
-            word
-        } else {
-            UNCLEAR
-        };
         self.comparison.verdict = word.to_owned();
     }
 

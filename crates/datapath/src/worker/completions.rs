@@ -52,8 +52,12 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             self.failed(completion, id);
         } else if id.is_receive() {
             self.received(completion, id);
+            if FEED == feed::PING_PONG {
+                self.came_to_receive(completion, id, seen_raw);
+            }
         } else {
             match FEED {
+                feed::PING_PONG => self.left(id.qp()),
                 feed::SOURCE => self.sent_from_source(id, seen_raw),
                 _ => self.sent(id, seen_raw),
             }

@@ -13,6 +13,8 @@ pub(super) mod feed {
     pub(in super::super) const SOURCE: u8 = 1;
     /// They have planned times (`feed_planned`).
     pub(in super::super) const PLANNED: u8 = 2;
+    /// Each follows the answer to the one before (`feed_ping_pong`).
+    pub(in super::super) const PING_PONG: u8 = 3;
 }
 
 /// The const parameters of a worker, as values.
@@ -58,6 +60,7 @@ impl Kind {
             latency: !flow.no_latency,
             contended,
             feed: match (flow.is_closed_loop(), flow.spread) {
+                _ if flow.is_answered() => feed::PING_PONG,
                 (false, _) if shared.sends() => feed::PLANNED,
                 (_, Spread::Own) => feed::OWN,
                 // Workers that share a CQ are no sources.
@@ -67,8 +70,12 @@ impl Kind {
         }
     }
 
-    /// Calls the visitor with the parameters of this kind. Of the 24 combinations only the 16 that flows need are compiled.
+    /// Calls the visitor with the parameters of this kind. Of the 32 combinations only the 17 that flows need are compiled.
     pub(in super::super) fn visit<V: KindVisitor>(self, visitor: V) -> V::Out {
+        // The rules of settings allow no other.
+        if self.feed == feed::PING_PONG {
+            return visitor.visit::<false, true, false, { feed::PING_PONG }>();
+        }
         with_const!(VERIFY = self.verify; match self.feed {
             // Open loops always record latencies.
             feed::PLANNED => with_const!(CONTENDED = self.contended;
@@ -103,7 +110,7 @@ mod tests {
     #[test]
     fn a_kind_gets_its_own_parameters_and_what_no_flow_needs_is_not_compiled() {
         let mut compiled = BTreeSet::new();
-        for feed in [feed::OWN, feed::SOURCE, feed::PLANNED] {
+        for feed in [feed::OWN, feed::SOURCE, feed::PLANNED, feed::PING_PONG] {
             for bits in 0..8 {
                 let [verify, latency, contended] = [1, 2, 4].map(|bit| bits & bit != 0);
                 let kind = Kind {
@@ -113,16 +120,19 @@ mod tests {
                     feed,
                 };
                 let found = kind.visit(Parameters);
-                let expected = (
-                    verify,
-                    latency || feed == feed::PLANNED,
-                    contended && feed != feed::SOURCE,
-                    feed,
-                );
+                let expected = match feed {
+                    feed::PING_PONG => (false, true, false, feed),
+                    _ => (
+                        verify,
+                        latency || feed == feed::PLANNED,
+                        contended && feed != feed::SOURCE,
+                        feed,
+                    ),
+                };
                 assert_eq!(found, expected);
                 compiled.insert(found);
             }
         }
-        assert_eq!(compiled.len(), 16);
+        assert_eq!(compiled.len(), 17);
     }
 }

@@ -201,6 +201,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     pub(super) fn fill(&mut self) {
         match FEED {
             feed::SOURCE => self.fill_from_source(),
+            feed::PING_PONG => self.fill_ping_pong(),
             feed::PLANNED => {
                 let now_raw = self.shared.clock.raw();
                 self.paced.start(now_raw);

@@ -40,6 +40,9 @@ rules! {
         flags: "rate", says: "on --op connect: its traffic is a closed loop", is_broken: Settings::is_set_up,
     }
     NO_EFFECT {
+        flags: "ping-pong", says: "on --op connect: its traffic is a closed loop", is_broken: Settings::is_set_up,
+    }
+    NO_EFFECT {
         flags: "rx-depth", says: "on --op connect: its traffic is RDMA WRITEs, which need no receive",
         is_broken: Settings::is_set_up,
     }

@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
     spread=round-robin qp-weights=1:1,1:2|spread=hash workers=2|spread=hash signal-every=2 outstanding=1
     spread=hash tx-depth=1 outstanding=2|no-latency=true|timestamps=device|domains=thread workers=2
     qps=65536 tx-depth=65536|rate=1M pace=device|rate=1M|rate=1M spread=hash|rate=1M iters=1
-    rate=50% pace=device|rate=1M pace=device op=read|rate=1M pace=device size=1G";
+    rate=50% pace=device|ping-pong=true|ping-pong=true verify=true|ping-pong=true op=write|rate=1M pace=device op=read|rate=1M pace=device size=1G";
 
 fn settings(words: &str) -> Settings {
     let pairs = words.split(' ').filter_map(|it| it.split_once('='));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::observe::format::{exact, plural};
 use crate::observe::{Observation, Observed};
-use crate::results::model::{Device, Load, ResultFile};
+use crate::results::model::{CaseResult, Device, Load, ResultFile};
 
 /// Runs that are told one by one.
 const MOST: usize = 8;
@@ -15,6 +15,7 @@ pub(super) fn of(result: &ResultFile) -> Vec<String> {
     let mut lines = full_queues(result);
     lines.extend(exchanges(result));
     lines.extend(moderation(result));
+    lines.extend(half_trips(result));
     lines.extend(loss_unknown(result));
     lines.extend(software(result));
     lines
@@ -101,6 +102,20 @@ fn moderation(result: &ResultFile) -> Option<String> {
             every.join(" or ")
         )
     })
+}
+
+/// That latencies are those of ping-pongs, where they are.
+fn half_trips(result: &ResultFile) -> Option<String> {
+    let is_half = |case: &&CaseResult| {
+        let mut flows = 0..case.config.flows.len();
+        flows.any(|at| case.config.flow(at).is_answered())
+    };
+    let count = result.cases.iter().filter(is_half).count();
+    let of_cases = match result.cases.len() {
+        all if all == count => String::new(),
+        all => format!(" ({count} of {all} cases)"),
+    };
+    (count > 0).then(|| format!("latency is half of the round trip of a ping-pong{of_cases}"))
 }
 
 /// Whose counters would not show lost packets, and why.

@@ -383,3 +383,21 @@ fn who_would_not_show_lost_packets_is_told_once_below() {
     ];
     assert_eq!(told(&result), expected);
 }
+
+#[test]
+fn half_round_trips_are_told_below() {
+    let mut result = sample::result();
+    let told = |result: &ResultFile| {
+        let text = summary(result);
+        let line = text.lines().find(|line| line.contains("round trip"));
+        line.unwrap_or_default().to_owned()
+    };
+    assert_eq!(told(&result), "");
+    result.cases[0].config.settings.ping_pong = true;
+    let half = "latency is half of the round trip of a ping-pong";
+    assert_eq!(told(&result), format!("{half} (1 of 2 cases)"));
+    result.cases[1].config.settings.ping_pong = true;
+    assert_eq!(told(&result), half);
+    result.cases[1].config.settings.op = settings::Op::Read.into();
+    assert_eq!(told(&result), format!("{half} (1 of 2 cases)"));
+}
