@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::protocol::message::tests::case;
-use crate::tests::has;
 use report::results::model::{FlowResult, Run};
-use settings::Op;
+use settings::{Op, Settings};
 
 const AGAINST: Against = Against {
     pairs: 8,
@@ -164,7 +163,10 @@ fn both_directions_count_together() {
 #[test]
 fn a_latency_run_has_as_many_messages_as_ours_had() {
     let mut case = case();
-    case = Case::new(case.id, Settings::from([("ping-pong", "true")]));
+    case = Case::new(
+        case.id,
+        Settings::from([("ping-pong", "true"), ("tx-depth", "1")]),
+    );
     let mut pairing = pairing(&case, &[]);
     assert_eq!(pairing.job(PATH).messages, Some(1_000));
     pairing.whole = Some((40_000, 2.0));
