@@ -262,7 +262,7 @@ impl Late {
 /// What is told of latencies of messages that were posted so late: without the percentiles that this spoils, and nothing where
 /// it spoils the median.
 pub(crate) fn told(latency: &Recorder, lateness: Option<&Recorder>) -> Option<Latency> {
-    let mut told = latency.latency()?;
+    let told = latency.latency()?;
     let Some(lateness) = lateness else {
         return Some(told);
     };
@@ -270,14 +270,5 @@ pub(crate) fn told(latency: &Recorder, lateness: Option<&Recorder>) -> Option<La
     if spoils(0.5) {
         return None;
     }
-    let percentiles = [
-        (0.9, &mut told.p90),
-        (0.99, &mut told.p99),
-        (0.999, &mut told.p99_9),
-        (0.9999, &mut told.p99_99),
-    ];
-    for (quantile, of) in percentiles {
-        *of = of.filter(|_| !spoils(quantile));
-    }
-    Some(told)
+    Some(told.with_percentiles(|of, ns| ns.filter(|_| !spoils(of.quantile))))
 }

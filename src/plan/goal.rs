@@ -3,17 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use report::results::model::LatencyLimit;
+use report::results::model::{LatencyLimit, Percentile};
 use settings::TimeSpan;
-
-/// Percentiles that a limit can be of, as results have them.
-const PERCENTILES: [(&str, f64); 5] = [
-    ("p50", 50.0),
-    ("p90", 90.0),
-    ("p99", 99.0),
-    ("p99.9", 99.9),
-    ("p99.99", 99.99),
-];
 
 /// What the highest load is searched for.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +52,7 @@ pub struct Slo {
 pub enum SloError {
     #[error("`{0}` is not a limit of latency: write p99<20us, or several as p99<20us,p99.9<100us")]
     Syntax(String),
-    #[error("`{0}` is not a percentile of a limit: they are p50, p90, p99, p99.9 and p99.99")]
+    #[error("`{0}` is not a percentile of a limit: they are p50, p90, p95, p99, p99.9 and p99.99")]
     Percentile(String),
     #[error("`{0}` is not a time of a limit: write a number with ns, us, ms or s, above 0")]
     Time(String),
@@ -79,16 +70,16 @@ impl FromStr for Slo {
                 .split_once('<')
                 .ok_or_else(|| SloError::Syntax(part.to_owned()))?;
             let (name, time) = (name.trim(), time.trim());
-            let known = PERCENTILES.iter().find(|(it, _)| *it == name);
-            let (_, percentile) = known.ok_or_else(|| SloError::Percentile(name.to_owned()))?;
-            if limits.iter().any(|it| it.percentile == *percentile) {
+            let known = Percentile::ALL.iter().find(|it| it.name == name);
+            let known = known.ok_or_else(|| SloError::Percentile(name.to_owned()))?;
+            if limits.iter().any(|it| it.percentile == known.percent) {
                 return Err(SloError::Twice(name.to_owned()));
             }
             let span = time.parse::<TimeSpan>().ok().filter(|it| it.ns() > 0);
             // A bare number would be seconds.
             let span = span.filter(|_| time.ends_with('s'));
             limits.push(LatencyLimit {
-                percentile: *percentile,
+                percentile: known.percent,
                 below_ns: span.ok_or_else(|| SloError::Time(time.to_owned()))?.ns(),
             });
         }
@@ -152,7 +143,7 @@ mod tests {
         for text in ["", "p99", "p99>20us", "p99<20us,"] {
             assert!(matches!(error(text), SloError::Syntax(_)), "{text}");
         }
-        for text in ["p95<20us", "<20us", "99<20us", "p99.999<1us", "P99<1us"] {
+        for text in ["p80<20us", "<20us", "99<20us", "p99.999<1us", "P99<1us"] {
             assert!(matches!(error(text), SloError::Percentile(_)), "{text}");
         }
         let times = "p99< p99<20 p99<=20us p99<0us p99<-1us p99<20m p99<20h p99<1e3us";

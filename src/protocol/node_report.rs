@@ -152,6 +152,7 @@ mod tests {
             stddev: 1e10 / 3.0,
             p50: Some(ns),
             p90: Some(ns),
+            p95: Some(ns),
             p99: Some(ns),
             p99_9: Some(ns),
             p99_99: Some(ns),

@@ -72,7 +72,7 @@ fn values_that_do_not_parse() {
         "--verify=maybe",
         "--slo p99",
         "--slo p99<20",
-        "--slo p95<20us",
+        "--slo p80<20us",
         "--slo p99<20us,p99<30us",
         "--knee=1",
         "--port 0",

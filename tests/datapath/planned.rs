@@ -386,13 +386,7 @@ impl Expected {
     /// The latencies, without percentiles that lateness spoils.
     fn told(&self) -> Option<Latency> {
         let told = self.latency.latency()?;
-        let of = |quantile, ns: Option<u64>| ns.filter(|_| !self.is_spoilt(quantile));
-        (!self.is_spoilt(0.5)).then(|| Latency {
-            p90: of(0.9, told.p90),
-            p99: of(0.99, told.p99),
-            p99_9: of(0.999, told.p99_9),
-            p99_99: of(0.9999, told.p99_99),
-            ..told
-        })
+        (!self.is_spoilt(0.5))
+            .then(|| told.with_percentiles(|of, ns| ns.filter(|_| !self.is_spoilt(of.quantile))))
     }
 }

@@ -211,13 +211,8 @@ fn check_latency(place: &str, latency: &Latency) {
 
 fn check_times(place: &str, times: &Latency) {
     assert!(times.count > 0, "{place}");
-    let tail = [times.p90, times.p99, times.p99_9, times.p99_99];
-    let tail = tail.into_iter().flatten();
-    let orders: Vec<u64> = [times.min]
-        .into_iter()
-        .chain(times.p50)
-        .chain(tail)
-        .collect();
+    let percentiles = times.percentiles().filter_map(|(_, ns)| ns);
+    let orders: Vec<u64> = std::iter::once(times.min).chain(percentiles).collect();
     assert!(
         [&orders[..], &[times.max]].concat().is_sorted(),
         "{place}: {times:?}"

@@ -81,7 +81,7 @@ pub struct OutputArgs {
     /// Write flows and runs as tests, in JUnit XML, to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub junit: Option<PathBuf>,
-    /// Further columns of the table: min, mean, stddev, max, or another figure that --fail-if takes
+    /// Further columns of the table: min, mean, stddev, max, p90, p95, p99.99, or another figure that --fail-if takes
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric, help_heading = "Output")]
     pub columns: Vec<Metric>,
     /// Exit with status 1 when a flow is slower than 90% (of the median of all flows), 90%link (of what its link

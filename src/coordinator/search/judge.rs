@@ -67,14 +67,9 @@ fn lateness_p99(flow: &FlowResult) -> Option<u64> {
 
 /// Whether there are messages enough for the percentile of a limit, which is not told because messages were posted late.
 fn is_spoilt(latency: &Latency, limit: &LatencyLimit) -> bool {
-    let percentiles = [
-        (90.0, latency.p90),
-        (99.0, latency.p99),
-        (99.9, latency.p99_9),
-        (99.99, latency.p99_99),
-    ];
-    let is_untold = |(of, ns): &(f64, Option<u64>)| *of == limit.percentile && ns.is_none();
-    percentiles.iter().any(is_untold) && can_tell(latency.count, limit.percentile / 100.0)
+    let mut percentiles = latency.percentiles();
+    percentiles.any(|(of, ns)| of.percent == limit.percentile && ns.is_none())
+        && can_tell(latency.count, limit.percentile / 100.0)
 }
 
 /// The share of messages that took at least as long as a limit, over the share that it allows. None at all are taken

@@ -186,6 +186,21 @@ metrics! {
         name: "latency_min_ns", short: ["min", "min"], noun: "shortest latency", unit: "ns", title: "Shortest latency", axis: "min",
         column: ("min (µs)", 2, 1e3), on_request: true, source: Source::Latency(|times| Some(times.min)),
     }
+    /// 90 % of latencies are at most this, in nanoseconds.
+    P90Ns => {
+        name: "latency_p90_ns", short: ["p90", "p90"], noun: "p90", unit: "ns", title: "p90 latency", axis: "p90",
+        column: ("p90 (µs)", 2, 1e3), on_request: true, source: Source::Latency(|times| times.p90),
+    }
+    /// 95 % of latencies are at most this, in nanoseconds.
+    P95Ns => {
+        name: "latency_p95_ns", short: ["p95", "p95"], noun: "p95", unit: "ns", title: "p95 latency", axis: "p95",
+        column: ("p95 (µs)", 2, 1e3), on_request: true, source: Source::Latency(|times| times.p95),
+    }
+    /// 99.99 % of latencies are at most this, in nanoseconds.
+    P99_99Ns => {
+        name: "latency_p99_99_ns", short: ["p99.99", "p99.99"], noun: "p99.99", unit: "ns", title: "p99.99 latency",
+        axis: "p99.99", column: ("p99.99 (µs)", 2, 1e3), on_request: true, source: Source::Latency(|times| times.p99_99),
+    }
     /// The mean of latencies, in nanoseconds.
     MeanNs => {
         name: "latency_mean_ns", short: ["mean", "avg"], noun: "mean latency", unit: "ns", title: "Mean latency", axis: "mean",

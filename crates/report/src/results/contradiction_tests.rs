@@ -21,6 +21,7 @@ fn percentiles() -> Latency {
         stddev: 3.0,
         p50: Some(20),
         p90: Some(30),
+        p95: Some(30),
         p99: Some(40),
         p99_9: Some(50),
         p99_99: Some(60),
@@ -191,7 +192,7 @@ connect/connections=99 | has 99 connections, and its rounds of all QPs 100
 connect/connections_per_second=null | lacks connections a second
 connect/connections_per_second=500.0 | give 50.0000
 connect/setup_ns=null | lacks the times of its 50 rounds
-connect/setup_ns/p99=5 | set-up with p90 30 ns above p99 5 ns
+connect/setup_ns/p99=5 | set-up with p95 30 ns above p99 5 ns
 connect/steps/0/time_ns/max=5 | rtr of set-up with
 connect/traffic_alone_gbit_per_s=-0.5 | connect.traffic_alone_gbit_per_s of -0.5
 "#;

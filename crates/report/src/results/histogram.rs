@@ -31,20 +31,17 @@ impl Latency {
         if histogram.is_empty() {
             return None;
         }
-        Some(Latency {
+        let all = Latency {
             count: histogram.len(),
             min: histogram.min(),
             mean: histogram.mean(),
             stddev: histogram.stdev(),
-            p50: percentile(histogram, 0.5),
-            p90: percentile(histogram, 0.9),
-            p99: percentile(histogram, 0.99),
-            p99_9: percentile(histogram, 0.999),
-            p99_99: percentile(histogram, 0.9999),
             max: histogram.max(),
             overflows,
             histogram: encode(histogram),
-        })
+            ..Latency::default()
+        };
+        Some(all.with_percentiles(|of, _| percentile(histogram, of.quantile)))
     }
 
     /// Times of all flows in one distribution: no percentile is averaged. `None` where a flow has none, or has one of
@@ -158,6 +155,7 @@ mod tests {
         for (told, exact) in [
             (latency.p50, 50_000.0),
             (latency.p90, 90_000.0),
+            (latency.p95, 95_000.0),
             (latency.p99, 99_000.0),
             (latency.p99_9, 99_900.0),
             (latency.p99_99, 99_990.0),

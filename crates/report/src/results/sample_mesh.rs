@@ -261,6 +261,7 @@ impl Mesh {
             stddev: p50 * 0.1,
             p50: Some(ns(1.0)),
             p90: Some(ns(1.2)),
+            p95: Some(ns(1.3)),
             p99: Some(ns(1.5 + 0.05 * rng.f64())),
             p99_9: Some(ns(2.5)),
             p99_99: can_tell(count, 0.9999).then(|| ns(3.0)),

@@ -105,16 +105,11 @@ pub(super) fn latency(what: &str, told: Option<&Latency>) -> Found {
     unless(overflows <= count, || {
         format!("has {what} with {overflows} overflows of {count} samples")
     })?;
-    let ns = |percentile: Option<u64>| percentile.map(|ns| ns as f64);
-    let rising = [
-        (0.0, Some(told.min as f64)),
-        (50.0, ns(told.p50)),
-        (90.0, ns(told.p90)),
-        (99.0, ns(told.p99)),
-        (99.9, ns(told.p99_9)),
-        (99.99, ns(told.p99_99)),
-        (100.0, Some(told.max as f64)),
-    ];
+    let percentiles = told.percentiles();
+    let percentiles = percentiles.map(|(of, ns)| (of.percent, ns.map(|ns| ns as f64)));
+    let mut rising = vec![(0.0, Some(told.min as f64))];
+    rising.extend(percentiles);
+    rising.push((100.0, Some(told.max as f64)));
     distribution(what, "ns", (count, told.mean), &rising)
 }
 

@@ -18,6 +18,8 @@ pub struct Latency {
     pub p50: Option<u64>,
     /// 90 % of samples are at most this; `null` of fewer than 100.
     pub p90: Option<u64>,
+    /// 95 % of samples are at most this; `null` of fewer than 200.
+    pub p95: Option<u64>,
     /// 99 % of samples are at most this; `null` of fewer than 1,000.
     pub p99: Option<u64>,
     /// 99.9 % of samples are at most this; `null` of fewer than 10,000.
@@ -30,6 +32,70 @@ pub struct Latency {
     pub overflows: u64,
     /// The whole distribution: `HdrHistogram` V2, deflated, in base64; `null` where it was left out.
     pub histogram: Option<String>,
+}
+
+/// A percentile that is told of latencies.
+#[derive(Clone, Copy, Debug)]
+pub struct Percentile {
+    /// Its name where limits are given.
+    pub name: &'static str,
+    /// The share of samples that are at most so long, 0 to 100.
+    pub percent: f64,
+    /// The same, 0 to 1.
+    pub quantile: f64,
+}
+
+impl Percentile {
+    /// All, rising.
+    pub const ALL: [Percentile; 6] = [
+        Percentile::new("p50", 50.0, 0.5),
+        Percentile::new("p90", 90.0, 0.9),
+        Percentile::new("p95", 95.0, 0.95),
+        Percentile::new("p99", 99.0, 0.99),
+        Percentile::new("p99.9", 99.9, 0.999),
+        Percentile::new("p99.99", 99.99, 0.9999),
+    ];
+
+    const fn new(name: &'static str, percent: f64, quantile: f64) -> Percentile {
+        Percentile {
+            name,
+            percent,
+            quantile,
+        }
+    }
+}
+
+impl Latency {
+    /// The percentiles, rising, each with its value in nanoseconds.
+    pub fn percentiles(&self) -> impl Iterator<Item = (Percentile, Option<u64>)> {
+        let it = self;
+        let told = [it.p50, it.p90, it.p95, it.p99, it.p99_9, it.p99_99];
+        Percentile::ALL.into_iter().zip(told)
+    }
+
+    /// With other values of the percentiles.
+    #[must_use]
+    pub fn with_percentiles(
+        self,
+        change: impl Fn(Percentile, Option<u64>) -> Option<u64>,
+    ) -> Latency {
+        let mut told = self.percentiles();
+        let mut next = || {
+            told.next()
+                .and_then(|(percentile, ns)| change(percentile, ns))
+        };
+        let [p50, p90, p95, p99, p99_9, p99_99] = std::array::from_fn(|_| next());
+        drop(told);
+        Latency {
+            p50,
+            p90,
+            p95,
+            p99,
+            p99_9,
+            p99_99,
+            ..self
+        }
+    }
 }
 
 /// A distribution of payload throughput over the intervals of a window, in gigabits a second; each interval is one

@@ -19,7 +19,7 @@ mod window;
 
 pub use case_flow::{CaseFlow, subject};
 pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER};
-pub use distribution::{Bandwidth, Latency};
+pub use distribution::{Bandwidth, Latency, Percentile};
 pub use file::{CaseResult, Node, ResultFile, SCHEMA_VERSION, Tool};
 pub use flow::{
     Delivery, Fairness, FlowResult, Limits, QpResult, ReceiveQueues, Received, StarvedQp, Totals,

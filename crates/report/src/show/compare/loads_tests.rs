@@ -46,15 +46,7 @@ fn scale(times: &mut Option<Latency>, factor: f64) {
     let Some(times) = times else { return };
     let scaled = |ns: u64| (ns as f64 * factor).round() as u64;
     (times.min, times.max) = (scaled(times.min), scaled(times.max));
-    for percentile in [
-        &mut times.p50,
-        &mut times.p90,
-        &mut times.p99,
-        &mut times.p99_9,
-        &mut times.p99_99,
-    ] {
-        *percentile = percentile.map(scaled);
-    }
+    *times = std::mem::take(times).with_percentiles(|_, ns| ns.map(scaled));
     times.mean *= factor;
 }
 

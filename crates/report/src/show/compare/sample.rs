@@ -110,6 +110,7 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
             mean: 13_000.0 / speed,
             p50: Some(ns(12_000.0)),
             p90: Some(ns(18_000.0)),
+            p95: Some(ns(22_000.0)),
             p99: Some(ns(34_000.0)),
             p99_9: Some(ns(120_000.0)),
             p99_99: Some(ns(130_000.0)),

@@ -225,7 +225,7 @@ fn columns_stand_in_the_order_of_the_json() {
     insta::assert_snapshot!(cases_of(&result).columns.join("\n"));
     let of_qp =
         "id,op,qps,size_bytes,run,flow,from,to,index,qpn,udp_source_port,messages,bytes,gbit_per_s";
-    let of_time = "count,min,mean,stddev,p50,p90,p99,p99_9,p99_99,max,overflows";
+    let of_time = "count,min,mean,stddev,p50,p90,p95,p99,p99_9,p99_99,max,overflows";
     let mut columns: Vec<String> = of_qp.split(',').map(str::to_owned).collect();
     for time in ["latency_ns", "service_ns", "lateness_ns"] {
         columns.extend(of_time.split(',').map(|part| format!("{time}_{part}")));

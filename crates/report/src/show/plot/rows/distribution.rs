@@ -45,9 +45,9 @@ fn of_percentiles(mut latencies: Vec<&Latency>) -> Vec<(f64, f64)> {
     let Some(it) = latencies.get(latencies.len() / 2) else {
         return Vec::new();
     };
-    let told = [it.p50, it.p90, it.p99, it.p99_9, it.p99_99];
-    let places = [2.0, 1e1, 1e2, 1e3, 1e4].into_iter().zip(told);
-    let points = places.filter_map(|(x, ns)| Some((x, ns? as f64)));
+    let place = |quantile: f64| (1.0 / (1.0 - quantile)).round();
+    let points = it.percentiles();
+    let points = points.filter_map(|(of, ns)| Some((place(of.quantile), ns? as f64)));
     points.collect()
 }
 
@@ -100,7 +100,7 @@ mod tests {
         let values: Vec<u64> = (1..=1000).collect();
         let all = tail_of(case(&[&values], false));
         let places: Vec<f64> = all.iter().map(|point| point.0).collect();
-        assert_eq!(places, [2.0, 10.0, 100.0]);
+        assert_eq!(places, [2.0, 10.0, 20.0, 100.0]);
         assert!(tail_of(CaseResult::default()).is_empty());
     }
 
