@@ -8,7 +8,7 @@ use crate::node::resources::NodeResources;
 use crate::plan::Nodes;
 use crate::protocol;
 use crate::protocol::failure::RunFailure;
-use crate::protocol::message::Message;
+use crate::protocol::link::Link;
 use machine::host;
 use report::results::model::{Host, Node, ResultFile, SCHEMA_VERSION};
 use report::results::utc_now;
@@ -90,10 +90,7 @@ pub fn run_sweep(
         Err(Halt::Lost(error)) => sweeper.outcome.lost = Some(error),
         Err(Halt::Broken(error)) => return Err(error),
     }
-    for node in sweeper.nodes.iter().flatten() {
-        // The node ends the session by itself if this does not arrive.
-        let _ = node.link.send(&Message::Goodbye);
-    }
+    Link::part(sweeper.nodes.iter().flatten().map(|node| &node.link), stop);
     if let (Some(ranks), Some(_)) = (&options.ranks, &sweeper.nodes) {
         ranks.release();
     }

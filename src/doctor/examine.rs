@@ -193,7 +193,7 @@ fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop:
             Ok(choice) => (Some(choice), None),
             Err(error) => (None, Some(NoChoice::from(error))),
         };
-    peer::part(&reached.link, stop);
+    Link::part([&reached.link], stop);
     notes.add([device_used(&choice, no_choice.as_ref())]);
     notes.add(choice.as_ref().map(services));
     notes.add(choice.as_ref().map(extended_verbs));

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -11,7 +11,6 @@ use crate::protocol::clock_offset::ClockOffset;
 use crate::protocol::error::ConnectError;
 use crate::protocol::handshake::{PeerInfo, connect};
 use crate::protocol::link::Link;
-use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 use crate::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use report::results::model::{Device, Host, ResultFile};
@@ -21,9 +20,6 @@ use crate::protocol::finding::{Finding, State};
 
 /// Clocks farther apart make the logs of both ends hard to compare.
 pub(super) const FAR_NS: i128 = 1_000_000_000;
-
-/// Time limit for the server to end the session of this check.
-const PARTING: Duration = Duration::from_secs(2);
 
 const WHY_REACH: &str =
     "both ends agree on each case over a TCP connection, the control connection";
@@ -98,13 +94,6 @@ pub(super) fn reach(
         link,
         route,
     })
-}
-
-/// Ends the session, and waits until the server is free for the next.
-pub(super) fn part(link: &Link, stop: &AtomicBool) {
-    if link.send(&Message::Goodbye).is_ok() {
-        let _ = link.recv(PARTING, stop);
-    }
 }
 
 pub(super) fn not_reached(error: &ConnectError, port: u16) -> Finding {

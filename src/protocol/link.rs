@@ -31,6 +31,9 @@ mod threads;
 /// How often a wait looks at its stop flag.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long peers may take to end the session.
+const PARTING: Duration = Duration::from_secs(2);
+
 /// How long a closing link waits for the peer to have read the last frame.
 const LINGER: Duration = Duration::from_millis(250);
 
@@ -158,6 +161,19 @@ impl Link {
             let _ = self.reader_done.recv_timeout(LINGER);
         }
         Err(shared.write_failed(error))
+    }
+
+    /// Ends the sessions of these links, and waits until their peers are free for the next, which they say by closing: 2 s
+    /// at most. A peer ends the session by itself if the word does not arrive.
+    pub fn part<'l>(links: impl IntoIterator<Item = &'l Link>, stop: &AtomicBool) {
+        let links = links.into_iter();
+        let told: Vec<&Link> = links
+            .filter(|link| link.send(&Message::Goodbye).is_ok())
+            .collect();
+        let began = Instant::now();
+        for link in told {
+            let _ = link.recv(PARTING.saturating_sub(began.elapsed()), stop);
+        }
     }
 
     /// Waits for the next message, at most `timeout`, and looks at `stop` meanwhile. Messages that came before

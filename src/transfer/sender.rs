@@ -154,8 +154,7 @@ pub fn send_files(
         told.tell(&link);
     }
     sent?;
-    // The receiver ends the session even if this does not arrive.
-    let _ = link.send(&Message::Goodbye);
+    Link::part([&link], stop);
     Ok(())
 }
 

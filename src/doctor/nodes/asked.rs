@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::coordinator::at_once::at_once;
-use crate::doctor::peer::{not_reached, part};
+use crate::doctor::peer::not_reached;
 use crate::plan::flow::FlowDevice;
 use crate::protocol::clock_offset::ClockOffset;
 use crate::protocol::examination::NodeExamination;
 use crate::protocol::finding::{Finding, State};
 use crate::protocol::handshake::connect;
+use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::token::Token;
 use report::results::model::Host;
@@ -86,7 +87,7 @@ fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBo
         Ok(other) => return Err(unexamined(&link.unexpected("examined", &other).to_string())),
         Err(error) => return Err(unexamined(&error.to_string())),
     };
-    part(&link, stop);
+    Link::part([&link], stop);
     Ok(Answer {
         address: peer.address,
         version: peer.version,
