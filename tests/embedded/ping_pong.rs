@@ -9,7 +9,7 @@ fn every_operation_service_and_way_of_polling_answers() {
     let half = "latency is half of the round trip of a ping-pong";
     for (words, cases, says) in [
         ("--op send,write,send-imm,write-imm -q 1,3", 8, half),
-        ("--op read,fetch-add,compare-swap", 3, ""),
+        ("--op read,fetch-add,compare-swap --verify -q 3", 3, ""),
         ("--op send,read --poll event", 2, "(1 of 2 cases)"),
         ("--op send-imm,write-imm --poll adaptive", 2, half),
         ("--op send,write --service uc -s 1", 2, half),

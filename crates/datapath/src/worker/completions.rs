@@ -57,7 +57,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             }
         } else {
             match FEED {
-                feed::PING_PONG => self.left(id.qp()),
+                feed::PING_PONG => self.left(id, seen_raw),
                 feed::SOURCE => self.sent_from_source(id, seen_raw),
                 _ => self.sent(id, seen_raw),
             }

@@ -1,10 +1,11 @@
 //! The loop of a worker whose QPs each have one message under way: the initiator posts the next when the answer has come,
-//! the target answers what comes. Messages have numbers where they come to memory alone or may be lost (`numbered`).
+//! the target answers what comes. What fetches is answered by its completion. Messages have numbers where they come to memory alone or may be lost (`numbered`).
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::shared::Shared;
 use super::super::wr_id::WrId;
+use super::posting::post_verified;
 use super::window::NEVER;
 use super::{Mode, Worker};
 use verbs::Completion;
@@ -19,6 +20,8 @@ const LOST_AFTER_NS: u64 = 300_000_000;
 pub(super) struct Turns {
     of_qps: Box<[Turn]>,
     is_target: bool,
+    /// The adapter answers, by a message's completion.
+    fetches: bool,
     /// Messages come to memory alone.
     pub(super) awaits_bytes: bool,
     /// When to look for lost messages.
@@ -47,7 +50,8 @@ impl Turns {
         let flow = &shared.flow;
         let may_lose = flow.is_answered() && !flow.service.is_reliable() && !shared.answers;
         Turns {
-            of_qps: match flow.is_answered() {
+            fetches: flow.op.profile().fetches,
+            of_qps: match flow.ping_pong {
                 true => vec![Turn::default(); shared.qp_contexts.len()].into(),
                 false => Box::default(),
             },
@@ -105,7 +109,12 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         turn.posted_raw = self.shared.clock.raw();
         turn.is_open = !self.turns.is_target;
         self.pace.set(turn.posted_raw);
-        match sender.ring.post(turn.position.into()) {
+        let position = turn.position.into();
+        let posted = match VERIFY {
+            true => post_verified(&mut self.scratch, sender, position, 1, None),
+            false => sender.ring.post(position as usize),
+        };
+        match posted {
             Ok(()) => {
                 (turn.position, turn.in_queue) = (RING - 1 - turn.position, turn.in_queue + 1);
                 worker_qp.tally.posted += 1;
@@ -117,13 +126,20 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
 
     /// A message has left: its WR is free.
     #[inline]
-    pub(super) fn left(&mut self, qp: usize) {
+    pub(super) fn left(&mut self, id: WrId, seen_raw: u64) {
+        let qp = id.qp();
         let Some(turn) = self.turns.of_qps.get_mut(qp) else {
             return;
         };
         turn.in_queue = turn.in_queue.saturating_sub(1);
         let is_due = turn.is_due;
-        if self.turns.is_target {
+        if self.turns.fetches {
+            let sender = self.worker_qps.get(qp).and_then(|it| it.sender);
+            if let (true, Some(sender)) = (VERIFY, sender) {
+                self.look_at_fetched(qp, sender, id.slot(), 1);
+            }
+            self.came(qp, seen_raw);
+        } else if self.turns.is_target {
             self.count_turn(qp);
         }
         if is_due {
@@ -197,7 +213,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         if turn.posted_raw <= self.window.record_until_raw
             && let Some(samples) = &mut worker_qp.samples
         {
-            samples.record(self.shared.clock.ns_between(turn.posted_raw, seen_raw) / 2);
+            let ns = self.shared.clock.ns_between(turn.posted_raw, seen_raw);
+            samples.record(if self.turns.fetches { ns } else { ns / 2 });
         }
         self.count_turn(qp);
         self.begin_turn(qp);

@@ -60,7 +60,7 @@ impl Kind {
             latency: !flow.no_latency,
             contended,
             feed: match (flow.is_closed_loop(), flow.spread) {
-                _ if flow.is_answered() => feed::PING_PONG,
+                _ if flow.ping_pong => feed::PING_PONG,
                 (false, _) if shared.sends() => feed::PLANNED,
                 (_, Spread::Own) => feed::OWN,
                 // Workers that share a CQ are no sources.
@@ -70,13 +70,11 @@ impl Kind {
         }
     }
 
-    /// Calls the visitor with the parameters of this kind. Of the 32 combinations only the 17 that flows need are compiled.
+    /// Calls the visitor with the parameters of this kind. Of the 32 combinations only the 18 that flows need are compiled.
     pub(in super::super) fn visit<V: KindVisitor>(self, visitor: V) -> V::Out {
-        // The rules of settings allow no other.
-        if self.feed == feed::PING_PONG {
-            return visitor.visit::<false, true, false, { feed::PING_PONG }>();
-        }
         with_const!(VERIFY = self.verify; match self.feed {
+            // The rules of settings allow no others.
+            feed::PING_PONG => visitor.visit::<VERIFY, true, false, { feed::PING_PONG }>(),
             // Open loops always record latencies.
             feed::PLANNED => with_const!(CONTENDED = self.contended;
                 visitor.visit::<VERIFY, true, CONTENDED, { feed::PLANNED }>()),
@@ -121,7 +119,7 @@ mod tests {
                 };
                 let found = kind.visit(Parameters);
                 let expected = match feed {
-                    feed::PING_PONG => (false, true, false, feed),
+                    feed::PING_PONG => (verify, true, false, feed),
                     _ => (
                         verify,
                         latency || feed == feed::PLANNED,
@@ -133,6 +131,6 @@ mod tests {
                 compiled.insert(found);
             }
         }
-        assert_eq!(compiled.len(), 17);
+        assert_eq!(compiled.len(), 18);
     }
 }

@@ -1,10 +1,7 @@
-//! Rules on the offered load, on who keeps it, and on ping-pongs.
+//! Rules on the offered load, and on who keeps it.
 
 use super::rule::{Rule, rules};
-use crate::calls::Timestamps;
-use crate::listed::listed;
-use crate::table::Settings;
-use crate::words::{CqMode, Pace, PollMode, Spread, TouchOrder};
+use crate::words::{Pace, Spread, TouchOrder};
 
 /// A rule on rates that a device cannot keep.
 const NOT_OF_DEVICE: Rule = Rule {
@@ -15,48 +12,7 @@ const NOT_OF_DEVICE: Rule = Rule {
     ..Rule::REFUSED
 };
 
-/// What a ping-pong cannot be with.
-fn not_with_ping_pong(it: &Settings) -> Vec<&'static str> {
-    let answered = it.is_answered();
-    let of_answered = [
-        (
-            it.cq == CqMode::Shared && it.workers > 1,
-            "several --workers on --cq shared",
-        ),
-        (it.timestamps == Timestamps::Device, "--timestamps device"),
-        (
-            it.poll != PollMode::Busy && it.awaits_bytes(),
-            "--poll event or adaptive on --op write",
-        ),
-        (it.verify, "--verify"),
-        (it.memory_bytes.is_some(), "--memory"),
-        (it.size_mix.is_some(), "--size-mix"),
-        (it.ud_fan_out, "--ud-fan-out"),
-    ];
-    let of_all = [
-        (it.bidirectional, "--bidirectional"),
-        (!it.rate.is_closed(), "--rate"),
-        (it.spread != Spread::Own, "--spread"),
-        (it.no_latency, "--no-latency"),
-    ];
-    let of_answered = of_answered.into_iter().filter(|_| answered);
-    let broken = of_answered.chain(of_all).filter(|_| it.ping_pong);
-    broken.filter(|(is, _)| *is).map(|(_, what)| what).collect()
-}
-
 rules! {
-    Rule::NO_EFFECT {
-        flags: "tx-depth signal-every post-list", says: "with --ping-pong: each QP has one message under way",
-        is_broken: |it| it.ping_pong,
-    }
-    Rule::REFUSED {
-        flags: "ping-pong", says: "with settings of other loads{}", is_broken: |it| !not_with_ping_pong(it).is_empty(),
-        values: |it| format!(": {}", listed(&not_with_ping_pong(it))), hint: |_| "leave one of them out".to_owned(),
-    }
-    Rule::NO_EFFECT {
-        flags: "ordering", says: "with --ping-pong on --op write: the last byte is awaited, so that writes keep their order",
-        is_broken: Settings::awaits_bytes,
-    }
     Rule::NO_EFFECT {
         flags: "pace", says: "without --rate: a closed loop has no load to keep", is_broken: |it| it.rate.is_closed(),
     }

@@ -5,6 +5,7 @@
 mod case;
 mod load;
 mod messages;
+mod ping_pong;
 mod queues;
 mod rule;
 mod transport;
@@ -66,6 +67,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
         messages::RULES,
         queues::RULES,
         load::RULES,
+        ping_pong::RULES,
     ];
     all.into_iter().flatten()
 }
