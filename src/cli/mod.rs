@@ -23,6 +23,7 @@ mod mistyped;
 mod output;
 mod pager;
 mod perftest_options;
+mod perftest_program;
 mod pictures;
 pub mod plot;
 pub mod progress;
@@ -58,7 +59,7 @@ pub use errors::{ExitKind, Failure};
 pub fn main() -> Result<(), Failure> {
     signals::files_may_not_grow().map_err(Failure::failed)?;
     let command = args::command();
-    let typed = perftest_options::translate(std::env::args_os(), &command)?;
+    let typed = perftest_program::translate(std::env::args_os(), &command)?;
     let parsed = command
         .try_get_matches_from(typed.words)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));

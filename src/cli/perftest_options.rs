@@ -22,6 +22,8 @@ pub(super) struct OwnWords {
     pub(super) words: Vec<OsString>,
     /// perftest's options of a server, as they were typed, that the client decides here.
     pub(super) left_out: Vec<String>,
+    /// Words that are neither options nor their values.
+    pub(super) plain: usize,
 }
 
 /// Translates perftest's options of a sweep, and of `rocebench serve`; other commands have none.
@@ -49,6 +51,7 @@ pub(super) fn translate(
                 let found = text.and_then(|text| command.find_subcommand(text));
                 let is_end = text == Some("--") || found.is_some_and(|it| it.get_name() != SERVER);
                 translation.command = found.unwrap_or(translation.command);
+                translation.own.plain += 1;
                 translation.keep(word);
                 if is_end {
                     break;

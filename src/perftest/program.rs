@@ -59,6 +59,16 @@ impl Program {
         Program::measuring(case).unwrap_or(Program::IbSendBw)
     }
 
+    /// The program with this name.
+    pub fn named(name: &str) -> Option<Program> {
+        Program::ALL.iter().copied().find(|it| it.name() == name)
+    }
+
+    /// The operation that it measures unless another is asked for.
+    pub fn op(self) -> Op {
+        self.ops()[0]
+    }
+
     /// The operations that it measures.
     fn ops(self) -> &'static [Op] {
         match self {
