@@ -12,7 +12,7 @@ use super::args::ExplainArgs;
 use super::errors::Failure;
 use super::logging;
 use super::pager::{self, Pager};
-use super::run::ends;
+use super::run::{check_one_device, ends};
 use super::signals::stop_flag;
 use super::terminal::screen;
 
@@ -25,6 +25,7 @@ const NARROWEST: usize = 40;
 /// Bad input, a lesson that could not be given, or one that did not go as it should.
 pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let (lesson, text) = lesson(&args)?;
+    check_one_device(&args.endpoint, "explain")?;
     let ends = ends(args.host, args.connection, args.endpoint)?;
     logging::start(0, false);
     let options = LessonOptions { text, ends, lesson };

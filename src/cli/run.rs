@@ -8,14 +8,16 @@ use std::str::FromStr;
 
 use crate::coordinator::options::{Against, Ends, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
-use crate::plan::{ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, Searches, Sweep};
+use crate::plan::{
+    ConfigFile, Devices, FlowTable, Goal, HostPort, Nodes, Pairing, PlanError, RailsAsked, Searches, Sweep,
+};
 use report::judge::threshold::Demands;
 use report::observe::Metric;
 use settings::{Given, Settings};
 use verbs::address_of_environment;
 
 use super::against::against;
-use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs, SearchArgs};
+use super::args::{FaultsOfDevices, ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs, SearchArgs};
 use super::errors::Failure;
 use super::fail_if::conditions_apply;
 use super::format::Format;
@@ -34,6 +36,8 @@ pub struct RunPlan {
     pub against: Option<Against>,
     /// Search each case for loads as well.
     pub searches: Option<Searches>,
+    /// Which rails flows go between.
+    pub rails: RailsAsked,
     /// Where results go.
     pub output: OutputOptions,
     /// Print the cases only.
@@ -105,29 +109,52 @@ pub(super) fn check_environment() -> Result<(), Failure> {
 /// When the environment's faults or address are none.
 pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
     check_environment()?;
-    let mut faults = args.faults;
-    if let (None, Some(text)) = (faults, std::env::var_os(FAULTS_VARIABLE))
-        && !text.is_empty()
+    let mut faults = args.faults.unwrap_or_default();
+    if let (true, Some(text)) = (
+        faults == FaultsOfDevices::default(),
+        std::env::var_os(FAULTS_VARIABLE),
+    ) && !text.is_empty()
     {
         let wrong = |error: <Faults as FromStr>::Err| {
             Failure::bad_input(format!("the variable {FAULTS_VARIABLE}: {error}"))
         };
-        faults = Some(text.to_string_lossy().parse().map_err(wrong)?);
+        faults.all = Some(text.to_string_lossy().parse().map_err(wrong)?);
+    }
+    if let Some(Devices::Named(names)) = &args.device
+        && let Some((name, _)) = faults.of.iter().find(|(name, _)| !names.contains(name))
+    {
+        let text = format!("--faults: {name} is none of the devices of --device");
+        return Err(Failure::bad_input(text).with_hint(format!("they are {}", names.join(", "))));
     }
     let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
     let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));
     let request = PortRequest {
-        device: args.device,
+        device: args.device.as_ref().and_then(|it| Some(it.only()?.to_owned())),
         ib_port: args.ib_port,
         gid_index: args.gid_index,
         pkey_index: args.pkey_index,
-        faults,
+        faults: faults.all,
         pcap,
     };
-    Ok(NodeOptions::system(
-        request,
-        args.cores.map(|cores| cores.0),
-    ))
+    Ok(NodeOptions {
+        rails: args.device.filter(|devices| devices.only().is_none()),
+        device_faults: faults.of,
+        ..NodeOptions::system(request, args.cores.map(|cores| cores.0))
+    })
+}
+
+/// Refuses several devices, where `what` needs one.
+///
+/// # Errors
+/// Bad input.
+pub(super) fn check_one_device(endpoint: &EndpointArgs, what: &str) -> Result<(), Failure> {
+    match endpoint.device.as_ref().is_some_and(|it| it.only().is_none()) {
+        true => Err(
+            Failure::bad_input(format!("`rocebench {what}` takes one device, and --device names several"))
+                .with_hint("name one of them"),
+        ),
+        false => Ok(()),
+    }
 }
 
 /// This end, and the one at HOST, or in this process without HOST.
@@ -433,6 +460,13 @@ impl RunPlan {
             servers,
             against,
             searches,
+            rails: RailsAsked {
+                pairing: match args.rails.as_deref() {
+                    Some("all") => Pairing::All,
+                    _ => Pairing::Same,
+                },
+                all_up: args.rails_up.is_some(),
+            },
             output,
             dry_run: args.dry_run,
             quiet: args.speech.quiet,

@@ -14,7 +14,7 @@ use super::args::{DEFAULT_PORT, SendArgs};
 use super::devices::print_json;
 use super::errors::Failure;
 use super::logging;
-use super::run::{resources, server};
+use super::run::{check_one_device, resources, server};
 use super::send_progress::{FileDocument, Show};
 use super::signals::stop_flag;
 use super::token::token;
@@ -44,6 +44,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
         return Err(Failure::bad_input("no HOST"));
     };
     let files = sources(&paths, args.chunk.bytes()).map_err(unreadable)?;
+    check_one_device(&args.endpoint, "send")?;
     let resources = resources(args.endpoint)?;
     let usual = settings::Settings::default();
     let options = SendOptions {

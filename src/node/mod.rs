@@ -19,6 +19,7 @@ pub mod port_path;
 pub mod qp_contexts_by_cm;
 pub mod qp_service;
 mod queues;
+pub(crate) mod rails;
 pub mod resources;
 pub mod running_node;
 pub mod sampled;

@@ -47,7 +47,7 @@ pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, Pacing, PortInfo};
 pub use driver::Driver;
-pub use embedded::{EmbeddedDevice, embedded_devices, select_or_embedded};
+pub use embedded::{EmbeddedDevice, embedded_device, embedded_devices, select_or_embedded};
 pub use error::{Operation, VerbsError};
 pub use events::{AsyncEvent, AsyncEvents};
 pub use extended_poll::CqCalls;
@@ -65,7 +65,7 @@ pub use qp::{Path, QpCapacity, QpParts, QueuePair, Reliability, RemoteQp};
 pub use qp_query::{QpAttributes, QpState};
 pub use recv_ring::{RecvRing, RecvTemplate};
 pub use route::Route;
-pub use select::{Embedded, Port, PortRequest, select};
+pub use select::{Embedded, Port, PortRequest, select, usable};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
 pub use service::Service;
 /// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.

@@ -45,7 +45,20 @@ pub struct FlowConfig {
     pub settings: Map<String, Value>,
 }
 
+/// What stands in the name of a flow before the rail that it goes over.
+const OVER: char = '@';
+
 impl FlowConfig {
+    /// The name that it shares with the flows over other rails, and its rails at `from` and `to`; `None` where it is over none.
+    pub fn over_rails(&self) -> Option<(&str, [&str; 2])> {
+        let (name, rails) = self.name.split_once(OVER)?;
+        let (one, two) = rails.split_once('>').unwrap_or((rails, rails));
+        // The way back has the same name.
+        let is_of = |rail: &str, device: &str| rail.split(':').next() == Some(device);
+        let is_back = self.from_device.as_deref().is_some_and(|it| !is_of(one, it));
+        Some((name, if is_back { [two, one] } else { [one, two] }))
+    }
+
     /// A flow with the settings `flow` of a case with the settings `case`, before a connection is made.
     pub fn of(name: &str, from: &str, to: &str, case: &Settings, flow: &Settings) -> FlowConfig {
         let mut values = object(flow);
