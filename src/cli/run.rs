@@ -9,7 +9,8 @@ use std::str::FromStr;
 use crate::coordinator::options::{Against, Ends, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
 use crate::plan::{
-    ConfigFile, Devices, FlowTable, Goal, HostPort, Nodes, Pairing, PlanError, RailsAsked, Searches, Sweep,
+    ConfigFile, Devices, FlowTable, Goal, HostPort, Nodes, Pairing, PlanError, RailsAsked,
+    Searches, Sweep,
 };
 use report::judge::threshold::Demands;
 use report::observe::Metric;
@@ -17,7 +18,9 @@ use settings::{Given, Settings};
 use verbs::address_of_environment;
 
 use super::against::against;
-use super::args::{FaultsOfDevices, ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs, SearchArgs};
+use super::args::{
+    ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, OutputArgs, RunArgs, SearchArgs,
+};
 use super::errors::Failure;
 use super::fail_if::conditions_apply;
 use super::format::Format;
@@ -129,7 +132,10 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
     let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
     let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));
     let request = PortRequest {
-        device: args.device.as_ref().and_then(|it| Some(it.only()?.to_owned())),
+        device: args
+            .device
+            .as_ref()
+            .and_then(|it| Some(it.only()?.to_owned())),
         ib_port: args.ib_port,
         gid_index: args.gid_index,
         pkey_index: args.pkey_index,
@@ -148,11 +154,15 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
 /// # Errors
 /// Bad input.
 pub(super) fn check_one_device(endpoint: &EndpointArgs, what: &str) -> Result<(), Failure> {
-    match endpoint.device.as_ref().is_some_and(|it| it.only().is_none()) {
-        true => Err(
-            Failure::bad_input(format!("`rocebench {what}` takes one device, and --device names several"))
-                .with_hint("name one of them"),
-        ),
+    match endpoint
+        .device
+        .as_ref()
+        .is_some_and(|it| it.only().is_none())
+    {
+        true => Err(Failure::bad_input(format!(
+            "`rocebench {what}` takes one device, and --device names several"
+        ))
+        .with_hint("name one of them")),
         false => Ok(()),
     }
 }

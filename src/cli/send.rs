@@ -39,12 +39,12 @@ struct Document<'a> {
 /// Bad input, or what ended the transfer.
 pub fn run(args: SendArgs) -> Result<(), Failure> {
     logging::start(args.speech.verbose, args.speech.quiet);
+    check_one_device(&args.endpoint, "send")?;
     let (paths, host) = split(&args.words)?;
     let Some((host, port)) = server(Some(host), args.connection.port)? else {
         return Err(Failure::bad_input("no HOST"));
     };
     let files = sources(&paths, args.chunk.bytes()).map_err(unreadable)?;
-    check_one_device(&args.endpoint, "send")?;
     let resources = resources(args.endpoint)?;
     let usual = settings::Settings::default();
     let options = SendOptions {

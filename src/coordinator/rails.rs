@@ -38,7 +38,10 @@ pub(super) fn over_rails(
         ));
     }
     let told = nodes.iter().flat_map(|node| &node.facts.rails);
-    if let Some(rail) = told.into_iter().find(|it| !FlowDevice::is_name(&it.device.name)) {
+    if let Some(rail) = told
+        .into_iter()
+        .find(|it| !FlowDevice::is_name(&it.device.name))
+    {
         let name = printable(&rail.device.name, 64);
         return Err(RunFailure::new(format!("a node has a rail `{name}`"), None));
     }

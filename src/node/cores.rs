@@ -61,7 +61,9 @@ impl Cores {
         let mut held = lock(&self.held);
         while held.len() < count {
             let own: Vec<_> = held.iter().map(|held| held.core()).collect();
-            let allowed = self.of_workers.get(own.len() % self.of_workers.len().max(1));
+            let allowed = self
+                .of_workers
+                .get(own.len() % self.of_workers.len().max(1));
             match self.locks.take(allowed.unwrap_or(&self.allowed), &own) {
                 Some(core) => held.push(Arc::new(core)),
                 None => break,

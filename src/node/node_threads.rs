@@ -35,12 +35,13 @@ struct Channel {
 impl NodeThreads {
     /// `count` threads that poll as `poll`.
     pub fn new(count: usize, poll: PollMode) -> Self {
-        NodeThreads::over_rails(count, poll, vec![(0..count).collect()])
+        NodeThreads::over_rails(count, poll, Vec::new())
     }
 
-    /// The same of a node with rails, each of which has threads of its own, at least one.
+    /// The same of a node with rails, each of which has threads of its own, at least one. Behind the last rail are all threads,
+    /// for what is over none.
     pub(crate) fn over_rails(count: usize, poll: PollMode, rails: Vec<Vec<usize>>) -> Self {
-        let rails = rails.into_iter();
+        let rails = rails.into_iter().chain([(0..count).collect()]);
         NodeThreads {
             count,
             poll,

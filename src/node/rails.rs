@@ -95,7 +95,11 @@ pub(crate) fn in_turn(numa_nodes: &[Option<u32>]) -> Vec<usize> {
 pub(crate) fn threads(numa_nodes: &[Option<u32>], count: usize) -> Vec<Vec<usize>> {
     let order = in_turn(numa_nodes);
     let mut threads = vec![Vec::new(); order.len()];
-    for thread in 0..count.max(order.len()) {
+    let all = match order.len() {
+        0 => 0,
+        rails => count.max(rails),
+    };
+    for thread in 0..all {
         let place = thread % order.len();
         let rail = order[place];
         let near: Vec<usize> = (0..count.min(order.len()))
@@ -123,7 +127,11 @@ mod tests {
             (&two_nodes, 1, vec![vec![0]; 4]),
             (&[None; 2], 5, vec![vec![0, 2, 4], vec![1, 3]]),
             (&[None; 3], 2, vec![vec![0], vec![1], vec![0]]),
-            (&[Some(1), Some(1), Some(1), Some(0)], 3, vec![vec![0], vec![2], vec![0], vec![1]]),
+            (
+                &[Some(1), Some(1), Some(1), Some(0)],
+                3,
+                vec![vec![0], vec![2], vec![0], vec![1]],
+            ),
         ] {
             assert_eq!(threads(numa, count), wanted, "{numa:?} {count}");
         }

@@ -159,16 +159,16 @@ impl NodeResources {
 
     /// Which of its rails a port is of; `None` where it has none, or it is of none.
     pub(crate) fn rail_of(&self, port: &Port) -> Option<usize> {
-        let is_it = |it: &Port| {
-            Arc::ptr_eq(&it.context, &port.context) && it.info.port == port.info.port
-        };
+        let is_it =
+            |it: &Port| Arc::ptr_eq(&it.context, &port.context) && it.info.port == port.info.port;
         let place = self.rails.ports.iter().position(is_it);
         place.filter(|_| self.has_rails())
     }
 
-    /// The threads that serve each rail, of so many; where it has none, all of them.
+    /// The threads that serve each of its rails, of so many.
     pub(crate) fn threads_of_rails(&self, count: usize) -> Vec<Vec<usize>> {
-        let numa_nodes: Vec<_> = self.rails.ports.iter().map(numa_node_of).collect();
+        let ports = self.rails.ports.iter().filter(|_| self.has_rails());
+        let numa_nodes: Vec<_> = ports.map(numa_node_of).collect();
         rails::threads(&numa_nodes, count)
     }
 

@@ -102,7 +102,8 @@ pub struct RailsAsked {
 pub enum RailsError {
     #[error(
         "flow {flow} goes from {} of {from} to {} of {to}, and --rails same pairs as many with as many",
-        counted(from_rails), counted(to_rails)
+        counted(from_rails),
+        counted(to_rails)
     )]
     Unequal {
         flow: String,
@@ -255,7 +256,8 @@ mod tests {
         let names = expanded.flows.into_iter();
         Ok(names
             .map(|flow| {
-                let device = |it: Option<FlowDevice>| it.map_or_else(|| "-".to_owned(), |it| it.name);
+                let device =
+                    |it: Option<FlowDevice>| it.map_or_else(|| "-".to_owned(), |it| it.name);
                 let (from, to) = (device(flow.from_device), device(flow.to_device));
                 format!("{} {from} {to}", flow.name)
             })
@@ -275,17 +277,25 @@ mod tests {
         assert_eq!(of("a b", "", All).unwrap(), to_one);
         assert_eq!(of("a b", "c d e", All).unwrap().len(), 6);
         let refused = of("a b", "c d e", Same).unwrap_err();
-        has(&refused, ["2 rails (a, b) of client to 3 rails (c, d, e) of server"]);
-        has(of("a b", "", Same).unwrap_err(), ["its own device of server"]);
+        has(
+            &refused,
+            ["2 rails (a, b) of client to 3 rails (c, d, e) of server"],
+        );
+        has(
+            of("a b", "", Same).unwrap_err(),
+            ["its own device of server"],
+        );
         let many: String = (0..65).map(|it| format!("m{it} ")).collect();
-        has(of(&many, &many, All).unwrap_err(), ["4225 flows over all rails"]);
+        has(
+            of(&many, &many, All).unwrap_err(),
+            ["4225 flows over all rails"],
+        );
     }
 
     #[test]
     fn lists_of_devices_are_read_as_lists_of_nodes() {
-        let named = |names: &[&str]| {
-            Devices::Named(names.iter().map(|name| (*name).to_owned()).collect())
-        };
+        let named =
+            |names: &[&str]| Devices::Named(names.iter().map(|name| (*name).to_owned()).collect());
         for (text, devices) in [
             ("mlx5_0", named(&["mlx5_0"])),
             ("mlx5_[0-1],rxe0", named(&["mlx5_0", "mlx5_1", "rxe0"])),

@@ -40,6 +40,7 @@ mod paths;
 mod patterns;
 mod polling;
 mod process_limits;
+mod rails;
 mod refused;
 mod send;
 mod send_refused;

@@ -13,8 +13,8 @@ use crate::observe::format::plural;
 pub use failures::failing;
 pub(super) use failures::of_flow;
 pub(super) use nodes::number;
-use rails::{rails_differ, slow_rail};
 pub use nodes::of_nodes;
+use rails::{rails_differ, slow_rail};
 
 /// What a finding says, as one sentence or two.
 pub fn sentence(finding: &Finding) -> String {

@@ -74,7 +74,10 @@ impl<W: Write> Table<W> {
             from: CLIENT.to_owned(),
             ..FlowResult::default()
         };
-        let all = config.pattern.as_ref().map(|_| together::together(&run.flows));
+        let all = config
+            .pattern
+            .as_ref()
+            .map(|_| together::together(&run.flows));
         let flows = match (&run.flows[..], &all) {
             ([], _) => std::slice::from_ref(&nothing),
             (_, Some(all)) => std::slice::from_ref(all),
@@ -103,7 +106,9 @@ impl<W: Write> Table<W> {
         for (place, all, rails) in &over_rails {
             let settings = config.shown(*place);
             let row = RowOf::of(&settings, (run, all), standing::of_flow(run, all));
-            let name = config.flows[*place].over_rails().map_or("", |(name, _)| name);
+            let name = config.flows[*place]
+                .over_rails()
+                .map_or("", |(name, _)| name);
             let name = format!("{name}, {}", counted(*rails, "rail"));
             self.row(&columns, &row, &name, &remarks::of_row(&row, &columns))?;
         }
