@@ -9,8 +9,7 @@ use std::str::FromStr;
 use crate::coordinator::options::{Against, Ends, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
 use crate::plan::{
-    ConfigFile, Devices, FlowTable, Goal, HostPort, Nodes, Pairing, PlanError, RailsAsked,
-    Searches, Sweep,
+    ConfigFile, Devices, FlowTable, Goal, HostPort, Nodes, PlanError, RailsAsked, Searches, Sweep,
 };
 use report::judge::threshold::Demands;
 use report::observe::Metric;
@@ -471,10 +470,7 @@ impl RunPlan {
             against,
             searches,
             rails: RailsAsked {
-                pairing: match args.rails.as_deref() {
-                    Some("all") => Pairing::All,
-                    _ => Pairing::Same,
-                },
+                each_to_each: args.rails.as_deref() == Some("all"),
                 all_up: args.rails_up.is_some(),
             },
             output,

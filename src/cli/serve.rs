@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::doctor::{Machine, node};
 use crate::node::resources::{NodeOptions, NodeResources, Route};
+use crate::plan::FlowDevice;
 use crate::server::listener::{FileService, Server, ServerOptions};
 use crate::transfer::place::Folder;
 use crate::transfer::receiver::FileReceiver;
@@ -65,8 +66,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
                  machine)".to_owned()
             }
             _ if !opened.rails().is_empty() => {
-                let rails = opened.rails();
-                let names: Vec<&str> = rails.iter().map(|rail| &*rail.name).collect();
+                let names = opened.rails();
+                let names: Vec<String> = names.iter().map(FlowDevice::port_name).collect();
                 names.join(", ")
             }
             (_, Some(_)) => port.context.name().to_owned(),

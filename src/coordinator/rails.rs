@@ -1,7 +1,8 @@
 //! The flows of a sweep over the rails that its nodes have told. It must not know how nodes find them.
 
+use crate::plan::Sweep;
 use crate::plan::flow::FlowDevice;
-use crate::plan::{Pairing, Rails, Sweep};
+use crate::plan::rails::{self, NodeRails};
 use crate::protocol::failure::RunFailure;
 use report::text::printable;
 
@@ -9,8 +10,8 @@ use super::nodes::Node;
 use super::observer::Observer;
 use super::options::SweepOptions;
 
-/// The longest reason of a node that is told.
-const MOST_CHARACTERS: usize = 300;
+/// What a node says is told up to so many characters.
+const MOST_CHARACTERS: usize = 600;
 
 /// The sweep with a flow for each rail in place of each flow between nodes that have several. Rails that are left out are noted.
 ///
@@ -21,10 +22,27 @@ pub(super) fn over_rails(
     nodes: &[Node],
     observer: &mut dyn Observer,
 ) -> Result<Sweep, RunFailure> {
-    tell_left_out(options, nodes, observer)?;
+    for node in nodes.iter().filter(|node| !node.facts.left_out.is_empty()) {
+        let reasons = printable(&node.facts.left_out.join("; "), MOST_CHARACTERS);
+        let reasons = format!("{}{reasons}", node.whose());
+        if options.rails.all_up {
+            return Err(RunFailure::refused(
+                format!("--rails-up all: {reasons}"),
+                "bring it up, or list the other devices with --device",
+            ));
+        }
+        observer.note(&format!("rails left out: {reasons}"));
+    }
     let mut sweep = options.sweep.clone();
-    if nodes.iter().all(|node| node.facts.rails.is_empty()) {
+    let rails = |node: &Node| (node.name.clone(), node.facts.rails.clone());
+    let nodes: Vec<NodeRails> = nodes.iter().map(rails).collect();
+    let mut all = nodes.iter().flat_map(|(_, rails)| rails).peekable();
+    if all.peek().is_none() {
         return Ok(sweep);
+    }
+    if let Some(rail) = all.find(|it| !FlowDevice::is_name(&it.name)) {
+        let name = printable(&rail.name, 64);
+        return Err(RunFailure::new(format!("a node has a rail `{name}`"), None));
     }
     let is_between_two = [
         ("--against", options.against.is_some()),
@@ -37,50 +55,14 @@ pub(super) fn over_rails(
             "name one device with --device",
         ));
     }
-    let told = nodes.iter().flat_map(|node| &node.facts.rails);
-    if let Some(rail) = told
-        .into_iter()
-        .find(|it| !FlowDevice::is_name(&it.device.name))
-    {
-        let name = printable(&rail.device.name, 64);
-        return Err(RunFailure::new(format!("a node has a rail `{name}`"), None));
-    }
-    let rails = Rails {
-        nodes: nodes.iter().map(|node| node.name.clone()).collect(),
-        rails: nodes.iter().map(|node| node.facts.rails.clone()).collect(),
-        pairing: options.rails.pairing,
-    };
     for case in &mut sweep.cases {
-        let hint = match rails.pairing {
-            Pairing::Same => {
-                "list as many devices for each node with --device, or take --rails all"
-            }
-            Pairing::All => "list fewer devices with --device, or take --rails same",
-        };
-        *case = rails
-            .expand(case)
-            .map_err(|error| RunFailure::refused(error.to_string(), hint))?;
+        let expanded = rails::over_rails(case, &nodes, options.rails.each_to_each);
+        *case = expanded.map_err(|error| {
+            RunFailure::refused(
+                error,
+                "list as many devices for each node with --device, or take --rails all",
+            )
+        })?;
     }
     Ok(sweep)
-}
-
-fn tell_left_out(
-    options: &SweepOptions,
-    nodes: &[Node],
-    observer: &mut dyn Observer,
-) -> Result<(), RunFailure> {
-    for node in nodes.iter().filter(|node| !node.facts.left_out.is_empty()) {
-        let reasons: Vec<String> = (node.facts.left_out.iter())
-            .map(|reason| printable(reason, MOST_CHARACTERS))
-            .collect();
-        let reasons = format!("{}{}", node.whose(), reasons.join("; "));
-        if options.rails.all_up {
-            return Err(RunFailure::refused(
-                format!("--rails-up all: {reasons}"),
-                "bring it up, or list the other devices with --device",
-            ));
-        }
-        observer.note(&format!("rails left out: {reasons}"));
-    }
-    Ok(())
 }

@@ -12,6 +12,7 @@ pub mod memory_needs;
 pub mod needs;
 pub mod node_threads;
 pub mod open_loop;
+mod options;
 pub mod outcome;
 pub mod perftest_launch;
 pub(crate) mod port_counters;

@@ -1,11 +1,12 @@
 //! The rails of a node: which ports it takes, and which of its threads serve which of them. It must not know the flows over them.
 
-use crate::node::resources::NodeOptions;
+use crate::node::options::NodeOptions;
 use crate::plan::rails::Devices;
 use crate::protocol::failure::RunFailure;
-use verbs::{Port, Route, VerbsError, select_or_embedded, usable};
+use verbs::{Adapters, LinkLayer, Port, PortRequest, Route, VerbsError, select_or_embedded};
 
 /// The ports of a node, its own first.
+#[derive(Default)]
 pub(crate) struct Rails {
     /// At least one.
     pub(crate) ports: Vec<Port>,
@@ -19,63 +20,102 @@ impl Rails {
     /// # Errors
     /// There is no device of a name, or none can be used.
     pub(crate) fn open(options: &NodeOptions, route: Option<Route>) -> Result<Rails, RunFailure> {
-        match &options.rails {
-            None => Ok(alone(select_or_embedded(
-                options.library,
-                &options.request(options.request.device.as_deref()),
-                route,
-            )?)),
-            Some(Devices::Named(names)) => named(options, names, route),
-            Some(Devices::All) => all(options, route),
+        let any = || {
+            let request = options.request(options.request.device.as_deref());
+            select_or_embedded(options.library, &request, route)
+        };
+        let names = match &options.rails {
+            None => return Ok(any()?.into()),
+            Some(Devices::Named(names)) => names.clone(),
+            Some(Devices::All) => {
+                let best = any()?;
+                if best.embedded.is_some() {
+                    return Ok(best.into());
+                }
+                let rails = all(options, route)?;
+                return Ok(match rails.ports.is_empty() {
+                    true => best.into(),
+                    false => rails,
+                });
+            }
+        };
+        let mut rails = Rails::default();
+        let mut first = None;
+        for name in names {
+            match rails.add(options, &options.request(Some(&name)), route) {
+                Ok(()) => {}
+                Err(error @ (VerbsError::NoUsablePort { .. } | VerbsError::Call { .. })) => {
+                    first = first.or(Some(error));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match first {
+            Some(error) if rails.ports.is_empty() => Err(error.into()),
+            _ => Ok(rails),
         }
     }
-}
 
-fn alone(port: Port) -> Rails {
-    Rails {
-        ports: vec![port],
-        left_out: Vec::new(),
-    }
-}
-
-fn named(
-    options: &NodeOptions,
-    names: &[String],
-    route: Option<Route>,
-) -> Result<Rails, RunFailure> {
-    let (mut ports, mut left_out) = (Vec::new(), Vec::new());
-    let mut first = None;
-    for name in names {
-        match select_or_embedded(options.library, &options.request(Some(name)), route) {
-            Ok(port) => ports.push(port),
-            Err(VerbsError::NoUsablePort { reasons }) => {
-                left_out.extend(reasons.iter().cloned());
-                first = first.or(Some(VerbsError::NoUsablePort { reasons }));
-            }
-            Err(error @ VerbsError::Call { .. }) => {
-                left_out.push(error.to_string());
-                first = first.or(Some(error));
-            }
-            Err(error) => return Err(error.into()),
+    /// Opens a port, or notes why it cannot be used.
+    fn add(
+        &mut self,
+        options: &NodeOptions,
+        request: &PortRequest,
+        route: Option<Route>,
+    ) -> Result<(), VerbsError> {
+        let opened = select_or_embedded(options.library, request, route);
+        match &opened {
+            Err(VerbsError::NoUsablePort { reasons }) => self.left_out.extend_from_slice(reasons),
+            Err(error) => self.left_out.push(error.to_string()),
+            Ok(_) => {}
         }
-    }
-    match first {
-        Some(error) if ports.is_empty() => Err(error.into()),
-        _ => Ok(Rails { ports, left_out }),
+        self.ports.push(opened?);
+        Ok(())
     }
 }
 
-/// All ports of the system's devices; where the embedded device stands in for them, that.
+/// All ports of the system's devices that can be used; those with a link-local address alone where there are no others.
 fn all(options: &NodeOptions, route: Option<Route>) -> Result<Rails, RunFailure> {
-    let request = options.request(None);
-    let best = select_or_embedded(options.library, &request, route)?;
-    if best.embedded.is_some() {
-        return Ok(alone(best));
+    let known = Adapters::open(options.library, None)?;
+    let refused = known.refused.iter().map(|it| it.error.to_string());
+    let mut rails = Rails {
+        ports: Vec::new(),
+        left_out: refused.collect(),
+    };
+    for adapter in &known.opened {
+        for port in &adapter.ports {
+            let request = PortRequest {
+                ib_port: options.request.ib_port.or(Some(port.info.port)),
+                ..options.request(Some(adapter.name()))
+            };
+            if request.ib_port == Some(port.info.port) {
+                // Why it cannot be used is noted.
+                let _ = rails.add(options, &request, route);
+            }
+        }
     }
-    let (ports, left_out) = usable(options.library, &request, route)?;
-    match ports.is_empty() {
-        true => Ok(alone(best)),
-        false => Ok(Rails { ports, left_out }),
+    let is_link_local = |port: &Port| {
+        let gid = port
+            .gid
+            .filter(|_| port.info.link_layer == LinkLayer::Ethernet);
+        gid.is_some_and(|entry| entry.gid.is_link_local())
+    };
+    if !rails.ports.iter().all(is_link_local) {
+        let (worse, ports) = rails.ports.into_iter().partition(is_link_local);
+        rails.ports = ports;
+        let worse: Vec<Port> = worse;
+        let told = |port: &Port| format!("{} has a link-local address alone", port.context.name());
+        rails.left_out.extend(worse.iter().map(told));
+    }
+    Ok(rails)
+}
+
+impl From<Port> for Rails {
+    fn from(port: Port) -> Rails {
+        Rails {
+            ports: vec![port],
+            left_out: Vec::new(),
+        }
     }
 }
 
@@ -130,7 +170,7 @@ mod tests {
             (
                 &[Some(1), Some(1), Some(1), Some(0)],
                 3,
-                vec![vec![0], vec![2], vec![0], vec![1]],
+                vec![vec![0], vec![2], vec![2], vec![1]],
             ),
         ] {
             assert_eq!(threads(numa, count), wanted, "{numa:?} {count}");

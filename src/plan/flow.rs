@@ -112,6 +112,14 @@ impl Flow {
 }
 
 impl FlowDevice {
+    /// `mlx5_0`, `mlx4_0:2`.
+    pub fn port_name(&self) -> String {
+        match self.ib_port {
+            Some(port) => format!("{}:{port}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Whether `name` may be a device's.
     pub fn is_name(name: &str) -> bool {
         (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())

@@ -27,6 +27,6 @@ pub use flow_table::FlowTable;
 pub use goal::{Factor, Goal, Slo};
 pub use host::HostPort;
 pub use nodes::{Nodes, ServerNode};
-pub use rails::{Devices, Pairing, Rail, Rails, RailsAsked};
+pub use rails::{Devices, RailsAsked};
 pub use searches::Searches;
 pub use sweep::Sweep;

@@ -68,240 +68,174 @@ impl Devices {
     }
 }
 
-/// A rail of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rail {
-    /// As flows ask for it.
-    pub device: FlowDevice,
-    /// What it is called: the device, and its port where that has several (`mlx4_0:2`).
-    pub name: String,
-}
-
-/// Which rails of two nodes flows go between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pairing {
-    /// The first to the first, the second to the second, and so on.
-    #[default]
-    Same,
-    /// Each to each.
-    All,
-}
-
 /// What is asked of rails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RailsAsked {
-    /// Which of them flows go between.
-    pub pairing: Pairing,
-    /// Whether none may be down.
+    /// Flows go from each rail to each, and not from the first to the first, the second to the second and so on.
+    pub each_to_each: bool,
+    /// None may be down.
     pub all_up: bool,
 }
 
-/// Why flows cannot go over rails.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
-pub enum RailsError {
-    #[error(
-        "flow {flow} goes from {} of {from} to {} of {to}, and --rails same pairs as many with as many",
-        counted(from_rails),
-        counted(to_rails)
-    )]
-    Unequal {
-        flow: String,
-        from: String,
-        from_rails: Vec<String>,
-        to: String,
-        to_rails: Vec<String>,
-    },
-    #[error("the case {case} has {flows} flows over all rails; a case has at most {MOST_FLOWS}")]
-    TooManyFlows { case: String, flows: usize },
+/// A node, and its rails; none of one that has its own device alone.
+pub type NodeRails = (String, Vec<FlowDevice>);
+
+/// The case with a flow for each rail, or each two rails, in place of each flow that asks for no device.
+///
+/// # Errors
+/// Nodes have different numbers of rails, or there are too many flows.
+pub fn over_rails(case: &Case, nodes: &[NodeRails], each_to_each: bool) -> Result<Case, String> {
+    let over = |flow| flow_over_rails(flow, nodes, each_to_each);
+    let flows: Vec<Vec<Flow>> = case.flows.iter().map(over).collect::<Result<_, _>>()?;
+    let expanded = Case {
+        flows: flows.into_iter().flatten().collect(),
+        ..case.clone()
+    };
+    match expanded.flows.len() {
+        0..=MOST_FLOWS => Ok(expanded),
+        flows => Err(format!(
+            "the case {} has {flows} flows over all rails; a case has at most {MOST_FLOWS}",
+            case.id
+        )),
+    }
+}
+
+fn flow_over_rails(
+    flow: &Flow,
+    nodes: &[NodeRails],
+    each_to_each: bool,
+) -> Result<Vec<Flow>, String> {
+    let at = |node: u32, side| -> (&str, Vec<&FlowDevice>) {
+        let known = nodes.get(node as usize);
+        let (name, rails) = known.map_or(("", &[][..]), |(name, rails)| (name, rails));
+        let rails = rails.iter().filter(|_| flow.device(side).is_none());
+        (name, rails.collect())
+    };
+    let (from, from_rails) = at(flow.from, Side::Initiator);
+    let (to, to_rails) = at(flow.to, Side::Target);
+    if from_rails.len().max(to_rails.len()) < 2 {
+        return Ok(vec![flow.clone()]);
+    }
+    // The device stays at an end without rails.
+    let ends = |rails: &[&FlowDevice]| match rails {
+        [] => vec![None],
+        some => some.iter().map(|rail| Some((*rail).clone())).collect(),
+    };
+    let (ends_from, ends_to) = (ends(&from_rails), ends(&to_rails));
+    let pairs: Vec<_> = match (each_to_each, ends_from.len() == ends_to.len()) {
+        (true, _) => {
+            let pairs = ends_from.iter();
+            let pairs = pairs.flat_map(|from| ends_to.iter().map(move |to| (from, to)));
+            pairs.collect()
+        }
+        (false, true) => ends_from.iter().zip(&ends_to).collect(),
+        (false, false) => {
+            return Err(format!(
+                "flow {} goes from {} of {from} to {} of {to}, and --rails same pairs as many with as many",
+                flow.name,
+                counted(&from_rails),
+                counted(&to_rails)
+            ));
+        }
+    };
+    let over = pairs.into_iter().map(|(from, to)| {
+        let names = [from, to].map(|end| end.as_ref().map(FlowDevice::port_name));
+        let rail = match names {
+            [Some(from), Some(to)] if from != to => format!("{from}>{to}"),
+            [from, to] => from.or(to).unwrap_or_default(),
+        };
+        Flow {
+            name: format!("{}{}{rail}", flow.name, Flow::OVER),
+            from_device: from.clone().or_else(|| flow.from_device.clone()),
+            to_device: to.clone().or_else(|| flow.to_device.clone()),
+            ..flow.clone()
+        }
+    });
+    Ok(over.collect())
 }
 
 /// `2 rails (mlx5_0, mlx5_1)`.
-fn counted(rails: &[String]) -> String {
-    match rails {
-        [] => "its own device".to_owned(),
-        [one] => format!("1 rail ({one})"),
-        many => format!("{} rails ({})", many.len(), many.join(", ")),
-    }
-}
-
-/// The rails of each node; none of a node that has its own device alone.
-#[derive(Clone, Debug, Default)]
-pub struct Rails {
-    /// The names of the nodes.
-    pub nodes: Vec<String>,
-    /// Their rails.
-    pub rails: Vec<Vec<Rail>>,
-    /// Which of them flows go between.
-    pub pairing: Pairing,
-}
-
-/// An end of a flow over one rail; without one the device stays.
-type End<'a> = Option<&'a Rail>;
-
-/// The ends over these rails.
-fn ends(rails: &[Rail]) -> Vec<End<'_>> {
-    match rails {
-        [] => vec![None],
-        some => some.iter().map(Some).collect(),
-    }
-}
-
-impl Rails {
-    /// The case with a flow for each rail, or each two rails, in place of each flow that asks for no device.
-    ///
-    /// # Errors
-    /// Nodes have different numbers of rails, or there are too many flows.
-    pub fn expand(&self, case: &Case) -> Result<Case, RailsError> {
-        let mut expanded = case.clone();
-        let flows: Result<Vec<Vec<Flow>>, _> = case.flows.iter().map(|it| self.over(it)).collect();
-        expanded.flows = flows?.into_iter().flatten().collect();
-        let flows = expanded.flows.len();
-        match flows > MOST_FLOWS {
-            true => Err(RailsError::TooManyFlows {
-                case: case.id.clone(),
-                flows,
-            }),
-            false => Ok(expanded),
-        }
-    }
-
-    /// The rails at an end of a flow.
-    fn at(&self, node: u32, asked: Option<&FlowDevice>) -> &[Rail] {
-        let rails = self.rails.get(node as usize).filter(|_| asked.is_none());
-        rails.map_or(&[], Vec::as_slice)
-    }
-
-    fn over(&self, flow: &Flow) -> Result<Vec<Flow>, RailsError> {
-        let from = self.at(flow.from, flow.device(Side::Initiator));
-        let to = self.at(flow.to, flow.device(Side::Target));
-        if from.len().max(to.len()) < 2 {
-            return Ok(vec![flow.clone()]);
-        }
-        let (ends_from, ends_to) = (ends(from), ends(to));
-        let pairs: Vec<(End<'_>, End<'_>)> = match self.pairing {
-            Pairing::Same if ends_from.len() == ends_to.len() => {
-                ends_from.into_iter().zip(ends_to).collect()
-            }
-            Pairing::Same => {
-                let node = |node: u32| self.nodes.get(node as usize).cloned().unwrap_or_default();
-                let names = |rails: &[Rail]| rails.iter().map(|it| it.name.clone()).collect();
-                return Err(RailsError::Unequal {
-                    flow: flow.name.clone(),
-                    from: node(flow.from),
-                    from_rails: names(from),
-                    to: node(flow.to),
-                    to_rails: names(to),
-                });
-            }
-            Pairing::All => {
-                let each = ends_from.iter();
-                each.flat_map(|from| ends_to.iter().map(|to| (*from, *to)))
-                    .collect()
-            }
-        };
-        let over = pairs.into_iter().map(|(from, to)| {
-            let rail = match (from, to) {
-                (Some(from), Some(to)) if from.name != to.name => {
-                    format!("{}>{}", from.name, to.name)
-                }
-                (from, to) => from.or(to).map_or_else(String::new, |it| it.name.clone()),
-            };
-            let device = |end: End<'_>, own: &Option<FlowDevice>| {
-                end.map_or_else(|| own.clone(), |rail| Some(rail.device.clone()))
-            };
-            Flow {
-                name: format!("{}{}{rail}", flow.name, Flow::OVER),
-                from_device: device(from, &flow.from_device),
-                to_device: device(to, &flow.to_device),
-                ..flow.clone()
-            }
-        });
-        Ok(over.collect())
+fn counted(rails: &[&FlowDevice]) -> String {
+    let names: Vec<String> = rails.iter().map(|rail| rail.port_name()).collect();
+    match names.len() {
+        0 => "its own device".to_owned(),
+        rails => format!("{rails} rails ({})", names.join(", ")),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use settings::Settings;
+    use settings::Given;
 
     use super::*;
     use crate::plan::Sweep;
     use crate::tests::has;
 
-    fn rails(names: &str) -> Vec<Rail> {
-        let names = names.split_whitespace();
-        names
-            .map(|name| Rail {
-                device: FlowDevice {
-                    name: name.to_owned(),
-                    ib_port: Some(1),
-                },
+    fn of(from: &str, to: &str, each_to_each: bool) -> Result<String, String> {
+        let rails = |names: &str| -> Vec<FlowDevice> {
+            let rail = |name: &str| FlowDevice {
                 name: name.to_owned(),
-            })
-            .collect()
-    }
-
-    fn of(from: &str, to: &str, pairing: Pairing) -> Result<Vec<String>, String> {
-        let case = Case::new("c".to_owned(), Settings::default());
-        let nodes = ["client", "server"].map(str::to_owned).to_vec();
-        let expanded = Rails {
-            nodes,
-            rails: vec![rails(from), rails(to)],
-            pairing,
-        }
-        .expand(&case)
-        .map_err(|error| error.to_string())?;
+                ib_port: None,
+            };
+            names.split_whitespace().map(rail).collect()
+        };
+        let nodes = [("client", from), ("server", to)];
+        let nodes = nodes.map(|(name, names)| (name.to_owned(), rails(names)));
+        let case = Sweep::new(&Given::default()).unwrap().cases.remove(0);
+        let expanded = over_rails(&case, &nodes, each_to_each)?;
         Sweep::check(&expanded).unwrap();
-        let names = expanded.flows.into_iter();
-        Ok(names
-            .map(|flow| {
-                let device =
-                    |it: Option<FlowDevice>| it.map_or_else(|| "-".to_owned(), |it| it.name);
-                let (from, to) = (device(flow.from_device), device(flow.to_device));
-                format!("{} {from} {to}", flow.name)
-            })
-            .collect())
+        let device = |it: Option<FlowDevice>| it.map_or_else(|| "-".to_owned(), |it| it.name);
+        let told = expanded.flows.into_iter().map(|flow| {
+            let (from, to) = (device(flow.from_device), device(flow.to_device));
+            format!("{} {from} {to}", flow.name)
+        });
+        Ok(told.collect::<Vec<_>>().join(", "))
     }
 
     #[test]
     fn a_flow_goes_over_each_rail() {
-        use Pairing::{All, Same};
-        let same = ["forward@a a a", "forward@b>d b d"].map(str::to_owned);
-        assert_eq!(of("a b", "a d", Same).unwrap(), same);
-        let one = ["forward - -"].map(str::to_owned);
-        for (from, to) in [("", ""), ("a", ""), ("a", "b")] {
-            assert_eq!(of(from, to, Same).unwrap(), one);
+        for (from, to, each_to_each, flows) in [
+            ("a b", "a d", false, "forward@a a a, forward@b>d b d"),
+            ("", "", false, "forward - -"),
+            ("a", "b", true, "forward - -"),
+            ("a b", "", true, "forward@a a -, forward@b b -"),
+            (
+                "a b",
+                "b c",
+                true,
+                "forward@a>b a b, forward@a>c a c, forward@b b b, forward@b>c b c",
+            ),
+        ] {
+            assert_eq!(of(from, to, each_to_each).as_deref(), Ok(flows));
         }
-        let to_one = ["forward@a a -", "forward@b b -"].map(str::to_owned);
-        assert_eq!(of("a b", "", All).unwrap(), to_one);
-        assert_eq!(of("a b", "c d e", All).unwrap().len(), 6);
-        let refused = of("a b", "c d e", Same).unwrap_err();
+        let refused = of("a b", "c d e", false).unwrap_err();
         has(
-            &refused,
+            refused,
             ["2 rails (a, b) of client to 3 rails (c, d, e) of server"],
         );
         has(
-            of("a b", "", Same).unwrap_err(),
+            of("a b", "", false).unwrap_err(),
             ["its own device of server"],
         );
         let many: String = (0..65).map(|it| format!("m{it} ")).collect();
         has(
-            of(&many, &many, All).unwrap_err(),
+            of(&many, &many, true).unwrap_err(),
             ["4225 flows over all rails"],
         );
     }
 
     #[test]
     fn lists_of_devices_are_read_as_lists_of_nodes() {
-        let named =
-            |names: &[&str]| Devices::Named(names.iter().map(|name| (*name).to_owned()).collect());
+        let names = |text: &str| match text.parse() {
+            Ok(Devices::Named(names)) => names.join(" "),
+            other => format!("{other:?}"),
+        };
         for (text, devices) in [
-            ("mlx5_0", named(&["mlx5_0"])),
-            ("mlx5_[0-1],rxe0", named(&["mlx5_0", "mlx5_1", "rxe0"])),
-            ("all", Devices::All),
+            ("mlx5_0", "mlx5_0"),
+            ("mlx5_[0-1],rxe0", "mlx5_0 mlx5_1 rxe0"),
+            ("all", "Ok(All)"),
         ] {
-            assert_eq!(text.parse(), Ok(devices));
+            assert_eq!(names(text), devices);
         }
         for (text, words) in [
             ("mlx5_[0-1],mlx5_1", "mlx5_1 is listed twice"),

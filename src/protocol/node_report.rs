@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device_limits::DeviceLimits;
 use super::memory_offer::MemoryOffer;
-use crate::plan::flow::Side;
-use crate::plan::rails::Rail;
+use crate::plan::flow::{FlowDevice, Side};
 use machine::lossless::Lossless;
 use report::results::model::{
     ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
@@ -33,7 +32,7 @@ pub struct NodeFacts {
     pub networks: Vec<Network>,
     /// The devices over which its flows go at once; none where it has its own alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rails: Vec<Rail>,
+    pub rails: Vec<FlowDevice>,
     /// Why others are left out that were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,

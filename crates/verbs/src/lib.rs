@@ -65,7 +65,7 @@ pub use qp::{Path, QpCapacity, QpParts, QueuePair, Reliability, RemoteQp};
 pub use qp_query::{QpAttributes, QpState};
 pub use recv_ring::{RecvRing, RecvTemplate};
 pub use route::Route;
-pub use select::{Embedded, Port, PortRequest, select, usable};
+pub use select::{Embedded, Port, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
 pub use service::Service;
 /// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.

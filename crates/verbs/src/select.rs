@@ -119,64 +119,6 @@ pub(super) fn among(
     request: &PortRequest,
     route: Option<Route>,
 ) -> Result<Port, VerbsError> {
-    let found = candidates(adapters, request, route)?;
-    if let Some(port) = best(found.ports, request) {
-        return Ok(port);
-    }
-    let reasons = found.reasons;
-    Err(match (found.no_gid, request.ib_port) {
-        (Some(error), _) => error,
-        (None, Some(port)) if reasons.is_empty() => VerbsError::NoSuchPort {
-            port,
-            have: found.have,
-        },
-        _ => VerbsError::NoUsablePort { reasons },
-    })
-}
-
-/// All ports that [`select`] could choose, in the library's order, and why each other one cannot be. One that has a link-local
-/// address alone is among the others, unless there is no better one.
-///
-/// # Errors
-/// As [`select`]; that there is none is no error.
-pub fn usable(
-    library: &'static VerbsLibrary,
-    request: &PortRequest,
-    route: Option<Route>,
-) -> Result<(Vec<Port>, Vec<String>), VerbsError> {
-    let adapters = Adapters::open(library, request.device.as_deref())?;
-    let Candidates {
-        ports, mut reasons, ..
-    } = candidates(adapters, request, route)?;
-    let is_link_local = |port: &Port| port.choice.reason == PortReason::LinkLocal;
-    let (worse, better): (Vec<Port>, Vec<Port>) = ports.into_iter().partition(is_link_local);
-    if better.is_empty() {
-        return Ok((worse, reasons));
-    }
-    reasons.extend(
-        worse
-            .iter()
-            .map(|port| format!("{} has a link-local address alone", name_of(port))),
-    );
-    Ok((better, reasons))
-}
-
-/// The ports that fit a request, and what is known of the others.
-#[derive(Default)]
-struct Candidates {
-    ports: Vec<Port>,
-    /// Why each other one does not fit.
-    reasons: Vec<String>,
-    /// The ports of devices that do not have the one that was asked for.
-    have: Vec<String>,
-    no_gid: Option<VerbsError>,
-}
-
-fn candidates(
-    adapters: Adapters,
-    request: &PortRequest,
-    route: Option<Route>,
-) -> Result<Candidates, VerbsError> {
     let Adapters {
         names,
         opened,
@@ -192,10 +134,10 @@ fn candidates(
             (None, None) => VerbsError::NoDevice,
         });
     }
-    let mut found = Candidates {
-        reasons: refused.iter().map(|it| it.error.to_string()).collect(),
-        ..Candidates::default()
-    };
+    let mut candidates = Vec::new();
+    let mut have = Vec::new();
+    let mut reasons: Vec<_> = refused.iter().map(|it| it.error.to_string()).collect();
+    let mut no_gid = None;
     for adapter in &opened {
         let last = adapter.limits.ports;
         if request
@@ -203,15 +145,13 @@ fn candidates(
             .is_some_and(|port| !(1..=last).contains(&port))
         {
             let name = adapter.name();
-            found.have.push(match last {
+            have.push(match last {
                 1 => format!("{name} has port 1"),
                 last => format!("{name} has ports 1 to {last}"),
             });
             continue;
         }
-        found
-            .reasons
-            .extend(adapter.silent.iter().map(ToString::to_string));
+        reasons.extend(adapter.silent.iter().map(ToString::to_string));
         let is_wanted = |port: &&AdapterPort| {
             request
                 .ib_port
@@ -219,13 +159,20 @@ fn candidates(
         };
         for port in adapter.ports.iter().filter(is_wanted) {
             match candidate(adapter, port, request, route) {
-                Ok(port) => found.ports.push(port),
-                Err(Unfit::Because(reason)) => found.reasons.push(reason),
-                Err(Unfit::NoSuchGid(error)) => found.no_gid = found.no_gid.or(Some(error)),
+                Ok(port) => candidates.push(port),
+                Err(Unfit::Because(reason)) => reasons.push(reason),
+                Err(Unfit::NoSuchGid(error)) => no_gid = no_gid.or(Some(error)),
             }
         }
     }
-    Ok(found)
+    if let Some(port) = best(candidates, request) {
+        return Ok(port);
+    }
+    Err(match (no_gid, request.ib_port) {
+        (Some(error), _) => error,
+        (None, Some(port)) if reasons.is_empty() => VerbsError::NoSuchPort { port, have },
+        _ => VerbsError::NoUsablePort { reasons },
+    })
 }
 
 /// The first of the best reason, with what it was chosen of.

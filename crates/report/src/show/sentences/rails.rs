@@ -7,31 +7,33 @@ use crate::judge::findings::SlowRail;
 
 /// `Rail mlx5_2 is slow: 49.000 Gb/s, 50 % less than the median 98.000 Gb/s of the other 3 (CASE): look at …`.
 pub(super) fn slow_rail(rail: &SlowRail) -> String {
+    let [name, value, than, usual] = parts(rail);
+    let (others, case) = (rail.rails.saturating_sub(1), &rail.case);
     format!(
-        "Rail {} is slow: {} {} of the other {} ({}): look at its ports, cable and PCIe slots.",
-        name(rail),
-        compared(rail, "the median "),
-        figure(rail.metric, rail.usual),
-        rail.rails.saturating_sub(1),
-        rail.case
+        "Rail {name} is slow: {value}, {than} the median {usual} of the other {others} ({case}): look at its ports, \
+         cable and PCIe slots."
     )
 }
 
-/// `Rails differ: mlx5_1 has 70.000 Gb/s, 29 % less than the other, 98.000 Gb/s (CASE): …`.
+/// `Rails differ: mlx5_1 has 70.000 Gb/s, 29 % less than the other, 98.000 Gb/s (CASE). Two …`.
 pub(super) fn rails_differ(rail: &SlowRail) -> String {
+    let [name, value, than, usual] = parts(rail);
+    let case = &rail.case;
     format!(
-        "Rails differ: {} has {} {} ({}). Two rails do not show which is normal: look at both.",
-        name(rail),
-        compared(rail, "the other,"),
-        figure(rail.metric, rail.usual),
-        rail.case
+        "Rails differ: {name} has {value}, {than} the other, {usual} ({case}). Two rails do not show which is normal: look \
+         at both."
     )
 }
 
-fn compared(rail: &SlowRail, what: &str) -> String {
-    let value = figure(rail.metric, rail.value);
-    let than = than(rail.metric, rail.value / rail.usual);
-    format!("{value}, {than} {}", what.trim_end())
+/// Its name, its figure, how that compares with the usual one, and the usual one.
+fn parts(rail: &SlowRail) -> [String; 4] {
+    let [value, usual] = [rail.value, rail.usual].map(|it| figure(rail.metric, it));
+    [
+        name(rail),
+        value,
+        than(rail.metric, rail.value / rail.usual),
+        usual,
+    ]
 }
 
 /// The rail, with its nodes where it does not have one name at both ends.
