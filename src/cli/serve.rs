@@ -66,8 +66,9 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
                  machine)".to_owned()
             }
             _ if !opened.rails().is_empty() => {
-                let names = opened.rails();
-                let names: Vec<String> = names.iter().map(FlowDevice::port_name).collect();
+                let rails = opened.rails();
+                let names = rails.iter().flatten().map(FlowDevice::port_name);
+                let names: Vec<String> = names.collect();
                 names.join(", ")
             }
             (_, Some(_)) => port.context.name().to_owned(),

@@ -36,10 +36,10 @@ pub(super) fn over_rails(
     let mut sweep = options.sweep.clone();
     let rails = |node: &Node| (node.name.clone(), node.facts.rails.clone());
     let nodes: Vec<NodeRails> = nodes.iter().map(rails).collect();
-    let mut all = nodes.iter().flat_map(|(_, rails)| rails).peekable();
-    if all.peek().is_none() {
+    if nodes.iter().all(|(_, rails)| rails.is_empty()) {
         return Ok(sweep);
     }
+    let mut all = nodes.iter().flat_map(|(_, rails)| rails.iter().flatten());
     if let Some(rail) = all.find(|it| !FlowDevice::is_name(&it.name)) {
         let name = printable(&rail.name, 64);
         return Err(RunFailure::new(format!("a node has a rail `{name}`"), None));

@@ -10,7 +10,9 @@ use verbs::{Adapters, LinkLayer, Port, PortRequest, Route, VerbsError, select_or
 pub(crate) struct Rails {
     /// At least one.
     pub(crate) ports: Vec<Port>,
-    /// Why others are left out that were asked for.
+    /// Of each that was asked for, whether it can be used.
+    pub(crate) are_up: Vec<bool>,
+    /// Why others cannot be used.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -20,35 +22,40 @@ impl Rails {
     /// # Errors
     /// There is no device of a name, or none can be used.
     pub(crate) fn open(options: &NodeOptions, route: Option<Route>) -> Result<Rails, RunFailure> {
-        let any = || {
-            let request = options.request(options.request.device.as_deref());
-            select_or_embedded(options.library, &request, route)
-        };
-        let names = match &options.rails {
+        let open = |request: &PortRequest| select_or_embedded(options.library, request, route);
+        let any = || open(&options.request(options.request.device.as_deref()));
+        let asked = match &options.rails {
             None => return Ok(any()?.into()),
-            Some(Devices::Named(names)) => names.clone(),
-            Some(Devices::All) => {
-                let best = any()?;
-                if best.embedded.is_some() {
-                    return Ok(best.into());
-                }
-                let rails = all(options, route)?;
-                return Ok(match rails.ports.is_empty() {
-                    true => best.into(),
-                    false => rails,
-                });
+            Some(Devices::Named(names)) => {
+                let names = names.iter();
+                names.map(|name| options.request(Some(name))).collect()
             }
+            Some(Devices::All) => match any()? {
+                embedded if embedded.embedded.is_some() => return Ok(embedded.into()),
+                _ => all_ports(options)?,
+            },
         };
+        let is_all = options.rails == Some(Devices::All);
         let mut rails = Rails::default();
         let mut first = None;
-        for name in names {
-            match rails.add(options, &options.request(Some(&name)), route) {
-                Ok(()) => {}
-                Err(error @ (VerbsError::NoUsablePort { .. } | VerbsError::Call { .. })) => {
+        for request in asked {
+            let opened = open(&request);
+            rails.are_up.push(opened.is_ok());
+            match opened {
+                Ok(port) => rails.ports.push(port),
+                Err(VerbsError::NoUsablePort { reasons }) => {
+                    rails.left_out.extend_from_slice(&reasons);
+                    first = first.or(Some(VerbsError::NoUsablePort { reasons }));
+                }
+                Err(error) if is_all || matches!(error, VerbsError::Call { .. }) => {
+                    rails.left_out.push(error.to_string());
                     first = first.or(Some(error));
                 }
                 Err(error) => return Err(error.into()),
             }
+        }
+        if is_all {
+            rails.leave_link_local_out();
         }
         match first {
             Some(error) if rails.ports.is_empty() => Err(error.into()),
@@ -56,64 +63,54 @@ impl Rails {
         }
     }
 
-    /// Opens a port, or notes why it cannot be used.
-    fn add(
-        &mut self,
-        options: &NodeOptions,
-        request: &PortRequest,
-        route: Option<Route>,
-    ) -> Result<(), VerbsError> {
-        let opened = select_or_embedded(options.library, request, route);
-        match &opened {
-            Err(VerbsError::NoUsablePort { reasons }) => self.left_out.extend_from_slice(reasons),
-            Err(error) => self.left_out.push(error.to_string()),
-            Ok(_) => {}
+    /// Leaves ports out that have a link-local address alone, unless all have.
+    fn leave_link_local_out(&mut self) {
+        let is_link_local = |port: &Port| {
+            let is_ethernet = port.info.link_layer == LinkLayer::Ethernet;
+            is_ethernet && port.gid.is_some_and(|entry| entry.gid.is_link_local())
+        };
+        if self.ports.iter().all(is_link_local) {
+            return;
         }
-        self.ports.push(opened?);
-        Ok(())
-    }
-}
-
-/// All ports of the system's devices that can be used; those with a link-local address alone where there are no others.
-fn all(options: &NodeOptions, route: Option<Route>) -> Result<Rails, RunFailure> {
-    let known = Adapters::open(options.library, None)?;
-    let refused = known.refused.iter().map(|it| it.error.to_string());
-    let mut rails = Rails {
-        ports: Vec::new(),
-        left_out: refused.collect(),
-    };
-    for adapter in &known.opened {
-        for port in &adapter.ports {
-            let request = PortRequest {
-                ib_port: options.request.ib_port.or(Some(port.info.port)),
-                ..options.request(Some(adapter.name()))
-            };
-            if request.ib_port == Some(port.info.port) {
-                // Why it cannot be used is noted.
-                let _ = rails.add(options, &request, route);
+        let mut ports = std::mem::take(&mut self.ports).into_iter();
+        for is_up in self.are_up.iter_mut().filter(|is_up| **is_up) {
+            match ports.next() {
+                Some(port) if is_link_local(&port) => {
+                    *is_up = false;
+                    let name = port.context.name();
+                    let told = format!("{name} has a link-local address alone");
+                    self.left_out.push(told);
+                }
+                port => self.ports.extend(port),
             }
         }
     }
-    let is_link_local = |port: &Port| {
-        let gid = port
-            .gid
-            .filter(|_| port.info.link_layer == LinkLayer::Ethernet);
-        gid.is_some_and(|entry| entry.gid.is_link_local())
-    };
-    if !rails.ports.iter().all(is_link_local) {
-        let (worse, ports) = rails.ports.into_iter().partition(is_link_local);
-        rails.ports = ports;
-        let worse: Vec<Port> = worse;
-        let told = |port: &Port| format!("{} has a link-local address alone", port.context.name());
-        rails.left_out.extend(worse.iter().map(told));
+}
+
+/// A request for each port of the system's devices.
+fn all_ports(options: &NodeOptions) -> Result<Vec<PortRequest>, VerbsError> {
+    let known = Adapters::open(options.library, None)?;
+    let mut requests = Vec::new();
+    for name in &known.names {
+        let adapter = known.opened.iter().find(|it| it.name() == name);
+        let ports = adapter.map_or(1, |it| it.limits.ports);
+        let asked = options
+            .request
+            .ib_port
+            .map_or(1..=ports, |port| port..=port);
+        requests.extend(asked.map(|port| PortRequest {
+            ib_port: Some(port),
+            ..options.request(Some(name))
+        }));
     }
-    Ok(rails)
+    Ok(requests)
 }
 
 impl From<Port> for Rails {
     fn from(port: Port) -> Rails {
         Rails {
             ports: vec![port],
+            are_up: vec![true],
             left_out: Vec::new(),
         }
     }

@@ -62,18 +62,20 @@ impl NodeResources {
         &self.rails.ports[0]
     }
 
-    /// Its rails, as flows ask for them; none where it has its own port alone.
-    pub fn rails(&self) -> Vec<FlowDevice> {
-        let ports = self.rails.ports.iter().filter(|_| self.has_rails());
+    /// Its rails, as flows ask for them, with a place for each that cannot be used; none where it has its own port alone.
+    pub fn rails(&self) -> Vec<Option<FlowDevice>> {
         let rail = |port: &Port| FlowDevice {
             name: port.context.name().to_owned(),
             ib_port: (port.adapter.limits.ports > 1).then_some(port.info.port),
         };
-        ports.map(rail).collect()
+        let mut ports = self.rails.ports.iter().map(rail);
+        let asked = self.rails.are_up.iter().filter(|_| self.has_rails());
+        let rails = asked.map(|is_up| is_up.then(|| ports.next()).flatten());
+        rails.collect()
     }
 
     fn has_rails(&self) -> bool {
-        self.rails.ports.len() > 1
+        self.rails.are_up.len() > 1
     }
 
     /// Why rails are left out that were asked for.

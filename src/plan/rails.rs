@@ -77,8 +77,8 @@ pub struct RailsAsked {
     pub all_up: bool,
 }
 
-/// A node, and its rails; none of one that has its own device alone.
-pub type NodeRails = (String, Vec<FlowDevice>);
+/// A node, and its rails, with a place for each that is down; none of one that has its own device alone.
+pub type NodeRails = (String, Vec<Option<FlowDevice>>);
 
 /// The case with a flow for each rail, or each two rails, in place of each flow that asks for no device.
 ///
@@ -105,61 +105,78 @@ fn flow_over_rails(
     nodes: &[NodeRails],
     each_to_each: bool,
 ) -> Result<Vec<Flow>, String> {
-    let at = |node: u32, side| -> (&str, Vec<&FlowDevice>) {
+    let at = |node: u32, side| -> (&str, &[Option<FlowDevice>]) {
         let known = nodes.get(node as usize);
         let (name, rails) = known.map_or(("", &[][..]), |(name, rails)| (name, rails));
-        let rails = rails.iter().filter(|_| flow.device(side).is_none());
-        (name, rails.collect())
+        match flow.device(side) {
+            None => (name, rails),
+            Some(_) => (name, &[]),
+        }
     };
     let (from, from_rails) = at(flow.from, Side::Initiator);
     let (to, to_rails) = at(flow.to, Side::Target);
     if from_rails.len().max(to_rails.len()) < 2 {
         return Ok(vec![flow.clone()]);
     }
-    // The device stays at an end without rails.
-    let ends = |rails: &[&FlowDevice]| match rails {
-        [] => vec![None],
-        some => some.iter().map(|rail| Some((*rail).clone())).collect(),
+    let (up_from, up_to) = (ends(from_rails), ends(to_rails));
+    let pairs: Vec<(End<'_>, End<'_>)> = if each_to_each {
+        let pairs = up_from.iter();
+        let pairs = pairs.flat_map(|from| up_to.iter().map(move |to| (*from, *to)));
+        pairs.collect()
+    } else if from_rails.len() == to_rails.len() {
+        // One that is down at one node is left out at both.
+        let pairs = from_rails.iter().zip(to_rails);
+        let pairs = pairs.map(|(from, to)| (from.as_ref(), to.as_ref()));
+        pairs
+            .filter(|(from, to)| from.is_some() && to.is_some())
+            .collect()
+    } else if up_from.len() == up_to.len() {
+        up_from.into_iter().zip(up_to).collect()
+    } else {
+        Vec::new()
     };
-    let (ends_from, ends_to) = (ends(&from_rails), ends(&to_rails));
-    let pairs: Vec<_> = match (each_to_each, ends_from.len() == ends_to.len()) {
-        (true, _) => {
-            let pairs = ends_from.iter();
-            let pairs = pairs.flat_map(|from| ends_to.iter().map(move |to| (from, to)));
-            pairs.collect()
-        }
-        (false, true) => ends_from.iter().zip(&ends_to).collect(),
-        (false, false) => {
-            return Err(format!(
-                "flow {} goes from {} of {from} to {} of {to}, and --rails same pairs as many with as many",
-                flow.name,
-                counted(&from_rails),
-                counted(&to_rails)
-            ));
-        }
-    };
+    if pairs.is_empty() {
+        return Err(format!(
+            "flow {} goes from {} of {from} to {} of {to}, and --rails same pairs as many with as many",
+            flow.name,
+            counted(from_rails),
+            counted(to_rails)
+        ));
+    }
     let over = pairs.into_iter().map(|(from, to)| {
-        let names = [from, to].map(|end| end.as_ref().map(FlowDevice::port_name));
+        let names = [from, to].map(|end| end.map(FlowDevice::port_name));
         let rail = match names {
             [Some(from), Some(to)] if from != to => format!("{from}>{to}"),
             [from, to] => from.or(to).unwrap_or_default(),
         };
         Flow {
             name: format!("{}{}{rail}", flow.name, Flow::OVER),
-            from_device: from.clone().or_else(|| flow.from_device.clone()),
-            to_device: to.clone().or_else(|| flow.to_device.clone()),
+            from_device: from.or(flow.from_device.as_ref()).cloned(),
+            to_device: to.or(flow.to_device.as_ref()).cloned(),
             ..flow.clone()
         }
     });
     Ok(over.collect())
 }
 
+/// An end over a rail; without one the device stays.
+type End<'a> = Option<&'a FlowDevice>;
+
+/// The ends over the rails that are up.
+fn ends(rails: &[Option<FlowDevice>]) -> Vec<End<'_>> {
+    match rails {
+        [] => vec![None],
+        some => some.iter().flatten().map(Some).collect(),
+    }
+}
+
 /// `2 rails (mlx5_0, mlx5_1)`.
-fn counted(rails: &[&FlowDevice]) -> String {
-    let names: Vec<String> = rails.iter().map(|rail| rail.port_name()).collect();
-    match names.len() {
-        0 => "its own device".to_owned(),
-        rails => format!("{rails} rails ({})", names.join(", ")),
+fn counted(rails: &[Option<FlowDevice>]) -> String {
+    let names: Vec<String> = rails.iter().flatten().map(FlowDevice::port_name).collect();
+    match (rails.len(), names.len()) {
+        (0, _) => "its own device".to_owned(),
+        (_, 1) => format!("1 rail ({})", names.join("")),
+        (_, up) => format!("{up} rails ({})", names.join(", ")),
     }
 }
 
@@ -172,10 +189,12 @@ mod tests {
     use crate::tests::has;
 
     fn of(from: &str, to: &str, each_to_each: bool) -> Result<String, String> {
-        let rails = |names: &str| -> Vec<FlowDevice> {
-            let rail = |name: &str| FlowDevice {
-                name: name.to_owned(),
-                ib_port: None,
+        let rails = |names: &str| -> Vec<Option<FlowDevice>> {
+            let rail = |name: &str| {
+                (name != "down").then(|| FlowDevice {
+                    name: name.to_owned(),
+                    ib_port: None,
+                })
             };
             names.split_whitespace().map(rail).collect()
         };
@@ -199,6 +218,9 @@ mod tests {
             ("", "", false, "forward - -"),
             ("a", "b", true, "forward - -"),
             ("a b", "", true, "forward@a a -, forward@b b -"),
+            ("a down c", "a b down", false, "forward@a a a"),
+            ("a down c", "a c", false, "forward@a a a, forward@c c c"),
+            ("a down", "a b", true, "forward@a a a, forward@a>b a b"),
             (
                 "a b",
                 "b c",
@@ -208,20 +230,20 @@ mod tests {
         ] {
             assert_eq!(of(from, to, each_to_each).as_deref(), Ok(flows));
         }
-        let refused = of("a b", "c d e", false).unwrap_err();
-        has(
-            refused,
-            ["2 rails (a, b) of client to 3 rails (c, d, e) of server"],
-        );
-        has(
-            of("a b", "", false).unwrap_err(),
-            ["its own device of server"],
-        );
         let many: String = (0..65).map(|it| format!("m{it} ")).collect();
-        has(
-            of(&many, &many, true).unwrap_err(),
-            ["4225 flows over all rails"],
-        );
+        for (from, to, each_to_each, says) in [
+            (
+                "a b",
+                "c d e",
+                false,
+                "2 rails (a, b) of client to 3 rails (c, d, e) of server",
+            ),
+            ("a b", "", false, "its own device of server"),
+            ("a down", "down b", false, "1 rail (a) of client"),
+            (&many, &many, true, "4225 flows over all rails"),
+        ] {
+            has(of(from, to, each_to_each).unwrap_err(), [says]);
+        }
     }
 
     #[test]

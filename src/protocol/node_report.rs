@@ -30,9 +30,9 @@ pub struct NodeFacts {
     pub lossless: Lossless,
     /// The networks of the ports that it may take, that of its own port first; of the devices that flows ask for, if any.
     pub networks: Vec<Network>,
-    /// The devices over which its flows go at once; none where it has its own alone.
+    /// The devices over which its flows go at once, with a place for each that cannot be used; none where it has its own alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rails: Vec<FlowDevice>,
+    pub rails: Vec<Option<FlowDevice>>,
     /// Why others are left out that were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,

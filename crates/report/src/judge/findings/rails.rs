@@ -28,8 +28,8 @@ pub struct SlowRail {
     pub rails: usize,
 }
 
-/// The end of flows at a rail: the node, and the rail.
-type End = (String, String);
+/// An end of flows at a rail: the node, whether they go to it, and the rail.
+type End = (String, bool, String);
 
 /// What the flows at a rail moved.
 #[derive(Default)]
@@ -60,20 +60,26 @@ fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
             add(&mut ends, number, (case, run), metric);
         }
     }
-    let nodes: BTreeSet<&String> = ends.keys().map(|(node, _)| node).collect();
+    let sides: BTreeSet<(&String, bool)> = ends.keys().map(|(node, to, _)| (node, *to)).collect();
     let mut told: Vec<(SlowRail, &BTreeSet<(usize, usize)>)> = Vec::new();
-    for node in nodes {
-        let rails: Vec<(&End, &Moved)> = ends.iter().filter(|((of, _), _)| of == node).collect();
-        for (end, moved, usual) in slow_ones(&rails, metric) {
+    for side in sides {
+        let of_side = ends.iter().filter(|((node, to, _), _)| (node, *to) == side);
+        let rails: Vec<(&End, &Moved)> = of_side.collect();
+        for ((node, _, rail), moved, usual) in slow_ones(&rails, metric) {
+            let end = (node.clone(), rail.clone());
+            // It is slow in both directions.
+            if told.iter().any(|(other, _)| other.ends.contains(&end)) {
+                continue;
+            }
             // With no other flows it is not known at which end the cause is.
             if let Some((same, _)) = told.iter_mut().find(|(_, flows)| **flows == moved.flows) {
-                same.ends.push(end.clone());
+                same.ends.push(end);
                 continue;
             }
             let slow = SlowRail {
                 case: title(cases),
                 metric,
-                ends: vec![end.clone()],
+                ends: vec![end],
                 value: median(&moved.figures).unwrap_or(usual),
                 usual,
                 rails: rails.len(),
@@ -111,8 +117,8 @@ fn add(
             let Some((_, [from, to])) = config.over_rails() else {
                 continue;
             };
-            for (node, rail) in [(&config.from, from), (&config.to, to)] {
-                let end = (node.clone(), rail.to_owned());
+            for (node, is_to, rail) in [(&config.from, false, from), (&config.to, true, to)] {
+                let end = (node.clone(), is_to, rail.to_owned());
                 let moved = ends.entry(end).or_default();
                 moved.figures.push(*figure);
                 moved.ratios.push(figure / middle);
