@@ -67,13 +67,13 @@ fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
         let rails: Vec<(&End, &Moved)> = of_side.collect();
         for ((node, _, rail), moved, usual) in slow_ones(&rails, metric) {
             let end = (node.clone(), rail.clone());
-            // It is slow in both directions.
-            if told.iter().any(|(other, _)| other.ends.contains(&end)) {
-                continue;
-            }
             // With no other flows it is not known at which end the cause is.
             if let Some((same, _)) = told.iter_mut().find(|(_, flows)| **flows == moved.flows) {
                 same.ends.push(end);
+                continue;
+            }
+            // It is slow in both directions.
+            if told.iter().any(|(other, _)| other.ends.contains(&end)) {
                 continue;
             }
             let slow = SlowRail {

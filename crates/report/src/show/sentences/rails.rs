@@ -4,6 +4,7 @@ use settings::listed;
 
 use super::nodes::{figure, than};
 use crate::judge::findings::SlowRail;
+use crate::results::model::{CLIENT, SERVER};
 
 /// `Rail mlx5_2 is slow: 49.000 Gb/s, 50 % less than the median 98.000 Gb/s of the other 3 (CASE): look at …`.
 pub(super) fn slow_rail(rail: &SlowRail) -> String {
@@ -36,10 +37,10 @@ fn parts(rail: &SlowRail) -> [String; 4] {
     ]
 }
 
-/// The rail, with its nodes where it does not have one name at both ends.
+/// The rail, with its nodes where they are others than client and server, or call it differently.
 fn name(rail: &SlowRail) -> String {
     match &rail.ends[..] {
-        [(_, one), (_, two)] if one == two => one.clone(),
+        [(node, one), (_, two)] if one == two && [CLIENT, SERVER].contains(&&**node) => one.clone(),
         ends => {
             let ends: Vec<String> = ends
                 .iter()
