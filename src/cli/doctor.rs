@@ -8,9 +8,10 @@ use crate::plan::Nodes;
 
 use super::args::{DEFAULT_PORT, DoctorArgs};
 use super::devices::{not_there, print, print_json};
+use super::endpoint::{check_one_device, resources};
 use super::errors::Failure;
 use super::logging;
-use super::run::{check_has_own_node, check_one_device, resources, server, servers};
+use super::run::{check_has_own_node, server, servers};
 use super::signals::stop_flag;
 use super::token::token;
 

@@ -9,10 +9,11 @@ use crate::protocol::mistake::Mistake;
 use settings::Op;
 
 use super::args::ExplainArgs;
+use super::endpoint::check_one_device;
 use super::errors::Failure;
 use super::logging;
 use super::pager::{self, Pager};
-use super::run::{check_one_device, ends};
+use super::run::ends;
 use super::signals::stop_flag;
 use super::terminal::screen;
 

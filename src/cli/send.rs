@@ -12,9 +12,10 @@ use crate::transfer::source::{SourceError, sources};
 
 use super::args::{DEFAULT_PORT, SendArgs};
 use super::devices::print_json;
+use super::endpoint::{check_one_device, resources};
 use super::errors::Failure;
 use super::logging;
-use super::run::{check_one_device, resources, server};
+use super::run::server;
 use super::send_progress::{FileDocument, Show};
 use super::signals::stop_flag;
 use super::token::token;

@@ -13,10 +13,10 @@ use crate::transfer::receiver::FileReceiver;
 use machine::host;
 
 use super::args::ServeArgs;
+use super::endpoint::resources;
 use super::errors::{Failure, say};
 use super::listen;
 use super::logging;
-use super::run::resources;
 use super::server_log::server_log;
 use super::signals::stop_flag;
 use super::token::token;
