@@ -11,8 +11,8 @@ use crate::protocol::failure::RunFailure;
 use verbs::{VerbsError, VerbsLibrary};
 
 use super::args::DevicesArgs;
+use super::endpoint::check_environment;
 use super::errors::Failure;
-use super::run::check_environment;
 
 /// Prints the inventory.
 ///

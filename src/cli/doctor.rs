@@ -8,9 +8,10 @@ use crate::plan::Nodes;
 
 use super::args::{DEFAULT_PORT, DoctorArgs};
 use super::devices::{not_there, print, print_json};
+use super::endpoint::{check_one_device, resources};
 use super::errors::Failure;
 use super::logging;
-use super::run::{check_has_own_node, resources, server, servers};
+use super::run::{check_has_own_node, server, servers};
 use super::signals::stop_flag;
 use super::token::token;
 
@@ -23,6 +24,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
         return run_nodes(args, &nodes);
     }
     let target = server(args.host, args.connection.port)?;
+    check_one_device(&args.endpoint, "doctor")?;
     let resources = resources(args.endpoint)?;
     let token = token(args.connection.token)?;
     // Findings say what is wrong; with -v the log says more.
@@ -82,7 +84,7 @@ fn ending(interrupted: bool, broken: usize, words: [&str; 2]) -> Result<(), Fail
 
 /// Examines nodes, and prints what differs between them.
 fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
-    let Nodes::Hosts(hosts) = nodes else {
+    let Nodes::Hosts(_) = nodes else {
         return Err(Failure::bad_input(
             "--nodes local:N are nodes of this process, which differ in nothing",
         )
@@ -90,15 +92,15 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
     };
     check_has_own_node(nodes, &args.endpoint)?;
     let servers = servers(nodes, args.connection.port)?;
-    let addresses: Vec<NodeAddress> = hosts
-        .iter()
-        .zip(nodes.names())
+    let names = nodes.names().into_iter();
+    let addresses: Vec<NodeAddress> = names
         .zip(servers)
-        .map(|((node, name), (host, port))| NodeAddress {
+        .zip(0..)
+        .map(|((name, (host, port)), number)| NodeAddress {
             name,
             host,
             port,
-            device: node.device.clone(),
+            device: nodes.device(number),
         })
         .collect();
     let token = token(args.connection.token)?;

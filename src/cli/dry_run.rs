@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::coordinator::options::{Against, Target};
 use crate::node::memory_needs::MemoryNeeds;
 use crate::perftest::{Program, measuring};
-use crate::plan::{Case, Goal, Nodes, Searches, Sweep};
+use crate::plan::{Case, Devices, Goal, Nodes, Searches, Sweep};
 use crate::protocol::memory_offer::DeviceKind;
 use report::observe::format::counted;
 use report::observe::setting_words::{alike, cell};
@@ -67,8 +67,13 @@ fn memory(plan: &RunPlan) -> Option<String> {
     let sweep = largest.as_ref().unwrap_or(&plan.sweep);
     // No device is opened for this; an adapter's queues are larger than the embedded device's.
     let is_embedded = |name: &str| name.starts_with("soft");
-    let device = &plan.ends.resources.request.device;
-    let device = match device.as_deref().is_some_and(is_embedded) {
+    let resources = &plan.ends.resources;
+    let first = match &resources.rails {
+        Some(Devices::Named(names)) => names.first(),
+        Some(Devices::All) => None,
+        None => resources.request.device.as_ref(),
+    };
+    let device = match first.is_some_and(|name| is_embedded(name)) {
         true => DeviceKind::Embedded,
         false => DeviceKind::System,
     };

@@ -51,6 +51,7 @@ pub fn execute_until(
         ),
         against: plan.against.clone(),
         searches: plan.searches.clone(),
+        rails: plan.rails,
     };
     let outcome = run_sweep(&options, stop, &mut output)?;
     let written = output.close(&outcome.result, stop);

@@ -9,6 +9,7 @@ use crate::protocol::mistake::Mistake;
 use settings::Op;
 
 use super::args::ExplainArgs;
+use super::endpoint::check_one_device;
 use super::errors::Failure;
 use super::logging;
 use super::pager::{self, Pager};
@@ -25,6 +26,7 @@ const NARROWEST: usize = 40;
 /// Bad input, a lesson that could not be given, or one that did not go as it should.
 pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let (lesson, text) = lesson(&args)?;
+    check_one_device(&args.endpoint, "explain")?;
     let ends = ends(args.host, args.connection, args.endpoint)?;
     logging::start(0, false);
     let options = LessonOptions { text, ends, lesson };

@@ -20,11 +20,12 @@ use crate::server::rank::{Place, serve_rank_0};
 use machine::host;
 
 use super::args::{self, MeshArgs, RunArgs};
+use super::endpoint::resources;
 use super::errors::{Failure, say};
 use super::execute::{execute, execute_until};
 use super::listen;
 use super::logging;
-use super::run::{Ground, RunPlan, resources};
+use super::run::{Ground, RunPlan};
 use super::signals::{RankSignals, signals_of_rank};
 use super::token::token;
 

@@ -94,7 +94,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
     // The tiles tell the best and what does not count, the section of nodes which of them are slow.
     let is_told = |finding: &Finding| match finding {
-        Finding::Scaling { .. } => true,
+        Finding::Scaling { .. } | Finding::SlowRail(_) | Finding::RailsDiffer(_) => true,
         Finding::Wrong(problem) => problem.kind != ProblemKind::Unreliable,
         _ => false,
     };

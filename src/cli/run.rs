@@ -4,18 +4,18 @@
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use crate::coordinator::options::{Against, Ends, Target};
-use crate::node::resources::{Faults, NodeOptions, PortRequest};
-use crate::plan::{ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, Searches, Sweep};
+use crate::plan::{
+    ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, RailsAsked, Searches, Sweep,
+};
 use report::judge::threshold::Demands;
 use report::observe::Metric;
 use settings::{Given, Settings};
-use verbs::address_of_environment;
 
 use super::against::against;
 use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs, SearchArgs};
+use super::endpoint::resources;
 use super::errors::Failure;
 use super::fail_if::conditions_apply;
 use super::format::Format;
@@ -34,6 +34,8 @@ pub struct RunPlan {
     pub against: Option<Against>,
     /// Search each case for loads as well.
     pub searches: Option<Searches>,
+    /// Which rails flows go between.
+    pub rails: RailsAsked,
     /// Where results go.
     pub output: OutputOptions,
     /// Print the cases only.
@@ -82,52 +84,6 @@ impl OutputOptions {
         let on_stdout = self.further.iter().find(|(_, sink)| *sink == Sink::Stdout);
         on_stdout.map(|(format, _)| *format)
     }
-}
-
-/// The variable from which every program on the embedded device takes its faults.
-const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
-/// The variable from which every program on it takes the file for a capture.
-const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
-
-/// Checks what the environment says about the embedded device's address, before any device is touched.
-///
-/// # Errors
-/// Bad input.
-pub(super) fn check_environment() -> Result<(), Failure> {
-    address_of_environment()
-        .map(drop)
-        .map_err(Failure::bad_input)
-}
-
-/// This end as flags ask for it, on the system's verbs library; faults and capture otherwise by the environment.
-///
-/// # Errors
-/// When the environment's faults or address are none.
-pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
-    check_environment()?;
-    let mut faults = args.faults;
-    if let (None, Some(text)) = (faults, std::env::var_os(FAULTS_VARIABLE))
-        && !text.is_empty()
-    {
-        let wrong = |error: <Faults as FromStr>::Err| {
-            Failure::bad_input(format!("the variable {FAULTS_VARIABLE}: {error}"))
-        };
-        faults = Some(text.to_string_lossy().parse().map_err(wrong)?);
-    }
-    let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
-    let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));
-    let request = PortRequest {
-        device: args.device,
-        ib_port: args.ib_port,
-        gid_index: args.gid_index,
-        pkey_index: args.pkey_index,
-        faults,
-        pcap,
-    };
-    Ok(NodeOptions::system(
-        request,
-        args.cores.map(|cores| cores.0),
-    ))
 }
 
 /// This end, and the one at HOST, or in this process without HOST.
@@ -433,6 +389,10 @@ impl RunPlan {
             servers,
             against,
             searches,
+            rails: RailsAsked {
+                each_to_each: args.rails.as_deref() == Some("all"),
+                all_up: args.rails_up.is_some(),
+            },
             output,
             dry_run: args.dry_run,
             quiet: args.speech.quiet,

@@ -12,9 +12,10 @@ use crate::transfer::source::{SourceError, sources};
 
 use super::args::{DEFAULT_PORT, SendArgs};
 use super::devices::print_json;
+use super::endpoint::{check_one_device, resources};
 use super::errors::Failure;
 use super::logging;
-use super::run::{resources, server};
+use super::run::server;
 use super::send_progress::{FileDocument, Show};
 use super::signals::stop_flag;
 use super::token::token;
@@ -39,6 +40,7 @@ struct Document<'a> {
 /// Bad input, or what ended the transfer.
 pub fn run(args: SendArgs) -> Result<(), Failure> {
     logging::start(args.speech.verbose, args.speech.quiet);
+    check_one_device(&args.endpoint, "send")?;
     let (paths, host) = split(&args.words)?;
     let Some((host, port)) = server(Some(host), args.connection.port)? else {
         return Err(Failure::bad_input("no HOST"));

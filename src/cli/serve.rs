@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use crate::doctor::{Machine, node};
 use crate::node::resources::{NodeOptions, NodeResources, Route};
+use crate::plan::FlowDevice;
 use crate::server::listener::{FileService, Server, ServerOptions};
 use crate::transfer::place::Folder;
 use crate::transfer::receiver::FileReceiver;
 use machine::host;
 
 use super::args::ServeArgs;
+use super::endpoint::resources;
 use super::errors::{Failure, say};
 use super::listen;
 use super::logging;
-use super::run::resources;
 use super::server_log::server_log;
 use super::signals::stop_flag;
 use super::token::token;
@@ -32,7 +33,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         ..resources(args.endpoint)?
     };
     let token = token(args.token)?;
-    let any_device = resources.request.device.is_none();
+    let any_device = resources.request.device.is_none() && resources.rails.is_none();
     // Found out now, not by the first client.
     let route = args
         .bind
@@ -64,6 +65,12 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
                 "the embedded device of the address that a client connects to (soft0 for clients on this \
                  machine)".to_owned()
             }
+            _ if !opened.rails().is_empty() => {
+                let rails = opened.rails();
+                let names = rails.iter().flatten().map(FlowDevice::port_name);
+                let names: Vec<String> = names.collect();
+                names.join(", ")
+            }
             (_, Some(_)) => port.context.name().to_owned(),
             (gid, None) => {
                 let gid = gid.map_or_else(String::new, |gid| format!(", GID {gid}"));
@@ -71,7 +78,9 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             }
         };
         say(&format!("serving on {address} with {with}; Ctrl-C ends"));
-        if let Some(text) = opened.remark() {
+        let left_out = opened.left_out().iter();
+        let left_out = left_out.map(|why| format!("rail left out: {why}"));
+        for text in opened.remark().into_iter().chain(left_out) {
             say(&format!("rocebench: note: {text}"));
         }
     }

@@ -51,9 +51,13 @@ pub(crate) struct PathFacts {
 
 /// What a flow with traffic both ways is called where it goes back.
 fn name_of_reverse(flow: &Flow) -> String {
-    match &*flow.name {
-        Flow::FORWARD => REVERSE.to_owned(),
-        name => format!("{name} {REVERSE}"),
+    let (name, rail) = match flow.name.find(Flow::OVER) {
+        Some(at) => flow.name.split_at(at),
+        None => (&*flow.name, ""),
+    };
+    match name {
+        Flow::FORWARD => format!("{REVERSE}{rail}"),
+        name => format!("{name} {REVERSE}{rail}"),
     }
 }
 

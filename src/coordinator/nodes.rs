@@ -15,7 +15,7 @@ use crate::coordinator::unconnected::Unconnected;
 use crate::node::common_network::{common, rdma_address, take_facts};
 use crate::node::resources::Route;
 use crate::plan::flow::FlowDevice;
-use crate::plan::{Nodes, Sweep};
+use crate::plan::{Devices, Nodes, Sweep};
 use crate::protocol::error::{ConnectError, LinkError};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::PeerInfo;
@@ -69,6 +69,8 @@ pub(crate) struct NodePlaces {
     places: Vec<Place>,
     /// The devices that flows ask for at each node.
     devices: Vec<Vec<FlowDevice>>,
+    /// The devices over which flows are to go at once at each node, where the list of nodes names them.
+    rails: Vec<Option<Devices>>,
     locals: Vec<LocalServer>,
     ranks: Option<Arc<Ranks>>,
     /// The network in which the nodes take their ports, once they are connected, if they have one.
@@ -99,6 +101,7 @@ impl NodePlaces {
             names: options.sweep.nodes.names(),
             places,
             devices: devices(&options.sweep),
+            rails: rails(&options.sweep.nodes),
             locals: Vec::new(),
             ranks: options.ranks.clone(),
             network: None,
@@ -286,6 +289,7 @@ impl NodePlaces {
             devices,
             network: self.network,
             toward: self.toward.get(number).copied().flatten(),
+            rails: self.rails.get(number).cloned().flatten(),
         })
     }
 
@@ -406,6 +410,15 @@ fn route_to(links: &[Option<Reached>]) -> Result<Option<Route>, RunFailure> {
     let route = links().find(|link| !link.is_within_host());
     let route = route.or_else(|| links().next()).map(Link::route);
     Ok(route.transpose()?)
+}
+
+/// The devices of each node that is listed with several.
+fn rails(nodes: &Nodes) -> Vec<Option<Devices>> {
+    let devices = (0..nodes.count()).map(|number| {
+        let devices = nodes.devices(u32::try_from(number).ok()?);
+        devices.filter(|it| it.only().is_none()).cloned()
+    });
+    devices.collect()
 }
 
 /// The devices that the flows of a sweep ask for at each node.

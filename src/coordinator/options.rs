@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::coordinator::ranks::Ranks;
 use crate::node::resources::NodeOptions;
-use crate::plan::{Searches, Sweep};
+use crate::plan::{RailsAsked, Searches, Sweep};
 use crate::protocol::token::Token;
 
 /// Where the second of two nodes is.
@@ -44,6 +44,8 @@ pub struct SweepOptions {
     pub against: Option<Against>,
     /// Search each case for loads as well.
     pub searches: Option<Searches>,
+    /// Which rails flows go between, where nodes have several.
+    pub rails: RailsAsked,
 }
 
 impl SweepOptions {
@@ -57,6 +59,7 @@ impl SweepOptions {
             command_line: Vec::new(),
             against: None,
             searches: None,
+            rails: RailsAsked::default(),
         }
     }
 }

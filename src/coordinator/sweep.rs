@@ -19,6 +19,7 @@ use super::nodes::NodePlaces;
 use super::observer::Observer;
 use super::options::SweepOptions;
 use super::priorities;
+use super::rails::over_rails;
 use super::search;
 
 use super::sweeper::{Halt, SweepOutcome, Sweeper};
@@ -43,8 +44,9 @@ pub fn run_sweep(
     }
     let mut places = NodePlaces::of(options);
     let nodes = places.connect(&options.ends, &facts, stop, Duration::ZERO)?;
+    let sweep = over_rails(options, &nodes, observer)?;
     pairs::ask_server(options, &nodes, stop)?;
-    admission::check_sweep(&options.sweep, &nodes)?;
+    admission::check_sweep(&sweep, &nodes)?;
     if let Some(searches) = &options.searches {
         admission::check_sweep(&searches.as_sweep(&options.sweep), &nodes)?;
     }
@@ -71,11 +73,12 @@ pub fn run_sweep(
         .iter()
         .map(|node| (&*node.name, &node.facts.lossless))
         .collect();
-    for text in priorities::notes(&options.sweep.cases, &lossless) {
+    for text in priorities::notes(&sweep.cases, &lossless) {
         observer.note(&text);
     }
     let mut sweeper = Sweeper {
         options,
+        sweep: &sweep,
         places,
         facts,
         stop,
@@ -116,7 +119,7 @@ fn told(node: &super::nodes::Node, own_host: &Host) -> Node {
 
 /// All cases, in their order.
 fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Result<(), Halt> {
-    let sweep = &sweeper.options.sweep;
+    let sweep = sweeper.sweep;
     for (index, case) in sweep.cases.iter().enumerate() {
         if let Some(against) = &sweeper.options.against {
             pairs::run_case(sweeper, index, case, against, perftest_version)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::node::cores::sharing_warning;
-use crate::plan::Case;
+use crate::plan::{Case, Sweep};
 use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
 use report::results::model::{CaseResult, ResultFile, Run, WorkerResult};
@@ -61,6 +61,8 @@ const BUSY_LIMIT: Duration = Duration::from_secs(5);
 /// A sweep on its way.
 pub(crate) struct Sweeper<'a> {
     pub(crate) options: &'a SweepOptions,
+    /// What is run: that of the options over all rails.
+    pub(crate) sweep: &'a Sweep,
     pub(super) places: NodePlaces,
     pub(super) facts: Value,
     pub(crate) stop: &'a AtomicBool,
@@ -105,9 +107,9 @@ impl Sweeper<'_> {
         runs: u32,
     ) -> Result<Option<PathFacts>, Halt> {
         let nodes = self.take_nodes()?;
-        let total = self.options.sweep.cases.len();
+        let total = self.sweep.cases.len();
         self.observer.run_started(index, total, case, number, runs);
-        let rated = Rated::of(case, &self.options.sweep.cases, &self.outcome.result);
+        let rated = Rated::of(case, &self.sweep.cases, &self.outcome.result);
         let done = match rated {
             Ok(rated) => {
                 let mut done = self.run_with(&nodes, &rated.case, number);

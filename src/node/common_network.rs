@@ -67,6 +67,7 @@ pub fn agree(link: &Link, port: &Port, stop: &AtomicBool) -> Result<Option<Netwo
             devices,
             network,
             toward,
+            rails: None,
         })?;
         take_facts(link, stop)
     };

@@ -11,6 +11,9 @@ use settings::PollMode;
 
 /// The cores to choose from and those reserved: one per worker, kept from run to run until the session ends.
 pub(crate) struct Cores {
+    /// Of each worker, over and over again.
+    of_workers: Vec<Vec<usize>>,
+    /// All of them.
     allowed: Vec<usize>,
     locks: CoreLocks,
     held: Mutex<Vec<Arc<HeldCore>>>,
@@ -23,8 +26,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Cores {
     /// Reserves none yet of `allowed`, which are taken in this order.
+    #[cfg(test)]
     pub(crate) fn new(allowed: Vec<usize>, locks: CoreLocks) -> Cores {
+        Cores::of_workers(vec![allowed], locks)
+    }
+
+    /// The same where the first worker has others to choose from than the second, and so on over and over again.
+    pub(crate) fn of_workers(of_workers: Vec<Vec<usize>>, locks: CoreLocks) -> Cores {
+        let mut allowed: Vec<usize> = Vec::new();
+        for core in of_workers.iter().flatten() {
+            if !allowed.contains(core) {
+                allowed.push(*core);
+            }
+        }
         Cores {
+            of_workers,
             allowed,
             locks,
             held: Mutex::default(),
@@ -45,7 +61,10 @@ impl Cores {
         let mut held = lock(&self.held);
         while held.len() < count {
             let own: Vec<_> = held.iter().map(|held| held.core()).collect();
-            match self.locks.take(&self.allowed, &own) {
+            let allowed = self
+                .of_workers
+                .get(own.len() % self.of_workers.len().max(1));
+            match self.locks.take(allowed.unwrap_or(&self.allowed), &own) {
                 Some(core) => held.push(Arc::new(core)),
                 None => break,
             }

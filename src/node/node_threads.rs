@@ -11,9 +11,18 @@ use verbs::{CompletionChannel, Context, Sleeper, VerbsError, Wakeup};
 pub struct NodeThreads {
     count: usize,
     poll: PollMode,
-    /// The thread that serves the first worker of the next flow.
-    next: usize,
+    /// The threads that serve the ends of flows over each rail; of a node without rails, all in one.
+    rails: Vec<Rail>,
+    /// The rail of the next flow.
+    rail: usize,
     channels: Vec<Channel>,
+}
+
+/// The threads of a rail.
+struct Rail {
+    threads: Vec<usize>,
+    /// The place of the one that serves the first worker of the next flow.
+    next: usize,
 }
 
 /// A channel of the CQs of one device that exactly `threads` poll.
@@ -26,22 +35,38 @@ struct Channel {
 impl NodeThreads {
     /// `count` threads that poll as `poll`.
     pub fn new(count: usize, poll: PollMode) -> Self {
+        NodeThreads::over_rails(count, poll, Vec::new())
+    }
+
+    /// The same of a node with rails, each of which has threads of its own, at least one. Behind the last rail are all threads,
+    /// for what is over none.
+    pub(crate) fn over_rails(count: usize, poll: PollMode, rails: Vec<Vec<usize>>) -> Self {
+        let rails = rails.into_iter().chain([(0..count).collect()]);
         NodeThreads {
             count,
             poll,
-            next: 0,
+            rails: rails.map(|threads| Rail { threads, next: 0 }).collect(),
+            rail: 0,
             channels: Vec::new(),
         }
+    }
+
+    /// The next flow goes over this rail; how many threads may serve it.
+    pub(crate) fn on_rail(&mut self, rail: usize) -> usize {
+        self.rail = rail;
+        self.rails.get(rail).map_or(0, |rail| rail.threads.len())
     }
 
     /// The threads that serve the next flow, ascending, one for each of its workers. Flows with fewer workers than there
     /// are threads take turns.
     pub(crate) fn threads_for(&mut self, workers: usize) -> Vec<usize> {
-        let workers = workers.min(self.count);
-        let mut threads: Vec<usize> = (self.next..self.next + workers)
-            .map(|thread| thread % self.count)
-            .collect();
-        self.next += workers;
+        let Some(Rail { threads, next }) = self.rails.get_mut(self.rail) else {
+            return Vec::new();
+        };
+        let workers = workers.min(threads.len());
+        let in_turn = threads.iter().cycle().skip(*next % threads.len().max(1));
+        let mut threads: Vec<usize> = in_turn.take(workers).copied().collect();
+        *next += workers;
         threads.sort_unstable();
         threads
     }

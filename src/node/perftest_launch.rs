@@ -164,6 +164,8 @@ mod tests {
                     device: Some("soft0".into()),
                     ..PortRequest::default()
                 },
+                rails: None,
+                device_faults: Vec::new(),
                 cores: Some(vec![2, 3, 4, 5]),
                 core_locks: CoreLocks::within(folder.path().to_owned()),
                 memory_limit: None,

@@ -1,79 +1,34 @@
 //! What a node keeps from run to run: its verbs library, its ports, its cores and its clock.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::plan::flow::FlowDevice;
-use machine::core_locks::CoreLocks;
+use crate::plan::rails::Devices;
 use machine::cpu::{self, CoreError};
 use metrics::clock::Clock;
 pub use verbs::{Faults, PortRequest, Route};
-use verbs::{Network, Port, VerbsLibrary, select_or_embedded};
+use verbs::{Network, Port, select_or_embedded};
 
 use crate::protocol::failure::RunFailure;
 
 use crate::node::cores::Cores;
+pub use crate::node::options::NodeOptions;
+use crate::node::rails::{self, Rails};
 use crate::protocol::memory_offer::DeviceKind;
-
-/// The options of a node.
-#[derive(Clone, Debug)]
-pub struct NodeOptions {
-    /// The verbs library; if it has no device, the embedded device is used.
-    pub library: &'static VerbsLibrary,
-    /// The requested device, port and GID.
-    pub request: PortRequest,
-    /// The requested cores.
-    pub cores: Option<Vec<usize>>,
-    /// Where workers on this host record their cores for each other.
-    pub core_locks: CoreLocks,
-    /// The most memory that a run may take at this node, in bytes; never more than there is.
-    pub memory_limit: Option<u64>,
-}
-
-impl NodeOptions {
-    /// A node that uses rdma-core's libibverbs and has its own cores.
-    pub fn system(request: PortRequest, cores: Option<Vec<usize>>) -> Self {
-        NodeOptions {
-            library: VerbsLibrary::system(),
-            request,
-            cores,
-            core_locks: CoreLocks::of_host(),
-            memory_limit: None,
-        }
-    }
-
-    /// The options of a further node in the same process. Faults stay at the first, as with another process, unless
-    /// the nodes share one device: its first opening decides, and any node may be first.
-    pub(crate) fn of_the_other_end(&self) -> Self {
-        let mut other = self.clone();
-        if other
-            .request
-            .device
-            .as_deref()
-            .is_none_or(|name| name == FREE_ADDRESSES)
-        {
-            other.request.faults = None;
-        }
-        other
-    }
-}
-
-/// The embedded device that takes a new address at each opening.
-const FREE_ADDRESSES: &str = "soft0";
 
 /// The remark on figures of the embedded device.
 const EMBEDDED: &str = "figures are those of rocebench, the protocol and this machine's CPUs, not of a network adapter";
 
 /// A node with its port open.
 pub struct NodeResources {
-    port: Port,
-    library: &'static VerbsLibrary,
-    request: PortRequest,
+    /// Its own port, or where it has rails all of theirs.
+    rails: Rails,
+    options: NodeOptions,
     route: Option<Route>,
     /// Ports that flows have asked for besides.
     others: Mutex<Vec<(FlowDevice, Port)>>,
     numa_node: Option<u32>,
     cores: Cores,
-    memory_limit: Option<u64>,
     clock: Clock,
 }
 
@@ -83,34 +38,69 @@ impl NodeResources {
     /// # Errors
     /// No port or no cores as asked for.
     pub fn open(options: NodeOptions, route: Option<Route>) -> Result<NodeResources, RunFailure> {
-        let port = select_or_embedded(options.library, &options.request, route)?;
-        let root = port.context.root();
-        let kernel = machine::device::read(root, port.context.name(), port.info.port, None);
-        let numa_node = kernel.numa_node;
-        let cores = match (options.cores, numa_node) {
-            (Some(cores), _) => cores,
-            (None, Some(node)) => match cpu::allowed_cores_of_node(root, node) {
-                Ok(cores) if !cores.is_empty() => cores,
-                _ => cpu::allowed_cores()?,
-            },
-            (None, None) => cpu::allowed_cores()?,
-        };
+        let rails = Rails::open(&options, route)?;
+        let numa_nodes: Vec<_> = rails.ports.iter().map(numa_node_of).collect();
+        let in_turn = rails::in_turn(&numa_nodes);
+        let of_workers = in_turn.iter().map(|rail| match &options.cores {
+            Some(cores) => Ok(cores.clone()),
+            None => cores_near(&rails.ports[*rail], numa_nodes[*rail]),
+        });
+        let of_workers = of_workers.collect::<Result<_, CoreError>>()?;
         Ok(NodeResources {
-            port,
-            library: options.library,
-            request: options.request,
+            numa_node: numa_nodes.first().copied().flatten(),
+            cores: Cores::of_workers(of_workers, options.core_locks.clone()),
+            rails,
+            options,
             route,
             others: Mutex::default(),
-            numa_node,
-            cores: Cores::new(cores, options.core_locks),
-            memory_limit: options.memory_limit,
             clock: Clock::new(),
         })
     }
 
-    /// The port.
+    /// The port; where it has rails the first one's.
     pub fn port(&self) -> &Port {
-        &self.port
+        &self.rails.ports[0]
+    }
+
+    /// Its rails, as flows ask for them, with a place for each that cannot be used; none where it has its own port alone.
+    pub fn rails(&self) -> Vec<Option<FlowDevice>> {
+        let rail = |port: &Port| FlowDevice {
+            name: port.context.name().to_owned(),
+            ib_port: (port.adapter.limits.ports > 1).then_some(port.info.port),
+        };
+        let mut ports = self.rails.ports.iter().map(rail);
+        let asked = self.rails.are_up.iter().filter(|_| self.has_rails());
+        let rails = asked.map(|is_up| is_up.then(|| ports.next()).flatten());
+        rails.collect()
+    }
+
+    fn has_rails(&self) -> bool {
+        self.rails.are_up.len() > 1
+    }
+
+    /// Why rails are left out that were asked for.
+    pub fn left_out(&self) -> &[String] {
+        &self.rails.left_out
+    }
+
+    /// The devices that were asked for as rails.
+    pub fn asked_rails(&self) -> Option<&Devices> {
+        self.options.rails.as_ref()
+    }
+
+    /// Which of its rails a port is of; `None` where it has none, or it is of none.
+    pub(crate) fn rail_of(&self, port: &Port) -> Option<usize> {
+        let is_it =
+            |it: &Port| Arc::ptr_eq(&it.context, &port.context) && it.info.port == port.info.port;
+        let place = self.rails.ports.iter().position(is_it);
+        place.filter(|_| self.has_rails())
+    }
+
+    /// The threads that serve each of its rails, of so many.
+    pub(crate) fn threads_of_rails(&self, count: usize) -> Vec<Vec<usize>> {
+        let ports = self.rails.ports.iter().filter(|_| self.has_rails());
+        let numa_nodes: Vec<_> = ports.map(numa_node_of).collect();
+        rails::threads(&numa_nodes, count)
     }
 
     /// The network in which the nodes have agreed to take their ports.
@@ -124,54 +114,63 @@ impl NodeResources {
     /// There is no such port.
     pub fn port_of(&self, device: Option<&FlowDevice>) -> Result<Port, RunFailure> {
         let Some(device) = device.filter(|device| !self.is_own(device)) else {
-            return Ok(self.port.clone());
+            return Ok(self.port().clone());
         };
+        let is_rail = |port: &&Port| is_port(port, device);
+        if let Some(port) = self.rails.ports.iter().find(is_rail) {
+            return Ok(port.clone());
+        }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, port)) = others.iter().find(|(known, _)| known == device) {
             return Ok(port.clone());
         }
         let request = PortRequest {
-            device: Some(device.name.clone()),
             ib_port: device.ib_port,
-            ..self.request.clone()
+            ..self.options.request(Some(&device.name))
         };
-        let port = select_or_embedded(self.library, &request, self.route)?;
+        let port = select_or_embedded(self.options.library, &request, self.route)?;
         others.push((device.clone(), port.clone()));
         Ok(port)
     }
 
     /// Whether a flow asks for the node's own port.
     fn is_own(&self, device: &FlowDevice) -> bool {
-        let is_port = device
-            .ib_port
-            .is_none_or(|port| port == self.port.info.port);
-        is_port && self.port.context.name() == device.name
+        is_port(self.port(), device)
     }
 
     /// Whose QP queues it uses.
     pub fn device_kind(&self) -> DeviceKind {
-        DeviceKind::of(&self.port)
+        DeviceKind::of(self.port())
     }
 
     /// The most memory that a run may take here, in bytes.
     pub fn memory_limit(&self) -> Option<u64> {
-        self.memory_limit
+        self.options.memory_limit
     }
 
     /// A remark on the device for the user; `None` for a system device without another that could have been chosen.
     pub fn remark(&self) -> Option<String> {
-        let Some(embedded) = &self.port.embedded else {
-            return self.port.choice_line();
+        let Some(embedded) = &self.port().embedded else {
+            return self.port().choice_line().filter(|_| !self.has_rails());
         };
-        let name = self.port.context.name();
+        let names = self.rails.ports.iter().map(|port| port.context.name());
+        let name = names.collect::<Vec<_>>().join(", ");
         let mut text = match &embedded.because {
             Some(because) => {
                 format!("{because}: taking {name}, the embedded software device; {EMBEDDED}")
             }
+            None if self.has_rails() => format!("{name} are embedded software devices: {EMBEDDED}"),
             None => format!("{name} is the embedded software device: {EMBEDDED}"),
         };
-        if let Some(faults) = embedded.faults {
-            text += &format!("; on purpose at this end: {faults}");
+        for port in &self.rails.ports {
+            let faults = port.embedded.as_ref().and_then(|it| it.faults);
+            let place = match self.has_rails() {
+                true => format!("on {}", port.context.name()),
+                false => "at this end".to_owned(),
+            };
+            if let Some(faults) = faults {
+                text += &format!("; on purpose {place}: {faults}");
+            }
         }
         Some(text)
     }
@@ -179,6 +178,14 @@ impl NodeResources {
     /// NUMA node of the device.
     pub fn numa_node(&self) -> Option<u32> {
         self.numa_node
+    }
+
+    /// NUMA node of a port's device; but for rails, the node's own.
+    pub(crate) fn numa_node_at(&self, port: &Port) -> Option<u32> {
+        match self.rail_of(port) {
+            Some(_) => numa_node_of(port),
+            None => self.numa_node,
+        }
     }
 
     /// The clock of all its runs.
@@ -204,6 +211,26 @@ impl NodeResources {
             .map(|index| held.get(index).map(|held| held.core()))
             .collect()
     }
+}
+
+fn numa_node_of(port: &Port) -> Option<u32> {
+    let root = port.context.root();
+    machine::device::read(root, port.context.name(), port.info.port, None).numa_node
+}
+
+/// The cores of a port's NUMA node, or all.
+fn cores_near(port: &Port, numa_node: Option<u32>) -> Result<Vec<usize>, CoreError> {
+    let near = numa_node.map(|node| cpu::allowed_cores_of_node(port.context.root(), node));
+    match near {
+        Some(Ok(cores)) if !cores.is_empty() => Ok(cores),
+        _ => cpu::allowed_cores(),
+    }
+}
+
+/// Whether a flow that asks for `device` may have this port.
+fn is_port(port: &Port, device: &FlowDevice) -> bool {
+    let has_number = device.ib_port.is_none_or(|number| number == port.info.port);
+    has_number && port.context.name() == device.name
 }
 
 impl From<CoreError> for RunFailure {

@@ -48,6 +48,9 @@ impl Flow {
     /// The name of the only flow of a case, and of what the initiator sends on it.
     pub const FORWARD: &str = "forward";
 
+    /// What stands in a name before the rail that the flow goes over; no name has it that is given.
+    pub const OVER: char = '@';
+
     /// The only flow of a case: from the first node to the second.
     pub fn forward(settings: Settings) -> Flow {
         Flow {
@@ -76,7 +79,8 @@ impl Flow {
         }
     }
 
-    /// Whether a plan makes such names: those that may be given, and `FROM>TO` of two nodes.
+    /// Whether a plan makes such names: those that may be given, and `FROM>TO` of two nodes; with `@` and a rail, or two rails,
+    /// behind them where it goes over rails.
     pub fn is_name_of_plan(name: &str) -> bool {
         let is_node = |name: &str| {
             (1..=256).contains(&name.len())
@@ -84,6 +88,13 @@ impl Flow {
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || b"._-:%[]".contains(&byte))
         };
+        let (name, rail) = match name.split_once(Flow::OVER) {
+            Some((name, rail)) => (name, Some(rail)),
+            None => (name, None),
+        };
+        if rail.is_some_and(|rail| !rail.splitn(2, '>').all(FlowDevice::is_name)) {
+            return false;
+        }
         let both = name.split_once('>');
         both.map_or_else(
             || Flow::is_name(name),
@@ -101,6 +112,14 @@ impl Flow {
 }
 
 impl FlowDevice {
+    /// `mlx5_0`, `mlx4_0:2`.
+    pub fn port_name(&self) -> String {
+        match self.ib_port {
+            Some(port) => format!("{}:{port}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Whether `name` may be a device's.
     pub fn is_name(name: &str) -> bool {
         (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())

@@ -9,6 +9,7 @@ use settings::nearest;
 use super::flow::FlowDevice;
 use super::host::{HostError, HostPort};
 use super::node_list::{ListError, MOST_NODES, expand};
+use super::rails::Devices;
 
 /// Nodes in one process.
 pub const MOST_LOCAL: u32 = 256;
@@ -18,8 +19,8 @@ pub const MOST_LOCAL: u32 = 256;
 pub struct ServerNode {
     /// Where it is.
     pub address: HostPort,
-    /// The device that its flows have, unless they ask for another; the server's own without.
-    pub device: Option<FlowDevice>,
+    /// The devices that its flows have, unless they ask for another; the server's own without.
+    pub devices: Option<Devices>,
 }
 
 /// The nodes of a sweep, in the order of their numbers.
@@ -64,7 +65,7 @@ pub enum NodesError {
 
 impl Nodes {
     /// The nodes that a list names: servers with brackets and files as in [`expand`], each with a port and a device where
-    /// it is to have one (`b[01-16]:18600/mlx5_1`), or `local:N` alone.
+    /// it is to have one or several (`b[01-16]:18600/mlx5_[0-3]`), or `local:N` alone.
     ///
     /// # Errors
     /// When one is no server or there twice, or when there are too few or too many.
@@ -80,11 +81,16 @@ impl Nodes {
                 _ => Err(NodesError::LocalNumber(count)),
             };
         }
-        let mut hosts = Vec::new();
+        let mut hosts: Vec<ServerNode> = Vec::new();
         let mut known = HashSet::new();
         for item in items {
             for text in expand(item.as_ref())? {
                 let server: ServerNode = text.parse()?;
+                if let Some(last) = hosts.last_mut()
+                    && last.takes_device_of(&server)
+                {
+                    continue;
+                }
                 if !known.insert(server.address.clone()) {
                     return Err(NodesError::Twice(server.address.to_string()));
                 }
@@ -97,12 +103,21 @@ impl Nodes {
         }
     }
 
-    /// The device of a node that its place in the list names.
-    pub fn device(&self, number: u32) -> Option<&FlowDevice> {
+    /// The devices of a node that its place in the list names.
+    pub fn devices(&self, number: u32) -> Option<&Devices> {
         match self {
-            Nodes::Hosts(hosts) => hosts.get(number as usize)?.device.as_ref(),
+            Nodes::Hosts(hosts) => hosts.get(number as usize)?.devices.as_ref(),
             Nodes::TwoEnds | Nodes::Local(_) | Nodes::Ranks(_) => None,
         }
+    }
+
+    /// The same, where it is one alone.
+    pub fn device(&self, number: u32) -> Option<FlowDevice> {
+        let only = self.devices(number)?.only()?;
+        Some(FlowDevice {
+            name: only.to_owned(),
+            ib_port: None,
+        })
     }
 
     /// Their names, each at its number.
@@ -149,6 +164,23 @@ impl Nodes {
     }
 }
 
+impl ServerNode {
+    /// Whether it is the same server as `next` in the list, of another device, which it then has too.
+    fn takes_device_of(&mut self, next: &ServerNode) -> bool {
+        let (Some(Devices::Named(own)), Some(next_device)) = (
+            &mut self.devices,
+            next.devices.as_ref().and_then(Devices::only),
+        ) else {
+            return false;
+        };
+        let is_new = self.address == next.address && !own.iter().any(|it| it == next_device);
+        if is_new {
+            own.push(next_device.to_owned());
+        }
+        is_new
+    }
+}
+
 impl FromStr for Nodes {
     type Err = NodesError;
 
@@ -167,16 +199,11 @@ impl FromStr for ServerNode {
             _ => (text, None),
         };
         let address = address.parse()?;
-        let device = device.map(|name| match FlowDevice::is_name(name) {
-            true => Ok(FlowDevice {
-                name: name.to_owned(),
-                ib_port: None,
-            }),
-            false => Err(NodesError::Device(text.to_owned())),
-        });
+        let devices = device.map(|name| name.parse::<Devices>());
+        let devices = devices.transpose();
         Ok(ServerNode {
             address,
-            device: device.transpose()?,
+            devices: devices.map_err(|_| NodesError::Device(text.to_owned()))?,
         })
     }
 }
@@ -208,13 +235,30 @@ mod tests {
     }
 
     #[test]
+    fn a_node_has_the_devices_that_are_listed_with_it() {
+        let nodes: Nodes = "n[1-2]:7/mlx5_[0-1],c/all,d/rxe0,e".parse().unwrap();
+        assert_eq!(nodes.names(), ["n1:7", "n2:7", "c", "d", "e"]);
+        let both = Devices::Named(["mlx5_0", "mlx5_1"].map(str::to_owned).to_vec());
+        for (number, devices) in [(0, Some(&both)), (1, Some(&both)), (2, Some(&Devices::All))] {
+            assert_eq!(
+                (nodes.devices(number), nodes.device(number)),
+                (devices, None)
+            );
+        }
+        assert_eq!(nodes.device(3).unwrap().name, "rxe0");
+        assert_eq!(nodes.devices(4), None);
+    }
+
+    #[test]
     fn what_names_no_nodes_says_why() {
         for (text, words) in [
             ("a", "2 to 4096 nodes, not 1"),
             ("a,b/", "`b/`: a device"),
             ("a,b[1-2", "does not close"),
             ("a[1-3],a2", "a2 is listed twice"),
-            ("a/mlx5_0,a/mlx5_1", "a is listed twice"),
+            ("a/mlx5_0,a/mlx5_0", "a is listed twice"),
+            ("a/mlx5_0,a/all", "a is listed twice"),
+            ("a/mlx5_0,a/mlx5_1", "2 to 4096 nodes, not 1"),
             ("a,http://b", "is not a host"),
             ("a,b,a", "a is listed twice"),
             ("a,,b", "`` is not a host"),

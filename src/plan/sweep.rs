@@ -117,7 +117,7 @@ impl Sweep {
         }
         let mut cases = Axes::new(given, flows, &nodes)?.cases()?;
         for flow in cases.iter_mut().flat_map(|case| &mut case.flows) {
-            let device = |node: u32| nodes.device(node).cloned();
+            let device = |node: u32| nodes.device(node);
             flow.from_device = flow.from_device.take().or_else(|| device(flow.from));
             flow.to_device = flow.to_device.take().or_else(|| device(flow.to));
         }

@@ -22,6 +22,7 @@ use super::node_report::{NodeFacts, NodeReport};
 use crate::perftest::{Job, Program};
 use crate::plan::case::Case;
 use crate::plan::flow::{FlowDevice, Side};
+use crate::plan::rails::Devices;
 use crate::protocol::posts::Posts;
 use report::results::model::QpResult;
 use verbs::Network;
@@ -84,6 +85,9 @@ pub enum Message {
         network: Option<Network>,
         /// An RDMA address of another node: without a common network it takes the port from which packets to that leave.
         toward: Option<IpAddr>,
+        /// The devices over which its flows go at once, in place of those that it was started with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rails: Option<Devices>,
     },
     /// This.
     Limits(Box<NodeFacts>),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device_limits::DeviceLimits;
 use super::memory_offer::MemoryOffer;
-use crate::plan::flow::Side;
+use crate::plan::flow::{FlowDevice, Side};
 use machine::lossless::Lossless;
 use report::results::model::{
     ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
@@ -30,6 +30,12 @@ pub struct NodeFacts {
     pub lossless: Lossless,
     /// The networks of the ports that it may take, that of its own port first; of the devices that flows ask for, if any.
     pub networks: Vec<Network>,
+    /// The devices over which its flows go at once, with a place for each that cannot be used; none where it has its own alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rails: Vec<Option<FlowDevice>>,
+    /// Why others are left out that were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// What a person should know of the device; `None` for a usual one.
     pub remark: Option<String>,
 }

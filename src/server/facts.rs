@@ -34,6 +34,8 @@ pub(super) fn facts(
         limits: DeviceLimits::of(port),
         memory: MemoryOffer::of(resources),
         networks: networks.copied().collect(),
+        rails: resources.rails(),
+        left_out: resources.left_out().to_vec(),
         remark: resources.remark(),
     })
 }

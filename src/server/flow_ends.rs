@@ -45,20 +45,28 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
         Message::Create => {}
         other => return Err(link.unexpected("create", &other).into()),
     }
-    let mut threads = NodeThreads::new(workers(run), run.case.poll);
+    let rails = run.resources.threads_of_rails(workers(run));
+    let over_none = rails.len();
+    let mut threads = NodeThreads::over_rails(workers(run), run.case.poll, rails);
     let mut made = Vec::new();
     for (index, flow, side) in run.case.ends_at(run.number) {
         let port = &run.resources.port_of(flow.device(side))?;
-        let numa_node = run.resources.numa_node();
-        let objects =
-            VerbsObjects::create(port, flow, side, numa_node, &mut threads, || run.alive())?;
+        let numa_node = run.resources.numa_node_at(port);
+        let mut flow = flow.clone();
+        let rail = run.resources.rail_of(port);
+        let of_rail = threads.on_rail(rail.unwrap_or(over_none));
+        if rail.is_some() {
+            flow.workers = flow.workers.min(u32::try_from(of_rail).unwrap_or(u32::MAX));
+        }
+        let alive = || run.alive();
+        let objects = VerbsObjects::create(port, &flow, side, numa_node, &mut threads, alive)?;
         let listener = match (flow.connect, side) {
             (ConnectMode::Cm, Side::Target) => Some(Listener::open(port)?),
             _ => None,
         };
         let end = FlowEnd {
             number: run.flows.get(index).copied().unwrap_or_default(),
-            flow: flow.clone(),
+            flow,
             side,
             objects,
         };

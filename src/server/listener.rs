@@ -19,6 +19,7 @@ use crate::node::memory_needs::admit;
 use crate::node::perftest_launch::PerftestLaunch;
 use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::plan::flow::FlowDevice;
+use crate::plan::rails::Devices;
 use crate::protocol::error::{AcceptError, LinkError};
 use crate::protocol::examination::NodeExamination;
 use crate::protocol::exchange::tell_last;
@@ -393,13 +394,17 @@ fn serve_session(
                 devices,
                 network,
                 toward,
+                rails,
             }) => {
                 let port = resources.port();
                 let network = network.or_else(|| port.toward(toward?));
                 let network = network.filter(|network| port.may_move_to(*network));
-                if network.is_some() {
+                let others = rails.filter(|rails| resources.asked_rails() != Some(rails));
+                if network.is_some() || others.is_some() {
+                    let rails = others.or_else(|| resources.asked_rails().cloned());
+                    let network = network.or_else(|| resources.network());
                     drop(resources);
-                    resources = open_resources(link, options, network)?;
+                    resources = open_resources(link, options, network, rails)?;
                     if let Some(text) = resources.remark() {
                         log(ServerEvent::Note { text: &text });
                     }
@@ -450,7 +455,7 @@ fn first_message(
 ) -> Result<Option<(NodeResources, Message)>, RunFailure> {
     loop {
         // Opened before it is asked for, so that many nodes do it at once.
-        let opened = open_resources(link, options, None);
+        let opened = open_resources(link, options, None, None);
         match link.recv(BETWEEN_RUNS, stop).map_err(ended)? {
             Message::Examine { device } => {
                 drop(opened);
@@ -483,12 +488,15 @@ fn open_resources(
     link: &Link,
     options: &ServerOptions,
     network: Option<Network>,
+    rails: Option<Devices>,
 ) -> Result<NodeResources, RunFailure> {
     let route = Route {
         network,
         ..options.route.map_or_else(|| link.route(), Ok)?
     };
-    NodeResources::open(options.resources.clone(), Some(route)).map_err(|error| RunFailure {
+    let mut resources = options.resources.clone();
+    resources.rails = rails.or(resources.rails);
+    NodeResources::open(resources, Some(route)).map_err(|error| RunFailure {
         message: format!("{}{error}", options.whose),
         ..error
     })
@@ -515,5 +523,5 @@ fn perftest(
     let network = resources.network();
     let resources = Some(resources).filter(|_| !launch.embedded);
     serve_perftest(link, &launch, job, stop)?;
-    resources.map_or_else(|| open_resources(link, options, network), Ok)
+    resources.map_or_else(|| open_resources(link, options, network, None), Ok)
 }

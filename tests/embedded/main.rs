@@ -41,6 +41,7 @@ mod patterns;
 mod ping_pong;
 mod polling;
 mod process_limits;
+mod rails;
 mod refused;
 mod send;
 mod send_refused;

@@ -129,6 +129,17 @@ fn mpich_runs_and_ends() {
     a_rank_without_its_device_is_named(mpich("2"));
 }
 
+#[test]
+fn ranks_have_rails() {
+    let _jobs = one_at_a_time();
+    let options = format!("{SHORT} --device soft[3-4] --pattern ring");
+    let ended = Job::mesh(open_mpi_4("2"), &options).ended().exits(0);
+    let run = ended.runs().swap_remove(0);
+    let flows = run.flows.iter().map(|flow| flow.name.split_once('@'));
+    let rails: Vec<&str> = flows.map(|name| name.unwrap().1).collect();
+    assert_eq!(rails, ["soft3", "soft4", "soft3", "soft4"]);
+}
+
 /// Two jobs on a host do not meet.
 #[test]
 fn two_jobs_at_once_do_not_meet() {

@@ -3,6 +3,7 @@
 
 mod networks;
 mod path_events;
+mod rails;
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;

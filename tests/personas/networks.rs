@@ -15,7 +15,7 @@ use rocebench::coordinator::sweep::run_sweep;
 use rocebench::doctor::{Examination, Machine, examine};
 use rocebench::lesson::Event;
 use rocebench::node::resources::{NodeOptions, PortRequest};
-use rocebench::plan::{Nodes, Sweep};
+use rocebench::plan::{Nodes, RailsAsked, Sweep};
 use rocebench::protocol::lesson_message::Lesson;
 use rocebench::server::listener::{Server, ServerEvent, ServerOptions};
 use settings::{Given, Op};
@@ -24,11 +24,16 @@ use verbs::VerbsLibrary;
 
 /// Notes for a person.
 #[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<String>>>);
+pub(super) struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Notes {
     fn add(&self, text: &str) {
         self.0.lock().unwrap().push(text.to_owned());
+    }
+
+    pub(super) fn has_part(&self, text: &str) {
+        let notes = self.0.lock().unwrap();
+        assert!(notes.iter().any(|note| note.contains(text)), "{notes:?}");
     }
 
     fn has(&self, text: &str) {
@@ -43,7 +48,7 @@ impl Observer for Notes {
     }
 }
 
-fn asked(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
+pub(super) fn asked(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
     PortRequest {
         device: device.map(str::to_owned),
         gid_index,
@@ -51,7 +56,7 @@ fn asked(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
     }
 }
 
-fn options(machine: &PersonaMachine, request: PortRequest, locks: &Path) -> NodeOptions {
+pub(super) fn options(machine: &PersonaMachine, request: PortRequest, locks: &Path) -> NodeOptions {
     NodeOptions {
         library: machine.library(),
         core_locks: CoreLocks::within(locks.to_owned()),
@@ -60,7 +65,7 @@ fn options(machine: &PersonaMachine, request: PortRequest, locks: &Path) -> Node
 }
 
 /// A server on this machine.
-struct Serving {
+pub(super) struct Serving {
     port: u16,
     notes: Notes,
     stop: Arc<AtomicBool>,
@@ -68,7 +73,7 @@ struct Serving {
 }
 
 impl Serving {
-    fn start(resources: NodeOptions) -> Serving {
+    pub(super) fn start(resources: NodeOptions) -> Serving {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let options = ServerOptions {
@@ -101,7 +106,7 @@ impl Serving {
         }
     }
 
-    fn target(&self) -> Target {
+    pub(super) fn target(&self) -> Target {
         Target::Remote("127.0.0.1".to_owned(), self.port)
     }
 }
@@ -120,6 +125,36 @@ fn sweep(
     nodes: Nodes,
     servers: Vec<(String, u16)>,
 ) -> (ResultFile, Notes) {
+    let options = swept(target, resources, nodes, servers);
+    let (result, notes) = run(&options);
+    (result.unwrap(), notes)
+}
+
+/// The same between two ends over rails; why not, if it is refused.
+pub(super) fn sweep_over(
+    target: Target,
+    resources: NodeOptions,
+    rails: RailsAsked,
+) -> (Result<ResultFile, String>, Notes) {
+    run(&SweepOptions {
+        rails,
+        ..swept(target, resources, Nodes::TwoEnds, Vec::new())
+    })
+}
+
+fn run(options: &SweepOptions) -> (Result<ResultFile, String>, Notes) {
+    let notes = Notes::default();
+    let outcome = run_sweep(options, &AtomicBool::new(false), &mut notes.clone());
+    let result = outcome.map(|outcome| outcome.result);
+    (result.map_err(|failure| failure.message), notes)
+}
+
+fn swept(
+    target: Target,
+    resources: NodeOptions,
+    nodes: Nodes,
+    servers: Vec<(String, u16)>,
+) -> SweepOptions {
     let mut given = Given::from([
         ("op", "write"),
         ("size", "64"),
@@ -136,16 +171,10 @@ fn sweep(
         resources,
         token: None,
     };
-    let options = SweepOptions {
+    SweepOptions {
         servers,
         ..SweepOptions::of(Sweep::with_flows(&given, &[], nodes).unwrap(), ends)
-    };
-    let notes = Notes::default();
-    let outcome = run_sweep(&options, &AtomicBool::new(false), &mut notes.clone());
-    (
-        outcome.map_err(|failure| failure.message).unwrap().result,
-        notes,
-    )
+    }
 }
 
 /// The device of each node.

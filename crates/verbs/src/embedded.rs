@@ -49,13 +49,13 @@ pub fn select_or_embedded(
         }
         Err(error) => error,
     };
-    let devices = embedded_devices()?;
     if let Some(name) = &request.device {
-        return match devices.iter().find(|device| device.name == *name) {
-            Some(device) => open(device, request, None),
-            None => Err(with_embedded(error, name, &devices)),
+        return match embedded_device(name)? {
+            Some(device) => open(&device, request, None),
+            None => Err(with_embedded(error, name, &embedded_devices()?)),
         };
     }
+    let devices = embedded_devices()?;
     let asks_for_a_port = request.ib_port.is_some() || request.gid_index.is_some();
     match (&error, choose(&devices, route)) {
         (VerbsError::NoUsablePort { .. }, _) if asks_for_a_port => Err(error),
@@ -76,11 +76,23 @@ pub fn select_or_embedded(
 /// # Errors
 /// The system does not report its addresses.
 pub fn embedded_devices() -> Result<Vec<EmbeddedDevice>, VerbsError> {
-    softroce::verbs::devices().map_err(|source| VerbsError::Call {
+    softroce::verbs::devices().map_err(unlisted)
+}
+
+/// The embedded device of this name, also one of those on loopback that are in no list.
+///
+/// # Errors
+/// The system does not report its addresses.
+pub fn embedded_device(name: &str) -> Result<Option<EmbeddedDevice>, VerbsError> {
+    softroce::verbs::named(name).map_err(unlisted)
+}
+
+fn unlisted(source: std::io::Error) -> VerbsError {
+    VerbsError::Call {
         operation: Operation::GetDeviceList,
         object: VerbsLibrary::embedded().name.to_owned(),
         source,
-    })
+    }
 }
 
 /// Adds the embedded library's names to the error for an unknown name.

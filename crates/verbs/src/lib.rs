@@ -47,7 +47,7 @@ pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, Pacing, PortInfo};
 pub use driver::Driver;
-pub use embedded::{EmbeddedDevice, embedded_devices, select_or_embedded};
+pub use embedded::{EmbeddedDevice, embedded_device, embedded_devices, select_or_embedded};
 pub use error::{Operation, VerbsError};
 pub use events::{AsyncEvent, AsyncEvents};
 pub use extended_poll::CqCalls;

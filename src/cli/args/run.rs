@@ -29,6 +29,13 @@ pub struct RunArgs {
         conflicts_with = "host"
     )]
     pub nodes: Option<Nodes>,
+    /// Which rails flows go between, where --device names several: same is the first to the first and so on, all is each
+    /// to each; --qps are for each [default: same]
+    #[arg(long, value_name = "same|all", value_parser = ["same", "all"], hide_possible_values = true, help_heading = "What to run")]
+    pub rails: Option<String>,
+    /// Refuse the run when a rail is down, which is left out otherwise
+    #[arg(long, value_name = "all", value_parser = ["all"], hide_possible_values = true, help_heading = "What to run")]
+    pub rails_up: Option<String>,
     /// TOML file with a whole sweep and its flows; flags override its keys one by one
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub config: Option<PathBuf>,

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::node::resources::Faults;
+use crate::plan::Devices;
+
+use super::faults::FaultsOfDevices;
 use machine::core_list::CoreList;
 
 /// The control connection's port when none is given.
@@ -14,10 +16,10 @@ pub const DEFAULT_PORT: u16 = 18_515;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device")]
 pub struct EndpointArgs {
-    /// RDMA device, as `ibv_devices` lists it, or soft0, the embedded one [default: first with an active RoCE v2
-    /// port, else soft0]
-    #[arg(short, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub device: Option<String>,
+    /// RDMA device, as `ibv_devices` lists it, or soft0, the embedded one; several such as mlx5_[0-3], or all, are rails
+    /// over which each flow goes at once [default: first with an active RoCE v2 port, else soft0]
+    #[arg(short, long, value_name = "NAME")]
+    pub device: Option<Devices>,
     /// Port of the device, from 1 [default: first active]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub ib_port: Option<u8>,
@@ -27,9 +29,10 @@ pub struct EndpointArgs {
     /// Index in the port's table of P_Keys, for QPs that --connect tcp connects [default: 0]
     #[arg(long, value_name = "N")]
     pub pkey_index: Option<u16>,
-    /// Faults of this end's packets, on the embedded device: drop=5%,reorder=1%,seed=7
+    /// Faults of this end's packets, on the embedded device: drop=5%,reorder=1%,seed=7; of one device of several with its
+    /// name: soft1:rate=1G
     #[arg(long, value_name = "SPEC")]
-    pub faults: Option<Faults>,
+    pub faults: Option<FaultsOfDevices>,
     /// Capture of all packets of this end, on the embedded device, for Wireshark; the device's address is added to the
     /// file's name
     #[arg(long, value_name = "FILE")]

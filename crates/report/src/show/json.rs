@@ -57,7 +57,7 @@ pub fn schema() -> Schema {
             "type": "object",
             "properties": {
                 "finding": {
-                    "description": "Which kind: `best`, `no_clear_winner`, `few_runs`, `scaling`, `wrong`, `nothing_wrong`; of nodes `no_figure`, `slow`, `more_slow`, `rest`, `fan`.",
+                    "description": "Which kind: `best`, `no_clear_winner`, `few_runs`, `scaling`, `slow_rail`, `rails_differ`, `wrong`, `nothing_wrong`; of nodes `no_figure`, `slow`, `more_slow`, `rest`, `fan`.",
                     "type": "string"
                 },
                 "sentence": { "description": "Its words.", "type": "string" }

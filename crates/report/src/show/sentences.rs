@@ -2,6 +2,7 @@
 
 mod failures;
 mod nodes;
+mod rails;
 
 use settings::listed;
 
@@ -13,6 +14,7 @@ pub use failures::failing;
 pub(super) use failures::of_flow;
 pub(super) use nodes::number;
 pub use nodes::of_nodes;
+use rails::{rails_differ, slow_rail};
 
 /// What a finding says, as one sentence or two.
 pub fn sentence(finding: &Finding) -> String {
@@ -49,6 +51,8 @@ pub fn sentence(finding: &Finding) -> String {
             to,
             of,
         } => scaling(*metric, *shape, [from, to], of),
+        Finding::SlowRail(rail) => slow_rail(rail),
+        Finding::RailsDiffer(rail) => rails_differ(rail),
         Finding::Wrong(problem) => wrong(problem),
         Finding::NothingWrong { runs: 1 } => "Nothing looks wrong in the run.".to_owned(),
         Finding::NothingWrong { runs } => format!("Nothing looks wrong in {runs} runs."),

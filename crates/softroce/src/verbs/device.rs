@@ -1,4 +1,5 @@
-//! The list of devices: `soft0` on loopback, and one for each network address of this machine.
+//! The list of devices: `soft0` on loopback, and one for each network address of this machine. The numbers after them are
+//! further devices on loopback, which are in no list and are opened by name.
 
 use std::env;
 use std::io::{self, Write};
@@ -14,6 +15,9 @@ use super::interfaces::{self, Place};
 
 /// The variable with the address of the only device to list.
 const ADDRESS_VARIABLE: &str = "SOFTROCE_ADDRESS";
+
+/// So many devices have a name, `soft0` to `soft15`, unless there are more addresses.
+const NAMED: usize = 16;
 
 /// A device; the verbs struct comes first, so a pointer to one is a pointer to the other.
 #[repr(C)]
@@ -53,7 +57,7 @@ impl Device {
 
     /// The device of a pointer from the list, if it is one.
     pub(super) fn of(device: *mut ibv_device) -> Option<&'static Device> {
-        devices().ok()?.get(position(device)?)
+        all().ok()?.0.get(position(device)?)
     }
 
     /// The pointer that programs get.
@@ -90,30 +94,41 @@ impl Device {
     }
 }
 
-/// The devices of this process, as found at the first call; or the error number.
+/// The devices of this process in the list, as found at the first call; or the error number.
 pub(crate) fn devices() -> Result<&'static [Device], c_int> {
-    static DEVICES: OnceLock<Result<Vec<Device>, c_int>> = OnceLock::new();
+    all().map(|(devices, listed)| &devices[..listed])
+}
+
+/// The device of this name, listed or not.
+pub(super) fn named(name: &str) -> Result<Option<&'static Device>, c_int> {
+    Ok(all()?.0.iter().find(|device| device.name() == name))
+}
+
+/// All devices, and how many of them are listed.
+fn all() -> Result<(&'static [Device], usize), c_int> {
+    static DEVICES: OnceLock<Result<(Vec<Device>, usize), c_int>> = OnceLock::new();
     match DEVICES.get_or_init(find) {
-        Ok(devices) => Ok(devices),
+        Ok((devices, listed)) => Ok((devices, *listed)),
         Err(error) => Err(*error),
     }
 }
 
-/// Where a pointer from the list stands in it.
+/// Where a pointer to a device stands among all.
 fn position(device: *mut ibv_device) -> Option<usize> {
-    let mut devices = devices().ok()?.iter();
+    let mut devices = all().ok()?.0.iter();
     devices.position(|known| known.verbs() == device)
 }
 
-fn find() -> Result<Vec<Device>, c_int> {
+fn find() -> Result<(Vec<Device>, usize), c_int> {
     let wanted = address_of_environment().map_err(|error| invalid(&error))?;
     let interfaces = interfaces::present().map_err(|error| code(&error))?;
-    let places = interfaces::places(&interfaces, wanted);
-    Ok(places
-        .into_iter()
-        .enumerate()
-        .map(|(number, place)| Device::new(number, place))
-        .collect())
+    let mut places = interfaces::places(&interfaces, wanted);
+    let listed = places.len();
+    let on_loopback = interfaces::on_loopback(&interfaces);
+    places.resize(listed.max(NAMED), on_loopback);
+    let devices = places.into_iter().enumerate();
+    let devices = devices.map(|(number, place)| Device::new(number, place));
+    Ok((devices.collect(), listed))
 }
 
 fn invalid(what: &dyn std::fmt::Display) -> c_int {

@@ -89,12 +89,17 @@ pub(super) fn places(interfaces: &[Interface], wanted: Option<IpAddr>) -> Vec<Pl
         (interface.index, ipv6, link_local, interface.address)
     });
     others.dedup_by_key(|interface| interface.address);
-    let mut places = vec![Place {
-        address: None,
-        ..wanted_place(interfaces, Ipv4Addr::LOCALHOST.into())
-    }];
+    let mut places = vec![on_loopback(interfaces)];
     places.extend(others.iter().map(|interface| place(interface)));
     places
+}
+
+/// At a free address of loopback.
+pub(super) fn on_loopback(interfaces: &[Interface]) -> Place {
+    Place {
+        address: None,
+        ..wanted_place(interfaces, Ipv4Addr::LOCALHOST.into())
+    }
 }
 
 fn place(interface: &Interface) -> Place {

@@ -27,25 +27,36 @@ pub struct Listing {
 /// The system does not report its addresses.
 pub fn devices() -> io::Result<Vec<Listing>> {
     let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
-    Ok(devices
-        .iter()
-        .map(|device| Listing {
+    Ok(devices.iter().map(Listing::of).collect())
+}
+
+/// The device of this name, also one that is not listed: up to `soft15` those after the list are on loopback.
+///
+/// # Errors
+/// The system does not report its addresses.
+pub fn named(name: &str) -> io::Result<Option<Listing>> {
+    let device = device::named(name).map_err(io::Error::from_raw_os_error)?;
+    Ok(device.map(Listing::of))
+}
+
+impl Listing {
+    fn of(device: &device::Device) -> Listing {
+        Listing {
             name: device.name(),
             address: device.place.address,
-        })
-        .collect())
+        }
+    }
 }
 
 /// [`super::open_device`] by name with these options, ignoring those of the environment. One on loopback is at an address of
 /// this opening's own, so that one process can have both ends. Close it with [`super::close_device`].
 ///
 /// # Errors
-/// ENODEV for a name that is not in the list; otherwise the sockets' error, as of [`crate::net::open`], or that of the
+/// ENODEV for a name that no device has; otherwise the sockets' error, as of [`crate::net::open`], or that of the
 /// capture's file.
 pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_context>> {
     let gone = || io::Error::from_raw_os_error(libc::ENODEV);
-    let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
-    let device = devices.iter().find(|device| device.name() == name);
+    let device = device::named(name).map_err(io::Error::from_raw_os_error)?;
     let device = device.ok_or_else(gone)?;
     let open = open::open(device, device.place.address, false, options)?;
     NonNull::new(open).ok_or_else(gone)

@@ -53,7 +53,7 @@ pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iov
 pub use kernel_files::{KernelFile, kernel_file};
 pub use limits::{query_device, query_device_ex};
 pub use listing::{
-    Listing, close_tap, counters, devices, engine_cores, open_tap, open_with, place_engine,
+    Listing, close_tap, counters, devices, engine_cores, named, open_tap, open_with, place_engine,
 };
 pub use open::{OpenOptions, close_device, open_device};
 pub use port::{

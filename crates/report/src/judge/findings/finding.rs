@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::rails::SlowRail;
 use super::wrong::Problem;
 use crate::judge::mesh::NodesFinding;
 use crate::observe::Metric;
@@ -54,6 +55,10 @@ pub enum Finding {
         /// What the cases share; empty where they differ in one setting alone.
         of: String,
     },
+    /// A rail is slower than the others of its node.
+    SlowRail(SlowRail),
+    /// The same of two rails, which do not show which of them is as it should be.
+    RailsDiffer(SlowRail),
     /// Something looks wrong.
     Wrong(Problem),
     /// Nothing of the kind was found.
@@ -76,7 +81,7 @@ impl Finding {
     /// Whether something is to be done about it.
     pub fn is_wrong(&self) -> bool {
         match self {
-            Finding::Wrong(_) => true,
+            Finding::Wrong(_) | Finding::SlowRail(_) | Finding::RailsDiffer(_) => true,
             Finding::Nodes { said, .. } => said.is_wrong(),
             _ => false,
         }
@@ -86,6 +91,7 @@ impl Finding {
     pub fn case(&self) -> Option<&str> {
         match self {
             Finding::Wrong(problem) => Some(&problem.case),
+            Finding::SlowRail(rail) | Finding::RailsDiffer(rail) => Some(&rail.case),
             Finding::Nodes { case, .. } => Some(case),
             _ => None,
         }

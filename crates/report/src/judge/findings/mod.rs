@@ -4,6 +4,7 @@
 mod best;
 mod finding;
 mod noise;
+mod rails;
 mod scaling;
 mod subject;
 mod wrong;
@@ -13,6 +14,7 @@ use crate::results::model::ResultFile;
 use subject::Compared;
 
 pub use finding::{Finding, Shape};
+pub use rails::SlowRail;
 pub use wrong::{Problem, ProblemKind};
 
 /// All that a result says: computed once, for everybody who shows it.
@@ -80,12 +82,17 @@ pub fn findings(results: &[&ResultFile]) -> Vec<Finding> {
         told.extend(scaling::scaling(&first.1, &compared.rows, first.0));
     }
     let wrong = wrong::problems(results);
-    if wrong.is_empty() && !told.is_empty() {
+    let rails: Vec<_> = results.iter().flat_map(|it| rails::slow(it)).collect();
+    if wrong.is_empty() && rails.is_empty() && !told.is_empty() {
         told.push(Finding::NothingWrong {
             runs: wrong::runs(results).len(),
         });
     }
     told.extend(wrong.into_iter().map(Finding::Wrong));
+    told.extend(rails.into_iter().map(|rail| match rail.rails {
+        0..=2 => Finding::RailsDiffer(rail),
+        _ => Finding::SlowRail(rail),
+    }));
     told
 }
 

@@ -45,7 +45,27 @@ pub struct FlowConfig {
     pub settings: Map<String, Value>,
 }
 
+/// What stands in the name of a flow before the rail that it goes over.
+const OVER: char = '@';
+
 impl FlowConfig {
+    /// The name that it shares with the flows over other rails, and its rails at `from` and `to`; `None` where it is over none.
+    pub fn over_rails<'a>(&'a self) -> Option<(&'a str, [&'a str; 2])> {
+        let (name, rails) = self.name.split_once(OVER)?;
+        let (one, two) = rails.split_once('>').unwrap_or((rails, rails));
+        // The way back has the same name, and that of a node with one device is in none.
+        let rail = |device: &'a Option<String>, names: [&'a str; 2]| {
+            let device = device.as_deref().unwrap_or(names[0]);
+            let is_of_device = |rail: &&str| rail.split(':').next() == Some(device);
+            names.into_iter().find(is_of_device).unwrap_or(device)
+        };
+        let ends = [
+            rail(&self.from_device, [one, two]),
+            rail(&self.to_device, [two, one]),
+        ];
+        Some((name, ends))
+    }
+
     /// A flow with the settings `flow` of a case with the settings `case`, before a connection is made.
     pub fn of(name: &str, from: &str, to: &str, case: &Settings, flow: &Settings) -> FlowConfig {
         let mut values = object(flow);

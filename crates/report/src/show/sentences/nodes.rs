@@ -177,7 +177,7 @@ fn fan(fan: &Fan) -> String {
 }
 
 /// `9.410 Gb/s`, `p50 12.30 µs`.
-fn figure(metric: Metric, value: f64) -> String {
+pub(super) fn figure(metric: Metric, value: f64) -> String {
     with_unit(metric, &number(metric, value))
 }
 
@@ -202,7 +202,7 @@ fn percent(share: f64) -> String {
 }
 
 /// How a figure compares with the usual one, by their ratio: `41 % less than`, `3.1 times as long as`.
-fn than(metric: Metric, ratio: f64) -> String {
+pub(super) fn than(metric: Metric, ratio: f64) -> String {
     match metric.higher_is_better() {
         true => format!("{} less than", percent(1.0 - ratio)),
         false if ratio < 2.0 => format!("{} longer than", percent(ratio - 1.0)),

@@ -57,7 +57,7 @@ impl<W: Write> Table<W> {
     }
 
     /// Adds a finished run: one row for each flow, and one of set-up alone. Those of a bidirectional case are `out` and
-    /// `in`, and flows that were given names are told by them. All flows of a pattern are one row, and those of `pairs`,
+    /// `in`, and flows that were given names are told by them. Below flows over rails is what they move together. All flows of a pattern are one row, and those of `pairs`,
     /// of which a run is one round of many, are none. Figures that do not count stand in brackets.
     ///
     /// # Errors
@@ -74,7 +74,10 @@ impl<W: Write> Table<W> {
             from: CLIENT.to_owned(),
             ..FlowResult::default()
         };
-        let all = config.pattern.as_ref().map(|_| together::together(run));
+        let all = config
+            .pattern
+            .as_ref()
+            .map(|_| together::together(&run.flows));
         let flows = match (&run.flows[..], &all) {
             ([], _) => std::slice::from_ref(&nothing),
             (_, Some(all)) => std::slice::from_ref(all),
@@ -95,6 +98,19 @@ impl<W: Write> Table<W> {
                 told.extend(remarks::of_path(run));
             }
             self.row(&columns, &row, &name, &told)?;
+        }
+        let over_rails = match &all {
+            Some(_) => Vec::new(),
+            None => together::over_rails(config, run),
+        };
+        for (place, all, rails) in &over_rails {
+            let settings = config.shown(*place);
+            let row = RowOf::of(&settings, (run, all), standing::of_flow(run, all));
+            let name = config.flows[*place]
+                .over_rails()
+                .map_or("", |(name, _)| name);
+            let name = format!("{name}, {}", counted(*rails, "rail"));
+            self.row(&columns, &row, &name, &remarks::of_row(&row, &columns))?;
         }
         self.columns = Some(columns);
         self.out.flush()

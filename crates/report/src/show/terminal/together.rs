@@ -1,15 +1,36 @@
 //! All flows of a pattern's run as one row: what they move together. It must not know which nodes they are between.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::results::model::{FlowResult, Latency, Run, Window};
+use crate::results::model::{CaseConfig, FlowResult, Latency, Run, Window};
 
 /// Of more flows the latencies are not put together: that would take longer than the run's other figures.
 const MOST_HISTOGRAMS: usize = 256;
 
-/// What the flows of a run moved together.
-pub(super) fn together(run: &Run) -> FlowResult {
-    let flows = &run.flows;
+/// What the flows of a run that go over several rails moved together, each with the place of its first flow and how many they are.
+pub(super) fn over_rails(config: &CaseConfig, run: &Run) -> Vec<(usize, FlowResult, usize)> {
+    let mut flows: BTreeMap<&str, (usize, Vec<FlowResult>)> = BTreeMap::new();
+    for (place, (flow, moved)) in config.flows.iter().zip(&run.flows).enumerate() {
+        if let Some((name, _)) = flow.over_rails() {
+            let (_, known) = flows.entry(name).or_insert_with(|| (place, Vec::new()));
+            known.push(moved.clone());
+        }
+    }
+    let several = flows.into_values().filter(|(_, flows)| flows.len() > 1);
+    let mut all: Vec<_> = several
+        .map(|(place, flows)| {
+            let first = &flows[0];
+            let (from, to) = (first.from.clone(), first.to.clone());
+            let all = together(&flows);
+            (place, FlowResult { from, to, ..all }, flows.len())
+        })
+        .collect();
+    all.sort_by_key(|(place, ..)| *place);
+    all
+}
+
+/// What these flows moved together.
+pub(super) fn together(flows: &[FlowResult]) -> FlowResult {
     let merged = |of: fn(&FlowResult) -> Option<&Latency>| {
         let few = (flows.len() <= MOST_HISTOGRAMS).then_some(flows)?;
         Latency::merged(few, of)
@@ -59,10 +80,10 @@ mod tests {
             flows: vec![flow(1000), flow(1500)],
             ..Run::default()
         };
-        let all = together(&run);
+        let all = together(&run.flows);
         let notice = all.notice_ns.map(|it| (it.count, it.min, it.max));
         assert_eq!((notice, all.latency_ns), (Some((2, 1000, 1500)), None));
         run.flows[1].notice_ns = None;
-        assert_eq!(together(&run).notice_ns, None);
+        assert_eq!(together(&run.flows).notice_ns, None);
     }
 }

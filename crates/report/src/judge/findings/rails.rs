@@ -1,0 +1,244 @@
+//! Which rail of a node is slower than its others. Each flow is compared with those that the same flow has over other rails at
+//! once, so that it does not matter what else differs between flows. It must not know words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::noise::Figures;
+use crate::judge::mesh::{groups, title};
+use crate::observe::{Metric, standing};
+use crate::results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
+use statistics::median;
+
+/// A rail that is slower than the others of its node.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SlowRail {
+    /// The case, or the rounds of a case.
+    pub case: String,
+    /// By which metric.
+    pub metric: Metric,
+    /// The node and the rail; of flows that all go between the same two rails both ends.
+    pub ends: Vec<(String, String)>,
+    /// The median over its flows.
+    pub value: f64,
+    /// The median over the flows of the node's other rails.
+    pub usual: f64,
+    /// The node's rails.
+    pub rails: usize,
+}
+
+/// An end of flows at a rail: the node, whether they go to it, and the rail.
+type End = (String, bool, String);
+
+/// What the flows at a rail moved.
+#[derive(Default)]
+struct Moved {
+    /// Of each run that counts.
+    figures: Vec<f64>,
+    /// The same over the median of all rails of the same flow in the run.
+    ratios: Vec<f64>,
+    /// Which flows they are, by case and place.
+    flows: BTreeSet<(usize, usize)>,
+}
+
+/// The rails of a result that are slower than others of their node.
+pub(super) fn slow(result: &ResultFile) -> Vec<SlowRail> {
+    let groups = groups(result).into_iter();
+    groups.flat_map(|cases| of_cases(&cases)).collect()
+}
+
+fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
+    let is_closed = |case: &&CaseResult| case.config.is_closed_loop();
+    let metric = match cases.first().is_some_and(is_closed) {
+        true => Metric::GbitPerS,
+        false => Metric::P50Ns,
+    };
+    let mut ends: BTreeMap<End, Moved> = BTreeMap::new();
+    for (number, case) in cases.iter().enumerate() {
+        for run in &case.runs {
+            add(&mut ends, number, (case, run), metric);
+        }
+    }
+    let sides: BTreeSet<(&String, bool)> = ends.keys().map(|(node, to, _)| (node, *to)).collect();
+    let mut told: Vec<(SlowRail, &BTreeSet<(usize, usize)>)> = Vec::new();
+    for side in sides {
+        let of_side = ends.iter().filter(|((node, to, _), _)| (node, *to) == side);
+        let rails: Vec<(&End, &Moved)> = of_side.collect();
+        for ((node, _, rail), moved, usual) in slow_ones(&rails, metric) {
+            let end = (node.clone(), rail.clone());
+            // With no other flows it is not known at which end the cause is.
+            if let Some((same, _)) = told.iter_mut().find(|(_, flows)| **flows == moved.flows) {
+                same.ends.push(end);
+                continue;
+            }
+            // It is slow in both directions.
+            if told.iter().any(|(other, _)| other.ends.contains(&end)) {
+                continue;
+            }
+            let slow = SlowRail {
+                case: title(cases),
+                metric,
+                ends: vec![end],
+                value: median(&moved.figures).unwrap_or(usual),
+                usual,
+                rails: rails.len(),
+            };
+            told.push((slow, &moved.flows));
+        }
+    }
+    told.into_iter().map(|(slow, _)| slow).collect()
+}
+
+/// Adds what the flows of a run moved to the rails at their ends.
+fn add(
+    ends: &mut BTreeMap<End, Moved>,
+    number: usize,
+    (case, run): (&CaseResult, &Run),
+    metric: Metric,
+) {
+    // All that one flow has become, by its name.
+    let mut over: BTreeMap<&str, Vec<(usize, &FlowConfig, f64)>> = BTreeMap::new();
+    let flows = case.config.flows.iter().zip(&run.flows).enumerate();
+    for (place, (config, flow)) in flows {
+        if let Some((name, _)) = config.over_rails()
+            && standing::counts(run, flow)
+            && let Some(figure) = metric.of(run, Some::<&FlowResult>(flow))
+        {
+            over.entry(name).or_default().push((place, config, figure));
+        }
+    }
+    for rails in over.values().filter(|it| it.len() > 1) {
+        let figures: Vec<f64> = rails.iter().map(|(.., figure)| *figure).collect();
+        let Some(middle) = median(&figures).filter(|middle| *middle > 0.0) else {
+            continue;
+        };
+        for (place, config, figure) in rails {
+            let Some((_, [from, to])) = config.over_rails() else {
+                continue;
+            };
+            for (node, is_to, rail) in [(&config.from, false, from), (&config.to, true, to)] {
+                let end = (node.clone(), is_to, rail.to_owned());
+                let moved = ends.entry(end).or_default();
+                moved.figures.push(*figure);
+                moved.ratios.push(figure / middle);
+                moved.flows.insert((number, *place));
+            }
+        }
+    }
+}
+
+/// The rails of a node that are slower than its others by more than the runs scatter, each with the median of those.
+fn slow_ones<'a>(rails: &[(&'a End, &'a Moved)], metric: Metric) -> Vec<(&'a End, &'a Moved, f64)> {
+    let sign = if metric.higher_is_better() { 1.0 } else { -1.0 };
+    let worth = |moved: &Moved| sign * median(&moved.ratios).unwrap_or_default();
+    let mut rails = rails.to_vec();
+    rails.sort_by(|(_, one), (_, two)| worth(one).total_cmp(&worth(two)));
+    let of_many = |rails: &[(&End, &Moved)], of: fn(&Moved) -> &[f64]| -> Vec<f64> {
+        rails
+            .iter()
+            .flat_map(|(_, moved)| of(moved))
+            .copied()
+            .collect()
+    };
+    let figures = |rails| Figures::new(metric, &of_many(rails, |moved| &moved.ratios));
+    // Less than half may be slow; the last one that stands out from what is faster, so that several do not hide each other.
+    let most = (rails.len().saturating_sub(1) / 2).max(1);
+    let stands_out = |number: &usize| {
+        let (slow, others) = rails.split_at((*number).min(rails.len()));
+        let last = slow.split_at(number.saturating_sub(1)).1;
+        let both = figures(last).zip(figures(others));
+        both.is_some_and(|(slow, others)| !slow.may_equal(&others))
+    };
+    let count = (1..=most).rev().find(stands_out).unwrap_or(0);
+    let (slow, others) = rails.split_at(count.min(rails.len()));
+    let usual = median(&of_many(others, |moved| &moved.figures)).unwrap_or_default();
+    let told = slow.iter();
+    told.map(|(end, moved)| (*end, *moved, usual)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::findings::{Finding, Said};
+    use crate::results::model::{CLIENT, SERVER};
+    use crate::results::sample;
+
+    /// A case with a flow over each rail, of which each run moved so much in Gb/s.
+    fn over_rails(runs: &[&[f64]]) -> ResultFile {
+        let mut file = sample::result();
+        file.cases.truncate(1);
+        let case = &mut file.cases[0];
+        let (config, run) = (case.config.flows[0].clone(), case.runs[0].clone());
+        let rails = 0..runs[0].len();
+        let over = |rail: usize, name: &str| format!("{name}@mlx5_{rail}");
+        let flows = rails.map(|rail| FlowConfig {
+            name: over(rail, "forward"),
+            from_device: Some(format!("mlx5_{rail}")),
+            to_device: Some(format!("mlx5_{rail}")),
+            ..config.clone()
+        });
+        case.config.flows = flows.collect();
+        let of_run = |figures: &&[f64]| {
+            let mut run = run.clone();
+            let flow = run.flows[0].clone();
+            let flows = figures.iter().enumerate().map(|(rail, gbit_per_s)| {
+                let mut flow = flow.clone();
+                flow.name = over(rail, "forward");
+                flow.totals.gbit_per_s = Some(*gbit_per_s);
+                flow
+            });
+            run.flows = flows.collect();
+            run
+        };
+        case.runs = runs.iter().map(of_run).collect();
+        file
+    }
+
+    fn names(file: &ResultFile) -> Vec<String> {
+        let told = slow(file).into_iter();
+        told.map(|it| it.ends[0].1.clone()).collect()
+    }
+
+    #[test]
+    fn the_rail_that_is_slower_than_the_others_is_told_with_both_of_its_ends() {
+        let file = over_rails(&[&[98.0, 97.0, 49.0, 99.0]]);
+        let told = slow(&file);
+        let ends = [CLIENT, SERVER].map(|node| (node.to_owned(), "mlx5_2".to_owned()));
+        assert_eq!((told.len(), &told[0].ends[..]), (1, &ends[..]));
+        assert_eq!(
+            (told[0].value, told[0].usual, told[0].rails),
+            (49.0, 98.0, 4)
+        );
+        let said = Said::of(&file).findings;
+        assert!(
+            said.iter()
+                .any(|it| matches!(it, Finding::SlowRail(_)) && it.is_wrong())
+        );
+        // Several do not hide each other.
+        let eight = over_rails(&[&[98.0, 97.0, 49.0, 99.0, 98.0, 97.0, 45.0, 99.0]]);
+        assert_eq!(names(&eight), ["mlx5_6", "mlx5_2"]);
+    }
+
+    #[test]
+    fn what_runs_scatter_makes_no_slow_rail() {
+        let few: [&[f64]; 3] = [&[98.0, 92.0, 95.0, 99.0], &[98.0, 70.0], &[50.0]];
+        let found = few.map(|run| names(&over_rails(&[run])).len());
+        assert_eq!(found, [0, 1, 0]);
+        let both_ways = over_rails(&[
+            &[98.0, 70.0, 97.0],
+            &[75.0, 98.0, 97.0],
+            &[98.0, 97.0, 70.0],
+        ]);
+        assert_eq!(names(&both_ways).len(), 0);
+        let same: &[f64] = &[98.0, 97.0, 90.0];
+        assert_eq!(names(&over_rails(&[same; 3])), ["mlx5_2"]);
+        assert_eq!(names(&over_rails(&[same])).len(), 0);
+    }
+
+    #[test]
+    fn of_two_rails_none_is_known_to_be_usual() {
+        let said = Said::of(&over_rails(&[&[98.0, 70.0]])).findings;
+        assert!(matches!(&said[..], [Finding::RailsDiffer(_)]), "{said:?}");
+    }
+}
