@@ -1,6 +1,7 @@
 //! The worker threads of a node before they start: which thread serves which part of which flow, and the completion
 //! channels on which they sleep. `datapath::worker_thread::sleeping` says which CQs may be on one channel.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datapath::{Sleep, ThreadSpec, WorkerSpec};
@@ -11,7 +12,9 @@ use verbs::{CompletionChannel, Context, Sleeper, VerbsError, Wakeup};
 pub struct NodeThreads {
     count: usize,
     poll: PollMode,
-    /// The thread that serves the first worker of the next flow.
+    /// Threads that serve the flow that is made now, and others of its set.
+    set: Range<usize>,
+    /// In the set, the thread that serves the first worker of the next flow.
     next: usize,
     channels: Vec<Channel>,
 }
@@ -29,17 +32,25 @@ impl NodeThreads {
         NodeThreads {
             count,
             poll,
+            set: 0..count,
             next: 0,
             channels: Vec::new(),
+        }
+    }
+
+    /// From now on flows are served by these threads alone.
+    pub(crate) fn take_set(&mut self, set: Range<usize>) {
+        if self.set != set {
+            (self.set, self.next) = (set, 0);
         }
     }
 
     /// The threads that serve the next flow, ascending, one for each of its workers. Flows with fewer workers than there
     /// are threads take turns.
     pub(crate) fn threads_for(&mut self, workers: usize) -> Vec<usize> {
-        let workers = workers.min(self.count);
+        let workers = workers.min(self.set.len());
         let mut threads: Vec<usize> = (self.next..self.next + workers)
-            .map(|thread| thread % self.count)
+            .map(|thread| self.set.start + thread % self.set.len())
             .collect();
         self.next += workers;
         threads.sort_unstable();
@@ -106,5 +117,23 @@ impl NodeThreads {
             sleeper: Sleeper::new(channels, Arc::new(Wakeup::new()?)),
             adaptive: self.poll == PollMode::Adaptive,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_of_one_set_take_turns_and_those_of_another_have_other_threads() {
+        let mut threads = NodeThreads::new(4, PollMode::Busy);
+        threads.take_set(0..3);
+        assert_eq!(threads.threads_for(2), [0, 1]);
+        threads.take_set(0..3);
+        assert_eq!(threads.threads_for(2), [0, 2]);
+        threads.take_set(3..4);
+        assert_eq!([threads.threads_for(1), threads.threads_for(9)], [[3]; 2]);
+        threads.take_set(4..4);
+        assert!(threads.threads_for(1).is_empty());
     }
 }
