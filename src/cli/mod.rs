@@ -38,6 +38,7 @@ mod spark;
 mod terminal;
 mod time_left;
 pub mod token;
+mod victims;
 
 use std::ffi::OsString;
 

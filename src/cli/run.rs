@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::coordinator::options::{Against, Ends, Target};
+use crate::coordinator::options::{Against, Ends, Rounds, Target};
 use crate::node::resources::{Faults, NodeOptions, PortRequest};
 use crate::plan::{ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, Searches, Sweep};
 use report::judge::threshold::Demands;
@@ -14,7 +14,7 @@ use report::observe::Metric;
 use settings::{Given, Settings};
 use verbs::address_of_environment;
 
-use super::against::against;
+use super::against::{against, beside};
 use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs, SearchArgs};
 use super::errors::Failure;
 use super::fail_if::conditions_apply;
@@ -32,6 +32,8 @@ pub struct RunPlan {
     pub servers: Vec<(String, u16)>,
     /// Run each case with perftest as well.
     pub against: Option<Against>,
+    /// Run the cases in rounds, a victim alone and beside attackers.
+    pub beside: Option<Rounds>,
     /// Search each case for loads as well.
     pub searches: Option<Searches>,
     /// Where results go.
@@ -55,6 +57,8 @@ pub struct OutputOptions {
     pub columns: Vec<Metric>,
     /// What is demanded of each flow.
     pub demands: Demands,
+    /// How many times worse a victim may be beside an attacker.
+    pub fail_victim: Option<f64>,
 }
 
 /// Where one document goes.
@@ -401,6 +405,7 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
         further,
         columns: args.columns,
         demands: Demands { below, fail_if },
+        fail_victim: args.fail_victim,
     })
 }
 
@@ -411,6 +416,7 @@ impl RunPlan {
     /// Always bad input.
     pub fn new(args: RunArgs, ground: &Ground) -> Result<RunPlan, Failure> {
         let (sweep, searches) = sweep(&args, ground)?;
+        let (sweep, beside) = beside(&args.against, sweep)?;
         let output = output(args.output)?;
         conditions_apply(&output.demands.fail_if, &sweep)?;
         let against = against(&args.against, &sweep)?;
@@ -432,6 +438,7 @@ impl RunPlan {
             ends,
             servers,
             against,
+            beside,
             searches,
             output,
             dry_run: args.dry_run,

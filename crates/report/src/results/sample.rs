@@ -131,6 +131,41 @@ fn worked(name: &str, messages: u64) -> NodeResult {
     }
 }
 
+/// A victim that one attacker harms, one does not, and one of which nothing is known.
+pub(crate) fn beside() -> Vec<BesideAttacker> {
+    let told = [
+        ("bandwidth", 2.0, "harmed", None),
+        ("packets", 1.01, "not harmed", None),
+        (
+            "reads",
+            0.0,
+            "unclear",
+            Some("fewer than 8 rounds decide nothing"),
+        ),
+    ];
+    let of = |factor: f64, alone: f64, beside: f64, verdict: &str| HarmFactor {
+        alone: (factor > 0.0).then_some(alone),
+        beside: (factor > 0.0).then_some(beside),
+        factor: (factor > 0.0).then_some(factor),
+        factor_low: (factor > 0.0).then_some(factor * 0.98),
+        factor_high: (factor > 0.0).then_some(factor * 1.02),
+        margin: 0.05,
+        verdict: verdict.to_owned(),
+    };
+    let all = told.map(|(attacker, factor, verdict, note)| BesideAttacker {
+        attacker: attacker.to_owned(),
+        alone: "write".to_owned(),
+        beside: format!("write+{attacker}"),
+        rounds: vec![BesideRound::default(); 8],
+        gbit_per_s: of(factor, 90.0, 90.0 / factor, verdict),
+        p99_ns: of(factor, 12e3, 12e3 * factor, verdict),
+        attacker_gbit_per_s: (factor > 0.0).then_some(48.0),
+        verdict: verdict.to_owned(),
+        note: note.map(str::to_owned),
+    });
+    all.to_vec()
+}
+
 fn perftest() -> PerftestComparison {
     let pairs = [
         "first=rocebench; run=1; rocebench=93.3; perftest=91.0",
