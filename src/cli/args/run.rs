@@ -151,11 +151,11 @@ pub struct AgainstArgs {
     /// of flows, and bandwidth, packets, qp-cache, mr-cache, reads, writes-and-reads, or all of these
     #[arg(long, value_name = "LIST", value_delimiter = ',', group = "turns")]
     pub beside: Vec<String>,
-    /// Least pairs of runs of each case that must count, or rounds with --beside, an even number; fewer than 8 are
-    /// unclear [default: 8, or --runs]
+    /// Least pairs of runs of each case that must count, or rounds, an even number; fewer than 8 are unclear [default:
+    /// 8, or --runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "turns")]
     pub pairs: Option<u32>,
-    /// Most of them while a verdict is unclear, an even number [default: 3 x --pairs]
+    /// Most pairs of each case, or rounds, while the verdict is unclear, an even number [default: 3 x --pairs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "turns")]
     pub max_pairs: Option<u32>,
     /// Longest time that perftest may take to connect and to end, besides measuring [default: 20s]
