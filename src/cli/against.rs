@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::coordinator::options::{Against, Rounds};
 use crate::perftest::{LONGEST_LIMIT, fits};
-use crate::plan::{Beside, BesideError, Nodes, Sweep};
+use crate::plan::{self, Nodes, Sweep};
 use statistics::FEWEST_PAIRS;
 
 use super::args::AgainstArgs;
@@ -85,13 +85,6 @@ fn pairs(args: &AgainstArgs, sweep: &Sweep) -> Result<(u32, u32), Failure> {
     Ok((pairs, max_pairs))
 }
 
-impl From<BesideError> for Failure {
-    fn from(error: BesideError) -> Failure {
-        let hint = error.hint.clone();
-        Failure::bad_input(error).with_hint(hint)
-    }
-}
-
 /// The sweep as it was asked for, or with `--beside` the cases of its only one alone and beside each attacker, and the rounds
 /// of them.
 ///
@@ -106,7 +99,8 @@ pub(super) fn beside(args: &AgainstArgs, sweep: Sweep) -> Result<(Sweep, Option<
         return Err(Failure::bad_input(text).with_hint("run `rocebench HOST`, or give --nodes"));
     }
     let (least, most) = pairs(args, &sweep)?;
-    let (sweep, Beside { attackers }) = Beside::new(sweep, &args.beside)?;
+    let made = plan::beside::beside(sweep, &args.beside);
+    let (sweep, attackers) = made.map_err(|why| Failure::bad_input(format!("--beside: {why}")))?;
     let rounds = Rounds {
         attackers,
         least,

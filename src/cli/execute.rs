@@ -113,7 +113,7 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
 
 /// What `--fail-victim` demands and is not so. Says what is not clear.
 fn failing_victim(beside: &[BesideAttacker], limit: f64) -> Option<String> {
-    let victims::Harm { failing, unclear } = victims::harm(beside, limit);
+    let [failing, unclear] = victims::harm(beside, limit);
     if !unclear.is_empty() {
         let unclear = unclear.join("; ");
         say(&format!(

@@ -19,7 +19,6 @@ pub mod small_file;
 pub mod sweep;
 mod toml_value;
 
-pub use beside::{Beside, BesideError};
 pub use case::Case;
 pub use config::{ConfigError, ConfigFile};
 pub use error::PlanError;

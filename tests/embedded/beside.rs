@@ -94,9 +94,7 @@ fn what_does_not_go_together_is_refused() {
     for (words, says) in [
         ("--beside reads --against perftest", "cannot be used with"),
         ("--beside reads --slo p99<1ms", "cannot be used with"),
-        ("--beside reads --op connect", "--op connect sets QPs up"),
-        ("--beside raeds", "did you mean `reads`?"),
-        ("--beside reads --pairs 3", "is odd"),
+        ("--beside raeds", "--beside: no attacker is named `raeds`"),
         ("--beside reads --fail-victim 1.5", "write 1.5x"),
         ("--fail-victim 1.5x", "--beside"),
         ("--pairs 4", "--beside"),

@@ -3,10 +3,10 @@
 
 use report::observe::Metric;
 use report::observe::standing::{self, Standing};
-use report::results::model::{BesideAttacker, BesideRound, HarmFactor, Run};
+use report::results::model::{BesideAttacker, FlowResult, HarmFactor, Run};
 use statistics::{Turn, Verdict, median};
 
-use crate::coordinator::against::looked::{self, Asked, is_new_first};
+use crate::coordinator::against::looked::{self, is_new_first};
 use crate::coordinator::options::Rounds;
 use crate::coordinator::sweeper::{Halt, Sweeper};
 use crate::plan::Case;
@@ -51,11 +51,10 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
         let alone_first = order.first() == Some(&ALONE);
         for (attacked, beside) in all.iter_mut().zip(&figures[ALONE + 1..]) {
             if let (Some(alone), Some(beside)) = (&figures[ALONE], beside) {
-                attacked.add((number, alone_first), alone, beside, is_last);
+                attacked.add(alone_first, alone, beside, is_last);
             }
         }
-        let told = all.iter().map(|it| it.told.clone());
-        sweeper.outcome.result.beside = told.collect();
+        sweeper.outcome.result.beside = all.iter().map(|it| it.told.clone()).collect();
         done?;
     }
     Ok(())
@@ -72,9 +71,8 @@ fn victims(alone: &Case) -> usize {
 /// The cases of a round: the victim alone at either end of it, and all attackers of which it is not clear yet.
 fn order(all: &[Attacked], number: u32) -> Vec<usize> {
     let open = (ALONE + 1..).zip(all).filter(|(_, it)| !it.is_over());
-    let (mut order, turns): (Vec<usize>, Vec<Vec<Turn>>) = open
-        .map(|(index, it)| (index, it.turns(Figures::throughput)))
-        .unzip();
+    let (mut order, turns): (Vec<usize>, Vec<&[Turn]>) =
+        open.map(|(index, it)| (index, &it.throughput[..])).unzip();
     if order.is_empty() {
         return order;
     }
@@ -107,31 +105,21 @@ impl Figures {
                 other => return Err(other.words().to_owned()),
             }
         }
-        let figure = |metric: Metric| victims.iter().map(move |it| metric.of(run, Some(it)));
-        let gbit: Option<f64> = figure(Metric::GbitPerS).sum();
-        let p99 = figure(Metric::P99Ns).collect::<Option<Vec<f64>>>();
-        let attackers = attackers.iter();
-        let moved = attackers.map(|it| Metric::GbitPerS.of(run, Some(it)).unwrap_or(0.0));
-        let moved: Vec<f64> = moved.collect();
-        if moved.contains(&0.0) {
-            return Err("the attacker moved nothing".to_owned());
+        let gbit = |flow: &FlowResult| Metric::GbitPerS.of(run, Some(flow)).unwrap_or(0.0);
+        let moved = |flows: &[FlowResult]| flows.iter().map(gbit).collect::<Vec<f64>>();
+        let (victim, attacker) = (moved(victims), moved(attackers));
+        for (rates, what) in [(&victim, "victim"), (&attacker, "attacker")] {
+            if rates.contains(&0.0) {
+                return Err(format!("the {what} moved nothing"));
+            }
         }
+        let p99 = victims.iter().map(|flow| Metric::P99Ns.of(run, Some(flow)));
+        let p99 = p99.collect::<Option<Vec<f64>>>();
         Ok(Figures {
-            gbit_per_s: gbit
-                .filter(|it| *it > 0.0)
-                .ok_or("the victim moved nothing")?,
+            gbit_per_s: victim.iter().sum(),
             p99_ns: p99.and_then(|all| all.into_iter().reduce(f64::max)),
-            attacker_gbit_per_s: moved.iter().sum(),
+            attacker_gbit_per_s: attacker.iter().sum(),
         })
-    }
-
-    fn throughput(&self) -> Option<f64> {
-        Some(self.gbit_per_s)
-    }
-
-    /// As a rate, of which more is better.
-    fn promptness(&self) -> Option<f64> {
-        Some(1.0 / self.p99_ns?)
     }
 }
 
@@ -139,9 +127,14 @@ impl Figures {
 struct Attacked {
     rounds: Rounds,
     told: BesideAttacker,
-    /// Of the rounds that count: whether the victim was alone first, its figures alone, and beside the attacker.
-    pairs: Vec<(bool, Figures, Figures)>,
+    /// Of the rounds that count: the victim alone over the victim beside it.
+    throughput: Vec<Turn>,
+    /// The same of rates that are 1 over p99, so that more is better too.
+    promptness: Vec<Turn>,
+    attacker_gbit_per_s: Vec<f64>,
     failures_in_a_row: u32,
+    /// Why the last one did not count that did not.
+    doubt: String,
 }
 
 impl Attacked {
@@ -157,96 +150,82 @@ impl Attacked {
                 attacker: name.to_owned(),
                 alone: alone.id.clone(),
                 beside: beside.id.clone(),
-                // Of one size the rate is the throughput, and 5 % of it matter.
+                // Of one size throughput is the rate, of which 5 % matter.
                 gbit_per_s: factor(Metric::MmsgPerS),
                 p99_ns: factor(Metric::P99Ns),
                 verdict: UNCLEAR.to_owned(),
                 ..BesideAttacker::default()
             },
-            pairs: Vec::new(),
+            throughput: Vec::new(),
+            promptness: Vec::new(),
+            attacker_gbit_per_s: Vec::new(),
             failures_in_a_row: 0,
+            doubt: String::new(),
         }
     }
 
     /// More rounds would change nothing, or are no use.
     fn is_over(&self) -> bool {
         let is_clear = self.told.verdict != UNCLEAR;
-        is_clear && self.pairs.len() >= self.rounds.least as usize
+        is_clear && self.throughput.len() >= self.rounds.least as usize
             || self.failures_in_a_row >= MOST_FAILURES
     }
 
-    /// The victim alone over the victim beside it, by a figure of which more is better.
-    fn turns(&self, figure: fn(&Figures) -> Option<f64>) -> Vec<Turn> {
-        let pairs = self
-            .pairs
-            .iter()
-            .filter_map(|(alone_first, alone, beside)| {
-                Some(Turn {
-                    new_first: *alone_first,
-                    base: figure(beside)?,
-                    new: figure(alone)?,
-                })
-            });
-        pairs.collect()
-    }
-
-    fn add(
-        &mut self,
-        (number, alone_first): (u32, bool),
-        alone: &Counted,
-        beside: &Counted,
-        is_last: bool,
-    ) {
-        let mut round = BesideRound {
-            run: number,
-            first: if alone_first { "alone" } else { "beside" }.to_owned(),
-            doubt: None,
+    /// Adds a round.
+    fn add(&mut self, alone_first: bool, alone: &Counted, beside: &Counted, is_last: bool) {
+        let turn = |base, new| Turn {
+            new_first: alone_first,
+            base,
+            new,
         };
+        self.told.rounds += 1;
+        self.failures_in_a_row += 1;
         match (alone, beside) {
             (Ok(alone), Ok(beside)) => {
-                self.pairs.push((alone_first, *alone, *beside));
+                let p99 = alone.p99_ns.zip(beside.p99_ns);
+                let p99 = p99.map(|(alone, beside)| turn(1.0 / beside, 1.0 / alone));
+                self.promptness.extend(p99);
+                let gbit = turn(beside.gbit_per_s, alone.gbit_per_s);
+                self.throughput.push(gbit);
+                self.attacker_gbit_per_s.push(beside.attacker_gbit_per_s);
                 self.failures_in_a_row = 0;
             }
-            (Err(why), _) => round.doubt = Some(format!("alone: {why}")),
-            (_, Err(why)) => round.doubt = Some(why.clone()),
+            (Err(why), _) => self.doubt = format!("alone: {why}"),
+            (_, Err(why)) => self.doubt.clone_from(why),
         }
-        self.failures_in_a_row += u32::from(round.doubt.is_some());
-        self.told.rounds.push(round);
         self.judge(is_last || self.failures_in_a_row >= MOST_FAILURES);
     }
 
     fn judge(&mut self, is_last: bool) {
-        let moved = self.pairs.iter().map(|it| it.2.attacker_gbit_per_s);
-        self.told.attacker_gbit_per_s = median(&moved.collect::<Vec<_>>());
-        let (gbit, p99) = (
-            self.turns(Figures::throughput),
-            self.turns(Figures::promptness),
-        );
-        let has_p99 = !p99.is_empty();
-        let told = &mut self.told;
-        let gbit = tell(&mut told.gbit_per_s, &gbit, &self.rounds, is_last, |it| it);
-        let p99 = tell(&mut told.p99_ns, &p99, &self.rounds, is_last, |it| 1.0 / it);
-        let all = if has_p99 { vec![gbit, p99] } else { vec![gbit] };
-        let all = if all.contains(&Verdict::Worse) {
-            Verdict::Worse
-        } else if all.contains(&Verdict::Unclear) {
-            Verdict::Unclear
-        } else {
-            Verdict::Equal
+        let (told, count) = (&mut self.told, self.throughput.len());
+        told.attacker_gbit_per_s = median(&self.attacker_gbit_per_s);
+        let rounds = &self.rounds;
+        let throughput = tell(&mut told.gbit_per_s, &self.throughput, rounds, is_last);
+        let p99 = tell(&mut told.p99_ns, &self.promptness, rounds, is_last);
+        let of_ns = |rate: Option<f64>| rate.map(|rate| 1.0 / rate);
+        (told.p99_ns.alone, told.p99_ns.beside) =
+            (of_ns(told.p99_ns.alone), of_ns(told.p99_ns.beside));
+        let verdict = match (throughput, p99) {
+            (Verdict::Worse, _) | (_, Verdict::Worse) => Verdict::Worse,
+            // A victim may be measured without latencies.
+            (it, _) if self.promptness.is_empty() => it,
+            (Verdict::Unclear, _) | (_, Verdict::Unclear) => Verdict::Unclear,
+            (it, _) => it,
         };
-        word(all).clone_into(&mut told.verdict);
-        let (count, rounds) = (self.pairs.len(), told.rounds.len());
-        let mut notes = Vec::new();
-        if count < rounds {
-            let why = told.rounds.iter().find_map(|it| it.doubt.clone());
-            let why = why.unwrap_or_default();
-            notes.push(format!(
-                "{} of {rounds} rounds do not count: {why}",
-                rounds - count
-            ));
-        }
-        notes.extend(looked::note(count, is_last, all).map(|it| it.replace("pairs", "rounds")));
-        told.note = (!notes.is_empty()).then(|| notes.join("; "));
+        word(verdict).clone_into(&mut told.verdict);
+        told.counted = u32::try_from(count).unwrap_or(u32::MAX);
+        let failed = told.rounds - told.counted;
+        let failed = (failed > 0).then(|| {
+            format!(
+                "{failed} of {} rounds do not count: {}",
+                told.rounds, self.doubt
+            )
+        });
+        let notes = failed
+            .into_iter()
+            .chain(looked::note(count, "rounds", is_last, verdict));
+        let notes = notes.collect::<Vec<_>>().join("; ");
+        told.note = (!notes.is_empty()).then_some(notes);
     }
 }
 
@@ -260,23 +239,12 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Tells a factor; `figure` makes of a turn's figure that of the result.
-fn tell(
-    told: &mut HarmFactor,
-    turns: &[Turn],
-    rounds: &Rounds,
-    is_last: bool,
-    figure: fn(f64) -> f64,
-) -> Verdict {
-    let asked = Asked {
-        pairs: rounds.least,
-        max_pairs: rounds.most,
-        margin: told.margin,
-        higher_is_better: false,
-    };
-    let looked = looked::look(turns, asked, is_last);
-    told.alone = looked.estimate.map(|it| figure(it.new_median));
-    told.beside = looked.estimate.map(|it| figure(it.base_median));
+/// Tells a factor.
+fn tell(told: &mut HarmFactor, turns: &[Turn], rounds: &Rounds, is_last: bool) -> Verdict {
+    let planned = (rounds.least, rounds.most);
+    let looked = looked::look(turns, planned, (told.margin, false), is_last);
+    told.alone = looked.estimate.map(|it| it.new_median);
+    told.beside = looked.estimate.map(|it| it.base_median);
     told.factor = looked.estimate.map(|it| it.ratio);
     (told.factor_low, told.factor_high) = looked.interval.unzip();
     word(looked.verdict).clone_into(&mut told.verdict);

@@ -3,20 +3,7 @@
 use statistics::{FEWEST_PAIRS, Looks, RatioEstimate, Turn, Verdict};
 use statistics::{goes_first, ratio_in_turns, verdict};
 
-/// How many pairs there are to be, and what matters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Asked {
-    /// Least pairs that count; even.
-    pub(super) pairs: u32,
-    /// Most pairs, those that do not count included; even.
-    pub(super) max_pairs: u32,
-    /// How much of a difference does not matter.
-    pub(super) margin: f64,
-    pub(super) higher_is_better: bool,
-}
-
 /// What pairs say so far.
-#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Looked {
     /// New over base.
     pub(super) estimate: Option<RatioEstimate>,
@@ -26,18 +13,24 @@ pub(super) struct Looked {
     pub(super) verdict: Verdict,
 }
 
-/// Looks at the pairs that count; `is_last` where no other comes.
-pub(super) fn look(turns: &[Turn], asked: Asked, is_last: bool) -> Looked {
+/// Looks at the pairs that count, of so many at least and at most; `is_last` where no other comes. A metric is how much
+/// of it does not matter, and whether more is better.
+pub(super) fn look(
+    turns: &[Turn],
+    (least, most): (u32, u32),
+    (margin, higher_is_better): (f64, bool),
+    is_last: bool,
+) -> Looked {
     let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
-    let looks = Looks::planned(asked.pairs, asked.max_pairs);
+    let looks = Looks::planned(least, most);
     let estimate = ratio_in_turns(turns, looks.tail(count));
     let interval = estimate.filter(|it| it.low > 0.0 && it.high.is_finite());
-    let word = |it| verdict(&it, asked.margin, asked.higher_is_better);
-    let is_look = looks.is_look(count, is_last);
+    let at_look = estimate.filter(|_| looks.is_look(count, is_last));
+    let verdict = at_look.map(|it| verdict(&it, margin, higher_is_better));
     Looked {
         estimate,
         interval: interval.map(|it| (it.low, it.high)),
-        verdict: estimate.filter(|_| is_look).map_or(Verdict::Unclear, word),
+        verdict: verdict.unwrap_or(Verdict::Unclear),
     }
 }
 
@@ -51,12 +44,11 @@ pub(super) fn is_new_first(turns: &[Turn], number: u32) -> bool {
     }
 }
 
-/// What is to be known of a verdict after so many pairs that count.
-pub(super) fn note(count: usize, is_last: bool, verdict: Verdict) -> Option<String> {
+/// What is to be known of a verdict after so many `pairs` that count.
+pub(super) fn note(count: usize, pairs: &str, is_last: bool, verdict: Verdict) -> Option<String> {
     if count < FEWEST_PAIRS as usize {
-        Some(format!("fewer than {FEWEST_PAIRS} pairs decide nothing"))
-    } else {
-        let is_open = is_last && verdict == Verdict::Unclear;
-        is_open.then(|| format!("{count} pairs did not settle it"))
+        return Some(format!("fewer than {FEWEST_PAIRS} {pairs} decide nothing"));
     }
+    let is_open = is_last && verdict == Verdict::Unclear;
+    is_open.then(|| format!("{count} {pairs} did not settle it"))
 }

@@ -12,7 +12,7 @@ use report::results::model::{PerftestComparison, PerftestPair};
 use settings::Stop;
 use statistics::{Turn, Verdict};
 
-use crate::coordinator::against::looked::{self, Asked, is_new_first};
+use crate::coordinator::against::looked::{self, is_new_first};
 use crate::coordinator::against::metric::Metric;
 use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};
 use crate::coordinator::assemble::PathFacts;
@@ -288,13 +288,9 @@ impl<'a> Pairing<'a> {
         let comparison = &mut self.comparison;
         comparison.pairs.push(pair);
         let turns = counting(comparison);
-        let asked = Asked {
-            pairs: self.against.pairs,
-            max_pairs: self.against.max_pairs,
-            margin: self.metric.margin(),
-            higher_is_better: self.metric.higher_is_better(),
-        };
-        let looked = looked::look(&turns, asked, is_last);
+        let planned = (self.against.pairs, self.against.max_pairs);
+        let metric = (self.metric.margin(), self.metric.higher_is_better());
+        let looked = looked::look(&turns, planned, metric, is_last);
         comparison.rocebench_median = looked.estimate.map(|it| it.new_median);
         comparison.perftest_median = looked.estimate.map(|it| it.base_median);
         comparison.ratio = looked.estimate.map(|it| it.ratio);
@@ -315,7 +311,7 @@ impl<'a> Pairing<'a> {
                 notes.push(format!("{count} of {all} pairs {what}"));
             }
         }
-        notes.extend(looked::note(turns.len(), is_last, looked.verdict));
+        notes.extend(looked::note(turns.len(), "pairs", is_last, looked.verdict));
         comparison.note = (!notes.is_empty()).then(|| notes.join("; "));
         let word = if self.is_like_for_like() {
             word

@@ -133,37 +133,29 @@ fn worked(name: &str, messages: u64) -> NodeResult {
 
 /// A victim that one attacker harms, one does not, and one of which nothing is known.
 pub(crate) fn beside() -> Vec<BesideAttacker> {
-    let told = [
-        ("bandwidth", 2.0, "harmed", None),
-        ("packets", 1.01, "not harmed", None),
-        (
-            "reads",
-            0.0,
-            "unclear",
-            Some("fewer than 8 rounds decide nothing"),
-        ),
+    let factors = [
+        "alone=90.0; beside=45.0; factor=2.0; factor_low=1.96; factor_high=2.04; verdict=harmed",
+        "alone=12000.0; beside=12100.0; factor=1.01; factor_low=0.99; factor_high=1.03; verdict=not harmed",
     ];
-    let of = |factor: f64, alone: f64, beside: f64, verdict: &str| HarmFactor {
-        alone: (factor > 0.0).then_some(alone),
-        beside: (factor > 0.0).then_some(beside),
-        factor: (factor > 0.0).then_some(factor),
-        factor_low: (factor > 0.0).then_some(factor * 0.98),
-        factor_high: (factor > 0.0).then_some(factor * 1.02),
-        margin: 0.05,
-        verdict: verdict.to_owned(),
+    let [harmed, not] = factors.map(|told| with(&HarmFactor::default(), told));
+    let told = |told, [gbit_per_s, p99_ns]: [&HarmFactor; 2]| BesideAttacker {
+        gbit_per_s: gbit_per_s.clone(),
+        p99_ns: p99_ns.clone(),
+        ..with(&BesideAttacker::default(), told)
     };
-    let all = told.map(|(attacker, factor, verdict, note)| BesideAttacker {
-        attacker: attacker.to_owned(),
-        alone: "write".to_owned(),
-        beside: format!("write+{attacker}"),
-        rounds: vec![BesideRound::default(); 8],
-        gbit_per_s: of(factor, 90.0, 90.0 / factor, verdict),
-        p99_ns: of(factor, 12e3, 12e3 * factor, verdict),
-        attacker_gbit_per_s: (factor > 0.0).then_some(48.0),
-        verdict: verdict.to_owned(),
-        note: note.map(str::to_owned),
-    });
-    all.to_vec()
+    let known =
+        "attacker=packets; rounds=9; counted=8; verdict=not harmed; attacker_gbit_per_s=4.5";
+    vec![
+        told(
+            "attacker=bandwidth; rounds=8; counted=8; verdict=harmed",
+            [&harmed, &not],
+        ),
+        told(known, [&not, &not]),
+        told(
+            "attacker=reads; verdict=unclear; note=no rounds",
+            [&HarmFactor::default(); 2],
+        ),
+    ]
 }
 
 fn perftest() -> PerftestComparison {

@@ -6,17 +6,8 @@ use super::against::write_in_turns;
 use crate::observe::format::{NOT_MEASURED, exact, time_text};
 use crate::results::model::{BesideAttacker, HarmFactor, ResultFile};
 
-const HEAD: [&str; 9] = [
-    "attacker",
-    "its Gb/s",
-    "Gb/s alone",
-    "beside",
-    "factor [95 %]",
-    "p99 alone",
-    "beside",
-    "factor [95 %]",
-    "rounds",
-];
+const HEAD: &str =
+    "attacker|its Gb/s|Gb/s alone|beside|factor [95 %]|p99 alone|beside|factor [95 %]|rounds";
 
 /// Writes the table; nothing where there is no victim.
 ///
@@ -26,34 +17,30 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
     if result.beside.is_empty() {
         return Ok(());
     }
-    let head = HEAD.map(str::to_owned).to_vec();
+    let head: Vec<String> = HEAD.split('|').map(str::to_owned).collect();
+    let are_words: Vec<bool> = (0..head.len()).map(|place| place == 0).collect();
     let rows = result.beside.iter().map(cells);
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let ends = result.beside.iter();
     let ends: Vec<_> = ends.map(|it| (&*it.verdict, it.note.as_ref())).collect();
-    let are_words = HEAD.map(|head| head == HEAD[0]);
     write_in_turns(&rows, &are_words, ("the victim is", &ends), out)
 }
 
 fn cells(told: &BesideAttacker) -> Vec<String> {
     let known = |text: Option<String>| text.unwrap_or_else(|| NOT_MEASURED.to_owned());
-    let (counted, all) = (told.counted(), told.rounds.len());
-    let rounds = match counted == all {
-        true => all.to_string(),
-        false => format!("{counted} of {all}"),
+    let of = |it: &HarmFactor, text: fn(f64) -> String| {
+        [it.alone.map(text), it.beside.map(text), factor_text(it)].map(known)
     };
-    let mut cells = vec![
+    let rounds = match (told.counted, told.rounds) {
+        (counted, all) if counted == all => all.to_string(),
+        (counted, all) => format!("{counted} of {all}"),
+    };
+    let first = [
         told.attacker.clone(),
         known(told.attacker_gbit_per_s.map(exact)),
     ];
-    let texts: [fn(f64) -> String; 2] = [exact, time_text];
-    for ((_, factor), text) in told.factors().into_iter().zip(texts) {
-        let sides = [factor.alone, factor.beside].map(|value| known(value.map(text)));
-        cells.extend(sides);
-        cells.push(known(factor_text(factor)));
-    }
-    cells.push(rounds);
-    cells
+    let factors = [of(&told.gbit_per_s, exact), of(&told.p99_ns, time_text)];
+    [&first[..], factors.as_flattened(), &[rounds]].concat()
 }
 
 /// `1.52 [1.48, 1.57]`; without an interval where few rounds count.

@@ -19,7 +19,7 @@ mod search;
 mod set_up;
 mod window;
 
-pub use beside::{BesideAttacker, BesideRound, HarmFactor};
+pub use beside::{BesideAttacker, HarmFactor};
 pub use case_flow::{CaseFlow, subject};
 pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER};
 pub use distribution::{Bandwidth, Latency};

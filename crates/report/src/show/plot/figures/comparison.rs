@@ -1,9 +1,8 @@
 //! Figure: ratios with their intervals, one row a case, the worst first, with the margin and the line at 1.
 
-use super::ratios::{RatioRow, Ratios, Tone, of_comparison, of_perftest};
+use super::ratios::{RatioRow, Ratios, Tone, of_beside, of_comparison, of_perftest};
 use crate::judge::compare::Comparison;
 use crate::results::load::Loaded;
-use crate::results::model::{BesideAttacker, HarmFactor};
 use crate::show::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, WORSE};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit};
 use crate::show::plot::figure::{Cell, Figure, Table};
@@ -18,13 +17,14 @@ const ROW_PX: f64 = 20.0;
 /// Height of an interval; 1 is the whole row.
 const INTERVAL: f64 = 0.2;
 
-/// One for each metric of the comparison in which cases changed most, and of perftest's figures; what the other metrics say
+/// One for each metric of the comparison in which cases changed most, of perftest's figures, and of a victim beside attackers; what the other metrics say
 /// is said below the first.
 pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figure> {
     let from_comparison = comparison.map(of_comparison).unwrap_or_default();
     let sides = [
         (from_comparison, "base"),
         (of_perftest(results), "perftest"),
+        (of_beside(results), "attackers"),
     ];
     let of_side = |(all, of): (Vec<Ratios>, &str)| {
         let (drawn, said) = telling(all);
@@ -35,72 +35,7 @@ pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figur
         let figures = figures.map(|ratios| figure(ratios, of, std::mem::take(&mut said)));
         figures.collect::<Vec<_>>()
     };
-    let victims = results
-        .iter()
-        .flat_map(|loaded| harm(&loaded.result.beside));
-    sides.into_iter().flat_map(of_side).chain(victims).collect()
-}
-
-/// How many times worse a victim fares beside each attacker.
-fn harm(all: &[BesideAttacker]) -> Option<Figure> {
-    let first = all.first()?;
-    let row = |told: &BesideAttacker, factor: &HarmFactor| {
-        Some(RatioRow {
-            case: told.attacker.clone(),
-            medians: [factor.alone?, factor.beside?],
-            ratio: factor.factor.filter(|it| it.is_finite() && *it > 0.0)?,
-            interval: factor.factor_low.zip(factor.factor_high),
-            verdict: factor.verdict.clone(),
-            tone: match factor.verdict.as_str() {
-                "harmed" => Tone::Worse,
-                "not harmed" => Tone::Equal,
-                _ => Tone::Unclear,
-            },
-        })
-    };
-    let of = |place: usize| {
-        let (what, first) = first.factors()[place];
-        let rows = all.iter().filter_map(|it| row(it, it.factors()[place].1));
-        (what, first.margin, rows.take(MOST_ROWS).collect::<Vec<_>>())
-    };
-    let metrics = [of(0), of(1)].into_iter();
-    let drawn: Vec<_> = metrics.filter(|(.., rows)| !rows.is_empty()).collect();
-    let all_rows: Vec<RatioRow> = drawn.iter().flat_map(|(.., rows)| rows.clone()).collect();
-    let charts = drawn.iter().map(|(what, margin, rows)| {
-        let title = format!("{what}: times worse beside the attacker (log)");
-        chart(title, *margin, rows)
-    });
-    let cells = drawn.iter().flat_map(|(what, _, rows)| {
-        rows.iter().map(|row| {
-            let (low, high) = row.interval.unzip();
-            let figures = [Some(row.ratio), low, high].map(|it| Cell::number(it, 3));
-            let [case, what, verdict] = [&row.case, *what, &row.verdict].map(Cell::text);
-            [case, what]
-                .into_iter()
-                .chain(figures)
-                .chain([verdict])
-                .collect()
-        })
-    });
-    let names = ["attacker", "figure", "factor", "95 % from", "to", "verdict"];
-    let harmed = all.iter().filter(|it| it.verdict == "harmed").count();
-    let picture = Picture {
-        subtitle: format!(
-            "The victim is {}, alone and beside each attacker in turns",
-            first.alone
-        ),
-        keys: keys(&all_rows),
-        charts: charts.collect(),
-        tables: vec![Table::new("Harm beside each attacker", names, cells)],
-        ..Picture::default()
-    };
-    (!drawn.is_empty()).then(|| {
-        picture.named(
-            "factor-by-attacker",
-            "How many times worse a victim fares beside each attacker",
-            format!("{harmed} of {} attackers harm the victim.", all.len()),
-        )
-    })
+    sides.into_iter().flat_map(of_side).collect()
 }
 
 /// The metrics that are drawn, in their order, and those that are said.
@@ -152,7 +87,7 @@ fn figure(ratios: &Ratios, of: &str, said: Vec<String>) -> Figure {
     let picture = Picture {
         subtitle,
         keys: keys(rows),
-        charts: vec![chart(title_of_axis(ratios), ratios.margin, rows)],
+        charts: vec![chart(ratios, rows)],
         notes: more.into_iter().chain(said).collect(),
         tables: vec![table(ratios)],
     };
@@ -166,16 +101,8 @@ fn figure(ratios: &Ratios, of: &str, said: Vec<String>) -> Figure {
     )
 }
 
-fn title_of_axis(ratios: &Ratios) -> String {
-    let better = match ratios.metric.higher_is_better() {
-        true => "right is better",
-        false => "left is better",
-    };
-    format!("{} ÷ {} (log): {better}", ratios.sides[1], ratios.sides[0])
-}
-
-fn chart(title: String, margin: f64, rows: &[RatioRow]) -> Chart {
-    let margin = (1.0 - margin, 1.0 + margin);
+fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
+    let margin = (1.0 - ratios.margin, 1.0 + ratios.margin);
     let points = rows.iter().map(|row| row.ratio);
     let points = points.chain([margin.0 / 1.02, margin.1 * 1.02]);
     let (least, most) = points.fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| {
@@ -187,6 +114,11 @@ fn chart(title: String, margin: f64, rows: &[RatioRow]) -> Chart {
     let low = ends().map(|it| it.0).fold(least, f64::min);
     let high = ends().map(|it| it.1).fold(most, f64::max);
     let (low, high) = (low.max(least / span), high.min(most * span));
+    let better = match ratios.metric.higher_is_better() {
+        true => "right is better",
+        false => "left is better",
+    };
+    let title = format!("{} ÷ {} (log): {better}", ratios.sides[1], ratios.sides[0]);
     let band = Mark::Band(Band {
         name: "too small to matter",
         look: Look {
@@ -280,29 +212,4 @@ fn table(ratios: &Ratios) -> Table {
         names,
         rows,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::results::sample;
-
-    #[test]
-    fn harm_has_a_row_an_attacker_and_a_chart_a_figure() {
-        let mut loaded = sample::file(Vec::new());
-        loaded.result.beside = sample::beside();
-        let figures = figures(&[loaded], None);
-        let [figure] = &figures[..] else {
-            panic!("{} figures", figures.len());
-        };
-        assert_eq!(figure.id, "factor-by-attacker");
-        sample::has(&figure.description, ["1 of 3 attackers harm the victim"]);
-        sample::has(
-            &figure.svg,
-            ["bandwidth", "packets", "throughput: times", "p99: times"],
-        );
-        let rows = figure.tables[0].rows.iter().map(|row| row[0].clone());
-        let named = ["bandwidth", "packets"].map(Cell::text);
-        assert!(rows.eq([&named[..], &named[..]].concat()));
-    }
 }
