@@ -57,13 +57,9 @@ fn rounds_begin_at_either_end_and_tell_of_each_attacker() {
     assert_eq!(named, ["noise", "mine"]);
     for (told, case) in result.beside.iter().zip(&result.cases[1..]) {
         assert_eq!((&*told.alone, &told.beside), ("prey", &case.id));
-        let rounds: Vec<_> = told.rounds.iter().map(|it| (it.run, &*it.first)).collect();
-        assert_eq!(rounds, [(1, "alone"), (2, "beside")]);
-        assert_eq!(
-            told.gbit_per_s.factor.is_some(),
-            told.counted() > 0,
-            "{told:?}"
-        );
+        assert_eq!(told.rounds, 2);
+        let is_known = told.gbit_per_s.factor.is_some();
+        assert_eq!(is_known, told.counted > 0, "{told:?}");
         assert_eq!(
             (&*told.verdict, told.gbit_per_s.factor_low),
             ("unclear", None)
