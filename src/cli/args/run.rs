@@ -126,7 +126,7 @@ fn metric(name: &str) -> Result<Metric, String> {
 pub struct SearchArgs {
     /// Search for the highest rate that keeps limits of latency: p99<20us, or p99<20us,p99.9<100us; trials
     /// take 1s, or -D
-    #[arg(long, value_name = "LIMITS", conflicts_with = "turns")]
+    #[arg(long, value_name = "LIMITS", conflicts_with_all = ["against", "beside"])]
     pub slo: Option<Slo>,
     /// Search for the highest rate whose p99 is at most K times that at 10% of the closed loop's maximum [default: 3]
     #[arg(
@@ -135,7 +135,7 @@ pub struct SearchArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "3",
-        conflicts_with = "turns"
+        conflicts_with_all = ["against", "beside"]
     )]
     pub knee: Option<Factor>,
 }

@@ -3,6 +3,9 @@
 use super::*;
 use crate::protocol::message::tests::case;
 
+/// What is left of the throughput in a round.
+type Part = fn(u32) -> f64;
+
 fn attacked() -> Attacked {
     let rounds = Rounds {
         attackers: Vec::new(),
@@ -22,7 +25,7 @@ fn figures(gbit_per_s: f64, p99_ns: Option<f64>) -> Counted {
 
 /// So many rounds in which the victim beside it has this part of its throughput and so many times its p99; what is first is
 /// faster.
-fn after(count: u32, part: fn(u32) -> f64, p99: Option<f64>) -> Attacked {
+fn after(count: u32, part: Part, p99: Option<f64>) -> Attacked {
     let mut attacked = attacked();
     for number in 1..=count {
         let first = order(std::slice::from_ref(&attacked), number)[0] == ALONE;
@@ -45,7 +48,7 @@ fn scattered(number: u32) -> f64 {
 
 #[test]
 fn harm_is_a_factor_above_one_of_either_figure() {
-    let all: [(fn(u32) -> f64, _, _, _); 4] = [
+    let all: [(Part, _, _, _); 4] = [
         (half, None, 2.0, "harmed harmed unclear"),
         (|_| 1.0, Some(1.0), 1.0, "not harmed not harmed not harmed"),
         (|_| 1.25, Some(1.0), 0.8, "not harmed not harmed not harmed"),
@@ -75,7 +78,7 @@ fn harm_is_a_factor_above_one_of_either_figure() {
 
 #[test]
 fn between_looks_nothing_is_said_and_at_the_end_why() {
-    let all: [(u32, fn(u32) -> f64); 3] = [(6, half), (9, scattered), (14, scattered)];
+    let all: [(u32, Part); 3] = [(6, half), (9, scattered), (14, scattered)];
     for (count, part) in all {
         let attacked = after(count, part, None);
         assert!(attacked.told.verdict == UNCLEAR && !attacked.is_over());
