@@ -1,10 +1,11 @@
-//! `--against perftest`: how many pairs, and whether perftest can run the cases at all.
+//! `--against perftest` and `--beside`: how many pairs or rounds, whether perftest can run the cases at all, and which cases
+//! a victim has.
 
 use std::time::Duration;
 
-use crate::coordinator::options::Against;
+use crate::coordinator::options::{Against, Rounds};
 use crate::perftest::{LONGEST_LIMIT, fits};
-use crate::plan::{Nodes, Sweep};
+use crate::plan::{self, Nodes, Sweep};
 use statistics::FEWEST_PAIRS;
 
 use super::args::AgainstArgs;
@@ -36,25 +37,7 @@ pub(super) fn against(args: &AgainstArgs, sweep: &Sweep) -> Result<Option<Agains
                 .with_hint("leave one of them out"),
         );
     }
-    for (option, number) in [("--pairs", args.pairs), ("--max-pairs", args.max_pairs)] {
-        if let Some(number) = number.filter(|number| number % 2 == 1) {
-            return Err(Failure::bad_input(format!(
-                "{option} {number} is odd: half of the pairs begin with rocebench and half with perftest"
-            ))
-            .with_hint(format!("give {option} {}", number + 1)));
-        }
-    }
-    let pairs = args.pairs.unwrap_or(FEWEST_PAIRS);
-    let pairs = pairs.max(sweep.runs().next_multiple_of(2));
-    let max_pairs = args.max_pairs.unwrap_or(pairs.saturating_mul(MOST_FACTOR));
-    if max_pairs < pairs {
-        return Err(Failure::bad_input(format!(
-            "--max-pairs {max_pairs} is less than the {pairs} pairs of --pairs or --runs"
-        ))
-        .with_hint(format!(
-            "give --max-pairs at least {pairs}, or lower --pairs"
-        )));
-    }
+    let (pairs, max_pairs) = pairs(args, sweep)?;
     let limit = match args.perftest_limit {
         Some(span) => Duration::from_nanos(span.ns()),
         None => DEFAULT_LIMIT,
@@ -78,6 +61,54 @@ pub(super) fn against(args: &AgainstArgs, sweep: &Sweep) -> Result<Option<Agains
     }))
 }
 
+/// Least and most pairs, or rounds.
+fn pairs(args: &AgainstArgs, sweep: &Sweep) -> Result<(u32, u32), Failure> {
+    for (option, number) in [("--pairs", args.pairs), ("--max-pairs", args.max_pairs)] {
+        if let Some(number) = number.filter(|number| number % 2 == 1) {
+            return Err(Failure::bad_input(format!(
+                "{option} {number} is odd: half of the pairs begin with the one and half with the other"
+            ))
+            .with_hint(format!("give {option} {}", number + 1)));
+        }
+    }
+    let pairs = args.pairs.unwrap_or(FEWEST_PAIRS);
+    let pairs = pairs.max(sweep.runs().next_multiple_of(2));
+    let max_pairs = args.max_pairs.unwrap_or(pairs.saturating_mul(MOST_FACTOR));
+    if max_pairs < pairs {
+        return Err(Failure::bad_input(format!(
+            "--max-pairs {max_pairs} is less than the {pairs} pairs of --pairs or --runs"
+        ))
+        .with_hint(format!(
+            "give --max-pairs at least {pairs}, or lower --pairs"
+        )));
+    }
+    Ok((pairs, max_pairs))
+}
+
+/// The sweep as it was asked for, or with `--beside` the cases of its only one alone and beside each attacker, and the rounds
+/// of them.
+///
+/// # Errors
+/// Bad input: no victim, no attacker, or numbers that are odd or contradict each other.
+pub(super) fn beside(args: &AgainstArgs, sweep: Sweep) -> Result<(Sweep, Option<Rounds>), Failure> {
+    if args.beside.is_empty() {
+        return Ok((sweep, None));
+    }
+    if matches!(sweep.nodes, Nodes::Ranks(_)) {
+        let text = "--beside is for nodes that are named, not for the ranks of a launcher";
+        return Err(Failure::bad_input(text).with_hint("run `rocebench HOST`, or give --nodes"));
+    }
+    let (least, most) = pairs(args, &sweep)?;
+    let made = plan::beside::beside(sweep, &args.beside);
+    let (sweep, attackers) = made.map_err(|why| Failure::bad_input(format!("--beside: {why}")))?;
+    let rounds = Rounds {
+        attackers,
+        least,
+        most,
+    };
+    Ok((sweep, Some(rounds)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +121,7 @@ mod tests {
             pairs,
             max_pairs,
             perftest_limit: None,
+            beside: Vec::new(),
         };
         let mut sweep = Sweep::new(&Given::default()).unwrap();
         sweep.cases[0].runs = runs;

@@ -31,6 +31,8 @@ fn footer(plan: &RunPlan) -> String {
             against.max_pairs,
             programs(sweep).join(", ")
         );
+    } else if let Some(rounds) = &plan.beside {
+        text += &format!(" x {} to {} rounds", rounds.least, rounds.most);
     } else if let Some(searches) = &plan.searches {
         let goals: Vec<String> = searches.goals.iter().map(Goal::to_string).collect();
         text += &format!(
@@ -52,7 +54,10 @@ fn footer(plan: &RunPlan) -> String {
     let longest = match (&plan.against, &plan.searches) {
         (Some(against), _) => longest_of_pairs(sweep, against),
         (None, Some(searches)) => longest_of_searches(sweep, searches),
-        (None, None) => sweep.longest(),
+        (None, None) => match &plan.beside {
+            Some(rounds) => sweep.longest().map(|all| all / sweep.runs() * rounds.most),
+            None => sweep.longest(),
+        },
     };
     if let Some(longest) = longest {
         text += &format!("; at most {} and the time to connect", for_people(longest));

@@ -8,15 +8,17 @@ use crate::coordinator::ranks::Ranks;
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use report::judge::threshold;
-use report::results::model::{CaseResult, PerftestComparison};
+use report::results::model::{BesideAttacker, CaseResult, PerftestComparison};
 use report::show::sentences::failing;
 
 use super::dry_run;
 use super::errors::Failure;
+use super::errors::say;
 use super::output::Output;
 use super::run::RunPlan;
 use super::searches;
 use super::signals::stop_flag;
+use super::victims;
 
 /// Runs the sweep, or prints its cases where that was asked for.
 ///
@@ -50,6 +52,7 @@ pub fn execute_until(
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()),
         ),
         against: plan.against.clone(),
+        beside: plan.beside.clone(),
         searches: plan.searches.clone(),
         rails: plan.rails,
     };
@@ -68,10 +71,9 @@ pub fn execute_until(
 fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let cases = &outcome.result.cases;
     let done: usize = cases.iter().map(|case| case.runs.len()).sum();
-    let each = plan
-        .against
-        .as_ref()
-        .map_or(plan.sweep.runs(), |it| it.pairs);
+    let in_turns = plan.against.as_ref().map(|it| it.pairs);
+    let in_turns = in_turns.or(plan.beside.as_ref().map(|it| it.least));
+    let each = in_turns.unwrap_or(plan.sweep.runs());
     // With pairs it may have been more.
     let wanted = done.max(plan.sweep.cases.len() * each as usize);
     let left = wanted - done;
@@ -88,6 +90,12 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let failing = || failing(&threshold::judge(&outcome.result, demands));
     let failing = (!demands.are_none()).then(failing).flatten();
     let failing = failing.map(|told| format!("{demands}: {told}"));
+    let victims = plan.output.fail_victim;
+    let victims = victims.and_then(|limit| failing_victim(&outcome.result.beside, limit));
+    let failing = match (failing, victims) {
+        (Some(flows), Some(victims)) => Some(format!("{flows}; {victims}")),
+        (flows, victims) => flows.or(victims),
+    };
     let others = if outcome.failed_runs == 0 {
         comparisons(cases).and_then(|()| searches::verdict(cases))
     } else {
@@ -102,6 +110,18 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         other.print();
     }
     Err(Failure::failed(failing))
+}
+
+/// What `--fail-victim` demands and is not so. Says what is not clear.
+fn failing_victim(beside: &[BesideAttacker], limit: f64) -> Option<String> {
+    let [failing, unclear] = victims::harm(beside, limit);
+    if !unclear.is_empty() {
+        let unclear = unclear.join("; ");
+        say(&format!(
+            "rocebench: note: --fail-victim {limit}x: unclear, more rounds may tell: {unclear}"
+        ));
+    }
+    (!failing.is_empty()).then(|| format!("--fail-victim {limit}x: {}", failing.join("; ")))
 }
 
 /// Whether each comparison that was made has a pair that did not fail; what is in doubt fails nothing.

@@ -40,6 +40,7 @@ mod spark;
 mod terminal;
 mod time_left;
 pub mod token;
+mod victims;
 
 use std::ffi::OsString;
 

@@ -16,7 +16,7 @@ use report::results::file::{WriteError, prepare, prepare_directory, write_whole_
 use report::results::journal::Journal;
 use report::results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use report::show::mesh;
-use report::show::{Table, against};
+use report::show::{Table, against, beside};
 use report::text::{Screen, printable};
 use settings::Settings;
 
@@ -89,7 +89,12 @@ impl Output {
                 });
             }
         }
-        let is_counted = plan.against.is_none() && plan.searches.is_none();
+        let is_counted = [
+            plan.against.is_none(),
+            plan.beside.is_none(),
+            plan.searches.is_none(),
+        ];
+        let is_counted = is_counted == [true; 3];
         let on_stdout = plan.output.on_stdout();
         let (out, screen): (Box<dyn Write>, Screen) = match on_stdout {
             Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
@@ -115,7 +120,7 @@ impl Output {
 
     /// Keeps the last run, whatever comes after it.
     fn keep(&mut self, result: &ResultFile) {
-        if let Err(error) = self.journal.add(result)
+        if let Err(error) = self.journal.add(result, &self.case)
             && !std::mem::replace(&mut self.is_told, true)
         {
             let text = format!("rocebench: warning: {error}; measuring goes on");
@@ -187,6 +192,7 @@ impl Output {
                 false => Box::new(io::stdout()),
             };
             against::write(result, &mut out)?;
+            beside::write(result, &mut out)?;
             mesh::write(&said, &mut out)?;
             table.summary(result, &said, &written)
         });

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::coordinator::options::{Against, Ends, Target};
+use crate::coordinator::options::{Against, Ends, Rounds, Target};
 use crate::plan::{
     ConfigFile, FlowTable, Goal, HostPort, Nodes, PlanError, RailsAsked, Searches, Sweep,
 };
@@ -13,7 +13,7 @@ use report::judge::threshold::Demands;
 use report::observe::Metric;
 use settings::{Given, Settings};
 
-use super::against::against;
+use super::against::{against, beside};
 use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, OutputArgs, RunArgs, SearchArgs};
 use super::endpoint::resources;
 use super::errors::Failure;
@@ -32,6 +32,8 @@ pub struct RunPlan {
     pub servers: Vec<(String, u16)>,
     /// Run each case with perftest as well.
     pub against: Option<Against>,
+    /// Run the cases in rounds, a victim alone and beside attackers.
+    pub beside: Option<Rounds>,
     /// Search each case for loads as well.
     pub searches: Option<Searches>,
     /// Which rails flows go between.
@@ -57,6 +59,8 @@ pub struct OutputOptions {
     pub columns: Vec<Metric>,
     /// What is demanded of each flow.
     pub demands: Demands,
+    /// How many times worse a victim may be beside an attacker.
+    pub fail_victim: Option<f64>,
 }
 
 /// Where one document goes.
@@ -357,6 +361,7 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
         further,
         columns: args.columns,
         demands: Demands { below, fail_if },
+        fail_victim: args.fail_victim,
     })
 }
 
@@ -367,6 +372,7 @@ impl RunPlan {
     /// Always bad input.
     pub fn new(args: RunArgs, ground: &Ground) -> Result<RunPlan, Failure> {
         let (sweep, searches) = sweep(&args, ground)?;
+        let (sweep, beside) = beside(&args.against, sweep)?;
         let output = output(args.output)?;
         conditions_apply(&output.demands.fail_if, &sweep)?;
         let against = against(&args.against, &sweep)?;
@@ -388,6 +394,7 @@ impl RunPlan {
             ends,
             servers,
             against,
+            beside,
             searches,
             rails: RailsAsked {
                 each_to_each: args.rails.as_deref() == Some("all"),

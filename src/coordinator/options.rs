@@ -42,6 +42,8 @@ pub struct SweepOptions {
     pub command_line: Vec<String>,
     /// Run each case with perftest as well.
     pub against: Option<Against>,
+    /// Run the cases in rounds: the first is a victim alone, the others are it beside attackers.
+    pub beside: Option<Rounds>,
     /// Search each case for loads as well.
     pub searches: Option<Searches>,
     /// Which rails flows go between, where nodes have several.
@@ -58,6 +60,7 @@ impl SweepOptions {
             ranks: None,
             command_line: Vec::new(),
             against: None,
+            beside: None,
             searches: None,
             rails: RailsAsked::default(),
         }
@@ -73,4 +76,15 @@ pub struct Against {
     pub max_pairs: u32,
     /// Longest time for each end of perftest beyond its measurement.
     pub limit: Duration,
+}
+
+/// Rounds of a victim alone and beside each attacker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// Names of the attackers, in the order of the sweep's cases from the second on.
+    pub attackers: Vec<String>,
+    /// Least rounds that count; even.
+    pub least: u32,
+    /// Most rounds, those that do not count included; even.
+    pub most: u32,
 }

@@ -46,6 +46,7 @@ pub(super) fn over_rails(
     }
     let is_between_two = [
         ("--against", options.against.is_some()),
+        ("--beside", options.beside.is_some()),
         ("--slo and --knee", options.searches.is_some()),
         ("--op connect", sweep.cases.iter().any(|it| it.is_set_up())),
     ];

@@ -14,7 +14,7 @@ use report::results::model::{Host, Node, ResultFile, SCHEMA_VERSION};
 use report::results::utc_now;
 
 use super::admission;
-use super::against::pairs;
+use super::against::{beside, pairs};
 use super::nodes::NodePlaces;
 use super::observer::Observer;
 use super::options::SweepOptions;
@@ -58,6 +58,7 @@ pub fn run_sweep(
             command_line: options.command_line.clone(),
             nodes: nodes.iter().map(|node| told(node, &own_host)).collect(),
             cases: Vec::new(),
+            beside: Vec::new(),
         },
         failed_runs: 0,
         only_bad_input: true,
@@ -120,6 +121,9 @@ fn told(node: &super::nodes::Node, own_host: &Host) -> Node {
 /// All cases, in their order.
 fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Result<(), Halt> {
     let sweep = sweeper.sweep;
+    if let Some(rounds) = &sweeper.options.beside {
+        return beside::run_cases(sweeper, rounds);
+    }
     for (index, case) in sweep.cases.iter().enumerate() {
         if let Some(against) = &sweeper.options.against {
             pairs::run_case(sweeper, index, case, against, perftest_version)?;

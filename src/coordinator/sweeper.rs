@@ -120,7 +120,13 @@ impl Sweeper<'_> {
         };
         let goes_on = done.goes_on;
         let path = done.paths.first().copied().flatten();
-        record(&mut self.outcome, &nodes, case, done, self.observer);
+        record(
+            &mut self.outcome,
+            &nodes,
+            (index, case),
+            done,
+            self.observer,
+        );
         self.nodes = Some(nodes).filter(|_| goes_on);
         Ok(path)
     }
@@ -171,11 +177,11 @@ impl Sweeper<'_> {
     }
 }
 
-/// Adds a run to the result and shows it.
+/// Adds a run of a case, which may have runs before those of others, to the result and shows it.
 fn record(
     outcome: &mut SweepOutcome,
     nodes: &[Node],
-    case: &Case,
+    (index, case): (usize, &Case),
     done: Assembled,
     observer: &mut dyn Observer,
 ) {
@@ -189,8 +195,7 @@ fn record(
             }
         }
     }
-    let last = outcome.result.cases.last();
-    if last.is_none_or(|last| last.id != case.id) {
+    if index >= outcome.result.cases.len() {
         outcome.result.cases.push(CaseResult {
             id: case.id.clone(),
             config: config(case, nodes),
@@ -199,7 +204,7 @@ fn record(
             perftest: None,
         });
     }
-    let Some(entry) = outcome.result.cases.last_mut() else {
+    let Some(entry) = outcome.result.cases.get_mut(index) else {
         return;
     };
     let mut flows = entry.config.flows.iter_mut();
@@ -210,7 +215,7 @@ fn record(
         }
     }
     entry.runs.push(done.run);
-    if let Some(entry) = outcome.result.cases.last()
+    if let Some(entry) = outcome.result.cases.get(index)
         && let Some(run) = entry.runs.last()
     {
         observer.run_finished(&entry.config, run, &outcome.result);

@@ -11,15 +11,15 @@ use verbs::{CompletionChannel, Context, Sleeper, VerbsError, Wakeup};
 pub struct NodeThreads {
     count: usize,
     poll: PollMode,
-    /// The threads that serve the ends of flows over each rail; of a node without rails, all in one.
-    rails: Vec<Rail>,
-    /// The rail of the next flow.
-    rail: usize,
+    /// Threads that serve some of the flows: those over a rail, or those of a set.
+    groups: Vec<Group>,
+    /// The group of the next flow.
+    group: usize,
     channels: Vec<Channel>,
 }
 
-/// The threads of a rail.
-struct Rail {
+/// Threads that serve some of the flows.
+struct Group {
     threads: Vec<usize>,
     /// The place of the one that serves the first worker of the next flow.
     next: usize,
@@ -35,32 +35,35 @@ struct Channel {
 impl NodeThreads {
     /// `count` threads that poll as `poll`.
     pub fn new(count: usize, poll: PollMode) -> Self {
-        NodeThreads::over_rails(count, poll, Vec::new())
+        NodeThreads::in_groups(count, poll, [(0..count).collect()])
     }
 
-    /// The same of a node with rails, each of which has threads of its own, at least one. Behind the last rail are all threads,
-    /// for what is over none.
-    pub(crate) fn over_rails(count: usize, poll: PollMode, rails: Vec<Vec<usize>>) -> Self {
-        let rails = rails.into_iter().chain([(0..count).collect()]);
+    /// The same, of which each flow is served by a group.
+    pub(crate) fn in_groups(
+        count: usize,
+        poll: PollMode,
+        groups: impl IntoIterator<Item = Vec<usize>>,
+    ) -> Self {
+        let groups = groups.into_iter();
         NodeThreads {
             count,
             poll,
-            rails: rails.map(|threads| Rail { threads, next: 0 }).collect(),
-            rail: 0,
+            groups: groups.map(|threads| Group { threads, next: 0 }).collect(),
+            group: 0,
             channels: Vec::new(),
         }
     }
 
-    /// The next flow goes over this rail; how many threads may serve it.
-    pub(crate) fn on_rail(&mut self, rail: usize) -> usize {
-        self.rail = rail;
-        self.rails.get(rail).map_or(0, |rail| rail.threads.len())
+    /// This group serves the next flow; how many threads it has.
+    pub(crate) fn take_group(&mut self, group: usize) -> usize {
+        self.group = group;
+        self.groups.get(group).map_or(0, |it| it.threads.len())
     }
 
     /// The threads that serve the next flow, ascending, one for each of its workers. Flows with fewer workers than there
     /// are threads take turns.
     pub(crate) fn threads_for(&mut self, workers: usize) -> Vec<usize> {
-        let Some(Rail { threads, next }) = self.rails.get_mut(self.rail) else {
+        let Some(Group { threads, next }) = self.groups.get_mut(self.group) else {
             return Vec::new();
         };
         let workers = workers.min(threads.len());

@@ -20,9 +20,17 @@ pub struct Flow {
     /// The device at the node that it goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_device: Option<FlowDevice>,
+    /// Which of a node's sets of workers serve it: 0, or 1 for an attacker, which takes no time of the victim's.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub worker_set: u8,
     /// Every setting; those of the case are the same in all of its flows.
     #[serde(flatten)]
     pub settings: Settings,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_first(worker_set: &u8) -> bool {
+    *worker_set == 0
 }
 
 /// A device that one end of a flow asks for.
@@ -45,6 +53,9 @@ pub enum Side {
 }
 
 impl Flow {
+    /// Sets of workers that a node may have, each of as many as the case says.
+    pub const WORKER_SETS: u8 = 2;
+
     /// The name of the only flow of a case, and of what the initiator sends on it.
     pub const FORWARD: &str = "forward";
 
@@ -59,6 +70,7 @@ impl Flow {
             to: 1,
             from_device: None,
             to_device: None,
+            worker_set: 0,
             settings,
         }
     }

@@ -116,6 +116,7 @@ impl OwnFlow {
             to,
             from_device: table.from_device.clone(),
             to_device: table.to_device.clone(),
+            worker_set: 0,
             settings,
         };
         Ok(OwnFlow { flow, own })

@@ -1,6 +1,7 @@
 //! What is to be run: flags or a TOML file become an ordered list of [`Case`]s, all of them checked
 //! before anything runs. This module must not know devices, sockets or threads.
 
+pub mod beside;
 pub mod case;
 pub mod config;
 pub mod error;

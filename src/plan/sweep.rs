@@ -68,6 +68,9 @@ fn check_flows(case: &Case) -> Result<(), PlanError> {
         if !devices.all(|it| FlowDevice::is_name(&it.name) && it.ib_port != Some(0)) {
             return refused("a flow asks for a device without a name");
         }
+        if flow.worker_set >= Flow::WORKER_SETS {
+            return refused("a flow asks for workers that no plan has");
+        }
         if flow.is_set_up() {
             return refused("set-up is not a flow");
         }
@@ -141,13 +144,11 @@ impl Sweep {
         self.cases.first().map_or(1, |case| case.runs)
     }
 
-    /// The most workers that any case has.
+    /// The most workers that any case has at a node.
     pub fn max_workers(&self) -> u32 {
-        self.cases
-            .iter()
-            .map(|case| case.workers)
-            .max()
-            .unwrap_or(0)
+        let sets = |case: &Case| case.flows.iter().map(|flow| flow.worker_set).max();
+        let workers = |case: &Case| case.workers * (u32::from(sets(case).unwrap_or(0)) + 1);
+        self.cases.iter().map(workers).max().unwrap_or(0)
     }
 
     /// The longest that all runs' warm-ups and measurements take together, connecting and draining

@@ -35,6 +35,6 @@ mod transmit;
 
 /// Version of the protocol between the two ends of a link. It rises with every change that an older end would
 /// misread; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 pub use program::{PROGRAM_VERSION, tool};

@@ -1,6 +1,8 @@
 //! The ends of a run's flows at a node: their verbs objects, and how they are connected to the other ends, whose arrays
 //! come from the coordinator.
 
+use std::ops::Range;
+
 use crate::node::connect_cm::{Listener, check_port};
 use crate::node::flow_end::FlowEnd;
 use crate::node::needs::{EndRoles, effective_workers};
@@ -8,7 +10,7 @@ use crate::node::node_threads::NodeThreads;
 use crate::node::qp_contexts_by_cm::{accept_qps, dial_qps};
 use crate::node::running_node::{self, EarlyEnd, RunningNode};
 use crate::node::verbs_objects::VerbsObjects;
-use crate::plan::Side;
+use crate::plan::{Flow, Side};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{EndArray, Message};
 use crate::protocol::time_limits::SETUP_LIMIT;
@@ -45,18 +47,22 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
         Message::Create => {}
         other => return Err(link.unexpected("create", &other).into()),
     }
-    let rails = run.resources.threads_of_rails(workers(run));
-    let over_none = rails.len();
-    let mut threads = NodeThreads::over_rails(workers(run), run.case.poll, rails);
+    let count = workers(run);
+    let mut groups = run.resources.threads_of_rails(count);
+    let over_none = groups.len();
+    groups.extend((0..Flow::WORKER_SETS).map(|set| worker_set(run, set).collect()));
+    let mut threads = NodeThreads::in_groups(count, run.case.poll, groups);
     let mut made = Vec::new();
     for (index, flow, side) in run.case.ends_at(run.number) {
         let port = &run.resources.port_of(flow.device(side))?;
         let numa_node = run.resources.numa_node_at(port);
         let mut flow = flow.clone();
         let rail = run.resources.rail_of(port);
-        let of_rail = threads.on_rail(rail.unwrap_or(over_none));
+        let of_group = threads.take_group(rail.unwrap_or(over_none + usize::from(flow.worker_set)));
         if rail.is_some() {
-            flow.workers = flow.workers.min(u32::try_from(of_rail).unwrap_or(u32::MAX));
+            flow.workers = flow
+                .workers
+                .min(u32::try_from(of_group).unwrap_or(u32::MAX));
         }
         let alive = || run.alive();
         let objects = VerbsObjects::create(port, &flow, side, numa_node, &mut threads, alive)?;
@@ -114,14 +120,24 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
     Ok(node)
 }
 
-/// Worker threads that have work at this node: as many as the case has, unless all its flows have work for fewer.
+/// Worker threads that have work at this node.
 pub(crate) fn workers(run: &NodeRun<'_>) -> usize {
-    let ends = run.case.ends_at(run.number).filter(|(_, flow, side)| {
-        let roles = EndRoles::of(flow, *side);
-        roles.sends || roles.receives
-    });
-    let needed: usize = ends.map(|(_, flow, _)| effective_workers(flow)).sum();
-    needed.min(run.case.workers as usize)
+    worker_set(run, Flow::WORKER_SETS - 1).end
+}
+
+/// Those of them that serve the flows of a set, behind those of the sets before it: as many as the case has, unless all its flows
+/// have work for fewer.
+fn worker_set(run: &NodeRun<'_>, set: u8) -> Range<usize> {
+    let count = |set: u8| {
+        let ends = run.case.ends_at(run.number).filter(|(_, flow, side)| {
+            let roles = EndRoles::of(flow, *side);
+            flow.worker_set == set && (roles.sends || roles.receives)
+        });
+        let needed: usize = ends.map(|(_, flow, _)| effective_workers(flow)).sum();
+        needed.min(run.case.workers as usize)
+    };
+    let first = (0..set).map(count).sum();
+    first..first + count(set)
 }
 
 fn qp_contexts(

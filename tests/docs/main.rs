@@ -29,10 +29,11 @@ fn run(folder: impl AsRef<Path>, words: &[&str]) -> String {
 }
 
 /// Pages that speak of options.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "README.md",
     "docs/adapters.md",
     "docs/against-perftest.md",
+    "docs/beside.md",
     "docs/ci.md",
     "docs/command-line.md",
     "docs/comparing.md",

@@ -8,6 +8,7 @@
 mod against;
 mod against_broken;
 mod against_refused;
+mod beside;
 mod buffers;
 mod calls;
 mod choice;

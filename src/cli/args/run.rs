@@ -99,6 +99,20 @@ pub struct OutputArgs {
     /// be given several times
     #[arg(long, value_name = "CONDITION", help_heading = "Output")]
     pub fail_if: Vec<Condition>,
+    /// Exit with status 1 when an attacker (--beside) for sure makes the victim's throughput or p99 so many times worse,
+    /// such as 1.5x, or this is not known
+    #[arg(long, value_name = "TIMES", value_parser = times, requires = "beside", help_heading = "Output")]
+    pub fail_victim: Option<f64>,
+}
+
+/// `1.5x` as a number.
+fn times(text: &str) -> Result<f64, String> {
+    let number = text
+        .strip_suffix('x')
+        .and_then(|number| number.parse().ok());
+    number
+        .filter(|it| (1.0..=1e6).contains(it))
+        .ok_or_else(|| format!("`{text}` is not how many times: write 1.5x"))
 }
 
 /// A metric by what a person types.
@@ -119,7 +133,7 @@ fn metric(name: &str) -> Result<Metric, String> {
 pub struct SearchArgs {
     /// Search for the highest rate that keeps limits of latency: p99<20us, or p99<20us,p99.9<100us; trials
     /// take 1s, or -D
-    #[arg(long, value_name = "LIMITS", conflicts_with = "against")]
+    #[arg(long, value_name = "LIMITS", conflicts_with_all = ["against", "beside"])]
     pub slo: Option<Slo>,
     /// Search for the highest rate whose p99 is at most K times that at 10% of the closed loop's maximum [default: 3]
     #[arg(
@@ -128,7 +142,7 @@ pub struct SearchArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "3",
-        conflicts_with = "against"
+        conflicts_with_all = ["against", "beside"]
     )]
     pub knee: Option<Factor>,
 }
@@ -138,14 +152,18 @@ pub struct SearchArgs {
 #[command(next_help_heading = "Comparison")]
 pub struct AgainstArgs {
     /// Run each case in turns with the perftest program that does the same, and say which is faster
-    #[arg(long, value_name = "perftest", value_parser = ["perftest"], hide_possible_values = true)]
+    #[arg(long, value_name = "perftest", value_parser = ["perftest"], hide_possible_values = true, group = "turns")]
     pub against: Option<String>,
-    /// Least pairs of runs of each case that must count, an even number; fewer than 8 are unclear [default: 8, or
-    /// --runs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
+    /// Run the case alone and beside each attacker in turns, and say which harm it: flows of the file by their names, files
+    /// of flows, and bandwidth, packets, qp-cache, mr-cache, reads, writes-and-reads, or all of these
+    #[arg(long, value_name = "LIST", value_delimiter = ',', group = "turns")]
+    pub beside: Vec<String>,
+    /// Least pairs of runs of each case that must count, or rounds, an even number; fewer than 8 are unclear [default:
+    /// 8, or --runs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "turns")]
     pub pairs: Option<u32>,
-    /// Most pairs of each case while the verdict is unclear, an even number [default: 3 x --pairs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "against")]
+    /// Most pairs of each case, or rounds, while the verdict is unclear, an even number [default: 3 x --pairs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "turns")]
     pub max_pairs: Option<u32>,
     /// Longest time that perftest may take to connect and to end, besides measuring [default: 20s]
     #[arg(long, value_name = "TIME", requires = "against")]

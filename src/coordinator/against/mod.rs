@@ -1,5 +1,8 @@
-//! Runs in turns with perftest. It must not know how either program measures.
+//! Runs in turns: with perftest (`pairs`), and of a victim alone and beside attackers (`beside`). It must not know how any of
+//! them measures.
 
+pub mod beside;
+mod looked;
 mod metric;
 pub mod pairs;
 mod perftest_run;

@@ -1,7 +1,6 @@
 //! `--against perftest`: a case is run by rocebench and by perftest in turns (A B, B A, B A, A B …), until the ratio of
 //! the two is clear at a look that was planned, or there are enough pairs.
 
-use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -11,8 +10,9 @@ use crate::plan::Case;
 use report::observe::standing::{self, Standing};
 use report::results::model::{PerftestComparison, PerftestPair};
 use settings::Stop;
-use statistics::{FEWEST_PAIRS, Looks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
+use statistics::{Turn, Verdict};
 
+use crate::coordinator::against::looked::{self, is_new_first};
 use crate::coordinator::against::metric::Metric;
 use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};
 use crate::coordinator::assemble::PathFacts;
@@ -140,14 +140,7 @@ impl<'a> Pairing<'a> {
 
     /// The next pair. Of those that count half begin with either, also where others failed. perftest is given what the ends agree on, which is known from rocebench's run.
     fn next(&self, number: u32) -> PerftestPair {
-        let turns = counting(&self.comparison);
-        let own = turns.iter().filter(|turn| turn.new_first).count();
-        let own_first = match own.cmp(&(turns.len() - own)) {
-            _ if self.path.is_none() => true,
-            Ordering::Less => true,
-            Ordering::Greater => false,
-            Ordering::Equal => goes_first(number),
-        };
+        let own_first = self.path.is_none() || is_new_first(&counting(&self.comparison), number);
         PerftestPair {
             run: number,
             first: if own_first { OWN } else { "perftest" }.to_owned(),
@@ -289,24 +282,18 @@ impl<'a> Pairing<'a> {
         let comparison = &mut self.comparison;
         comparison.pairs.push(pair);
         let turns = counting(comparison);
-        let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
-        let looks = Looks::planned(self.against.pairs, self.against.max_pairs);
-        // Between looks the interval is that of the next one, and there is no word.
-        let is_look = looks.is_look(count, is_last);
-        let estimate = ratio_in_turns(&turns, looks.tail(count));
-        comparison.rocebench_median = estimate.map(|it| it.new_median);
-        comparison.perftest_median = estimate.map(|it| it.base_median);
-        comparison.ratio = estimate.map(|it| it.ratio);
-        // Few pairs have no interval: it would be everything.
-        let interval = estimate.filter(|it| it.low > 0.0 && it.high.is_finite());
-        comparison.ratio_low = interval.map(|it| it.low);
-        comparison.ratio_high = interval.map(|it| it.high);
-        let (margin, higher_is_better) = (self.metric.margin(), self.metric.higher_is_better());
-        let word = match estimate.map(|it| verdict(&it, margin, higher_is_better)) {
-            Some(Verdict::Better) if is_look => "faster",
-            Some(Verdict::Equal) if is_look => "equal",
-            Some(Verdict::Worse) if is_look => "slower",
-            _ => UNCLEAR,
+        let planned = (self.against.pairs, self.against.max_pairs);
+        let metric = (self.metric.margin(), self.metric.higher_is_better());
+        let looked = looked::look(&turns, planned, metric, is_last);
+        comparison.rocebench_median = looked.estimate.map(|it| it.new_median);
+        comparison.perftest_median = looked.estimate.map(|it| it.base_median);
+        comparison.ratio = looked.estimate.map(|it| it.ratio);
+        (comparison.ratio_low, comparison.ratio_high) = looked.interval.unzip();
+        let word = match looked.verdict {
+            Verdict::Better => "faster",
+            Verdict::Equal => "equal",
+            Verdict::Worse => "slower",
+            Verdict::Unclear => UNCLEAR,
         };
         let mut notes: Vec<String> = note(self.case).into_iter().collect();
         let all = comparison.pairs.len();
@@ -318,11 +305,7 @@ impl<'a> Pairing<'a> {
                 notes.push(format!("{count} of {all} pairs {what}"));
             }
         }
-        if count < FEWEST_PAIRS {
-            notes.push(format!("fewer than {FEWEST_PAIRS} pairs decide nothing"));
-        } else if is_last && word == UNCLEAR {
-            notes.push(format!("{count} pairs did not settle it"));
-        }
+        notes.extend(looked::note(turns.len(), "pairs", is_last, looked.verdict));
         comparison.note = (!notes.is_empty()).then(|| notes.join("; "));
         self.comparison.verdict = word.to_owned();
     }

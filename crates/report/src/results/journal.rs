@@ -66,13 +66,14 @@ impl Journal {
         (self.bytes > 0 && self.path.exists()).then_some(&self.path)
     }
 
-    /// Adds the last run of `result`, with what is known of its case and the nodes by now. With an error it is as it
-    /// was before.
+    /// Adds the last run of a case of `result`, with what is known of the case and the nodes by now. With an error it is as
+    /// it was before.
     ///
     /// # Errors
     /// The system's, also where another file is there.
-    pub fn add(&mut self, result: &ResultFile) -> Result<(), WriteError> {
-        let last = result.cases.last().map(|case| CaseResult {
+    pub fn add(&mut self, result: &ResultFile, case: &str) -> Result<(), WriteError> {
+        let mut cases = result.cases.iter().rev();
+        let last = cases.find(|it| it.id == case).map(|case| CaseResult {
             id: case.id.clone(),
             config: case.config.clone(),
             runs: case.runs.last().cloned().into_iter().collect(),
@@ -86,6 +87,7 @@ impl Journal {
             command_line: result.command_line.clone(),
             nodes: result.nodes.clone(),
             cases: last.into_iter().collect(),
+            beside: result.beside.clone(),
         };
         self.append(&line)
             .map_err(WriteError::of(&self.path, "append a run"))
@@ -163,7 +165,8 @@ pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
 }
 
 fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
-    let Some(case) = cases.last_mut().filter(|case| case.id == later.id) else {
+    // Runs of several cases may take turns.
+    let Some(case) = cases.iter_mut().rev().find(|case| case.id == later.id) else {
         cases.push(later);
         return;
     };
@@ -178,9 +181,13 @@ fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::model::BesideAttacker;
     use super::super::sample;
     use super::*;
     use crate::results::sample::has;
+
+    const FIRST: &str = "send-shared-q2-64KiB";
+    const LAST: &str = "write-shared-q2-64KiB";
 
     /// One at exactly this path.
     fn made(path: &Path) -> Journal {
@@ -198,7 +205,7 @@ mod tests {
         let (one, mut two) = (reserve(), reserve());
         assert_eq!([name(&one), name(&two)], ["r.jsonl", "r-2.jsonl"]);
         assert_eq!(one.beside(".csv"), home.path().join("r.csv"));
-        two.add(&sample::result()).unwrap();
+        two.add(&sample::result(), LAST).unwrap();
         drop((one, two));
         // The first has left nothing, the second its runs; of another there is a document.
         fs::write(home.path().join("r-3.csv"), "").unwrap();
@@ -236,24 +243,35 @@ mod tests {
         let (_home, path, mut journal) = journal();
         assert_eq!(journal.path(), None);
         for stage in stages() {
-            journal.add(&stage).unwrap();
+            journal
+                .add(&stage, &stage.cases[stage.cases.len() - 1].id)
+                .unwrap();
             assert_eq!(read(&path).unwrap(), stage);
         }
         // As after a pair with perftest: the run that is there, with more known about it.
         let mut last = stages().pop().unwrap();
         last.cases[1].config.flows[0].path_mtu = Some(2048);
-        journal.add(&last).unwrap();
+        journal.add(&last, LAST).unwrap();
         assert_eq!(read(&path).unwrap(), last);
         // As after each trial of a search.
         for trials in 1..=2 {
             last.cases[1].searches = vec![sample::search(trials)];
-            journal.add(&last).unwrap();
+            journal.add(&last, LAST).unwrap();
             assert_eq!(read(&path).unwrap(), last);
         }
+        // As where the runs of two cases take turns.
+        let mut again = last.cases[0].runs[0].clone();
+        again.run += 2;
+        last.cases[0].runs.push(again);
+        last.beside = vec![BesideAttacker::default()];
+        journal.add(&last, FIRST).unwrap();
+        assert_eq!(read(&path).unwrap(), last);
+        last.cases[1].searches = vec![sample::search(3)];
+        journal.add(&last, LAST).unwrap();
         // Cut off in the midst of a line.
         let text = fs::read(&path).unwrap();
         fs::write(&path, &text[..text.len() - 10]).unwrap();
-        last.cases[1].searches = vec![sample::search(1)];
+        last.cases[1].searches = vec![sample::search(2)];
         assert_eq!(read(&path).unwrap(), last);
         journal.remove();
         assert!(!path.exists());
@@ -262,7 +280,7 @@ mod tests {
     #[test]
     fn what_is_no_journal_is_told_with_its_line() {
         let (_home, path, mut journal) = journal();
-        journal.add(&sample::result()).unwrap();
+        journal.add(&sample::result(), LAST).unwrap();
         let line = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{line}{{}}\n")).unwrap();
         let error = read(&path).unwrap_err().to_string();
@@ -275,10 +293,10 @@ mod tests {
     #[test]
     fn a_line_that_cannot_be_written_leaves_no_half() {
         let (_home, path, mut journal) = journal();
-        journal.add(&stages()[0]).unwrap();
+        journal.add(&stages()[0], FIRST).unwrap();
         // A file that may only be read cannot be appended to.
         let whole = journal.file.replace(File::open(&path).unwrap());
-        let error = journal.add(&stages()[0]).unwrap_err().to_string();
+        let error = journal.add(&stages()[0], FIRST).unwrap_err().to_string();
         assert!(error.contains("r.jsonl: append a run: "), "{error}");
         journal.file = whole;
         assert_eq!(read(&path).unwrap(), stages()[0]);
@@ -286,7 +304,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let mut journal = made(&path);
         journal.file = Some(File::open(&path).unwrap());
-        journal.add(&stages()[0]).unwrap_err();
+        journal.add(&stages()[0], FIRST).unwrap_err();
         assert!(!path.exists());
     }
 }

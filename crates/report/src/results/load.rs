@@ -96,7 +96,8 @@ mod tests {
         // The journal of a sweep that came to no file, and of one that did.
         for name in ["killed", "a"] {
             let mut journal = Journal::reserve(folder.path(), name, &[]).unwrap();
-            journal.add(&results[1]).unwrap();
+            let case = &results[1].cases[1].id;
+            journal.add(&results[1], case).unwrap();
         }
         std::fs::write(path("c.json"), "{\"cases\": [").unwrap();
         std::fs::write(path("notes.txt"), "no result").unwrap();

@@ -131,6 +131,33 @@ fn worked(name: &str, messages: u64) -> NodeResult {
     }
 }
 
+/// A victim that one attacker harms, one does not, and one of which nothing is known.
+pub(crate) fn beside() -> Vec<BesideAttacker> {
+    let factors = [
+        "alone=90.0; beside=45.0; factor=2.0; factor_low=1.96; factor_high=2.04; verdict=harmed",
+        "alone=12000.0; beside=12100.0; factor=1.01; factor_low=0.99; factor_high=1.03; verdict=not harmed",
+    ];
+    let [harmed, not] = factors.map(|told| with(&HarmFactor::default(), told));
+    let told = |told, [gbit_per_s, p99_ns]: [&HarmFactor; 2]| BesideAttacker {
+        gbit_per_s: gbit_per_s.clone(),
+        p99_ns: p99_ns.clone(),
+        ..with(&BesideAttacker::default(), told)
+    };
+    let known =
+        "attacker=packets; rounds=9; counted=8; verdict=not harmed; attacker_gbit_per_s=4.5";
+    vec![
+        told(
+            "attacker=bandwidth; rounds=8; counted=8; verdict=harmed",
+            [&harmed, &not],
+        ),
+        told(known, [&not, &not]),
+        told(
+            "attacker=reads; verdict=unclear; note=no rounds",
+            [&HarmFactor::default(); 2],
+        ),
+    ]
+}
+
 fn perftest() -> PerftestComparison {
     let pairs = [
         "first=rocebench; run=1; rocebench=93.3; perftest=91.0",

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::model::ResultFile;
 
-/// The schema of the result file (JSON Schema 2020-12): what this program writes. Every field is required, also one
-/// that may be `null`.
+/// The schema of the result file (JSON Schema 2020-12): what this program writes. Every field but `beside` is required, also
+/// one that may be `null`.
 pub fn schema() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings
@@ -95,8 +95,8 @@ impl<'de> Visitor<'de> for Plain {
     }
 }
 
-/// The fields that an object has, or each object of an array; none of what is plain.
-struct Fields(Vec<(String, Fields)>);
+/// The fields that an object has, or each object of an array, and whether it must; none of what is plain.
+struct Fields(Vec<(String, bool, Fields)>);
 
 impl Fields {
     fn of(root: &Value, schema: &Value) -> Fields {
@@ -108,7 +108,14 @@ impl Fields {
             return Fields::of(root, items);
         }
         let fields = schema["properties"].as_object().into_iter().flatten();
-        let fields = fields.map(|(name, schema)| (name.clone(), Fields::of(root, schema)));
+        let is_required = |name: &str| {
+            let required = schema["required"].as_array();
+            required.is_some_and(|all| all.iter().any(|it| it == name))
+        };
+        let field = |(name, schema): (&String, _)| {
+            (name.clone(), is_required(name), Fields::of(root, schema))
+        };
+        let fields = fields.map(field);
         Fields(fields.collect())
     }
 }
@@ -147,15 +154,16 @@ impl<'de> Visitor<'de> for &Fields {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<String>, A::Error> {
         let (mut first, mut left) = (None, self.0.iter().collect::<Vec<_>>());
         while let Some(key) = map.next_key::<String>()? {
-            match left.iter().position(|(name, _)| *name == key) {
+            match left.iter().position(|(name, ..)| *name == key) {
                 None => drop(map.next_value::<IgnoredAny>()?),
                 Some(at) => {
-                    let below = map.next_value_seed(&left.remove(at).1)?;
+                    let below = map.next_value_seed(&left.remove(at).2)?;
                     first = first.or(below.map(|place| format!(".{key}{place}")));
                 }
             }
         }
-        Ok(first.or(left.first().map(|(name, _)| format!(".{name}"))))
+        let mut lacking = left.iter().filter(|(_, is_required, _)| *is_required);
+        Ok(first.or(lacking.next().map(|(name, ..)| format!(".{name}"))))
     }
 }
 

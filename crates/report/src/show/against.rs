@@ -37,25 +37,38 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
     let is_word = |row: &&Row| all.iter().all(|it| row.number(it).is_none());
     let are_words = settings.iter().map(is_word);
     let are_words = are_words.chain(HEAD.iter().map(|head| *head == "metric"));
+    let are_words: Vec<bool> = are_words.collect();
+    let ends = compared.iter();
+    let ends: Vec<_> = ends.map(|it| (&*it.verdict, it.note.as_ref())).collect();
+    write_in_turns(&rows, &are_words, ("rocebench is", &ends), out)
+}
+
+/// Writes rows below their head, of which `are_words` are flush left; at their ends a verdict each below its head, with notes
+/// by number.
+pub(super) fn write_in_turns(
+    rows: &[Vec<String>],
+    are_words: &[bool],
+    (last, ends): (&str, &[(&str, Option<&String>)]),
+    out: &mut impl Write,
+) -> io::Result<()> {
     let width = |place: usize| rows.iter().map(|row| row[place].chars().count()).max();
-    let columns: Vec<(usize, bool)> = (are_words.enumerate())
-        .map(|(place, is_word)| (width(place).unwrap_or(0), is_word))
+    let columns: Vec<(usize, bool)> = (are_words.iter().enumerate())
+        .map(|(place, is_word)| (width(place).unwrap_or(0), *is_word))
         .collect();
     let mut notes: Vec<&String> = Vec::new();
-    let verdicts = compared.iter().map(|comparison| {
-        let word = &comparison.verdict;
-        let Some(note) = &comparison.note else {
-            return word.clone();
+    let verdicts = ends.iter().map(|(word, note)| {
+        let Some(note) = note else {
+            return (*word).to_owned();
         };
-        if !notes.contains(&note) {
+        if !notes.contains(note) {
             notes.push(note);
         }
-        let number = notes.iter().position(|known| *known == note);
+        let number = notes.iter().position(|known| known == note);
         format!("{word} ({})", number.map_or(0, |number| number + 1))
     });
     let verdicts: Vec<String> = verdicts.collect();
     writeln!(out)?;
-    let last = std::iter::once("rocebench is").chain(verdicts.iter().map(String::as_str));
+    let last = std::iter::once(last).chain(verdicts.iter().map(String::as_str));
     for (row, last) in rows.iter().zip(last) {
         for (cell, (width, is_word)) in row.iter().zip(&columns) {
             match is_word {

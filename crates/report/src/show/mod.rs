@@ -2,6 +2,7 @@
 //! is better or worse is said by `observe` and `judge`.
 
 pub mod against;
+pub mod beside;
 pub mod compare;
 pub mod csv;
 pub mod json;

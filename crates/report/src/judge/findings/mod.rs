@@ -67,7 +67,9 @@ impl Said {
 /// where all results are of the same nodes and devices.
 pub fn findings(results: &[&ResultFile]) -> Vec<Finding> {
     let mut told = Vec::new();
-    if let Some(compared) = Compared::of(results) {
+    // A victim beside attackers is no choice between settings.
+    let are_choices = results.iter().all(|it| it.beside.is_empty());
+    if let Some(compared) = Compared::of(results).filter(|_| are_choices) {
         let [first, second] = compared.metrics.map(|it| (it, compared.subjects(it)));
         let (mut few, all) = (Vec::new(), [&first, &second]);
         for (metric, subjects) in all {

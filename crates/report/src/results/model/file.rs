@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::beside::BesideAttacker;
 use super::config::CaseConfig;
 use super::host::{Device, Host};
 use super::perftest::PerftestComparison;
@@ -28,6 +29,9 @@ pub struct ResultFile {
     pub nodes: Vec<Node>,
     /// The sweep's cases, in the order in which they ran.
     pub cases: Vec<CaseResult>,
+    /// `--beside`: a victim alone and beside each attacker; only there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<BesideAttacker>,
 }
 
 impl ResultFile {

@@ -1,7 +1,9 @@
 //! What a result file says, version 1: the types of which the JSON, its schema and the CSV are made.
 //! Every figure has its unit in its name; what was not measured is `None`, never 0. Gigabits are 10^9
-//! bits, not 2^30. Every field is in the file, also where it is `null`; a file that lacks one is refused.
+//! bits, not 2^30. Every field is in the file, also where it is `null`, but for `beside`; a file that lacks one is
+//! refused.
 
+mod beside;
 mod case_flow;
 mod config;
 mod distribution;
@@ -17,6 +19,7 @@ mod search;
 mod set_up;
 mod window;
 
+pub use beside::{BesideAttacker, HarmFactor};
 pub use case_flow::{CaseFlow, subject};
 pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER};
 pub use distribution::{Bandwidth, Latency, Percentile};

@@ -40,7 +40,7 @@ pub fn sections(
         section(
             "comparison",
             "Comparison",
-            "a base to compare with (--base), or cases run --against perftest",
+            "a base to compare with (--base), cases run --against perftest, or one run --beside attackers",
             "Ratio of the medians of each case with its 95 % interval, the worst first. Grey: too small to matter.",
             comparison::figures(sums.new, comparison),
         ),

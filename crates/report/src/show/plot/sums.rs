@@ -30,6 +30,7 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
             path: loaded.path.clone(),
             result: ResultFile {
                 cases: cases.collect(),
+                beside: file.beside.clone(),
                 tool: file.tool.clone(),
                 started_at: file.started_at.clone(),
                 command_line: file.command_line.clone(),

@@ -1,6 +1,6 @@
 //! Figure: ratios with their intervals, one row a case, the worst first, with the margin and the line at 1.
 
-use super::ratios::{RatioRow, Ratios, Tone, of_comparison, of_perftest};
+use super::ratios::{RatioRow, Ratios, Tone, of_beside, of_comparison, of_perftest};
 use crate::judge::compare::Comparison;
 use crate::results::load::Loaded;
 use crate::show::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, WORSE};
@@ -17,13 +17,14 @@ const ROW_PX: f64 = 20.0;
 /// Height of an interval; 1 is the whole row.
 const INTERVAL: f64 = 0.2;
 
-/// One for each metric of the comparison in which cases changed most, and of perftest's figures; what the other metrics say
+/// One for each metric of the comparison in which cases changed most, of perftest's figures, and of a victim beside attackers; what the other metrics say
 /// is said below the first.
 pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figure> {
     let from_comparison = comparison.map(of_comparison).unwrap_or_default();
     let sides = [
         (from_comparison, "base"),
         (of_perftest(results), "perftest"),
+        (of_beside(results), "attackers"),
     ];
     let of_side = |(all, of): (Vec<Ratios>, &str)| {
         let (drawn, said) = telling(all);

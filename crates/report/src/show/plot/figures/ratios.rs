@@ -112,6 +112,49 @@ pub(super) fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
     by_metric(found, ["perftest", "rocebench"])
 }
 
+/// The factors of victims, each as what is left of it beside the attacker.
+pub(super) fn of_beside(results: &[Loaded]) -> Vec<Ratios> {
+    let found = results.iter().flat_map(|loaded| {
+        let all = loaded.result.beside.iter();
+        let factors = all.flat_map(|it| {
+            let turned = |factor: f64| 1.0 / factor;
+            [
+                (
+                    Metric::GbitPerS,
+                    it,
+                    &it.gbit_per_s,
+                    turned as fn(f64) -> f64,
+                ),
+                (Metric::P99Ns, it, &it.p99_ns, |factor| factor),
+            ]
+        });
+        factors.filter_map(|(metric, it, told, ratio)| {
+            let case = loaded
+                .result
+                .cases
+                .iter()
+                .find(|case| case.id == it.beside)?;
+            let [low, high] = [told.factor_low, told.factor_high].map(|end| end.map(ratio));
+            let row = RatioRow {
+                case: it.attacker.clone(),
+                medians: [told.alone?, told.beside?],
+                ratio: ratio(told.factor?),
+                interval: low
+                    .zip(high)
+                    .map(|(one, other)| (one.min(other), one.max(other))),
+                verdict: told.verdict.clone(),
+                tone: match told.verdict.as_str() {
+                    "harmed" => Tone::Worse,
+                    "not harmed" => Tone::Equal,
+                    _ => Tone::Unclear,
+                },
+            };
+            Some((metric, told.margin, &case.config, row))
+        })
+    });
+    by_metric(found, ["alone", "beside the attacker"])
+}
+
 fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Vec<Ratios> {
     let mut all: BTreeMap<Metric, Ratios> = BTreeMap::new();
     for (metric, margin, config, row) in found {
@@ -163,6 +206,28 @@ mod tests {
             ..CaseResult::default()
         };
         vec![file(ratios.iter().enumerate().map(case).collect())]
+    }
+
+    #[test]
+    fn a_victim_has_what_is_left_of_it_beside_each_attacker() {
+        let mut loaded = file(vec![CaseResult::default()]);
+        loaded.result.beside = crate::results::sample::beside();
+        let ratios = of_beside(&[loaded]);
+        let told = ratios.iter().map(|it| {
+            let rows = it
+                .rows
+                .iter()
+                .map(|row| format!("{} {:.2}", row.case, row.ratio));
+            (it.metric, rows.collect::<Vec<_>>().join(", "))
+        });
+        let expected = [
+            (Metric::GbitPerS, "bandwidth 0.50, packets 0.99"),
+            (Metric::P99Ns, "bandwidth 1.01, packets 1.01"),
+        ];
+        assert!(told.eq(expected.map(|(metric, rows)| (metric, rows.to_owned()))));
+        let worst = &ratios[0].rows[0];
+        let (low, high) = worst.interval.unwrap();
+        assert!(low < worst.ratio && worst.ratio < high && worst.tone == Tone::Worse);
     }
 
     #[test]

@@ -1,0 +1,67 @@
+//! A victim alone and beside attackers as a table for a person: a row an attacker. It must not know how the figures came about.
+
+use std::io::{self, Write};
+
+use super::against::write_in_turns;
+use crate::observe::format::{NOT_MEASURED, exact, time_text};
+use crate::results::model::{BesideAttacker, HarmFactor, ResultFile};
+
+const HEAD: &str =
+    "attacker|its Gb/s|Gb/s alone|beside|factor [95 %]|p99 alone|beside|factor [95 %]|rounds";
+
+/// Writes the table; nothing where there is no victim.
+///
+/// # Errors
+/// The stream's.
+pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
+    if result.beside.is_empty() {
+        return Ok(());
+    }
+    let head: Vec<String> = HEAD.split('|').map(str::to_owned).collect();
+    let are_words: Vec<bool> = (0..head.len()).map(|place| place == 0).collect();
+    let rows = result.beside.iter().map(cells);
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let ends = result.beside.iter();
+    let ends: Vec<_> = ends.map(|it| (&*it.verdict, it.note.as_ref())).collect();
+    write_in_turns(&rows, &are_words, ("the victim is", &ends), out)
+}
+
+fn cells(told: &BesideAttacker) -> Vec<String> {
+    let known = |text: Option<String>| text.unwrap_or_else(|| NOT_MEASURED.to_owned());
+    let of = |it: &HarmFactor, text: fn(f64) -> String| {
+        [it.alone.map(text), it.beside.map(text), factor_text(it)].map(known)
+    };
+    let rounds = match (told.counted, told.rounds) {
+        (counted, all) if counted == all => all.to_string(),
+        (counted, all) => format!("{counted} of {all}"),
+    };
+    let first = [
+        told.attacker.clone(),
+        known(told.attacker_gbit_per_s.map(exact)),
+    ];
+    let factors = [of(&told.gbit_per_s, exact), of(&told.p99_ns, time_text)];
+    [&first[..], factors.as_flattened(), &[rounds]].concat()
+}
+
+/// `1.52 [1.48, 1.57]`; without an interval where few rounds count.
+pub fn factor_text(told: &HarmFactor) -> Option<String> {
+    let interval = told.factor_low.zip(told.factor_high);
+    let interval = interval.map(|(low, high)| format!(" [{low:.2}, {high:.2}]"));
+    let factor = told.factor?;
+    Some(format!("{factor:.2}{}", interval.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample;
+
+    #[test]
+    fn a_row_an_attacker_with_both_factors() {
+        let mut result = sample::cases(Vec::new());
+        let text = |result: &ResultFile| sample::text(|out| write(result, out));
+        assert_eq!(text(&result), "");
+        result.beside = sample::beside();
+        insta::assert_snapshot!(text(&result));
+    }
+}

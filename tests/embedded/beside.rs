@@ -1,0 +1,100 @@
+//! A victim alone and beside attackers: whole runs, what they leave behind, and what is refused. No rate is asserted.
+
+use testing::program::{Call, Ended};
+use testing::server::call;
+
+/// A victim of 4 KiB and a flow of the same file, beside which it runs.
+const FLOWS: &str = "
+    op = 'write'
+    size = '4K'
+    tx-depth = 8
+    [[flow]]
+    name = 'prey'
+    [[flow]]
+    name = 'noise'
+    qps = 2
+";
+
+const MINE: &str =
+    "[[flow]]\nname = 'up'\nfrom = 'server'\nto = 'client'\nop = 'send'\nsize = 64\n";
+
+fn rounds(words: &str) -> Call {
+    let how =
+        "-d soft0 --timeout 18 --warmup 0 -D 200ms --config flows.toml --beside noise,./mine.toml";
+    let call = call(&format!("{how} --pairs 2 --max-pairs 2 {words}"));
+    call.with_file("flows.toml", FLOWS)
+        .with_file("mine.toml", MINE)
+}
+
+/// The cases of all runs, in the order in which they began.
+fn order(ended: &Ended) -> Vec<String> {
+    let result = ended.result();
+    let runs = result.cases.iter().flat_map(|case| {
+        let id = case.id.clone();
+        case.runs
+            .iter()
+            .map(move |run| (run.started_at.clone(), id.clone()))
+    });
+    let mut runs: Vec<_> = runs.collect();
+    runs.sort();
+    runs.into_iter().map(|(_, id)| id).collect()
+}
+
+#[test]
+fn rounds_begin_at_either_end_and_tell_of_each_attacker() {
+    let ended = rounds("--fail-victim 1000x").run();
+    let all = ended.result().beside;
+    // A busy machine's windows may be in doubt.
+    let are_known = all.iter().all(|it| it.gbit_per_s.factor.is_some());
+    let ended = ended.exits(i32::from(!are_known)).all_whole(3);
+    let there = ["prey", "prey+noise", "prey+mine"];
+    assert_eq!(
+        order(&ended),
+        [there, ["prey+mine", "prey+noise", "prey"]].concat()
+    );
+    let result = ended.result();
+    let named: Vec<&str> = result.beside.iter().map(|it| &*it.attacker).collect();
+    assert_eq!(named, ["noise", "mine"]);
+    for (told, case) in result.beside.iter().zip(&result.cases[1..]) {
+        assert_eq!((&*told.alone, &told.beside), ("prey", &case.id));
+        assert_eq!(told.rounds, 2);
+        let is_known = told.gbit_per_s.factor.is_some();
+        assert_eq!(is_known, told.counted > 0, "{told:?}");
+        assert_eq!(
+            (&*told.verdict, told.gbit_per_s.factor_low),
+            ("unclear", None)
+        );
+        // The victim's thread is its own.
+        for run in &case.runs {
+            assert_eq!(run.node("client").unwrap().workers.len(), 2);
+        }
+    }
+    ended.shows(&[
+        "the victim is",
+        "noise ",
+        "mine ",
+        "fewer than 8 rounds decide nothing",
+    ]);
+}
+
+#[test]
+fn a_dry_run_has_all_cases_of_all_carried_attackers() {
+    let ended = call("--dry-run --beside all --op read -D 1s --warmup 1s").passes();
+    ended.shows(&["7 cases x 8 to 24 rounds", "+qp-cache", "+writes-and-reads"]);
+    // 7 cases, 24 rounds, 2 s.
+    ended.shows(&["at most 5 min 36 s"]);
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    for (words, says) in [
+        ("--beside reads --against perftest", "cannot be used with"),
+        ("--beside reads --slo p99<1ms", "cannot be used with"),
+        ("--beside raeds", "--beside: no attacker is named `raeds`"),
+        ("--beside reads --fail-victim 1.5", "write 1.5x"),
+        ("--fail-victim 1.5x", "--beside"),
+        ("--pairs 4", "--beside"),
+    ] {
+        call(words).is_refused(&[says]);
+    }
+}
