@@ -18,7 +18,7 @@ type Expected = fn(&CaseConfig) -> bool;
 #[test]
 fn the_kernel_takes_them() {
     let server = Server::start();
-    let table: [(&str, usize, Expected); 6] = [
+    let table: [(&str, usize, Expected); 7] = [
         (
             "-t 32 -r 64 --op send,write,read -Q 8 -l 32 -s 64",
             3,
@@ -33,6 +33,11 @@ fn the_kernel_takes_them() {
         ("-t 1 -r 1 -q 3 --op send,read -s 64", 2, |it| {
             it.tx_depth == 1
         }),
+        (
+            "--ping-pong -q 3 --op send,write,read,write-imm -s 64",
+            4,
+            |it| it.ping_pong && it.tx_depth == 1,
+        ),
         // 8 completions of sends can be outstanding, and 8 receives at the other end.
         (
             "--cq-depth 8 -t 8 -Q 1 -r 8 --op send,read -s 64",

@@ -3,6 +3,7 @@
 
 mod networks;
 mod path_events;
+mod ping_pong;
 mod rails;
 
 use std::fmt::Write as _;

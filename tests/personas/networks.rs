@@ -142,14 +142,14 @@ pub(super) fn sweep_over(
     })
 }
 
-fn run(options: &SweepOptions) -> (Result<ResultFile, String>, Notes) {
+pub(super) fn run(options: &SweepOptions) -> (Result<ResultFile, String>, Notes) {
     let notes = Notes::default();
     let outcome = run_sweep(options, &AtomicBool::new(false), &mut notes.clone());
     let result = outcome.map(|outcome| outcome.result);
     (result.map_err(|failure| failure.message), notes)
 }
 
-fn swept(
+pub(super) fn swept(
     target: Target,
     resources: NodeOptions,
     nodes: Nodes,
