@@ -137,7 +137,13 @@ impl NodeRun<'_> {
         let is_auto = matches!(self.case.warmup, Warmup::AutoCapNs(_));
         let sent = node.sent();
         let mut steady: Vec<_> = sent
-            .map(|(flow, _)| (SteadyDetector::new(flow.signal_every), false))
+            .map(|(flow, _)| {
+                let window_s = match flow.stop() {
+                    Stop::DurationNs(ns) => ns as f64 / 1e9,
+                    Stop::MessagesPerQp(_) => f64::INFINITY,
+                };
+                (SteadyDetector::before(window_s, flow.signal_every), false)
+            })
             .collect();
         if steady.is_empty() {
             return Ok(Ok(WarmUp::default()));

@@ -10,6 +10,9 @@
 //! So an even flow is steady after 400 ms, one that scatters by 1 % from interval to interval after about 1.5 s, and one
 //! that scatters by 5 % or more after 3 s. The cap of the warm-up ends one that never gets there.
 //!
+//! A window shorter than 2 s is measured before so much can change. All times above are then shorter in its proportion,
+//! down to a tenth of a second ahead: intervals of 25 ms, and 300 ms for what scatters.
+//!
 //! What this cannot tell: a rise slower than the noise (with a scatter of 15 % one of less than about 4 % a second),
 //! and a plateau of half a second before a further rise. The window's own test (`drift`) may still find them.
 
@@ -19,6 +22,8 @@ use super::trend::Line;
 
 /// The shortest interval, in nanoseconds; sampling more often than this gains nothing.
 pub const INTERVAL_NS: u64 = 50_000_000;
+/// The same before short windows.
+const LEAST_INTERVAL_NS: u64 = 25_000_000;
 
 /// Intervals of the shortest line.
 const FEWEST_INTERVALS: usize = 8;
@@ -26,19 +31,22 @@ const FEWEST_INTERVALS: usize = 8;
 const MOST_INTERVALS: usize = 256;
 /// Signalled completions in an interval, so that one more or less is no more than 5 %.
 const COMPLETIONS: u64 = 20;
-/// How far ahead a change is judged, in seconds.
-const AHEAD_S: f64 = 2.0;
+/// How far ahead a change is judged, in seconds: over the window, within these bounds.
+const AHEAD_S: std::ops::RangeInclusive<f64> = 0.1..=2.0;
 /// The change in that time that does not matter, relative to the rate.
 const MOST_CHANGE: f64 = 0.025;
 /// Standard errors that a slope may be off.
 const ERRORS: f64 = 2.0;
-/// How long noise must have averaged out, in seconds, where it hides so small a change.
-const NOISY_S: f64 = 3.0;
+/// How long noise must have averaged out where it hides so small a change, in times of that; and at least, in seconds.
+const NOISY_TIMES: f64 = 1.5;
+const LEAST_NOISY_S: f64 = 0.3;
 
 /// Watches a count of messages until it grows steadily.
 #[derive(Clone, Debug)]
 pub struct SteadyDetector {
     min_messages: u64,
+    ahead_s: f64,
+    interval_ns: u64,
     /// Where the open interval began: time and count.
     open: Option<(u64, u64)>,
     /// The last closed intervals, oldest first.
@@ -55,7 +63,16 @@ struct Interval {
 impl SteadyDetector {
     /// `messages_per_completion` is how many messages one completion retires (`signal_every`).
     pub fn new(messages_per_completion: u32) -> Self {
+        SteadyDetector::before(f64::INFINITY, messages_per_completion)
+    }
+
+    /// The same before a window of so many seconds.
+    pub fn before(window_s: f64, messages_per_completion: u32) -> Self {
+        let ahead_s = window_s.clamp(*AHEAD_S.start(), *AHEAD_S.end());
+        let interval_ns = INTERVAL_NS as f64 * ahead_s / AHEAD_S.end();
         SteadyDetector {
+            ahead_s,
+            interval_ns: (interval_ns as u64).max(LEAST_INTERVAL_NS),
             min_messages: COMPLETIONS * u64::from(messages_per_completion.max(1)),
             open: None,
             intervals: VecDeque::with_capacity(MOST_INTERVALS),
@@ -71,7 +88,7 @@ impl SteadyDetector {
         };
         let elapsed_ns = at_ns.saturating_sub(since_ns);
         let moved = messages.saturating_sub(before);
-        if elapsed_ns >= INTERVAL_NS && moved >= self.min_messages {
+        if elapsed_ns >= self.interval_ns && moved >= self.min_messages {
             if self.intervals.len() == MOST_INTERVALS {
                 self.intervals.pop_front();
             }
@@ -108,8 +125,9 @@ impl SteadyDetector {
         };
         let (slope, error) = (line.slope.abs(), ERRORS * line.slope_error);
         let lasted_s = end.ended_s - first.began_s;
-        (slope + error) * AHEAD_S <= MOST_CHANGE * line.mean
-            || lasted_s >= NOISY_S && slope <= error
+        let noisy_s = (NOISY_TIMES * self.ahead_s).max(LEAST_NOISY_S);
+        (slope + error) * self.ahead_s <= MOST_CHANGE * line.mean
+            || lasted_s >= noisy_s && slope <= error
     }
 }
 
@@ -138,6 +156,28 @@ mod tests {
         let times_ms = [0, 50, 130, 180, 240, 390, 440, 490, 700];
         let steady = times_ms.map(|ms| detector.push(ms * MS, ms * 1000));
         assert_eq!(steady.iter().position(|&steady| steady), Some(8));
+    }
+
+    /// Before a window of 50 ms an even flow is steady after 200 ms and one that scatters by 5 % mostly after 300 ms, but a
+    /// steep rise is none.
+    #[test]
+    fn a_short_window_takes_a_short_warm_up() {
+        let after_ms = |rate: &dyn Fn(f64) -> f64, scatter: f64, seed: u64| {
+            let mut noise = Noise::new(seed, 0.0);
+            let mut detector = SteadyDetector::before(0.05, 1);
+            let mut messages = 0.0;
+            (0..=200u64).find_map(|step| {
+                let is_steady = detector.push(step * 25 * MS, messages as u64);
+                let moved = rate(step as f64 * 0.025) * (1.0 + scatter * noise.next());
+                messages += moved.max(0.0) * 25_000.0;
+                is_steady.then_some(step * 25)
+            })
+        };
+        assert_eq!(after_ms(&|_| 1.0, 0.0, 0), Some(200));
+        let soon = |seed: &u64| after_ms(&|_| 1.0, 0.05, *seed).is_some_and(|ms| ms <= 300);
+        assert!((0..100).filter(soon).count() >= 80);
+        let doubles = |at_s: f64| (1.0 + at_s).min(2.0);
+        assert!(after_ms(&doubles, 0.0, 0).unwrap() >= 1_000);
     }
 
     #[test]
