@@ -43,7 +43,9 @@ pub mod token;
 mod victims;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 
@@ -62,13 +64,19 @@ pub fn main() -> Result<(), Failure> {
     signals::files_may_not_grow().map_err(Failure::failed)?;
     let command = args::command();
     let typed = perftest_program::translate(std::env::args_os(), &command)?;
+    let words = typed.words;
     let parsed = command
-        .try_get_matches_from(typed.words)
+        .try_get_matches_from(&words)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(mut told) => {
             mistyped::without_far_tips(&mut told);
+            if told.kind() == ErrorKind::DisplayHelp && is_short(&words, &args::command()) {
+                return devices::unless_closed(
+                    std::io::stdout().write_all(args::SHORT_HELP.as_bytes()),
+                );
+            }
             return usage(&told);
         }
     };
@@ -105,6 +113,13 @@ pub fn main() -> Result<(), Failure> {
             execute::execute(plan)
         }
     }
+}
+
+/// Whether `-h` asks for help, of no command.
+fn is_short(words: &[OsString], command: &clap::Command) -> bool {
+    let has = |word: &str| words.iter().any(|it| it == word);
+    let mut commands = command.get_subcommands();
+    has("-h") && !has("--help") && !commands.any(|it| has(it.get_name()))
 }
 
 /// `--help`, `--version`, or what is wrong with the command line. Of a launcher's ranks the first says it.

@@ -36,7 +36,16 @@ fn with_file(content: &str, args: &[&str]) -> Ran {
 #[test]
 fn help() {
     let help = run(&["--help"]).ends(0).out;
-    assert_eq!(run(&["-h"]).out, help, "-h and --help say the same");
+    let short = run(&["-h"]).out;
+    assert_eq!(run(&["-q", "4", "-h"]).out, short);
+    assert!(short.lines().count() <= 25);
+    assert!(short.lines().all(|line| line.chars().count() <= 80));
+    let words = short.split_whitespace();
+    for option in words.filter(|word| word.starts_with("--")) {
+        let option = option.trim_end_matches([',', ';']);
+        assert!(help.contains(&format!(" {option}")), "{option}");
+    }
+    assert_ne!(run(&["serve", "-h"]).out, short);
     insta::assert_snapshot!("help", help);
     for command in [
         "serve", "compare", "plot", "devices", "doctor", "explain", "send",

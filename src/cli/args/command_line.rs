@@ -18,6 +18,9 @@ Multi-QP throughput and latency benchmark for RDMA over Converged Ethernet (RoCE
 
 Runs a sweep against HOST, which runs `rocebench serve`; without HOST both ends run on this machine.";
 
+/// What `-h` prints: a page by what one wants to do.
+pub const SHORT_HELP: &str = include_str!("short_help.txt");
+
 const AFTER_HELP: &str = "\
 Lists are comma-separated, and 1..16 stands for 1,2,4,8,16; the cases are the product of all lists.
 K, M and G are 1024-based in sizes.
@@ -39,7 +42,7 @@ Examples:
 
 Exit status: 0 done, 1 a run failed, 2 bad input.";
 
-/// The command line of `rocebench`. Help is short for `-h` and `--help` alike, hence no long texts.
+/// The command line of `rocebench`. Of commands help is the same for `-h` and `--help`, hence no long texts.
 #[derive(Debug, Parser)]
 #[command(
     name = "rocebench",

@@ -15,7 +15,7 @@ mod serve;
 mod shared;
 mod sweep;
 
-pub use command_line::{Cli, Command, command};
+pub use command_line::{Cli, Command, SHORT_HELP, command};
 pub use compare::{CompareArgs, WhatArgs};
 pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
