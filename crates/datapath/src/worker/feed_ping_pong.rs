@@ -1,5 +1,6 @@
 //! The loop of a worker whose QPs each have one message under way: the initiator posts the next when the answer has come,
-//! the target answers what comes. What fetches is answered by its completion. Messages have numbers where they come to memory alone or may be lost (`numbered`).
+//! the target answers what comes. What fetches is answered by its completion. Messages have numbers where they come to
+//! memory alone or may be lost (`numbered`).
 
 use std::sync::atomic::Ordering::Relaxed;
 
