@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
 use crate::protocol::failure::RunFailure;
-use report::judge::findings::Said;
+use report::judge::findings::{Finding, Said};
 use report::judge::threshold::Demands;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::Journal;
 use report::results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use report::show::mesh;
+use report::show::sentences::sentence;
 use report::show::{Table, against, beside};
 use report::text::{Screen, printable};
 use settings::Settings;
@@ -42,6 +43,7 @@ pub(super) struct Output {
     /// The journal could not be written, and that was told.
     is_told: bool,
     on_stdout: Option<Format>,
+    only_problems: bool,
     /// What is demanded of each flow, for tests.
     demands: Demands,
     table: Table<Box<dyn Write>>,
@@ -96,7 +98,9 @@ impl Output {
         ];
         let is_counted = is_counted == [true; 3];
         let on_stdout = plan.output.on_stdout();
+        let only_problems = plan.output.only_problems;
         let (out, screen): (Box<dyn Write>, Screen) = match on_stdout {
+            _ if only_problems => (Box::new(io::sink()), screen(&io::stdout())),
             Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
             None => (Box::new(io::stdout()), screen(&io::stdout())),
         };
@@ -105,12 +109,13 @@ impl Output {
             journal,
             is_told: false,
             on_stdout,
+            only_problems,
             demands: plan.output.demands.clone(),
             table: Table::new(out, screen, &shown(&plan.sweep.cases))
                 .with_columns_of(&plan.output.columns),
             unshown: None,
             noted: BTreeSet::new(),
-            progress: live::for_stderr(plan.quiet),
+            progress: live::for_stderr(plan.quiet || only_problems),
             case: String::new(),
             run: None,
             begun: None,
@@ -185,12 +190,18 @@ impl Output {
         if !are_kept {
             written.extend(journal.as_deref());
         }
-        let to_stderr = self.on_stdout.is_some();
+        let (to_stderr, only_problems) = (self.on_stdout.is_some(), self.only_problems);
+        let said_all = said.all();
+        let problems: Vec<&Finding> = said_all.iter().filter(|it| it.is_wrong()).collect();
         self.show(|table| {
             let mut out: Box<dyn Write> = match to_stderr {
                 true => Box::new(io::stderr()),
                 false => Box::new(io::stdout()),
             };
+            if only_problems {
+                let mut sentences = problems.iter().map(|it| sentence(it));
+                return sentences.try_for_each(|it| writeln!(out, "{it}"));
+            }
             against::write(result, &mut out)?;
             beside::write(result, &mut out)?;
             mesh::write(&said, &mut out)?;
@@ -205,6 +216,9 @@ impl Output {
         let unshown = self.unshown.map_or(Ok(()), Err);
         for error in [unshown, stdout].into_iter().filter_map(Result::err) {
             failures.push(format!("cannot write to stdout: {error}"));
+        }
+        if only_problems && !problems.is_empty() {
+            failures.push(format!("problems: {}", problems.len()));
         }
         let mut failures = failures.into_iter();
         let Some(first) = failures.next() else {
@@ -319,7 +333,7 @@ impl Observer for Output {
     }
 
     fn note(&mut self, text: &str) {
-        if !self.noted.insert(text.to_owned()) {
+        if self.only_problems || !self.noted.insert(text.to_owned()) {
             return;
         }
         let text = format!("rocebench: note: {text}");

@@ -57,6 +57,8 @@ pub struct OutputOptions {
     pub further: Vec<(Format, Sink)>,
     /// Metrics of which the table has columns besides.
     pub columns: Vec<Metric>,
+    /// Problems alone are printed, and are a failure.
+    pub only_problems: bool,
     /// What is demanded of each flow.
     pub demands: Demands,
     /// How many times worse a victim may be beside an attacker.
@@ -360,6 +362,7 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
         out_dir: args.out,
         further,
         columns: args.columns,
+        only_problems: args.only_problems,
         demands: Demands { below, fail_if },
         fail_victim: args.fail_victim,
     })

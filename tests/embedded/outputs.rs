@@ -226,3 +226,30 @@ fn a_flow_below_what_was_asked_for_fails_the_sweep_and_its_test() {
         "{xml}"
     );
 }
+
+/// Nothing is printed and the exit status is 0 where nothing is wrong, else each problem is a line.
+#[test]
+fn only_problems_are_lines_of_their_own_and_a_failure() {
+    for (words, is_surely_wrong) in [("-n 40", false), ("-n 400 --faults drop=10%,seed=7", true)] {
+        let ended = call(&format!(
+            "-d soft0 --only-problems --op write -s 64K --warmup 0 {words}"
+        ))
+        .run();
+        let said = ended.json()["findings"].as_array().unwrap().iter();
+        let is_problem = |it: &&serde_json::Value| {
+            ["wrong", "slow_rail", "rails_differ"].contains(&it["finding"].as_str().unwrap())
+        };
+        let problems: Vec<&str> = said
+            .filter(is_problem)
+            .map(|it| it["sentence"].as_str().unwrap())
+            .collect();
+        assert!(!problems.is_empty() || !is_surely_wrong);
+        assert_eq!(ended.stdout.lines().collect::<Vec<_>>(), problems);
+        let (code, says) = match problems.len() {
+            0 => (0, String::new()),
+            count => (1, format!("problems: {count}")),
+        };
+        assert_eq!(ended.stderr().is_empty(), code == 0);
+        ended.exits(code).says(&[&says]);
+    }
+}

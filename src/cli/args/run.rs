@@ -91,6 +91,9 @@ pub struct OutputArgs {
     /// Further columns of the table: min, mean, stddev, max, p90, p95, p99.99, or another figure that --fail-if takes
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric, help_heading = "Output")]
     pub columns: Vec<Metric>,
+    /// Print problems alone, and exit with status 1 where there are any; nothing where all is well
+    #[arg(long, help_heading = "Output")]
+    pub only_problems: bool,
     /// Exit with status 1 when a flow is slower than 90% (of the median of all flows), 90%link (of what its link
     /// allows) or 40Gb, or when this is not known
     #[arg(long, value_name = "LEAST", value_parser = Condition::below, help_heading = "Output")]
