@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::args::CompareArgs;
+use super::args::{CompareArgs, Strict};
 use super::errors::{Failure, say};
 use super::run::{Sink, apart};
-use report::judge::compare::{self, Aspect, Comparison, Verdict};
+use report::judge::compare::{self, Aspect, CaseComparison, Comparison, Verdict};
 use report::results::file::write_whole;
 use report::results::load::{self, Found};
 use report::show::compare as output;
@@ -166,9 +166,20 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
             ),
         );
     }
-    if args.strict {
-        let (unclear, missing) = (cases(Verdict::Unclear), comparison.only_in_base.len());
-        let over_all = comparison.over_all_with(Verdict::Unclear).len();
+    if let Some(strict) = args.strict {
+        let is_unclear = |case: &&CaseComparison| {
+            let mut metrics = case.metrics.iter();
+            metrics.all(|it| it.verdict == Verdict::Unclear)
+        };
+        let whole = comparison.cases.iter().filter(is_unclear).count();
+        let missing = comparison.only_in_base.len();
+        let (unclear, over_all) = match strict {
+            Strict::Cases => (whole, 0),
+            Strict::Figures => (
+                cases(Verdict::Unclear),
+                comparison.over_all_with(Verdict::Unclear).len(),
+            ),
+        };
         if unclear + missing + over_all > 0 {
             return Err(Failure::failed(format!(
                 "--strict: {unclear} of {of} cases are unclear, {missing} are missing in the new results, {over_all} \

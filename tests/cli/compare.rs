@@ -300,3 +300,26 @@ fn the_same_files_give_the_same_words_every_time() {
     let [once, again] = [(); 2].map(|()| compare(&[&sides[0], &sides[1], "--json", "-"]).out);
     assert_eq!(once, again);
 }
+
+#[test]
+fn what_may_not_be_unclear_is_any_figure_or_a_case_as_a_whole() {
+    let folder = tempdir().unwrap();
+    // Throughput scatters by 30 %, and nothing else does.
+    let noise = |result: &mut Value, launch: u32| {
+        for case in cases(result) {
+            speed_up(case, [1.0, 1.3, 1.1, 0.8, 1.2][launch as usize % 5]);
+        }
+    };
+    let of = |side: &str| launches(&folder.path().join(side), "base.json", 5, noise);
+    let sides = [of("base"), of("new")];
+    let ends = |strict: &[&str], code: i32| {
+        let args = [&sides.each_ref().map(String::as_str)[..], strict].concat();
+        let across = ["--across", "time", "--quiet"];
+        compare(&[&args[..], &across].concat()).ends(code)
+    };
+    ends(&[], 0);
+    has(&ends(&["--strict"], 1).err, ["2 of 2 cases are unclear"]);
+    ends(&["--strict=cases"], 0);
+    let only = ["--metrics", "bandwidth", "--strict=cases"];
+    has(&ends(&only, 1).err, ["2 of 2 cases are unclear"]);
+}

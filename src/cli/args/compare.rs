@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use report::judge::compare::{Aspect, Margins, Options, aspect_names};
 use report::observe::Metric;
@@ -57,9 +57,18 @@ pub struct CompareArgs {
     /// What, and how strictly.
     #[command(flatten)]
     pub what: WhatArgs,
-    /// Exit with status 1 also when a figure is unclear, or a case of BASE is missing in NEW
-    #[arg(long, help_heading = "What to compare")]
-    pub strict: bool,
+    /// Exit with status 1 also when a case of BASE is missing in NEW, or something is unclear: figures (any of a case, the
+    /// default), cases (all of a case, so that nothing of it was measured well enough)
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "figures",
+        hide_possible_values = true,
+        help_heading = "What to compare"
+    )]
+    pub strict: Option<Strict>,
     /// Write the comparison as JSON; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub json: Option<PathBuf>,
@@ -81,6 +90,15 @@ pub struct CompareArgs {
     /// Print no table: verdicts go to the files and the exit status, errors to stderr
     #[arg(long, help_heading = "Output")]
     pub quiet: bool,
+}
+
+/// What may not be unclear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Strict {
+    /// No figure.
+    Figures,
+    /// No case as a whole.
+    Cases,
 }
 
 /// What to compare, of this command and of `rocebench plot --base`.

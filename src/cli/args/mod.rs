@@ -16,7 +16,7 @@ mod shared;
 mod sweep;
 
 pub use command_line::{Cli, Command, SHORT_HELP, command};
-pub use compare::{CompareArgs, WhatArgs};
+pub use compare::{CompareArgs, Strict, WhatArgs};
 pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
 pub use explain::ExplainArgs;
