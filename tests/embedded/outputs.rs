@@ -236,7 +236,7 @@ fn only_problems_are_lines_of_their_own_and_a_failure() {
         ))
         .run();
         let said = ended.json()["findings"].as_array().unwrap().iter();
-        let is_problem = |it: &&serde_json::Value| {
+        let is_problem = |it: &&Value| {
             ["wrong", "slow_rail", "rails_differ"].contains(&it["finding"].as_str().unwrap())
         };
         let problems: Vec<&str> = said
