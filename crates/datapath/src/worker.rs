@@ -33,11 +33,11 @@ mod service;
 mod spec;
 mod stamped;
 mod stamps;
+mod turns;
 mod window;
 
 use counts::WorkerCounts;
 use facts::Facts;
-use feed_ping_pong::Turns;
 pub use gaps::TOLERATED_NS;
 use kind::feed;
 pub(super) use kind::{Kind, KindVisitor};
@@ -48,6 +48,7 @@ pub(super) use service::{FlowService, Pass, Service};
 pub(super) use spec::WorkerPlace;
 pub use spec::{Sleep, ThreadSpec, WorkerSpec};
 use stamps::Stamps;
+use turns::Turns;
 use window::{NEVER, Window};
 
 /// What to post when a slot completes.

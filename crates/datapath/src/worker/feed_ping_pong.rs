@@ -4,64 +4,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::super::shared::Shared;
 use super::super::wr_id::WrId;
 use super::posting::post_verified;
-use super::window::NEVER;
+use super::turns::RING;
 use super::{Mode, Worker};
 use verbs::Completion;
 
-/// WRs of a QP's ring: the completion of the last message may come after the answer to it.
-const RING: u8 = 2;
-
 /// A message without an answer for so long is lost, where messages are: many times what a packet waits in any queue.
 const LOST_AFTER_NS: u64 = 300_000_000;
-
-/// The turns of a flow's QPs at one end.
-pub(super) struct Turns {
-    of_qps: Box<[Turn]>,
-    is_target: bool,
-    /// The adapter answers, by a message's completion.
-    fetches: bool,
-    /// Messages come to memory alone.
-    pub(super) awaits_bytes: bool,
-    /// When to look for lost messages.
-    pub(super) look_raw: u64,
-}
-
-/// One QP.
-#[derive(Clone, Copy, Default)]
-struct Turn {
-    /// Of the last message: posted at the initiator, come at the target.
-    number: u8,
-    /// The ring's next WR, and how many have not completed.
-    position: u8,
-    in_queue: u8,
-    /// A message waits for a WR.
-    is_due: bool,
-    /// The initiator's message is not answered, since this reading.
-    is_open: bool,
-    posted_raw: u64,
-}
-
-impl Turns {
-    pub(super) const BYTES_PER_QP: usize = size_of::<Turn>();
-
-    pub(super) fn new(shared: &Shared) -> Turns {
-        let flow = &shared.flow;
-        let may_lose = flow.is_answered() && !flow.service.is_reliable() && !shared.answers;
-        Turns {
-            fetches: flow.op.profile().fetches,
-            of_qps: match flow.ping_pong {
-                true => vec![Turn::default(); shared.qp_contexts.len()].into(),
-                false => Box::default(),
-            },
-            is_target: shared.answers,
-            awaits_bytes: flow.awaits_bytes(),
-            look_raw: if may_lose { 0 } else { NEVER },
-        }
-    }
-}
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
     Worker<'_, VERIFY, LATENCY, CONTENDED, FEED>
