@@ -368,7 +368,7 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn protocol_page_has_every_message() {
     let source = page("src/protocol/message.rs");
-    let page = page("docs/protocol.md");
+    let page = page("docs/dev/protocol.md");
     let arms = source.lines();
     let arms = arms.filter_map(|line| line.trim().strip_prefix("Message::"));
     let names = arms.filter_map(|line| line.split_once("=> \"")?.1.split('"').next());
@@ -376,7 +376,7 @@ fn protocol_page_has_every_message() {
     assert!(kinds.len() > 15, "{kinds:?}");
     for kind in kinds {
         let is_there = page.contains(&format!("`{kind}`"));
-        assert!(is_there, "docs/protocol.md lacks `{kind}`");
+        assert!(is_there, "docs/dev/protocol.md lacks `{kind}`");
     }
 }
 
