@@ -49,8 +49,8 @@ fn words(command: &str) -> Vec<String> {
 fn every_command_that_a_page_shows_is_taken() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(root.join("bench-configs"), folder.path().join("bench-configs"))
-        .unwrap();
+    let configs = "bench-configs";
+    std::os::unix::fs::symlink(root.join(configs), folder.path().join(configs)).unwrap();
     let command_line = page("docs/command-line.md");
     let [sweep] = blocks(&command_line, "toml")[..] else {
         panic!("docs/command-line.md has another number of files");

@@ -132,8 +132,8 @@ fn rooms_import_what_the_table_says() {
             let (from_room, to_room) = (room(from).unwrap(), room(to).unwrap());
             if from_room != to_room && !["lib", "main"].contains(&from_room.as_str()) {
                 let uses = table.get(&from_room);
-                let uses =
-                    uses.unwrap_or_else(|| panic!("docs/dev/architecture.md has no room {from_room}"));
+                let uses = uses
+                    .unwrap_or_else(|| panic!("docs/dev/architecture.md has no room {from_room}"));
                 assert!(
                     uses.contains(&to_room),
                     "{from} imports {names:?} of {to}, which docs/dev/architecture.md does not have in the row of {from_room}"
