@@ -1,7 +1,7 @@
 //! Measures what many nodes cost a coordinator: time from the first word of a run until all its flows are ready,
 //! memory and control traffic, for rounds of pairs of 16, 64 and 256 nodes and for all-to-all of 64. All nodes are in this process, on
 //! `loop0`, a device that moves bytes inside this process and does nothing else, so that memory is that of the nodes and
-//! their coordinator together. docs/many-nodes.md has the table.
+//! their coordinator together. docs/dev/performance.md has the table.
 //!
 //! `cargo bench --bench many_nodes`; words select rows, as in `-- pairs 256`.
 

@@ -1,7 +1,7 @@
 //! Measures what an open loop costs the harness itself, on `null0`, a verbs library in this process that completes
 //! every WR at once and moves no bytes: the cost of a message beside the closed loop's, how late messages are posted at
 //! half of the closed loop's rate, beside what the machine's own pauses make late, and the highest rate at which the
-//! schedule is kept. docs/performance.md has the table.
+//! schedule is kept. docs/dev/performance.md has the table.
 //!
 //! `cargo bench --bench open_loop`; words select rows, as in `-- write q4`.
 

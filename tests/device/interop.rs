@@ -30,7 +30,7 @@ fn either_as_client() {
 }
 
 /// The ACK timeout of 268 ms is longer than an answer takes in a slow guest: rxe is not to repeat without need
-/// (docs/lab.md).
+/// (docs/dev/lab.md).
 #[test]
 fn one_percent_of_loss_between_the_two_corrupts_nothing() {
     let wire = Wire::lay();

@@ -22,7 +22,7 @@ fn one_percent_of_loss_corrupts_nothing() {
 }
 
 /// Messages of which a packet is lost are counted, and what arrives is right. Over UC only sends: after a lost packet of a
-/// WRITE the driver takes no more WRITEs (docs/lab.md).
+/// WRITE the driver takes no more WRITEs (docs/dev/lab.md).
 #[test]
 fn unreliable_services_count_what_is_lost() {
     let server = Server::start();

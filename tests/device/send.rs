@@ -1,7 +1,7 @@
 //! Files sent between Soft-RoCE devices: whole in spite of losses, and nothing half-made when an end dies.
 //!
 //! Chunks are as large as a packet here: Linux 6.1's driver loses its place in longer messages that are sent again
-//! (docs/lab.md).
+//! (docs/dev/lab.md).
 
 use std::fs::File;
 use std::io::{BufWriter, Read as _, Write as _};

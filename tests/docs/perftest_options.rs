@@ -3,18 +3,13 @@
 use rocebench::cli::args;
 use rocebench::perftest::{Here, OPTIONS, PerftestOption};
 
-use super::page;
+use super::generated::Table;
 
-const PAGE: &str = "docs/against-perftest.md";
-const BEGIN: &str = "<!-- perftest's options: made from src/perftest/options.rs -->\n";
-const END: &str = "<!-- end of perftest's options -->\n";
-
-/// The page before the table, the table, and the page after it; `None` for a page without one.
-pub fn parts(page: &str) -> Option<[&str; 3]> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (table, after) = rest.split_once(END)?;
-    Some([before, table, after])
-}
+pub const TABLE: Table = Table {
+    page: "docs/against-perftest.md",
+    begin: "<!-- perftest's options: made from src/perftest/options.rs -->\n",
+    end: "<!-- end of perftest's options -->\n",
+};
 
 /// `-q`, `--qp N`.
 fn spelling(option: &PerftestOption) -> String {
@@ -82,16 +77,5 @@ fn table() -> String {
 
 #[test]
 fn perftests_options_are_as_in_the_program() {
-    let text = page(PAGE);
-    let [before, found, after] = parts(&text).expect("the page has the table's marks");
-    let made = table();
-    if std::env::var_os("UPDATE_SETTINGS").is_some() {
-        let path = format!("{}/{PAGE}", env!("CARGO_MANIFEST_DIR"));
-        std::fs::write(path, [before, BEGIN, &made, END, after].concat()).unwrap();
-        return;
-    }
-    assert!(
-        found == made,
-        "{PAGE} has not the table of perftest's options: UPDATE_SETTINGS=1 writes it anew"
-    );
+    TABLE.holds(&table());
 }

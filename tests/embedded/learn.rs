@@ -23,7 +23,7 @@ fn how_long(script: &str) -> &'static str {
 fn every_box_of_the_lesson_works() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/learn.md");
     let boxes = boxes(&std::fs::read_to_string(page).unwrap());
-    assert_eq!(boxes.len(), 12);
+    assert_eq!(boxes.len(), 13);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);

@@ -1,6 +1,6 @@
 //! What a handful of runs tells: medians, intervals of their ratio, exact tests of many questions together, the word
 //! for it; and whether arrivals are those of a Poisson process. Pure arithmetic; it must not know results, metrics or
-//! programs. `docs/statistics.md` has the reasons, the sources and the proof by simulation.
+//! programs. `docs/dev/statistics.md` has the reasons, the sources and the proof by simulation.
 
 mod arrivals;
 mod asked;

@@ -184,7 +184,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::MeansRemote => "the other end could not carry out the request",
         Key::MeansRetry => "no acknowledgement after all retries: the other end is gone, or the packets are lost or go to a wrong address",
         Key::MeansRnr => "the other end had no receive posted at any try",
-        Key::MeansOther => "docs/errors.md explains it",
+        Key::MeansOther => "docs/troubleshooting.md explains it",
 
         Key::WhyTitle => "The error explained",
         Key::Cause => "Cause",

@@ -184,7 +184,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::MeansRemote => "对端无法执行该请求",
         Key::MeansRetry => "重试耗尽也没有收到确认：对端已经不在，或者报文丢失或发往了错误的地址",
         Key::MeansRnr => "每次尝试时，对端都没有提交接收请求",
-        Key::MeansOther => "通常的含义见 docs/errors.md 中的表格",
+        Key::MeansOther => "通常的含义见 docs/troubleshooting.md 中的表格",
 
         Key::WhyTitle => "哪里错了，怎么办",
         Key::Cause => "原因",

@@ -1,4 +1,4 @@
-//! Compares results of open loops with what queueing theory says, and prints the tables of `docs/open-loop-proof.md`.
+//! Compares results of open loops with what queueing theory says, and prints the tables of `docs/dev/open-loop-proof.md`.
 //! `scripts/open-loop` makes the results.
 //!
 //! ```text

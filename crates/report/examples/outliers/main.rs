@@ -1,5 +1,5 @@
 //! Proves what is called an outlier among nodes on made-up matrices, whose truth is known, and prints the tables of
-//! `docs/statistics.md`: `cargo run --release -p report --example outliers [TRIES]`.
+//! `docs/dev/statistics.md`: `cargo run --release -p report --example outliers [TRIES]`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod mesh;

@@ -1,5 +1,5 @@
 //! Proves the verdicts of `rocebench compare` and `--against perftest` on synthetic figures, whose truth is known, and
-//! prints the tables of `docs/statistics.md`: `cargo run --release --example verdicts [SITTINGS]`.
+//! prints the tables of `docs/dev/statistics.md`: `cargo run --release --example verdicts [SITTINGS]`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod against;

@@ -1,4 +1,4 @@
-//! What `docs/statistics.md` promises, and whether it held.
+//! What `docs/dev/statistics.md` promises, and whether it held.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
 //! What holds for all sources. Imports go one way: no file of `src` or `crates` imports one that imports it, by however many steps, no folder one
-//! that imports it, and a room of `src` imports only what the table in docs/architecture.md says.
+//! that imports it, and a room of `src` imports only what the table in docs/dev/architecture.md says.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod arrows;
@@ -92,9 +92,9 @@ fn no_folder_imports_one_that_imports_it() {
     assert!(found.is_empty(), "circles of folders:\n{found}");
 }
 
-/// The rooms of the table in docs/architecture.md with what each imports; a room is a folder of `src` or a crate.
+/// The rooms of the table in docs/dev/architecture.md with what each imports; a room is a folder of `src` or a crate.
 fn table() -> BTreeMap<String, BTreeSet<String>> {
-    let page = std::fs::read_to_string(modules::root().join("docs/architecture.md")).unwrap();
+    let page = std::fs::read_to_string(modules::root().join("docs/dev/architecture.md")).unwrap();
     let words = |cell: &str| -> BTreeSet<String> {
         cell.split('`')
             .skip(1)
@@ -132,11 +132,11 @@ fn rooms_import_what_the_table_says() {
             let (from_room, to_room) = (room(from).unwrap(), room(to).unwrap());
             if from_room != to_room && !["lib", "main"].contains(&from_room.as_str()) {
                 let uses = table.get(&from_room);
-                let uses =
-                    uses.unwrap_or_else(|| panic!("docs/architecture.md has no room {from_room}"));
+                let uses = uses
+                    .unwrap_or_else(|| panic!("docs/dev/architecture.md has no room {from_room}"));
                 assert!(
                     uses.contains(&to_room),
-                    "{from} imports {names:?} of {to}, which docs/architecture.md does not have in the row of {from_room}"
+                    "{from} imports {names:?} of {to}, which docs/dev/architecture.md does not have in the row of {from_room}"
                 );
                 real.entry(from_room).or_default().insert(to_room);
             }
@@ -149,7 +149,7 @@ fn rooms_import_what_the_table_says() {
             .collect();
         assert!(
             unused.is_empty(),
-            "docs/architecture.md has {room} use {unused:?}, and it does not"
+            "docs/dev/architecture.md has {room} use {unused:?}, and it does not"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes and paths of a matrix that are slower than the others, by a rule that docs/statistics.md has with its proof. It
+//! Nodes and paths of a matrix that are slower than the others, by a rule that docs/dev/statistics.md has with its proof. It
 //! must not know words.
 
 use super::causes::{Cause, Observed, Place, Rule, causes};
