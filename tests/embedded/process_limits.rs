@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use testing::program::{Call, Ended, copied, rocebench};
+use testing::program::{Call, Ended, program};
 use testing::server::call_by;
 
 const QUICK: &str = "-d soft0 --timeout 18 -n 10 --warmup 0 -s 64";
@@ -45,7 +45,7 @@ fn with_threads(most: u32) -> Ended {
         false => Command::new("prlimit"),
     };
     command.arg(format!("--nproc={most}"));
-    command.arg(copied(rocebench()));
+    command.arg(program());
     command.env("ROCEBENCH_CORE_LOCKS", folder.path());
     let words = format!("{QUICK} --workers 2 -q 2");
     let call = Call::of(command, &words);

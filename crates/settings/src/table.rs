@@ -101,7 +101,8 @@ settings! {
         range: (1, 4_095), id: Id::Letter('O'), column: "fan-out",
         title: "fan-out", label: "{} receiver|{} receivers",
     }
-    /// Completion queues: shared (one for all), per-worker, per-qp
+    /// Completion queues: shared (one for all; workers then take turns on its lock), per-worker (best for several workers),
+    /// per-qp (costs a poll for each QP)
     cq: CqMode = CqMode::Shared => {
         flag: "cq", heading: QUEUES, takes: Takes::List, default: "shared", id: Id::Head,
         column: "cq",
@@ -139,7 +140,7 @@ settings! {
         range: (1, 1_024), id: Id::Letter('w'), column: "workers",
         title: "workers", label: "{} worker|{} workers",
     }
-    /// WRs in flight on each QP
+    /// WRs in flight on each QP: 16 and more for throughput of small messages, few for low latency
     tx_depth: u32 = 128 => {
         flag: "tx-depth", short: Some('t'), heading: QUEUES, takes: Takes::List, default: "128, or -Q or -l where those are more",
         range: DEPTH, id: Id::Letter('t'), column: "tx",
@@ -156,21 +157,22 @@ settings! {
         column: "recvs",
         title: "receive queues", label: "receives {}", is_quiet: true,
     }
-    /// Receives posted on each QP, for send and immediate data; with --recv-queue shared, on the SRQ
+    /// Receives posted on each QP, for send and immediate data; with --recv-queue shared, on the SRQ. Raise it where the
+    /// table says `receiver not ready`
     rx_depth: u32 = FITTED => {
         flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List,
         default: "512, with --recv-queue shared what the senders can have in flight, up to 16384",
         range: DEPTH, id: Id::Letter('r'), column: "rx",
         title: "receive depth", label: "receive depth {}", may_follow: true,
     }
-    /// Signal one WR in this many; latency is of those
+    /// Signal one WR in this many: 1 for the latency of each message, 64 for the highest rate
     signal_every: u32 = FITTED => {
         flag: "signal-every", short: Some('Q'), heading: QUEUES, takes: Takes::List,
         default: "1; with --no-latency 64 for messages up to 8K, fitted to -t and -l",
         range: DEPTH, id: Id::Letter('Q'), column: "signal",
         title: "signalling", label: "signalled 1 in {}", may_follow: true,
     }
-    /// WRs in one ibv_post_send; if more than -Q, a multiple of it
+    /// WRs in one ibv_post_send: 1 as most programs do, 32 for the highest rate; if more than -Q, a multiple of it
     post_list: u32 = 1 => {
         flag: "post-list", short: Some('l'), heading: QUEUES, takes: Takes::List, default: "1",
         range: DEPTH, id: Id::Letter('l'), column: "list",
@@ -182,7 +184,8 @@ settings! {
         range: (0, 65_536), is_size: true, id: Id::Letter('I'), column: "inline",
         title: "inline", label: "inline up to {}", is_quiet: true, may_follow: true,
     }
-    /// Scatter/gather elements of each message and each receive; a message of fewer bytes has one for each byte
+    /// Scatter/gather elements of each message and each receive, as many as the program to be imitated has; a message of
+    /// fewer bytes has one for each byte
     sges: u32 = 1 => {
         flag: "sges", heading: QUEUES, takes: Takes::List, default: "1", range: (1, 1_024), id: Id::Letter('g'),
         column: "sges",
@@ -271,9 +274,8 @@ settings! {
         flag: "bidirectional", short: Some('b'), heading: RUN, takes: Takes::Switch, id: Id::Letter('b'),
         title: "traffic of both ends", label: "bidirectional", is_quiet: true,
     }
-    /// Each QP has one message under way, and the next goes once it is answered: the target answers by a message of the same
-    /// kind (send, write and those with immediate data; the latency is half of the round trip), or the adapter does (read,
-    /// atomics; the whole round trip)
+    /// One message at a time on each QP, which the other end answers, as ib_send_lat does: latency is half of the round
+    /// trip (read and atomics, which the adapter answers: all of it)
     ping_pong: bool = false => {
         flag: "ping-pong", heading: RUN, takes: Takes::Switch, id: Id::Letter('L'),
         title: "ping-pong", label: "ping-pong", is_quiet: true,
@@ -292,7 +294,8 @@ settings! {
         column: "connect",
         title: "connecting", is_quiet: true,
     }
-    /// Calls that post sends: legacy (ibv_post_send), extended (ibv_wr_start, and a call for each part of a WR)
+    /// Calls that post sends: legacy (ibv_post_send, in most programs), extended (ibv_wr_start, and a call for each part of
+    /// a WR)
     post: CallStyle = CallStyle::Legacy => {
         flag: "post", heading: QUEUES, takes: Takes::List, default: "legacy", id: Id::Letter('p'),
         column: "post",
@@ -304,8 +307,8 @@ settings! {
         column: "poll-api",
         title: "polling calls", label: "{} polling", is_quiet: true,
     }
-    /// Promises to the library about threads: usual (any thread may use a QP or CQ), thread (one worker uses each, so it
-    /// needs no lock: single-threaded CQs, and a thread domain for each worker's QPs)
+    /// Locks of the library: usual (any thread may use a QP or CQ), thread (none, since one worker uses each: for the
+    /// highest rate, with --cq per-worker or one worker)
     domains: Domains = Domains::Usual => {
         flag: "domains", heading: QUEUES, takes: Takes::List, default: "usual", id: Id::Letter('d'),
         column: "domains",
@@ -392,7 +395,7 @@ settings! {
         range_hint: "0 to 6 count retries, 7 retries for ever",
         title: "RNR retries", label: "RNR retries {}", is_quiet: true,
     }
-    /// Code of the wait before such a retry, 0 to 31
+    /// Code of the wait before such a retry, 0 to 31: 1 is 0.01 ms, 12 is 0.64 ms
     min_rnr_timer: u8 = 12 => {
         flag: "min-rnr-timer", heading: TRANSPORT, default: "12, which is 0.64 ms", range: (0, 31),
         title: "RNR timer code", label: "RNR timer code {}", is_quiet: true,

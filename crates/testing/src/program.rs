@@ -88,10 +88,14 @@ pub fn program() -> &'static Path {
     COPY.get_or_init(|| copied(rocebench()))
 }
 
-/// A file's copy in the guest's own memory.
+/// A file's copy in the guest's own memory. Another process writes it: a child that another test starts meanwhile would
+/// hold a descriptor of this process that is open for writing, and a program that is open for writing cannot be run.
 pub fn copied(file: &Path) -> PathBuf {
     let copy = std::env::temp_dir().join(file.file_name().unwrap());
-    std::fs::copy(file, &copy).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    // One that runs could not be written to.
+    let _ = std::fs::remove_file(&copy);
+    let done = Command::new("cp").arg(file).arg(&copy).status().unwrap();
+    assert!(done.success(), "{}", file.display());
     copy
 }
 
