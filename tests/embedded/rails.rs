@@ -44,7 +44,7 @@ fn one_device_of_a_list_is_as_it_was() {
 #[test]
 fn the_slow_rail_is_named_and_fails_below() {
     let ended = call(
-        "-d soft[0-3] --faults rate=16M;soft2:rate=2M --timeout 18 --poll event -s 512 -t 4 -D 2s --fail-below 60%",
+        "-d soft[0-3] --faults rate=16M;soft2:rate=2M --timeout 18 --poll event -s 512 -t 4 -D 4s --fail-below 60%",
     )
     .fails(&["forward@soft2"]);
     let findings = ended.json()["findings"].as_array().unwrap();
