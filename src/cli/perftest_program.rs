@@ -10,6 +10,9 @@ use super::errors::{self, Failure};
 use super::perftest_options::{self, OwnWords};
 use crate::perftest::Program;
 
+/// Options that ask for words and not for a run.
+const ASK: [&str; 4] = ["-h", "--help", "-V", "--version"];
+
 /// The size of messages of perftest's latency programs.
 const LATENCY_SIZE: &str = "2";
 
@@ -26,7 +29,7 @@ pub(super) fn translate(
         return perftest_options::translate(words, command);
     };
     let own = in_own_words(program, rest, command)?;
-    if !asks(&own, &["-h", "--help", "-V", "--version"]) {
+    if !asks(&own, &ASK) {
         let line: Vec<_> = own.words.iter().map(|it| it.to_string_lossy()).collect();
         errors::say(&format!("{} here: {}", program.name(), line.join(" ")));
     }
@@ -55,7 +58,7 @@ fn in_own_words(
         perftest_options::translate(words, command)
     };
     let mut own = line(&["rocebench"])?;
-    if own.plain == 0 && !asks(&own, &["-h", "--help", "-V", "--version"]) {
+    if own.plain == 0 && !asks(&own, &ASK) {
         return line(&["rocebench", "serve", "--once"]);
     }
     let mut first = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use crate::lesson::{Begin, Event, LessonClient, Outcome, Step};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::lesson_message::Lesson;
-use crate::protocol::message::Message;
+use crate::protocol::link::Link;
 use machine::host;
 
 use super::options::Ends;
@@ -58,8 +58,7 @@ pub fn run_lesson(
     };
     let given = client.give(port, &options.text);
     match &given {
-        // The server ends the session by itself if this does not arrive.
-        Ok(_) => drop(link.send(&Message::Goodbye)),
+        Ok(_) => Link::part([&link], stop),
         Err(failure) => failure.tell(&link),
     }
     given

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
+use crate::node::needs::EndRoles;
 use crate::plan::{Case, Side};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::Message;
@@ -62,12 +63,10 @@ impl Member<'_> {
 
     /// Whether something goes from this node.
     pub(crate) fn sends(&self, case: &Case) -> bool {
-        let is_both_ways = |flow: u32| {
-            let flow = case.flows.get(flow as usize);
-            flow.is_some_and(|flow| flow.bidirectional)
-        };
-        let mut ends = self.ends.iter();
-        ends.any(|(flow, side)| *side == Side::Initiator || is_both_ways(*flow))
+        self.ends.iter().any(|(flow, side)| {
+            let flow = case.flows.get(*flow as usize);
+            flow.is_some_and(|flow| EndRoles::of(flow, *side).initiates)
+        })
     }
 }
 

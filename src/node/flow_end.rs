@@ -75,11 +75,8 @@ impl RunningEnd {
             .with_stream(stream)
             .with_path_mtu(end.objects.path_mtu_bytes())
             .with_shared_receives(receives)
-            .with_stamps(stamps);
-        let shared = match end.objects.roles().initiates {
-            true => shared,
-            false => shared.answering(),
-        };
+            .with_stamps(stamps)
+            .with_initiative(end.objects.roles().initiates);
         RunningEnd {
             end,
             shared: Arc::new(shared),

@@ -27,7 +27,8 @@ pub struct NodeResources {
     route: Option<Route>,
     /// Ports that flows have asked for besides.
     others: Mutex<Vec<(FlowDevice, Port)>>,
-    numa_node: Option<u32>,
+    /// NUMA nodes of the rails.
+    numa_nodes: Vec<Option<u32>>,
     cores: Cores,
     clock: Clock,
 }
@@ -47,7 +48,7 @@ impl NodeResources {
         });
         let of_workers = of_workers.collect::<Result<_, CoreError>>()?;
         Ok(NodeResources {
-            numa_node: numa_nodes.first().copied().flatten(),
+            numa_nodes,
             cores: Cores::of_workers(of_workers, options.core_locks.clone()),
             rails,
             options,
@@ -98,9 +99,10 @@ impl NodeResources {
 
     /// The threads that serve each of its rails, of so many.
     pub(crate) fn threads_of_rails(&self, count: usize) -> Vec<Vec<usize>> {
-        let ports = self.rails.ports.iter().filter(|_| self.has_rails());
-        let numa_nodes: Vec<_> = ports.map(numa_node_of).collect();
-        rails::threads(&numa_nodes, count)
+        match self.has_rails() {
+            true => rails::threads(&self.numa_nodes, count),
+            false => Vec::new(),
+        }
     }
 
     /// The network in which the nodes have agreed to take their ports.
@@ -177,15 +179,13 @@ impl NodeResources {
 
     /// NUMA node of the device.
     pub fn numa_node(&self) -> Option<u32> {
-        self.numa_node
+        self.numa_nodes.first().copied().flatten()
     }
 
     /// NUMA node of a port's device; but for rails, the node's own.
     pub(crate) fn numa_node_at(&self, port: &Port) -> Option<u32> {
-        match self.rail_of(port) {
-            Some(_) => numa_node_of(port),
-            None => self.numa_node,
-        }
+        let rail = self.rail_of(port).unwrap_or_default();
+        self.numa_nodes.get(rail).copied().flatten()
     }
 
     /// The clock of all its runs.

@@ -149,11 +149,8 @@ impl Pair {
         let end = |objects: VerbsObjects, qp_contexts, case: &Case| {
             let (settings, workers) = (case.settings.clone(), objects.workers());
             let shared = Shared::new(settings, qp_contexts, clock.clone(), Digits::Two, workers)
-                .with_shared_receives(objects.shared_receives().cloned());
-            let shared = match objects.roles().initiates {
-                true => shared,
-                false => shared.answering(),
-            };
+                .with_shared_receives(objects.shared_receives().cloned())
+                .with_initiative(objects.roles().initiates);
             End {
                 events: AsyncEvents::new(&objects.port().context).unwrap(),
                 objects,

@@ -46,6 +46,14 @@ impl Layout {
         Layout::new(flow, received_bytes(flow), prebuilt_receives(flow), queues)
     }
 
+    /// The QP whose place the receives of QP `qp` have: those of an SRQ that of the first.
+    pub fn place_of_receives(flow: &Settings, qp: u32) -> u32 {
+        match flow.recv_queue {
+            RecvQueue::PerQp => qp,
+            RecvQueue::Shared => 0,
+        }
+    }
+
     fn new(flow: &Settings, size_bytes: u32, work_requests: u32, qps: u32) -> Layout {
         let offset_bytes = flow.offset_bytes as usize;
         let used_bytes = size_bytes.max(1) as usize + offset_bytes;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use settings::{Access, RecvQueue, Settings};
+use settings::{Access, Settings};
 use verbs::MemoryRegion;
 
 use super::{Geometry, Layout};
@@ -15,11 +15,6 @@ pub struct Numbered {
 }
 
 impl Numbered {
-    /// Whether the messages of a flow have numbers.
-    pub fn is_of(flow: &Settings) -> bool {
-        flow.awaits_bytes() || flow.is_answered() && !flow.service.is_reliable()
-    }
-
     /// The places of QP `qp`: its messages leave from `local`, and come to `offered` or to `receives`. `None` without
     /// numbers.
     pub fn of(
@@ -29,16 +24,14 @@ impl Numbered {
         offered: Option<&Arc<MemoryRegion>>,
         receives: Option<&Arc<MemoryRegion>>,
     ) -> Option<Numbered> {
-        if !Numbered::is_of(flow) {
+        let may_lose = flow.is_answered() && !flow.service.is_reliable();
+        if !may_lose && !flow.awaits_bytes() {
             return None;
         }
         let last = (flow.size_bytes as usize).saturating_sub(1);
         let written = Layout::requests(flow, &Geometry::of(flow)).offset(qp, 0) + last;
         let received = || {
-            let queue = match flow.recv_queue {
-                RecvQueue::PerQp => qp,
-                RecvQueue::Shared => 0,
-            };
+            let queue = Layout::place_of_receives(flow, qp);
             let header = flow.service.receive_header_bytes() as usize;
             Layout::receives(flow).offset(queue, 0) + header + last
         };

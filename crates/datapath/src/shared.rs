@@ -161,10 +161,10 @@ impl Shared {
         self
     }
 
-    /// Has this end answer what comes, if the flow is a ping-pong.
+    /// Tells whether this end begins what it sends. In a ping-pong the other end answers.
     #[must_use]
-    pub fn answering(mut self) -> Self {
-        self.answers = self.flow.is_answered();
+    pub fn with_initiative(mut self, initiates: bool) -> Self {
+        self.answers = !initiates && self.flow.is_answered();
         self
     }
 

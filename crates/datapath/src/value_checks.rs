@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use settings::{Access, AtomicTarget, Profile, RecvQueue, Settings};
+use settings::{Access, AtomicTarget, Profile, Settings};
 use verbs::MemoryRegion;
 
 use super::atomic::{AWAITED, Exchange, word};
@@ -350,10 +350,7 @@ impl ReceiverCheck {
             header_bytes: flow.service.receive_header_bytes() as usize,
             is_reliable: flow.service.is_reliable(),
             peers: Peers::of(flow),
-            buffers_of: match flow.recv_queue {
-                RecvQueue::PerQp => qp,
-                RecvQueue::Shared => 0,
-            },
+            buffers_of: Layout::place_of_receives(flow, qp),
             qp,
             sizes,
             seen: positions.map(|_| ArrivalSums::default()).collect(),

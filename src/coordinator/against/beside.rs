@@ -22,7 +22,7 @@ const ALONE: usize = 0;
 /// # Errors
 /// The sweep cannot go on.
 pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<(), Halt> {
-    let cases = &sweeper.options.sweep.cases;
+    let cases = &sweeper.sweep.cases;
     let Some((alone, others)) = cases.split_first() else {
         return Ok(());
     };

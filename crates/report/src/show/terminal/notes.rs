@@ -91,10 +91,7 @@ fn moderation(result: &ResultFile) -> Option<String> {
         count += usize::from(timed.iter().any(|it| *it > 1));
         every.extend(timed.into_iter().filter(|it| *it > 1));
     }
-    let of_cases = match with_latency == count {
-        true => String::new(),
-        false => format!(" ({count} of {with_latency} cases)"),
-    };
+    let of_cases = of_cases(count, with_latency);
     let every: Vec<String> = every.iter().map(u32::to_string).collect();
     (count > 0).then(|| {
         format!(
@@ -104,6 +101,14 @@ fn moderation(result: &ResultFile) -> Option<String> {
     })
 }
 
+/// ` (2 of 3 cases)`; empty where it is of all.
+fn of_cases(count: usize, all: usize) -> String {
+    match count == all {
+        true => String::new(),
+        false => format!(" ({count} of {all} cases)"),
+    }
+}
+
 /// That latencies are those of ping-pongs, where they are.
 fn half_trips(result: &ResultFile) -> Option<String> {
     let is_half = |case: &&CaseResult| {
@@ -111,10 +116,7 @@ fn half_trips(result: &ResultFile) -> Option<String> {
         flows.any(|at| case.config.flow(at).is_answered())
     };
     let count = result.cases.iter().filter(is_half).count();
-    let of_cases = match result.cases.len() {
-        all if all == count => String::new(),
-        all => format!(" ({count} of {all} cases)"),
-    };
+    let of_cases = of_cases(count, result.cases.len());
     (count > 0).then(|| format!("latency is half of the round trip of a ping-pong{of_cases}"))
 }
 
