@@ -7,8 +7,8 @@ use crate::node::resources::{Faults, NodeOptions, PortRequest};
 use crate::plan::Devices;
 use verbs::address_of_environment;
 
-use super::args::{EndpointArgs, FaultsOfDevices};
-use super::errors::Failure;
+use crate::cli::args::{EndpointArgs, FaultsOfDevices};
+use crate::cli::terminal::errors::Failure;
 
 /// The variable from which every program on the embedded device takes its faults.
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";

@@ -5,8 +5,8 @@ use std::net::ToSocketAddrs as _;
 use clap::error::{ContextKind, ContextValue};
 use settings::{is_near, nearest};
 
-use super::args;
-use super::errors::Failure;
+use crate::cli::args;
+use crate::cli::terminal::errors::Failure;
 use crate::plan::HostPort;
 
 /// What other programs call these commands.

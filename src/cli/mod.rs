@@ -1,46 +1,16 @@
 //! The command line: flags become plans, plans are executed, outcomes become text and exit codes. It
 //! must not know verbs or the wire.
 
-mod against;
-#[cfg(test)]
-mod any_words_tests;
 pub mod args;
-pub mod compare;
-pub mod devices;
-pub mod doctor;
-pub mod dry_run;
-pub mod endpoint;
-mod errors;
-pub mod execute;
-pub mod explain;
-mod fail_if;
-mod format;
-mod listen;
-pub mod live;
-pub mod logging;
-mod manual;
-pub mod mesh;
+mod commands;
+mod endpoint;
+mod ends;
 mod mistyped;
-mod output;
-mod pager;
-mod perftest_options;
-mod perftest_program;
-mod pictures;
-pub mod plot;
-pub mod progress;
-mod racks;
-pub mod run;
-mod searches;
-pub mod send;
-mod send_progress;
-pub mod serve;
-mod server_log;
-pub mod signals;
-mod spark;
+mod perftest;
+mod signals;
+mod sweep;
 mod terminal;
-mod time_left;
-pub mod token;
-mod victims;
+mod token;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -52,7 +22,14 @@ use clap::{ArgMatches, FromArgMatches as _};
 use machine::open_files;
 
 pub use args::Cli;
-pub use errors::{ExitKind, Failure};
+pub use terminal::errors::{ExitKind, Failure};
+
+use commands::{compare, devices, doctor, explain, manual, mesh, plot, send, serve};
+use perftest::program;
+use sweep::execute::execute;
+use sweep::plan::{Ground, RunPlan};
+use terminal::print::unless_closed;
+use terminal::{errors, logging};
 
 /// Reads the command line and does what it says.
 ///
@@ -63,7 +40,7 @@ pub use errors::{ExitKind, Failure};
 pub fn main() -> Result<(), Failure> {
     signals::files_may_not_grow().map_err(Failure::failed)?;
     let command = args::command();
-    let typed = perftest_program::translate(std::env::args_os(), &command)?;
+    let typed = program::translate(std::env::args_os(), &command)?;
     let words = typed.words;
     let parsed = command
         .try_get_matches_from(&words)
@@ -73,9 +50,7 @@ pub fn main() -> Result<(), Failure> {
         Err(mut told) => {
             mistyped::without_far_tips(&mut told);
             if told.kind() == ErrorKind::DisplayHelp && is_short(&words, &args::command()) {
-                return devices::unless_closed(
-                    std::io::stdout().write_all(args::SHORT_HELP.as_bytes()),
-                );
+                return unless_closed(std::io::stdout().write_all(args::SHORT_HELP.as_bytes()));
             }
             return usage(&told);
         }
@@ -108,9 +83,9 @@ pub fn main() -> Result<(), Failure> {
             if let Some(host) = &cli.run.host {
                 mistyped::check(host)?;
             }
-            let plan = run::RunPlan::new(cli.run, &run::Ground::TwoEnds)?;
+            let plan = RunPlan::new(cli.run, &Ground::TwoEnds)?;
             logging::start(plan.verbose, plan.quiet);
-            execute::execute(plan)
+            execute(plan)
         }
     }
 }
@@ -144,7 +119,7 @@ fn usage(told: &clap::Error) -> Result<(), Failure> {
         }
         told.exit();
     }
-    devices::unless_closed(told.print())
+    unless_closed(told.print())
 }
 
 /// Options of a sweep, and HOST, do not stand before a command: it has its own, after it.

@@ -4,7 +4,7 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use super::args::TokenArgs;
+use crate::cli::args::TokenArgs;
 use crate::protocol::token::Token;
 
 /// The environment variable that is read when no flag gives a token.

@@ -1,0 +1,214 @@
+//! `rocebench compare`: compares two places with results, and writes the verdicts where they are asked for.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::cli::args::{CompareArgs, Strict};
+use crate::cli::sweep::sink::{Sink, apart};
+use crate::cli::terminal::errors::{Failure, say};
+use report::judge::compare::{self, Aspect, CaseComparison, Comparison, Verdict};
+use report::results::file::write_whole;
+use report::results::load::{self, Found};
+use report::show::compare as output;
+use report::text;
+
+/// Writes one format.
+type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
+
+/// Compares, prints, writes.
+///
+/// # Errors
+/// Exit code 1: a regression. 2: not comparable, a named file that cannot be used, or nothing to compare.
+pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
+    one_stdout(args)?;
+    let (base, new) = (found(&args.base)?, found(&args.new)?);
+    let comparison = compare::compare((&args.base, &base), (&args.new, &new), &args.what.options());
+    write(args, &comparison, [&base, &new])?;
+    verdict(args, &comparison)
+}
+
+/// What lies at a path; a file that was named must be usable, of a folder something must be.
+fn found(path: &Path) -> Result<Found, Failure> {
+    let mut found = load::load(&[path]);
+    if found.results.is_empty() {
+        for refused in found.refused.iter().skip(1) {
+            say(&format!("rocebench: refused: {refused}"));
+        }
+        return Err(match found.refused.into_iter().next() {
+            // Its text holds the system's reason already.
+            Some(refused) => Failure::bad_input(refused.to_string()),
+            None => Failure::bad_input(format!("{} holds no result files", text::path(path)))
+                .with_hint(
+                    "name a result file, or a folder with *.json files that rocebench wrote",
+                ),
+        });
+    }
+    found.results.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// At most one document goes to stdout, and no two to one file.
+fn one_stdout(args: &CompareArgs) -> Result<(), Failure> {
+    let sinks: Vec<(&str, Sink)> = files(args)
+        .into_iter()
+        .filter_map(|(flag, path)| Some((flag, Sink::from(path?.to_owned()))))
+        .collect();
+    let sinks: Vec<_> = sinks.iter().map(|(flag, sink)| (*flag, sink)).collect();
+    apart(&sinks)
+}
+
+/// Files of one format each, by their flags.
+fn files(args: &CompareArgs) -> [(&'static str, Option<&Path>); 5] {
+    [
+        ("--json", args.json.as_deref()),
+        ("--markdown", args.markdown.as_deref()),
+        ("--junit", args.junit.as_deref()),
+        ("--bmf", args.bmf.as_deref()),
+        ("--otava", args.otava.as_deref()),
+    ]
+}
+
+fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Result<(), Failure> {
+    let paths = files(args).map(|(_, path)| path);
+    let formats: [Box<Writer>; 5] = [
+        Box::new(|out| output::programs::json(comparison, out)),
+        Box::new(|out| output::markdown::write(comparison, out)),
+        Box::new(|out| output::junit::write(comparison, out)),
+        Box::new(|out| output::programs::bmf(comparison, out)),
+        Box::new(move |out| output::programs::otava(comparison, sides, out)),
+    ];
+    let to_stdout = |path: &Path| Sink::from(path.to_owned()) == Sink::Stdout;
+    let stdout_is_taken = paths.iter().flatten().any(|path| to_stdout(path));
+    if args.quiet {
+        for refused in &comparison.refused {
+            say(&format!("rocebench: warning: {refused}"));
+        }
+    } else {
+        let table = if stdout_is_taken {
+            output::table::write(comparison, io::stderr().lock())
+        } else {
+            output::table::write(comparison, io::BufWriter::new(io::stdout().lock()))
+        };
+        unless_closed(table)?;
+    }
+    for (path, write) in paths.into_iter().zip(formats) {
+        match path {
+            None => {}
+            Some(path) if to_stdout(path) => {
+                unless_closed(write(&mut io::BufWriter::new(io::stdout().lock())))?;
+            }
+            Some(path) => write_whole(path, |out| write(out)).map_err(Failure::bad_input)?,
+        }
+    }
+    let Some(folder) = &args.github_action_benchmark else {
+        return Ok(());
+    };
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::bad_input(format!("cannot create {}: {error}", folder.display()))
+            .with_hint("choose a folder that you may write to with --github-action-benchmark")
+    })?;
+    for (name, bigger) in [
+        ("bigger-is-better.json", true),
+        ("smaller-is-better.json", false),
+    ] {
+        write_whole(&folder.join(name), |out| {
+            output::programs::action(comparison, bigger, out)
+        })
+        .map_err(Failure::bad_input)?;
+    }
+    Ok(())
+}
+
+/// A reader that closes the pipe early has seen enough.
+fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::bad_input(
+            format!("cannot write to stdout: {error}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The exit code, with a line that says why it is not 0.
+fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
+    let cases = |verdict| comparison.cases_with(verdict);
+    let (regressed, not_comparable) = (cases(Verdict::Regressed), cases(Verdict::NotComparable));
+    let of = comparison.cases.len();
+    let over_all = comparison.over_all_with(Verdict::Regressed);
+    if regressed > 0 || !over_all.is_empty() {
+        let names = over_all.iter().map(|figures| figures.metric.short_name());
+        let names: Vec<&str> = names.collect();
+        let over_all = match names.is_empty() {
+            true => String::new(),
+            false => format!("over all cases {} regressed; ", names.join(", ")),
+        };
+        return Err(Failure::failed(format!(
+            "{over_all}{regressed} of {of} cases regressed"
+        )));
+    }
+    if of == 0 {
+        return Err(Failure::bad_input("no case is on both sides")
+            .with_hint("run the same sweep on both; a case is known by its name and settings"));
+    }
+    if not_comparable > 0 {
+        return Err(Failure::bad_input(format!(
+            "{not_comparable} of {of} cases are not comparable"
+        ))
+        .with_hint(hint(comparison)));
+    }
+    let no_verdict = cases(Verdict::NoVerdict);
+    if no_verdict > 0 {
+        return Err(
+            Failure::bad_input(format!("{no_verdict} of {of} cases are unclear")).with_hint(
+                "launch the sweep in turns, once for each side, 10 times over; or judge all the same with \
+                 --across time",
+            ),
+        );
+    }
+    if let Some(strict) = args.strict {
+        let is_unclear = |case: &&CaseComparison| {
+            let mut metrics = case.metrics.iter();
+            metrics.all(|it| it.verdict == Verdict::Unclear)
+        };
+        let whole = comparison.cases.iter().filter(is_unclear).count();
+        let missing = comparison.only_in_base.len();
+        let (unclear, over_all) = match strict {
+            Strict::Cases => (whole, 0),
+            Strict::Figures => (
+                cases(Verdict::Unclear),
+                comparison.over_all_with(Verdict::Unclear).len(),
+            ),
+        };
+        if unclear + missing + over_all > 0 {
+            return Err(Failure::failed(format!(
+                "--strict: {unclear} of {of} cases are unclear, {missing} are missing in the new results, {over_all} \
+                 metrics are unclear over all cases"
+            ))
+            .with_hint("the table says how many runs would settle it"));
+        }
+    }
+    Ok(())
+}
+
+/// What helps with cases that are not comparable: measure alike, or compare across what differs.
+fn hint(comparison: &Comparison) -> String {
+    let differ: Vec<&str> = Aspect::ALL
+        .iter()
+        .map(|aspect| aspect.name())
+        .filter(|name| {
+            let mark = format!("[{name}]");
+            let mut reasons = comparison
+                .cases
+                .iter()
+                .flat_map(|case| &case.not_comparable);
+            reasons.any(|reason| reason.ends_with(&mark))
+        })
+        .collect();
+    if differ.is_empty() {
+        "run the sweep again where a run went wrong or lacks a figure, or leave the metric out with --metrics".to_owned()
+    } else {
+        let differ = differ.join(",");
+        format!("measure both sides alike, or compare all the same with --across {differ}")
+    }
+}

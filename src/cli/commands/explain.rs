@@ -1,0 +1,122 @@
+//! `rocebench explain`: options become a lesson, and what it tells goes to stdout, through a pager where it is longer than the
+//! terminal.
+
+use crate::coordinator::lesson::{LessonOptions, run_lesson};
+use crate::explain::columns::PAGE;
+use crate::explain::{Language, LessonWriter, Presentation, Style, Verdict};
+use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
+use crate::protocol::mistake::Mistake;
+use settings::Op;
+
+use crate::cli::args::ExplainArgs;
+use crate::cli::endpoint::check_one_device;
+use crate::cli::ends::ends;
+use crate::cli::signals::stop_flag;
+use crate::cli::terminal::errors::Failure;
+use crate::cli::terminal::logging;
+use crate::cli::terminal::pager::{self, Pager};
+use crate::cli::terminal::screen::screen;
+
+/// Fewest columns that text is wrapped to: on a narrower terminal words would stand alone.
+const NARROWEST: usize = 40;
+
+/// Gives the lesson.
+///
+/// # Errors
+/// Bad input, a lesson that could not be given, or one that did not go as it should.
+pub fn run(args: ExplainArgs) -> Result<(), Failure> {
+    let (lesson, text) = lesson(&args)?;
+    check_one_device(&args.endpoint, "explain")?;
+    let ends = ends(args.host, args.connection, args.endpoint)?;
+    logging::start(0, false);
+    let options = LessonOptions { text, ends, lesson };
+    let stop = stop_flag().map_err(Failure::failed)?;
+    let language = match args.lang.as_str() {
+        "zh" => Language::Zh,
+        _ => Language::En,
+    };
+    let terminal = pager::terminal();
+    let columns = terminal.map_or(PAGE, |it| it.columns.clamp(NARROWEST, PAGE));
+    let presentation = Presentation {
+        language,
+        style: style(),
+        columns,
+        has_all_steps: args.all,
+    };
+    let (op, mistake) = (options.lesson.op, options.lesson.mistake);
+    let mut lesson_writer = LessonWriter::new(presentation, op, mistake);
+    let mut pager = Pager::new(terminal.filter(|_| !args.no_pager));
+    let mut unwritten = None;
+    let given = run_lesson(&options, &stop, &mut |event| {
+        if unwritten.is_none() {
+            unwritten = pager.print(&lesson_writer.told(&event)).err();
+        }
+    });
+    let verdict = given.map(|outcome| Verdict::of(mistake, &outcome));
+    if let (Ok(verdict), None) = (&verdict, &unwritten) {
+        unwritten = pager.print(&lesson_writer.end(*verdict)).err();
+    }
+    let ended = pager.end();
+    let verdict = verdict.map_err(|failure| match failure.interrupted {
+        true => Failure::failed("interrupted"),
+        false => failure.into(),
+    })?;
+    if let Some(failure) = unwritten {
+        return Err(failure);
+    }
+    ended?;
+    match verdict {
+        Verdict::Arrived | Verdict::Promised => Ok(()),
+        Verdict::NotArrived => Err(Failure::failed("the message did not arrive")
+            .with_hint("`rocebench doctor` looks for the usual causes")),
+        Verdict::NotPromised => Err(Failure::failed("the error is not the expected one")
+            .with_hint("without --break the same lesson should succeed: try that first")),
+        Verdict::NoError => Err(Failure::failed("the mistake caused no error")),
+    }
+}
+
+fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
+    let named = |name: &str| Mistake::ALL.iter().copied().find(|it| it.name() == name);
+    let mistake = args.mistake.as_deref().and_then(named);
+    let op = match &args.op {
+        Some(name) => Op::BASIC.into_iter().find(|op| op.name() == name),
+        None => mistake.map(Mistake::usual_op),
+    };
+    let op = op.unwrap_or(Op::Send);
+    if let Some(mistake) = mistake.filter(|mistake| !mistake.fits(op)) {
+        let fitting: Vec<&str> = Op::BASIC
+            .into_iter()
+            .filter(|op| mistake.fits(*op))
+            .map(Op::name)
+            .collect();
+        let text = format!(
+            "--break {} cannot be shown with --op {}",
+            mistake.name(),
+            op.name()
+        );
+        let hint = format!("leave --op out, or give --op {}", fitting.join(" or "));
+        return Err(Failure::bad_input(text).with_hint(hint));
+    }
+    if !(1..=MOST_BYTES).contains(&args.text.len()) {
+        let text = format!("--text has {} bytes", args.text.len());
+        return Err(Failure::bad_input(text).with_hint(format!("give 1 to {MOST_BYTES}")));
+    }
+    let mut text = args.text.clone();
+    if mistake == Some(Mistake::Mtu) {
+        let times = BETWEEN_MTUS_BYTES / text.len();
+        text = format!("{text} ").repeat(times + 1);
+        while text.len() > BETWEEN_MTUS_BYTES {
+            text.pop();
+        }
+    }
+    let mtu_bytes = args.mtu.map(|mtu| mtu.bytes());
+    Ok((Lesson::new(op, mistake, mtu_bytes, &text), text))
+}
+
+/// Colours for a person at a terminal who does not refuse them.
+fn style() -> Style {
+    match screen(&std::io::stdout()).is_coloured {
+        true => Style::coloured(),
+        false => Style::plain(),
+    }
+}

@@ -1,0 +1,292 @@
+//! `rocebench mesh`: a sweep between many nodes. Under a launcher each process finds its rank, and rank 0 leads the others.
+//! How ranks find each other is `launch`'s, what they do together the coordinator's and the server's.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use crate::coordinator::options::Target;
+use crate::coordinator::ranks::Ranks;
+use crate::launch::{self, Asked, LaunchError, Launched, Rank0, Variables, pmi};
+use crate::plan::{HostPort, Nodes};
+use crate::protocol::join_message::Join;
+use crate::server::listener::{ServerLog, ServerOptions};
+use crate::server::rank::{Place, serve_rank_0};
+use machine::host;
+
+use crate::cli::args::{self, MeshArgs, RunArgs};
+use crate::cli::commands::listen;
+use crate::cli::endpoint::resources;
+use crate::cli::signals::{RankSignals, signals_of_rank};
+use crate::cli::sweep::execute::{execute, execute_until};
+use crate::cli::sweep::plan::{Ground, RunPlan};
+use crate::cli::terminal::errors::{Failure, say};
+use crate::cli::terminal::logging;
+use crate::cli::token::token;
+
+/// The command's name.
+const COMMAND: &str = "mesh";
+
+/// Options that are a rank's own, and what only says how ranks meet.
+const OWN_OPTIONS: [&str; 13] = [
+    "device",
+    "ib-port",
+    "gid-index",
+    "faults",
+    "pcap",
+    "cores",
+    "token",
+    "token-file",
+    "quiet",
+    "verbose",
+    "port",
+    "rank-0",
+    "ranks",
+];
+
+/// A launcher signals all ranks at once. Those that do not lead wait so long for rank 0, which then collects what was
+/// measured, before they end by themselves.
+const RANK_0_FIRST: Duration = Duration::from_millis(1500);
+
+/// How long nothing is said about ranks that have not joined yet, and between two words.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs a sweep between many nodes.
+///
+/// # Errors
+/// Bad input, what stopped it, or that runs failed.
+pub fn run(args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
+    let asked = Asked {
+        rank_0: args.rank_0,
+        ranks: args.ranks,
+        port: args.run.connection.port,
+    };
+    let launched = launch::find(&variables(), &asked);
+    if args.run.nodes.is_some() || args.run.host.is_some() {
+        return match launched {
+            Ok(Some(launched)) if launched.ranks > 1 => Err(both(&launched)),
+            _ => without_ranks(args.run),
+        };
+    }
+    match launched.map_err(unlaunched)? {
+        Some(launched) if launched.ranks < 2 => Err(Failure::bad_input(format!(
+            "{} started 1 rank, and a mesh needs 2 nodes or more",
+            launched.launcher
+        ))
+        .with_hint(format!(
+            "start one for each node, such as {}",
+            launched.launcher.example()
+        ))),
+        Some(launched) => {
+            let host = launched.host.as_deref().map_or_else(host_name, as_name);
+            let own = Join::new(launched.rank, launched.ranks, host, options(matches));
+            match launched.rank {
+                0 => lead(args.run, &launched, own),
+                _ => follow(args.run, &launched, &own),
+            }
+        }
+        None if asked.rank_0.is_some() || asked.ranks.is_some() => Err(Failure::bad_input(
+            "no launcher has started this process, so its rank is not known",
+        )
+        .with_hint(HOW)),
+        None => without_ranks(args.run),
+    }
+}
+
+const HOW: &str = "start one process a node with srun, mpirun, mpiexec or an indexed Job of Kubernetes, such as `srun -N8 rocebench mesh`; or \
+                   run `rocebench serve` on each node, and name them here with --nodes";
+
+fn unlaunched(error: LaunchError) -> Failure {
+    let hint = error.hint();
+    Failure::bad_input(error).with_hint(hint)
+}
+
+fn both(launched: &Launched) -> Failure {
+    Failure::bad_input(format!(
+        "nodes are named, and {} started {} ranks: each of them would measure these nodes",
+        launched.launcher, launched.ranks
+    ))
+    .with_hint("leave --nodes or HOST out, so that the ranks are the nodes, or start it once, without the launcher")
+}
+
+/// The sweep of one process, whose nodes are named.
+fn without_ranks(args: RunArgs) -> Result<(), Failure> {
+    let plan = RunPlan::new(args, &Ground::Pairs)?;
+    if (&plan.sweep.nodes, &plan.ends.target) == (&Nodes::TwoEnds, &Target::Local) {
+        let text = "no launcher has started this process, and no nodes are named";
+        return Err(Failure::bad_input(text).with_hint(HOW));
+    }
+    logging::start(plan.verbose, plan.quiet);
+    execute(plan)
+}
+
+/// Rank 0: has the others join, and runs the sweep.
+fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
+    logging::start(args.speech.verbose, args.speech.quiet);
+    let RankSignals { stop, .. } = signals_of_rank(Duration::ZERO).map_err(Failure::failed)?;
+    let is_here = |address: IpAddr| TcpListener::bind((address, 0)).is_ok();
+    launched
+        .check_place(&host_name(), is_here)
+        .map_err(unlaunched)?;
+    let token = token(args.connection.token.clone())?;
+    let listener = match &launched.rank_0 {
+        Rank0::At { port, .. } => listen(*port)?,
+        Rank0::Store { descriptor, port } => {
+            let listener = listen(port.unwrap_or(0))?;
+            let port = listener.local_addr().map_err(Failure::failed)?.port();
+            let place = HostPort {
+                host: launched.host.clone().unwrap_or_else(host_name),
+                port: Some(port),
+            };
+            agree(*descriptor, Some(&place.to_string()), &stop)?;
+            listener
+        }
+    };
+    let facts = serde_json::to_value(host::read()).unwrap_or_default();
+    let ranks = Ranks::open(listener, own, launched.hosts.clone(), token, facts);
+    let ranks = Arc::new(ranks.map_err(Failure::failed)?);
+    let done = led(args, &ranks, &stop);
+    match &done {
+        Ok(()) => ranks.part(),
+        Err(failure) => {
+            ranks.dismiss(&failure.to_run_failure(), stop.load(Ordering::Relaxed));
+        }
+    }
+    done
+}
+
+fn led(args: RunArgs, ranks: &Arc<Ranks>, stop: &AtomicBool) -> Result<(), Failure> {
+    let mut said = (Instant::now(), 0);
+    let names = ranks.gather(stop, |joined, of| {
+        if !args.speech.quiet && joined != said.1 && said.0.elapsed() >= PATIENCE {
+            say(&format!("rocebench: {joined} of {of} nodes have joined"));
+            said = (Instant::now(), joined);
+        }
+    })?;
+    let plan = RunPlan::new(args, &Ground::Ranks(names))?;
+    execute_until(plan, stop, Some(Arc::clone(ranks)))
+}
+
+/// Any other rank: a node of the sweep that rank 0 runs.
+fn follow(args: RunArgs, launched: &Launched, own: &Join) -> Result<(), Failure> {
+    logging::start(args.speech.verbose, args.speech.quiet);
+    let signals = signals_of_rank(RANK_0_FIRST).map_err(Failure::failed)?;
+    let done = followed(args, launched, own, &signals.stop);
+    // mpirun kills all others at once when the first of them ends, and rank 0 has results to write.
+    while signals.asked.load(Ordering::SeqCst) && !signals.stop.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // One line of each rank is enough: rank 0 says what to do.
+    done.map_err(|failure| failure.without_hint(&own.who()))
+}
+
+fn followed(
+    args: RunArgs,
+    launched: &Launched,
+    own: &Join,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let options = ServerOptions {
+        resources: resources(args.endpoint)?,
+        token: token(args.connection.token)?,
+        host: serde_json::to_value(host::read()).unwrap_or_default(),
+        route: None,
+        // Rank 0 says whose.
+        whose: String::new(),
+        once: false,
+        allow_perftest: false,
+        files: None,
+        examiner: None,
+    };
+    let place = match &launched.rank_0 {
+        Rank0::At { hosts, port, .. } => Place {
+            hosts: hosts.clone(),
+            port: *port,
+        },
+        Rank0::Store { descriptor, .. } => {
+            let told: HostPort = agree(*descriptor, None, stop)?
+                .parse()
+                .map_err(Failure::failed)?;
+            Place {
+                hosts: vec![told.host],
+                port: told.port.unwrap_or_default(),
+            }
+        }
+    };
+    let log: ServerLog = Arc::new(|event| tracing::debug!(?event, "the node of this rank"));
+    Ok(serve_rank_0(&place, own, &options, &log, stop)?)
+}
+
+fn agree(descriptor: i32, value: Option<&str>, stop: &AtomicBool) -> Result<String, Failure> {
+    pmi::agree(descriptor, value, stop).map_err(|error| {
+        let hint = error.hint();
+        Failure::failed(error).with_hint(hint)
+    })
+}
+
+fn listen(port: u16) -> Result<TcpListener, Failure> {
+    listen::listen(None, port).map_err(|error| {
+        Failure::failed(format!("rank 0 cannot listen at TCP port {port}: {error}"))
+            .with_hint("give all ranks another --port")
+    })
+}
+
+fn variables() -> Variables {
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    std::env::vars_os()
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
+}
+
+/// This host's name, as it may stand in the name of a node.
+fn host_name() -> String {
+    as_name(&host::read().hostname)
+}
+
+fn as_name(text: &str) -> String {
+    let is_of_names = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let name: String = text.chars().take(253).collect();
+    match name.is_empty() {
+        true => "localhost".to_owned(),
+        false => name.replace(|c| !is_of_names(c), "-"),
+    }
+}
+
+/// Whether these are the arguments of a rank other than 0, for which rank 0 speaks.
+pub(in crate::cli) fn is_further_rank(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.nth(1).is_some_and(|word| word == COMMAND)
+        && launch::rank(&variables()).is_some_and(|rank| rank > 0)
+}
+
+/// The options that were given and that all ranks must have alike, as `--flag=value`.
+fn options(matches: &ArgMatches) -> Vec<String> {
+    let command = args::command();
+    let (Some(command), Some(matches)) = (
+        command.find_subcommand(COMMAND),
+        matches.subcommand_matches(COMMAND),
+    ) else {
+        return Vec::new();
+    };
+    let mut options = Vec::new();
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        let flag = argument.get_long().unwrap_or(id);
+        let is_given = matches.try_contains_id(id).unwrap_or(false)
+            && matches.value_source(id) == Some(ValueSource::CommandLine);
+        if !is_given || OWN_OPTIONS.contains(&flag) {
+            continue;
+        }
+        let values = matches.get_raw(id).into_iter().flatten();
+        let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+        options.push(match values.is_empty() {
+            true => format!("--{flag}"),
+            false => format!("--{flag}={}", values.join(",")),
+        });
+    }
+    options
+}

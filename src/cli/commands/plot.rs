@@ -1,0 +1,245 @@
+//! `rocebench plot`: what it is asked for, and how it went. It must not know how a figure is drawn.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::cli::args::{FormatArg, PlotArgs, WhatArgs, WidthArg};
+use crate::cli::commands::pictures;
+use crate::cli::commands::racks;
+use crate::cli::terminal::errors::{Failure, say};
+use crate::cli::terminal::print::print;
+use report::judge::compare::{Comparison, Options, compare};
+use report::judge::findings::{Finding, ProblemKind, findings};
+use report::observe::Observed;
+use report::results::load::{Found, Loaded, load};
+use report::results::model::ResultFile;
+use report::show::page::folder::{self, FolderError, Written};
+use report::show::page::{Page, subject};
+use report::show::plot::draw::Width;
+use report::show::plot::figures::nodes::Racks;
+use report::show::plot::formats::Format;
+use report::show::plot::{Sides, sections, sums};
+use report::show::sentences::sentence;
+use report::text;
+
+/// Reading that takes longer is worth a word.
+const LONG: Duration = Duration::from_secs(2);
+
+/// What was found under the paths of one side.
+#[derive(Default)]
+struct Input {
+    results: Vec<Loaded>,
+    /// Why files could not be used.
+    refused: Vec<String>,
+    /// How many of these were named themselves.
+    named: usize,
+}
+
+/// Draws.
+///
+/// # Errors
+/// Bad input where a file that was named was refused, there is nothing to draw, or the program for a format is missing; failed
+/// where the folder cannot be written.
+pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
+    if args.base.is_none() && args.what != WhatArgs::default() {
+        return Err(Failure::bad_input(
+            "--metrics, --margin and --across are for a comparison, and there is no base",
+        )
+        .with_hint("add --base RESULT, or leave them out"));
+    }
+    let formats = formats_of(&args.format);
+    pictures::check(&formats)?;
+    let began = Instant::now();
+    let input = read(&args.results);
+    let base = args
+        .base
+        .as_ref()
+        .map(|path| read(std::slice::from_ref(path)));
+    let refused: Vec<String> = std::iter::once(&input)
+        .chain(&base)
+        .flat_map(|input| input.refused.iter().cloned())
+        .collect();
+    let named = input.named + base.as_ref().map_or(0, |base| base.named);
+    for reason in &refused {
+        say(&format!("rocebench: warning: {reason}"));
+    }
+    let sides = [("result", Some(&input)), ("base", base.as_ref())];
+    for (side, input) in sides {
+        if input.is_some_and(|input| input.results.is_empty()) {
+            return Err(
+                Failure::bad_input(format!("no {side} could be read, nothing is drawn"))
+                    .with_hint("name the JSON files that rocebench wrote, or a folder with them"),
+            );
+        }
+    }
+    let results = input.results;
+    let racks = racks_of(args, &results)?;
+    let cases = subject::cases(&results);
+    if began.elapsed() > LONG && !args.speech.quiet {
+        say(&format!("{cases} cases read, drawing"));
+    }
+
+    let base = base.map_or_else(Vec::new, |base| base.results);
+    let comparison = (args.base.as_deref())
+        .map(|path| compare_with(path, base.clone(), &results, &args.what.options()));
+    let (sums, base_sums) = (sums::of_patterns(&results), sums::of_patterns(&base));
+    let sides = Sides {
+        new: &sums,
+        base: &base_sums,
+    };
+    let mut sections = sections::sections(&results, sides, comparison.as_ref(), &racks);
+    let mut left_out = sections::left_out(&results, comparison.as_ref());
+    left_out.extend(sections::cap(&mut sections));
+    let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
+    // The tiles tell the best and what does not count, the section of nodes which of them are slow.
+    let is_told = |finding: &Finding| match finding {
+        Finding::Scaling { .. } | Finding::SlowRail(_) | Finding::RailsDiffer(_) => true,
+        Finding::Wrong(problem) => problem.kind != ProblemKind::Unreliable,
+        _ => false,
+    };
+    let told = findings(&files).into_iter();
+    let told = told.filter(is_told).map(|finding| sentence(&finding));
+    let headlines: Vec<String> = told.collect();
+    let figures = || sections.iter().flat_map(|section| &section.figures);
+    if figures().next().is_none() {
+        let counts =
+            |file: &&ResultFile| Observed::of_file(file).any(|it| it.counted().next().is_some());
+        if files.iter().any(counts) {
+            let text =
+                "nothing to draw: runs count, and no figure shows a single case of their kind";
+            let hint = "measure it with several values of a setting, such as --qps 1,4,16";
+            return Err(Failure::bad_input(text).with_hint(hint));
+        }
+        return Err(Failure::bad_input(format!(
+            "nothing to draw: none of the {cases} cases has a run that counts and has figures"
+        ))
+        .with_hint("run the sweep again; the failures are in its JSON file"));
+    }
+    let page = Page {
+        results: &results,
+        sums: &sums,
+        comparison: comparison.as_ref(),
+        sections: &sections,
+        refused: &refused,
+        headlines: &headlines,
+        left_out: &left_out,
+    };
+    let how = Written {
+        width: match args.width {
+            WidthArg::Page => Width::Page,
+            WidthArg::Column => Width::Column,
+        },
+        formats: &formats,
+        convert: &pictures::convert,
+    };
+    let path = folder::write(&args.out, &page.html(), figures(), how)
+        .map_err(|error| unwritten(&error))?;
+    report(&path, figures().count(), cases)?;
+    if named == 0 {
+        return Ok(());
+    }
+    let files = if named == 1 {
+        "file that was"
+    } else {
+        "files that were"
+    };
+    Err(Failure::bad_input(format!(
+        "{named} {files} named refused, see above; the others are drawn"
+    ))
+    .with_hint("name only files that can be drawn"))
+}
+
+/// The formats besides SVG, each once.
+fn formats_of(asked: &[FormatArg]) -> Vec<Format> {
+    let is_asked = |format: &Format| match format {
+        Format::Pdf => asked.contains(&FormatArg::Pdf),
+        Format::Png => asked.contains(&FormatArg::Png),
+    };
+    Format::ALL.into_iter().filter(is_asked).collect()
+}
+
+/// Which rack each node is in, by the file that was named.
+fn racks_of(args: &PlotArgs, results: &[Loaded]) -> Result<Racks, Failure> {
+    let Some(path) = &args.racks else {
+        return Ok(Racks::default());
+    };
+    let racks = racks::read(path).map_err(Failure::bad_input)?;
+    let racks: Racks = racks.into_iter().collect();
+    let files = results.iter().map(|loaded| &loaded.result);
+    let mut nodes = files.flat_map(|file| file.nodes.iter().map(move |node| (file, node)));
+    if nodes.any(|(file, node)| racks.of(file, &node.name).is_some()) {
+        return Ok(racks);
+    }
+    let names = results.iter().flat_map(|loaded| &loaded.result.nodes);
+    let name = names.map(|node| text::printable(&node.name, 60)).next();
+    let name = name.map_or_else(String::new, |name| format!(", such as {name}"));
+    let file = text::path(path);
+    Err(
+        Failure::bad_input(format!("{file} names none of the results' nodes{name}")).with_hint(
+            "lines are NODE RACK, with names of nodes as in the results, or of their hosts",
+        ),
+    )
+}
+
+fn compare_with(
+    path: &Path,
+    base: Vec<Loaded>,
+    results: &[Loaded],
+    options: &Options,
+) -> Comparison {
+    let found = |results| Found {
+        results,
+        refused: Vec::new(),
+    };
+    compare(
+        (path, &found(base)),
+        (Path::new("the results"), &found(results.to_vec())),
+        options,
+    )
+}
+
+fn unwritten(error: &FolderError) -> Failure {
+    let is_bad_input = match error {
+        FolderError::Foreign { .. } => true,
+        FolderError::Unconverted { .. } => false,
+        FolderError::Write(error) => error.is_bad_input(),
+    };
+    Failure::told(error.to_string(), is_bad_input, None)
+}
+
+/// Results, each file once, and why others are none.
+fn read(paths: &[PathBuf]) -> Input {
+    let mut seen = HashSet::new();
+    let mut input = Input::default();
+    for path in paths {
+        let Found { results, refused } = load(&[path]);
+        let before = input.refused.len();
+        if results.is_empty() && refused.is_empty() {
+            input
+                .refused
+                .push(format!("{} holds no result files", text::path(path)));
+        }
+        input
+            .refused
+            .extend(refused.iter().map(ToString::to_string));
+        if results.is_empty() || !path.is_dir() {
+            input.named += input.refused.len() - before;
+        }
+        let new = results
+            .into_iter()
+            .filter(|loaded| seen.insert(real(&loaded.path)));
+        input.results.extend(new);
+    }
+    input
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Says where the page is.
+fn report(page: &Path, figures: usize, cases: usize) -> Result<(), Failure> {
+    let page = text::path(page);
+    print(&format!("{page}: {figures} figures of {cases} cases\n"))
+}

@@ -1,0 +1,204 @@
+//! perftest's options on the command line become rocebench's own, before clap reads it. It must not know what an
+//! option does.
+//!
+//! Options are told from values as getopt and clap do: a letter may stand with others (`-FN`) and with its value
+//! (`-u14`), a name with its value (`--tclass=8`) or before it, and the word after an option that needs a value is its
+//! value, whatever it looks like. What is rocebench's own stays as it was typed.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Arg, Command};
+
+use crate::cli::terminal::errors::Failure;
+use crate::perftest::{Here, PerftestOption};
+
+/// The command that takes perftest's options of a server.
+const SERVER: &str = "serve";
+
+/// A command line in rocebench's own words.
+#[derive(Debug, Default, PartialEq)]
+pub(in crate::cli) struct OwnWords {
+    /// All words, the program's name first.
+    pub(in crate::cli) words: Vec<OsString>,
+    /// perftest's options of a server, as they were typed, that the client decides here.
+    pub(in crate::cli) left_out: Vec<String>,
+    /// Words that are neither options nor their values.
+    pub(in crate::cli) plain: usize,
+}
+
+/// Translates perftest's options of a sweep, and of `rocebench serve`; other commands have none.
+///
+/// # Errors
+/// One of them is refused.
+pub(in crate::cli) fn translate(
+    words: impl IntoIterator<Item = OsString>,
+    command: &Command,
+) -> Result<OwnWords, Failure> {
+    let mut translation = Translation {
+        given: words.into_iter(),
+        command,
+        own: OwnWords::default(),
+    };
+    // The program's name.
+    translation.keep_next();
+    while let Some(word) = translation.given.next() {
+        match word.to_str() {
+            Some(text) if text != "--" && text.starts_with("--") => translation.name(text)?,
+            Some(text) if text.len() > 1 && text != "--" && text.starts_with('-') => {
+                translation.letters(&text[1..])?;
+            }
+            text => {
+                let found = text.and_then(|text| command.find_subcommand(text));
+                let is_end = text == Some("--") || found.is_some_and(|it| it.get_name() != SERVER);
+                translation.command = found.unwrap_or(translation.command);
+                translation.own.plain += 1;
+                translation.keep(word);
+                if is_end {
+                    break;
+                }
+            }
+        }
+    }
+    translation.own.words.extend(translation.given);
+    Ok(translation.own)
+}
+
+struct Translation<'c, W> {
+    given: W,
+    /// Whose options they are: those of a sweep, or of the server.
+    command: &'c Command,
+    own: OwnWords,
+}
+
+impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
+    fn keep(&mut self, word: impl Into<OsString>) {
+        self.own.words.push(word.into());
+    }
+
+    fn keep_next(&mut self) {
+        self.own.words.extend(self.given.next());
+    }
+
+    fn find(&self, is_meant: impl Fn(&Arg) -> bool) -> Option<&'c Arg> {
+        self.command.get_arguments().find(|arg| is_meant(arg))
+    }
+
+    /// A word that begins with two dashes.
+    fn name(&mut self, word: &str) -> Result<(), Failure> {
+        let (dashed, attached) = match word.split_once('=') {
+            Some((dashed, value)) => (dashed, Some(value)),
+            None => (word, None),
+        };
+        let name = &dashed[2..];
+        if let Some(own) = self.find(|arg| arg.get_long() == Some(name)) {
+            self.keep(word);
+            if attached.is_none() && needs_value(own) {
+                self.keep_next();
+            }
+            return Ok(());
+        }
+        let Some(option) = PerftestOption::of_name(name) else {
+            self.keep(word);
+            return Ok(());
+        };
+        let value = match (option.value, attached) {
+            (None, Some(_)) => {
+                let error = format!("perftest's {dashed} takes no value");
+                return Err(Failure::bad_input(error).with_hint(format!("write {dashed} alone")));
+            }
+            (None, None) => None,
+            (Some(_), Some(value)) => Some(value.into()),
+            (Some(_), None) => self.given.next(),
+        };
+        self.option(option, dashed, value)
+    }
+
+    /// The letters of a word that begins with one dash; from the first that takes a value on they are the value.
+    fn letters(&mut self, letters: &str) -> Result<(), Failure> {
+        let mut letters = letters.chars();
+        while let Some(letter) = letters.next() {
+            let (rest, dashed) = (letters.as_str(), format!("-{letter}"));
+            let own = self.find(|arg| arg.get_short() == Some(letter));
+            match (own, PerftestOption::of_letter(letter)) {
+                (Some(own), _) if !needs_value(own) && !rest.starts_with('=') => self.keep(dashed),
+                (Some(own), _) => {
+                    self.keep(dashed + rest);
+                    if rest.is_empty() && needs_value(own) {
+                        self.keep_next();
+                    }
+                    return Ok(());
+                }
+                (None, Some(option)) if option.value.is_some() => {
+                    let value = match rest {
+                        "" => self.given.next(),
+                        // As clap reads `-q=4`.
+                        _ => Some(rest.strip_prefix('=').unwrap_or(rest).into()),
+                    };
+                    return self.option(option, &dashed, value);
+                }
+                (None, Some(option)) => self.option(option, &dashed, None)?,
+                (None, None) => {
+                    self.keep(dashed + rest);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An option of perftest that is none of the command's own, typed as `dashed`.
+    fn option(
+        &mut self,
+        option: &PerftestOption,
+        dashed: &str,
+        value: Option<OsString>,
+    ) -> Result<(), Failure> {
+        match option.here {
+            Here::Unchanged => self.keep(dashed),
+            Here::Flag(flag) => self.flag(dashed, flag, value.as_deref()),
+            Here::Setting(flag, text) => self.flag(dashed, flag, Some(text.as_ref())),
+            Here::OneOf(meanings, otherwise) => {
+                let is_given = |text: &str| value.as_deref() == Some(text.as_ref());
+                let Some((_, meaning)) = meanings.iter().find(|(text, _)| is_given(text)) else {
+                    let value = value.unwrap_or_default();
+                    let typed = format!("{dashed} {}", value.to_string_lossy());
+                    return Err(refusal(typed.trim_end(), otherwise));
+                };
+                if let Some((flag, text)) = meaning {
+                    self.flag(dashed, flag, Some(text.as_ref()));
+                }
+            }
+            Here::Already(_) => {}
+            Here::Not(sentence) => return Err(refusal(dashed, sentence)),
+        }
+        Ok(())
+    }
+
+    /// A flag of the command; what the server has none for is its client's to decide.
+    fn flag(&mut self, dashed: &str, flag: &str, value: Option<&OsStr>) {
+        let is_own = self.find(|arg| arg.get_long() == Some(flag)).is_some();
+        if !is_own && self.command.get_name() == SERVER {
+            self.own.left_out.push(dashed.to_owned());
+            return;
+        }
+        let mut word = OsString::from(format!("--{flag}"));
+        if let Some(value) = value {
+            word.push("=");
+            word.push(value);
+        }
+        self.keep(word);
+    }
+}
+
+/// Whether the value of an option of clap's is the next word, if none is attached.
+fn needs_value(arg: &Arg) -> bool {
+    arg.get_action().takes_values() && !arg.is_require_equals_set()
+}
+
+fn refusal(typed: &str, sentence: &str) -> Failure {
+    Failure::bad_input(format!("perftest's {typed} is refused")).with_hint(sentence)
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

@@ -1,0 +1,170 @@
+//! Hands the finished plan of a sweep to the control path and says how it went. Nothing is parsed or validated here.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::coordinator::options::SweepOptions;
+use crate::coordinator::ranks::Ranks;
+use crate::coordinator::sweep::run_sweep;
+use crate::coordinator::sweeper::SweepOutcome;
+use report::judge::threshold;
+use report::results::model::{BesideAttacker, CaseResult, PerftestComparison};
+use report::show::sentences::failing;
+
+use crate::cli::signals::stop_flag;
+use crate::cli::sweep::dry_run;
+use crate::cli::sweep::output::Output;
+use crate::cli::sweep::plan::RunPlan;
+use crate::cli::sweep::searches;
+use crate::cli::sweep::victims;
+use crate::cli::terminal::errors::Failure;
+use crate::cli::terminal::errors::say;
+
+/// Runs the sweep, or prints its cases where that was asked for.
+///
+/// # Errors
+/// What stopped it, or that runs failed.
+pub fn execute(plan: RunPlan) -> Result<(), Failure> {
+    let stop = stop_flag().map_err(Failure::failed)?;
+    execute_until(plan, &stop, None)
+}
+
+/// As [`execute`] until `stop` is set, with the other ranks of a launcher's job where they are the nodes.
+///
+/// # Errors
+/// As [`execute`].
+#[allow(clippy::needless_pass_by_value)] // the plan is used up: a second run would overwrite the first's files
+pub fn execute_until(
+    plan: RunPlan,
+    stop: &AtomicBool,
+    ranks: Option<Arc<Ranks>>,
+) -> Result<(), Failure> {
+    if plan.dry_run {
+        return dry_run::print(&plan);
+    }
+    let mut output = Output::open(&plan)?;
+    let options = SweepOptions {
+        sweep: plan.sweep.clone(),
+        ends: plan.ends.clone(),
+        servers: plan.servers.clone(),
+        ranks,
+        command_line: command_line(
+            std::env::args_os().map(|word| word.to_string_lossy().into_owned()),
+        ),
+        against: plan.against.clone(),
+        beside: plan.beside.clone(),
+        searches: plan.searches.clone(),
+        rails: plan.rails,
+    };
+    let outcome = run_sweep(&options, stop, &mut output)?;
+    let written = output.close(&outcome.result, stop);
+    match (verdict(&plan, &outcome), written) {
+        (Err(failed), Err(unwritten)) => {
+            unwritten.print();
+            Err(failed)
+        }
+        (judged, written) => judged.and(written),
+    }
+}
+
+/// What the exit code and the last line say.
+fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
+    let cases = &outcome.result.cases;
+    let done: usize = cases.iter().map(|case| case.runs.len()).sum();
+    let in_turns = plan.against.as_ref().map(|it| it.pairs);
+    let in_turns = in_turns.or(plan.beside.as_ref().map(|it| it.least));
+    let each = in_turns.unwrap_or(plan.sweep.runs());
+    // With pairs it may have been more.
+    let wanted = done.max(plan.sweep.cases.len() * each as usize);
+    let left = wanted - done;
+    if outcome.interrupted {
+        return Err(Failure::failed(format!(
+            "interrupted; {left} of {wanted} runs were not begun, all figures so far are kept"
+        )));
+    }
+    if let Some(error) = &outcome.lost {
+        let text = format!("{left} of {wanted} runs were not begun: {error}");
+        return Err(Failure::told(text, false, error.hint()));
+    }
+    let demands = &plan.output.demands;
+    let failing = || failing(&threshold::judge(&outcome.result, demands));
+    let failing = (!demands.are_none()).then(failing).flatten();
+    let failing = failing.map(|told| format!("{demands}: {told}"));
+    let victims = plan.output.fail_victim;
+    let victims = victims.and_then(|limit| failing_victim(&outcome.result.beside, limit));
+    let failing = match (failing, victims) {
+        (Some(flows), Some(victims)) => Some(format!("{flows}; {victims}")),
+        (flows, victims) => flows.or(victims),
+    };
+    let others = if outcome.failed_runs == 0 {
+        comparisons(cases).and_then(|()| searches::verdict(cases))
+    } else {
+        let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
+        let hint = "each is explained above and in the JSON file".to_owned();
+        Err(Failure::told(text, outcome.only_bad_input, Some(hint)))
+    };
+    let Some(failing) = failing else {
+        return others;
+    };
+    if let Err(other) = others {
+        other.print();
+    }
+    Err(Failure::failed(failing))
+}
+
+/// What `--fail-victim` demands and is not so. Says what is not clear.
+fn failing_victim(beside: &[BesideAttacker], limit: f64) -> Option<String> {
+    let [failing, unclear] = victims::harm(beside, limit);
+    if !unclear.is_empty() {
+        let unclear = unclear.join("; ");
+        say(&format!(
+            "rocebench: note: --fail-victim {limit}x: unclear, more rounds may tell: {unclear}"
+        ));
+    }
+    (!failing.is_empty()).then(|| format!("--fail-victim {limit}x: {}", failing.join("; ")))
+}
+
+/// Whether each comparison that was made has a pair that did not fail; what is in doubt fails nothing.
+fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
+    let made = || cases.iter().filter_map(|case| case.perftest.as_ref());
+    let fails = |it: &&PerftestComparison| it.pairs.iter().all(|pair| pair.failure.is_some());
+    let failed = made().filter(fails).count();
+    if failed == 0 {
+        return Ok(());
+    }
+    let text = format!(
+        "every pair of {failed} of {} comparisons with perftest failed",
+        made().count()
+    );
+    Err(Failure::failed(text)
+        .with_hint("perftest's output is in the JSON file (perftest.pairs[].output)"))
+}
+
+/// The arguments as they are recorded: without the token.
+fn command_line(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut hide_next = false;
+    arguments
+        .map(|argument| {
+            if std::mem::replace(&mut hide_next, argument == "--token") {
+                return "***".to_owned();
+            }
+            match argument.split_once('=') {
+                Some(("--token", _)) => "--token=***".to_owned(),
+                _ => argument,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_not_recorded() {
+        let line = "rocebench h --token secret -q 4 --token=secret".split(' ');
+        let recorded = command_line(line.map(str::to_owned)).join(" ");
+        let expected = "rocebench h --token *** -q 4 --token=***";
+        assert_eq!(recorded, expected);
+    }
+}

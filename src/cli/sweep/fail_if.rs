@@ -1,0 +1,82 @@
+//! `--fail-if`: conditions that no case of a sweep can fulfil are refused.
+
+use report::judge::threshold::Condition;
+use report::observe::Metric;
+
+use crate::plan::Sweep;
+
+use crate::cli::terminal::errors::Failure;
+
+/// Checks that each condition is about something that a case measures.
+///
+/// # Errors
+/// Bad input: no case measures what a condition is about.
+pub(in crate::cli) fn conditions_apply(
+    conditions: &[Condition],
+    sweep: &Sweep,
+) -> Result<(), Failure> {
+    let cases = || sweep.cases.iter();
+    for condition in conditions {
+        let metric = condition.metric;
+        let of_latency = metric.unit() == "ns" && !metric.is_of_setup();
+        let mut flows = cases().flat_map(|case| &case.flows);
+        let (why, hint) = if metric.is_of_setup() {
+            if cases().any(|case| case.is_set_up()) {
+                continue;
+            }
+            (
+                "is about set-up, and no case measures that",
+                "add --op connect",
+            )
+        } else if cases().all(|case| case.flows.is_empty()) {
+            (
+                "is about traffic, and with --traffic-qps 0 there is none",
+                "ask for traffic",
+            )
+        } else if of_latency && flows.all(|flow| flow.no_latency) {
+            (
+                "is about latency, and --no-latency records none",
+                "leave --no-latency out",
+            )
+        } else if metric == Metric::Fairness && flows.all(|flow| flow.qps < 2) {
+            (
+                "is about fairness between QPs, and every flow has one",
+                "ask for more (-q)",
+            )
+        } else {
+            continue;
+        };
+        return Err(Failure::bad_input(format!("--fail-if {condition} {why}"))
+            .with_hint(format!("{hint}, or leave the condition out")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{asked, has};
+
+    #[test]
+    fn conditions_about_nothing_are_refused() {
+        let refused = |condition: &str, flags: &str| {
+            let sweep = Sweep::new(&asked(flags)).unwrap();
+            conditions_apply(&[condition.parse().unwrap()], &sweep).map_err(|it| it.text())
+        };
+        let none = "op=connect traffic-qps=0";
+        let of_set_up = "--fail-if connections<100 is about set-up";
+        let quiet = ("no-latency=true", "--no-latency records none");
+        for (condition, flags, words) in [
+            ("connections<100", "", of_set_up),
+            ("gbit<1", none, "--fail-if gbit<1 is about traffic"),
+            ("p99>20us", quiet.0, quiet.1),
+            ("jain<0.9", "qps=1", "every flow has one"),
+        ] {
+            has(refused(condition, flags).unwrap_err(), [words]);
+        }
+        assert_eq!(refused("setup>1ms", none), Ok(()));
+        assert_eq!(refused("gbit<1", "op=connect"), Ok(()));
+        assert_eq!(refused("p99>20us", ""), Ok(()));
+        assert_eq!(refused("jain<0.9", "qps=1,2"), Ok(()));
+    }
+}

@@ -1,0 +1,68 @@
+//! `--fail-victim`: whether an attacker harms a victim more than it may, for the exit code and the last lines.
+
+use report::results::model::BesideAttacker;
+use report::show::beside::factor_text;
+
+/// What is above a limit for sure or not known at all, and what may be above it, in words.
+pub(in crate::cli) fn harm(all: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
+    let (mut failing, mut unclear) = (Vec::new(), Vec::new());
+    for told in all {
+        // A victim may be measured without latencies.
+        if told.gbit_per_s.factor.is_none() {
+            failing.push(format!("{}: not known", told.attacker));
+        }
+        for (what, factor) in [("throughput", &told.gbit_per_s), ("p99", &told.p99_ns)] {
+            let Some(text) = factor_text(factor) else {
+                continue;
+            };
+            let text = format!("{}: {what} is {text} times worse", told.attacker);
+            match (factor.factor_low, factor.factor_high) {
+                (Some(low), _) if low > limit => failing.push(text),
+                (_, Some(high)) if high <= limit => {}
+                _ => unclear.push(text),
+            }
+        }
+    }
+    [failing, unclear]
+}
+
+#[cfg(test)]
+mod tests {
+    use report::results::model::HarmFactor;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_proven_or_not_known_fails() {
+        let told = |attacker: &str, [gbit, p99]: [(f64, f64); 2]| {
+            let factor = |(low, high): (f64, f64)| HarmFactor {
+                factor: (high > 0.0).then_some(high),
+                factor_low: (low > 0.0).then_some(low),
+                factor_high: (low > 0.0).then_some(high),
+                ..HarmFactor::default()
+            };
+            BesideAttacker {
+                attacker: attacker.to_owned(),
+                gbit_per_s: factor(gbit),
+                p99_ns: factor(p99),
+                ..BesideAttacker::default()
+            }
+        };
+        let none = (0.0, 0.0);
+        let all = [
+            told("a", [(1.0, 1.5), (1.6, 1.8)]),
+            told("b", [(1.4, 1.6), none]),
+            told("c", [none; 2]),
+            told("few", [(0.0, 3.0), none]),
+        ];
+        let failing = ["a: p99 is 1.80 [1.60, 1.80] times worse", "c: not known"];
+        let may = [
+            "b: throughput is 1.60 [1.40, 1.60] times worse",
+            "few: throughput is 3.00 times worse",
+        ];
+        assert_eq!(
+            harm(&all, 1.5),
+            [failing, may].map(|all| all.map(str::to_owned).to_vec())
+        );
+    }
+}
