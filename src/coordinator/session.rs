@@ -17,7 +17,8 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::{PeerInfo, connect};
 use crate::protocol::link::Link;
 use crate::protocol::token::Token;
-use crate::server::listener::{Server, ServerOptions};
+use crate::server::listener::Server;
+use crate::server::options::ServerOptions;
 use machine::threads;
 
 /// A node in this process.

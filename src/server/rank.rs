@@ -11,7 +11,9 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::ServerTerms;
 use crate::protocol::join::{JoinError, join};
 use crate::protocol::join_message::Join;
-use crate::server::listener::{ServerLog, ServerOptions, session};
+use crate::server::events::ServerLog;
+use crate::server::options::ServerOptions;
+use crate::server::session::session;
 
 /// How long rank 0 may take to listen. A launcher may load the program at each node first.
 const FIRST_LIMIT: Duration = Duration::from_secs(60);

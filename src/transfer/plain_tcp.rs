@@ -16,7 +16,7 @@ use crate::protocol::file_message::{FileAck, TcpAccept, TcpHello};
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::token::{self, NONCE_BYTES, Nonce};
-use crate::server::listener::{ServerEvent, ServerLog};
+use crate::server::events::{ServerEvent, ServerLog};
 
 use super::arrival::{ReceivedFile, check_name, finish};
 use super::channel::TransferEnd;

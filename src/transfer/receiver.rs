@@ -10,7 +10,8 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::{FileAccept, FileAck, FileHello};
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
-use crate::server::listener::{FileService, ServerEvent, ServerLog};
+use crate::server::events::{ServerEvent, ServerLog};
+use crate::server::options::FileService;
 
 use super::arrival::{check_name, finish};
 use super::channel::{Channel, ChannelWorker, TransferEnd};

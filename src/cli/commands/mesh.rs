@@ -15,7 +15,8 @@ use crate::coordinator::ranks::Ranks;
 use crate::launch::{self, Asked, LaunchError, Launched, Rank0, Variables, pmi};
 use crate::plan::{HostPort, Nodes};
 use crate::protocol::join_message::Join;
-use crate::server::listener::{ServerLog, ServerOptions};
+use crate::server::events::ServerLog;
+use crate::server::options::ServerOptions;
 use crate::server::rank::{Place, serve_rank_0};
 use machine::host;
 

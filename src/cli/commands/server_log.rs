@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::server::listener::{ServerEvent, ServerLog};
+use crate::server::events::{ServerEvent, ServerLog};
 
 use crate::cli::terminal::errors::say;
 
