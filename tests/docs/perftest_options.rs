@@ -79,3 +79,11 @@ fn table() -> String {
 fn perftests_options_are_as_in_the_program() {
     TABLE.holds(&table());
 }
+
+#[test]
+fn the_readme_says_how_many_of_them_are_taken() {
+    let refused = |option: &&PerftestOption| matches!(option.here, Here::Not(_));
+    let taken = OPTIONS.len() - OPTIONS.iter().filter(refused).count();
+    let sentence = format!("{taken} of its {} options are accepted", OPTIONS.len());
+    assert!(super::page("README.md").contains(&sentence), "{sentence}");
+}
