@@ -3,59 +3,55 @@
 
 use std::io::{self, Write};
 
-use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestSuite};
-
 use super::rows::{Row, flow, of_case, over_all};
 use super::words;
 use crate::judge::compare::model::{CaseComparison, Comparison, Verdict};
 use crate::observe::Metric;
-use crate::show::junit::{self, not_passed, passed, skipped};
+use crate::show::junit::{self, Outcome, TestCase, TestSuite};
 
 /// Writes the document.
 ///
 /// # Errors
 /// The stream's.
 pub fn write(comparison: &Comparison, out: impl Write) -> io::Result<()> {
-    let mut report = Report::new("rocebench compare");
+    let mut suites = Vec::new();
     if !comparison.over_all.is_empty() {
         let mut suite = TestSuite::new(words::over_all_cases(comparison));
-        let reach = words::reach(comparison);
-        suite.add_properties(reach.map(|reach| Property::new("reach", reach)));
-        suite.add_test_cases(over_all(comparison).map(|row| of_row(&row)));
-        report.add_test_suite(suite);
+        suite.note("reach", words::reach(comparison));
+        suite.add(over_all(comparison).map(|row| of_row(&row)));
+        suites.push(suite);
     }
-    report.add_test_suites(comparison.cases.iter().map(of_suite));
+    suites.extend(comparison.cases.iter().map(of_suite));
     if !comparison.refused.is_empty() {
         let mut suite = TestSuite::new("files");
         let refused = comparison.refused.iter();
-        suite.add_test_cases(refused.map(|text| error("files", "readable", text)));
-        report.add_test_suite(suite);
+        suite.add(refused.map(|text| error("files", "readable", text)));
+        suites.push(suite);
     }
-    junit::write(&report, out)
+    junit::write("rocebench compare", &suites, out)
 }
 
 fn error(class: &str, name: &str, text: &str) -> TestCase {
-    not_passed(class, name, NonSuccessKind::Error, text)
+    TestCase::new(class, name, Outcome::Error(text.to_owned()))
 }
 
 fn of_suite(case: &CaseComparison) -> TestSuite {
     let mut suite = TestSuite::new(case.id.as_str());
     if !case.not_comparable.is_empty() {
         let reasons = case.not_comparable.join("\n");
-        suite.add_test_case(error(&case.id, "comparable", &reasons));
+        suite.add([error(&case.id, "comparable", &reasons)]);
         return suite;
     }
     if let Some(reason) = &case.no_verdict {
         let text = format!("{reason}: {}", Verdict::NoVerdict.name());
-        suite.add_test_case(error(&case.id, "judged", &text));
+        suite.add([error(&case.id, "judged", &text)]);
     }
-    let notes = case.notes.iter();
-    suite.add_properties(notes.map(|note| Property::new("note", note.as_str())));
-    suite.add_test_cases(of_case(case).map(|row| of_row(&row)));
-    suite.add_test_cases(case.missing.iter().map(|missing| {
+    suite.note("note", case.notes.iter().map(String::as_str));
+    suite.add(of_case(case).map(|row| of_row(&row)));
+    suite.add(case.missing.iter().map(|missing| {
         let (name, text) = (name(missing.metric, &missing.flow), words::missing(missing));
         match missing.verdict {
-            Verdict::Unclear => skipped(&case.id, &name, &text),
+            Verdict::Unclear => TestCase::new(&case.id, &name, Outcome::Skipped(text)),
             _ => error(&case.id, &name, &text),
         }
     }));
@@ -74,20 +70,16 @@ fn of_row(row: &Row<'_>) -> TestCase {
     let (figures, told) = (row.figures, row.told());
     let class = row.case.map_or("over all cases", |case| &case.id);
     let (name, word) = (name(figures.metric, &figures.flow), figures.verdict.name());
-    let mut test = match figures.verdict {
-        Verdict::Regressed => {
-            let text = format!("{word}: {told}");
-            not_passed(class, &name, NonSuccessKind::Failure, &text)
-        }
+    let outcome = match figures.verdict {
+        Verdict::Regressed => Outcome::Failure(format!("{word}: {told}")),
         Verdict::Unclear => {
             let note = figures.note.as_deref();
             let note = note.unwrap_or("the runs do not settle it");
-            skipped(class, &name, &format!("{word}: {note}"))
+            Outcome::Skipped(format!("{word}: {note}"))
         }
-        Verdict::NoVerdict => skipped(class, &name, word),
-        _ => passed(class, &name),
+        Verdict::NoVerdict => Outcome::Skipped(word.to_owned()),
+        _ => Outcome::Passed,
     };
-    test.set_system_out(told);
-    test.add_property(Property::new("verdict", word));
-    test
+    let test = TestCase::new(class, &name, outcome);
+    test.with("verdict", word).with_out(told)
 }

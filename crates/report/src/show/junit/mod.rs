@@ -4,41 +4,139 @@ pub mod sweep;
 
 use std::io::{self, Write};
 
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus};
+use maud::{Markup, PreEscaped, html};
 
-/// A test that passed.
-pub(crate) fn passed(class: &str, name: &str) -> TestCase {
-    test(class, name, TestCaseStatus::success(), "")
+/// Tests of one kind, and what is to be known of all of them.
+pub(crate) struct TestSuite {
+    name: String,
+    properties: Properties,
+    tests: Vec<TestCase>,
 }
 
-/// A test that failed, or could not be judged.
-pub(crate) fn not_passed(class: &str, name: &str, kind: NonSuccessKind, message: &str) -> TestCase {
-    test(class, name, TestCaseStatus::non_success(kind), message)
+/// One test.
+pub(crate) struct TestCase {
+    class: String,
+    name: String,
+    outcome: Outcome,
+    properties: Properties,
+    out: Option<String>,
 }
 
-/// A test that was left out.
-pub(crate) fn skipped(class: &str, name: &str, message: &str) -> TestCase {
-    test(class, name, TestCaseStatus::skipped(), message)
+/// Names and values.
+type Properties = Vec<(&'static str, String)>;
+
+/// What became of a test, with a message where it did not pass.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// As it should be.
+    Passed,
+    /// It is not.
+    Failure(String),
+    /// It could not be judged.
+    Error(String),
+    /// It was left out.
+    Skipped(String),
 }
 
-fn test(class: &str, name: &str, mut status: TestCaseStatus, message: &str) -> TestCase {
-    if !message.is_empty() {
-        status.set_message(message);
+impl TestCase {
+    pub(crate) fn new(class: &str, name: &str, outcome: Outcome) -> TestCase {
+        TestCase {
+            class: class.to_owned(),
+            name: name.to_owned(),
+            outcome,
+            properties: Vec::new(),
+            out: None,
+        }
     }
-    let mut test = TestCase::new(name, status);
-    test.set_classname(class);
-    test
+
+    /// With text that the test printed.
+    pub(crate) fn with_out(self, text: impl Into<String>) -> TestCase {
+        let out = Some(text.into());
+        TestCase { out, ..self }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> TestCase {
+        self.properties.push((name, value.into()));
+        self
+    }
+
+    fn markup(&self) -> Markup {
+        html! {
+            testcase name=(self.name) classname=(self.class) {
+                (markup(&self.properties))
+                @match &self.outcome {
+                    Outcome::Passed => {}
+                    Outcome::Failure(message) => failure message=(message) {}
+                    Outcome::Error(message) => error message=(message) {}
+                    Outcome::Skipped(message) => skipped message=(message) {}
+                }
+                @if let Some(out) = &self.out { system-out { (out) } }
+            }
+            "\n"
+        }
+    }
+}
+
+impl TestSuite {
+    pub(crate) fn new(name: impl Into<String>) -> TestSuite {
+        TestSuite {
+            name: name.into(),
+            properties: Vec::new(),
+            tests: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, tests: impl IntoIterator<Item = TestCase>) {
+        self.tests.extend(tests);
+    }
+
+    pub(crate) fn note<T: Into<String>>(
+        &mut self,
+        name: &'static str,
+        values: impl IntoIterator<Item = T>,
+    ) {
+        let values = values.into_iter().map(|value| (name, value.into()));
+        self.properties.extend(values);
+    }
+
+    fn count(&self, is: fn(&Outcome) -> bool) -> usize {
+        self.tests.iter().filter(|test| is(&test.outcome)).count()
+    }
+}
+
+fn markup(properties: &Properties) -> Markup {
+    html! {
+        @if !properties.is_empty() {
+            properties {
+                @for (name, value) in properties { property name=(name) value=(value) {} }
+            }
+        }
+    }
 }
 
 /// Writes the document.
 ///
 /// # Errors
 /// The stream's.
-pub(crate) fn write(report: &Report, mut out: impl Write) -> io::Result<()> {
-    let text = report.to_string().map_err(io::Error::other)?;
-    out.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        writeln!(out)?;
-    }
+pub(crate) fn write(name: &str, suites: &[TestSuite], mut out: impl Write) -> io::Result<()> {
+    let failed: fn(&Outcome) -> bool = |it| matches!(it, Outcome::Failure(_));
+    let unjudged: fn(&Outcome) -> bool = |it| matches!(it, Outcome::Error(_));
+    let skipped: fn(&Outcome) -> bool = |it| matches!(it, Outcome::Skipped(_));
+    let sum = |of: fn(&Outcome) -> bool| suites.iter().map(|suite| suite.count(of)).sum::<usize>();
+    let document = html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        testsuites name=(name) tests=(sum(|_| true)) failures=(sum(failed)) errors=(sum(unjudged)) {
+            "\n"
+            @for suite in suites {
+                testsuite name=(suite.name) tests=(suite.tests.len()) failures=(suite.count(failed))
+                    errors=(suite.count(unjudged)) skipped=(suite.count(skipped)) {
+                    (markup(&suite.properties)) "\n"
+                    @for test in &suite.tests { (test.markup()) }
+                }
+                "\n"
+            }
+        }
+    };
+    writeln!(out, "{}", document.into_string())?;
     out.flush()
 }

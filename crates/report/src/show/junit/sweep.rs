@@ -2,13 +2,11 @@
 
 use std::io::{self, Write};
 
-use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestSuite};
-
 use crate::judge::findings::{Finding, Said};
 use crate::judge::threshold::{Demands, Judged, Suite, judge};
 use crate::observe::standing::{self, Standing};
 use crate::results::model::{ResultFile, Run};
-use crate::show::junit::{self, not_passed, passed, skipped};
+use crate::show::junit::{self, Outcome, TestCase, TestSuite};
 use crate::show::sentences::{of_flow, sentence};
 
 /// Writes the document; where nothing is demanded a flow passes that has a figure. What is said of a suite's cases is a
@@ -17,70 +15,74 @@ use crate::show::sentences::{of_flow, sentence};
 /// # Errors
 /// The stream's.
 pub fn write(file: &ResultFile, said: &Said, demands: &Demands, out: impl Write) -> io::Result<()> {
-    let mut report = Report::new("rocebench");
+    let mut suites = Vec::new();
     let findings = said.all();
     for judged in judge(file, demands) {
         let mut suite = of_suite(&judged);
-        let options = demands.options();
-        suite.add_properties(options.map(|(option, value)| Property::new(option, value)));
+        for (option, value) in demands.options() {
+            suite.note(option, [value]);
+        }
         let is_own = |it: &&Finding| {
             let mut names = judged.cases.iter().map(|case| case.id.as_str());
             let case = it.case();
             case.is_some_and(|case| case == judged.title || names.any(|name| name == case))
         };
         let own = findings.iter().filter(is_own);
-        suite.add_properties(own.map(|it| Property::new("finding", sentence(it))));
-        report.add_test_suite(suite);
+        suite.note("finding", own.map(sentence));
+        suites.push(suite);
     }
-    junit::write(&report, out)
+    junit::write("rocebench", &suites, out)
 }
 
 fn of_suite(judged: &Suite<'_>) -> TestSuite {
     let title = judged.title.as_str();
     let mut suite = TestSuite::new(title);
-    suite.add_test_cases(judged.flows.iter().map(|flow| flow_test(title, flow)));
+    suite.add(judged.flows.iter().map(|flow| flow_test(title, flow)));
     for case in &judged.cases {
         let round = match judged.cases.len() {
             1 => String::new(),
             _ => format!("{} ", case.id),
         };
         let name = |run: &Run| format!("{round}run {}", run.run);
-        suite.add_test_cases(case.runs.iter().map(|run| run_test(title, &name(run), run)));
+        suite.add(case.runs.iter().map(|run| run_test(title, &name(run), run)));
     }
     suite
 }
 
 fn flow_test(class: &str, flow: &Judged) -> TestCase {
-    let mut test = match of_flow(&flow.failures) {
-        Some(failure) => not_passed(class, &flow.name, NonSuccessKind::Failure, &failure),
-        None => passed(class, &flow.name),
-    };
-    if let Some(gbit_per_s) = flow.gbit_per_s {
-        test.set_system_out(format!("{gbit_per_s:.3} Gb/s"));
+    let failure = of_flow(&flow.failures);
+    let outcome = failure.map_or(Outcome::Passed, Outcome::Failure);
+    let test = TestCase::new(class, &flow.name, outcome);
+    match flow.gbit_per_s {
+        Some(gbit_per_s) => test.with_out(format!("{gbit_per_s:.3} Gb/s")),
+        None => test,
     }
-    test
 }
 
 fn run_test(class: &str, name: &str, run: &Run) -> TestCase {
     let hint = run.failure.as_ref().and_then(|it| it.hint.as_ref());
     let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
-    match standing::of_run(run) {
-        Standing::Counts => passed(class, name),
-        Standing::Stopped => skipped(class, name, "stopped by the user"),
+    let outcome = match standing::of_run(run) {
+        Standing::Counts => Outcome::Passed,
+        Standing::Stopped => Outcome::Skipped("stopped by the user".to_owned()),
         Standing::Doubtful(kind) => {
             let reason = standing::reason(kind);
-            let text = format!("{}: {}. {}", kind.name(), reason.cause, reason.remedy);
-            skipped(class, name, &text)
+            Outcome::Skipped(format!(
+                "{}: {}. {}",
+                kind.name(),
+                reason.cause,
+                reason.remedy
+            ))
         }
-        Standing::Bad(reason) => {
-            let text = format!("the run {reason}{hint}");
-            not_passed(class, name, NonSuccessKind::Failure, &text)
-        }
-    }
+        Standing::Bad(reason) => Outcome::Failure(format!("the run {reason}{hint}")),
+    };
+    TestCase::new(class, name, outcome)
 }
 
 #[cfg(test)]
 mod tests {
+    use quick_junit::Report;
+
     use super::*;
     use crate::judge::threshold::Condition;
     use crate::results::sample::mesh::{Mesh, Slow};
