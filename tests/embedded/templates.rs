@@ -65,21 +65,18 @@ impl Job {
             .shows(&["4 cases x 3 runs"]);
 
         let short = ("ROCEBENCH_OPTIONS", SHORT);
-        let good = self.run(&[short]).exits(0);
+        let no_limits = ("ROCEBENCH_LIMITS", "");
+        let good = self.run(&[short, no_limits]).exits(0);
         let file = |ended: &Ended, name: &str| std::fs::read(ended.folder().join(name)).ok();
         assert!(file(&good, "limits.xml").is_some() && file(&good, "verdict.xml").is_none());
 
         let results = good.folder().join("results");
         let baseline = ("ROCEBENCH_BASELINE", results.to_str().unwrap());
-        let compared = self.run(&[short, baseline]).exits(0);
+        let compared = self.run(&[short, no_limits, baseline]).exits(0);
         assert!(file(&compared, "verdict.xml").is_some());
 
-        let failed = self.run(&[
-            short,
-            baseline,
-            ("ROCEBENCH_LIMITS", "--fail-if gbit>0.000001"),
-        ]);
-        let failed = failed.exits(1);
+        let limits = ("ROCEBENCH_LIMITS", "--fail-if gbit>0.000001");
+        let failed = self.run(&[short, limits, baseline]).exits(1);
         assert!(file(&failed, "limits.xml").is_some() && file(&failed, "verdict.xml").is_none());
     }
 }
