@@ -27,6 +27,16 @@ fn a_range_is_a_list() {
     has(&refused, ["first value is the larger"]);
 }
 
+/// Packages have the program alone, which has all its sentences inside.
+#[test]
+fn no_sentence_names_a_script_of_the_checkout() {
+    let program = std::fs::read(assert_cmd::cargo::cargo_bin!("rocebench")).unwrap();
+    let name = b"scripts/";
+    let at = program.windows(name.len()).position(|it| it == name);
+    let sentence = at.map(|at| String::from_utf8_lossy(&program[at - 60..at + 60]).into_owned());
+    assert_eq!(sentence, None);
+}
+
 #[test]
 fn bash_takes_the_completions() {
     let script = tempfile::NamedTempFile::new().unwrap();

@@ -49,6 +49,7 @@ mod send_refused;
 mod services;
 mod spreading;
 mod stage;
+mod templates;
 mod transfers;
 
 use testing::program::Ended;

@@ -1,5 +1,7 @@
 //! Under real Slurm.
 
+use std::path::Path;
+
 use testing::program::{Call, Signal};
 use testing::wait::wait_until;
 
@@ -24,6 +26,7 @@ fn slurm() {
     one_rank(&cluster);
     bad_input(&cluster);
     dry_run(&cluster);
+    batch_script(&cluster);
 }
 
 fn all_pairs(cluster: &Cluster) {
@@ -132,6 +135,35 @@ fn dry_run(cluster: &Cluster) {
     ended.shows(&["pairs"]);
     let mut lines = ended.stdout.lines();
     assert!(lines.all(|line| line.starts_with("0:")), "{}", ended.stdout);
+}
+
+/// `scripts/slurm/mesh.sbatch`: with its own options, which are only planned; a job that passes, and one that fails.
+fn batch_script(cluster: &Cluster) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/slurm/mesh.sbatch");
+    let built = Path::new(PROGRAM).parent().unwrap().display();
+    let path = format!("{built}:{}", std::env::var("PATH").unwrap());
+    let submit = |options: &str| {
+        let mut sbatch = cluster.command("sbatch");
+        sbatch.args(["--wait", "--nodes=4"]).env("PATH", &path);
+        sbatch.env("ROCEBENCH_OPTIONS", options);
+        Job::start(
+            sbatch,
+            &["--output=log", "--export=ALL,ROCEBENCH_RESULTS=OUT", script],
+        )
+        .ended()
+    };
+    let text = std::fs::read_to_string(script).unwrap();
+    let (_, own) = text.split_once("{ROCEBENCH_OPTIONS:-").unwrap();
+    let (own, _) = own.split_once('}').unwrap();
+    submit(&format!("{own} --dry-run")).exits(0);
+    let passed = is_a_matrix_of_four(submit(SHORT));
+    let failed = submit(&format!("{SHORT} --fail-if gbit>0.000001")).exits(1);
+    for (job, is_limited) in [(passed, false), (failed, true)] {
+        let file = |name: &str| std::fs::read_to_string(job.folder().join(name)).unwrap();
+        // Twelve flows and six runs.
+        assert_eq!(file("network.xml").matches("<testcase").count(), 18);
+        assert_eq!(file("log").contains("error: --fail-if"), is_limited);
+    }
 }
 
 /// A batch script runs once, on the first node: it is no rank.

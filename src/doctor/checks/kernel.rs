@@ -7,8 +7,7 @@ use crate::protocol::finding::{Finding, State};
 
 /// Advice to set up the software device.
 pub(in super::super) const SETUP_RXE: &str = "with hardware, load its driver; without, the kernel's software device: \
-     `sudo scripts/setup-rxe NETDEV`, which is `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV`; \
-     the embedded device needs nothing";
+     `sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV`; the embedded device needs nothing";
 
 /// Ethernet drivers that need a second module for RoCE.
 const RDMA_MODULES: [(&str, &str); 8] = [
