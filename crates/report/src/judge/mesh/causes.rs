@@ -6,6 +6,14 @@ use statistics::{Scatter, median, reach, spread};
 /// Of so many flows one at most is a slow path, beside a second one.
 const MOST_PATHS: usize = 10;
 
+/// How heavy the tail of one run's figures may be: as heavy as that of Student's t with 3 degrees of freedom.
+const TAIL: f64 = 1.0 / 3.0;
+
+/// How heavy the tail of a median of so many runs may be: for half of them to lie far off takes as many independent chances.
+pub fn tail(runs: f64) -> f64 {
+    TAIL / ((runs + 1.0) / 2.0).floor().max(1.0)
+}
+
 /// A flow between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observed<'a> {
@@ -234,11 +242,20 @@ fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
     // a Generalized ESD Many-Outlier Procedure", Technometrics 25 (1983)).
     let stands_out = |number: &usize| {
         let (slow, others) = values.split_at((*number).min(values.len()));
+        let Some(runs) = number.checked_sub(1).and_then(|at| slowest.get(at)) else {
+            return false;
+        };
+        let runs = runs.runs.len();
         // Before the reach, which sorts all of them.
-        let is_below = |slow: &&f64| level - **slow > rule.floor;
-        slow.last().filter(is_below).is_some_and(|slow| {
-            level - slow > reach(others, rule.scatter, flows.len(), rule.chance)
-        })
+        let is_below = |slow: &&f64| level - **slow > rule.floor && runs >= rule.path_runs;
+        // What was measured more often than the others is known better.
+        let scatter = Scatter {
+            tail: rule.scatter.tail.min(tail(runs as f64)),
+            ..rule.scatter
+        };
+        slow.last()
+            .filter(is_below)
+            .is_some_and(|slow| level - slow > reach(others, scatter, flows.len(), rule.chance))
     };
     let count = (1..=most).rev().find(stands_out).unwrap_or(0);
     let cause = |flow: &Observed<'_>| Cause {

@@ -7,7 +7,7 @@ use settings::{Pattern, Settings};
 use super::figures::{Figures, median_of};
 use crate::observe::Metric;
 use crate::observe::standing::{self, Standing};
-use crate::results::model::{CaseResult, NodeResult, ResultFile};
+use crate::results::model::{CaseResult, NodeResult, PathEventKind, ResultFile, Run};
 use statistics::median;
 
 /// The flows of all cases of a pattern whose settings are equal: one case, or the rounds of `pairs`.
@@ -45,6 +45,8 @@ pub struct Cell {
     pub lost: usize,
     /// Those of them that are complete, but something makes their figures doubtful.
     pub doubtful: usize,
+    /// Runs that count in which an end of it told of lost packets, while it had no other flow.
+    pub losing: usize,
 }
 
 impl Matrix {
@@ -96,12 +98,16 @@ impl Matrix {
                     cpu[*place].extend(cpu_share(node));
                 }
             }
+            let losing = losing(run, of_run.keys().copied(), &nodes);
             for (place, figures) in of_run {
                 let Some(cell) = cells.get_mut(&place) else {
                     continue;
                 };
                 match figures {
-                    Ok(figures) => cell.runs.push(figures),
+                    Ok(figures) => {
+                        cell.runs.push(figures);
+                        cell.losing += usize::from(losing.contains(&place));
+                    }
                     Err(is_doubtful) => {
                         cell.lost += 1;
                         cell.doubtful += usize::from(is_doubtful);
@@ -186,6 +192,37 @@ impl Matrix {
     pub fn name(&self, node: usize) -> &str {
         self.nodes.get(node).map_or("", |name| name)
     }
+}
+
+/// The links of a run at whose ends packets were lost. A device's counters do not tell which of a node's flows lost them, so
+/// that they are those of a node with one peer alone; nor which of them followed from a receiver that was not ready.
+fn losing(
+    run: &Run,
+    links: impl Iterator<Item = (usize, usize)>,
+    nodes: &[&str],
+) -> HashSet<(usize, usize)> {
+    let has = |node: usize, is: &dyn Fn(PathEventKind) -> bool| {
+        let mut events = run.path_events.iter().filter(|event| event.count > 0);
+        events.any(|event| nodes.get(node) == Some(&&*event.node) && is(event.kind))
+    };
+    if run.path_events.is_empty() {
+        return HashSet::new();
+    }
+    let mut peers: HashMap<usize, BTreeSet<usize>> = HashMap::new();
+    let links: Vec<(usize, usize)> = links.collect();
+    for (from, to) in &links {
+        peers.entry(*from).or_default().insert(*to);
+        peers.entry(*to).or_default().insert(*from);
+    }
+    let is_alone = |node| peers.get(&node).is_some_and(|peers| peers.len() == 1);
+    let not_ready = |node| has(node, &|kind| kind == PathEventKind::ReceiverNotReady);
+    let loses = |node| has(node, &PathEventKind::is_loss);
+    let links = links.into_iter().filter(|(from, to)| {
+        let ends = [*from, *to];
+        let lost = ends.iter().any(|end| is_alone(*end) && loses(*end));
+        lost && !ends.iter().any(|end| not_ready(*end))
+    });
+    links.collect()
 }
 
 /// The CPU time that a node's workers had, of what they would have with a core each.
