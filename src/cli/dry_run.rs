@@ -51,10 +51,7 @@ fn footer(plan: &RunPlan) -> String {
             case.warmup
         );
     }
-    let (further, further_longest) = match plan.quick {
-        true => quick::longest_further(sweep),
-        false => (0, Some(Duration::ZERO)),
-    };
+    let further = if plan.quick { quick::most_of(sweep) } else { 0 };
     if further > 0 {
         text += &format!(", then at most {further} more of what looks slow");
     }
@@ -63,10 +60,10 @@ fn footer(plan: &RunPlan) -> String {
         (None, Some(searches)) => longest_of_searches(sweep, searches),
         (None, None) => match &plan.beside {
             Some(rounds) => sweep.longest().map(|all| all / sweep.runs() * rounds.most),
+            // All cases take as long.
             None => sweep
                 .longest()
-                .zip(further_longest)
-                .map(|(all, more)| all + more),
+                .map(|all| all.mul_f64(1.0 + further as f64 / cases as f64)),
         },
     };
     if let Some(longest) = longest {

@@ -1,9 +1,7 @@
 //! `--quick`: pairs in short rounds, then further rounds of what looks slow. Which settings it takes where none are given,
 //! what it cannot have, and how many rounds there are at most. It must not know how flows are chosen.
 
-use std::time::Duration;
-
-use settings::{Given, Pattern, Settings, Stop};
+use settings::{Given, Pattern, Settings};
 
 use super::case::Case;
 use super::error::PlanError;
@@ -81,23 +79,16 @@ pub fn most_further(rounds: usize) -> usize {
     rounds.clamp(FURTHER[0], FURTHER[1])
 }
 
-/// The longest that all further rounds take, and how many they are; as [`Sweep::longest`].
-pub fn longest_further(sweep: &Sweep) -> (usize, Option<Duration>) {
-    let groups = rounds(sweep);
-    let most = |group: &Vec<&Case>| most_further(group.len());
-    let longest = groups.iter().map(|group| {
-        let case = *group.first()?;
-        let once = match case.stop() {
-            Stop::DurationNs(ns) => Duration::from_nanos(ns).saturating_add(case.warmup.longest()),
-            Stop::MessagesPerQp(_) => return None,
-        };
-        Some(once.saturating_mul(u32::try_from(most(group)).ok()?))
-    });
-    (groups.iter().map(most).sum(), longest.sum())
+/// How many further rounds a sweep has at most.
+pub fn most_of(sweep: &Sweep) -> usize {
+    let groups = rounds(sweep).into_iter();
+    groups.map(|group| most_further(group.len())).sum()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::plan::Nodes;
     use crate::tests::has;
@@ -113,9 +104,8 @@ mod tests {
     fn sixty_four_nodes_take_less_than_five_minutes_with_all_rounds_that_there_may_be() {
         let sweep = sweep(64, &[]);
         check(&sweep).unwrap();
-        let (further, longest) = longest_further(&sweep);
-        assert_eq!((sweep.cases.len(), further), (126, 126));
-        let windows = sweep.longest().unwrap() + longest.unwrap();
+        assert_eq!((sweep.cases.len(), most_of(&sweep)), (126, 126));
+        let windows = sweep.longest().unwrap() * 2;
         assert_eq!(windows, Duration::from_millis(252 * 400));
         let besides = Duration::from_millis(600) * 252;
         assert!(windows + besides < Duration::from_secs(5 * 60));
@@ -127,7 +117,7 @@ mod tests {
         let several = sweep(4, &given);
         check(&several).unwrap();
         assert_eq!(rounds(&several).len(), 2);
-        assert_eq!(longest_further(&several), (32, None));
+        assert_eq!(most_of(&several), 32);
         for (flag, text) in [("pattern", "ring"), ("runs", "2"), ("rate", "50%")] {
             let error = check(&sweep(4, &[(flag, text)])).unwrap_err();
             assert_eq!(error.flag(), flag);

@@ -73,6 +73,9 @@ impl Matrix {
             let cell = cells.entry((from, to)).or_default();
             (cell.from, cell.to) = (from, to);
         }
+        let is_pairs = cases
+            .iter()
+            .all(|case| case.config.pattern == Some(Pattern::Pairs));
         let mut cpu = vec![Vec::new(); nodes.len()];
         for run in cases.iter().flat_map(|case| &case.runs) {
             // A node's CPU time is that of all its flows.
@@ -98,7 +101,10 @@ impl Matrix {
                     cpu[*place].extend(cpu_share(node));
                 }
             }
-            let losing = losing(run, of_run.keys().copied(), &nodes);
+            let losing = match run.path_events.is_empty() || !is_pairs {
+                true => HashSet::new(),
+                false => losing(run, of_run.keys().copied(), &nodes),
+            };
             for (place, figures) in of_run {
                 let Some(cell) = cells.get_mut(&place) else {
                     continue;
@@ -194,35 +200,22 @@ impl Matrix {
     }
 }
 
-/// The links of a run at whose ends packets were lost. A device's counters do not tell which of a node's flows lost them, so
-/// that they are those of a node with one peer alone; nor which of them followed from a receiver that was not ready.
+/// The links of a round of pairs at whose ends packets were lost. A device's counters do not tell which of a node's flows
+/// lost them, and there a node has one peer alone; nor which followed from a receiver that was not ready.
 fn losing(
     run: &Run,
     links: impl Iterator<Item = (usize, usize)>,
     nodes: &[&str],
 ) -> HashSet<(usize, usize)> {
-    let has = |node: usize, is: &dyn Fn(PathEventKind) -> bool| {
+    let has = |(from, to): (usize, usize), is: &dyn Fn(PathEventKind) -> bool| {
+        let ends = [from, to].map(|end| nodes.get(end).copied());
         let mut events = run.path_events.iter().filter(|event| event.count > 0);
-        events.any(|event| nodes.get(node) == Some(&&*event.node) && is(event.kind))
+        events.any(|event| ends.contains(&Some(&*event.node)) && is(event.kind))
     };
-    if run.path_events.is_empty() {
-        return HashSet::new();
-    }
-    let mut peers: HashMap<usize, BTreeSet<usize>> = HashMap::new();
-    let links: Vec<(usize, usize)> = links.collect();
-    for (from, to) in &links {
-        peers.entry(*from).or_default().insert(*to);
-        peers.entry(*to).or_default().insert(*from);
-    }
-    let is_alone = |node| peers.get(&node).is_some_and(|peers| peers.len() == 1);
-    let not_ready = |node| has(node, &|kind| kind == PathEventKind::ReceiverNotReady);
-    let loses = |node| has(node, &PathEventKind::is_loss);
-    let links = links.into_iter().filter(|(from, to)| {
-        let ends = [*from, *to];
-        let lost = ends.iter().any(|end| is_alone(*end) && loses(*end));
-        lost && !ends.iter().any(|end| not_ready(*end))
-    });
-    links.collect()
+    let is_refused = |kind| kind == PathEventKind::ReceiverNotReady;
+    let loses =
+        |link: &(usize, usize)| has(*link, &PathEventKind::is_loss) && !has(*link, &is_refused);
+    links.filter(loses).collect()
 }
 
 /// The CPU time that a node's workers had, of what they would have with a core each.
