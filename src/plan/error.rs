@@ -163,9 +163,6 @@ impl PlanError {
             PlanError::NotWithSearch { flag, .. } => {
                 format!("leave --{flag} out, or measure without a search")
             }
-            PlanError::NotWithQuick {
-                flag: "pattern", ..
-            } => "leave --pattern out, or have pairs in it".into(),
             PlanError::NotWithQuick { flag, .. } => {
                 format!("leave --{flag} out, or measure without --quick")
             }

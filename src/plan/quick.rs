@@ -113,11 +113,9 @@ mod tests {
 
     #[test]
     fn what_is_given_stays_and_what_does_not_fit_is_refused() {
-        let given = [("iters", "9"), ("pattern", "ring,pairs"), ("qps", "1,2")];
-        let several = sweep(4, &given);
+        let several = sweep(4, &[("pattern", "ring,pairs"), ("qps", "1,2")]);
         check(&several).unwrap();
-        assert_eq!(rounds(&several).len(), 2);
-        assert_eq!(most_of(&several), 32);
+        assert_eq!((rounds(&several).len(), most_of(&several)), (2, 32));
         for (flag, text) in [("pattern", "ring"), ("runs", "2"), ("rate", "50%")] {
             let error = check(&sweep(4, &[(flag, text)])).unwrap_err();
             assert_eq!(error.flag(), flag);

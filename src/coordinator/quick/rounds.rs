@@ -51,11 +51,7 @@ impl Round {
             others.rotate_left(by);
         }
         let (one, other) = free.split_at(free.len() / 2);
-        let pairs = one.iter().zip(other.iter().rev());
-        let links = pairs.map(|(one, other)| match number % 2 {
-            0 => (*one, *other),
-            _ => (*other, *one),
-        });
+        let links = one.iter().copied().zip(other.iter().rev().copied());
         let links = links.filter(|(from, to)| matrix.cell(*from, *to).is_some());
         self.links.extend(links);
     }
@@ -67,23 +63,15 @@ pub(super) fn next_pass(mesh: &Mesh, done: usize, left: usize) -> Vec<Vec<Link>>
     let matrix = &mesh.matrix;
     let most = OF_A_PASS.min(left);
     let mut rounds: Vec<Round> = Vec::new();
-    let mut taken: HashSet<Link> = HashSet::new();
-    for (from, to) in doubted(mesh) {
-        // Traffic both ways is measured both ways at once.
-        if matrix.settings.bidirectional && taken.contains(&(to, from)) {
-            continue;
-        }
-        let mut is_taken = rounds.iter_mut().any(|round| round.takes((from, to)));
+    for link in doubted(mesh) {
+        let is_taken = rounds.iter_mut().any(|round| round.takes(link));
         if !is_taken && rounds.len() < most {
             let mut round = Round {
                 links: Vec::new(),
                 is_busy: vec![false; matrix.nodes.len()],
             };
-            is_taken = round.takes((from, to));
+            round.takes(link);
             rounds.push(round);
-        }
-        if is_taken {
-            taken.insert((from, to));
         }
     }
     let rounds = (done..).zip(rounds).map(|(number, mut round)| {
@@ -135,7 +123,13 @@ fn doubted(mesh: &Mesh) -> Vec<Link> {
         .filter_map(|cell| Some((excess(cell)?, (cell.from, cell.to))))
         .collect();
     found.sort_by(|(one, _), (two, _)| two.total_cmp(one));
-    found.into_iter().map(|(_, link)| link).collect()
+    let mut seen = HashSet::new();
+    let links = found.into_iter().map(|(_, link)| link);
+    // Traffic both ways is measured both ways at once.
+    let is_new = |(from, to): &Link| {
+        !matrix.settings.bidirectional || seen.insert((*from.min(to), *from.max(to)))
+    };
+    links.filter(is_new).collect()
 }
 
 #[cfg(test)]

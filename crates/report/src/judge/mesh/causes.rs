@@ -241,21 +241,21 @@ fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
     // The last one that stands out from what is faster: several do not hide each other (B. Rosner, "Percentage Points for
     // a Generalized ESD Many-Outlier Procedure", Technometrics 25 (1983)).
     let stands_out = |number: &usize| {
-        let (slow, others) = values.split_at((*number).min(values.len()));
-        let Some(runs) = number.checked_sub(1).and_then(|at| slowest.get(at)) else {
-            return false;
-        };
-        let runs = runs.runs.len();
+        let (_, others) = values.split_at((*number).min(values.len()));
         // Before the reach, which sorts all of them.
-        let is_below = |slow: &&f64| level - **slow > rule.floor && runs >= rule.path_runs;
-        // What was measured more often than the others is known better.
-        let scatter = Scatter {
-            tail: rule.scatter.tail.min(tail(runs as f64)),
-            ..rule.scatter
+        let is_below = |slow: &&Observed<'_>| {
+            level - slow.value > rule.floor && slow.runs.len() >= rule.path_runs
         };
-        slow.last()
-            .filter(is_below)
-            .is_some_and(|slow| level - slow > reach(others, scatter, flows.len(), rule.chance))
+        let slow = slowest.get(number - 1).filter(is_below);
+        slow.is_some_and(|slow| {
+            // What was measured more often than the others is known better.
+            let tail = rule.scatter.tail.min(tail(slow.runs.len() as f64));
+            let scatter = Scatter {
+                tail,
+                ..rule.scatter
+            };
+            level - slow.value > reach(others, scatter, flows.len(), rule.chance)
+        })
     };
     let count = (1..=most).rev().find(stands_out).unwrap_or(0);
     let cause = |flow: &Observed<'_>| Cause {
