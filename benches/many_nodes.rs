@@ -40,15 +40,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         .filter(|word| !word.starts_with("--"))
         .collect();
     println!(
-        "{:>10} {:>5} {:>6} {:>11} {:>16} {:>16} {:>9} {:>12}",
+        "{:>10} {:>5} {:>6} {:>11} {:>16} {:>16} {:>14} {:>9} {:>12} {:>16}",
         "pattern",
         "nodes",
         "flows",
         "connect ms",
         "set-up ms (max)",
         "run ms (max)",
+        "step ms (max)",
         "MiB",
-        "KiB a node"
+        "KiB a node",
+        "traffic KiB"
     );
     for (pattern, nodes, cases) in ROWS {
         let nodes = nodes.to_string();
@@ -112,6 +114,8 @@ fn measure(pattern: &str, nodes: u32, cases: usize) -> Result<(), Box<dyn Error>
         connected: None,
         run: Instant::now(),
         set_up: Vec::new(),
+        drain: Instant::now(),
+        steps: Vec::new(),
         runs: Vec::new(),
     };
     let outcome = run_sweep(&options, &AtomicBool::new(false), &mut times)
@@ -133,10 +137,11 @@ fn measure(pattern: &str, nodes: u32, cases: usize) -> Result<(), Box<dyn Error>
         )
     };
     println!(
-        "{pattern:>10} {nodes:>5} {flows:>6} {:>11.0} {:>16} {:>16} {:>9.0} {:>12.0} {sent:>16.1}",
+        "{pattern:>10} {nodes:>5} {flows:>6} {:>11.0} {:>16} {:>16} {:>14} {:>9.0} {:>12.0} {sent:>16.1}",
         times.connected.unwrap_or_default().as_secs_f64() * 1e3,
         told(&mut times.set_up),
         told(&mut times.runs),
+        told(&mut times.steps),
         grown / 1024.0,
         grown / f64::from(nodes),
     );
@@ -149,6 +154,9 @@ struct Times {
     connected: Option<Duration>,
     run: Instant,
     set_up: Vec<Duration>,
+    drain: Instant,
+    /// What each of the steps takes from the last message of a run on, with what becomes of their answers.
+    steps: Vec<Duration>,
     runs: Vec<Duration>,
 }
 
@@ -159,12 +167,16 @@ impl Observer for Times {
     }
 
     fn phase(&mut self, name: &str, _: Option<Duration>) {
-        if name == "measure" {
-            self.set_up.push(self.run.elapsed());
+        match name {
+            "measure" => self.set_up.push(self.run.elapsed()),
+            "drain" => self.drain = Instant::now(),
+            _ => {}
         }
     }
 
     fn run_finished(&mut self, _: &CaseConfig, _: &Run, _: &ResultFile) {
+        // They are stop, settle and finish.
+        self.steps.push(self.drain.elapsed() / 3);
         self.runs.push(self.run.elapsed());
     }
 }

@@ -17,6 +17,7 @@ mod nodes;
 pub mod observer;
 pub mod options;
 mod priorities;
+mod quick;
 mod rails;
 pub mod ranks;
 mod relay;

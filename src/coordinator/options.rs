@@ -46,6 +46,8 @@ pub struct SweepOptions {
     pub beside: Option<Rounds>,
     /// Search each case for loads as well.
     pub searches: Option<Searches>,
+    /// Measure again what looks bad in rounds of pairs.
+    pub quick: bool,
     /// Which rails flows go between, where nodes have several.
     pub rails: RailsAsked,
 }
@@ -62,6 +64,7 @@ impl SweepOptions {
             against: None,
             beside: None,
             searches: None,
+            quick: false,
             rails: RailsAsked::default(),
         }
     }

@@ -19,6 +19,7 @@ use super::nodes::NodePlaces;
 use super::observer::Observer;
 use super::options::SweepOptions;
 use super::priorities;
+use super::quick;
 use super::rails::over_rails;
 use super::search;
 
@@ -80,6 +81,7 @@ pub fn run_sweep(
     let mut sweeper = Sweeper {
         options,
         sweep: &sweep,
+        total: sweep.cases.len(),
         places,
         facts,
         stop,
@@ -136,5 +138,8 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
             search::of_case(sweeper, index, case, searches)?;
         }
     }
-    Ok(())
+    match sweeper.options.quick {
+        true => quick::measure_again(sweeper),
+        false => Ok(()),
+    }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Sweeper<'a> {
     pub(crate) options: &'a SweepOptions,
     /// What is run: that of the options over all rails.
     pub(crate) sweep: &'a Sweep,
+    /// Its cases, and those that were added.
+    pub(super) total: usize,
     pub(super) places: NodePlaces,
     pub(super) facts: Value,
     pub(crate) stop: &'a AtomicBool,
@@ -107,7 +109,7 @@ impl Sweeper<'_> {
         runs: u32,
     ) -> Result<Option<PathFacts>, Halt> {
         let nodes = self.take_nodes()?;
-        let total = self.sweep.cases.len();
+        let total = self.total;
         self.observer.run_started(index, total, case, number, runs);
         let rated = Rated::of(case, &self.sweep.cases, &self.outcome.result);
         let done = match rated {

@@ -25,6 +25,13 @@ pub enum PlanError {
         flag: &'static str,
         why: &'static str,
     },
+    /// A setting that quick rounds cannot have.
+    #[error("--{flag} does not go together with --quick: {why}")]
+    NotWithQuick {
+        /// The option's long name.
+        flag: &'static str,
+        why: &'static str,
+    },
     /// A search over flows of a file.
     #[error(
         "--slo and --knee search for the rate of one flow, and each [[flow]] has a rate of its own, which the others' \
@@ -103,7 +110,8 @@ impl PlanError {
     pub fn flag(&self) -> &'static str {
         match self {
             PlanError::Setting(SettingError::OutOfRange { flag, .. })
-            | PlanError::NotWithSearch { flag, .. } => flag,
+            | PlanError::NotWithSearch { flag, .. }
+            | PlanError::NotWithQuick { flag, .. } => flag,
             PlanError::Misfit { misfit, .. } => misfit.flag(),
             // Values are read before a sweep is made of them; what a peer sends has no flag.
             PlanError::Setting(SettingError::Syntax(_)) => "",
@@ -154,6 +162,9 @@ impl PlanError {
             PlanError::Misfit { misfit, .. } => misfit.hint(),
             PlanError::NotWithSearch { flag, .. } => {
                 format!("leave --{flag} out, or measure without a search")
+            }
+            PlanError::NotWithQuick { flag, .. } => {
+                format!("leave --{flag} out, or measure without --quick")
             }
             PlanError::SearchWithFlows => {
                 "leave the flows out of the file, or sweep over rates with `rate` in each of them"

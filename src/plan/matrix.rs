@@ -21,7 +21,7 @@ use super::patterns;
 pub(super) const MOST_CASES: u64 = 100_000;
 
 /// What stands in an id before the number of a pattern's round.
-const ROUND: &str = "-round";
+pub(super) const ROUND: &str = "-round";
 
 /// Flows that the id of a case names.
 const NAMED_FLOWS: usize = 4;

@@ -13,6 +13,7 @@ mod matrix;
 pub mod node_list;
 pub mod nodes;
 mod patterns;
+pub mod quick;
 pub mod rails;
 pub mod searches;
 mod sizes_table;

@@ -285,6 +285,19 @@ fn a_dry_run_tells_what_searches_do() {
 }
 
 #[test]
+fn quick_rounds_of_64_nodes_take_minutes_and_have_settings_that_are_not_given() {
+    let quick = "mesh --quick --nodes n[01-64]";
+    let said = run(&words(&format!("{quick} --dry-run"))).ends(0).out;
+    let footer: Vec<&str> = said[said.len() - 500..].split_whitespace().collect();
+    let said = "126 cases, 200ms each after a warm-up of 200ms, then at most 126 more of what looks slow; at most 1 min 40 s and";
+    has(&footer.join(" "), [said]);
+    let longer = run(&words(&format!("{quick} -D 1s --dry-run"))).ends(0);
+    has(&longer.out, ["126 cases, 1s each after a warm-up of 200ms"]);
+    let refused = run(&words(&format!("{quick} --runs 3"))).ends(2);
+    has(&refused.err, ["it decides itself how often"]);
+}
+
+#[test]
 fn a_dry_run_shows_each_flow_in_80_columns() {
     let file = "\
 qps = 4

@@ -42,6 +42,7 @@ mod patterns;
 mod ping_pong;
 mod polling;
 mod process_limits;
+mod quick;
 mod rails;
 mod refused;
 mod send;

@@ -32,7 +32,7 @@ Examples:
   rocebench --dry-run --config bench-configs/qp-scaling.toml -q 1,16
   rocebench HOST --cq shared,per-qp --workers 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
-  srun -N8 rocebench mesh --pattern pairs        find slow nodes, cables and paths
+  srun -N64 rocebench mesh --quick               find slow nodes, cables and paths
   rocebench -s 64,64K --against perftest         compare with ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
   rocebench compare results/base results/new     has anything regressed?

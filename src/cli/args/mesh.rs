@@ -10,6 +10,7 @@ Start the same command at all ranks: rank 0 leads and is a node too, the others 
 Without --pattern it measures pairs: each node to each other node, in rounds in which no node has two flows.
 
 Examples:
+  srun -N64 rocebench mesh --quick               find the slow node, cable or path
   srun -N8 rocebench mesh -D 2s                  eight nodes of Slurm
   mpirun -n 8 --map-by node rocebench mesh --pattern incast --fan-in 1,2,4
   mpiexec -n 8 -ppn 1 rocebench mesh --pattern ring

@@ -36,6 +36,9 @@ pub struct RunArgs {
     /// Refuse the run when a rail is down, which is left out otherwise
     #[arg(long, value_name = "all", value_parser = ["all"], hide_possible_values = true, help_heading = "What to run")]
     pub rails_up: Option<String>,
+    /// Find the slow node, cable or path: --pattern pairs -q 4 -D 200ms --warmup 200ms, and again what looks slow
+    #[arg(long, help_heading = "What to run", conflicts_with_all = ["host", "against", "beside", "slo", "knee"])]
+    pub quick: bool,
     /// TOML file with a whole sweep and its flows; flags override its keys one by one
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub config: Option<PathBuf>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::coordinator::options::{Against, Target};
 use crate::node::memory_needs::MemoryNeeds;
 use crate::perftest::{Program, measuring};
-use crate::plan::{Case, Devices, Goal, Nodes, Searches, Sweep};
+use crate::plan::{Case, Devices, Goal, Nodes, Searches, Sweep, quick};
 use crate::protocol::memory_offer::DeviceKind;
 use report::observe::format::counted;
 use report::observe::setting_words::{alike, cell};
@@ -51,12 +51,19 @@ fn footer(plan: &RunPlan) -> String {
             case.warmup
         );
     }
+    let further = if plan.quick { quick::most_of(sweep) } else { 0 };
+    if further > 0 {
+        text += &format!(", then at most {further} more of what looks slow");
+    }
     let longest = match (&plan.against, &plan.searches) {
         (Some(against), _) => longest_of_pairs(sweep, against),
         (None, Some(searches)) => longest_of_searches(sweep, searches),
         (None, None) => match &plan.beside {
             Some(rounds) => sweep.longest().map(|all| all / sweep.runs() * rounds.most),
-            None => sweep.longest(),
+            // All cases take as long.
+            None => sweep
+                .longest()
+                .map(|all| all.mul_f64(1.0 + further as f64 / cases as f64)),
         },
     };
     if let Some(longest) = longest {

@@ -54,6 +54,7 @@ pub fn execute_until(
         against: plan.against.clone(),
         beside: plan.beside.clone(),
         searches: plan.searches.clone(),
+        quick: plan.quick,
         rails: plan.rails,
     };
     let outcome = run_sweep(&options, stop, &mut output)?;

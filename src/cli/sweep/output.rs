@@ -267,6 +267,12 @@ impl Observer for Output {
         self.begun = Some((Instant::now(), measures(case)));
     }
 
+    fn cases_added(&mut self, cases: &[Case]) {
+        if let Some(time) = &mut self.time_left {
+            time.add(cases);
+        }
+    }
+
     fn trial_started(&mut self, index: usize, total: usize, case: &Case, trial: TrialStart<'_>) {
         // The result of the search has the failures of its trials.
         self.run = None;

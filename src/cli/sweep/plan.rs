@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 
 use crate::coordinator::options::{Against, Ends, Rounds};
-use crate::plan::{ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep};
+use crate::plan::{
+    ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, quick,
+};
 use report::judge::threshold::Demands;
 use report::observe::Metric;
 use settings::{Given, Settings};
@@ -32,6 +34,8 @@ pub struct RunPlan {
     pub beside: Option<Rounds>,
     /// Search each case for loads as well.
     pub searches: Option<Searches>,
+    /// Measure again what looks bad in rounds of pairs.
+    pub quick: bool,
     /// Which rails flows go between.
     pub rails: RailsAsked,
     /// Where results go.
@@ -126,8 +130,12 @@ impl Ground {
 fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), Failure> {
     let flags = &args.sweep.given;
     let goals = goals(&args.search);
+    let over = |given, flows: &[FlowTable]| match args.quick && flows.is_empty() {
+        true => Ok(quick::with_usual(given)),
+        false => ground.over(given, flows),
+    };
     let Some(path) = &args.config else {
-        let given = ground.over(flags.clone(), &[])?;
+        let given = over(flags.clone(), &[])?;
         let nodes = ground.nodes(args.nodes.clone());
         return Ok(cases(goals, &given, &[], nodes)?);
     };
@@ -154,7 +162,7 @@ fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), F
         .with_hint("take `nodes` out of the file, or run it without the launcher"));
     }
     let given = flags.clone().over(file.given.clone());
-    let given = ground.over(given, &file.flows)?;
+    let given = over(given, &file.flows)?;
     let nodes = ground.nodes(args.nodes.clone().or_else(|| file.nodes.clone()));
     let cases = cases(goals, &given, &file.flows, nodes);
     cases.map_err(
@@ -211,6 +219,9 @@ impl RunPlan {
     /// Always bad input.
     pub fn new(args: RunArgs, ground: &Ground) -> Result<RunPlan, Failure> {
         let (sweep, searches) = sweep(&args, ground)?;
+        if args.quick {
+            quick::check(&sweep)?;
+        }
         let (sweep, beside) = beside(&args.against, sweep)?;
         let output = output(args.output)?;
         conditions_apply(&output.demands.fail_if, &sweep)?;
@@ -235,6 +246,7 @@ impl RunPlan {
             against,
             beside,
             searches,
+            quick: args.quick,
             rails: RailsAsked {
                 each_to_each: args.rails.as_deref() == Some("all"),
                 all_up: args.rails_up.is_some(),

@@ -35,6 +35,12 @@ impl TimeLeft {
         }
     }
 
+    /// There are more cases, of one run each.
+    pub(in crate::cli) fn add(&mut self, cases: &[Case]) {
+        self.planned += cases.iter().map(measures).sum::<Duration>();
+        self.runs += u32::try_from(cases.len()).unwrap_or(u32::MAX);
+    }
+
     /// A run is over that was to measure for `planned`, and took so long.
     pub(in crate::cli) fn run_over(&mut self, planned: Duration, took: Duration) {
         self.planned = self.planned.saturating_sub(planned);
@@ -103,6 +109,8 @@ mod tests {
         }
         // Also of more runs than were planned.
         assert_eq!(time.left(), Some(Duration::ZERO));
+        time.add(&sweep.cases);
+        assert!(time.left() > Some(Duration::from_secs(4)));
     }
 
     #[test]

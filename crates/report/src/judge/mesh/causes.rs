@@ -6,6 +6,14 @@ use statistics::{Scatter, median, reach, spread};
 /// Of so many flows one at most is a slow path, beside a second one.
 const MOST_PATHS: usize = 10;
 
+/// How heavy the tail of one run's figures may be: as heavy as that of Student's t with 3 degrees of freedom.
+const TAIL: f64 = 1.0 / 3.0;
+
+/// How heavy the tail of a median of so many runs may be: for half of them to lie far off takes as many independent chances.
+pub fn tail(runs: f64) -> f64 {
+    TAIL / ((runs + 1.0) / 2.0).floor().max(1.0)
+}
+
 /// A flow between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observed<'a> {
@@ -233,11 +241,20 @@ fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
     // The last one that stands out from what is faster: several do not hide each other (B. Rosner, "Percentage Points for
     // a Generalized ESD Many-Outlier Procedure", Technometrics 25 (1983)).
     let stands_out = |number: &usize| {
-        let (slow, others) = values.split_at((*number).min(values.len()));
+        let (_, others) = values.split_at((*number).min(values.len()));
         // Before the reach, which sorts all of them.
-        let is_below = |slow: &&f64| level - **slow > rule.floor;
-        slow.last().filter(is_below).is_some_and(|slow| {
-            level - slow > reach(others, rule.scatter, flows.len(), rule.chance)
+        let is_below = |slow: &&Observed<'_>| {
+            level - slow.value > rule.floor && slow.runs.len() >= rule.path_runs
+        };
+        let slow = slowest.get(number - 1).filter(is_below);
+        slow.is_some_and(|slow| {
+            // What was measured more often than the others is known better.
+            let tail = rule.scatter.tail.min(tail(slow.runs.len() as f64));
+            let scatter = Scatter {
+                tail,
+                ..rule.scatter
+            };
+            level - slow.value > reach(others, scatter, flows.len(), rule.chance)
         })
     };
     let count = (1..=most).rev().find(stands_out).unwrap_or(0);

@@ -9,6 +9,7 @@ use settings::{Pattern, PollMode};
 use super::causes::Place;
 use super::fan::Fan;
 use super::figures::median_of;
+use super::losses::Lossy;
 use super::matrix::{Cell, Matrix};
 use super::outliers::Outlier;
 use crate::observe::Metric;
@@ -40,6 +41,24 @@ pub enum NodesFinding {
     Slow(Slow),
     /// More paths are slow.
     MoreSlow {
+        /// How many.
+        paths: usize,
+    },
+    /// A node or a path between two loses packets.
+    Lossy {
+        /// Which part of the node's traffic.
+        part: Part,
+        /// The node, or the two ends of the path.
+        nodes: Vec<String>,
+        /// Runs of its flows in which packets were lost.
+        losing: usize,
+        /// Runs of its flows.
+        runs: usize,
+        /// Where the cause may lie.
+        look: Look,
+    },
+    /// More paths lose packets.
+    MoreLossy {
         /// How many.
         paths: usize,
     },
@@ -159,6 +178,8 @@ pub struct Mesh {
     pub matrix: Matrix,
     /// What in it is slower than the others.
     pub outliers: Vec<Outlier>,
+    /// What in it loses packets.
+    pub lossy: Vec<Lossy>,
     /// What is to be told of it.
     pub findings: Vec<NodesFinding>,
 }
@@ -171,10 +192,11 @@ impl Mesh {
 
     /// Of a matrix.
     pub fn of(matrix: Matrix) -> Mesh {
-        let outliers = matrix.outliers();
+        let (outliers, lossy) = (matrix.outliers(), matrix.lossy());
         Mesh {
-            findings: matrix.findings(&outliers),
+            findings: matrix.findings(&outliers, &lossy),
             outliers,
+            lossy,
             matrix,
         }
     }
@@ -183,13 +205,13 @@ impl Mesh {
 impl NodesFinding {
     /// Whether something is to be done about it.
     pub fn is_wrong(&self) -> bool {
-        matches!(self, NodesFinding::Slow(_))
+        matches!(self, NodesFinding::Slow(_) | NodesFinding::Lossy { .. })
     }
 }
 
 impl Matrix {
     /// What is to be told of it and of its outliers. That the flows of a fan are alike is told by the fan.
-    fn findings(&self, outliers: &[Outlier]) -> Vec<NodesFinding> {
+    fn findings(&self, outliers: &[Outlier], lossy: &[Lossy]) -> Vec<NodesFinding> {
         let is_path = |outlier: &&Outlier| matches!(outlier.place, Place::Path(..));
         let (paths, nodes): (Vec<&Outlier>, Vec<&Outlier>) = outliers.iter().partition(is_path);
         let told = nodes
@@ -199,6 +221,14 @@ impl Matrix {
         found.extend(told.map(|it| NodesFinding::Slow(self.slow(it))));
         if let more @ 1.. = paths.len().saturating_sub(MOST_PATHS) {
             found.push(NodesFinding::MoreSlow { paths: more });
+        }
+        let is_path = |lossy: &&Lossy| matches!(lossy.place, Place::Path(..));
+        let (paths, nodes): (Vec<&Lossy>, Vec<&Lossy>) = lossy.iter().partition(is_path);
+        let more = paths.len().saturating_sub(MOST_PATHS);
+        let told = nodes.into_iter().chain(paths.into_iter().take(MOST_PATHS));
+        found.extend(told.map(|it| self.loses(it)));
+        if more > 0 {
+            found.push(NodesFinding::MoreLossy { paths: more });
         }
         if !(self.is_fan() && outliers.is_empty()) {
             found.extend(self.rest(outliers));
@@ -212,27 +242,13 @@ impl Matrix {
             let own = self.cells.iter().filter(|cell| of(cell) == node);
             median_of(own.map(|cell| &cell.figures), metric).unwrap_or(outlier.value)
         };
-        let (part, node, values) = match outlier.place {
-            Place::Node(node) => {
-                let both = [side(|cell| cell.from, node), side(|cell| cell.to, node)];
-                (Part::Node, node, both.to_vec())
-            }
-            Place::From(node) => (Part::Sends, node, vec![outlier.value]),
-            Place::To(node) => (Part::Receives, node, vec![outlier.value]),
-            Place::Path(from, _) => (Part::Path, from, vec![outlier.value]),
+        let (part, node, nodes) = self.part(outlier.place);
+        let values = match part {
+            Part::Node => vec![side(|cell| cell.from, node), side(|cell| cell.to, node)],
+            _ => vec![outlier.value],
         };
-        let mut nodes = vec![self.name(node).to_owned()];
-        let look = match (outlier.place, &self.pattern) {
-            (Place::Path(_, to), pattern) => {
-                nodes.push(self.name(to).to_owned());
-                match pattern {
-                    Pattern::Loop => Look::Host,
-                    Pattern::Incast(_) => Look::Sender,
-                    Pattern::Outcast(_) => Look::Receiver,
-                    Pattern::Ring | Pattern::Bisection => Look::All,
-                    Pattern::Pairs | Pattern::AllToAll => Look::Path,
-                }
-            }
+        let look = match part {
+            Part::Path => self.look_at_path(),
             _ => self.look_at(node),
         };
         let own = |cell: &&Cell| Place::Node(node).has(cell.from, cell.to);
@@ -249,6 +265,43 @@ impl Matrix {
             peers: peers.len(),
             is_read: self.settings.op.profile().fetches,
             look,
+        }
+    }
+
+    fn loses(&self, lossy: &Lossy) -> NodesFinding {
+        let (part, _, nodes) = self.part(lossy.place);
+        NodesFinding::Lossy {
+            part,
+            nodes,
+            losing: lossy.losing,
+            runs: lossy.runs,
+            look: match part {
+                Part::Path => self.look_at_path(),
+                _ => Look::Port,
+            },
+        }
+    }
+
+    /// Which part of a node's traffic it is, the node, and the names of its nodes.
+    fn part(&self, place: Place) -> (Part, usize, Vec<String>) {
+        let (part, node, other) = match place {
+            Place::Node(node) => (Part::Node, node, None),
+            Place::From(node) => (Part::Sends, node, None),
+            Place::To(node) => (Part::Receives, node, None),
+            Place::Path(from, to) => (Part::Path, from, Some(to)),
+        };
+        let names = [Some(node), other].into_iter().flatten();
+        let names = names.map(|node| self.name(node).to_owned());
+        (part, node, names.collect())
+    }
+
+    fn look_at_path(&self) -> Look {
+        match self.pattern {
+            Pattern::Loop => Look::Host,
+            Pattern::Incast(_) => Look::Sender,
+            Pattern::Outcast(_) => Look::Receiver,
+            Pattern::Ring | Pattern::Bisection => Look::All,
+            Pattern::Pairs | Pattern::AllToAll => Look::Path,
         }
     }
 

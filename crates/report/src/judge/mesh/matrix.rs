@@ -7,7 +7,7 @@ use settings::{Pattern, Settings};
 use super::figures::{Figures, median_of};
 use crate::observe::Metric;
 use crate::observe::standing::{self, Standing};
-use crate::results::model::{CaseResult, NodeResult, ResultFile};
+use crate::results::model::{CaseResult, NodeResult, PathEventKind, ResultFile, Run};
 use statistics::median;
 
 /// The flows of all cases of a pattern whose settings are equal: one case, or the rounds of `pairs`.
@@ -45,6 +45,8 @@ pub struct Cell {
     pub lost: usize,
     /// Those of them that are complete, but something makes their figures doubtful.
     pub doubtful: usize,
+    /// Runs that count in which an end of it told of lost packets, while it had no other flow.
+    pub losing: usize,
 }
 
 impl Matrix {
@@ -71,6 +73,9 @@ impl Matrix {
             let cell = cells.entry((from, to)).or_default();
             (cell.from, cell.to) = (from, to);
         }
+        let is_pairs = cases
+            .iter()
+            .all(|case| case.config.pattern == Some(Pattern::Pairs));
         let mut cpu = vec![Vec::new(); nodes.len()];
         for run in cases.iter().flat_map(|case| &case.runs) {
             // A node's CPU time is that of all its flows.
@@ -96,12 +101,19 @@ impl Matrix {
                     cpu[*place].extend(cpu_share(node));
                 }
             }
+            let losing = match run.path_events.is_empty() || !is_pairs {
+                true => HashSet::new(),
+                false => losing(run, of_run.keys().copied(), &nodes),
+            };
             for (place, figures) in of_run {
                 let Some(cell) = cells.get_mut(&place) else {
                     continue;
                 };
                 match figures {
-                    Ok(figures) => cell.runs.push(figures),
+                    Ok(figures) => {
+                        cell.runs.push(figures);
+                        cell.losing += usize::from(losing.contains(&place));
+                    }
                     Err(is_doubtful) => {
                         cell.lost += 1;
                         cell.doubtful += usize::from(is_doubtful);
@@ -186,6 +198,24 @@ impl Matrix {
     pub fn name(&self, node: usize) -> &str {
         self.nodes.get(node).map_or("", |name| name)
     }
+}
+
+/// The links of a round of pairs at whose ends packets were lost. A device's counters do not tell which of a node's flows
+/// lost them, and there a node has one peer alone; nor which followed from a receiver that was not ready.
+fn losing(
+    run: &Run,
+    links: impl Iterator<Item = (usize, usize)>,
+    nodes: &[&str],
+) -> HashSet<(usize, usize)> {
+    let has = |(from, to): (usize, usize), is: &dyn Fn(PathEventKind) -> bool| {
+        let ends = [from, to].map(|end| nodes.get(end).copied());
+        let mut events = run.path_events.iter().filter(|event| event.count > 0);
+        events.any(|event| ends.contains(&Some(&*event.node)) && is(event.kind))
+    };
+    let is_refused = |kind| kind == PathEventKind::ReceiverNotReady;
+    let loses =
+        |link: &(usize, usize)| has(*link, &PathEventKind::is_loss) && !has(*link, &is_refused);
+    links.filter(loses).collect()
 }
 
 /// The CPU time that a node's workers had, of what they would have with a core each.

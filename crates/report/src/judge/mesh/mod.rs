@@ -5,6 +5,7 @@ mod causes;
 mod fan;
 mod figures;
 mod findings;
+mod losses;
 mod matrix;
 mod outliers;
 
@@ -12,5 +13,6 @@ pub use causes::Place;
 pub use fan::{Fan, FanPoint, Share};
 pub use figures::Figures;
 pub use findings::{Look, Mesh, NodesFinding, Part, Rest, Slow, Why};
+pub use losses::Lossy;
 pub use matrix::{Cell, Matrix, groups, title};
-pub use outliers::Outlier;
+pub use outliers::{Outlier, floor};

@@ -1,16 +1,14 @@
 //! Nodes and paths of a matrix that are slower than the others, by a rule that docs/dev/statistics.md has with its proof. It
 //! must not know words.
 
-use super::causes::{Cause, Observed, Place, Rule, causes};
+use super::causes::{Cause, Observed, Place, Rule, causes, tail};
 use super::figures::median_of;
 use super::matrix::{Cell, Matrix};
 use crate::observe::Metric;
 use statistics::{Scatter, median, spread};
 
 /// Chance of telling something of nodes that are all alike, by the figure that tells most; and by each other one.
-const CHANCES: [f64; 2] = [0.002, 0.001];
-/// How heavy the tail of one run's figures may be: as heavy as that of Student's t with 3 degrees of freedom.
-const TAIL: f64 = 1.0 / 3.0;
+pub(super) const CHANCES: [f64; 2] = [0.002, 0.001];
 /// A flow that moves nothing counts as this share of the median.
 const LEAST: f64 = 1e-4;
 
@@ -111,11 +109,13 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> 
         true => -(1.0 - floor(quantity)).ln(),
         false => (1.0 + floor(quantity)).ln(),
     };
+    let most = runs.iter().map(Vec::len).max().unwrap_or(0);
     let rule = Rule {
         floor,
         chance,
         scatter: scatter(cells, quantity),
-        path_runs: path_runs(quantity),
+        // What looked slow once is measured again before it is told, where others were.
+        path_runs: path_runs(quantity).max(most.div_ceil(2)),
     };
     let causes = causes(nodes, &flows, rule);
     let is_told = |cell: &Cell| causes.iter().any(|it| it.place.has(cell.from, cell.to));
@@ -152,8 +152,7 @@ fn scatter(cells: &[&Cell], quantity: Metric) -> Scatter {
         }));
     }
     let runs = median(&counts).unwrap_or(1.0);
-    // For half of so many to lie far off takes as many independent chances.
-    let tail = TAIL / ((runs + 1.0) / 2.0).floor().max(1.0);
+    let tail = tail(runs);
     let least = match runs >= 2.0 {
         true => {
             // A median scatters by √(π/2n) of what it is of, and what is around it by √((n-1)/n).

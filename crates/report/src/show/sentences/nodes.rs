@@ -16,6 +16,15 @@ pub fn of_nodes(finding: &NodesFinding) -> String {
         NodesFinding::Slow(slow) => self::slow(slow),
         NodesFinding::MoreSlow { paths: 1 } => "1 other path is slow too.".to_owned(),
         NodesFinding::MoreSlow { paths } => format!("{paths} other paths are slow too."),
+        NodesFinding::Lossy {
+            part,
+            nodes,
+            losing,
+            runs,
+            look,
+        } => lossy(*part, nodes, [*losing, *runs], *look),
+        NodesFinding::MoreLossy { paths: 1 } => "1 other path loses packets too.".to_owned(),
+        NodesFinding::MoreLossy { paths } => format!("{paths} other paths lose packets too."),
         NodesFinding::Rest {
             metric,
             flows,
@@ -80,22 +89,7 @@ fn slow(slow: &Slow) -> String {
         [name, ..] => (name, ""),
         [] => return String::new(),
     };
-    let look = match slow.look {
-        Look::Port => format!("{name}'s port or cable"),
-        Look::PortOrCpu => format!("{name}'s port, cable or CPU"),
-        Look::Cpu { own, others } => format!(
-            "what else runs on {name}, whose workers had {} of their cores, those of the others {}",
-            percent(own),
-            percent(others)
-        ),
-        Look::Host => "its CPU, memory and PCIe slot".to_owned(),
-        Look::Path => "the path".to_owned(),
-        Look::Sender => format!("{name} and its path to {other}"),
-        Look::Receiver => format!("{other} and its path from {name}"),
-        Look::All => {
-            format!("{name}, {other} and the path between them; --pattern pairs separates them")
-        }
-    };
+    let look = look(slow.look, name, other);
     let (what, way) = match (slow.part, is_rate) {
         (Part::Path, _) => {
             let path = match slow.look {
@@ -125,6 +119,41 @@ fn slow(slow: &Slow) -> String {
     let peers = plural(slow.peers, "peer");
     let median = format!("the median of {} {peers} ({figures})", slow.peers);
     format!("{what} {median}, {extent}: look at {look}.")
+}
+
+/// Where to look, by the names of the nodes that it is about.
+fn look(look: Look, name: &str, other: &str) -> String {
+    match look {
+        Look::Port => format!("{name}'s port or cable"),
+        Look::PortOrCpu => format!("{name}'s port, cable or CPU"),
+        Look::Cpu { own, others } => format!(
+            "what else runs on {name}, whose workers had {} of their cores, those of the others {}",
+            percent(own),
+            percent(others)
+        ),
+        Look::Host => "its CPU, memory and PCIe slot".to_owned(),
+        Look::Path => "the path".to_owned(),
+        Look::Sender => format!("{name} and its path to {other}"),
+        Look::Receiver => format!("{other} and its path from {name}"),
+        Look::All => {
+            format!("{name}, {other} and the path between them; --pattern pairs separates them")
+        }
+    }
+}
+
+/// `node3>node9 loses packets, in 5 of 5 runs: look at the path.`
+fn lossy(part: Part, nodes: &[String], [losing, runs]: [usize; 2], at: Look) -> String {
+    let (Some(name), Some(other)) = (nodes.first(), nodes.last()) else {
+        return String::new();
+    };
+    let (who, what) = match part {
+        Part::Path => (format!("{name}>{other}"), "packets"),
+        Part::Node => (name.clone(), "packets"),
+        Part::Sends => (name.clone(), "packets of flows that it posts"),
+        Part::Receives => (name.clone(), "packets of flows that go to it"),
+    };
+    let look = look(at, name, other);
+    format!("{who} loses {what}, in {losing} of {runs} runs: look at {look}.")
 }
 
 /// Throughput and p99 over how many nodes there are, whether throughput falls, how even it is, and who has least.

@@ -54,6 +54,16 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
         own: 0.52,
         others: 0.99,
     };
+    let lossy = |part, runs, look| NodesFinding::Lossy {
+        part,
+        nodes: match part {
+            Part::Path => names(&["node4", "node5"]),
+            _ => names(&["node4"]),
+        },
+        losing: 5,
+        runs,
+        look,
+    };
     let none = |why, of: &[&str], flows| NodesFinding::NoFigure {
         why,
         of: names(of),
@@ -107,6 +117,12 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
         slow(p50, Part::Path, &[31_200.0], Look::All),
         NodesFinding::MoreSlow { paths: 1 },
         NodesFinding::MoreSlow { paths: 3 },
+        lossy(Part::Path, 5, Look::Path),
+        lossy(Part::Node, 6, Look::Port),
+        lossy(Part::Sends, 6, Look::Port),
+        lossy(Part::Receives, 6, Look::Port),
+        NodesFinding::MoreLossy { paths: 1 },
+        NodesFinding::MoreLossy { paths: 3 },
         rest(Rest::Few),
         rest(Rest::Apart),
         rest(Rest::Alike),

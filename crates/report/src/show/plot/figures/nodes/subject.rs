@@ -59,6 +59,7 @@ impl<'a> Subject<'a> {
             matrix,
             outliers,
             findings,
+            ..
         } = Mesh::of(matrix);
         let order = Order::of(&matrix.nodes, &loaded.result, racks);
         let in_order: Vec<&str> = order.nodes.iter().map(|it| matrix.name(*it)).collect();

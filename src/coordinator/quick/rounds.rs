@@ -1,0 +1,137 @@
+//! `--quick`: which flows of a matrix are measured again, and in which rounds. It must not know how flows are run, nor
+//! judge what is slow, which the findings do.
+//!
+//! Every path has to be used once to be found, so all rounds of pairs come first, each of them short. A healthy flow may be
+//! slow once, by chance. So each flow whose median looks bad is measured once more, in pass after pass, until it looks well
+//! or has [`ENOUGH`] runs: short runs at different times tell chance better than one long window. A node is found by all of
+//! its flows, which are runs enough. The nodes that a round leaves have other flows meanwhile, so that the network is as
+//! full as it was.
+
+use std::collections::HashSet;
+
+use report::judge::mesh::{Cell, Matrix, Mesh, Place, floor};
+use statistics::spread;
+
+/// Runs with which a flow, or all flows of a node, are known.
+const ENOUGH: usize = 5;
+
+/// A flow looks bad that is so many standard deviations of a flow worse than the median.
+const DEVIATIONS: f64 = 2.5;
+
+/// Rounds of a pass: a flow that looks well after one is not measured in the next.
+const OF_A_PASS: usize = 16;
+
+/// A flow by the numbers of its nodes: from, to.
+pub(super) type Link = (usize, usize);
+
+/// Flows of which no node has more than one.
+struct Round {
+    links: Vec<Link>,
+    is_busy: Vec<bool>,
+}
+
+impl Round {
+    /// Adds a flow, unless one of its nodes has another.
+    fn takes(&mut self, (from, to): Link) -> bool {
+        let is_free = !self.is_busy[from] && !self.is_busy[to];
+        if is_free {
+            (self.is_busy[from], self.is_busy[to]) = (true, true);
+            self.links.push((from, to));
+        }
+        is_free
+    }
+
+    /// Gives the nodes without a flow one, with other partners from round to round.
+    fn fill(&mut self, matrix: &Matrix, number: usize) {
+        let nodes = 0..self.is_busy.len();
+        let mut free: Vec<usize> = nodes.filter(|node| !self.is_busy[*node]).collect();
+        // The first stays, and the others turn around it.
+        if let Some((_, others @ [_, ..])) = free.split_first_mut() {
+            let by = number % others.len();
+            others.rotate_left(by);
+        }
+        let (one, other) = free.split_at(free.len() / 2);
+        let links = one.iter().copied().zip(other.iter().rev().copied());
+        let links = links.filter(|(from, to)| matrix.cell(*from, *to).is_some());
+        self.links.extend(links);
+    }
+}
+
+/// The rounds of the next pass, at most `left`, in which no node has more than one flow; none when enough is known. `done`
+/// are the rounds before.
+pub(super) fn next_pass(mesh: &Mesh, done: usize, left: usize) -> Vec<Vec<Link>> {
+    let matrix = &mesh.matrix;
+    let most = OF_A_PASS.min(left);
+    let mut rounds: Vec<Round> = Vec::new();
+    for link in doubted(mesh) {
+        let is_taken = rounds.iter_mut().any(|round| round.takes(link));
+        if !is_taken && rounds.len() < most {
+            let mut round = Round {
+                links: Vec::new(),
+                is_busy: vec![false; matrix.nodes.len()],
+            };
+            round.takes(link);
+            rounds.push(round);
+        }
+    }
+    let rounds = (done..).zip(rounds).map(|(number, mut round)| {
+        round.fill(matrix, number);
+        round.links
+    });
+    rounds.collect()
+}
+
+/// The flows of which more has to be known, the worst first.
+fn doubted(mesh: &Mesh) -> Vec<Link> {
+    let matrix = &mesh.matrix;
+    let quantity = matrix.quantity();
+    let usual = matrix.median(quantity).filter(|_| matrix.can_tell());
+    let Some(usual) = usual.filter(|usual| *usual > 0.0) else {
+        return Vec::new();
+    };
+    let slow = mesh.outliers.iter().map(|it| it.place);
+    let places: Vec<Place> = slow.chain(mesh.lossy.iter().map(|it| it.place)).collect();
+    let is_known = |place: &Place| {
+        let own = matrix.cells.iter().filter(|it| place.has(it.from, it.to));
+        own.map(|it| it.runs.len()).sum::<usize>() >= ENOUGH
+    };
+    let (known, open): (Vec<Place>, Vec<Place>) = places.into_iter().partition(is_known);
+    let sign = if quantity.higher_is_better() {
+        1.0
+    } else {
+        -1.0
+    };
+    let worse = |cell: &Cell| Some(sign * (1.0 - cell.figures.of(quantity)? / usual));
+    let all: Vec<f64> = matrix.cells.iter().filter_map(worse).collect();
+    let floor = floor(quantity).max(DEVIATIONS * spread(&all).unwrap_or(0.0));
+    // How much worse than usual it is; `None` where it looks well.
+    let excess = |cell: &Cell| {
+        let is_of = |places: &[Place]| places.iter().any(|it| it.has(cell.from, cell.to));
+        let Some(excess) = worse(cell) else {
+            // What failed is told. What is doubtful may be measured well another time.
+            return (cell.doubtful > 0).then_some(f64::INFINITY);
+        };
+        match is_of(&known) {
+            true => None,
+            false if cell.is_lossy() || is_of(&open) => Some(f64::INFINITY),
+            false => Some(excess).filter(|it| *it > floor),
+        }
+    };
+    let open = matrix.cells.iter();
+    let open = open.filter(|cell| cell.runs.len() + cell.lost < ENOUGH);
+    let mut found: Vec<(f64, Link)> = open
+        .filter_map(|cell| Some((excess(cell)?, (cell.from, cell.to))))
+        .collect();
+    found.sort_by(|(one, _), (two, _)| two.total_cmp(one));
+    let mut seen = HashSet::new();
+    let links = found.into_iter().map(|(_, link)| link);
+    // Traffic both ways is measured both ways at once.
+    let is_new = |(from, to): &Link| {
+        !matrix.settings.bidirectional || seen.insert((*from.min(to), *from.max(to)))
+    };
+    links.filter(is_new).collect()
+}
+
+#[cfg(test)]
+#[path = "rounds_tests.rs"]
+mod tests;
