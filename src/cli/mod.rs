@@ -15,6 +15,9 @@ pub mod execute;
 pub mod explain;
 mod fail_if;
 mod format;
+mod gate;
+mod gate_plan;
+mod gate_side;
 mod listen;
 pub mod live;
 pub mod logging;
@@ -94,6 +97,7 @@ pub fn main() -> Result<(), Failure> {
         }
         Some(args::Command::Mesh(args)) => mesh::run(*args, &matches),
         Some(args::Command::Compare(args)) => compare::compare(&args),
+        Some(args::Command::Gate(args)) => gate::run(&args),
         Some(args::Command::Plot(args)) => {
             logging::start(args.speech.verbose, args.speech.quiet);
             plot::plot(&args)

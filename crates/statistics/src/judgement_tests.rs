@@ -4,10 +4,14 @@ use proptest::collection;
 use proptest::prelude::*;
 
 use super::asked::{Figures, Question};
-use super::family::verdicts;
 use super::joint::Unit;
-use super::judgement::{Answer, Judgement, Unsettled, judge};
+use super::judgement::{Answer, Judgement, Unsettled};
 use super::verdict::Verdict;
+
+/// At the only look.
+fn judge(questions: &[Question<'_>]) -> Judgement {
+    super::judge(questions, 1.0)
+}
 
 const BASE: [f64; 10] = [
     20.0, 20.1, 19.9, 20.2, 19.8, 20.05, 19.95, 20.15, 19.85, 20.02,
@@ -80,7 +84,7 @@ fn the_four_words() {
         Verdict::Unclear,
     ];
     assert_eq!(words(&judgement), expected);
-    assert_eq!(verdicts(&questions).by_case, expected);
+    assert_eq!(super::verdicts(&questions, 1.0).by_case, expected);
     let mut less_is_better = question(0, &BASE, &less);
     less_is_better.higher_is_better = false;
     assert_eq!(judge(&[less_is_better]).by_case[0].verdict, Verdict::Better);
@@ -178,6 +182,24 @@ fn the_reach_tells_what_can_be_settled_before_anything_is_found() {
         .map(|(n, (base, new))| question(n, base, new));
     let noisy = judge(&noisy.collect::<Vec<_>>()).reach_by_case;
     assert!(noisy.settled < 20 && noisy.needed > Some(5), "{noisy:?}");
+}
+
+#[test]
+fn a_part_of_the_chance_of_error_asks_for_more() {
+    let (same, less) = (scaled(1.001), scaled(0.96));
+    let questions = [
+        question(0, &BASE[..6], &same[..6]),
+        question(1, &BASE[..6], &less[..6]),
+    ];
+    let [whole, part] = [1.0, 0.25].map(|part| super::judge(&questions, part));
+    assert_eq!(words(&whole), [Verdict::Equal, Verdict::Worse]);
+    for (whole, part) in whole.by_case.iter().zip(&part.by_case) {
+        let [whole, part] = [whole, part].map(|it| it.estimate.unwrap());
+        assert!(part.low < whole.low && whole.high < part.high);
+    }
+    // A quarter of 2.5 % of 252 deals is one, of 70 none.
+    let few = |part| super::judge(&[question(0, &BASE[..4], &less[..4])], part).by_case[0].verdict;
+    assert_eq!((few(1.0), few(0.25)), (Verdict::Worse, Verdict::Unclear));
 }
 
 #[test]

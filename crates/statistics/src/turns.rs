@@ -1,20 +1,10 @@
 //! Two programs measured in turns, in pairs of which half begin with the one and half with the other, until the ratio is
-//! clear: when to look, and what the pairs say at a look.
+//! clear: what the pairs say at a look.
 
 use super::deals::Deals;
 use super::median::median;
 use super::ratio::RatioEstimate;
 use super::shift::Shift;
-
-/// Fewer pairs decide nothing: four that begin with the one and four with the other can be dealt in 70 ways.
-pub const FEWEST_PAIRS: u32 = 8;
-
-/// Chance of error on either side, all looks together. At most 5 % are promised on both, and are to hold in a count of
-/// 1,000 comparisons too.
-const TAIL: f64 = 0.02;
-
-/// The part of it that the first look has. Most comparisons end there, and 8 pairs tell nothing with less.
-const PART_OF_FIRST_LOOK: f64 = 0.72;
 
 /// One run of each program, one right after the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,47 +21,6 @@ pub struct Turn {
 /// what drifts or comes and goes slowly meets both alike.
 pub fn goes_first(pair: u32) -> bool {
     matches!(pair % 4, 0 | 1)
-}
-
-/// After how many pairs it is looked whether the ratio is clear, chosen beforehand: whoever looks more often finds
-/// more by chance. Each look has its part of the chance of error (Bonferroni).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
-    first: u32,
-    last: u32,
-}
-
-impl Looks {
-    /// Looks after `first` pairs, after `last`, and once between.
-    pub fn planned(first: u32, last: u32) -> Looks {
-        let first = first.max(FEWEST_PAIRS);
-        Looks { first, last }
-    }
-
-    /// The pairs after which it is looked; all are even.
-    fn pairs(self) -> Vec<u32> {
-        let middle = u32::midpoint(self.first, self.last).next_multiple_of(2);
-        let mut pairs = vec![self.first, middle, self.last - self.last % 2];
-        pairs.retain(|pairs| (self.first..=self.last).contains(pairs));
-        pairs.dedup();
-        pairs
-    }
-
-    /// Whether it is looked after so many pairs. The end is a look whenever it comes, but not before the fewest.
-    pub fn is_look(self, pairs: u32, is_last: bool) -> bool {
-        pairs >= FEWEST_PAIRS && (is_last || self.pairs().contains(&pairs))
-    }
-
-    /// Chance of error on either side that a look after so many pairs has: that of the next one that was planned.
-    pub fn tail(self, pairs: u32) -> f64 {
-        let planned = self.pairs();
-        let next = planned.iter().position(|look| *look >= pairs);
-        match (next, planned.len()) {
-            (_, 0 | 1) => TAIL,
-            (Some(0), _) => TAIL * PART_OF_FIRST_LOOK,
-            (_, looks) => TAIL * (1.0 - PART_OF_FIRST_LOOK) / (looks - 1) as f64,
-        }
-    }
 }
 
 /// The ratio of two programs, new over base, with the interval that leaves out a chance of `tail` on either side; `None`
@@ -166,22 +115,5 @@ mod tests {
             new: 0.0,
         };
         assert_eq!(ratio_in_turns(&[stopped], 0.02), None);
-    }
-
-    #[test]
-    fn looks_are_planned_and_share_the_chance_of_error() {
-        let looks = Looks::planned(8, 24);
-        let planned: Vec<u32> = (1..=24)
-            .filter(|pairs| looks.is_look(*pairs, false))
-            .collect();
-        assert_eq!(planned, [8, 16, 24]);
-        let all: f64 = planned.iter().map(|pairs| looks.tail(*pairs)).sum();
-        assert!((all - TAIL).abs() < 1e-12);
-        assert!(looks.is_look(10, true) && !looks.is_look(6, true));
-        assert_eq!(looks.tail(10), looks.tail(16));
-        assert_eq!(Looks::planned(12, 12).tail(12), TAIL);
-        assert!(!Looks::planned(2, 6).is_look(6, true));
-        let early = Looks::planned(2, 24);
-        assert!(!early.is_look(2, false) && early.is_look(8, false));
     }
 }

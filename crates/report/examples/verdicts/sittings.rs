@@ -2,6 +2,7 @@
 //! Shared by the program that prints the tables and the test that keeps them true.
 
 use fastrand::Rng;
+use report::judge::compare::Margins;
 use report::observe::Metric;
 use statistics::{Figures, Question, Unit, Verdict, verdicts};
 
@@ -116,6 +117,24 @@ impl Sitting {
         let metrics = FIGURES.map(|(metric, _, _)| metric);
         questions(&self.units, &self.values, metrics)
     }
+
+    /// What is asked of the first so many launches about some of the metrics.
+    pub fn of_first(
+        &self,
+        launches: usize,
+        metrics: &[Metric],
+        margins: &Margins,
+    ) -> Vec<Question<'_>> {
+        let mut questions = self.questions();
+        questions.retain(|question| metrics.contains(&FIGURES[question.metric].0));
+        for question in &mut questions {
+            question.margin = margins.of(FIGURES[question.metric].0);
+            for side in [&mut question.base, &mut question.new] {
+                (side.units, side.values) = (&side.units[..launches], &side.values[..launches]);
+            }
+        }
+        questions
+    }
 }
 
 /// A question for each of these metrics of each case, of which both sides have values.
@@ -177,7 +196,7 @@ pub fn found(setup: &Setup, sittings: usize, seed: u64) -> Found {
     let mut rng = Rng::with_seed(seed);
     let mut found = Found::default();
     for _ in 0..sittings {
-        let words = verdicts(&Sitting::new(setup, &mut rng).questions());
+        let words = verdicts(&Sitting::new(setup, &mut rng).questions(), 1.0);
         let has = |words: &[Verdict]| words.contains(&Verdict::Worse);
         let over_all = has(&words.over_all);
         found.over_all += usize::from(over_all);
