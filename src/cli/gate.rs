@@ -11,8 +11,9 @@ use report::results::file::write_whole;
 use report::results::load::load;
 use report::show::compare as output;
 use report::text;
+use settings::TimeSpan;
 
-use super::args::{FormatArg, GateArgs, PlotArgs, SpeechArgs, WhatArgs, WidthArg};
+use super::args::{GateArgs, PlotArgs};
 use super::compare::{differing, found, unless_closed, verdict};
 use super::errors::{Failure, say};
 use super::gate_plan::{Plan, order};
@@ -25,20 +26,23 @@ use super::signals::stop_flag;
 /// # Errors
 /// Exit code 1: a regression. 2: not comparable, or bad input. 3: a launch failed or was interrupted.
 pub fn run(args: &GateArgs) -> Result<(), Failure> {
-    let own = std::env::current_exe().map_err(Failure::undone)?;
-    let base = Side::new("base", &args.base, own.clone())?;
-    let sides = [base, Side::new("new", &args.new, own)?];
+    let side = |name, switches| Side { name, switches };
+    let sides = [side("base", &args.base), side("new", &args.new)];
     for side in &sides {
         make_folder(&args.out.join(side.name))?;
     }
     let (comparison, part) = measure(args, &sides).inspect_err(|_| kept(&args.out))?;
     write(&args.out, &comparison)?;
-    unless_closed(output::table::write(
-        &comparison,
-        io::BufWriter::new(io::stdout().lock()),
-    ))?;
+    let stdout = io::BufWriter::new(io::stdout().lock());
+    unless_closed(output::table::write(&comparison, stdout))?;
+    let page = PlotArgs {
+        results: vec![args.out.join("new")],
+        out: args.out.clone(),
+        base: Some(args.out.join("base")),
+        ..PlotArgs::default()
+    };
     // The verdict counts more than its picture.
-    if let Err(failure) = draw(args, part) {
+    if let Err(failure) = plot_with(&page, &args.options(part)) {
         say(&format!("rocebench: warning: no page: {}", failure.text()));
     }
     verdict(None, &comparison)
@@ -60,14 +64,7 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
         rounds += 1;
         for place in order(rounds) {
             let side = &sides[place];
-            let of = plan
-                .as_ref()
-                .map(|plan| format!(" of at most {}", plan.last));
-            note(format!(
-                "launch {rounds}{}: {}",
-                of.unwrap_or_default(),
-                side.title
-            ));
+            note(format!("launch {rounds}: {}", side.title()));
             side.launch(&words, &args.out, &stop)?;
         }
         let spent = began.elapsed();
@@ -81,7 +78,7 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
                     return Ok((comparison, 1.0));
                 }
                 let plan = Plan::new(args.budget.into(), spent, args.launches);
-                let plan = plan.map_err(|fit| too_small(args, fit, seconds))?;
+                let plan = plan.ok_or_else(|| too_small(args.budget, seconds))?;
                 note(format!(
                     "the first launches took {seconds:.0} s: at most {} a side, first look after {}",
                     plan.last,
@@ -106,52 +103,39 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
     }
 }
 
-fn too_small(args: &GateArgs, fit: u32, round_seconds: f64) -> Failure {
-    let budget = args.budget;
-    Failure::bad_input(format!(
-        "--budget {budget} is too small: one launch of each side took {round_seconds:.0} s, so {fit} a side fit into it, and \
-         3 are the least"
-    ))
-    .with_hint(format!(
-        "--budget {:.0}s has room for 6, which often settle it; or give a shorter sweep after --",
-        (round_seconds * 6.5).ceil()
+fn too_small(budget: TimeSpan, round_seconds: f64) -> Failure {
+    let told = format!(
+        "--budget {budget} is too small: one launch of each side took {round_seconds:.0} s, and 3 a side are the least"
+    );
+    let enough = (round_seconds * 6.5).ceil();
+    Failure::bad_input(told).with_hint(format!(
+        "--budget {enough}s has room for 6, which often settle it; or give a shorter sweep after --"
     ))
 }
 
 /// What the results say at a look that has this part of the chance of error.
 fn compared(args: &GateArgs, sides: &[Side; 2], part: f64) -> Result<Comparison, Failure> {
-    let mut both = Vec::new();
-    for side in sides {
-        let mut found = found(&args.out.join(side.name))?;
-        // A report names what lies in it, wherever it is moved.
-        for loaded in &mut found.results {
-            if let Ok(path) = loaded.path.strip_prefix(&args.out) {
-                loaded.path = path.to_owned();
-            }
-        }
-        both.push((Path::new(&side.title), found));
-    }
-    let [(base_title, base), (new_title, new)] = &both[..] else {
-        return Err(Failure::undone("two sides are compared"));
-    };
-    let sides = ((*base_title, base), (*new_title, new));
-    Ok(compare::compare(sides.0, sides.1, &args.options(part)))
+    let [base, new] = sides
+        .each_ref()
+        .map(|side| found(&args.out.join(side.name)));
+    let [base_title, new_title] = sides.each_ref().map(|side| PathBuf::from(side.title()));
+    let (base, new) = ((&*base_title, &base?), (&*new_title, &new?));
+    Ok(compare::compare(base, new, &args.options(part)))
 }
 
 /// An empty folder for results.
 fn make_folder(folder: &Path) -> Result<(), Failure> {
-    let told = |error: io::Error| {
-        Failure::bad_input(format!("cannot create {}: {error}", text::path(folder)))
-            .with_hint("choose a folder that you may write to with --out")
+    let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
+    let told = match entries.map(|mut entries| entries.next().is_none()) {
+        Ok(true) => return Ok(()),
+        Ok(false) => "it has files already".to_owned(),
+        Err(error) => error.to_string(),
     };
-    fs::create_dir_all(folder).map_err(told)?;
-    match fs::read_dir(folder).map_err(told)?.next() {
-        None => Ok(()),
-        Some(_) => Err(
-            Failure::bad_input(format!("{} has files already", text::path(folder)))
-                .with_hint("remove the earlier report, or choose another folder with --out"),
-        ),
-    }
+    let told = format!(
+        "{} cannot be the folder of a side: {told}",
+        text::path(folder)
+    );
+    Err(Failure::bad_input(told).with_hint("choose another folder with --out, or remove that one"))
 }
 
 /// Says where the results of a gate are that came to no verdict.
@@ -165,40 +149,18 @@ fn kept(out: &Path) {
     }
 }
 
-/// A document's name, and how it is written.
-type Document = (
-    &'static str,
-    fn(&Comparison, &mut dyn io::Write) -> io::Result<()>,
-);
-
+/// Writes the verdict in all formats.
 fn write(out: &Path, comparison: &Comparison) -> Result<(), Failure> {
-    let documents: [Document; 4] = [
+    type Writer = fn(&Comparison, &mut dyn io::Write) -> io::Result<()>;
+    let writers: [(&str, Writer); 4] = [
         ("txt", |it, out| output::table::write(it, out)),
         ("json", |it, out| output::programs::json(it, out)),
         ("md", |it, out| output::markdown::write(it, out)),
         ("xml", |it, out| output::junit::write(it, out)),
     ];
-    for (extension, write) in documents {
+    for (extension, write) in writers {
         let path = out.join(format!("verdict.{extension}"));
         write_whole(&path, |out| write(comparison, out)).map_err(Failure::undone)?;
     }
     Ok(())
-}
-
-fn draw(args: &GateArgs, part: f64) -> Result<(), Failure> {
-    let folder = |name: &str| -> PathBuf { args.out.join(name) };
-    let plot = PlotArgs {
-        results: vec![folder("new")],
-        out: args.out.clone(),
-        base: Some(folder("base")),
-        format: vec![FormatArg::Svg],
-        width: WidthArg::Page,
-        racks: None,
-        what: WhatArgs::default(),
-        speech: SpeechArgs {
-            quiet: args.quiet,
-            verbose: 0,
-        },
-    };
-    plot_with(&plot, &args.options(part))
 }

@@ -32,15 +32,11 @@ pub(super) struct Look {
 }
 
 impl Plan {
-    /// As many rounds as the first one fits into the budget, at most `most`; the number that fits where it is too few for
-    /// a verdict.
-    pub(super) fn new(budget: Duration, first_round: Duration, most: u32) -> Result<Plan, u32> {
+    /// As many rounds as the first one fits into the budget, at most `most`; `None` where they are too few for a verdict.
+    pub(super) fn new(budget: Duration, first_round: Duration, most: u32) -> Option<Plan> {
         let fit = budget.as_secs_f64() / first_round.as_secs_f64().max(1e-9);
         let last = (fit as u32).min(most);
-        if (last as usize) < LEAST_OBSERVATIONS {
-            return Err(last);
-        }
-        Ok(Plan {
+        (last as usize >= LEAST_OBSERVATIONS).then(|| Plan {
             looks: Looks::of_launches(last),
             last,
             budget,
@@ -69,39 +65,37 @@ mod tests {
         assert_eq!(all, [0, 1, 1, 0, 0, 1, 1, 0]);
     }
 
-    /// Rounds of so many seconds each, until there is no other: those after which it was looked, with their parts.
-    fn looks(budget: u32, seconds: &[u32]) -> Result<Vec<(u32, f64)>, u32> {
-        let plan = Plan::new(SECOND * budget, SECOND * seconds[0], 40)?;
-        let (mut spent, mut found) = (Duration::ZERO, Vec::new());
-        for (round, length) in (1..).zip(seconds.iter().chain(seconds.last()).cycle()) {
-            spent += SECOND * *length;
-            let Some(look) = plan.after(round, spent) else {
-                continue;
-            };
-            found.push((round, look.part));
-            if look.is_last {
-                break;
+    /// Rounds of so many seconds, the first and each other, until there is no other: those after which it was looked, with
+    /// their parts.
+    fn looks(budget: u32, first: u32, other: u32) -> Option<Vec<(u32, f64)>> {
+        let mut spent = SECOND * first;
+        let plan = Plan::new(SECOND * budget, spent, 40)?;
+        let mut found = Vec::new();
+        for round in 1.. {
+            if let Some(look) = plan.after(round, spent) {
+                found.push((round, look.part));
+                if look.is_last {
+                    break;
+                }
             }
+            spent += SECOND * other;
         }
-        Ok(found)
+        Some(found)
     }
 
     #[test]
     fn looks_follow_from_the_budget_and_the_first_round() {
-        assert_eq!(looks(600, &[60]), Ok(vec![(6, 0.5), (10, 0.5)]));
-        assert_eq!(looks(480, &[60]), Ok(vec![(8, 1.0)]));
-        let quarter = |round| (round, 0.25);
-        let all = [6, 11, 21, 40].map(quarter).to_vec();
-        assert_eq!(looks(600, &[1]), Ok(all));
-        assert_eq!(looks(600, &[0]).map(|it| it.len()), Ok(4));
-        assert_eq!(looks(100, &[60]), Err(1));
-        assert_eq!(looks(179, &[60]), Err(2));
-    }
-
-    #[test]
-    fn slow_rounds_end_it_within_the_budget_with_the_part_of_the_next_look() {
-        // Ten were planned; later ones take twice as long.
-        let slow = [60, 120, 120, 120, 120, 120, 120, 120, 120, 120];
-        assert_eq!(looks(600, &slow), Ok(vec![(5, 0.5)]));
+        let all = [6, 11, 21, 40].map(|round| (round, 0.25)).to_vec();
+        for (budget, first, other, expected) in [
+            (600, 60, 60, Some(vec![(6, 0.5), (10, 0.5)])),
+            (480, 60, 60, Some(vec![(8, 1.0)])),
+            (600, 1, 1, Some(all)),
+            (179, 60, 60, None),
+            // Slow rounds end it within the budget, with the part of the next look.
+            (600, 60, 120, Some(vec![(5, 0.5)])),
+        ] {
+            assert_eq!(looks(budget, first, other), expected, "{budget}, {other}");
+        }
+        assert_eq!(looks(600, 0, 0).map(|it| it.len()), Some(4));
     }
 }

@@ -1,7 +1,8 @@
 //! A side of a gate: what is switched on it, and one launch of it. It must not know when it is launched, nor what is made
 //! of the results.
 
-use std::ffi::OsString;
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -29,72 +30,37 @@ const SECRET: &str = "ROCEBENCH_TOKEN";
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
 /// A side.
-pub(super) struct Side {
+pub(super) struct Side<'a> {
     /// `base` or `new`: its name, and its folder's.
     pub(super) name: &'static str,
-    /// The same with what is switched.
-    pub(super) title: String,
-    program: PathBuf,
-    environment: Vec<(String, Option<OsString>)>,
-    commands: Vec<String>,
+    pub(super) switches: &'a [Switch],
 }
 
-impl Side {
-    /// The side on which this is switched; `own` is this program.
-    ///
-    /// # Errors
-    /// Two programs, or two folders of libraries.
-    pub(super) fn new(
-        name: &'static str,
-        switches: &[Switch],
-        own: PathBuf,
-    ) -> Result<Side, Failure> {
-        let secret = std::env::var_os(SECRET);
-        let mut environment = vec![(SECRET.to_owned(), secret)];
-        let (mut programs, mut libs, mut commands) = (Vec::new(), Vec::new(), Vec::new());
-        let mut titles = Vec::new();
-        for switch in switches {
-            titles.push(match switch {
-                Switch::Program(path) => {
-                    programs.push(path.clone());
-                    format!("program={}", text::path(path))
-                }
-                Switch::Lib(folder) => {
-                    libs.push(folder);
-                    format!("lib={folder}")
-                }
-                Switch::Env(variable, value) => {
-                    environment.push((variable.clone(), Some(value.into())));
-                    format!("env={variable}={value}")
-                }
-                Switch::Run(command) => {
-                    commands.push(command.clone());
-                    format!("run={command}")
-                }
-            });
+impl<'a> Side<'a> {
+    /// Its name, and what is switched.
+    pub(super) fn title(&self) -> String {
+        let switches = self.switches.iter();
+        let words = switches.map(|it| format!(" {}={}", it.key, it.value));
+        self.name.to_owned() + &words.collect::<String>()
+    }
+
+    fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
+        let of_key = self.switches.iter().filter(move |it| it.key == key);
+        of_key.map(|it| it.value.as_str())
+    }
+
+    fn environment(&self) -> Vec<(String, Option<OsString>)> {
+        let set = |(name, value): (&str, &str)| (name.to_owned(), Some(value.into()));
+        let variables = self.values("env").filter_map(|it| it.split_once('='));
+        let mut all: Vec<_> = variables.map(set).collect();
+        // Taken from processes of others.
+        all.extend(env::var_os(SECRET).map(|secret| (SECRET.to_owned(), Some(secret))));
+        let mut folders: Vec<OsString> = self.values("lib").map(OsString::from).collect();
+        if !folders.is_empty() {
+            folders.extend(env::var_os(LIBRARIES).filter(|it| !it.is_empty()));
+            all.push((LIBRARIES.to_owned(), Some(folders.join(OsStr::new(":")))));
         }
-        for (count, key) in [(programs.len(), "program"), (libs.len(), "lib")] {
-            if count > 1 {
-                let told = format!("--{name} has {count} of {key}=");
-                return Err(Failure::bad_input(told).with_hint("give one"));
-            }
-        }
-        if let Some(folder) = libs.first() {
-            let mut value = OsString::from(folder);
-            if let Some(others) = std::env::var_os(LIBRARIES).filter(|it| !it.is_empty()) {
-                value.push(":");
-                value.push(others);
-            }
-            environment.push((LIBRARIES.to_owned(), Some(value)));
-        }
-        let title = std::iter::once(name.to_owned()).chain(titles);
-        Ok(Side {
-            name,
-            title: title.collect::<Vec<_>>().join(" "),
-            program: programs.into_iter().next().unwrap_or(own),
-            environment,
-            commands,
-        })
+        all
     }
 
     /// Runs its commands, and then the sweep, whose results go to the side's folder in `out`.
@@ -107,27 +73,31 @@ impl Side {
         out: &Path,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
-        for command in &self.commands {
-            let words = vec!["-c".to_owned(), command.clone()];
-            self.run(("/bin/sh".into(), words), command, stop)?;
+        for command in self.values("run") {
+            let words = vec!["-c".to_owned(), command.to_owned()];
+            self.run("/bin/sh".into(), words, command, stop)?;
         }
+        let own = || env::current_exe().map_err(Failure::undone);
+        let program = self.values("program").last();
+        let program = program.map_or_else(own, |path| Ok(path.into()))?;
+        let mut words = sweep.to_vec();
         let folder = out.join(self.name).display().to_string();
-        let own = ["--quiet".to_owned(), "--out".to_owned(), folder];
-        let words: Vec<String> = sweep.iter().cloned().chain(own).collect();
-        let command = format!("{} {}", self.program.display(), words.join(" "));
-        self.run((self.program.clone(), words), &command, stop)
+        words.extend(["--quiet".to_owned(), "--out".to_owned(), folder]);
+        let command = format!("{} {}", program.display(), words.join(" "));
+        self.run(program, words, &command, stop)
     }
 
     fn run(
         &self,
-        (path, arguments): (PathBuf, Vec<String>),
+        path: PathBuf,
+        arguments: Vec<String>,
         command: &str,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
         let launch = Launch {
             path,
             arguments,
-            environment: self.environment.clone(),
+            environment: self.environment(),
             cores: Vec::new(),
         };
         let name = self.name;
@@ -173,27 +143,17 @@ fn last_lines(ended: &Ended) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::has;
 
     #[test]
     fn a_side_is_what_is_switched_on_it() {
-        let switches = ["lib=/opt/x", "env=A=1", "run=true"].map(|it| it.parse().unwrap());
-        let side = Side::new("new", &switches, "own".into()).unwrap();
-        assert_eq!(side.title, "new lib=/opt/x env=A=1 run=true");
-        assert_eq!(
-            (side.program, side.commands),
-            ("own".into(), vec!["true".to_owned()])
-        );
-        let libraries = side
-            .environment
-            .into_iter()
-            .find(|(name, _)| name == LIBRARIES);
-        let folders = libraries.unwrap().1.unwrap().into_string().unwrap();
-        assert_eq!(folders.split(':').next(), Some("/opt/x"));
-        for key in ["lib", "program"] {
-            let twice = ["a", "b"].map(|it| format!("{key}={it}").parse().unwrap());
-            let refused = Side::new("base", &twice, PathBuf::new()).err().unwrap();
-            has(refused.text(), [&*format!("--base has 2 of {key}=")]);
-        }
+        let switches = ["lib=/opt/x", "env=A=b=c", "run=true"].map(|it| it.parse().unwrap());
+        let (name, switches) = ("new", &switches[..]);
+        let side = Side { name, switches };
+        assert_eq!(side.title(), "new lib=/opt/x env=A=b=c run=true");
+        let environment = side.environment();
+        assert_eq!(environment[0], ("A".to_owned(), Some("b=c".into())));
+        let (name, folders) = environment.last().unwrap();
+        let folders = folders.clone().unwrap().into_string().unwrap();
+        assert!(name == LIBRARIES && folders.split(':').next() == Some("/opt/x"));
     }
 }

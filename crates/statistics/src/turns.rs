@@ -1,10 +1,31 @@
 //! Two programs measured in turns, in pairs of which half begin with the one and half with the other, until the ratio is
-//! clear: what the pairs say at a look.
+//! clear: when to look, and what the pairs say at a look.
 
+use super::asked::LEAST_OBSERVATIONS;
 use super::deals::Deals;
 use super::median::median;
 use super::ratio::RatioEstimate;
 use super::shift::Shift;
+
+/// Fewer pairs decide nothing: four that begin with the one and four with the other can be dealt in 70 ways.
+pub const FEWEST_PAIRS: u32 = 8;
+
+/// Chance of error on either side, all looks together. At most 5 % are promised on both, and are to hold in a count of
+/// 1,000 comparisons too.
+const TAIL: f64 = 0.02;
+
+/// The part of it that the first look has. Most comparisons end there, and 8 pairs tell nothing with less.
+const PART_OF_FIRST_LOOK: f64 = 0.72;
+
+/// Launches a side at the first look: six and six can be dealt in 924 ways, enough for a quarter of the chance that a
+/// metric over all cases has.
+const FIRST_LAUNCHES: f64 = 6.0;
+
+/// Looks at launches. A fifth of that chance is less than one deal of a sample.
+const MOST_LOOKS: f64 = 4.0;
+
+/// How many times as many launches there are at a look as at the one before it, at least.
+const GROWTH: f64 = 1.5;
 
 /// One run of each program, one right after the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,6 +42,71 @@ pub struct Turn {
 /// what drifts or comes and goes slowly meets both alike.
 pub fn goes_first(pair: u32) -> bool {
     matches!(pair % 4, 0 | 1)
+}
+
+/// After how many pairs, or launches a side, it is looked whether it is clear, chosen beforehand: whoever looks more often
+/// finds more by chance. Each look has its part of the chance of error (Bonferroni).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Looks {
+    planned: Vec<u32>,
+    fewest: u32,
+    part_of_first: f64,
+}
+
+impl Looks {
+    /// Looks after `first` pairs, after `last`, and once between; all are even.
+    pub fn planned(first: u32, last: u32) -> Looks {
+        let first = first.max(FEWEST_PAIRS);
+        let middle = u32::midpoint(first, last).next_multiple_of(2);
+        let mut planned = vec![first, middle, last - last % 2];
+        planned.retain(|pairs| (first..=last).contains(pairs));
+        planned.dedup();
+        Looks {
+            planned,
+            fewest: FEWEST_PAIRS,
+            part_of_first: PART_OF_FIRST_LOOK,
+        }
+    }
+
+    /// Looks at launches, of which there are at most `last` a side, all with the same part.
+    pub fn of_launches(last: u32) -> Looks {
+        let times = f64::from(last) / FIRST_LAUNCHES;
+        let steps = (times.ln() / GROWTH.ln())
+            .clamp(0.0, MOST_LOOKS - 1.0)
+            .floor();
+        let before_last = (0..steps as u32)
+            .map(|step| (FIRST_LAUNCHES * times.powf(f64::from(step) / steps)).round() as u32);
+        Looks {
+            planned: before_last.chain([last]).collect(),
+            fewest: LEAST_OBSERVATIONS as u32,
+            part_of_first: 1.0 / (steps + 1.0),
+        }
+    }
+
+    /// The first of them.
+    pub fn first(&self) -> u32 {
+        self.planned.first().copied().unwrap_or(self.fewest)
+    }
+
+    /// Whether it is looked after so many. The end is a look whenever it comes, but not before the fewest.
+    pub fn is_look(&self, count: u32, is_last: bool) -> bool {
+        count >= self.fewest && (is_last || self.planned.contains(&count))
+    }
+
+    /// The part of the chance of error that a look after so many has: that of the next one that was planned.
+    pub fn part(&self, count: u32) -> f64 {
+        let next = self.planned.iter().position(|look| *look >= count);
+        match (next, self.planned.len()) {
+            (_, 0 | 1) => 1.0,
+            (Some(0), _) => self.part_of_first,
+            (_, looks) => (1.0 - self.part_of_first) / (looks - 1) as f64,
+        }
+    }
+
+    /// Chance of error on either side that a look after so many pairs has.
+    pub fn tail(&self, pairs: u32) -> f64 {
+        TAIL * self.part(pairs)
+    }
 }
 
 /// The ratio of two programs, new over base, with the interval that leaves out a chance of `tail` on either side; `None`
@@ -115,5 +201,39 @@ mod tests {
             new: 0.0,
         };
         assert_eq!(ratio_in_turns(&[stopped], 0.02), None);
+    }
+
+    #[test]
+    fn looks_are_planned_and_share_the_chance_of_error() {
+        let looks = Looks::planned(8, 24);
+        let planned: Vec<u32> = (1..=24)
+            .filter(|pairs| looks.is_look(*pairs, false))
+            .collect();
+        assert_eq!(planned, [8, 16, 24]);
+        let all: f64 = planned.iter().map(|pairs| looks.tail(*pairs)).sum();
+        assert!((all - TAIL).abs() < 1e-12);
+        assert!(looks.is_look(10, true) && !looks.is_look(6, true));
+        assert_eq!(looks.tail(10), looks.tail(16));
+        assert_eq!(Looks::planned(12, 12).tail(12), TAIL);
+        assert!(!Looks::planned(2, 6).is_look(6, true));
+        let early = Looks::planned(2, 24);
+        assert!(!early.is_look(2, false) && early.is_look(8, false));
+    }
+
+    #[test]
+    fn looks_at_launches_are_few_and_share_it_alike() {
+        for (last, planned) in [
+            (3, vec![3]),
+            (8, vec![8]),
+            (14, vec![6, 9, 14]),
+            (40, vec![6, 11, 21, 40]),
+            (1_000, vec![6, 33, 182, 1_000]),
+        ] {
+            let looks = Looks::of_launches(last);
+            let parts: f64 = planned.iter().map(|count| looks.part(*count)).sum();
+            assert!((parts - 1.0).abs() < 1e-12, "{last}: {parts}");
+            assert!(!looks.is_look(2, true) && looks.is_look(3, true));
+            assert_eq!((looks.first(), looks.planned), (planned[0], planned));
+        }
     }
 }

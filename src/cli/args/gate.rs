@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use report::judge::compare::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options, aspect_names};
+use report::judge::compare::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options};
 use report::observe::Metric;
 use settings::TimeSpan;
 
@@ -16,33 +16,22 @@ const USUAL_SWEEP: &str =
 fn after_help() -> String {
     format!(
         "\
-Both sides run the sweep in turns, A B B A, until every case is clear (slower, faster, or equal
-within the margin), something is slower, or the budget is used up. When to look is planned after the
-first round, so that looking does not make false alarms likely. DIR then has base/ and new/ (result
-files), verdict.txt, .json, .md and .xml (JUnit), and a page, index.html.
-
-A SIDE is one of:
+Both sides run the sweep in turns, A B B A, until every case is clear (slower, faster, or equal within
+the margin), something is slower, or the budget is used up. Looks are planned after the first round, so
+that looking does not make false alarms likely. DIR then has base/ and new/ (result files), verdict.txt,
+.json, .md and .xml (JUnit), and a page, index.html. A SIDE is one of:
   program=PATH     another rocebench, such as the build of another checkout, or a script around it
   lib=DIR          libraries: DIR stands first in LD_LIBRARY_PATH
   env=VAR=VALUE    a variable
   run=COMMAND      a shell command before each launch of the side: loads a driver, sets firmware
-
 Without a sweep: {USUAL_SWEEP}
 
 Examples:
   rocebench gate --base program=../old/target/release/rocebench
-  rocebench gate --base lib=/opt/rdma-core-50/lib --new lib=/opt/rdma-core-60/lib -- HOST -q 1,16
+  rocebench gate --base lib=/opt/50/lib --new lib=/opt/60/lib -- HOST -q 1,16
   rocebench gate --base run='./load 5.8' --new run='./load 24.10' --budget 30m -- HOST --runs 3
-  rocebench gate --new env=MLX5_SINGLE_THREADED=1 --metrics bandwidth,p99 -- -d mlx5_0
 
 Exit status: 0 no regression, 1 a regression, 2 not comparable or bad input, 3 a launch failed."
-    )
-}
-
-fn across_help() -> String {
-    format!(
-        "Compare although these differ: {} [default: device,host where a side has lib or run]",
-        aspect_names()
     )
 }
 
@@ -71,24 +60,19 @@ pub struct GateArgs {
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(3..=1000))]
     pub launches: u32,
     /// What to compare.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', help = metrics_help(), help_heading = "What to compare")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = metrics_help())]
     pub metrics: Vec<Metric>,
     /// Largest changes that do not matter, such as bandwidth=3%,p99=10% [default: those of compare, at least 5%]
-    #[arg(long, value_name = "LIST", help_heading = "What to compare")]
+    #[arg(long, value_name = "LIST")]
     pub margin: Option<Margins>,
-    /// Differences that do not stand in the way.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', help = across_help(), help_heading = "What to compare")]
+    /// Compare although these differ, as for compare [default: device,host where a side has lib or run]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub across: Vec<Aspect>,
     /// Folder for results and verdicts, created if needed; it must have no results of an earlier gate
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "gate",
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "DIR", default_value = "gate")]
     pub out: PathBuf,
     /// Print no progress: only the table, warnings and errors
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     pub quiet: bool,
     /// HOST and options of the sweep, the same on both sides
     #[arg(value_name = "SWEEP", last = true)]
@@ -102,7 +86,8 @@ impl GateArgs {
             true => GATE_METRICS.to_vec(),
             false => self.metrics.clone(),
         };
-        let is_of_machine = |it: &Switch| matches!(it, Switch::Lib(_) | Switch::Run(_));
+        let margins = self.margin.clone().unwrap_or_default();
+        let is_of_machine = |it: &Switch| ["lib", "run"].contains(&it.key);
         let machines_differ = self.base.iter().chain(&self.new).any(is_of_machine);
         let mut across = self.across.clone();
         if across.is_empty() && machines_differ {
@@ -110,11 +95,7 @@ impl GateArgs {
         }
         Options {
             metrics,
-            margins: self
-                .margin
-                .clone()
-                .unwrap_or_default()
-                .or_at_least(GATE_MARGIN),
+            margins: margins.or_at_least(GATE_MARGIN),
             across,
             part,
         }
@@ -122,54 +103,40 @@ impl GateArgs {
 
     /// The words of the sweep.
     pub fn words(&self) -> Vec<String> {
-        let device = self.device.as_ref();
-        let device = device.map(|name| ["--device".to_owned(), name.clone()]);
-        let sweep = match self.sweep.is_empty() {
+        let mut words = match self.sweep.is_empty() {
             true => USUAL_SWEEP.split(' ').map(str::to_owned).collect(),
             false => self.sweep.clone(),
         };
-        device.into_iter().flatten().chain(sweep).collect()
+        if let Some(name) = &self.device {
+            words.splice(..0, ["--device".to_owned(), name.clone()]);
+        }
+        words
     }
 }
 
-/// Something that is switched on a side.
+/// Something that is switched on a side: one of [`SWITCHES`], and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Switch {
-    /// Another program.
-    Program(PathBuf),
-    /// A folder that stands first in the search for libraries.
-    Lib(String),
-    /// A variable and its value.
-    Env(String, String),
-    /// A shell command before each launch.
-    Run(String),
+pub struct Switch {
+    /// What.
+    pub key: &'static str,
+    /// To what.
+    pub value: String,
 }
 
-/// A word that switches nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not program=PATH, lib=DIR, env=VAR=VALUE or run=COMMAND")]
-pub struct SwitchError(String);
+/// What can be switched.
+const SWITCHES: [&str; 4] = ["program", "lib", "env", "run"];
 
 impl FromStr for Switch {
-    type Err = SwitchError;
+    type Err = String;
 
-    fn from_str(word: &str) -> Result<Switch, SwitchError> {
-        let error = || SwitchError(word.to_owned());
-        let (key, value) = word.split_once('=').ok_or_else(error)?;
-        let text = value.to_owned();
-        match key {
-            _ if value.trim().is_empty() => Err(error()),
-            "program" => Ok(Switch::Program(text.into())),
-            "lib" => Ok(Switch::Lib(text)),
-            "run" => Ok(Switch::Run(text)),
-            "env" => match value.split_once('=') {
-                Some((name, value)) if !name.is_empty() => {
-                    Ok(Switch::Env(name.to_owned(), value.to_owned()))
-                }
-                _ => Err(error()),
-            },
-            _ => Err(error()),
-        }
+    fn from_str(word: &str) -> Result<Switch, String> {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        let key = SWITCHES.into_iter().find(|it| *it == key);
+        let names_none = key == Some("env") && value.find('=').unwrap_or(0) == 0;
+        let key = key.filter(|_| !value.trim().is_empty() && !names_none);
+        let value = value.to_owned();
+        key.map(|key| Switch { key, value })
+            .ok_or_else(|| "it is program=PATH, lib=DIR, env=VAR=VALUE or run=COMMAND".to_owned())
     }
 }
 
@@ -182,48 +149,37 @@ mod tests {
 
     #[test]
     fn sides_are_keys_and_values() {
-        for (word, switch) in [
-            ("program=a=b", Switch::Program("a=b".into())),
-            ("lib=/opt/x", Switch::Lib("/opt/x".into())),
-            ("env=A=", Switch::Env("A".into(), String::new())),
-            ("env=A=b=c", Switch::Env("A".into(), "b=c".into())),
-            ("run=modprobe -r x", Switch::Run("modprobe -r x".into())),
+        for (key, value) in [
+            ("program", "a=b"),
+            ("lib", "/x"),
+            ("env", "A="),
+            ("run", "a -b"),
         ] {
-            assert_eq!(word.parse(), Ok(switch));
+            let value = value.to_owned();
+            assert_eq!(format!("{key}={value}").parse(), Ok(Switch { key, value }));
         }
-        for word in [
-            "",
-            "program",
-            "program=",
-            "env=A",
-            "env==b",
-            "run= ",
-            "PROGRAM=x",
-            "x=y",
-        ] {
-            assert_eq!(word.parse::<Switch>(), Err(SwitchError(word.to_owned())));
-        }
-    }
-
-    fn args(words: &str) -> GateArgs {
-        let words = ["rocebench", "gate"].into_iter().chain(words.split(' '));
-        match Cli::try_parse_from(words).unwrap().command {
-            Some(Command::Gate(args)) => args,
-            other => panic!("{other:?}"),
+        for word in "|program|program=|env=A|env==b|run= |RUN=x|x=y".split('|') {
+            assert!(word.parse::<Switch>().is_err(), "{word}");
         }
     }
 
     #[test]
     fn what_is_switched_in_the_machine_may_differ() {
+        let args = |words: &str| {
+            let words = ["rocebench", "gate"].into_iter().chain(words.split(' '));
+            match Cli::try_parse_from(words).unwrap().command {
+                Some(Command::Gate(args)) => args,
+                other => panic!("{other:?}"),
+            }
+        };
         let across = |words| args(words).options(1.0).across;
         assert_eq!(across("--new env=A=1"), []);
         assert_eq!(across("--new run=x"), [Aspect::Device, Aspect::Host]);
         assert_eq!(across("--new lib=x --across mtu"), [Aspect::Mtu]);
-        let own = args("--base lib=a --new lib=b --margin p50=3% -d x -- host -q 4");
-        assert_eq!(own.words(), ["--device", "x", "host", "-q", "4"]);
+        let own = args("--new lib=b --margin p50=3% -d x -- host -q 4");
+        assert_eq!(own.words().join(" "), "--device x host -q 4");
         let margins = own.options(1.0).margins;
         let both = [Metric::P50Ns, Metric::GbitPerS].map(|it| margins.of(it));
         assert_eq!(both, [0.03, GATE_MARGIN]);
-        assert!(Cli::try_parse_from(["rocebench", "gate"]).is_err());
     }
 }

@@ -1,11 +1,9 @@
-//! Proves the verdicts of `rocebench compare`, `gate` and `--against perftest` on synthetic figures, whose truth is known, and
+//! Proves the verdicts of `rocebench compare` and `--against perftest` on synthetic figures, whose truth is known, and
 //! prints the tables of `docs/dev/statistics.md`: `cargo run --release --example verdicts [SITTINGS]`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod against;
 mod against_table;
-mod gate;
-mod gate_table;
 mod intervals;
 mod noise;
 mod open_loop;
@@ -29,7 +27,6 @@ fn main() -> std::process::ExitCode {
         intervals::tables(sittings, promises);
         open_loop_table::table(sittings, promises);
         against_table::table(sittings, promises);
-        gate_table::table(sittings, promises);
     })
 }
 

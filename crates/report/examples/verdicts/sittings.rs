@@ -2,7 +2,6 @@
 //! Shared by the program that prints the tables and the test that keeps them true.
 
 use fastrand::Rng;
-use report::judge::compare::Margins;
 use report::observe::Metric;
 use statistics::{Figures, Question, Unit, Verdict, verdicts};
 
@@ -50,7 +49,7 @@ impl Setup {
 }
 
 /// What is compared: a typical figure, and its scatter against bandwidth's.
-const FIGURES: [(Metric, f64, f64); METRICS] = [
+pub const FIGURES: [(Metric, f64, f64); METRICS] = [
     (Metric::GbitPerS, 20.0, 1.0),
     (Metric::MmsgPerS, 0.04, 1.0),
     (Metric::P50Ns, 3e3, 1.0),
@@ -116,24 +115,6 @@ impl Sitting {
     pub fn questions(&self) -> Vec<Question<'_>> {
         let metrics = FIGURES.map(|(metric, _, _)| metric);
         questions(&self.units, &self.values, metrics)
-    }
-
-    /// What is asked of the first so many launches about some of the metrics.
-    pub fn of_first(
-        &self,
-        launches: usize,
-        metrics: &[Metric],
-        margins: &Margins,
-    ) -> Vec<Question<'_>> {
-        let mut questions = self.questions();
-        questions.retain(|question| metrics.contains(&FIGURES[question.metric].0));
-        for question in &mut questions {
-            question.margin = margins.of(FIGURES[question.metric].0);
-            for side in [&mut question.base, &mut question.new] {
-                (side.units, side.values) = (&side.units[..launches], &side.values[..launches]);
-            }
-        }
-        questions
     }
 }
 

@@ -3,16 +3,14 @@
 #[allow(dead_code)]
 #[path = "../../examples/verdicts/against.rs"]
 mod against;
-#[path = "../../examples/verdicts/gate.rs"]
-mod gate;
 #[allow(dead_code)]
 #[path = "../../examples/verdicts/noise.rs"]
-mod noise;
+pub(crate) mod noise;
 #[path = "../../examples/verdicts/open_loop.rs"]
 mod open_loop;
 #[allow(dead_code)]
 #[path = "../../examples/verdicts/sittings.rs"]
-mod sittings;
+pub(crate) mod sittings;
 
 use fastrand::Rng;
 use noise::{NOISES, Noise};
@@ -138,31 +136,6 @@ fn comparisons_with_perftest_seldom_end_falsely() {
             };
             assert!(wrong <= 9, "{noise:?}, {spread}, {change}: {ended:?}");
         }
-    }
-}
-
-#[test]
-fn gates_seldom_end_falsely_and_end_early_where_it_is_clear() {
-    for noise in NOISES {
-        let setup = |spread, slower| Setup {
-            launches: 14,
-            ..setup(noise, spread, (4, 4), slower)
-        };
-        let alike = gate::gates(&setup(0.03, 0.0), SITTINGS, 7);
-        let told = format!("{noise:?}, alike: {alike:?}");
-        assert!(alike.regressed <= 8, "{told}");
-        let quiet = gate::gates(&setup(0.01, 0.0), SITTINGS, 7);
-        let told = format!("{noise:?}, alike: {quiet:?}");
-        assert!(quiet.regressed <= 8, "{told}");
-        // Some of its cases scatter by 4 %.
-        if noise != Noise::Uneven {
-            assert!(quiet.clear >= SITTINGS * 9 / 10, "{told}");
-            assert!(quiet.launches < 10 * SITTINGS as u32, "{told}");
-        }
-        let margin = gate::gates(&setup(0.01, 0.05), SITTINGS, 7);
-        assert!(margin.equal <= 9, "{noise:?}, at the margin: {margin:?}");
-        let slower = gate::gates(&setup(0.03, 0.1), SITTINGS, 7);
-        assert!(slower.regressed >= 90, "{noise:?}, slower: {slower:?}");
     }
 }
 
