@@ -79,26 +79,25 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
                 }
                 let plan = Plan::new(args.budget.into(), spent, args.launches);
                 let plan = plan.ok_or_else(|| too_small(args.budget, seconds))?;
+                let last = plan.last;
                 note(format!(
-                    "the first launches took {seconds:.0} s: at most {} a side, first look after {}",
-                    plan.last,
-                    plan.looks.first()
+                    "the first launches took {seconds:.0} s: at most {last} a side"
                 ));
                 none.insert(plan)
             }
         };
-        let Some(look) = plan.after(rounds, spent) else {
+        let Some((part, is_last)) = plan.after(rounds, spent) else {
             continue;
         };
-        let comparison = compared(args, sides, look.part)?;
+        let comparison = compared(args, sides, part)?;
         let is_settled = comparison.is_settled();
-        if is_settled || look.is_last {
+        if is_settled || is_last {
             let why = match is_settled {
                 true => "it is clear",
                 false => "the budget or the launches are used up, and not every case is clear",
             };
             note(format!("{rounds} launches a side in {seconds:.0} s: {why}"));
-            return Ok((comparison, look.part));
+            return Ok((comparison, part));
         }
     }
 }

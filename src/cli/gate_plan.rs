@@ -16,19 +16,10 @@ pub(super) fn order(round: u32) -> [usize; 2] {
 /// A plan, made after the first round.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan {
-    pub(super) looks: Looks,
+    looks: Looks,
     /// Rounds, at most.
     pub(super) last: u32,
     budget: Duration,
-}
-
-/// A look at the results.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Look {
-    /// The part of the chance of error that it has.
-    pub(super) part: f64,
-    /// No round follows.
-    pub(super) is_last: bool,
 }
 
 impl Plan {
@@ -43,13 +34,13 @@ impl Plan {
         })
     }
 
-    /// What follows `rounds` that have taken so long: a look, or `None`, another round.
-    pub(super) fn after(&self, rounds: u32, spent: Duration) -> Option<Look> {
+    /// What follows `rounds` that have taken so long: a look with this part of the chance of error, and whether no round
+    /// follows it; or `None`, another round.
+    pub(super) fn after(&self, rounds: u32, spent: Duration) -> Option<(f64, bool)> {
         let no_room = spent + spent / rounds.max(1) > self.budget;
         let is_last = rounds >= self.last || no_room;
-        let part = self.looks.part(rounds);
         let is_look = is_last || self.looks.is_look(rounds, false);
-        is_look.then_some(Look { part, is_last })
+        is_look.then(|| (self.looks.part(rounds), is_last))
     }
 }
 
@@ -72,11 +63,10 @@ mod tests {
         let plan = Plan::new(SECOND * budget, spent, 40)?;
         let mut found = Vec::new();
         for round in 1.. {
-            if let Some(look) = plan.after(round, spent) {
-                found.push((round, look.part));
-                if look.is_last {
-                    break;
-                }
+            let look = plan.after(round, spent);
+            found.extend(look.map(|(part, _)| (round, part)));
+            if look.is_some_and(|(_, is_last)| is_last) {
+                break;
             }
             spent += SECOND * other;
         }

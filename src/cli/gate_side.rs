@@ -139,21 +139,3 @@ fn last_lines(ended: &Ended) -> String {
         told => text::printable(&told, TOLD.1),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_side_is_what_is_switched_on_it() {
-        let switches = ["lib=/opt/x", "env=A=b=c", "run=true"].map(|it| it.parse().unwrap());
-        let (name, switches) = ("new", &switches[..]);
-        let side = Side { name, switches };
-        assert_eq!(side.title(), "new lib=/opt/x env=A=b=c run=true");
-        let environment = side.environment();
-        assert_eq!(environment[0], ("A".to_owned(), Some("b=c".into())));
-        let (name, folders) = environment.last().unwrap();
-        let folders = folders.clone().unwrap().into_string().unwrap();
-        assert!(name == LIBRARIES && folders.split(':').next() == Some("/opt/x"));
-    }
-}

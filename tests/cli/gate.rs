@@ -14,11 +14,11 @@ use testing::wait::wait_until;
 use crate::compare::{cases, launches, speed_up};
 use crate::{Ran, has, program};
 
-/// Brings the next of the results that lie beside it for its side, and says whose turn it was.
+/// Brings the next of the results that lie beside it for its side, and says whose turn it was and what is switched.
 const BRINGS: &str = r#"
 while [ $# -gt 1 ]; do [ "$1" = --out ] && out=$2; shift; done
 side=$(basename "$out")
-echo "$side" >>"${0%/*}/order"
+echo "$side$A${LD_LIBRARY_PATH%%:*}" >>"${0%/*}/order"
 set -- "${0%/*}/$side"/*
 mv "$1" "$out"
 "#;
@@ -31,11 +31,11 @@ impl Gate {
         let gate = Gate(tempdir().unwrap());
         // Another process writes it: one that is open for writing cannot be run.
         let write = "printf '#!/bin/sh\n%s' \"$1\" >\"$2\"; chmod +x \"$2\"";
-        let mut shell = Command::new("sh");
-        let shell = shell
-            .args(["-c", write, "sh", script])
-            .arg(gate.path("program"));
-        assert!(shell.status().unwrap().success());
+        let path = gate.path("program").display().to_string();
+        let done = Command::new("sh")
+            .args(["-c", write, "sh", script, &path])
+            .status();
+        assert!(done.unwrap().success());
         gate
     }
 
@@ -74,17 +74,22 @@ fn unchanged(_: &mut Value, _: u32) {}
 #[test]
 fn equal_sides_end_at_the_first_look_with_a_report() {
     let gate = Gate::against("same.json", unchanged);
-    let ran = gate.run(&[]).ends(0);
+    let switches = "--base env=A==1 --base lib=/w --new lib=/x";
+    let switches: Vec<&str> = switches.split(' ').collect();
+    let ran = gate.run(&switches).ends(0);
     assert_eq!(gate.measured(), [6, 6]);
-    has(&ran.err, ["at most 12 a side", "after 6", "it is clear"]);
-    let order = fs::read_to_string(gate.path("order")).unwrap();
-    let turns = "base new new base ".repeat(3);
-    assert_eq!(order.replace('\n', " "), turns);
-    let read = |name| fs::read_to_string(gate.path("out").join(name)).unwrap();
     has(
-        &ran.out,
-        ["base base program=", "index.html", &read("verdict.txt")],
+        &ran.err,
+        ["at most 12 a side", "6 launches a side", "it is clear"],
     );
+    let order = fs::read_to_string(gate.path("order")).unwrap();
+    assert_eq!(
+        order.replace('\n', " "),
+        "base=1/w new/x new/x base=1/w ".repeat(3)
+    );
+    let read = |name| fs::read_to_string(gate.path("out").join(name)).unwrap();
+    has(&ran.out, ["base base program=", "index.html"]);
+    assert!(ran.out.starts_with(&read("verdict.txt")));
     has(&read("verdict.json"), ["\"verdict\": \"equal\""]);
     has(&read("verdict.xml"), ["failures=\"0\""]);
     has(&(read("verdict.md") + &read("index.html")), ["</html>"]);
@@ -98,19 +103,15 @@ fn a_slower_side_ends_it_with_1() {
     let gate = Gate::against("slower.json", unchanged);
     let ran = gate.run(&["--quiet"]).ends(1);
     assert_eq!(gate.measured(), [6, 6]);
-    let told = "rocebench: error: 1 of 2 cases regressed\n";
-    assert!(
-        ran.err.ends_with(told) && !ran.err.contains("gate: "),
-        "{}",
-        ran.err
-    );
+    has(&ran.err, ["; 1 of 2 cases regressed"]);
+    assert!(!ran.err.contains("gate: "), "{}", ran.err);
 }
 
 #[test]
 fn what_stays_unclear_is_measured_until_nothing_is_left() {
     let gate = Gate::against("same.json", |result, launch| {
         for case in cases(result) {
-            speed_up(case, 1.0 + 0.1 * f64::from(launch * 5 % 7));
+            speed_up(case, 1.0 - 0.08 * f64::from(launch * 5 % 7));
         }
     });
     let ran = gate.run(&["--metrics", "bandwidth"]).ends(0);
@@ -120,20 +121,10 @@ fn what_stays_unclear_is_measured_until_nothing_is_left() {
 
 #[test]
 fn what_more_launches_would_not_help_ends_after_the_first() {
-    for (name, budget, told) in [
-        (
-            "faults.json",
-            "10m",
-            ["not measured alike", "--across faults"],
-        ),
-        (
-            "same.json",
-            "1ms",
-            ["--budget 1ms is too small", "has room for 6"],
-        ),
-    ] {
-        let gate = Gate::against(name, unchanged);
-        has(&gate.run(&["--budget", budget]).ends(2).err, told);
+    let (faults, small) = ("--across faults", "--budget 1ms is too small");
+    for (name, budget, told) in [("faults", "10m", faults), ("same", "1ms", small)] {
+        let gate = Gate::against(&format!("{name}.json"), unchanged);
+        has(&gate.run(&["--budget", budget]).ends(2).err, [told]);
         assert_eq!(gate.measured(), [1, 1]);
     }
 }
@@ -145,15 +136,9 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
     let ran = gate.run(&["--new", command]).ends(3);
     has(
         &ran.err,
-        ["a launch of new failed: exit status: 4: no such driver"],
+        ["a launch of new failed: exit status: 4: no such"],
     );
-    has(
-        &ran.err,
-        [
-            "try it by itself: echo loading;",
-            "is kept: rocebench compare",
-        ],
-    );
+    has(&ran.err, ["by itself: echo loading;", "is kept: rocebench"]);
     assert_eq!(gate.measured(), [1, 0]);
     let gate = Gate::of("echo '  hint: x' >&2; exit 2");
     let told = "a launch of base failed: exit status: 2: hint: x";

@@ -185,19 +185,6 @@ fn the_reach_tells_what_can_be_settled_before_anything_is_found() {
 }
 
 #[test]
-fn a_part_of_the_chance_of_error_asks_for_more() {
-    // A quarter of 2.5 % of 252 deals is one, of 70 none.
-    let less = scaled(0.9);
-    for (runs, expected) in [(4, Verdict::Unclear), (5, Verdict::Worse)] {
-        let question = [question(0, &BASE[..runs], &less[..runs])];
-        let [whole, part] = [1.0, 0.25].map(|part| super::judge(&question, part).by_case[0]);
-        assert_eq!((whole.verdict, part.verdict), (Verdict::Worse, expected));
-        let [whole, part] = [whole, part].map(|it| it.estimate.unwrap());
-        assert!(part.low < whole.low && whole.high < part.high);
-    }
-}
-
-#[test]
 fn runs_that_all_tie_are_equal() {
     assert_eq!(one(&[1.0; 5], &[1.0; 5]).verdict, Verdict::Equal);
 }

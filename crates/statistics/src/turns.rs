@@ -83,11 +83,6 @@ impl Looks {
         }
     }
 
-    /// The first of them.
-    pub fn first(&self) -> u32 {
-        self.planned.first().copied().unwrap_or(self.fewest)
-    }
-
     /// Whether it is looked after so many. The end is a look whenever it comes, but not before the fewest.
     pub fn is_look(&self, count: u32, is_last: bool) -> bool {
         count >= self.fewest && (is_last || self.planned.contains(&count))
@@ -218,22 +213,5 @@ mod tests {
         assert!(!Looks::planned(2, 6).is_look(6, true));
         let early = Looks::planned(2, 24);
         assert!(!early.is_look(2, false) && early.is_look(8, false));
-    }
-
-    #[test]
-    fn looks_at_launches_are_few_and_share_it_alike() {
-        for (last, planned) in [
-            (3, vec![3]),
-            (8, vec![8]),
-            (14, vec![6, 9, 14]),
-            (40, vec![6, 11, 21, 40]),
-            (1_000, vec![6, 33, 182, 1_000]),
-        ] {
-            let looks = Looks::of_launches(last);
-            let parts: f64 = planned.iter().map(|count| looks.part(*count)).sum();
-            assert!((parts - 1.0).abs() < 1e-12, "{last}: {parts}");
-            assert!(!looks.is_look(2, true) && looks.is_look(3, true));
-            assert_eq!((looks.first(), looks.planned), (planned[0], planned));
-        }
     }
 }

@@ -73,7 +73,7 @@ pub enum Command {
     Mesh(Box<MeshArgs>),
     /// Report whether results regressed against a baseline
     Compare(CompareArgs),
-    /// Launch two builds, libraries, drivers or environments in turns until it is clear whether NEW is slower
+    /// Launch two builds, libraries, drivers or environments in turns until it is clear whether the new one is slower
     Gate(GateArgs),
     /// Draw results: one page with figures and tables, and SVG files
     Plot(PlotArgs),

@@ -16,10 +16,12 @@ const USUAL_SWEEP: &str =
 fn after_help() -> String {
     format!(
         "\
-Both sides run the sweep in turns, A B B A, until every case is clear (slower, faster, or equal within
-the margin), something is slower, or the budget is used up. Looks are planned after the first round, so
-that looking does not make false alarms likely. DIR then has base/ and new/ (result files), verdict.txt,
-.json, .md and .xml (JUnit), and a page, index.html. A SIDE is one of:
+Both sides run the sweep in turns, A B B A, until every case is clear (slower, faster, or equal \
+within the margin), something is slower, or the budget is used up. Looks are planned after the first \
+round, so that looking does not make false alarms likely. DIR then has base/ and new/ (result files), \
+verdict.txt, .json, .md and .xml (JUnit), and a page, index.html.
+
+A SIDE is one of:
   program=PATH     another rocebench, such as the build of another checkout, or a script around it
   lib=DIR          libraries: DIR stands first in LD_LIBRARY_PATH
   env=VAR=VALUE    a variable

@@ -9,21 +9,18 @@ use super::verdicts::noise::{NOISES, Noise};
 use super::verdicts::sittings::{FIGURES, Setup, Sitting};
 
 /// Of each kind of noise and each change.
-const GATES: usize = 100;
+const GATES: usize = 300;
 
 /// Most launches a side.
 const LAUNCHES: usize = 14;
 
-/// How gates ended.
-#[derive(Clone, Copy, Debug, Default)]
+/// How gates ended: with a regression, with every case clear and none slower, with the first case's bandwidth called equal;
+/// and launches a side, all gates together.
+#[derive(Debug, Default)]
 struct Ended {
-    /// With a regression.
     regressed: usize,
-    /// With every case clear, and none of them slower.
     clear: usize,
-    /// With the first case's bandwidth called equal.
     equal: usize,
-    /// Launches a side, all gates together.
     launches: u32,
 }
 
@@ -72,20 +69,17 @@ fn gates(noise: Noise, spread: f64, slower: f64) -> Ended {
 #[test]
 fn gates_seldom_end_falsely_and_end_early_where_it_is_clear() {
     for noise in NOISES {
-        let alike = gates(noise, 0.03, 0.0);
-        let told = format!("{noise:?}, alike: {alike:?}");
-        assert!(alike.regressed <= 8, "{told}");
-        let quiet = gates(noise, 0.01, 0.0);
-        let told = format!("{noise:?}, alike: {quiet:?}");
-        assert!(quiet.regressed <= 8, "{told}");
+        let [alike, quiet] = [0.03, 0.01].map(|spread| gates(noise, spread, 0.0));
+        let (margin, slower) = (gates(noise, 0.01, 0.05), gates(noise, 0.03, 0.1));
+        let told = format!("{noise:?}: {alike:?}, {quiet:?}, {margin:?}, {slower:?}");
+        let most = GATES * 5 / 100;
+        let wrong = [alike.regressed, quiet.regressed, margin.equal];
+        assert!(wrong.iter().all(|it| *it <= most), "{told}");
+        assert!(slower.regressed >= GATES - most, "{told}");
         // Some of its cases scatter by 4 %.
         if noise != Noise::Uneven {
             assert!(quiet.clear >= GATES * 9 / 10, "{told}");
-            assert!(quiet.launches < 10 * GATES as u32, "{told}");
+            assert!(quiet.launches < 11 * GATES as u32, "{told}");
         }
-        let margin = gates(noise, 0.01, 0.05);
-        assert!(margin.equal <= 9, "{noise:?}, at the margin: {margin:?}");
-        let slower = gates(noise, 0.03, 0.1);
-        assert!(slower.regressed >= 90, "{noise:?}, slower: {slower:?}");
     }
 }
