@@ -64,7 +64,11 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
         rounds += 1;
         for place in order(rounds) {
             let side = &sides[place];
-            note(format!("launch {rounds}: {}", side.title()));
+            note(format!(
+                "launch {rounds} of {}: {}",
+                side.name,
+                side.title()
+            ));
             side.launch(&words, &args.out, &stop)?;
         }
         let spent = began.elapsed();

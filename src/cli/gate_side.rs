@@ -37,11 +37,16 @@ pub(super) struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// Its name, and what is switched.
+    /// What is switched.
     pub(super) fn title(&self) -> String {
         let switches = self.switches.iter();
-        let words = switches.map(|it| format!(" {}={}", it.key, it.value));
-        self.name.to_owned() + &words.collect::<String>()
+        let words: Vec<_> = switches
+            .map(|it| format!("{}={}", it.key, it.value))
+            .collect();
+        match words.is_empty() {
+            true => "this program".to_owned(),
+            false => words.join(" "),
+        }
     }
 
     fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {

@@ -88,7 +88,7 @@ fn equal_sides_end_at_the_first_look_with_a_report() {
         "base=1/w new/x new/x base=1/w ".repeat(3)
     );
     let read = |name| fs::read_to_string(gate.path("out").join(name)).unwrap();
-    has(&ran.out, ["base base program=", "index.html"]);
+    has(&ran.out, ["base program=", "index.html"]);
     assert!(ran.out.starts_with(&read("verdict.txt")));
     has(&read("verdict.json"), ["\"verdict\": \"equal\""]);
     has(&read("verdict.xml"), ["failures=\"0\""]);
