@@ -133,11 +133,13 @@ fn ended(launch: &Launch, stop: &AtomicBool) -> std::io::Result<Ended> {
     Ok(child.finish())
 }
 
-/// What a process said last: of its errors, else of what it printed.
+/// What a process said last, without hints: of its errors, else of what it printed.
 fn last_lines(ended: &Ended) -> String {
     let streams = [&ended.stderr, &ended.stdout];
     let said = streams.into_iter().find(|it| !it.trim().is_empty());
-    let lines: Vec<&str> = said.map_or_else(Vec::new, |it| it.trim().lines().collect());
+    let lines = said.map_or("", |it| it.trim()).lines();
+    let is_said = |line: &&str| !line.trim_start().starts_with("hint: ");
+    let lines: Vec<&str> = lines.filter(is_said).collect();
     let first = lines.len().saturating_sub(TOLD.0);
     match lines[first..].join(" ") {
         told if told.is_empty() => "it said nothing".to_owned(),

@@ -140,8 +140,8 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
     );
     has(&ran.err, ["by itself: echo loading;", "is kept: rocebench"]);
     assert_eq!(gate.measured(), [1, 0]);
-    let gate = Gate::of("echo '  hint: x' >&2; exit 2");
-    let told = "a launch of base failed: exit status: 2: hint: x";
+    let gate = Gate::of("printf 'error: x\n  hint: y\n' >&2; exit 2");
+    let told = "a launch of base failed: exit status: 2: error: x\n";
     has(&gate.run(&[]).ends(3).err, [told]);
     fs::remove_file(gate.path("program")).unwrap();
     has(&gate.run(&[]).ends(3).err, ["cannot be started"]);
