@@ -78,15 +78,10 @@ fn equal_sides_end_at_the_first_look_with_a_report() {
     let switches: Vec<&str> = switches.split(' ').collect();
     let ran = gate.run(&switches).ends(0);
     assert_eq!(gate.measured(), [6, 6]);
-    has(
-        &ran.err,
-        ["at most 12 a side", "6 launches a side", "it is clear"],
-    );
+    has(&ran.err, ["at most 12 a side", "it is clear"]);
     let order = fs::read_to_string(gate.path("order")).unwrap();
-    assert_eq!(
-        order.replace('\n', " "),
-        "base=1/w new/x new/x base=1/w ".repeat(3)
-    );
+    let turns = "base=1/w new/x new/x base=1/w ".repeat(3);
+    assert_eq!(order.replace('\n', " "), turns);
     let read = |name| fs::read_to_string(gate.path("out").join(name)).unwrap();
     has(&ran.out, ["base program=", "index.html"]);
     assert!(ran.out.starts_with(&read("verdict.txt")));
@@ -134,10 +129,7 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
     let gate = Gate::against("same.json", unchanged);
     let command = "run=echo loading; echo no such driver >&2; exit 4";
     let ran = gate.run(&["--new", command]).ends(3);
-    has(
-        &ran.err,
-        ["a launch of new failed: exit status: 4: no such"],
-    );
+    has(&ran.err, ["a launch of new failed: exit status: 4: no "]);
     has(&ran.err, ["by itself: echo loading;", "is kept: rocebench"]);
     assert_eq!(gate.measured(), [1, 0]);
     let gate = Gate::of("printf 'error: x\n  hint: y\n' >&2; exit 2");
@@ -149,9 +141,8 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
 
 #[test]
 fn an_interrupt_is_passed_on() {
-    let gate = Gate::of(
-        "trap 'echo ended >\"$0.ended\"; exit' INT; : >\"$0.began\"; while :; do sleep 0.01; done",
-    );
+    let ends = "trap ': >\"$0.ended\"; exit' INT; : >\"$0.began\"; ";
+    let gate = Gate::of(&(ends.to_owned() + "while :; do sleep 0.01; done"));
     let mut child = gate.command(&[]).stderr(Stdio::null()).spawn().unwrap();
     let began = gate.path("program.began");
     wait_until("its launch", Duration::from_secs(15), || began.exists());
