@@ -24,7 +24,7 @@ use machine::open_files;
 pub use args::Cli;
 pub use terminal::errors::{ExitKind, Failure};
 
-use commands::{compare, devices, doctor, explain, manual, mesh, plot, send, serve};
+use commands::{compare, devices, doctor, explain, gate, manual, mesh, plot, send, serve};
 use perftest::program;
 use sweep::execute::execute;
 use sweep::plan::{Ground, RunPlan};
@@ -69,6 +69,7 @@ pub fn main() -> Result<(), Failure> {
         }
         Some(args::Command::Mesh(args)) => mesh::run(*args, &matches),
         Some(args::Command::Compare(args)) => compare::compare(&args),
+        Some(args::Command::Gate(args)) => gate::run(&args),
         Some(args::Command::Plot(args)) => {
             logging::start(args.speech.verbose, args.speech.quiet);
             plot::plot(&args)

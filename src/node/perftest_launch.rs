@@ -101,7 +101,9 @@ impl PerftestLaunch {
         Ok(Launch {
             path: job.program.find()?,
             arguments,
-            environment: self.environment.clone(),
+            environment: (self.environment.iter())
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
             cores: self.cores.iter().map(|held| held.core()).collect(),
         })
     }

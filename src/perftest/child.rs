@@ -1,4 +1,4 @@
-//! A process of perftest's: pinned, in a process group of its own, and never left behind. It must not know what
+//! A process of perftest's, or of a gate: pinned, in a process group of its own, and never left behind. It must not know what
 //! the program is for.
 //!
 //! The group's leader is a guard, a shell that waits at a pipe which this process holds: should this process be
@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use std::process::{self, Command, Stdio};
 use std::thread;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 
 use machine::cpu::keep_to;
 
@@ -31,7 +33,7 @@ pub struct Launch {
     /// Its arguments.
     pub arguments: Vec<String>,
     /// Variables to set, or to take away, in its environment.
-    pub environment: Vec<(&'static str, Option<OsString>)>,
+    pub environment: Vec<(String, Option<OsString>)>,
     /// Cores that it may run on; none leaves it where this process may run.
     pub cores: Vec<usize>,
 }
@@ -117,6 +119,12 @@ impl Child {
             Some(id) => !matches!(waitid(WaitId::Pid(id), options), Ok(None)),
             None => true,
         }
+    }
+
+    /// Asks it to end, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        // Unreaped, it has its id still; if it has ended, all is well.
+        let _ = pid(&self.process).map(|id| kill_process(id, Signal::INT));
     }
 
     /// Ends it, if it has not ended, with all that it started; and says how that was.
@@ -279,7 +287,7 @@ mod tests {
         let core = cores.find(|&core| own.is_set(core)).unwrap();
         let mut launch = shell("grep Cpus_allowed_list /proc/self/status; echo \"$A-${B-unset}\"");
         launch.cores = vec![core];
-        launch.environment = vec![("A", Some("set".into())), ("B", None)];
+        launch.environment = vec![("A".into(), Some("set".into())), ("B".into(), None)];
         let ended = run(&launch);
         let told = format!("Cpus_allowed_list:\t{core}\nset-unset\n");
         assert_eq!(ended.stdout, told);

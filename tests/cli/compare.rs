@@ -38,7 +38,7 @@ fn runs(case: &mut Value) -> &mut Vec<Value> {
 }
 
 /// Lets the runs of a case take less time for what they moved.
-fn speed_up(case: &mut Value, factor: f64) {
+pub(crate) fn speed_up(case: &mut Value, factor: f64) {
     for flow in runs(case).iter_mut().map(|run| &mut run["flows"][0]) {
         for (pointer, factor) in [
             ("/window/seconds", 1.0 / factor),

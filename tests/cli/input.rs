@@ -48,7 +48,7 @@ fn help() {
     assert_ne!(run(&["serve", "-h"]).out, short);
     insta::assert_snapshot!("help", help);
     for command in [
-        "serve", "compare", "plot", "devices", "doctor", "explain", "send",
+        "serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send",
     ] {
         let help = run(&[command, "--help"]).ends(0).out;
         insta::assert_snapshot!(format!("{command}_help"), help);

@@ -3,6 +3,7 @@
 
 mod compare;
 mod compare_files;
+mod gate;
 mod hostile_text;
 mod input;
 mod manual;

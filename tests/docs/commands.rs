@@ -13,11 +13,6 @@ fn command(line: &str) -> Option<&str> {
     let prompts = ["$ ", "server$ ", "client$ "];
     let prompt = prompts.iter().find(|prompt| line.starts_with(**prompt));
     let line = &line[prompt.map_or(0, |prompt| prompt.len())..];
-    // In front of the commands of drivers.md stands which driver is loaded.
-    let line = ["old     ", "new     "]
-        .iter()
-        .find_map(|side| line.strip_prefix(side))
-        .unwrap_or(line);
     let line = line.strip_prefix("./rocebench-").map_or(line, |rest| {
         // A build of an old or a new revision.
         &rest[rest.find(' ').unwrap_or(0)..]

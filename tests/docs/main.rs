@@ -71,7 +71,7 @@ fn options_of(page: &str) -> BTreeSet<String> {
 fn all_options() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for command in [
-        "", "mesh", "serve", "compare", "plot", "devices", "doctor", "explain", "send",
+        "", "mesh", "serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send",
     ] {
         let words: Vec<&str> = command.split_terminator(' ').chain(["--help"]).collect();
         let help = run(".", &words);

@@ -15,7 +15,7 @@ const ALARMS_OVER_ALL: f64 = 0.005;
 const ALARMS_BY_CASE: f64 = 0.025;
 
 /// Chance of error on either side of an interval of 95 %.
-pub(super) const TAIL: f64 = 0.025;
+const TAIL: f64 = 0.025;
 
 /// The words alone, without intervals and reasons, which take longer.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,13 +26,14 @@ pub struct Verdicts {
     pub by_case: Vec<Verdict>,
 }
 
-/// Finds the word for each question of one sitting.
-pub fn verdicts(questions: &[Question<'_>]) -> Verdicts {
+/// Finds the word for each question of one sitting. `part` is the part of all chances of error that this look has: 1 of the
+/// only one, less where launches are added until it is clear ([`Looks`](super::Looks)).
+pub fn verdicts(questions: &[Question<'_>], part: f64) -> Verdicts {
     let mut deals = DealsBySize::default();
     let asked = Asked::all(questions.to_vec());
     let pooled = Pooled::of(&asked);
-    let over_all = Family::over_all(&pooled, &mut deals);
-    let by_case = Family::by_case(asked, &over_all, &mut deals);
+    let over_all = Family::over_all(&pooled, part, &mut deals);
+    let by_case = Family::by_case(asked, &over_all, part, &mut deals);
     Verdicts {
         over_all: over_all.verdicts,
         by_case: by_case.verdicts,
@@ -44,6 +45,8 @@ pub(super) struct Family<'a> {
     pub(super) asked: Vec<Asked<'a>>,
     /// Chance of any false alarm, by direction.
     pub(super) levels: [f64; 2],
+    /// Chance of error on either side of an interval.
+    pub(super) tail: f64,
     /// Each question's tests, by direction; `None` where it cannot come out.
     pub(super) tested: Vec<[Option<Tested>; 2]>,
     pub(super) verdicts: Vec<Verdict>,
@@ -52,7 +55,7 @@ pub(super) struct Family<'a> {
 impl<'a> Family<'a> {
     /// Two tests must agree, the exact one and Student's with Bonferroni's correction: five and five runs can be
     /// dealt in 252 ways only, so that the exact one alone would be wrong as often as it may.
-    pub(super) fn over_all(pooled: &'a [Pooled], deals: &mut DealsBySize) -> Family<'a> {
+    pub(super) fn over_all(pooled: &'a [Pooled], part: f64, deals: &mut DealsBySize) -> Family<'a> {
         let asked = Asked::all(pooled.iter().map(Pooled::question).collect());
         let mut tested = tests(&asked, deals);
         for (one, tests) in asked.iter().zip(&mut tested) {
@@ -66,13 +69,14 @@ impl<'a> Family<'a> {
                 }
             }
         }
-        Family::of(asked, [ALARMS_OVER_ALL; 2], tested, deals)
+        Family::of(asked, [ALARMS_OVER_ALL; 2], tested, part, deals)
     }
 
     /// Where something was found over all cases, or nothing was asked there, that chance of error is to spare.
     pub(super) fn by_case(
         asked: Vec<Asked<'a>>,
         over_all: &Family<'_>,
+        part: f64,
         deals: &mut DealsBySize,
     ) -> Family<'a> {
         let found = &over_all.verdicts;
@@ -81,20 +85,24 @@ impl<'a> Family<'a> {
             ALARMS_BY_CASE + if is_to_spare { ALARMS_OVER_ALL } else { 0.0 }
         });
         let tested = tests(&asked, deals);
-        Family::of(asked, levels, tested, deals)
+        Family::of(asked, levels, tested, part, deals)
     }
 
     fn of(
         asked: Vec<Asked<'a>>,
         levels: [f64; 2],
         tested: Vec<[Option<Tested>; 2]>,
+        part: f64,
         deals: &mut DealsBySize,
     ) -> Family<'a> {
-        let word = |(one, tests)| word(one, tests, levels, deals).unwrap_or(Verdict::Unclear);
-        let verdicts = asked.iter().zip(&tested).map(word).collect();
+        let (levels, tail) = (levels.map(|level| level * part), TAIL * part);
+        let word = |(one, tests)| word(one, tests, (levels, tail), deals);
+        let verdicts = asked.iter().zip(&tested).map(word);
+        let verdicts = verdicts.map(|it| it.unwrap_or(Verdict::Unclear)).collect();
         Family {
             asked,
             levels,
+            tail,
             tested,
             verdicts,
         }
@@ -138,12 +146,12 @@ fn tests(asked: &[Asked<'_>], deals: &mut DealsBySize) -> Vec<[Option<Tested>; 2
 fn word(
     one: &Asked<'_>,
     tests: &[Option<Tested>; 2],
-    levels: [f64; 2],
+    (levels, tail): ([f64; 2], f64),
     deals: &mut DealsBySize,
 ) -> Option<Verdict> {
     let [base, new] = one.enough()?;
     let deals = deals.of(base.len(), new.len());
-    let shift = Shift::of(base, new, &deals, TAIL)?;
+    let shift = Shift::of(base, new, &deals, tail)?;
     let Some(direction) = one.beyond() else {
         let [least, most] = one.margins();
         let is_equal = shift.is_above(least) && shift.is_below(most);

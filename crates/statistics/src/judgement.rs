@@ -2,7 +2,7 @@
 
 use super::asked::{Asked, Direction, Question};
 use super::deals::{DealsBySize, count, runs_for};
-use super::family::{Family, TAIL};
+use super::family::Family;
 use super::joint::Tested;
 use super::pooled::Pooled;
 use super::ratio::RatioEstimate;
@@ -40,7 +40,7 @@ pub enum Unsettled {
 /// What the figures say.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// Ratio and its 95 % interval; `None` when one of the sides is empty or not positive.
+    /// Ratio and its interval of 95 %, or more where the look has a part of the chance of error; `None` when one of the sides is empty or not positive.
     pub estimate: Option<RatioEstimate>,
     /// The word.
     pub verdict: Verdict,
@@ -75,13 +75,13 @@ pub struct Judgement {
     pub reach_by_case: Reach,
 }
 
-/// Answers all questions of one sitting.
-pub fn judge(questions: &[Question<'_>]) -> Judgement {
+/// Answers all questions of one sitting; `part` as of [`verdicts`](super::verdicts).
+pub fn judge(questions: &[Question<'_>], part: f64) -> Judgement {
     let mut deals = DealsBySize::default();
     let asked = Asked::all(questions.to_vec());
     let pooled = Pooled::of(&asked);
-    let over_all = Family::over_all(&pooled, &mut deals);
-    let by_case = Family::by_case(asked, &over_all, &mut deals);
+    let over_all = Family::over_all(&pooled, part, &mut deals);
+    let by_case = Family::by_case(asked, &over_all, part, &mut deals);
     let (answers, reach_over_all) = over_all.answers(&mut deals);
     let (by_case, reach_by_case) = by_case.answers(&mut deals);
     Judgement {
@@ -135,7 +135,7 @@ impl Family<'_> {
             return answer;
         };
         let sized = deals.of(logs.base.len(), logs.new.len());
-        let Some(shift) = Shift::of(&logs.base, &logs.new, &sized, TAIL) else {
+        let Some(shift) = Shift::of(&logs.base, &logs.new, &sized, self.tail) else {
             return answer;
         };
         let [least, most] = one.margins();

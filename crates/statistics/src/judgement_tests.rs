@@ -4,10 +4,14 @@ use proptest::collection;
 use proptest::prelude::*;
 
 use super::asked::{Figures, Question};
-use super::family::verdicts;
 use super::joint::Unit;
-use super::judgement::{Answer, Judgement, Unsettled, judge};
+use super::judgement::{Answer, Judgement, Unsettled};
 use super::verdict::Verdict;
+
+/// At the only look.
+fn judge(questions: &[Question<'_>]) -> Judgement {
+    super::judge(questions, 1.0)
+}
 
 const BASE: [f64; 10] = [
     20.0, 20.1, 19.9, 20.2, 19.8, 20.05, 19.95, 20.15, 19.85, 20.02,
@@ -80,7 +84,7 @@ fn the_four_words() {
         Verdict::Unclear,
     ];
     assert_eq!(words(&judgement), expected);
-    assert_eq!(verdicts(&questions).by_case, expected);
+    assert_eq!(super::verdicts(&questions, 1.0).by_case, expected);
     let mut less_is_better = question(0, &BASE, &less);
     less_is_better.higher_is_better = false;
     assert_eq!(judge(&[less_is_better]).by_case[0].verdict, Verdict::Better);

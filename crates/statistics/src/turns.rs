@@ -1,6 +1,7 @@
 //! Two programs measured in turns, in pairs of which half begin with the one and half with the other, until the ratio is
 //! clear: when to look, and what the pairs say at a look.
 
+use super::asked::LEAST_OBSERVATIONS;
 use super::deals::Deals;
 use super::median::median;
 use super::ratio::RatioEstimate;
@@ -15,6 +16,16 @@ const TAIL: f64 = 0.02;
 
 /// The part of it that the first look has. Most comparisons end there, and 8 pairs tell nothing with less.
 const PART_OF_FIRST_LOOK: f64 = 0.72;
+
+/// Launches a side at the first look: six and six can be dealt in 924 ways, enough for a quarter of the chance that a
+/// metric over all cases has.
+const FIRST_LAUNCHES: f64 = 6.0;
+
+/// Looks at launches. A fifth of that chance is less than one deal of a sample.
+const MOST_LOOKS: f64 = 4.0;
+
+/// How many times as many launches there are at a look as at the one before it, at least.
+const GROWTH: f64 = 1.5;
 
 /// One run of each program, one right after the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,44 +44,63 @@ pub fn goes_first(pair: u32) -> bool {
     matches!(pair % 4, 0 | 1)
 }
 
-/// After how many pairs it is looked whether the ratio is clear, chosen beforehand: whoever looks more often finds
-/// more by chance. Each look has its part of the chance of error (Bonferroni).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// After how many pairs, or launches a side, it is looked whether it is clear, chosen beforehand: whoever looks more often
+/// finds more by chance. Each look has its part of the chance of error (Bonferroni).
+#[derive(Clone, Debug, PartialEq)]
 pub struct Looks {
-    first: u32,
-    last: u32,
+    planned: Vec<u32>,
+    fewest: u32,
+    part_of_first: f64,
 }
 
 impl Looks {
-    /// Looks after `first` pairs, after `last`, and once between.
+    /// Looks after `first` pairs, after `last`, and once between; all are even.
     pub fn planned(first: u32, last: u32) -> Looks {
         let first = first.max(FEWEST_PAIRS);
-        Looks { first, last }
-    }
-
-    /// The pairs after which it is looked; all are even.
-    fn pairs(self) -> Vec<u32> {
-        let middle = u32::midpoint(self.first, self.last).next_multiple_of(2);
-        let mut pairs = vec![self.first, middle, self.last - self.last % 2];
-        pairs.retain(|pairs| (self.first..=self.last).contains(pairs));
-        pairs.dedup();
-        pairs
-    }
-
-    /// Whether it is looked after so many pairs. The end is a look whenever it comes, but not before the fewest.
-    pub fn is_look(self, pairs: u32, is_last: bool) -> bool {
-        pairs >= FEWEST_PAIRS && (is_last || self.pairs().contains(&pairs))
-    }
-
-    /// Chance of error on either side that a look after so many pairs has: that of the next one that was planned.
-    pub fn tail(self, pairs: u32) -> f64 {
-        let planned = self.pairs();
-        let next = planned.iter().position(|look| *look >= pairs);
-        match (next, planned.len()) {
-            (_, 0 | 1) => TAIL,
-            (Some(0), _) => TAIL * PART_OF_FIRST_LOOK,
-            (_, looks) => TAIL * (1.0 - PART_OF_FIRST_LOOK) / (looks - 1) as f64,
+        let middle = u32::midpoint(first, last).next_multiple_of(2);
+        let mut planned = vec![first, middle, last - last % 2];
+        planned.retain(|pairs| (first..=last).contains(pairs));
+        planned.dedup();
+        Looks {
+            planned,
+            fewest: FEWEST_PAIRS,
+            part_of_first: PART_OF_FIRST_LOOK,
         }
+    }
+
+    /// Looks at launches, of which there are at most `last` a side, all with the same part.
+    pub fn of_launches(last: u32) -> Looks {
+        let times = f64::from(last) / FIRST_LAUNCHES;
+        let steps = (times.ln() / GROWTH.ln())
+            .clamp(0.0, MOST_LOOKS - 1.0)
+            .floor();
+        let before_last = (0..steps as u32)
+            .map(|step| (FIRST_LAUNCHES * times.powf(f64::from(step) / steps)).round() as u32);
+        Looks {
+            planned: before_last.chain([last]).collect(),
+            fewest: LEAST_OBSERVATIONS as u32,
+            part_of_first: 1.0 / (steps + 1.0),
+        }
+    }
+
+    /// Whether it is looked after so many. The end is a look whenever it comes, but not before the fewest.
+    pub fn is_look(&self, count: u32, is_last: bool) -> bool {
+        count >= self.fewest && (is_last || self.planned.contains(&count))
+    }
+
+    /// The part of the chance of error that a look after so many has: that of the next one that was planned.
+    pub fn part(&self, count: u32) -> f64 {
+        let next = self.planned.iter().position(|look| *look >= count);
+        match (next, self.planned.len()) {
+            (_, 0 | 1) => 1.0,
+            (Some(0), _) => self.part_of_first,
+            (_, looks) => (1.0 - self.part_of_first) / (looks - 1) as f64,
+        }
+    }
+
+    /// Chance of error on either side that a look after so many pairs has.
+    pub fn tail(&self, pairs: u32) -> f64 {
+        TAIL * self.part(pairs)
     }
 }
 

@@ -6,6 +6,7 @@ use super::compare::CompareArgs;
 use super::devices::DevicesArgs;
 use super::doctor::DoctorArgs;
 use super::explain::ExplainArgs;
+use super::gate::GateArgs;
 use super::manual::{CompletionsArgs, ManArgs};
 use super::mesh::MeshArgs;
 use super::plot::PlotArgs;
@@ -36,6 +37,7 @@ Examples:
   rocebench -s 64,64K --against perftest         compare with ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
   rocebench compare results/base results/new     has anything regressed?
+  rocebench gate --base lib=OLD --new lib=NEW    is that driver slower?
   rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
   rocebench doctor HOST                          find problems and their remedies
   rocebench explain --op write                   one transfer, step by step
@@ -71,6 +73,8 @@ pub enum Command {
     Mesh(Box<MeshArgs>),
     /// Report whether results regressed against a baseline
     Compare(CompareArgs),
+    /// Launch two builds, libraries, drivers or environments in turns until it is clear whether the new one is slower
+    Gate(GateArgs),
     /// Draw results: one page with figures and tables, and SVG files
     Plot(PlotArgs),
     /// List RDMA devices, ports and GIDs, and mark those that a sweep would use

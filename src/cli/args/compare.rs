@@ -127,6 +127,7 @@ impl WhatArgs {
             },
             margins: self.margin.clone().unwrap_or_default(),
             across: self.across.clone(),
+            part: 1.0,
         }
     }
 }

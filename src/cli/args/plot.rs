@@ -23,7 +23,7 @@ Exit status: 0 drawn, 1 not written (a full disk) or not converted, 2 bad input 
 drawn) or no rsvg-convert (nothing is drawn).";
 
 /// Options of `rocebench plot`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct PlotArgs {
     /// Result files, and folders of them

@@ -67,7 +67,7 @@ pub struct TokenArgs {
 }
 
 /// How much is said on stderr.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct SpeechArgs {
     /// Print no progress and no notes: only results, warnings and errors

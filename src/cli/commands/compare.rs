@@ -25,11 +25,11 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let (base, new) = (found(&args.base)?, found(&args.new)?);
     let comparison = compare::compare((&args.base, &base), (&args.new, &new), &args.what.options());
     write(args, &comparison, [&base, &new])?;
-    verdict(args, &comparison)
+    verdict(args.strict, &comparison)
 }
 
 /// What lies at a path; a file that was named must be usable, of a folder something must be.
-fn found(path: &Path) -> Result<Found, Failure> {
+pub(super) fn found(path: &Path) -> Result<Found, Failure> {
     let mut found = load::load(&[path]);
     if found.results.is_empty() {
         for refused in found.refused.iter().skip(1) {
@@ -121,7 +121,7 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
 }
 
 /// A reader that closes the pipe early has seen enough.
-fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
+pub(super) fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::bad_input(
             format!("cannot write to stdout: {error}"),
@@ -131,7 +131,7 @@ fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
 }
 
 /// The exit code, with a line that says why it is not 0.
-fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
+pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result<(), Failure> {
     let cases = |verdict| comparison.cases_with(verdict);
     let (regressed, not_comparable) = (cases(Verdict::Regressed), cases(Verdict::NotComparable));
     let of = comparison.cases.len();
@@ -166,7 +166,7 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
             ),
         );
     }
-    if let Some(strict) = args.strict {
+    if let Some(strict) = strict {
         let is_unclear = |case: &&CaseComparison| {
             let mut metrics = case.metrics.iter();
             metrics.all(|it| it.verdict == Verdict::Unclear)
@@ -191,20 +191,21 @@ fn verdict(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The aspects in which the sides differ and were to be alike.
+pub(super) fn differing(comparison: &Comparison) -> Vec<&'static str> {
+    let is_named = |name: &&str| {
+        let mark = format!("[{name}]");
+        let cases = comparison.cases.iter();
+        let mut reasons = cases.flat_map(|case| &case.not_comparable);
+        reasons.any(|reason| reason.ends_with(&mark))
+    };
+    let names = Aspect::ALL.iter().map(|aspect| aspect.name());
+    names.filter(is_named).collect()
+}
+
 /// What helps with cases that are not comparable: measure alike, or compare across what differs.
 fn hint(comparison: &Comparison) -> String {
-    let differ: Vec<&str> = Aspect::ALL
-        .iter()
-        .map(|aspect| aspect.name())
-        .filter(|name| {
-            let mark = format!("[{name}]");
-            let mut reasons = comparison
-                .cases
-                .iter()
-                .flat_map(|case| &case.not_comparable);
-            reasons.any(|reason| reason.ends_with(&mark))
-        })
-        .collect();
+    let differ = differing(comparison);
     if differ.is_empty() {
         "run the sweep again where a run went wrong or lacks a figure, or leave the metric out with --metrics".to_owned()
     } else {

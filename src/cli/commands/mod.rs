@@ -1,9 +1,11 @@
-//! One file a command, and what that command alone needs. They must not know each other.
+//! One file a command, and what that command alone needs. None knows another, but `gate`, which is made of `compare` and
+//! `plot`.
 
 pub mod compare;
 pub mod devices;
 pub mod doctor;
 pub mod explain;
+pub mod gate;
 mod listen;
 pub mod manual;
 pub mod mesh;

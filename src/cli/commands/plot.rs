@@ -42,6 +42,11 @@ struct Input {
 /// Bad input where a file that was named was refused, there is nothing to draw, or the program for a format is missing; failed
 /// where the folder cannot be written.
 pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
+    plot_with(args, &args.what.options())
+}
+
+/// The same, with a base compared in this way.
+pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failure> {
     if args.base.is_none() && args.what != WhatArgs::default() {
         return Err(Failure::bad_input(
             "--metrics, --margin and --across are for a comparison, and there is no base",
@@ -81,8 +86,8 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     }
 
     let base = base.map_or_else(Vec::new, |base| base.results);
-    let comparison = (args.base.as_deref())
-        .map(|path| compare_with(path, base.clone(), &results, &args.what.options()));
+    let comparison =
+        (args.base.as_deref()).map(|path| compare_with(path, base.clone(), &results, options));
     let (sums, base_sums) = (sums::of_patterns(&results), sums::of_patterns(&base));
     let sides = Sides {
         new: &sums,

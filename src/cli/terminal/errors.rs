@@ -19,6 +19,8 @@ pub enum ExitKind {
     Failed,
     /// What was asked for cannot be done, and would not be on a second try: 2.
     BadInput,
+    /// What was to be judged could not be measured: 3.
+    Undone,
 }
 
 /// An error on its way to the person.
@@ -45,6 +47,14 @@ impl Failure {
             kind: ExitKind::BadInput,
             error: error.into(),
             hint: None,
+        }
+    }
+
+    /// What was to be judged could not be measured.
+    pub fn undone(error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
+        Failure {
+            kind: ExitKind::Undone,
+            ..Failure::failed(error)
         }
     }
 
@@ -96,6 +106,7 @@ impl Failure {
         match self.kind {
             ExitKind::Failed => ExitCode::from(1),
             ExitKind::BadInput => ExitCode::from(2),
+            ExitKind::Undone => ExitCode::from(3),
         }
     }
 

@@ -74,7 +74,7 @@ fn cell(noise: Noise, launches: usize, sittings: usize) -> Cell {
         if number >= sittings {
             continue;
         }
-        equal += usize::from(verdicts(&questions).by_case[0] == Verdict::Equal);
+        equal += usize::from(verdicts(&questions, 1.0).by_case[0] == Verdict::Equal);
         let mut base = base.to_vec();
         base[0] *= 0.5;
         with_outlier.extend(ratio(&base, new, 0.95).map(|found| (found.high - found.low) * 50.0));

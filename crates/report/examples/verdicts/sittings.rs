@@ -49,7 +49,7 @@ impl Setup {
 }
 
 /// What is compared: a typical figure, and its scatter against bandwidth's.
-const FIGURES: [(Metric, f64, f64); METRICS] = [
+pub const FIGURES: [(Metric, f64, f64); METRICS] = [
     (Metric::GbitPerS, 20.0, 1.0),
     (Metric::MmsgPerS, 0.04, 1.0),
     (Metric::P50Ns, 3e3, 1.0),
@@ -177,7 +177,7 @@ pub fn found(setup: &Setup, sittings: usize, seed: u64) -> Found {
     let mut rng = Rng::with_seed(seed);
     let mut found = Found::default();
     for _ in 0..sittings {
-        let words = verdicts(&Sitting::new(setup, &mut rng).questions());
+        let words = verdicts(&Sitting::new(setup, &mut rng).questions(), 1.0);
         let has = |words: &[Verdict]| words.contains(&Verdict::Worse);
         let over_all = has(&words.over_all);
         found.over_all += usize::from(over_all);

@@ -5,12 +5,12 @@
 mod against;
 #[allow(dead_code)]
 #[path = "../../examples/verdicts/noise.rs"]
-mod noise;
+pub(crate) mod noise;
 #[path = "../../examples/verdicts/open_loop.rs"]
 mod open_loop;
 #[allow(dead_code)]
 #[path = "../../examples/verdicts/sittings.rs"]
-mod sittings;
+pub(crate) mod sittings;
 
 use fastrand::Rng;
 use noise::{NOISES, Noise};

@@ -42,7 +42,7 @@ pub fn compare(
     } = pairing::pair(&base.files, &new.files);
     let cases = both.iter().map(|pair| case(&sides, pair, options));
     let (mut cases, units): (Vec<CaseComparison>, Vec<Units>) = cases.unzip();
-    let Over { over_all, reach } = judge::judge(&mut cases, &units);
+    let Over { over_all, reach } = judge::judge(&mut cases, &units, options.part);
     Comparison {
         comparison_version: COMPARISON_VERSION,
         base: side(base_path, &base.files),

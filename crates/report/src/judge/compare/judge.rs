@@ -18,8 +18,8 @@ pub(super) struct Over {
     pub(super) reach: Option<Settles>,
 }
 
-/// Judges all metrics of all cases together that are to be judged.
-pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units]) -> Over {
+/// Judges all metrics of all cases together that are to be judged; `part` as of [`statistics::judge`].
+pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) -> Over {
     let is_asked = |case: &CaseComparison| case.no_verdict.is_none() && !case.metrics.is_empty();
     let judged = cases.iter_mut().zip(units);
     let mut judged: Vec<_> = judged.filter(|(case, _)| is_asked(case)).collect();
@@ -33,7 +33,7 @@ pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units]) -> Over {
             questions.push(question(number, metric, units));
         }
     }
-    let judgement = statistics::judge(&questions);
+    let judgement = statistics::judge(&questions, part);
     let fewest = judged
         .iter()
         .map(|(case, _)| (case.base_count.min(case.new_count), case.observation));

@@ -17,4 +17,4 @@ pub use model::{
     CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, OverAll, Reach,
     Settles, Side, Verdict,
 };
-pub use options::{Aspect, Margins, Options, aspect_names};
+pub use options::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options, aspect_names};

@@ -250,6 +250,12 @@ impl Comparison {
         cases.chain(over_all).max()
     }
 
+    /// Whether more launches would change nothing: something regressed, or every case is clear.
+    pub fn is_settled(&self) -> bool {
+        let is_clear = |case: &CaseComparison| case.verdict() <= Verdict::Improved;
+        self.verdict() == Some(Verdict::Regressed) || self.cases.iter().all(is_clear)
+    }
+
     /// Cases with this verdict.
     pub fn cases_with(&self, verdict: Verdict) -> usize {
         let verdicts = self.cases.iter().map(CaseComparison::verdict);

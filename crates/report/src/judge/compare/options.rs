@@ -7,6 +7,18 @@ use settings::names;
 
 use crate::observe::metric::Metric;
 
+/// What a gate compares where nothing is asked for: what few launches settle.
+pub const GATE_METRICS: [Metric; 5] = [
+    Metric::GbitPerS,
+    Metric::P50Ns,
+    Metric::CpuSecondsPerGb,
+    Metric::ConnectionsPerS,
+    Metric::HighestLoad,
+];
+
+/// How much does not matter to a gate, at least.
+pub const GATE_MARGIN: f64 = 0.05;
+
 /// How to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -16,6 +28,9 @@ pub struct Options {
     pub margins: Margins,
     /// Differences between the sides that do not stand in the way.
     pub across: Vec<Aspect>,
+    /// The part of the chance of error that this look has: 1 of the only one, less where launches are added until it is
+    /// clear.
+    pub part: f64,
 }
 
 impl Default for Options {
@@ -24,6 +39,7 @@ impl Default for Options {
             metrics: Metric::compared().collect(),
             margins: Margins::default(),
             across: Vec::new(),
+            part: 1.0,
         }
     }
 }
@@ -113,6 +129,18 @@ impl Margins {
     }
 }
 
+impl Margins {
+    /// The same with at least this of each metric for which nothing was said.
+    #[must_use]
+    pub fn or_at_least(mut self, least: f64) -> Margins {
+        for metric in Metric::compared() {
+            let usual = metric.default_margin().max(least);
+            self.0.entry(metric).or_insert(usual);
+        }
+        self
+    }
+}
+
 impl FromStr for Margins {
     type Err = OptionError;
 
@@ -153,6 +181,9 @@ mod tests {
         assert!((margins.of(Metric::GbitPerS) - 0.025).abs() < 1e-12);
         assert!((margins.of(Metric::P99Ns) - 0.12).abs() < 1e-12);
         assert!((margins.of(Metric::MmsgPerS) - 0.05).abs() < 1e-12);
+        let margins = margins.or_at_least(0.05);
+        let some = [Metric::GbitPerS, Metric::P50Ns, Metric::CpuSecondsPerGb];
+        assert_eq!(some.map(|it| margins.of(it)), [0.025, 0.05, 0.1]);
     }
 
     #[test]
