@@ -47,7 +47,7 @@ impl LessonWriter {
     }
 
     /// The text of an event.
-    pub fn told(&mut self, event: &Event) -> String {
+    pub fn text(&mut self, event: &Event) -> String {
         match event {
             Event::Begin(begin) => self.begin(begin),
             Event::Step(step) => self.step(step),

@@ -147,7 +147,7 @@ metrics! {
     /// The highest load that kept a limit of latency for sure, in messages a second.
     HighestLoad => {
         name: "highest_load_per_s", short: ["load", "load"], noun: "load", unit: "/s",
-        title: "Highest load within a limit of latency", axis: "messages a second", column: ("highest load (k/s)", 1, 1e3),
+        title: "Highest load within a latency limit", axis: "messages a second", column: ("highest load (k/s)", 1, 1e3),
         margin: Some(0.05), higher_is_better: true, is_of_offer: false, source: Source::Search,
     }
     /// Rounds of set-up that were measured.
@@ -233,8 +233,8 @@ metrics! {
     }
     /// 99 % of completions were seen at most so long after the device's stamp, in nanoseconds.
     SeenP99Ns => {
-        name: "notice_p99_ns", short: ["seen", "seen"], noun: "p99 of seeing a completion", unit: "ns",
-        title: "p99 of seeing a completion", axis: "seen p99", column: ("seen p99 (µs)", 2, 1e3), margin: None,
+        name: "notice_p99_ns", short: ["seen", "seen"], noun: "p99 until a completion is seen", unit: "ns",
+        title: "p99 until a completion is seen", axis: "seen p99", column: ("seen p99 (µs)", 2, 1e3), margin: None,
         higher_is_better: false, is_of_offer: false, source: Source::Seen(|times| times.p99),
     }
     /// 99 % of an open loop's messages were posted at most so late, in nanoseconds.

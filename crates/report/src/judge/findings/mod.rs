@@ -31,7 +31,7 @@ pub struct Said {
 impl Said {
     /// By a result.
     pub fn of(result: &ResultFile) -> Said {
-        let meshes = Mesh::all(result);
+        let meshes = Mesh::of_file(result);
         let mut findings = findings(&[result]);
         if meshes
             .iter()
@@ -43,7 +43,7 @@ impl Said {
         Said {
             findings,
             meshes,
-            fans: Fan::all(result),
+            fans: Fan::of_file(result),
         }
     }
 

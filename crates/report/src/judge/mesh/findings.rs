@@ -165,8 +165,8 @@ pub struct Mesh {
 
 impl Mesh {
     /// Each matrix of a file.
-    pub fn all(file: &ResultFile) -> Vec<Mesh> {
-        Matrix::all(file).into_iter().map(Mesh::of).collect()
+    pub fn of_file(file: &ResultFile) -> Vec<Mesh> {
+        Matrix::of_file(file).into_iter().map(Mesh::of).collect()
     }
 
     /// Of a matrix.
@@ -357,7 +357,7 @@ mod tests {
 
     /// What the only matrix of a file says first.
     fn first(file: &ResultFile) -> NodesFinding {
-        Mesh::all(file)[0].findings[0].clone()
+        Mesh::of_file(file)[0].findings[0].clone()
     }
 
     #[track_caller]
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn paths_are_told_each_with_where_to_look() {
         let made = |nodes: usize| Made::quiet(nodes).with(Slowed::Pair(2, 3, 0.33));
-        let found = Mesh::all(&made(8).with(Slowed::Pair(3, 2, 0.5)).pairs());
+        let found = Mesh::of_file(&made(8).with(Slowed::Pair(3, 2, 0.5)).pairs());
         let paths = found[0].findings.iter().filter_map(|it| match it {
             NodesFinding::Slow(slow) => Some((slow.nodes.join(">"), slow.look)),
             _ => None,
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(all, none(Why::Doubtful, "node2", 3));
         let mut file = Made::quiet(4).pairs();
         file.cases.truncate(4);
-        let found = Mesh::all(&file).remove(0).findings;
+        let found = Mesh::of_file(&file).remove(0).findings;
         assert_eq!(found[0], none(Why::NotBegun, "", 4));
         assert_eq!(rest(&found[1]), (Rest::Alike, 8));
     }

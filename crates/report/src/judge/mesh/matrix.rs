@@ -49,7 +49,7 @@ pub struct Cell {
 
 impl Matrix {
     /// The matrix of each group of cases that are of one pattern and equal in all settings, in the file's order.
-    pub fn all(file: &ResultFile) -> Vec<Matrix> {
+    pub fn of_file(file: &ResultFile) -> Vec<Matrix> {
         let groups = groups(file).into_iter();
         let of_patterns = groups.filter(|cases| cases.iter().any(|it| it.config.pattern.is_some()));
         of_patterns.map(|cases| Matrix::of(file, &cases)).collect()

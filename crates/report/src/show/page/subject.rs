@@ -178,7 +178,7 @@ fn files(results: &[Loaded]) -> Table {
                 git.unwrap_or_default()
             )),
             count(result.cases.len()),
-            count(left_out.all),
+            count(left_out.runs),
             count(left_out.count()),
         ]
     };

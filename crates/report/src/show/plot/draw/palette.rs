@@ -56,7 +56,7 @@ pub const DIVERGING: [Colour; 9] = [
 ];
 
 /// All colours, for a page that darkens them.
-pub fn all() -> impl Iterator<Item = Colour> {
+pub fn colours() -> impl Iterator<Item = Colour> {
     [GROUND, INK, MUTED, GRID, RULE, BETTER, WORSE]
         .into_iter()
         .chain(SERIES)
@@ -70,7 +70,7 @@ fn rules(value: impl Fn(Colour) -> String) -> String {
         let (name, value) = (colour.name(), value(colour));
         format!(".rb-figure .f-{name}{{fill:{value}}}.rb-figure .s-{name}{{stroke:{value}}}")
     };
-    all().map(rule).collect()
+    colours().map(rule).collect()
 }
 
 /// For a page, which says what the properties are in each of its themes.
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn properties_are_unique() {
-        let names: std::collections::BTreeSet<_> = all().map(|colour| colour.property).collect();
-        assert_eq!(names.len(), all().count());
+        let names: std::collections::BTreeSet<_> = colours().map(|it| it.property).collect();
+        assert_eq!(names.len(), colours().count());
     }
 }

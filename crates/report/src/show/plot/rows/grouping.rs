@@ -70,7 +70,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     if rule.axis == Setting::Sitting && alone > 0 {
         let (cases, are) = (plural(alone, "case"), are(alone));
         notes.push(format!(
-            "{alone} {cases} {are} in one file only with these settings, and not drawn."
+            "{alone} {cases} {are} not drawn: only one file has these settings."
         ));
     }
     let mut charts = vec![lines];

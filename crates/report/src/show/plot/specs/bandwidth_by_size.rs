@@ -10,7 +10,7 @@ use crate::show::plot::spec::{Beside, Spec, X, Y};
 pub const SPEC: Spec = Spec {
     id: "bandwidth-by-size",
     title: "{y} against message size",
-    caption: "Small messages are limited by the cost of a message, large ones by the link.",
+    caption: "The cost of a message limits small messages, the link limits large ones.",
     x: X::Setting("size", "message size", Unit::Bytes),
     y: &[Y::Log(Metric::GbitPerS)],
     most_lines: 4,

@@ -55,7 +55,7 @@ fn even_runs_and_those_without_counts_have_no_map() {
     assert_eq!(qp_time::left_out(&one), None);
     without.runs[0].flows[0].qps = (0..1025).map(|index| sample::qp(index, 0)).collect();
     let told = qp_time::left_out(&one_file(vec![without])).unwrap();
-    starts(told, "1 flow has no counts of each QP over time");
+    starts(told, "1 flow has no counts for each QP over time");
 }
 
 #[test]
