@@ -32,7 +32,7 @@ enum Source {
     Flow(fn(&FlowResult) -> Option<f64>),
     /// What a run's nodes did for a flow.
     Nodes(fn(&Run, &FlowResult) -> Option<f64>),
-    /// A flow's latencies; it is told of enough of them only.
+    /// A flow's latencies; unknown if they are too few.
     Latency(fn(&Latency) -> Option<u64>),
     /// How late messages of an open loop were posted.
     Lateness(fn(&Latency) -> Option<u64>),
@@ -40,7 +40,7 @@ enum Source {
     Seen(fn(&Latency) -> Option<u64>),
     /// A run's set-ups.
     SetUp(fn(&Connect) -> Option<f64>),
-    /// The times of a run's set-ups; it is told of enough of them only.
+    /// The times of a run's set-ups; unknown if they are too few.
     SetUpTimes(fn(&Latency) -> Option<u64>),
     /// A case's searches over loads, which runs have not.
     Search,
@@ -225,7 +225,7 @@ metrics! {
         axis: "messages a second", column: ("offered (k/s)", 2, 1e3), margin: None, higher_is_better: true,
         is_of_offer: true, source: Source::Flow(|flow| Some(flow.load.as_ref()?.offered_per_second)),
     }
-    /// Messages that completed, a second, as open loops tell them.
+    /// Messages that completed, a second, in an open loop.
     AchievedPerS => {
         name: "achieved_per_s", short: ["achieved", "achieved"], noun: "achieved load", unit: "/s", title: "Achieved load",
         axis: "messages a second", column: ("done (k/s)", 2, 1e3), margin: None, higher_is_better: true,
@@ -385,7 +385,7 @@ impl Metric {
         }
     }
 
-    /// Whether the run has samples of which this would be told if they were enough.
+    /// Whether the run has samples of this, be they too few.
     pub fn has_samples(self, run: &Run, flow: Option<&FlowResult>) -> bool {
         self.samples(run, flow).is_some()
     }

@@ -13,7 +13,7 @@ use crate::results::model::{DoubtKind, FlowResult, LoadVerdict, Run};
 pub enum Standing {
     /// Its figures count.
     Counts,
-    /// The user stopped it: it tells nothing, good or bad.
+    /// The user stopped it: it shows nothing, good or bad.
     Stopped,
     /// Its rates may be wrong through no fault of what was measured; the first reason.
     Doubtful(DoubtKind),

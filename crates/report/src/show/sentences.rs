@@ -161,9 +161,7 @@ fn wrong(problem: &Problem) -> String {
             most * 1e3
         ),
         ProblemKind::Starved => {
-            format!(
-                "{runs} starved a QP, which got less than half of its share: {counts} got {most:.2} of it"
-            )
+            format!("{runs} starved a QP: {counts} got {most:.2} of its share")
         }
         ProblemKind::Uneven => {
             format!("{runs} served QPs unevenly: Jain's index down to {most:.2}")

@@ -1,5 +1,5 @@
 //! What a set of results says: which case is best, where more of something gains nothing, which node is slow, and what looks
-//! wrong. Differences that runs alone may make are told as such. Findings are values; `show::sentences` has their words.
+//! wrong. Differences that chance may explain are marked as such. Findings are values; `show::sentences` has their words.
 
 mod best;
 mod finding;

@@ -15,7 +15,7 @@ use crate::observe::Metric;
 use crate::results::model::ResultFile;
 use statistics::median;
 
-/// Slow paths that are told each.
+/// Most slow paths that are named one by one.
 const MOST_PATHS: usize = 5;
 /// Workers with less than this part of their cores, and of what those of other nodes had, were kept from them.
 const LITTLE_CPU: f64 = 0.9;
@@ -43,7 +43,7 @@ pub enum NodesFinding {
         /// How many.
         paths: usize,
     },
-    /// How alike the flows are of which nothing was told.
+    /// How alike the remaining flows are.
     Rest {
         /// By which metric.
         metric: Metric,
@@ -81,7 +81,7 @@ pub struct Slow {
     pub nodes: Vec<String>,
     /// The median over its flows; of a node in both directions of those that it posts, and of those that go to it.
     pub values: Vec<f64>,
-    /// The median over the flows of which nothing is told.
+    /// The median over the remaining flows.
     pub usual: f64,
     /// Its flows that are slow.
     pub slow: usize,
@@ -136,11 +136,11 @@ pub enum Look {
     All,
 }
 
-/// What flows are of which nothing was told.
+/// What the remaining flows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rest {
-    /// So few that nothing can be told of nodes, and they are alike.
+    /// Too few to judge nodes, and alike.
     Few,
     /// So few that it is not known which of them is usual, and they are not alike.
     Apart,
@@ -159,7 +159,7 @@ pub struct Mesh {
     pub matrix: Matrix,
     /// What in it is slower than the others.
     pub outliers: Vec<Outlier>,
-    /// What is to be told of it.
+    /// Its findings.
     pub findings: Vec<NodesFinding>,
 }
 
@@ -188,7 +188,7 @@ impl NodesFinding {
 }
 
 impl Matrix {
-    /// What is to be told of it and of its outliers. That the flows of a fan are alike is told by the fan.
+    /// Its findings and those of its outliers. Only the fan says that its flows are alike.
     fn findings(&self, outliers: &[Outlier]) -> Vec<NodesFinding> {
         let is_path = |outlier: &&Outlier| matches!(outlier.place, Place::Path(..));
         let (paths, nodes): (Vec<&Outlier>, Vec<&Outlier>) = outliers.iter().partition(is_path);
@@ -269,7 +269,7 @@ impl Matrix {
         }
     }
 
-    /// How alike the flows are of which nothing was told.
+    /// How alike the remaining flows are.
     fn rest(&self, outliers: &[Outlier]) -> Option<NodesFinding> {
         let metric = self.quantity();
         let is_told = |cell: &&Cell| outliers.iter().any(|it| it.place.has(cell.from, cell.to));

@@ -38,7 +38,7 @@ impl QpTimeline {
     /// QPs of which a node keeps this, in equal parts for the flows that it sends.
     pub const MOST_QPS: usize = 1024;
 
-    /// Fewer intervals tell nothing over time.
+    /// Fewer intervals show nothing over time.
     pub const FEWEST_INTERVALS: usize = 8;
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Cases {
     pub(crate) table: Table,
     /// Rows without a run that counts.
     pub(super) uncounted: Vec<bool>,
-    /// Columns of settings, which are not printed: names of cases tell most of them.
+    /// Columns of settings, which are not printed: names of cases contain most of them.
     pub(super) settings: Range<usize>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn of_results(results: &[Loaded]) -> Cases {
             }
             columns.len()
         };
-    // What no case has is not there, and what all have alike is told elsewhere.
+    // Leaves out what no case has, and what all cases share.
     let is_any = |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Missing);
     let differs = |cells: &[Cell]| cells.windows(2).any(|pair| pair[0] != pair[1]);
     add("case", |_| true, &|_, it| Cell::Text(name(it)));

@@ -14,7 +14,7 @@ use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::settings::{device_words, minute};
 use crate::text;
 
-/// So many names are told one by one.
+/// Most names that are listed one by one.
 const SHOWN: usize = 4;
 
 /// How many cases there are: the same in several files is one.

@@ -49,7 +49,7 @@ fn full_queues(result: &ResultFile) -> Vec<String> {
     told
 }
 
-/// `40.0 % of messages waited, 1.900 s summed over QPs; 5000 of 2280000 were never sent`; `None` where there is nothing to tell.
+/// `40.0 % of messages waited, 1.900 s summed over QPs; 5000 of 2280000 were never sent`; `None` if neither happened.
 fn full_queue(load: &Load) -> Option<String> {
     let (full, offered, never) = (load.queue_full_messages, load.offered, load.never_sent);
     let share = full as f64 / offered.max(1) as f64 * 100.0;

@@ -2,7 +2,7 @@ use super::*;
 use crate::results::model::ResultFile;
 use crate::results::sample::mesh::{Mesh, Slow};
 
-/// The places that are told of the only matrix of a file, with the figure that tells each.
+/// The places named in a file's only matrix, each with the figure that shows it.
 fn told(file: &ResultFile) -> Vec<(Metric, Place)> {
     let matrices = Matrix::of_file(file);
     assert_eq!(matrices.len(), 1);

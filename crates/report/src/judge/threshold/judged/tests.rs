@@ -95,7 +95,7 @@ fn what_cannot_be_judged_has_not_passed() {
     let mut empty = Mesh::quiet(2).incast(&[1]);
     empty.cases[0].config.flows.clear();
     let text = sentence(&empty, "1Gb").unwrap();
-    assert!(text.contains("no flow whose throughput"), "{text}");
+    assert!(text.contains("no flow has a throughput"), "{text}");
 }
 
 #[test]

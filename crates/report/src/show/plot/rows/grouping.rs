@@ -216,7 +216,7 @@ fn sittings<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> {
     sittings.into_values().collect()
 }
 
-/// Names sittings by their first files, and when these were begun if that does not tell them apart.
+/// Names sittings by their first files, and by their begin if that is not enough.
 fn name(sittings: &mut [Vec<Placed<'_>>]) {
     sittings.sort_by_key(|points| first(points).map(|it| &it.result.started_at));
     let named = |loaded: &Loaded| {

@@ -36,7 +36,7 @@ fn limit(sample: &Sample<'_>) -> Option<f64> {
     Some(limits.link_gbit_per_s * limits.protocol_efficiency)
 }
 
-/// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, which it tells together.
+/// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, whose sum it measures.
 fn perftest(sample: &Sample<'_>) -> Option<f64> {
     let case = sample.observed.flow.case;
     let comparison = case.perftest.as_ref();

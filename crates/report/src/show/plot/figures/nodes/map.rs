@@ -23,7 +23,7 @@ const MOST_SINGLE: usize = 64;
 const WORST_ROWS: usize = 100;
 const UNKNOWN: &str = "no run that counts";
 
-/// Whether a map tells more than the nodes' medians do.
+/// Whether a map shows more than the nodes' medians do.
 pub(super) fn is_worth_a_map(subject: &Subject<'_>) -> bool {
     subject.matrix.cells.len() >= 2 * subject.matrix.nodes.len().max(2)
 }

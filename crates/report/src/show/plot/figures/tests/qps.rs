@@ -68,7 +68,7 @@ fn of_many_qps_those_are_drawn_that_deviate_most() {
     });
     let figure = &figures_of(vec![uneven])[0];
     assert_eq!(figure.svg.matches("<title>QP ").count(), 64);
-    let words = ["<title>QP 20 had no message", "Maps have 64 QPs at most"];
+    let words = ["<title>QP 20 had no message", "Maps have at most 64 QPs"];
     has(&figure.svg, words);
     // It is nearest to its share.
     assert!(!figure.svg.contains("<title>QP 99 "));
