@@ -115,7 +115,7 @@ pub(crate) fn assemble(
         nodes: members
             .iter()
             .map(|member| NodeResult {
-                clock: learnt.clocks.told(member.number),
+                clock: learnt.clocks.node_clock(member.number),
                 ..NodeResult::named(&member.node.name)
             })
             .collect(),

@@ -79,8 +79,8 @@ impl Clocks {
         known.map(|(_, offset)| offset)
     }
 
-    /// A node's clock, as it is told in results.
-    pub(crate) fn told(&self, node: u32) -> Option<NodeClock> {
+    /// A node's clock, as results have it.
+    pub(crate) fn node_clock(&self, node: u32) -> Option<NodeClock> {
         let offset = self.offset(node)?;
         Some(NodeClock {
             offset_ns: i64::try_from(offset.offset_ns).ok()?,
@@ -209,6 +209,6 @@ mod tests {
         let opening = clocks.opening();
         assert_eq!(opening[0] - opening[1], 6_000);
         assert!(opening[1] >= LEAD.as_nanos() as u64);
-        assert_eq!(clocks.told(0).unwrap().offset_ns, 5_000);
+        assert_eq!(clocks.node_clock(0).unwrap().offset_ns, 5_000);
     }
 }

@@ -27,8 +27,8 @@ pub(crate) enum StepFailure {
 }
 
 impl StepFailure {
-    /// As a person should hear it.
-    pub(crate) fn told(self) -> RunFailure {
+    /// The failure to show.
+    pub(crate) fn failure(self) -> RunFailure {
         match self {
             StepFailure::Failed(failure) | StepFailure::AtNode(failure) => failure,
             StepFailure::Interrupted => RunFailure::interrupted(),

@@ -64,7 +64,7 @@ pub(crate) fn run(
         notes.is_running = true;
         drive(links, case, observer, &mut notes)
     });
-    let mut failure = driven.err().map(StepFailure::told);
+    let mut failure = driven.err().map(StepFailure::failure);
     if let Some(failure) = failure.as_ref().filter(|it| !it.interrupted) {
         observer.failed(failure);
     }
@@ -314,10 +314,10 @@ fn finish(
                 let grace = Grace::begin();
                 match report(member, links.until(grace.over())) {
                     Ok(report) => reports.push((index, report)),
-                    Err(broken) => drop(failure.get_or_insert(broken.told())),
+                    Err(broken) => drop(failure.get_or_insert(broken.failure())),
                 }
             }
-            Err(broken) => drop(failure.get_or_insert(broken.told())),
+            Err(broken) => drop(failure.get_or_insert(broken.failure())),
         }
     }
     reports

@@ -140,7 +140,7 @@ pub fn examine(
     };
     let name = inventory.host.hostname.clone();
     notes.section(&format!("this machine, {name}"));
-    notes.add(checks::all(&Subject {
+    notes.add(checks::run_all(&Subject {
         machine: &examination.machine,
         inventory: &inventory,
         control_port: examination.port,

@@ -51,7 +51,7 @@ pub fn examine_node(
         Some(name) => inventory.keep_only(name),
         None => false,
     };
-    examination.findings = checks::all(&Subject {
+    examination.findings = checks::run_all(&Subject {
         machine,
         inventory: &inventory,
         control_port,

@@ -9,8 +9,8 @@ const STATE_WIDTH: usize = 9;
 const LABEL_WIDTH: usize = 20;
 
 /// The lines of an event. With `all_reasons` every finding has its reason.
-pub fn told(told: &ExaminationEvent<'_>, all_reasons: bool) -> String {
-    match told {
+pub fn lines(event: &ExaminationEvent<'_>, all_reasons: bool) -> String {
+    match event {
         ExaminationEvent::Section(text) => format!("\n{}\n", capitalised(text)),
         ExaminationEvent::Finding(finding) => finding_text(finding, all_reasons, WIDTH),
     }

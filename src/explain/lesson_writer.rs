@@ -23,7 +23,7 @@ pub struct LessonWriter {
     op: Op,
     mistake: Option<Mistake>,
     steps: usize,
-    /// Number of the last step that was told.
+    /// Number of the last step written.
     told: usize,
     /// Number of the step that showed the arrays.
     exchange: usize,
@@ -47,7 +47,7 @@ impl LessonWriter {
     }
 
     /// The text of an event.
-    pub fn told(&mut self, event: &Event) -> String {
+    pub fn text(&mut self, event: &Event) -> String {
         match event {
             Event::Begin(begin) => self.begin(begin),
             Event::Step(step) => self.step(step),
@@ -167,7 +167,7 @@ impl LessonWriter {
         out
     }
 
-    /// Whether every step is told, also those that are the same without the mistake.
+    /// Whether to write every step, also those that are the same without the mistake.
     fn is_whole(&self) -> bool {
         self.mistake.is_none() || self.presentation.has_all_steps
     }

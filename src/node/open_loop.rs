@@ -259,9 +259,8 @@ impl Late {
     }
 }
 
-/// What is told of latencies of messages that were posted so late: without the percentiles that this spoils, and nothing where
-/// it spoils the median.
-pub(crate) fn told(latency: &Recorder, lateness: Option<&Recorder>) -> Option<Latency> {
+/// Latencies of messages that were posted late, without the percentiles that the lateness spoils; `None` if it spoils the median.
+pub(crate) fn unspoilt(latency: &Recorder, lateness: Option<&Recorder>) -> Option<Latency> {
     let told = latency.latency()?;
     let Some(lateness) = lateness else {
         return Some(told);

@@ -82,7 +82,7 @@ impl DeviceCounters {
             Some(device) => format!("{device}:{counter}"),
             None => counter,
         };
-        let grown = growth.told().into_iter();
+        let grown = growth.by_counter().into_iter();
         self.grown
             .extend(grown.map(|(counter, by)| (named(counter), by)));
         for (kind, (count, counters)) in growth.by_meaning() {
@@ -194,7 +194,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
                 windows.seconds_for(finished.workers.iter().map(|it| completed(it, index))),
             ),
             latency_ns: Recorder::merged(recorders(index))
-                .and_then(|all| open_loop::told(&all, lateness_of(index).as_ref())),
+                .and_then(|all| open_loop::unspoilt(&all, lateness_of(index).as_ref())),
             service_ns: open_loop.as_ref().and_then(|it| it.service_of(index)),
             lateness_ns: lateness_of(index).and_then(|it| it.latency()),
             swaps_made: swaps_made
@@ -211,7 +211,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
     let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
     let lateness = open_loop.as_ref().and_then(OpenLoop::lateness);
-    let told = |all: &Recorder| open_loop::told(all, lateness.as_ref());
+    let told = |all: &Recorder| open_loop::unspoilt(all, lateness.as_ref());
     let latency_ns = all.as_ref().and_then(told);
     let notices = finished.workers.iter().filter_map(|it| it.notices.as_ref());
     let notice_ns = Recorder::merged(notices).and_then(|all| all.latency());

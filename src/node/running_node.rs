@@ -359,7 +359,7 @@ impl RunningNode {
                 return Ok(None);
             }
             if let Some(message) = link.try_recv()? {
-                return told(message).map(Some);
+                return unless_end(message).map(Some);
             }
             if stop.load(Ordering::Relaxed) {
                 return Err(EarlyEnd::Interrupted);
@@ -449,7 +449,7 @@ pub enum EarlyEnd {
 
 impl EarlyEnd {
     /// The reason as a person should hear it: of a worker what it saw, where its end has come to rest.
-    pub fn told(self, finished: &[FinishedEnd], interrupted: fn() -> RunFailure) -> RunFailure {
+    pub fn failure(self, finished: &[FinishedEnd], interrupted: fn() -> RunFailure) -> RunFailure {
         let troubles = finished.iter().flat_map(FinishedEnd::troubles);
         match self {
             EarlyEnd::Workers => RunFailure::from_trouble(&troubles).unwrap_or_else(|| {
@@ -488,11 +488,11 @@ pub fn recv(
     check: impl Fn() -> Result<(), EarlyEnd>,
 ) -> Result<Message, EarlyEnd> {
     let (message, _) = link.recv_while_peer_moves(limit, TICK, stop, check)?;
-    told(message)
+    unless_end(message)
 }
 
 /// A message, unless it ends the run.
-pub(crate) fn told(message: Message) -> Result<Message, EarlyEnd> {
+pub(crate) fn unless_end(message: Message) -> Result<Message, EarlyEnd> {
     match message {
         Message::Finish { flush } => Err(EarlyEnd::Finish { flush }),
         message => Ok(message),

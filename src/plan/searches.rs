@@ -1,5 +1,5 @@
-//! A sweep whose cases are searched for a load: each case is a closed loop, whose maximum no load exceeds, and a
-//! template of the search's trials, which is the same case at a rate. It must not know how a search goes.
+//! A sweep that searches each case for a load. A case runs as a closed loop, whose maximum no load exceeds, and once more at
+//! a rate, as the template of the trials. It must not know how a search goes.
 
 use settings::{Given, Settings, Stop, TimeSpan, Workload};
 
@@ -49,10 +49,10 @@ impl Searches {
     /// Trials that a search takes, about.
     pub const USUAL_TRIALS: u32 = 30;
 
-    /// Trials that a search has at most: where it takes more, they scatter too much to be told apart.
+    /// The most trials of a search: if it needs more, they scatter too much to settle it.
     pub const MOST_TRIALS: u32 = 60;
 
-    /// The closed loops of a sweep as it was asked for, and searches over them.
+    /// The closed loops of the requested sweep, and the searches over them.
     ///
     /// # Errors
     /// The first setting that does not fit, or as [`Sweep::with_flows`].
@@ -106,7 +106,7 @@ impl Searches {
 }
 
 impl Case {
-    /// The case at so many messages a second of its only flow, for a time, by planned times of their own.
+    /// The case with so many messages a second in its only flow, for a time, with other planned times.
     #[must_use]
     pub fn as_trial(&self, messages_per_second: u64, span: TimeSpan, seed: u64) -> Case {
         let mut case = self.clone();

@@ -1,4 +1,4 @@
-//! A whole sweep: the ordered cases of the matrix, all of them checked, and how often each is run.
+//! A whole sweep: the matrix's cases in order, all checked, and how often each runs.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use super::nodes::Nodes;
 pub struct Sweep {
     /// At least one; ids are unique.
     pub cases: Vec<Case>,
-    /// The nodes that their flows go between.
+    /// The nodes between which their flows go.
     pub nodes: Nodes,
 }
 
-/// What settings mean together: those of the case as a whole, and those of each flow.
+/// Checks combinations of settings, of the case as a whole and of each flow.
 fn check(case: &Case) -> Result<(), PlanError> {
     let misfit = |settings: &Settings, scope| match settings.misfit(scope) {
         None => Ok(()),
@@ -42,7 +42,7 @@ fn check(case: &Case) -> Result<(), PlanError> {
     })
 }
 
-/// What any plan makes of flows, and a peer may not.
+/// What every plan guarantees about its flows, but a peer may break.
 fn check_flows(case: &Case) -> Result<(), PlanError> {
     let refused = |why| {
         let case = case.id.clone();
@@ -92,7 +92,7 @@ fn check_ranges(settings: &Settings) -> Result<(), PlanError> {
 }
 
 impl Sweep {
-    /// Every case that was asked for, with defaults where nothing was, between two ends.
+    /// Every requested case between two ends, with defaults for all other settings.
     ///
     /// # Errors
     /// The first setting, or combination of settings, that cannot be run.
@@ -100,8 +100,8 @@ impl Sweep {
         Sweep::with_flows(given, &[], Nodes::TwoEnds)
     }
 
-    /// Every case of these flows between these nodes. `given` is for the flows that do not have their own; without
-    /// flows there is one, from the first node to the second.
+    /// Every case of these flows between these nodes. Flows without a value of their own take it from `given`; without flows
+    /// there is one, from the first node to the second.
     ///
     /// # Errors
     /// As [`Sweep::new`].
@@ -128,8 +128,7 @@ impl Sweep {
         Ok(Sweep { cases, nodes })
     }
 
-    /// Checks a case that came from somewhere else than a plan, such as a peer: every range, its flows, and what
-    /// settings mean together.
+    /// Checks a case that no plan made, such as a peer's: every range, its flows, and combinations of settings.
     ///
     /// # Errors
     /// The first setting, or combination of settings, that cannot be run.

@@ -1,5 +1,5 @@
-//! What the steps of a run at a node share: whose run it is, what is learnt on the way, and how the coordinator is told
-//! how far it is. It must not know the order of the steps.
+//! What the steps of a node's run share: its identity, what it has learnt, and its progress reports to the coordinator. It
+//! must not know the order of the steps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,10 +25,10 @@ use crate::protocol::node_report::{DeviceCounters, SetUpReport};
 /// Longest time between two commands in a run: the longest measurement, and then some.
 pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How often a node tells how far its traffic is.
+/// Interval between a node's progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// How often a node looks at latencies for those who look on: each look disturbs the workers' caches a little.
+/// Interval between looks at latencies for the progress display: each look disturbs the workers' caches a little.
 const LATENCY_EVERY: Duration = Duration::from_secs(1);
 
 /// An open loop's throughput is that of its schedule: its warm-up lasts until queues have their length. Those of a
@@ -55,9 +55,9 @@ pub(crate) struct NodeRun<'a> {
 /// What is learnt on the way, kept if the run ends early.
 #[derive(Default)]
 pub(crate) struct Notes {
-    /// Of each end, by number; `None` until its window opens, and of those that do not send.
+    /// Samples of each end's window, by its number; `None` until the window opens, and for ends that do not send.
     pub(crate) sampled: Vec<Option<Sampled>>,
-    /// Of each device that the flows use, but for the first one with its name.
+    /// Counters of each device that the flows use, with its name; the first has none.
     watches: Vec<(Option<String>, PortCounters)>,
     pub(crate) counters: Option<DeviceCounters>,
     pub(crate) loss_unknown: Vec<LossUnknown>,
@@ -95,8 +95,8 @@ impl Notes {
         self.watches = watches.collect();
     }
 
-    /// Watches CPU times from the first call on at which a window is open, or there is none to wait for; of one that may be over
-    /// before the next call, `at_once`.
+    /// Begins to watch CPU times at the first call that finds a window open, or no window to wait for. `at_once`: without
+    /// waiting, since the window may end before the next call.
     pub(crate) fn watch_cpu(&mut self, node: &RunningNode, own: &Port, at_once: bool) {
         let mut windows = node.windows().peekable();
         let is_open = windows.peek().is_none() || windows.any(|(_, window)| window.elapsed_ns > 0);
@@ -128,7 +128,7 @@ impl Notes {
 }
 
 impl NodeRun<'_> {
-    /// Lets the traffic that goes from this node warm up, and tells how that went, or a message that came first.
+    /// Lets the traffic from this node warm up; returns how that went, or a message that came first.
     ///
     /// # Errors
     /// As [`RunningNode::wait`].
@@ -254,7 +254,7 @@ impl LiveLatency {
     }
 }
 
-/// Tells the coordinator now and then how far the traffic is.
+/// Reports the traffic's progress to the coordinator at intervals.
 pub(crate) struct Meter<'a> {
     link: &'a Link,
     told_at: Instant,
@@ -271,7 +271,7 @@ impl<'a> Meter<'a> {
     pub(crate) fn tell(&mut self, progress: impl FnOnce() -> Progress) {
         if self.told_at.elapsed() >= PROGRESS_EVERY {
             self.told_at = Instant::now();
-            // The next check of the link tells why it was lost.
+            // The next check of the link finds why it was lost.
             let _ = self.link.send(&Message::Progress(progress()));
         }
     }

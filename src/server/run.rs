@@ -30,7 +30,7 @@ pub(crate) fn serve_run(run: &NodeRun<'_>) -> Result<(), RunFailure> {
     let node = match flow_ends::connect(run) {
         Ok(node) => node,
         Err(EarlyEnd::Finish { .. }) => return run.report(Vec::new(), Notes::default(), true),
-        Err(broken) => return Err(broken.told(&[], RunFailure::server_stopped)),
+        Err(broken) => return Err(broken.failure(&[], RunFailure::server_stopped)),
     };
     let mut notes = Notes::default();
     let broken = match run.drive(&node, &mut notes) {
@@ -47,7 +47,7 @@ pub(crate) fn serve_run(run: &NodeRun<'_>) -> Result<(), RunFailure> {
         return run.report(finished, notes, flush);
     };
     let is_interrupted = matches!(broken, EarlyEnd::Interrupted);
-    let failure = broken.told(&finished, RunFailure::server_stopped);
+    let failure = broken.failure(&finished, RunFailure::server_stopped);
     if failure.link_lost || is_interrupted {
         return Err(failure);
     }
@@ -236,7 +236,7 @@ impl NodeRun<'_> {
         drop(still_there);
         loop {
             let message = running_node::recv(self.link, self.stop, ANSWER_LIMIT, || Ok(()));
-            match message.map_err(|broken| broken.told(&[], RunFailure::server_stopped))? {
+            match message.map_err(|broken| broken.failure(&[], RunFailure::server_stopped))? {
                 Message::AskQps { end, from } => {
                     let rest = rest.get(end as usize).map_or(&[][..], Vec::as_slice);
                     let first = (from as usize).saturating_sub(kept).min(rest.len());

@@ -55,7 +55,7 @@ pub(crate) fn measure(
     };
     notes.set_up = Some(SetUpReport {
         setup_ns: tally.setup.latency(),
-        steps: tally.times.told(),
+        steps: tally.times.results(),
         stale_rejections: tally.times.stale_rejections(),
         ..tally.told
     });

@@ -265,7 +265,7 @@ pub(super) fn receive(
                     progress.wake();
                 }
             } else {
-                qp.window.told();
+                qp.window.credit_sent();
             }
             if let Some(taken) = qp.window.credit() {
                 qp.poster

@@ -100,7 +100,7 @@ impl ReceiveWindow {
     }
 
     /// Records that a credit's SEND has completed.
-    pub(super) fn told(&mut self) {
+    pub(super) fn credit_sent(&mut self) {
         self.telling = self.telling.saturating_sub(1);
     }
 
@@ -194,7 +194,7 @@ mod tests {
                 5 => {
                     if self.credits_told > self.credits.len() as u64 {
                         self.credits_told -= 1;
-                        self.receiver.told();
+                        self.receiver.credit_sent();
                         return true;
                     }
                     self.credits

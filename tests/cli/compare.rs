@@ -149,7 +149,7 @@ fn all_cases_together_are_told_first_in_every_document() {
     let ran = compare(&[&base, &new, "--markdown", &markdown, "--junit", &junit]).ends(1);
     has(&ran.err, ["over all cases bandwidth regressed; 0 of 18"]);
     let order = [
-        "5 launches a side settle 7 of 7 questions over all cases",
+        "5 launches a side find a loss of twice the margin in 7 of 7",
         "over all 18 cases",
         "\nsend-shared-q4-64KiB-0: ",
         "over all cases bandwidth regressed; 18 cases: ",

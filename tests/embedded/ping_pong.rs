@@ -6,7 +6,7 @@ use testing::server::{Server, call};
 
 #[test]
 fn every_operation_service_and_way_of_polling_answers() {
-    let half = "latency is half of the round trip of a ping-pong";
+    let half = "latency is half of a ping-pong's round trip";
     for (words, cases, says) in [
         ("--op send,write,send-imm,write-imm -q 1,3", 8, half),
         ("--op read,fetch-add,compare-swap --verify -q 3", 3, ""),

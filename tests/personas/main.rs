@@ -52,7 +52,7 @@ fn first_day(persona: &PersonaMachine) -> String {
     let mut tell = |event: ExaminationEvent<'_>| match event {
         ExaminationEvent::Finding(finding) if !of_adapter(finding) => {}
         ExaminationEvent::Section(_) => {}
-        event => text += &report_text::told(&event, false),
+        event => text += &report_text::lines(&event, false),
     };
     examine(&examination, &AtomicBool::new(false), &mut tell).unwrap();
     text

@@ -25,7 +25,7 @@ pub struct Layout {
     /// The cells of a QP.
     walk: Walk,
     qps: usize,
-    /// Of a message's first byte from its cell's.
+    /// From the first byte of a cell to that of its message.
     offset_bytes: usize,
     /// Each QP's bytes are an MR.
     is_mr_of_qp: bool,
@@ -46,7 +46,7 @@ impl Layout {
         Layout::new(flow, received_bytes(flow), prebuilt_receives(flow), queues)
     }
 
-    /// The QP whose place the receives of QP `qp` have: those of an SRQ that of the first.
+    /// The QP in whose place the receives of QP `qp` lie; receives of an SRQ lie in the first QP's.
     pub fn place_of_receives(flow: &Settings, qp: u32) -> u32 {
         match flow.recv_queue {
             RecvQueue::PerQp => qp,
@@ -101,17 +101,17 @@ impl Layout {
         self.qp_bytes().saturating_mul(self.qps)
     }
 
-    /// Offset within its QP's bytes of the message of WR `position` that is posted after `uses` others.
+    /// Where the message of WR `position` lies in its QP's bytes when the WR is posted after `uses` earlier posts.
     fn within_qp(&self, position: u32, uses: u64) -> usize {
         self.walk.offset(position, uses) + self.offset_bytes
     }
 
-    /// Offset of that message within its MR.
+    /// Where that message lies in its MR at its first post.
     pub fn offset(&self, qp: u32, position: u32) -> usize {
         self.offset_after(qp, position, 0)
     }
 
-    /// Offset within its MR of the message of WR `position` that was posted after `uses` others.
+    /// Where that message lies in its MR when the WR was posted after `uses` earlier posts.
     pub fn offset_after(&self, qp: u32, position: u32, uses: u64) -> usize {
         self.start_of(qp) + self.within_qp(position, uses)
     }
@@ -124,8 +124,8 @@ impl Layout {
         }
     }
 
-    /// Offset of what WR `position` accesses at the target within what its QP is told of: the same cell, but for the words
-    /// of atomic operations.
+    /// Where WR `position` accesses the target, as an offset in the memory announced to its QP: the same cell as here, except
+    /// for the words of atomic operations.
     pub fn within_target(&self, flow: &Settings, position: u32) -> usize {
         match flow.op.profile().is_atomic() && flow.atomic_target != AtomicTarget::Spread {
             true => self.within_qp(0, 0),
@@ -133,7 +133,7 @@ impl Layout {
         }
     }
 
-    /// The QP whose bytes QP `qp` is told of at the target.
+    /// The target's QP whose bytes QP `qp` accesses.
     pub fn target_of(flow: &Settings, qp: u32) -> u32 {
         match flow.op.profile().is_atomic() && flow.atomic_target == AtomicTarget::Shared {
             true => 0,

@@ -1,4 +1,4 @@
-//! Results of rocebench and all that is told from them. It must not know verbs, sockets or how anything is run, and builds
+//! Results of rocebench, and everything computed from them. It must not know verbs, sockets or how anything is run, and builds
 //! without libibverbs.
 //!
 //! Arrows go one way, down this list: what is shown asks what is judged, both ask what is observed, and all of it comes from

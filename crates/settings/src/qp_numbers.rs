@@ -23,7 +23,7 @@ impl QpNumbers {
     }
 
     /// All, in the order in which they were given.
-    pub(crate) fn all(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|&number| number.into())
     }
 }

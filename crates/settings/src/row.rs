@@ -1,5 +1,5 @@
-//! What the table says of one setting besides its type and default. `S` holds the values of all settings; this file must
-//! not know which there are.
+//! What the table has for one setting besides its type and default. `S` holds the values of all settings; this file must
+//! not know which settings there are.
 
 use super::size::bytes;
 
@@ -26,23 +26,23 @@ pub struct Row<S: 'static> {
     pub scope: Scope,
     /// The least and most that a number may be.
     pub range: (u64, u64),
-    /// What to do about a number out of range, where more than the range is to be said.
+    /// Hint for a number out of range, if there is more to say than the range.
     pub range_hint: &'static str,
-    /// A number is one of bytes: written with units.
+    /// The number counts bytes and is written with units.
     pub is_size: bool,
     /// How it stands in the id of a case.
     pub id: Id,
     /// Heading of its column in a table of cases, where that is not the flag.
     pub column: &'static str,
-    /// What it is called where figures or tables of results differ in it; empty where they do not tell it.
+    /// Its name in figures and tables of results; empty if they never show it.
     pub title: &'static str,
-    /// The words for a value, which stands for `{}`; behind `|`, those for another number than one.
+    /// Text for a value, with `{}` in its place; after `|`, the text for numbers other than one.
     pub label: &'static str,
-    /// The default has no words.
+    /// The default has no text.
     pub is_quiet: bool,
-    /// It may follow from other settings, so that lines of a figure may have several values of it.
+    /// Its value may follow from another setting, so one line of a figure may have several.
     pub may_follow: bool,
-    /// Results are of the same case though it differs.
+    /// Two results with different values may still be of the same case.
     pub may_differ: bool,
     pub(crate) read: fn(&mut S, &str, &Row<S>) -> Result<(), SettingError>,
     pub(crate) write: fn(&S, &Row<S>) -> String,
@@ -112,7 +112,7 @@ pub enum SettingError {
 }
 
 impl<S> Row<S> {
-    /// What most settings are, for those parts that the table does not say.
+    /// The usual value of each part that the table leaves out.
     pub(crate) const USUAL: Row<S> = Row {
         field: "",
         flag: "",
@@ -187,7 +187,7 @@ impl<S> Row<S> {
 }
 
 impl<S: Default> Row<S> {
-    /// The words for its value where `value` is written so; empty where there is nothing to tell.
+    /// Text for its value, written as `value`; empty if there is nothing to show.
     pub fn words(&self, settings: &S, value: &str) -> String {
         match self.is_quiet && self.is_equal(settings, &S::default()) {
             true => String::new(),

@@ -121,7 +121,7 @@ impl Value for QpNumbers {
     fn read<S>(text: &str, row: &Row<S>) -> Result<Self, SettingError> {
         let numbers: QpNumbers = text.parse().map_err(SettingError::Syntax)?;
         let (min, max) = row.range;
-        let beyond = numbers.all().find(|it| !(min..=max).contains(it));
+        let beyond = numbers.numbers().find(|it| !(min..=max).contains(it));
         match beyond {
             None => Ok(numbers),
             Some(value) => Err(SettingError::OutOfRange {

@@ -38,5 +38,5 @@ pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
 /// What was asked for is not there.
 pub(in crate::cli) fn not_there(error: VerbsError) -> Failure {
     let hint = RunFailure::from_verbs(&error).hint;
-    Failure::told(error, true, hint)
+    Failure::new(error, true, hint)
 }

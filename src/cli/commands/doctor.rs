@@ -51,7 +51,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
         if args.json || unwritten.is_some() || quiet && (is_well || is_section) {
             return;
         }
-        let text = report_text::told(&told, all_reasons);
+        let text = report_text::lines(&told, all_reasons);
         let text = if is_first { text.trim_start() } else { &text };
         is_first = false;
         unwritten = print(text).err();

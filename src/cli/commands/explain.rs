@@ -49,7 +49,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let mut unwritten = None;
     let given = run_lesson(&options, &stop, &mut |event| {
         if unwritten.is_none() {
-            unwritten = pager.print(&lesson_writer.told(&event)).err();
+            unwritten = pager.print(&lesson_writer.text(&event)).err();
         }
     });
     let verdict = given.map(|outcome| Verdict::of(mistake, &outcome));

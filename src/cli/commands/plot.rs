@@ -210,7 +210,7 @@ fn unwritten(error: &FolderError) -> Failure {
         FolderError::Unconverted { .. } => false,
         FolderError::Write(error) => error.is_bad_input(),
     };
-    Failure::told(error.to_string(), is_bad_input, None)
+    Failure::new(error.to_string(), is_bad_input, None)
 }
 
 /// Results, each file once, and why others are none.

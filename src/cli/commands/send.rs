@@ -88,7 +88,7 @@ fn failed(failure: &RunFailure, sent: usize, all: usize) -> Failure {
         left => format!("{left} of {all} files were not sent: "),
     };
     let text = format!("{left}{failure}");
-    Failure::told(text, failure.bad_input, failure.hint.clone())
+    Failure::new(text, failure.bad_input, failure.hint.clone())
 }
 
 fn unreadable(error: SourceError) -> Failure {

@@ -109,7 +109,7 @@ fn receiver(
     };
     let folder = Folder::open(folder).map_err(|error| {
         let (is_bad_input, hint) = (error.is_bad_input(), error.hint());
-        Failure::told(error, is_bad_input, Some(hint))
+        Failure::new(error, is_bad_input, Some(hint))
     })?;
     Ok(Some(Arc::new(FileReceiver::new(folder, !keep_existing))))
 }

@@ -85,7 +85,7 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     }
     if let Some(error) = &outcome.lost {
         let text = format!("{left} of {wanted} runs were not begun: {error}");
-        return Err(Failure::told(text, false, error.hint()));
+        return Err(Failure::new(text, false, error.hint()));
     }
     let demands = &plan.output.demands;
     let failing = || failing(&threshold::judge(&outcome.result, demands));
@@ -102,7 +102,7 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     } else {
         let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
         let hint = "each is explained above and in the JSON file".to_owned();
-        Err(Failure::told(text, outcome.only_bad_input, Some(hint)))
+        Err(Failure::new(text, outcome.only_bad_input, Some(hint)))
     };
     let Some(failing) = failing else {
         return others;

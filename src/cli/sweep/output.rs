@@ -72,7 +72,7 @@ impl Output {
         let stem = file_stem(&report::results::utc_now());
         let refused = |option: &'static str| {
             move |error: WriteError| {
-                Failure::told(format!("{option}: {error}"), error.is_bad_input(), None)
+                Failure::new(format!("{option}: {error}"), error.is_bad_input(), None)
             }
         };
         prepare_directory(folder).map_err(refused("--out"))?;

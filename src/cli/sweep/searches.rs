@@ -22,7 +22,7 @@ pub(in crate::cli) fn verdict(cases: &[CaseResult]) -> Result<(), Failure> {
         let made: usize = cases.iter().map(|case| case.searches.len()).sum();
         text += &format!("; {} of {made} searches found no load", more + 1);
     }
-    Err(Failure::told(text, is_bad_input, Some(hint.to_owned())))
+    Err(Failure::new(text, is_bad_input, Some(hint.to_owned())))
 }
 
 /// Why a search found no load, whether it could not with what was asked for, and what to do about it.

@@ -59,7 +59,7 @@ impl Failure {
     }
 
     /// Bad input or a failed run, with what to do about it.
-    pub fn told(
+    pub fn new(
         error: impl Into<Box<dyn Error + Send + Sync>>,
         is_bad_input: bool,
         hint: Option<String>,
@@ -157,7 +157,7 @@ impl From<PlanError> for Failure {
 
 impl From<RunFailure> for Failure {
     fn from(failure: RunFailure) -> Failure {
-        Failure::told(failure.message, failure.bad_input, failure.hint)
+        Failure::new(failure.message, failure.bad_input, failure.hint)
     }
 }
 

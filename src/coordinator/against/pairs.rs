@@ -1,5 +1,5 @@
-//! `--against perftest`: a case is run by rocebench and by perftest in turns (A B, B A, B A, A B …), until the ratio of
-//! the two is clear at a look that was planned, or there are enough pairs.
+//! `--against perftest`: runs a case with rocebench and with perftest in turns (A B, B A, B A, A B …), until a planned look
+//! finds their ratio clear, or there are enough pairs.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -109,7 +109,7 @@ struct Pairing<'a> {
     program: Program,
     metric: Metric,
     comparison: PerftestComparison,
-    /// Of the first run that came so far.
+    /// The path in use, from the first run that connected.
     path: Option<PathFacts>,
     /// Of the first whole run: its messages and its length in seconds.
     whole: Option<(u64, f64)>,
@@ -138,7 +138,8 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// The next pair. Of those that count half begin with either, also where others failed. perftest is given what the ends agree on, which is known from rocebench's run.
+    /// Runs the next pair. Half of the pairs that count begin with each program, also after failures. perftest gets the
+    /// path that the ends agreed on, which rocebench's run shows.
     fn next(&self, number: u32) -> PerftestPair {
         let own_first = self.path.is_none() || is_new_first(&counting(&self.comparison), number);
         PerftestPair {

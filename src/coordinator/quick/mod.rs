@@ -43,7 +43,7 @@ pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), Halt> {
 
 /// What the rounds to which a case belongs say so far.
 fn mesh_of(sweeper: &Sweeper<'_>, case: &Case) -> Option<Mesh> {
-    let mut all = Mesh::all(&sweeper.outcome.result).into_iter();
+    let mut all = Mesh::of_file(&sweeper.outcome.result).into_iter();
     all.find(|mesh| mesh.matrix.cases.contains(&case.id))
 }
 

@@ -1,5 +1,5 @@
-//! The places of the other ranks at rank 0: who joins is looked at, and has its link wait there. It must not know what
-//! the links are for.
+//! Rank 0 keeps a slot for each other rank: it checks a rank that joins, and keeps its link in the slot until it is taken. It
+//! must not know what the links are for.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,41 +21,41 @@ use machine::threads;
 /// How long all ranks may take to join. A launcher may load the program at each node first.
 const FIRST_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long one that was there may take to come back. It comes at once if it lives.
+/// How long a rank that has joined before may take to join again. It does so at once if it lives.
 pub(super) const AGAIN_LIMIT: Duration = Duration::from_secs(2);
 
-/// How often the port and the ranks are looked at.
+/// Interval between two looks at the port and the ranks.
 pub(super) const TICK: Duration = Duration::from_millis(10);
 
-/// How long the end of an old connection may take to be seen once its rank has connected again.
+/// Once a rank has connected again, how long this end may take to see the end of its old connection.
 const OLD_LINK_LIMIT: Duration = Duration::from_millis(500);
 
 /// Missing ranks that an error names.
 const MOST_NAMED: usize = 8;
 
-/// The places of all ranks but 0, and what they are held to.
+/// The slots of all ranks but 0, and what each rank must have.
 pub(super) struct Slots {
-    /// What rank 0 tells of itself.
+    /// Rank 0's own job, number, version and options.
     pub(super) own: Join,
     token: Option<Token>,
     /// Facts about rank 0's host.
     facts: Value,
-    /// What the launcher calls the host of each rank; empty where it does not tell.
+    /// The launcher's name for each rank's host; empty if unknown.
     hosts: Vec<String>,
     state: Mutex<State>,
 }
 
-/// What changes.
+/// The slots, and how the job stands.
 pub(super) struct State {
-    /// All have been there at a time.
+    /// All ranks have been there at once.
     pub(super) is_complete: bool,
-    /// Why they are not ranks of one job.
+    /// Why the ranks are not of one job.
     pub(super) refused: Option<RunFailure>,
-    /// What is told to those that come now.
+    /// The answer to ranks that come now.
     pub(super) over: Option<RunFailure>,
-    /// One that did not prove the token, as it calls itself.
+    /// The name that a rank without proof of the token gave itself.
     pub(super) unproven: Option<String>,
-    /// Of each rank but 0.
+    /// One for each rank but 0.
     pub(super) slots: Vec<Slot>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct State {
 pub(crate) type Joined = (Link, PeerInfo);
 
 impl State {
-    /// Before all are there, one that is none of this job ends it.
+    /// Refuses the job for a rank that is not of it, unless all ranks have been there.
     fn refuse(&mut self, why: &RunFailure) {
         if !self.is_complete {
             self.refused.get_or_insert_with(|| why.clone());

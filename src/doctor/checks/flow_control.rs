@@ -37,7 +37,7 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
     let root = subject.machine.root();
     let driver = device.driver.as_deref();
     let reading = Reading::of_kernel(root, driver, &device.name, port.port);
-    let told = reading.as_ref().map_or_else(Vec::new, Reading::told);
+    let told = reading.as_ref().map_or_else(Vec::new, Reading::events);
     let (lost, more): (Vec<_>, Vec<_>) = told
         .into_iter()
         .partition(|(meaning, ..)| meaning.is_loss());

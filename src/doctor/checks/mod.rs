@@ -26,7 +26,7 @@ pub(super) use memory::locked_memory;
 pub use subject::Subject;
 
 /// Runs all checks; those that others depend on come first.
-pub fn all(subject: &Subject<'_>) -> Vec<Finding> {
+pub fn run_all(subject: &Subject<'_>) -> Vec<Finding> {
     [
         kernel::check,
         permissions::check,
@@ -102,7 +102,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_bare_machine_is_not_broken() {
-        let findings = findings(&Tree::new(&[]), all);
+        let findings = findings(&Tree::new(&[]), run_all);
         let is_broken = findings.iter().any(|it| it.state == State::Broken);
         assert!(!is_broken, "{findings:#?}");
     }

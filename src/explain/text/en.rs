@@ -43,11 +43,11 @@ pub(super) fn text(key: Key) -> &'static str {
 
         Key::QpTitle => "Create the queue pair",
         Key::QpBody => "A QP is a send queue and a receive queue. RC is the reliable connection: one peer, all packets acknowledged and in order. A new QP is in RESET.",
-        Key::QpCareful => "a WR counts against max_send_wr until its completion, or that of a later WR, has been polled, and not only until it was sent. With one WR too many ibv_post_send returns ENOMEM.",
+        Key::QpCareful => "a WR counts against max_send_wr until you have polled its completion, or that of a later WR, even if it was sent long before. With one WR too many ibv_post_send returns ENOMEM.",
 
         Key::InitTitle => "RESET → INIT, bound to a port",
-        Key::InitBody => "The QP gets its port and the access to memory that the other end has through it. From here on receives can be posted, but no data is received yet.",
-        Key::InitCareful => "an access needs these flags and those of the MR. Without IBV_ACCESS_REMOTE_WRITE here a WRITE is refused, even if the MR has the flag.",
+        Key::InitBody => "This step sets the QP's port, and what the other end may do to memory through this QP. From now on you can post receives, but no data arrives yet.",
+        Key::InitCareful => "the QP and the MR must both have the flag of an access. Without IBV_ACCESS_REMOTE_WRITE here a WRITE is refused, even if the MR has the flag.",
 
         Key::ExchangeTitle => "Exchange the connection arrays",
         Key::ExchangeBody => "A QP cannot find its peer. Both ends must exchange QPN, first PSN and GID, and for WRITE and READ the address and rkey of the memory. The program chooses how: rocebench uses a TCP connection, other programs use librdmacm.",
@@ -66,7 +66,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::ReadyWriteBody => "It takes the same steps but posts nothing: a WRITE carries address and key, and the other end's CPU takes no part. That memory before the transfer:",
         Key::ReadyReadBody => "It takes the same steps but posts nothing: a READ carries address and key, and the other end's CPU takes no part. The memory to be read:",
         Key::ReadySendCareful => "without a receive the other end answers with an RNR NAK (receiver not ready), and after rnr_retry retries the completion is RNR_RETRY_EXC_ERR. A receive shorter than the message gives LOC_LEN_ERR there and REM_INV_REQ_ERR here.",
-        Key::ReadyMemoryCareful => "the other end must not free or reuse that memory while this end may still access it. It is not notified of the end of the access: the program must send a message of its own.",
+        Key::ReadyMemoryCareful => "the other end must not free or reuse that memory while this end may still access it. It gets no notification when the access ends: send it a message.",
 
         Key::PostTitle => "Post the work request",
         Key::PostSendBody => "The WR says what to send. A return value of 0 means only that the WR is on the send queue: the data has not arrived, and perhaps not even left.",
@@ -154,7 +154,7 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::GidRemedy => "Choose the right index with -x, at the end whose GID is wrong. rocebench without -x takes the RoCE v2 GID of the control connection's own address.",
 
         Key::RkeyOnPurpose => "the last eight bits of the rkey are flipped.",
-        Key::RkeyCause => "The rkey in the WR is not that of a registration that covers the address and permits the access. Usual causes: the peer registered again and the key is old, key and address belong to different MRs, the length exceeds the region, or an access flag is missing.",
+        Key::RkeyCause => "The rkey in the WR belongs to no registration that covers the address and permits the access. Usual causes: the peer registered again and the key is old, key and address belong to different MRs, the length exceeds the region, or an access flag is missing.",
         Key::RkeySee => "The other end's device refuses the packet with a NAK; its CPU sees nothing. The completion here is REM_ACCESS_ERR (10). Both QPs are unusable until they go through RESET again.",
         Key::RkeyCheck => "Print address, rkey and length at both ends (step {exchange}) and compare. Check the access flags of ibv_reg_mr and of INIT at the end that owns the memory.",
         Key::RkeyRemedy => "Send the peer the keys of each new registration. Register with IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_READ, and give the QP the same flags in INIT.",
@@ -166,14 +166,14 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::NoRecvRemedy => "Post receives before you report that you are ready, and post a new one as soon as one completes. Post more receives (--rx-depth), or use a protocol with credits.",
 
         Key::QpCountOnPurpose => "this end makes two QPs; the other end makes one.",
-        Key::QpCountCause => "The ends have different numbers of QPs: they were started with different options, or one end read the other's array with a wrong length.",
+        Key::QpCountCause => "The ends have different numbers of QPs: their options differ, or one end read the other's array with a wrong length.",
         Key::QpCountSee => "With a check, the errors above: both ends refuse before a QP leaves INIT. Without a check, QPs are connected to QP numbers that do not exist: RTR succeeds, and then some of them get RETRY_EXC_ERR (12), or the program hangs.",
         Key::QpCountCheck => "Compare the arrays of both ends, entry by entry: QPN and PSN here are dest_qp_num and rq_psn there.",
         Key::QpCountRemedy => "Send the number before the array, and refuse a mismatch. Better: let one end decide and send the number to the other, as rocebench does.",
 
         Key::MtuOnPurpose => "this end uses its own port's MTU, and the other end sets 256, without an agreement. The message is longer than 256 bytes, so it leaves as one packet while the other end expects two.",
         Key::MtuCause => "Both QPs need the same path_mtu: the sender cuts messages by it, and the receiver expects packets of exactly that length. Here the ends have different values.",
-        Key::MtuSee => "Messages up to the smaller MTU arrive. A longer one is refused by the other end as invalid, REM_INV_REQ_ERR (9), or its packets are silently dropped, and RETRY_EXC_ERR (12) follows. Soft-RoCE notices it in WRITEs, not in SENDs. Many devices refuse a path_mtu above the port's own at RTR with EINVAL.",
+        Key::MtuSee => "Messages up to the smaller MTU arrive. The other end refuses a longer one as invalid, REM_INV_REQ_ERR (9), or silently drops its packets, and RETRY_EXC_ERR (12) follows. Soft-RoCE notices it in WRITEs, not in SENDs. Many devices refuse a path_mtu above the port's own at RTR with EINVAL.",
         Key::MtuCheck => "`ibv_devinfo` shows active_mtu at both ends, and so does the table in step {exchange}. If both ends agree and only messages of several packets fail, a switch on the path has a smaller MTU: `ping -M do -s 4172`.",
         Key::MtuRemedy => "Exchange the active MTU, and set the smaller value at both ends. An RDMA MTU of 4096 needs an MTU of 4200 or more on interfaces and switches.",
 
@@ -193,9 +193,9 @@ pub(super) fn text(key: Key) -> &'static str {
         Key::Remedy => "Remedy",
 
         Key::Arrived => "The message has arrived, byte by byte. Next: the same with a mistake, --break {mistakes}.",
-        Key::NotArrived => "The message was expected to arrive and did not.",
+        Key::NotArrived => "The message should have arrived, but did not.",
         Key::Promised => "The expected error of --break {name} has occurred.",
-        Key::NotPromised => "The error is not one of those expected of --break {name}.",
+        Key::NotPromised => "--break {name} should not cause this error.",
         Key::NoError => "--break {name} caused no error: this device accepted the mistake.",
     }
 }

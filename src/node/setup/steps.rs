@@ -117,7 +117,7 @@ impl StepTimes {
     }
 
     /// The steps in the form of a result.
-    pub(crate) fn told(&self) -> Vec<ConnectStep> {
+    pub(crate) fn results(&self) -> Vec<ConnectStep> {
         self.times
             .iter()
             .filter_map(|(step, recorder)| {
@@ -151,7 +151,7 @@ mod tests {
         let failed: Result<(), &str> = times.time(SetupStep::Init, || Err("no"));
         assert_eq!(failed, Err("no"));
         times.time(SetupStep::Exchange, || Ok::<_, ()>(())).unwrap();
-        let told = times.told();
+        let told = times.results();
         let names = told.iter();
         let names = names.map(|it| (&*it.step, &*it.per, it.time_ns.count));
         let expected = [

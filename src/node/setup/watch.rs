@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::node::running_node::{EarlyEnd, RunningNode, TICK, told};
+use crate::node::running_node::{EarlyEnd, RunningNode, TICK, unless_end};
 use crate::protocol::error::LinkError;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
@@ -68,7 +68,7 @@ impl<'a> Watch<'a> {
     /// A message that has come, and when.
     fn come(&self) -> Result<Option<(Message, Instant)>, EarlyEnd> {
         match self.link.recv_stamped(Duration::ZERO, self.stop) {
-            Ok((message, arrived)) => Ok(Some((told(message)?, arrived))),
+            Ok((message, arrived)) => Ok(Some((unless_end(message)?, arrived))),
             Err(LinkError::Overdue { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -96,7 +96,7 @@ impl<'a> Watch<'a> {
                 return Ok(early);
             }
             match link.recv_stamped(TICK, stop) {
-                Ok((message, arrived)) => return Ok((told(message)?, arrived)),
+                Ok((message, arrived)) => return Ok((unless_end(message)?, arrived)),
                 Err(LinkError::Overdue { .. }) => {}
                 Err(error) => return Err(error.into()),
             }

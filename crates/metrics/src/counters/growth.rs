@@ -48,7 +48,7 @@ impl Growth {
 
     /// Each counter's growth. `None` where it is not known: the counter is at its largest value, went back because
     /// someone cleared it, or was not there all the time.
-    pub fn told(&self) -> BTreeMap<String, Option<u64>> {
+    pub fn by_counter(&self) -> BTreeMap<String, Option<u64>> {
         self.grown.clone()
     }
 
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn told(growth: &Growth) -> Vec<(String, Option<u64>)> {
-        growth.told().into_iter().collect()
+        growth.by_counter().into_iter().collect()
     }
 
     fn grown(driver: &str, path: &str, values: &[&str]) -> Option<u64> {

@@ -92,8 +92,8 @@ impl Reading {
         known::is_driver(&self.driver)
     }
 
-    /// What its counters say that have a meaning and are not 0: meaning, name and value, by meaning.
-    pub fn told(&self) -> Vec<(PathEventKind, &str, u64)> {
+    /// Counters with a known meaning that are not 0: meaning, name and value, by meaning.
+    pub fn events(&self) -> Vec<(PathEventKind, &str, u64)> {
         let mut told: Vec<_> = self
             .values
             .iter()
@@ -206,7 +206,7 @@ pub(super) mod tests {
             (None, &[]),
         ] {
             let reading = Reading::of_kernel(root.path(), driver, "dev0", 1).unwrap();
-            assert_eq!(reading.told(), told, "{driver:?}");
+            assert_eq!(reading.events(), told, "{driver:?}");
         }
     }
 
@@ -217,6 +217,7 @@ pub(super) mod tests {
             ("timeouts", 2),
             ("out_of_sequence", 0),
         ]);
-        assert_eq!(reading.told(), [(PathEventKind::AckTimeout, "timeouts", 2)]);
+        let timeouts = (PathEventKind::AckTimeout, "timeouts", 2);
+        assert_eq!(reading.events(), [timeouts]);
     }
 }

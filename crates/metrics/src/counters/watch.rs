@@ -114,7 +114,7 @@ mod tests {
                 reads.load(Ordering::SeqCst) >= before + 2
             });
         }
-        let grown = watch.finish().unwrap().told();
+        let grown = watch.finish().unwrap().by_counter();
         assert_eq!(grown["rx_write_requests"], Some(total));
     }
 
@@ -128,7 +128,7 @@ mod tests {
         })
         .unwrap();
         assert!(matches!(watch.growth, Growing::Here(_)));
-        assert_eq!(watch.finish().unwrap().told()["timeouts"], Some(3));
+        assert_eq!(watch.finish().unwrap().by_counter()["timeouts"], Some(3));
         assert_eq!(reads.load(Ordering::SeqCst), 2);
     }
 

@@ -18,7 +18,7 @@ const RUNS: [usize; 2] = [1, 3];
 const SEED: u64 = 0x1422_2026;
 
 fn main() -> std::process::ExitCode {
-    promises::told("TRIES", 400, |tries, promises| {
+    promises::check("TRIES", 400, |tries, promises| {
         false_alarms(tries, promises);
         for fault in [Fault::Receives, Fault::Pair, Fault::Cpu] {
             power(tries, fault, promises);

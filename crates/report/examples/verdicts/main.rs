@@ -20,7 +20,7 @@ use workers::each;
 const SEED: u64 = 0x0715_2026;
 
 fn main() -> std::process::ExitCode {
-    promises::told("SITTINGS", 1_000, |sittings, promises| {
+    promises::check("SITTINGS", 1_000, |sittings, promises| {
         false_alarms(sittings, promises);
         slower_everywhere(sittings, promises);
         slower_in_one(sittings, promises);

@@ -24,8 +24,8 @@ impl Promises {
     }
 }
 
-/// Draws tables of as many tries as the first argument says. Tells what was broken, and by the exit code whether anything was.
-pub fn told(what: &str, usual: usize, tables: impl FnOnce(usize, &mut Promises)) -> ExitCode {
+/// Draws tables of as many tries as the first argument says. Prints what was broken; the exit code is 1 then.
+pub fn check(what: &str, usual: usize, tables: impl FnOnce(usize, &mut Promises)) -> ExitCode {
     let tries = match std::env::args().nth(1).map(|word| word.parse()) {
         None => usual,
         Some(Ok(tries)) => tries,

@@ -36,7 +36,7 @@ pub(crate) fn fixed(value: f64, digits: usize) -> String {
 
 /// A rate in the largest unit of which it is at least one, with four digits that count, and that unit: `1.234`, `M`.
 fn with_unit(rate: f64) -> (String, &'static str) {
-    // What is rounded up to the next unit is told in it.
+    // A value rounded up to the next unit is written in that unit.
     let units = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
     let fits = |(unit, _): &(f64, &str)| rate >= unit * 0.999_95;
     let (unit, name) = units.into_iter().find(fits).unwrap_or((1.0, ""));
@@ -51,7 +51,7 @@ fn with_unit(rate: f64) -> (String, &'static str) {
 
 /// A time in the unit in which it is at least one, with three digits that count: `1.64 s`, `35.0 µs`.
 pub fn time_text(ns: f64) -> String {
-    // What is rounded up to the next unit is told in it.
+    // A value rounded up to the next unit is written in that unit.
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     let fits = |(unit, _): &(f64, &str)| ns >= unit * 0.999_5;
     let (unit, name) = units.into_iter().find(fits).unwrap_or((1.0, "ns"));

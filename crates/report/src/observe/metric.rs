@@ -32,7 +32,7 @@ enum Source {
     Flow(fn(&FlowResult) -> Option<f64>),
     /// What a run's nodes did for a flow.
     Nodes(fn(&Run, &FlowResult) -> Option<f64>),
-    /// A flow's latencies; it is told of enough of them only.
+    /// A flow's latencies; unknown if they are too few.
     Latency(fn(&Latency) -> Option<u64>),
     /// How late messages of an open loop were posted.
     Lateness(fn(&Latency) -> Option<u64>),
@@ -40,7 +40,7 @@ enum Source {
     Seen(fn(&Latency) -> Option<u64>),
     /// A run's set-ups.
     SetUp(fn(&Connect) -> Option<f64>),
-    /// The times of a run's set-ups; it is told of enough of them only.
+    /// The times of a run's set-ups; unknown if they are too few.
     SetUpTimes(fn(&Latency) -> Option<u64>),
     /// A case's searches over loads, which runs have not.
     Search,
@@ -147,7 +147,7 @@ metrics! {
     /// The highest load that kept a limit of latency for sure, in messages a second.
     HighestLoad => {
         name: "highest_load_per_s", short: ["load", "load"], noun: "load", unit: "/s",
-        title: "Highest load within a limit of latency", axis: "messages a second", column: ("highest load (k/s)", 1, 1e3),
+        title: "Highest load within a latency limit", axis: "messages a second", column: ("highest load (k/s)", 1, 1e3),
         margin: Some(0.05), higher_is_better: true, is_of_offer: false, source: Source::Search,
     }
     /// Rounds of set-up that were measured.
@@ -225,7 +225,7 @@ metrics! {
         axis: "messages a second", column: ("offered (k/s)", 2, 1e3), margin: None, higher_is_better: true,
         is_of_offer: true, source: Source::Flow(|flow| Some(flow.load.as_ref()?.offered_per_second)),
     }
-    /// Messages that completed, a second, as open loops tell them.
+    /// Messages that completed, a second, in an open loop.
     AchievedPerS => {
         name: "achieved_per_s", short: ["achieved", "achieved"], noun: "achieved load", unit: "/s", title: "Achieved load",
         axis: "messages a second", column: ("done (k/s)", 2, 1e3), margin: None, higher_is_better: true,
@@ -233,8 +233,8 @@ metrics! {
     }
     /// 99 % of completions were seen at most so long after the device's stamp, in nanoseconds.
     SeenP99Ns => {
-        name: "notice_p99_ns", short: ["seen", "seen"], noun: "p99 of seeing a completion", unit: "ns",
-        title: "p99 of seeing a completion", axis: "seen p99", column: ("seen p99 (µs)", 2, 1e3), margin: None,
+        name: "notice_p99_ns", short: ["seen", "seen"], noun: "p99 until a completion is seen", unit: "ns",
+        title: "p99 until a completion is seen", axis: "seen p99", column: ("seen p99 (µs)", 2, 1e3), margin: None,
         higher_is_better: false, is_of_offer: false, source: Source::Seen(|times| times.p99),
     }
     /// 99 % of an open loop's messages were posted at most so late, in nanoseconds.
@@ -385,7 +385,7 @@ impl Metric {
         }
     }
 
-    /// Whether the run has samples of which this would be told if they were enough.
+    /// Whether the run has samples of this, be they too few.
     pub fn has_samples(self, run: &Run, flow: Option<&FlowResult>) -> bool {
         self.samples(run, flow).is_some()
     }

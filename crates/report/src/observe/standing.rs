@@ -13,7 +13,7 @@ use crate::results::model::{DoubtKind, FlowResult, LoadVerdict, Run};
 pub enum Standing {
     /// Its figures count.
     Counts,
-    /// The user stopped it: it tells nothing, good or bad.
+    /// The user stopped it: it shows nothing, good or bad.
     Stopped,
     /// Its rates may be wrong through no fault of what was measured; the first reason.
     Doubtful(DoubtKind),
@@ -73,8 +73,8 @@ impl Standing {
 /// How many of some runs do not count, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How many there are in all.
-    pub all: usize,
+    /// How many runs there are, those that count too.
+    pub runs: usize,
     /// The user stopped them.
     pub stopped: usize,
     /// They went wrong.
@@ -95,7 +95,7 @@ impl LeftOut {
 
     /// Adds one more.
     pub fn add(&mut self, standing: &Standing) {
-        self.all += 1;
+        self.runs += 1;
         match standing {
             Standing::Counts => {}
             Standing::Stopped => self.stopped += 1,
@@ -241,7 +241,7 @@ failure=null; flows/1/totals/errors=2 | has 2 completions with an error
         assert_eq!([of(0), of(1)], [Standing::Counts, doubtful.clone()]);
         assert_eq!(of_run(&run), doubtful);
         let left_out = LeftOut::of([of(0), of(1), Standing::Stopped]);
-        assert_eq!((left_out.all, left_out.count()), (3, 2));
+        assert_eq!((left_out.runs, left_out.count()), (3, 2));
         assert_eq!(left_out.reasons(), ["1 stopped", "1 edge missed"]);
     }
 }

@@ -72,7 +72,7 @@ impl<'a> Observed<'a> {
         self.runs.iter().filter(|observation| observation.counts())
     }
 
-    /// A figure in each run that counts and has it. Figures of set-up are the case's, and told with its first flow.
+    /// A figure in each run that counts and has it. Figures of set-up are the case's, and stand at its first flow.
     pub fn values(&self, metric: Metric) -> Vec<f64> {
         match metric.is_of_setup() && !self.flow.is_first() {
             true => Vec::new(),

@@ -206,7 +206,7 @@ flows/0/limits/share_of_limit=0.5 | a share of the limit of 0.5000, and its othe
 flows/0/delivery/lost_share=0.1 | a share of lost messages of 0.1000, and its other figures give 0.5000
 ";
 
-/// Each damage of a row is told in the words behind it.
+/// The text behind each damage names it.
 pub(super) fn assert_named<T>(of: &T, table: &str, found: impl Fn(&T) -> Found)
 where
     T: Serialize + DeserializeOwned,

@@ -118,7 +118,7 @@ pub fn prepare_directory(path: &Path) -> Result<(), WriteError> {
     new_file(&directory, path).map(drop)
 }
 
-/// Sees that [`write_whole`] could make or replace the file at `path`, as far as can be told before. What a killed
+/// Sees that [`write_whole`] could make or replace the file at `path`, as far as can be known before. What a killed
 /// rocebench left beside it is removed.
 ///
 /// # Errors

@@ -77,7 +77,7 @@ impl Latency {
     }
 }
 
-/// The fastest interval that is told apart, in kilobits a second: 10 Tb/s.
+/// The fastest interval in range, in kilobits a second: 10 Tb/s.
 const HIGHEST_KBIT_PER_S: u64 = 10_000_000_000;
 
 impl Bandwidth {

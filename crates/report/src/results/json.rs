@@ -138,7 +138,7 @@ pub(super) fn parse(
             true => "it ends here, in the middle; it was cut off".to_owned(),
             false => text::printable(&error.to_string(), text::MAX_CHARS),
         };
-        // The place is told before the reason.
+        // The place stands before the reason.
         let place = format!(" at line {} column {}", error.line(), error.column());
         let reason = reason.strip_suffix(&place).unwrap_or(&reason);
         content(at_line(error.line()), no_result(reason))
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(parse_text(&more).unwrap(), sample::result());
     }
 
-    /// The fields of each object below a value: the object's JSON pointer, the field, and its place as it is told.
+    /// The fields of each object below a value: the object's JSON pointer, the field, and its place as messages show it.
     fn fields(value: &Value, [pointer, place]: [&str; 2], found: &mut Vec<[String; 3]>) {
         let mut below = |name: &str, place: String, value: &Value| {
             let pointer = format!("{pointer}/{name}");

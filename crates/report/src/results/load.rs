@@ -1,4 +1,4 @@
-//! Result files by path: single files and folders of them. What cannot be used is told, never guessed at,
+//! Result files by path: single files and folders of them. What cannot be used is reported, never guessed at,
 //! and the rest is used still. It must not know what is done with the results.
 
 use std::io;

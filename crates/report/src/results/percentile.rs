@@ -1,15 +1,15 @@
-//! Which percentiles so many samples can tell: the one rule of it. It must not know what was sampled.
+//! Which percentiles are known from so many samples: the only rule for it. It must not know what was sampled.
 
 use hdrhistogram::Histogram;
 
-/// Samples that must lie beyond a percentile for it to be told.
+/// A percentile is known if so many samples lie beyond it.
 ///
 /// Of n samples, n (1 - q) ± √(n q (1 - q)) lie beyond the true percentile q. With ten of them the share beyond is known
 /// to a third (one standard deviation); with one it may as well be none or three, and p99 would be the largest sample
 /// under another name.
 pub const BEYOND: u64 = 10;
 
-/// Whether `samples` can tell a quantile, 0 to 1: at least [`BEYOND`] of them lie beyond it. The median takes 20, p90 and
+/// Whether a quantile, 0 to 1, is known from `samples`: at least [`BEYOND`] of them lie beyond it. The median takes 20, p90 and
 /// p10 take 100, p99 takes 1,000, p99.9 takes 10,000.
 pub fn can_tell(samples: u64, quantile: f64) -> bool {
     let beyond = samples as f64 * quantile.min(1.0 - quantile);
@@ -17,12 +17,12 @@ pub fn can_tell(samples: u64, quantile: f64) -> bool {
     beyond >= BEYOND as f64 - 1e-6
 }
 
-/// The fewest samples that can tell a quantile between 0 and 1.
+/// The fewest samples for a quantile between 0 and 1.
 pub fn fewest_samples(quantile: f64) -> u64 {
     (BEYOND as f64 / quantile.min(1.0 - quantile) - 1e-6).ceil() as u64
 }
 
-/// The value that a share of the samples are at most; `None` where there are too few to tell it.
+/// The value that a share of the samples are at most; `None` if they are too few.
 pub fn percentile(histogram: &Histogram<u64>, quantile: f64) -> Option<u64> {
     can_tell(histogram.len(), quantile).then(|| histogram.value_at_quantile(quantile))
 }

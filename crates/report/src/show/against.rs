@@ -9,7 +9,7 @@ use crate::observe::format::{NOT_MEASURED, exact, time_text};
 use crate::observe::setting_words::cell;
 use crate::results::model::{PerftestComparison, PerftestPair, ResultFile};
 
-/// What is told of each case behind its settings.
+/// Columns of each case behind its settings.
 const HEAD: [&str; 5] = ["metric", "rocebench", "perftest", "ratio [95 %]", "pairs"];
 
 /// Writes the table, with a column for each setting in which the cases differ; nothing where nothing was compared. Words are

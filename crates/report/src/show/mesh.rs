@@ -16,7 +16,7 @@ use heads::Heads;
 const COLUMNS: usize = 80;
 /// Flows of a pattern with few of them that are listed, all or the slowest.
 const MOST_FLOWS: usize = 16;
-/// Nodes that are told each in the strip; of more of them the slowest.
+/// Most nodes in the strip; of more nodes it shows the slowest.
 const MOST_NODES: usize = 96;
 /// Slowest pairs below the strip.
 const SLOWEST: usize = 5;
@@ -94,7 +94,7 @@ fn told(value: Option<f64>, quantity: Metric) -> String {
     value.map_or_else(|| NOT_MEASURED.to_owned(), |it| number(quantity, it))
 }
 
-/// What stands behind a figure of which something is told.
+/// Marks a figure that a sentence names.
 fn mark(is_told: bool) -> char {
     if is_told { '*' } else { ' ' }
 }

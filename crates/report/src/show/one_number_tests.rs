@@ -83,7 +83,7 @@ proptest! {
         case.runs = numbered.map(|(number, (run, _))| Run { run: number, ..run }).collect();
         let mut loaded: Loaded = sample::file(vec![case.clone()]);
         loaded.result.nodes = vec![node("client", "a", Vec::new()), node("server", "b", Vec::new())];
-        let page = cases::all(std::slice::from_ref(&loaded)).table;
+        let page = cases::of_results(std::slice::from_ref(&loaded)).table;
         let rows = written(&sample::text(|out| csv::cases(&loaded.result, out)));
         let lines = terminal(&case);
         let found = Found { results: vec![loaded.clone()], refused: Vec::new() };

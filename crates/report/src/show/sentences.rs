@@ -1,4 +1,4 @@
-//! The words of findings: the one place where they stand. Terminal, page, JSON and JUnit take them from here.
+//! The sentences of findings, for terminal, page, JSON and JUnit.
 
 mod failures;
 mod nodes;
@@ -40,9 +40,9 @@ pub fn sentence(finding: &Finding) -> String {
         Finding::FewRuns { chance } => {
             let chance = chance
                 .iter()
-                .map(|(metric, share)| format!("{:.0} % of {}", share * 100.0, metric.noun()));
+                .map(|(metric, share)| format!("{:.0} % in {}", share * 100.0, metric.noun()));
             let chance = listed(&chance.collect::<Vec<_>>());
-            format!("With so few runs {chance} may be chance: use --runs 5.")
+            format!("Use --runs 5: with so few runs, differences up to {chance} may be chance.")
         }
         Finding::Scaling {
             metric,
@@ -155,15 +155,13 @@ fn wrong(problem: &Problem) -> String {
         ProblemKind::ReceiverNotReady => {
             format!("{runs} found no receive posted at the receiver")
         }
-        ProblemKind::NotSettled => format!("Throughput did not settle before {runs}"),
+        ProblemKind::NotSettled => format!("Throughput did not settle in the warm-up of {runs}"),
         ProblemKind::Stalled => format!(
             "{runs} had a QP that stood still while others moved, for up to {:.0} ms",
             most * 1e3
         ),
         ProblemKind::Starved => {
-            format!(
-                "{runs} had a QP with less than half of its share: {counts} down to {most:.2} of it"
-            )
+            format!("{runs} starved a QP: {counts} got {most:.2} of its share")
         }
         ProblemKind::Uneven => {
             format!("{runs} served QPs unevenly: Jain's index down to {most:.2}")
@@ -204,8 +202,7 @@ pub(super) fn remedy(problem: &Problem) -> &str {
     }
 }
 
-/// The sentences of findings that fit where there is room for few: what is best, the gravest problem, and the names of the
-/// others.
+/// Findings in a few sentences: the best cases, the gravest problem, and the names of the other problems.
 pub fn short(findings: &[Finding]) -> Vec<(bool, String)> {
     let (wrong, right): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| finding.is_wrong());

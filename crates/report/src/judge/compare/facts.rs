@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::options::Aspect;
 use crate::results::model::{CaseConfig, Device, FORWARD, FlowConfig, Host, Node, ResultFile};
 
-/// One fact: which, and what it is; `None` where the file does not tell.
+/// One fact: which, and what it is; `None` if the file does not have it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fact {
     aspect: Aspect,
@@ -32,7 +32,7 @@ fn text(value: impl Display) -> Option<String> {
 }
 
 /// A file's facts that are the same for all its cases. The first node's have plain names; of a node on the same machine,
-/// or with the same devices, they are not told again.
+/// or with the same devices, they are not repeated.
 pub(super) fn of_file(result: &ResultFile) -> Vec<Fact> {
     let Some((first, others)) = result.nodes.split_first() else {
         return Vec::new();

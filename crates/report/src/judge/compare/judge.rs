@@ -119,7 +119,7 @@ fn apply(metric: &mut MetricComparison, answer: &Answer, observation: Observatio
             return;
         }
         Unsettled::TooMany { questions, about } => (
-            format!("the sides differ, but chance alone explains that among {questions} questions"),
+            format!("the sides differ, but among {questions} figures that may be chance"),
             about,
         ),
         Unsettled::Noise { about } => (format!("the {what} scatter too much"), about),

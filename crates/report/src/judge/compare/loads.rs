@@ -34,7 +34,7 @@ pub(super) fn of_share(flow: &CaseFlow<'_>, sides: [&[Launch<'_>]; 2]) -> Option
         name => format!(" of {name}"),
     };
     Some(format!(
-        "load {rate}{label}: {} in the base, {} in the new results, each of its own closed loop's maximum",
+        "load {rate}{label} of each side's own closed loop: {} in the base, {} in the new results",
         base?, new?
     ))
 }

@@ -132,7 +132,7 @@ pub struct MissingMetric {
     pub flow: String,
     /// Where it lacks.
     pub reason: String,
-    /// Not comparable; or unclear, where runs had too few samples to tell it.
+    /// Not comparable; or unclear, if runs had too few samples for it.
     pub verdict: Verdict,
 }
 
@@ -210,7 +210,7 @@ names! {
         Equal = "equal",
         /// Better by more than the margin.
         Improved = "improved",
-        /// The runs do not tell.
+        /// The runs do not decide it.
         Unclear = "unclear",
         /// It is so since the sides were not measured in a way that lets them be judged.
         NoVerdict = "unclear",

@@ -60,13 +60,12 @@ fn figures(
             format!("{lacking} of {}", loads.len())
         });
         return Err(incomparable(format!(
-            "{old} base launches and {now} new launches have no search with an answer"
+            "the search found no load in {old} base launches and {now} new launches"
         )));
     };
     let mut launches = sides.into_iter().flatten();
     if observation == Observation::Run && launches.any(|it| it.runs.len() > 1) {
-        let reason =
-            "a search is one figure a launch: launch 3 times a side, in turns, to judge it";
+        let reason = "launch 3 times a side, in turns: a search gives one figure a launch";
         return Err((Verdict::NoVerdict, reason.to_owned()));
     }
     // Bounds that overlap are no difference.

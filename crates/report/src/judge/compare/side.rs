@@ -79,7 +79,7 @@ impl<'a> SideFiles<'a> {
                 });
             }
         }
-        let (name, all, stopped) = (self.name, not_counted.all, not_counted.stopped);
+        let (name, all, stopped) = (self.name, not_counted.runs, not_counted.stopped);
         let doubtful = not_counted.doubtful.into_iter().map(|(kind, count)| {
             let (mark, remedy) = (kind.name(), standing::reason(kind).remedy);
             format!("{count} of {all} {name} runs are marked \"{mark}\" ({remedy})")

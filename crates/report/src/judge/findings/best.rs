@@ -1,4 +1,4 @@
-//! Which cases are best, as far as runs tell cases apart.
+//! Which cases are best, beyond the scatter of runs.
 
 use settings::Row;
 
@@ -10,7 +10,7 @@ use crate::observe::setting_words::words;
 /// Cases that are named one by one.
 const NAMED: usize = 2;
 
-/// Cases that runs do not tell apart are alike up to this difference; beyond it the runs say nothing.
+/// Cases within the scatter of runs are equal up to this difference; beyond it there is no winner.
 const ALIKE: f64 = 0.2;
 
 /// The cases with the best figure; `None` where there are no two cases with figures.

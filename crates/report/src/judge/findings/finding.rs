@@ -11,7 +11,7 @@ use crate::observe::Metric;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum Finding {
-    /// The cases with the best figure, which runs do not tell apart.
+    /// The cases with the best figure, within the scatter of runs.
     Best {
         /// By which metric.
         metric: Metric,
@@ -23,10 +23,10 @@ pub enum Finding {
         cases: usize,
         /// How many are compared.
         of_cases: usize,
-        /// Their names by what tells cases apart; of many what they share.
+        /// Their names; of many cases the settings that they share.
         names: Vec<String>,
     },
-    /// Cases that runs do not tell apart, and whose figures are far apart all the same.
+    /// Cases within the scatter of runs whose figures are far apart nevertheless.
     NoClearWinner {
         /// By which metric.
         metric: Metric,
@@ -37,7 +37,7 @@ pub enum Finding {
         /// How many cases they are.
         cases: usize,
     },
-    /// Runs are too few to tell how they scatter.
+    /// Runs are too few to know how they scatter.
     FewRuns {
         /// Differences up to this share may be chance, by metric.
         chance: Vec<(Metric, f64)>,
@@ -102,7 +102,7 @@ impl Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// Runs do not tell its values apart.
+    /// Its values differ by no more than runs scatter.
     Level,
     /// It is less at the second of two values.
     Falls,

@@ -1,5 +1,5 @@
 //! What a set of results says: which case is best, where more of something gains nothing, which node is slow, and what looks
-//! wrong. Differences that runs alone may make are told as such. Findings are values; `show::sentences` has their words.
+//! wrong. Differences that chance may explain are marked as such. Findings are values; `show::sentences` has their words.
 
 mod best;
 mod finding;
@@ -31,7 +31,7 @@ pub struct Said {
 impl Said {
     /// By a result.
     pub fn of(result: &ResultFile) -> Said {
-        let meshes = Mesh::all(result);
+        let meshes = Mesh::of_file(result);
         let mut findings = findings(&[result]);
         if meshes
             .iter()
@@ -43,7 +43,7 @@ impl Said {
         Said {
             findings,
             meshes,
-            fans: Fan::all(result),
+            fans: Fan::of_file(result),
         }
     }
 

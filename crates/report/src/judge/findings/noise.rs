@@ -10,7 +10,7 @@ const FEW_RUNS_MARGINS: f64 = 3.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figures {
     pub(super) median: f64,
-    /// Whether the runs are too few to tell how they scatter.
+    /// Whether the runs are too few to know how they scatter.
     pub(super) are_of_few_runs: bool,
     /// How far apart two medians like it may be by chance whatever the runs say, as a share of the larger one.
     tolerance: f64,
@@ -44,7 +44,7 @@ impl Figures {
     }
 }
 
-/// Whether so many runs do not tell how they scatter.
+/// Whether so many runs are too few to know how they scatter.
 pub(super) fn are_few(runs: usize) -> bool {
     runs < LEAST_OBSERVATIONS
 }

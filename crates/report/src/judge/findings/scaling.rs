@@ -68,7 +68,7 @@ fn points<'a, 's>(
     (are_apart && points.len() > 1).then_some(points)
 }
 
-/// The shape of a curve, and the points that tell it.
+/// The shape of a curve, and the points that show it.
 fn shape<'p, 'a>(points: &[&'p Subject<'a>]) -> Option<(Shape, &'p Subject<'a>, &'p Subject<'a>)> {
     let median = |place: usize| points[place].figures.median;
     let most = (0..points.len()).max_by(|one, other| median(*one).total_cmp(&median(*other)))?;

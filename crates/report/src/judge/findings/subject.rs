@@ -1,4 +1,4 @@
-//! The cases that are compared, with their figures, and the words by which they are told apart.
+//! The cases that are compared, with their figures, and the words that distinguish them.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::results::model::{CaseResult, ResultFile, Run};
 /// Cases that move as much as they can between two nodes, each with its runs in all results.
 pub(super) struct Compared<'a> {
     cases: Vec<(&'a CaseResult, Vec<&'a Run>)>,
-    /// The settings by which they are told apart.
+    /// The settings that distinguish them.
     pub(super) rows: Vec<&'static Row>,
     /// The figures by which they are compared, that which scales first: of transfers, or of set-ups where there are no
     /// transfers.

@@ -119,7 +119,7 @@ fn differences_that_may_be_chance_make_no_best_case() {
     has_best(&sure, GbitPerS, [10.5; 2], [1, 2], &["CQ per-qp"]);
 }
 
-/// Cases that are not told apart over more than a fifth are not the same.
+/// Cases that chance may explain, but that are more than a fifth apart, are not equal.
 #[test]
 fn runs_that_scatter_have_no_winner() {
     let told = of([("1", 1.441), ("4", 9.0), ("16", 32.83)]

@@ -54,16 +54,16 @@ pub struct Cause {
     pub flows: usize,
 }
 
-/// What is asked of a cause before it is told.
+/// Conditions for naming a cause.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// Logarithm; smaller differences never matter.
     pub floor: f64,
-    /// Chance that something is told of flows that are all alike.
+    /// Chance of naming a cause although all flows are alike.
     pub chance: f64,
     /// What is known of a flow's scatter.
     pub scatter: Scatter,
-    /// Runs that a flow must have to be told as a slow path.
+    /// Runs that a flow needs before it is named as a slow path.
     pub path_runs: usize,
 }
 
@@ -181,7 +181,7 @@ fn next_node(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Option<Cause> 
     causes.find(|cause| stands_out(nodes, flows, *cause, rule))
 }
 
-/// Whether a node has two peers or more: with one, it cannot be told from it.
+/// Whether a node has two peers or more: with one, the two cannot be distinguished.
 fn has_peers(flows: &[Observed<'_>], node: usize) -> bool {
     let of_node = flows.iter().filter(|flow| Place::Node(node).has_flow(flow));
     let mut peers = of_node.map(|flow| flow.from + flow.to - node);

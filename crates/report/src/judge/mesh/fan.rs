@@ -62,7 +62,7 @@ impl Share {
 
 impl Fan {
     /// All fans of a file that have a run that counts, in its order.
-    pub fn all(file: &ResultFile) -> Vec<Fan> {
+    pub fn of_file(file: &ResultFile) -> Vec<Fan> {
         let mut fans: Vec<(Settings, Fan)> = Vec::new();
         for case in &file.cases {
             let is_in = match case.config.pattern {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_incast_has_a_point_a_fan_in_and_tells_where_it_falls_and_who_has_least() {
-        let mut fans = Fan::all(&Mesh::quiet(9).incast(&[8, 1, 2]));
+        let mut fans = Fan::of_file(&Mesh::quiet(9).incast(&[8, 1, 2]));
         assert_eq!(fans.len(), 1);
         let points = &mut fans[0].points;
         assert!(points.iter().map(|it| it.fan).eq([1, 2, 8]));
@@ -181,7 +181,7 @@ mod tests {
         points[2].gbit_per_s = Some(6.0);
         assert_eq!(fall(points).unwrap()[1], 2);
         let slow = Mesh::quiet(9).with(Slow::Sends(3, 0.6)).incast(&[8]);
-        let worst = Fan::all(&slow)[0].points[0].worst.clone().unwrap();
+        let worst = Fan::of_file(&slow)[0].points[0].worst.clone().unwrap();
         assert_eq!((&*worst.node, worst.is_little()), ("node4", true));
     }
 }

@@ -16,7 +16,7 @@ use crate::observe::Metric;
 use crate::results::model::ResultFile;
 use statistics::median;
 
-/// Slow paths that are told each.
+/// Most slow paths that are named one by one.
 const MOST_PATHS: usize = 5;
 /// Workers with less than this part of their cores, and of what those of other nodes had, were kept from them.
 const LITTLE_CPU: f64 = 0.9;
@@ -62,7 +62,7 @@ pub enum NodesFinding {
         /// How many.
         paths: usize,
     },
-    /// How alike the flows are of which nothing was told.
+    /// How alike the remaining flows are.
     Rest {
         /// By which metric.
         metric: Metric,
@@ -100,7 +100,7 @@ pub struct Slow {
     pub nodes: Vec<String>,
     /// The median over its flows; of a node in both directions of those that it posts, and of those that go to it.
     pub values: Vec<f64>,
-    /// The median over the flows of which nothing is told.
+    /// The median over the remaining flows.
     pub usual: f64,
     /// Its flows that are slow.
     pub slow: usize,
@@ -155,11 +155,11 @@ pub enum Look {
     All,
 }
 
-/// What flows are of which nothing was told.
+/// What the remaining flows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rest {
-    /// So few that nothing can be told of nodes, and they are alike.
+    /// Too few to judge nodes, and alike.
     Few,
     /// So few that it is not known which of them is usual, and they are not alike.
     Apart,
@@ -180,14 +180,14 @@ pub struct Mesh {
     pub outliers: Vec<Outlier>,
     /// What in it loses packets.
     pub lossy: Vec<Lossy>,
-    /// What is to be told of it.
+    /// Its findings.
     pub findings: Vec<NodesFinding>,
 }
 
 impl Mesh {
     /// Each matrix of a file.
-    pub fn all(file: &ResultFile) -> Vec<Mesh> {
-        Matrix::all(file).into_iter().map(Mesh::of).collect()
+    pub fn of_file(file: &ResultFile) -> Vec<Mesh> {
+        Matrix::of_file(file).into_iter().map(Mesh::of).collect()
     }
 
     /// Of a matrix.
@@ -210,7 +210,7 @@ impl NodesFinding {
 }
 
 impl Matrix {
-    /// What is to be told of it and of its outliers. That the flows of a fan are alike is told by the fan.
+    /// Its findings and those of its outliers. Only the fan says that its flows are alike.
     fn findings(&self, outliers: &[Outlier], lossy: &[Lossy]) -> Vec<NodesFinding> {
         let is_path = |outlier: &&Outlier| matches!(outlier.place, Place::Path(..));
         let (paths, nodes): (Vec<&Outlier>, Vec<&Outlier>) = outliers.iter().partition(is_path);
@@ -322,7 +322,7 @@ impl Matrix {
         }
     }
 
-    /// How alike the flows are of which nothing was told.
+    /// How alike the remaining flows are.
     fn rest(&self, outliers: &[Outlier]) -> Option<NodesFinding> {
         let metric = self.quantity();
         let is_told = |cell: &&Cell| outliers.iter().any(|it| it.place.has(cell.from, cell.to));
@@ -410,7 +410,7 @@ mod tests {
 
     /// What the only matrix of a file says first.
     fn first(file: &ResultFile) -> NodesFinding {
-        Mesh::all(file)[0].findings[0].clone()
+        Mesh::of_file(file)[0].findings[0].clone()
     }
 
     #[track_caller]
@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn paths_are_told_each_with_where_to_look() {
         let made = |nodes: usize| Made::quiet(nodes).with(Slowed::Pair(2, 3, 0.33));
-        let found = Mesh::all(&made(8).with(Slowed::Pair(3, 2, 0.5)).pairs());
+        let found = Mesh::of_file(&made(8).with(Slowed::Pair(3, 2, 0.5)).pairs());
         let paths = found[0].findings.iter().filter_map(|it| match it {
             NodesFinding::Slow(slow) => Some((slow.nodes.join(">"), slow.look)),
             _ => None,
@@ -513,7 +513,7 @@ mod tests {
         assert_eq!(all, none(Why::Doubtful, "node2", 3));
         let mut file = Made::quiet(4).pairs();
         file.cases.truncate(4);
-        let found = Mesh::all(&file).remove(0).findings;
+        let found = Mesh::of_file(&file).remove(0).findings;
         assert_eq!(found[0], none(Why::NotBegun, "", 4));
         assert_eq!(rest(&found[1]), (Rest::Alike, 8));
     }

@@ -13,7 +13,7 @@ use statistics::median;
 /// The flows of all cases of a pattern whose settings are equal: one case, or the rounds of `pairs`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
-    /// What tells it from the others of the file: the id of its case, or of its rounds.
+    /// Its title in the file: the id of its case, or of its rounds.
     pub title: String,
     /// Ids of its cases, in the file's order.
     pub cases: Vec<String>,
@@ -51,7 +51,7 @@ pub struct Cell {
 
 impl Matrix {
     /// The matrix of each group of cases that are of one pattern and equal in all settings, in the file's order.
-    pub fn all(file: &ResultFile) -> Vec<Matrix> {
+    pub fn of_file(file: &ResultFile) -> Vec<Matrix> {
         let groups = groups(file).into_iter();
         let of_patterns = groups.filter(|cases| cases.iter().any(|it| it.config.pattern.is_some()));
         of_patterns.map(|cases| Matrix::of(file, &cases)).collect()
@@ -163,7 +163,7 @@ impl Matrix {
     }
 
     /// What the runs are compared by: bandwidth of closed loops. In an open loop all have the rate that they were
-    /// offered, and p50 tells.
+    /// offered, and p50 shows it.
     pub fn quantity(&self) -> Metric {
         match self.settings.is_closed_loop() {
             true => Metric::GbitPerS,
@@ -241,7 +241,7 @@ pub fn groups(file: &ResultFile) -> Vec<Vec<&CaseResult>> {
     groups
 }
 
-/// What tells a group from the others of its file: the id of its case, or of its rounds.
+/// The title of a group in its file: the id of its case, or of its rounds.
 pub fn title(cases: &[&CaseResult]) -> String {
     let first = cases.first().map_or("", |case| &case.id);
     match (first.rsplit_once("-round"), cases.len()) {

@@ -7,7 +7,7 @@ use super::matrix::{Cell, Matrix};
 use crate::observe::Metric;
 use statistics::{Scatter, median, spread};
 
-/// Chance of telling something of nodes that are all alike, by the figure that tells most; and by each other one.
+/// Chance of naming a node although all are alike: by the figure that shows most, and by each other one.
 pub(super) const CHANCES: [f64; 2] = [0.002, 0.001];
 /// A flow that moves nothing counts as this share of the median.
 const LEAST: f64 = 1e-4;
@@ -15,13 +15,13 @@ const LEAST: f64 = 1e-4;
 /// A node or a path that is slower than the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlier {
-    /// The figure that tells it.
+    /// The figure that shows it.
     pub quantity: Metric,
     /// What is slow, by indices in [`Matrix::nodes`].
     pub place: Place,
     /// The median over its flows.
     pub value: f64,
-    /// The median over the flows of which nothing is told.
+    /// The median over the remaining flows.
     pub usual: f64,
     /// Its flows that are slow.
     pub slow: usize,
@@ -55,7 +55,7 @@ fn path_runs(metric: Metric) -> usize {
 
 impl Matrix {
     /// What is slower than the others, whole nodes first; each cause once. Closed loops are asked for bandwidth first, then
-    /// for p50 and p99 of what bandwidth did not tell; open loops have the rate that they were offered, and only latency tells.
+    /// for p50 and p99 of what bandwidth did not show; open loops have the rate that they were offered, and only latency differs.
     pub fn outliers(&self) -> Vec<Outlier> {
         let asked = [Metric::GbitPerS, Metric::P50Ns, Metric::P99Ns];
         let asked = asked.into_iter().skip_while(|it| *it != self.quantity());
@@ -69,7 +69,7 @@ impl Matrix {
         found
     }
 
-    /// Whether something can be told at all: two flows in one run say nothing of what is usual.
+    /// Whether flows can be judged at all: two flows in one run do not show which is normal.
     pub fn can_tell(&self) -> bool {
         let known = |cell: &&Cell| cell.figures.of(self.quantity()).is_some();
         let cells = || self.cells.iter().filter(known);

@@ -126,7 +126,7 @@ pub(super) fn bandwidth(told: Option<&Bandwidth>) -> Found {
     distribution("bandwidth", "Gb/s", (told.count, told.mean), &rising)
 }
 
-/// There are samples, and those percentiles that they can tell; these rise, and the mean is between the ends.
+/// There are samples, and the percentiles for which they suffice; these rise, and the mean is between the ends.
 fn distribution(
     what: &str,
     unit: &str,

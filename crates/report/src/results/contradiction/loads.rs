@@ -26,7 +26,7 @@ pub(super) fn load(settings: &Settings, moved: &FlowResult) -> Found {
     let sent = offered - never;
     let samples = |times: &Option<Latency>| times.as_ref().map_or(0, |it| it.count);
     let latencies = samples(&moved.latency_ns);
-    // Those that are of rocebench's own lateness are not told.
+    // Percentiles that rocebench's own lateness spoils are absent.
     let are_told = moved.latency_ns.is_some() || told.verdict != LoadVerdict::NotKept;
     if told.recorded_one_in <= 1 && are_told {
         equals("latencies", latencies, "there were offered", offered.into())?;

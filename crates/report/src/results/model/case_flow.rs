@@ -34,7 +34,7 @@ impl CaseResult {
 }
 
 impl CaseConfig {
-    /// The settings by which figures of a flow are told: its own; the case's where that measured set-up.
+    /// The settings shown with figures of a flow: its own, or the case's if that measured set-up.
     pub(crate) fn shown(&self, index: usize) -> Settings {
         match self.is_set_up() {
             true => self.settings.clone(),
@@ -42,7 +42,7 @@ impl CaseConfig {
         }
     }
 
-    /// What tells the flow `name` from others of the case; empty where there is no need to.
+    /// The flow's name, if a case needs it to distinguish its flows; else empty.
     pub fn flow_label<'a>(&self, name: &'a str) -> &'a str {
         match self.flows.len() < 2 && name == FORWARD {
             true => "",
@@ -51,7 +51,7 @@ impl CaseConfig {
     }
 }
 
-/// The case `id` and its flow `name` where that is to be told from others: `ID, flow NAME`.
+/// The case `id`, with its flow's name if the case needs it: `ID, flow NAME`.
 pub fn subject(config: &CaseConfig, id: &str, name: &str) -> String {
     match config.flow_label(name) {
         "" => id.to_owned(),
@@ -75,7 +75,7 @@ impl CaseFlow<'_> {
         self.config.map_or(SERVER, |config| &config.to)
     }
 
-    /// The devices at `from` and at `to`, as far as the file tells them.
+    /// The devices at `from` and at `to`, as far as the file has them.
     pub fn devices<'r>(&self, file: &'r ResultFile) -> [Option<&'r Device>; 2] {
         let device = |node: &str, name: Option<&String>| {
             let mut devices = file.node(node)?.devices.iter();
@@ -94,17 +94,17 @@ impl CaseFlow<'_> {
         at_place.filter(|flow| flow.name == self.name())
     }
 
-    /// What tells it from the other flows of its case; empty where there is no need to.
+    /// Its name, if the case needs it to distinguish its flows; else empty.
     pub fn label(&self) -> &str {
         self.case.config.flow_label(self.name())
     }
 
-    /// The case, and the flow where it is to be told from others: `ID, flow NAME`.
+    /// The case, with the flow's name if the case needs it: `ID, flow NAME`.
     pub fn subject(&self) -> String {
         subject(&self.case.config, &self.case.id, self.name())
     }
 
-    /// Whether it is the first of its case: what is the run's and no flow's is told beside it.
+    /// Whether it is the first of its case: its row also has what belongs to the whole run.
     pub fn is_first(&self) -> bool {
         self.index == 0
     }

@@ -22,14 +22,14 @@ pub struct CaseConfig {
     /// Every setting.
     #[serde(flatten)]
     pub settings: Settings,
-    /// Its flows; of a case that measures set-up, those of the traffic meanwhile.
+    /// Its flows; in a case that measures set-up, the traffic beside it.
     pub flows: Vec<FlowConfig>,
 }
 
 /// A flow: traffic of one kind from one node to another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowConfig {
-    /// Name, unique in the case: `forward` and, with both ends sending, `reverse`, unless it was given one.
+    /// Name, unique in the case. Without a name of its own: `forward`, and `reverse` for the other direction.
     pub name: String,
     /// The node that posts its WRs: it sends, writes or reads.
     pub from: String,
@@ -41,15 +41,15 @@ pub struct FlowConfig {
     pub to_device: Option<String>,
     /// Path MTU in use, in bytes; `null` when no connection was made.
     pub path_mtu: Option<u32>,
-    /// The settings in which it differs from the case's, by their names there.
+    /// Its settings that differ from the case's, by name.
     pub settings: Map<String, Value>,
 }
 
-/// What stands in the name of a flow before the rail that it goes over.
+/// Separates the name of a flow from its rail.
 const OVER: char = '@';
 
 impl FlowConfig {
-    /// The name that it shares with the flows over other rails, and its rails at `from` and `to`; `None` where it is over none.
+    /// The name that the flows over all rails share, and its rails at `from` and `to`; `None` if it goes over no rail.
     pub fn over_rails<'a>(&'a self) -> Option<(&'a str, [&'a str; 2])> {
         let (name, rails) = self.name.split_once(OVER)?;
         let (one, two) = rails.split_once('>').unwrap_or((rails, rails));
@@ -83,7 +83,7 @@ impl FlowConfig {
         }
     }
 
-    /// What is wrong with its settings, for a case of these.
+    /// What is wrong with its settings in a case of these.
     pub(in crate::results) fn fault(&self, case: &Settings) -> Option<String> {
         let is_known = |field: &String| ROWS.iter().any(|row| row.field == *field);
         match self.settings.keys().find(|field| !is_known(field)) {

@@ -14,27 +14,27 @@ pub struct Latency {
     pub mean: f64,
     /// Standard deviation of the samples.
     pub stddev: f64,
-    /// Median; `null` of fewer than 20 samples. A percentile is told where ten samples or more lie beyond it.
+    /// Median; `null` with fewer than 20 samples. A percentile needs ten samples beyond it.
     pub p50: Option<u64>,
-    /// 90 % of samples are at most this; `null` of fewer than 100.
+    /// 90 % of samples are at most this; `null` with fewer than 100.
     pub p90: Option<u64>,
-    /// 95 % of samples are at most this; `null` of fewer than 200.
+    /// 95 % of samples are at most this; `null` with fewer than 200.
     pub p95: Option<u64>,
-    /// 99 % of samples are at most this; `null` of fewer than 1,000.
+    /// 99 % of samples are at most this; `null` with fewer than 1,000.
     pub p99: Option<u64>,
-    /// 99.9 % of samples are at most this; `null` of fewer than 10,000.
+    /// 99.9 % of samples are at most this; `null` with fewer than 10,000.
     pub p99_9: Option<u64>,
-    /// 99.99 % of samples are at most this; `null` of fewer than 100,000.
+    /// 99.99 % of samples are at most this; `null` with fewer than 100,000.
     pub p99_99: Option<u64>,
     /// Largest.
     pub max: u64,
-    /// Samples above the histogram's range, counted in it at its upper end.
+    /// Samples above the histogram's range; they count at its upper end.
     pub overflows: u64,
-    /// The whole distribution: `HdrHistogram` V2, deflated, in base64; `null` where it was left out.
+    /// The whole distribution: `HdrHistogram` V2, deflated, in base64; `null` if it was left out.
     pub histogram: Option<String>,
 }
 
-/// A percentile that is told of latencies.
+/// A percentile of latencies.
 #[derive(Clone, Copy, Debug)]
 pub struct Percentile {
     /// Its name where limits are given.
@@ -98,21 +98,20 @@ impl Latency {
     }
 }
 
-/// A distribution of payload throughput over the intervals of a window, in gigabits a second; each interval is one
-/// sample.
+/// A distribution of payload throughput in gigabits a second; each interval of a window is one sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bandwidth {
-    /// Intended length of an interval: over longer ones throughput scatters less.
+    /// Intended length of an interval; throughput scatters less over longer ones.
     pub interval_seconds: f64,
     /// Intervals.
     pub count: u64,
     /// The slowest.
     pub min: f64,
-    /// 1 % of the intervals were at most this fast; `null` of fewer than 1,000.
+    /// 1 % of the intervals were at most this fast; `null` with fewer than 1,000.
     pub p1: Option<f64>,
-    /// Median; `null` of fewer than 20.
+    /// Median; `null` with fewer than 20.
     pub p50: Option<f64>,
-    /// 99 % of the intervals were at most this fast; `null` of fewer than 1,000.
+    /// 99 % of the intervals were at most this fast; `null` with fewer than 1,000.
     pub p99: Option<f64>,
     /// The fastest.
     pub max: f64,

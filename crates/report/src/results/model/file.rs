@@ -13,7 +13,7 @@ use super::search::LoadSearch;
 /// The version that this program writes, and the only one that it reads.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// One sweep: who ran it, where, and what came out.
+/// One sweep: its program, machines, cases and results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rocebench result file")]
 pub struct ResultFile {
@@ -25,11 +25,11 @@ pub struct ResultFile {
     pub started_at: String,
     /// The program's arguments, its own name first. Secrets are left out.
     pub command_line: Vec<String>,
-    /// The nodes, first the one that ran the sweep; two nodes of one process have an entry each.
+    /// The nodes; the first ran the sweep. Two nodes of one process have an entry each.
     pub nodes: Vec<Node>,
     /// The sweep's cases, in the order in which they ran.
     pub cases: Vec<CaseResult>,
-    /// `--beside`: a victim alone and beside each attacker; only there.
+    /// `--beside`: a victim alone and beside each attacker; absent otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<BesideAttacker>,
 }
@@ -48,7 +48,7 @@ pub struct Tool {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Git revision it was built from, with `-dirty` for changes on top; `null` when built without git.
+    /// Git revision of its source, with `-dirty` after local changes; `null` when built without git.
     pub git: Option<String>,
 }
 
@@ -69,11 +69,11 @@ pub struct Node {
 pub struct CaseResult {
     /// Name of the case, unique in the file.
     pub id: String,
-    /// Everything that was set.
+    /// All its settings.
     pub config: CaseConfig,
     /// Its runs, in order.
     pub runs: Vec<Run>,
-    /// `--slo` and `--knee`: the searches over loads of this case; empty otherwise.
+    /// `--slo` and `--knee`: searches for a load of this case; empty otherwise.
     pub searches: Vec<LoadSearch>,
     /// `--against perftest`: the same case run by perftest, in turns with `runs`; `null` otherwise.
     pub perftest: Option<PerftestComparison>,

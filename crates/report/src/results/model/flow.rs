@@ -18,46 +18,46 @@ pub struct FlowResult {
     pub from: String,
     /// The node at the other end.
     pub to: String,
-    /// The time that was measured, at the node `from`.
+    /// The measured time, at the node `from`.
     pub window: Window,
-    /// All QPs together, at the node `from`: over UC and UD the sent messages.
+    /// All QPs together, at the node `from`; over UC and UD these are the sent messages.
     pub totals: Totals,
-    /// All QPs' latencies in one histogram, in nanoseconds from post to completion seen; in an open loop, from the
-    /// planned time to completion seen. With `timestamps` `device` it ends at the device's stamp of the completion. `null`
-    /// when off.
+    /// Latencies of all QPs, in nanoseconds: from the post, in an open loop from the planned time, until the worker sees
+    /// the completion. With `timestamps` `device` they end at the device's time stamp of the completion. `null` with
+    /// `no_latency`.
     pub latency_ns: Option<Latency>,
-    /// Open loop: from post to completion seen, in nanoseconds; `null` of a closed loop.
+    /// Open loop: from the post until the worker sees the completion, in nanoseconds; `null` in a closed loop.
     pub service_ns: Option<Latency>,
-    /// Open loop: how late messages were posted, in nanoseconds, while their send queue had room; `null` of a closed
-    /// loop.
+    /// Open loop: how late messages were posted although their send queue had room, in nanoseconds; `null` in a
+    /// closed loop.
     pub lateness_ns: Option<Latency>,
-    /// With `timestamps` `device`: from the device's stamp of a completion until the worker saw it, in nanoseconds, of those
-    /// completions whose latency is recorded; `null` otherwise.
+    /// With `timestamps` `device`: from the device's time stamp of a completion until the worker sees it, in nanoseconds, for
+    /// completions with a recorded latency; `null` otherwise.
     pub notice_ns: Option<Latency>,
-    /// Compare-swap: exchanges of `totals.messages` that were made; the others found another QP's value. `null` for other
+    /// Compare-swap: how many of `totals.messages` exchanged the value; the others found another QP's. `null` for other
     /// operations.
     pub swaps_made: Option<u64>,
-    /// Open loop: the offered load and its outcome; `null` of a closed loop.
+    /// Open loop: the offered load and its outcome; `null` in a closed loop.
     pub load: Option<Load>,
-    /// Throughput over the intervals of `timeline`; `null` where there is none.
+    /// Throughput over the intervals of `timeline`; `null` if there is none.
     pub bandwidth_gbit_per_s: Option<Bandwidth>,
-    /// How evenly the QPs were served; `null` of a single QP, and without traffic.
+    /// How evenly the QPs were served; `null` with a single QP, and without traffic.
     pub fairness: Option<Fairness>,
     /// Each QP.
     pub qps: Vec<QpResult>,
-    /// What the link would allow; `null` when its speed is unknown.
+    /// What the link allows; `null` if its speed is unknown.
     pub limits: Option<Limits>,
-    /// How throughput went over the window; `null` where it was not sampled.
+    /// Throughput over the window; `null` if it was not sampled.
     pub timeline: Option<Timeline>,
-    /// How the throughput of each QP went over the window; `null` of a single QP, and of flows with too many: a node
-    /// has room for 1,024 QPs, in equal parts for the flows that it sends.
+    /// Throughput of each QP over the window; `null` with a single QP, and with too many: a node records 1,024 QPs,
+    /// an equal part for each flow that it sends.
     pub qp_timeline: Option<QpTimeline>,
     /// SEND in one direction: what the node `to` received in the window; `null` otherwise.
     pub received: Option<Received>,
-    /// Over UC and UD: how many messages came, and how many did not; `null` of RC, over which all come, and of RDMA WRITE,
+    /// Over UC and UD: how many messages came, and how many did not. `null` over RC, where all come, and for RDMA WRITE,
     /// which the node `to` does not see.
     pub delivery: Option<Delivery>,
-    /// Receives at the node `to`, for operations that take them; `null` otherwise.
+    /// Receives at the node `to`, for operations that use them; `null` otherwise.
     pub receive_queues: Option<ReceiveQueues>,
 }
 
@@ -72,7 +72,7 @@ impl FlowResult {
         }
     }
 
-    /// What the flows of a run moved together, without latencies and window; how evenly is told of flows, not of QPs.
+    /// What the flows of a run moved together, without latencies and window; fairness is that of flows, not of QPs.
     pub(crate) fn together(flows: &[FlowResult]) -> FlowResult {
         let count = |of: fn(&Totals) -> u64| flows.iter().map(|flow| of(&flow.totals)).sum();
         let rate = |of: fn(&Totals) -> Option<f64>| {
@@ -151,8 +151,8 @@ pub struct Fairness {
     pub min_share: f64,
     /// The best served QP's bytes over an even share.
     pub max_share: f64,
-    /// QPs that got less than half of their share of the bytes, and fewer messages than chance explains. Of QPs that are
-    /// served alike one is named in at most 1 of 10,000 runs, however many there are.
+    /// QPs that got less than half of their share of the bytes, beyond chance: if all QPs are served alike, at most 1 of
+    /// 10,000 runs names one, for any number of QPs.
     pub starved: Vec<StarvedQp>,
 }
 
@@ -163,7 +163,7 @@ pub struct StarvedQp {
     pub index: u32,
     /// QP number that the device gave it.
     pub qpn: u32,
-    /// Its bytes over its share: an even one, or that of `qp_weights`.
+    /// Its bytes over its due share, which is even or follows `qp_weights`.
     pub share: f64,
 }
 
@@ -216,8 +216,8 @@ pub struct QpResult {
     pub index: u32,
     /// QP number that the device gave it.
     pub qpn: u32,
-    /// UDP source port of its packets over RoCE v2, by which switches choose a path: asked for, or computed as its driver
-    /// does; `null` where that is not known. The answers to READs have that of the QP at the other end.
+    /// UDP source port of its RoCE v2 packets, by which switches choose a path: the requested one, or computed like its driver
+    /// does; `null` if unknown. Answers to READs have the port of the QP at the other end.
     pub udp_source_port: Option<u16>,
     /// Messages completed.
     pub messages: u64,
@@ -227,14 +227,14 @@ pub struct QpResult {
     pub gbit_per_s: Option<f64>,
     /// Its latencies, in nanoseconds; `null` when off or without a sample.
     pub latency_ns: Option<Latency>,
-    /// Open loop: from post to completion seen, in nanoseconds.
+    /// Open loop: from the post until the worker sees the completion, in nanoseconds.
     pub service_ns: Option<Latency>,
-    /// Open loop: how late messages were posted, in nanoseconds, while its send queue had room.
+    /// Open loop: how late messages were posted although its send queue had room, in nanoseconds.
     pub lateness_ns: Option<Latency>,
-    /// Compare-swap: exchanges of `messages` that were made; the others found another value. `null` for other operations.
+    /// Compare-swap: how many of `messages` exchanged the value; the others found another. `null` for other operations.
     pub swaps_made: Option<u64>,
-    /// Over UC and UD: messages of this QP that did not come, in the whole run; `null` where `delivery` is, and where a
-    /// UD QP sends to all QPs, since a receive does not show which QP sent it.
+    /// Over UC and UD: messages of this QP that did not come, in the whole run. `null` if `delivery` is, and if a UD QP
+    /// sends to all QPs, since a receive does not show the sending QP.
     pub lost: Option<u64>,
 }
 
@@ -245,8 +245,8 @@ pub struct Received {
     pub messages: u64,
     /// Payload bytes of them.
     pub bytes: u64,
-    /// Length of the receiver's own window, which closes a message on the wire later than the sender's; `null`
-    /// when messages were counted instead.
+    /// Length of the receiver's own window; it closes later than the sender's, by a message's time on the wire. `null`
+    /// if the run ended after a number of messages.
     pub window_seconds: Option<f64>,
 }
 
@@ -261,7 +261,7 @@ impl Received {
     }
 }
 
-/// What became of messages that may be lost.
+/// How many messages came, over services that may lose them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delivery {
     /// Messages sent in the whole run, also in the warm-up.
@@ -272,7 +272,7 @@ pub struct Delivery {
     pub lost: u64,
     /// `lost` over `sent`; 0 where nothing was sent.
     pub lost_share: f64,
-    /// Payload throughput of what was received in the window; `totals` are of what was sent. `null` without a window.
+    /// Payload throughput received in the window; `totals` count what was sent. `null` without a window.
     pub goodput_gbit_per_s: Option<f64>,
     /// Rate of those messages, in 10^6 a second.
     pub goodput_mmsg_per_s: Option<f64>,
@@ -298,7 +298,7 @@ impl Delivery {
         qps.map(|(sent, received)| sent.saturating_sub(*received))
     }
 
-    /// Of all flows together; `None` where one does not tell.
+    /// Of all flows together; `None` if one has no such count.
     pub fn of_flows(flows: &[FlowResult]) -> Option<Delivery> {
         let told: Option<Vec<&Delivery>> =
             flows.iter().map(|flow| flow.delivery.as_ref()).collect();
@@ -325,34 +325,34 @@ impl Delivery {
     }
 }
 
-/// Receives of a flow at the node at the other end, and their memory.
+/// Receives of a flow at its receiving node, and their memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiveQueues {
     /// Receive queues: one for each QP, or one SRQ.
     pub queues: u32,
-    /// Receives that are posted in all of them.
+    /// Receives posted in all of them.
     pub receives: u64,
-    /// What those hold where each has a buffer of its own, as in a program that keeps what it receives, in bytes.
+    /// Buffer memory if each receive had its own buffer, as in a program that keeps what it receives, in bytes.
     pub buffer_bytes: u64,
-    /// The buffers that they had, several of them the same, in bytes.
+    /// Buffer memory in use, in bytes: several receives share a buffer.
     pub allocated_bytes: u64,
-    /// Their work requests, prebuilt and in the device's queues, in bytes: counted before the run, and of a device whose
-    /// driver is in the kernel estimated.
+    /// Memory of their work requests, prebuilt and in the device's queues, in bytes: computed before the run, and estimated
+    /// for devices with a driver in the kernel.
     pub queue_bytes: u64,
-    /// How often fewer receives than a quarter were left, as the device reported (`IBV_EVENT_SRQ_LIMIT_REACHED`), at
-    /// most once in 10 ms, over the whole run; `null` without an SRQ.
+    /// How often the device reported that fewer than a quarter of the receives were left
+    /// (`IBV_EVENT_SRQ_LIMIT_REACHED`), at most once in 10 ms, over the whole run; `null` without an SRQ.
     pub limit_events: Option<u64>,
 }
 
-/// The most that the link allows, and how much of it was reached.
+/// What the link allows, and how much of it was reached.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// Speed of the link, headers and gaps included.
     pub link_gbit_per_s: f64,
-    /// Payload's part of what the messages take on the wire, 0 to 1.
+    /// Payload bytes over all bytes on the wire, 0 to 1.
     pub protocol_efficiency: f64,
-    /// Payload throughput over `link_gbit_per_s` × `protocol_efficiency`, over UC and UD that of what was received; `null`
-    /// without a throughput.
+    /// Payload throughput (over UC and UD the received one) over `link_gbit_per_s` × `protocol_efficiency`; `null` without a
+    /// throughput.
     pub share_of_limit: Option<f64>,
 }
 

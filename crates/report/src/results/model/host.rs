@@ -24,7 +24,7 @@ pub struct Host {
     pub rdma_core: Option<String>,
 }
 
-/// Facts of one RDMA device and the port and GID of it that were used.
+/// One RDMA device, with the port and GID in use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
     /// Verbs name, such as `mlx5_0` or `rxe0`.
@@ -33,12 +33,12 @@ pub struct Device {
     pub library: String,
     /// True for a device without hardware, such as Soft-RoCE or the embedded one.
     pub software: bool,
-    /// Faults of packets at its node (`--faults`, with the seed); `null` without.
+    /// Packet faults at its node (`--faults`, with the seed); `null` without.
     pub faults: Option<String>,
     /// Kernel driver, or `softroce` for the embedded device.
     pub driver: Option<String>,
-    /// Whether the driver asks the adapter for relaxed ordering where the setting `ordering` does; `null` for a driver of
-    /// which rocebench does not know it.
+    /// Whether the driver passes a request for relaxed ordering (setting `ordering`) on to the adapter; `null` if rocebench
+    /// does not know this driver.
     pub relaxed_ordering: Option<bool>,
     /// Firmware version.
     pub firmware: Option<String>,

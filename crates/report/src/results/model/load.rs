@@ -9,29 +9,29 @@ use settings::names;
 pub struct Load {
     /// Requested messages a second.
     pub asked_per_second: f64,
-    /// Messages a second that the closed loop moved with the same settings; `null` where the rate is not a share of it.
+    /// Messages a second of the closed loop with the same settings; `null` if the requested rate is not a share of it.
     pub maximum_per_second: Option<f64>,
     /// Messages whose planned time is in the window.
     pub offered: u64,
-    /// The same a second.
+    /// `offered` over the window's length.
     pub offered_per_second: f64,
     /// Messages that completed in the window, a second.
     pub achieved_per_second: f64,
-    /// Messages of `offered` that had not been posted 1 s after the window. Their wait until then is in `latency_ns`,
-    /// and in no other histogram.
+    /// Messages of `offered` that were still not posted 1 s after the window. Only `latency_ns` has their wait until
+    /// then.
     pub never_sent: u64,
-    /// Messages of `offered` that found the send queue of their QP full, or others waiting for it. Their wait is
-    /// part of their latency.
+    /// Messages of `offered` that had to wait because their QP's send queue was full. This wait is part of their
+    /// latency.
     pub queue_full_messages: u64,
-    /// How long send queues were full while messages waited for them in the window, summed over the QPs.
+    /// Time in the window when messages waited for a full send queue, summed over the QPs.
     pub queue_full_seconds: f64,
-    /// Latency, service and lateness are of one message in so many, chosen at random: 1 for all of them.
+    /// Latency, service and lateness are recorded for one message in so many, chosen at random; 1 records all.
     pub recorded_one_in: u64,
-    /// The test of the times of posting; `null` where there were too few, and of `--arrivals fixed`.
+    /// The test of the times of posting; `null` if there were too few, and with `--arrivals fixed`.
     pub gaps: Option<Gaps>,
     /// Whether the schedule was kept.
     pub verdict: LoadVerdict,
-    /// Why it was not; `null` where it was.
+    /// Why it was not kept; `null` if it was.
     pub not_kept_by: Option<NotKeptBy>,
 }
 
@@ -42,10 +42,10 @@ const MISSING: f64 = 0.01;
 const DEVIATIONS: f64 = 4.0;
 
 impl Load {
-    /// Whether a flow is overloaded of whose `planned` messages so many were `missing`: planned in its window, and not
-    /// completed in it. By so much its backlog grew. That of a server that just keeps up with Poisson arrivals (load 1,
-    /// fixed service times) is a random walk, and grows by more than four times the square root of its steps once in
-    /// 15,000 windows; at any lower load less often.
+    /// Whether a flow is overloaded: of its `planned` messages, `missing` did not complete in the window, so its backlog grew
+    /// by so many. If a server just keeps up with Poisson arrivals (load 1, fixed service times), its backlog is a random
+    /// walk, and grows by more than four times the square root of its steps once in 15,000 windows; at any lower load less
+    /// often.
     pub fn is_overload(planned: f64, missing: f64) -> bool {
         missing > (MISSING * planned).max(DEVIATIONS * planned.sqrt())
     }
@@ -75,15 +75,15 @@ impl Load {
     }
 }
 
-/// A test of the gaps between posts for the requested distribution: Anderson and Darling's, against
-/// the gamma distribution of the sum of so many exponential gaps.
+/// Anderson-Darling test of the gaps between posts. `messages` exponential gaps add up to a gap, so gaps should
+/// have a gamma distribution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gaps {
-    /// Messages from the first post of a gap to the last; more than 1 where single gaps are too short to be measured.
+    /// Messages in a gap; more than 1 if single gaps are too short to measure.
     pub messages_of_gap: u64,
-    /// Gaps that were tested.
+    /// Tested gaps.
     pub samples: u64,
-    /// Probability of gaps that are as far from the distribution, if they have it.
+    /// Probability that gaps of the requested distribution deviate this much from it.
     pub p_value: f64,
 }
 
@@ -92,11 +92,11 @@ names! {
     #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     LoadVerdict {
-        /// Messages were posted when they were planned, as far as the send queues had room.
+        /// Messages were posted in time whenever their send queues had room.
         #[default]
         Kept = "kept",
-        /// Messages were posted so too, but more than 1 % of those that were planned did not complete in the window, and more
-        /// than four standard deviations of a Poisson count.
+        /// Messages were posted in time too, but too many did not complete in the window: more than 1 % of the planned ones,
+        /// and more than four standard deviations of a Poisson count.
         Overloaded = "overloaded",
         /// The workers did not post in time: the figures are not those of the requested load.
         NotKept = "schedule not kept",
@@ -104,17 +104,17 @@ names! {
 }
 
 names! {
-    /// Why a schedule was not kept: the first of these that holds.
+    /// Why a schedule was not kept: the first that applies.
     #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     NotKeptBy {
-        /// The flow fell short, and its workers were away for as large a part of the window.
+        /// Its workers did not have their cores for as large a part of the window as the flow fell short.
         Away = "workers away",
         /// More than 1 % of the messages were not posted in the window, though their send queues had room.
         NotPosted = "not posted",
         /// The times between posts do not have the requested distribution.
         Gaps = "gaps",
-        /// Messages were posted so late that the median, p99 or p99.9 of latency would be of that. Those are not told.
+        /// Messages were posted so late that this would decide the median, p99 or p99.9 of latency, which are then `null`.
         Lateness = "lateness",
     }
 }

@@ -1,7 +1,6 @@
-//! What a result file says, version 1: the types of which the JSON, its schema and the CSV are made.
-//! Every figure has its unit in its name; what was not measured is `None`, never 0. Gigabits are 10^9
-//! bits, not 2^30. Every field is in the file, also where it is `null`, but for `beside`; a file that lacks one is
-//! refused.
+//! A result file, version 1: the types behind the JSON, its schema and the CSV. Every figure has its
+//! unit in its name. A figure that was not measured is `None`, never 0. Gigabits are 10^9 bits, not
+//! 2^30. Every field except `beside` must be in the file, even if it is `null`.
 
 mod beside;
 mod case_flow;

@@ -10,33 +10,33 @@ use serde::{Deserialize, Serialize};
 pub struct NodeResult {
     /// Name of the node, as in the file's `nodes`.
     pub name: String,
-    /// How far its clock was from the coordinator's when its windows opened; `null` where they did not open, or the
+    /// Difference of its clock from the coordinator's when its windows opened; `null` if they did not open, or the
     /// clock was not read.
     pub clock: Option<NodeClock>,
-    /// Each worker thread, which serves all flows of the node; empty where nothing but the device works.
+    /// Worker threads; each serves all flows of the node. Empty if the device alone works here.
     pub workers: Vec<WorkerResult>,
-    /// CPU time of its embedded device's own thread over the window, which works in place of a worker at times; `null` without
-    /// such a device, also of one that another node reported.
+    /// CPU time of its embedded device's own thread over the window; this thread does part of the workers' work. `null` without
+    /// such a device, or if another node reports the device.
     pub engine_cpu_seconds: Option<f64>,
-    /// The cores on which that thread could run, such as `1,4-7`: those without a worker, where there are such. `null` like
-    /// `engine_cpu_seconds`.
+    /// Cores on which that thread may run, such as `1,4-7`: those without a worker, if there are any. `null` if
+    /// `engine_cpu_seconds` is.
     pub engine_cores: Option<String>,
-    /// CPU time of everything on its machine over the window, by /proc/stat: the workers, the kernel's threads and interrupts,
-    /// other programs and other nodes there. `null` where it is not known.
+    /// CPU time of its whole machine over the window (/proc/stat): workers, kernel threads, interrupts, other programs and
+    /// other nodes there. `null` if unknown.
     pub machine_cpu_seconds: Option<f64>,
-    /// What its device's counters grew by over its window; `null` where they were not read, also of a device that
-    /// another node reported. A counter is `null` whose growth is not known: it is at its largest value, was cleared,
-    /// or was not there all the time.
+    /// Growth of its device's counters over its window; `null` if they were not read, or another node reports the
+    /// device. One counter is `null` if its growth is unknown: it is at its largest value, was cleared, or was not
+    /// there all the time.
     pub counters: Option<BTreeMap<String, Option<u64>>>,
 }
 
-/// A node's clock beside the coordinator's. Both count from some time of their own.
+/// A node's clock compared with the coordinator's. Each counts from a time of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
     /// The node's clock minus the coordinator's, in nanoseconds.
     pub offset_ns: i64,
-    /// The true difference is at most so far from it, in nanoseconds: half of the shortest round trip of a question (F.
-    /// Cristian, Probabilistic clock synchronization, 1989).
+    /// Largest error of `offset_ns`: half of the shortest round trip of a clock request (F. Cristian, Probabilistic clock
+    /// synchronization, 1989).
     pub uncertainty_ns: u64,
 }
 
@@ -61,25 +61,25 @@ impl NodeResult {
 /// One worker thread in the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerResult {
-    /// Core that it was pinned to; `null` when it was not.
+    /// Core to which it was pinned; `null` when it was not.
     pub core: Option<u32>,
-    /// Other workers of rocebench on that core when the run ended, whichever process they were of; not 0 where there
-    /// were too few cores. `null` when it was not pinned.
+    /// Other rocebench workers on that core when the run ended, of any process: more than 0 if there were too few
+    /// cores. `null` when it was not pinned.
     pub core_shared_with: Option<u32>,
-    /// Length of its own window, by which its messages are divided; `null` when it had none.
+    /// Length of its own window; its rate is `messages` over this. `null` without a window.
     pub window_seconds: Option<f64>,
-    /// Messages of its node's flows whose completions it saw; at a node that posts no flow, those that it received.
+    /// Messages whose completions it saw; at a node that posts no flow, messages that it received.
     pub messages: u64,
-    /// For how long of it the worker was away: from one look at its CQs to the next, where that took longer than 0.5 ms (or
-    /// 1/400 of the window) and the thread did not use the CPU meanwhile. `null` when it had no window.
+    /// Time in the window without its core: intervals between two looks at its CQs that were longer than 0.5 ms (or
+    /// 1/400 of the window) and in which the thread did not use the CPU. `null` without a window.
     pub away_seconds: Option<f64>,
-    /// CPU time that it used; `null` where the system does not report it.
+    /// CPU time that it used; `null` if the system does not report it.
     pub cpu_seconds: Option<f64>,
     /// Polls of a CQ.
     pub polls: u64,
     /// Polls that found nothing.
     pub empty_polls: u64,
-    /// How often its next message waited for the QP that `spread` had chosen, whose send queue was full; 0 where each
-    /// QP is its own source.
+    /// Messages that waited because the send queue of the QP chosen by `spread` was full; 0 if each QP is its own
+    /// source.
     pub blocked: u64,
 }

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::names;
 
-/// An event on the path of packets, as a device counted it over the window. Its counters are of the whole port, so
-/// traffic of others is in them.
+/// An event on the path of packets, from a device's counters over the window. They count the whole port, other traffic
+/// too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathEvent {
     /// The node whose device counted.
     pub node: String,
-    /// What it was.
+    /// Kind of event.
     pub kind: PathEventKind,
     /// How often: the sum of the counters.
     pub count: u64,
@@ -18,14 +18,14 @@ pub struct PathEvent {
     pub counters: Vec<String>,
 }
 
-/// A device whose counters would not show lost packets: that it has no event of them says nothing.
+/// A device whose counters do not show lost packets: packets may be lost without an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LossUnknown {
     /// The node that has it.
     pub node: String,
     /// The device.
     pub device: String,
-    /// Its driver; `null` where that is not known.
+    /// Its driver; `null` if unknown.
     pub driver: Option<String>,
     /// Why.
     pub reason: LossUnknownReason,
@@ -40,15 +40,15 @@ impl LossUnknown {
 }
 
 names! {
-    /// Why lost packets would not be seen.
+    /// Why lost packets cannot be seen.
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     LossUnknownReason {
-        /// The kernel shows none, as of some drivers and in most containers.
+        /// The kernel shows no counters, as with some drivers and in most containers.
         NoCounters = "shows no counters",
         /// The names of the driver's counters are not known.
         UnknownDriver = "has counters that rocebench does not know",
-        /// None of them counts packets that were lost or sent again.
+        /// No counter counts packets that were lost or sent again.
         NotCounted = "shows no counter of lost packets",
     }
 }
@@ -68,23 +68,23 @@ names! {
     #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     PathEventKind {
-        /// A receiver missed a packet before one that came: loss or reordering.
+        /// A receiver found a gap before a packet: loss or reordering.
         SequenceGap = "sequence gap",
-        /// A sender received a NAK for a gap, or saw that an answer was missing.
+        /// A sender received a NAK for a gap, or missed an answer.
         SequenceNak = "sequence NAK",
         /// A sender waited in vain for an ACK.
         AckTimeout = "ACK timeout",
-        /// Packets were sent again, came again, or were sent more slowly after that.
+        /// Packets were sent again, came twice, or were sent more slowly after a loss.
         Resent = "resent",
         /// A sender gave up after its last retry.
         GaveUp = "gave up",
         /// A receiver had no receive posted or no room: not the network.
         ReceiverNotReady = "receiver not ready",
-        /// A packet came damaged.
+        /// A damaged packet came.
         BadPacket = "bad packet",
         /// The device dropped packets.
         Dropped = "dropped",
-        /// A switch marked packets for ECN, or an end sent or heeded a congestion notification.
+        /// A switch marked packets for ECN, or an end sent or obeyed a congestion notification.
         Congestion = "congestion",
     }
 }

@@ -12,8 +12,8 @@ pub struct PerftestComparison {
     pub version: Option<String>,
     /// Arguments of its client, without the address and port at which its ends meet.
     pub arguments: Vec<String>,
-    /// What is compared: `gbit_per_s`, `mmsg_per_s` or `latency_ns` (medians of the messages'); of both directions
-    /// together.
+    /// The compared figure: `gbit_per_s` or `mmsg_per_s`, both directions together, or `latency_ns`, the median of the
+    /// messages.
     pub metric: String,
     /// Difference that does not matter, as a part of perftest's figure: 0.03 is 3 %.
     pub margin: Option<f64>,
@@ -23,13 +23,13 @@ pub struct PerftestComparison {
     pub rocebench_median: Option<f64>,
     /// Median of perftest's.
     pub perftest_median: Option<f64>,
-    /// rocebench's figure over perftest's, in the median of the pairs that begin with either.
+    /// rocebench's figure over perftest's: the middle between the medians of pairs that begin with one and the other.
     pub ratio: Option<f64>,
-    /// Lower end of the ratio's interval, which holds at all looks together in 95 %; `null` of few pairs.
+    /// Lower end of the ratio's 95 % interval, over all looks; `null` with few pairs.
     pub ratio_low: Option<f64>,
     /// Upper end of it.
     pub ratio_high: Option<f64>,
-    /// rocebench is `faster`, `equal`, `slower`, or it is `unclear`.
+    /// rocebench is `faster`, `equal` or `slower`, or the comparison is `unclear`.
     pub verdict: String,
     /// What to know about the verdict, such as why it is unclear.
     pub note: Option<String>,
@@ -38,7 +38,7 @@ pub struct PerftestComparison {
 /// One run of rocebench and one of perftest, one right after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PerftestPair {
-    /// Which went first: `rocebench` or `perftest`.
+    /// The program that ran first: `rocebench` or `perftest`.
     pub first: String,
     /// Number of rocebench's run within the case.
     pub run: u32,
@@ -50,7 +50,7 @@ pub struct PerftestPair {
     pub failure: Option<String>,
     /// Why rocebench's figure is in doubt, in a few words: the pair does not count.
     pub doubt: Option<String>,
-    /// The failing perftest's output at both ends; of long output, the end.
+    /// Output of the failed perftest at both ends; only the end of long output.
     pub output: Option<String>,
 }
 

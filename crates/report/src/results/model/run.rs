@@ -21,22 +21,21 @@ pub struct Run {
     pub interrupted: bool,
     /// Why the run is not complete.
     pub failure: Option<Failure>,
-    /// The part of the longest window in which the windows of all flows were open, 0 to 1, by the clocks of their nodes;
-    /// `null` where there are not two windows.
+    /// Part of the longest window in which all flows' windows were open, 0 to 1, by their nodes' clocks; `null` without
+    /// two windows.
     pub overlap: Option<f64>,
-    /// Its flows, as in `config.flows`; of a run that failed before they began, without figures.
+    /// Its flows, as in `config.flows`; they have no figures if the run failed before they began.
     pub flows: Vec<FlowResult>,
-    /// Each node's part.
+    /// Workers, CPU time and counters of each node.
     pub nodes: Vec<NodeResult>,
-    /// Events on the path by the nodes' counters, for known drivers; empty when nothing happened.
+    /// Events on the path, from the counters of known drivers; empty when nothing happened.
     pub path_events: Vec<PathEvent>,
-    /// Devices whose counters would not show lost packets; empty where all would, and of a run that read none.
+    /// Devices whose counters do not show lost packets; empty if all do, or if the run read no counters.
     pub loss_unknown: Vec<LossUnknown>,
-    /// `connect`: how fast QPs were set up; its flows are then the traffic meanwhile. `null` of other
+    /// `connect`: how fast QPs were set up; the run's flows are then the traffic beside it. `null` for other
     /// operations.
     pub connect: Option<Connect>,
-    /// Which of its figures cannot be, as the rest of a sentence that begins with the run: found when a file is loaded, and in
-    /// none.
+    /// An impossible figure, as the end of a sentence that begins with the run: found when a file is loaded, and in no file.
     #[serde(skip)]
     pub contradiction: Option<String>,
 }

@@ -1,41 +1,41 @@
-//! A search for the highest load that keeps a limit of latency: its goal, its trials, and the bounds that it came to.
+//! A search for the highest load within a latency limit: its goal, its trials and its bounds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::names;
 
-/// The search for a load, over runs of one case at rates that it chose (`--slo`, `--knee`).
+/// A search for a load (`--slo`, `--knee`): it runs one case at rates that it chooses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadSearch {
     /// The requested limit: `p99<20us`, or `knee 3`.
     pub asked: String,
     /// The limits of latency that a load keeps or breaks.
     pub limits: Vec<LatencyLimit>,
-    /// `--knee`: p99 at 10 % load, of which the limit is a multiple, in nanoseconds; `null` otherwise.
+    /// `--knee`: p99 at 10 % load, in nanoseconds; the limit is a multiple of it. `null` otherwise.
     pub reference_p99_ns: Option<u64>,
-    /// Messages a second that the closed loop moved with the same settings; no load above it was tried.
+    /// Messages a second of the closed loop with the same settings; the search tries no higher load.
     pub maximum_per_second: f64,
-    /// The highest load that kept the limits for sure, in messages a second; `null` where no load did.
+    /// The highest load that certainly kept the limits, in messages a second; `null` if none did.
     pub lower_per_second: Option<f64>,
-    /// The lowest load that broke them for sure, in messages a second; `null` where none up to the maximum did. Where the
-    /// schedule was not kept, the lowest load at which it was not.
+    /// The lowest load that certainly broke them, in messages a second; `null` if none up to the maximum did. If the search
+    /// ended with `schedule_not_kept`, the lowest load without a kept schedule.
     pub upper_per_second: Option<f64>,
     /// How it ended.
     pub end: SearchEnd,
     /// Details of its end, and the remedy.
     pub note: Option<String>,
-    /// Length of a trial's window; of the first ones, which only steer, it may be less.
+    /// Length of a trial's window. The first trials, which only guide the search, may be shorter.
     pub trial_seconds: f64,
     /// The trials, in the order in which they ran.
     pub trials: Vec<Trial>,
 }
 
-/// A limit of a percentile of latency.
+/// A limit for a latency percentile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyLimit {
     /// The percentile, 0 to 100.
     pub percentile: f64,
-    /// What it must be below, in nanoseconds.
+    /// The percentile must be below this, in nanoseconds.
     pub below_ns: u64,
 }
 
@@ -46,12 +46,12 @@ pub struct Trial {
     pub asked_per_second: f64,
     /// Messages that completed in the window, a second.
     pub achieved_per_second: f64,
-    /// Requested length of its window. A trial that is shorter than others of its search only steers.
+    /// Requested length of its window. A trial shorter than the others only guides the search.
     pub seconds: f64,
     /// Its verdict on its load.
     pub outcome: TrialOutcome,
-    /// The share of messages above a limit, over the share that the limit allows; of several limits the largest. Not
-    /// above 1 where it kept the limits; `null` where it says nothing.
+    /// Share of messages above a limit, over the share that the limit allows; the largest of several limits. At most 1
+    /// if the trial kept the limits; `null` if it has no verdict.
     pub excess: Option<f64>,
     /// Median latency from the planned time, in nanoseconds.
     pub p50_ns: Option<u64>,
@@ -59,12 +59,12 @@ pub struct Trial {
     pub p99_ns: Option<u64>,
     /// 99.9 % of latencies are at most this, in nanoseconds.
     pub p99_9_ns: Option<u64>,
-    /// 99 % of messages were posted at most so late, in nanoseconds.
+    /// 99 % of messages were posted at most this late, in nanoseconds.
     pub lateness_p99_ns: Option<u64>,
 }
 
 names! {
-    /// What a trial says of its load.
+    /// The verdict of a trial on its load.
     #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     TrialOutcome {
@@ -73,9 +73,9 @@ names! {
         Kept = "kept",
         /// It broke one.
         Broke = "broke",
-        /// Nothing: it did not keep its schedule.
+        /// No verdict: it did not keep its schedule.
         NotKept = "schedule not kept",
-        /// Nothing: the run failed.
+        /// No verdict: the run failed.
         Failed = "failed",
     }
 }
@@ -92,9 +92,9 @@ names! {
         NoneKeeps = "no load keeps it",
         /// All loads up to the closed loop's maximum keep them.
         AllKeep = "all loads keep it",
-        /// rocebench did not keep its schedule from the upper bound on: the limit may be higher.
+        /// rocebench did not keep its schedule at the upper bound: the true limit may be higher.
         ScheduleNotKept = "schedule not kept",
-        /// Trials scattered so much that as many as there may be did not settle it; the bounds are those so far.
+        /// Trials scattered too much: all that are allowed did not settle it. The bounds are those so far.
         TrialsSpent = "trials spent",
         /// At the loads in question a trial has too few messages for the percentile.
         TooFewMessages = "too few messages",

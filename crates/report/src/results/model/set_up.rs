@@ -5,37 +5,37 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::Latency;
 
-/// Set-up itself, in rounds: each creates QPs at both ends, connects them and destroys them again.
+/// Set-up of QPs in rounds: each round creates QPs at both ends, connects and destroys them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Connect {
     /// Whole rounds in the window.
     pub rounds: u64,
-    /// QPs that were brought to RTS at both ends in them.
+    /// QPs that reached RTS at both ends in these rounds.
     pub connections: u64,
-    /// From the first round's beginning to the last one's end, destroying included.
+    /// From the begin of the first round to the end of the last, destroying included.
     pub seconds: f64,
     /// `connections` over `seconds`; `null` without a whole round.
     pub connections_per_second: Option<f64>,
-    /// Of each round, from its beginning until both ends had said that all its QPs are in RTS.
+    /// Set-up time of a round: from its begin until both ends have all its QPs in RTS.
     pub setup_ns: Option<Latency>,
     /// Times of each step, at the end that ran the sweep.
     pub steps: Vec<ConnectStep>,
-    /// Times of each step at the other end; empty where it did not report them.
+    /// Times of each step at the other end; empty if it did not report them.
     pub peer_steps: Vec<ConnectStep>,
     /// Throughput of the traffic right before the first round; `null` without traffic or warm-up.
     pub traffic_alone_gbit_per_s: Option<f64>,
-    /// Requests that rdma_cm rejected because it still had an earlier connection of their QP number, and that were made
-    /// again: the waits are in `setup_ns` and `seconds`, not in `steps`. `null` where rdma_cm has no part in it.
+    /// Requests that rdma_cm rejected because it still had an earlier connection of the same QP number. The client repeats
+    /// them: these waits are in `setup_ns` and `seconds`, not in `steps`. `null` without rdma_cm.
     pub stale_rejections: Option<u64>,
 }
 
 /// A step of set-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectStep {
-    /// `create`, `init`, `exchange`, `rtr`, `rts` or `destroy`. Where rdma_cm connects, `exchange` is absent, and the end
-    /// that ran the sweep has `resolve`, `route` and `connect`, which contains `init`, `rtr` and `rts`.
+    /// `create`, `init`, `exchange`, `rtr`, `rts` or `destroy`. With rdma_cm `exchange` is absent, and the end that ran the
+    /// sweep has `resolve`, `route` and `connect`; `connect` contains `init`, `rtr` and `rts`.
     pub step: String,
-    /// What was timed once: `connection`, or `round` for what all QPs of a round do together.
+    /// Each time is of one `connection`, or of one `round` of all its QPs.
     pub per: String,
     /// The times, in nanoseconds.
     pub time_ns: Latency,

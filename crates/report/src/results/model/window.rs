@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::names;
 
-/// Throughput over the window, as the thread that steers the run sampled it: about every 10 ms, and more
-/// seldom in windows so long that the samples were too many. What was not sampled is in the next sample; the sum
-/// is the total.
+/// Throughput over the window, sampled about every 10 ms by the thread that controls the run, and less often in
+/// long windows, to limit the samples. A missed sample is part of the next one, so the sum is the total.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// Intended length of an interval.
@@ -17,12 +16,12 @@ pub struct Timeline {
     /// Messages whose completions were seen in each interval.
     #[serde(serialize_with = "crate::results::compact::in_one_line")]
     pub messages: Vec<u64>,
-    /// Longest time without a completion, to the precision of an interval; 0 where every one had some.
+    /// Longest time without a completion, to the precision of an interval; 0 if every interval has one.
     pub longest_stall_seconds: Option<f64>,
 }
 
-/// What each QP completed over the window, in intervals that are as long as those of `timeline` or longer. The sum of a QP is
-/// its `messages` in `qps`.
+/// Messages of each QP over the window, in intervals as long as those of `timeline` or longer. The sum of a QP is its
+/// `messages` in `qps`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QpTimeline {
     /// Intended length of an interval: 10 ms, or a multiple of it.
@@ -30,7 +29,7 @@ pub struct QpTimeline {
     /// End of each interval, from the start of the window.
     #[serde(serialize_with = "crate::results::compact::in_one_line")]
     pub at_seconds: Vec<f64>,
-    /// A list for each QP, by index, of the messages whose completions were seen in each interval.
+    /// For each QP, by index: messages whose completions were seen in each interval.
     #[serde(serialize_with = "crate::results::compact::in_one_line")]
     pub messages: Vec<Vec<u64>>,
 }
@@ -39,15 +38,15 @@ impl QpTimeline {
     /// QPs of which a node keeps this, in equal parts for the flows that it sends.
     pub const MOST_QPS: usize = 1024;
 
-    /// Fewer intervals tell nothing over time.
+    /// Fewer intervals show nothing over time.
     pub const FEWEST_INTERVALS: usize = 8;
 }
 
 /// The time in which one end measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
-    /// Length of the measurement window. With several workers, whose windows may differ: the time in which
-    /// the sum of their rates moves the sum of their messages.
+    /// Length of the measurement window. With several workers, whose windows may differ, it is the sum of their
+    /// messages over the sum of their rates.
     pub seconds: f64,
     /// Length of the warm-up before it.
     pub warmup_seconds: f64,
@@ -78,9 +77,9 @@ names! {
     #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     DoubtKind {
-        /// The window was 2 % or more longer or shorter than requested.
+        /// The window was at least 2 % longer or shorter than requested.
         WindowLength = "window length",
-        /// A worker did not look at its CQs over the start or the end of the window.
+        /// A worker did not look at its CQs when the window opened or closed.
         EdgeMissed = "edge missed",
         /// A worker of a closed loop was away for 2 % of the window or more, and posted nothing meanwhile.
         WorkerAway = "worker away",

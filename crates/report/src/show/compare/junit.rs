@@ -67,7 +67,7 @@ fn name(metric: Metric, of: &str) -> String {
 }
 
 fn of_row(row: &Row<'_>) -> TestCase {
-    let (figures, told) = (row.figures, row.told());
+    let (figures, told) = (row.figures, row.text());
     let class = row.case.map_or("over all cases", |case| &case.id);
     let (name, word) = (name(figures.metric, &figures.flow), figures.verdict.name());
     let outcome = match figures.verdict {

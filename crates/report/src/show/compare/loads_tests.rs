@@ -75,7 +75,7 @@ fn a_load_that_is_kept_is_judged_by_its_latency() {
     let table = text(|out| table::write(&comparison, out));
     has(
         table,
-        ["while an open loop keeps up, its throughput is the"],
+        ["an open loop that keeps up has the offered throughput"],
     );
     let otava = text(|out| programs::otava(&comparison, sides.each_ref(), out));
     let header = otava.lines().next().unwrap();
@@ -149,7 +149,7 @@ fn a_share_and_another_seed_are_the_same_case_and_another_rate_is_not() {
             load.maximum_per_second = load.maximum_per_second.map(|maximum| maximum * 1.1);
         }
     });
-    let told = "load 50%: 600.0 k/s in the base, 660.0 k/s in the new results, each of its own closed loop's maximum";
+    let told = "load 50% of each side's own closed loop: 600.0 k/s in the base, 660.0 k/s in the new results";
     assert_eq!(comparison.cases[1].notes, [told]);
     assert_eq!(comparison.cases[1].verdict(), Verdict::Equal);
     has(text(|out| markdown::write(&comparison, out)), [told]);
@@ -199,7 +199,7 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
 
     let (_, figures, case) = found(|cases| cases[0].searches[0].end = SearchEnd::ScheduleNotKept);
     assert_eq!(figures, None);
-    let told = "load of p99<20us: not comparable: 0 of 10 base launches and 10 of 10 new launches have no search with an answer";
+    let told = "load of p99<20us: not comparable: the search found no load in 0 of 10 base launches and 10 of 10 new launches";
     assert_eq!(words::missing(&case.missing[0]), told);
     let (_, _, case) = found(|cases| cases[0].searches[0].upper_per_second = Some(1.0));
     starts(&case.missing[0].reason, "a search has a lower bound of");

@@ -1,4 +1,4 @@
-//! A comparison of many nodes stays short: what has changed is told, the rest is counted.
+//! A comparison of many nodes stays short: it shows what has changed, and counts the rest.
 
 use super::sample::{compared, text};
 use super::table;

@@ -114,7 +114,7 @@ impl<'a> Row<'a> {
     }
 
     /// `12.0 µs -> 13.3 µs, +11.1 %, 95 % interval +10.4 … +11.8 %`; over all cases without medians.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let [_, base, new, change, interval, _] = self.cells();
         let change = format!("{change}, 95 % interval {interval}");
         match self.case {
@@ -136,7 +136,7 @@ impl<'a> Row<'a> {
             ratio: it.ratio,
             low: it.low,
             high: it.high,
-            sentence: format!("{id}, {name} {word}: {}.", self.told()),
+            sentence: format!("{id}, {name} {word}: {}.", self.text()),
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::text;
 /// Width that text keeps to.
 const COLUMNS: usize = 100;
 
-/// Flows of a case, and rounds of pairs, that are told each; of more what has changed.
+/// Most flows of a case, and rounds of pairs, that are all shown; of more only the changed ones.
 const MOST: usize = 8;
 
 /// Writes the table.

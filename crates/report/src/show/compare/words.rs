@@ -1,4 +1,4 @@
-//! What is said of a comparison as a whole, in words that the table, the Markdown and JUnit share.
+//! Sentences about a whole comparison, which the table, the Markdown and JUnit share.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::observe::Metric;
 use crate::observe::format::{counted, some_of};
 use crate::results::model::FlowConfig;
 
-/// What the figures can settle, before anything is said of what they show; `None` when nothing was judged.
+/// Which questions so many launches can settle; stands before the verdicts. `None` when nothing was judged.
 pub(super) fn reach(comparison: &Comparison) -> Option<String> {
     let settles = comparison.reach?;
     let (count, what) = (settles.count, settles.observation);
@@ -22,10 +22,10 @@ pub(super) fn reach(comparison: &Comparison) -> Option<String> {
     ];
     let asked = families.iter().filter(|(reach, _)| reach.questions > 0);
     let parts: Vec<String> = asked
-        .map(|(reach, which)| format!("{} of {} questions {which}", reach.settled, reach.questions))
+        .map(|(reach, which)| format!("{} of {} figures {which}", reach.settled, reach.questions))
         .collect();
     let text = format!(
-        "{count} {what} a side settle {}: is it worse by twice its margin?",
+        "{count} {what} a side find a loss of twice the margin in {}.",
         parts.join(" and ")
     );
     let open = families
@@ -40,10 +40,10 @@ pub(super) fn reach(comparison: &Comparison) -> Option<String> {
         {
             None => text,
             Some(Some(needed)) => format!(
-                "{text} For all of them measure about {needed} a side, or ask fewer (--metrics)."
+                "{text} To find it in all, measure about {needed} a side, or compare fewer (--metrics)."
             ),
             Some(None) => {
-                format!("{text} No practical number settles all of them: ask fewer (--metrics).")
+                format!("{text} No practical number finds it in all: compare fewer (--metrics).")
             }
         },
     )
@@ -94,7 +94,7 @@ pub(super) fn counts(verdicts: impl Iterator<Item = Verdict>) -> String {
     let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
     for verdict in verdicts {
         let verdict = match verdict {
-            // They have one word.
+            // Both verdicts have the same word.
             Verdict::NoVerdict => Verdict::Unclear,
             other => other,
         };
@@ -117,12 +117,12 @@ pub(super) fn worst_first(comparison: &Comparison) -> Vec<&CaseComparison> {
     cases
 }
 
-/// Names that a person takes in: the first, and how many more.
+/// The first names, and how many more there are.
 pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
     some_of(names, 6)
 }
 
-/// Why figures are not judged, each reason once: `one run each: unclear`, and of how many cases where it is not all.
+/// Why figures are not judged: `one run each: unclear`. Each reason stands once, with its number of cases unless it is all.
 pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
     let all = || {
         comparison
@@ -153,7 +153,7 @@ pub(super) fn missing(missing: &MissingMetric) -> String {
     format!("{name}: {word}: {}", missing.reason)
 }
 
-/// What counts as equal: `equal is within: bandwidth 3 %, p99 10 %; half of it over all cases`; `None` without a figure.
+/// What counts as equal: `equal means within: bandwidth 3 %, p99 10 %; over all cases half of that`; `None` without a figure.
 fn margins(comparison: &Comparison) -> Option<String> {
     let mut margins: BTreeMap<Metric, f64> = BTreeMap::new();
     for row in of_cases(comparison) {
@@ -168,12 +168,12 @@ fn margins(comparison: &Comparison) -> Option<String> {
     let told = told.collect::<Vec<_>>().join(", ");
     let half = match comparison.over_all.is_empty() {
         true => "",
-        false => "; half of it over all cases",
+        false => "; over all cases half of that",
     };
-    (!margins.is_empty()).then(|| format!("equal is within: {told}{half}"))
+    (!margins.is_empty()).then(|| format!("equal means within: {told}{half}"))
 }
 
-/// What is to be known of the whole beside the cases.
+/// Notes on the whole comparison.
 pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     let mut remarks: Vec<String> = margins(comparison).into_iter().collect();
     for (ids, side) in [
@@ -186,8 +186,7 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     }
     if comparison.cases.iter().any(keeps_up) {
         remarks.push(
-            "note: while an open loop keeps up, its throughput is the offered one: it is judged by its latency and \
-             CPU time"
+            "note: an open loop that keeps up has the offered throughput, so only latency and CPU time are judged"
                 .to_owned(),
         );
     }
@@ -200,15 +199,15 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     };
     if comparison.cases.iter().any(is_judged_by_runs) {
         remarks.push(
-            "note: with fewer than 3 launches a side each run is one figure. Differences between launches can look \
-             like a change: launch the sweep 10 times a side, in turns"
+            "note: launch the sweep 10 times a side, in turns. With fewer than 3 launches a side each run counts by \
+             itself, and differences between launches can look like a change"
                 .to_owned(),
         );
     }
     remarks
 }
 
-/// Whether a flow has a load and no figure of what it moved.
+/// Whether a case has an open loop without a figure of its throughput.
 fn keeps_up(case: &CaseComparison) -> bool {
     let is_kept = |(index, flow): (usize, &FlowConfig)| {
         let is_open = !case.config.flow(index).is_closed_loop();

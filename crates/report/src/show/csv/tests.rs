@@ -141,7 +141,7 @@ fn cells_are_the_jsons_values() {
             node.unwrap(),
             "engine_cores engine_cpu_seconds machine_cpu_seconds",
         );
-        // Only the client tells of its device.
+        // Only the client reports its device.
         let end = ["from", "to"].into_iter().find(|end| flow[end] == "client");
         let device = &json["nodes"][0]["devices"][0];
         let end = format!("{}_device", end.unwrap());

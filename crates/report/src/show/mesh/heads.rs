@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::judge::mesh::Matrix;
 
-/// Widest name that is told whole.
+/// Widest name that is shown whole.
 const WIDEST: usize = 16;
 /// Narrowest column, for a figure.
 const NARROWEST: usize = 6;
@@ -39,7 +39,7 @@ pub(super) fn fitting(matrix: &Matrix, columns: usize) -> Option<Heads> {
     heads.into_iter().find(|it| width(it) <= columns)
 }
 
-/// Names that are not too wide: of the others the end, which tells nodes apart.
+/// Names that are not too wide: of the others the end, which distinguishes nodes.
 pub(super) fn cut(names: &[String]) -> Vec<String> {
     let cut = |name: &String| match name.chars().count().saturating_sub(WIDEST) {
         0 => name.clone(),

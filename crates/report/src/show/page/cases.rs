@@ -15,7 +15,7 @@ pub(crate) struct Cases {
     pub(crate) table: Table,
     /// Rows without a run that counts.
     pub(super) uncounted: Vec<bool>,
-    /// Columns of settings, which are not printed: names of cases tell most of them.
+    /// Columns of settings, which are not printed: names of cases contain most of them.
     pub(super) settings: Range<usize>,
 }
 
@@ -34,7 +34,7 @@ fn of_row(row: &Row, config: &Settings) -> Cell {
 }
 
 /// Every case of every file, in their order.
-pub(crate) fn all(results: &[Loaded]) -> Cases {
+pub(crate) fn of_results(results: &[Loaded]) -> Cases {
     let flows = results.iter().enumerate().flat_map(|(file, loaded)| {
         Observed::of_file(&loaded.result).map(move |observed| (file + 1, observed))
     });
@@ -51,7 +51,7 @@ pub(crate) fn all(results: &[Loaded]) -> Cases {
             }
             columns.len()
         };
-    // What no case has is not there, and what all have alike is told elsewhere.
+    // Leaves out what no case has, and what all cases share.
     let is_any = |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Missing);
     let differs = |cells: &[Cell]| cells.windows(2).any(|pair| pair[0] != pair[1]);
     add("case", |_| true, &|_, it| Cell::Text(name(it)));
@@ -84,7 +84,7 @@ pub(crate) fn all(results: &[Loaded]) -> Cases {
         uncounted: flows.iter().map(|(_, it)| is_uncounted(it)).collect(),
         settings: first..end,
         table: Table::new(
-            "Medians over the runs that count; - was not measured",
+            "Medians of the runs that count; - was not measured",
             columns,
             rows,
         ),
@@ -153,7 +153,7 @@ pub(super) mod tests {
     fn what_was_measured_comes_first_and_settings_have_a_column_where_they_differ() {
         let mut cases = vec![case("send", 1, 1.0, true), case("send", 4, 2.0, false)];
         cases[1].config.tx_depth = 64;
-        let told = all(&[sample::file(cases)]);
+        let told = of_results(&[sample::file(cases)]);
         let names: Vec<&str> = told.table.columns.iter().map(|it| &*it.name).collect();
         assert_eq!(names, ["case", "Gb/s", "QPs", "send depth"]);
         assert_eq!((told.settings, told.uncounted), (2..4, vec![false, true]));
@@ -168,7 +168,7 @@ pub(super) mod tests {
 
     #[test]
     fn each_flow_has_a_row() {
-        let table = all(&[sample::loaded(sample::mixed())]).table;
+        let table = of_results(&[sample::loaded(sample::mixed())]).table;
         let text = |text: &str| Cell::Text(text.to_owned());
         let flows = [
             ("mixed, flow small", "write", 3.0),

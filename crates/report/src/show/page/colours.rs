@@ -14,7 +14,7 @@ const OWN: [Colour; 5] = [
 
 /// All of them as custom properties: which value they have follows from the property `color-scheme`.
 pub fn declarations() -> String {
-    let all = OWN.into_iter().chain(palette::all());
+    let all = OWN.into_iter().chain(palette::colours());
     let both = all.map(|it| format!("{}:light-dark({},{});", it.property, it.light, it.dark));
     both.collect()
 }

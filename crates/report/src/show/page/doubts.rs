@@ -26,7 +26,7 @@ fn all(left_out: &LeftOut) -> impl Iterator<Item = (usize, Reason, Option<DoubtK
 pub(super) fn remark(left_out: &LeftOut) -> String {
     let mut reasons: Vec<&str> = all(left_out).map(|(_, reason, _)| reason.short).collect();
     reasons.dedup();
-    match (left_out.all - left_out.count(), left_out.all) {
+    match (left_out.runs - left_out.count(), left_out.runs) {
         (counted, all) if counted == all => String::new(),
         (0, _) => reasons.join(", "),
         (counted, all) => format!("{counted} of {all} runs: {}", reasons.join(", ")),

@@ -67,7 +67,7 @@ impl Page<'_> {
     /// The document. Its first screen answers: the tiles, the first figure, and the table of cases.
     pub fn html(&self) -> String {
         let title = subject::title(self.results);
-        let all_cases = cases::all(self.sums);
+        let all_cases = cases::of_results(self.sums);
         let (sections, empty): (Vec<&Section>, Vec<&Section>) =
             (self.sections.iter()).partition(|section| !section.figures.is_empty());
         let figures = sections.iter().flat_map(|section| &section.figures);
@@ -120,7 +120,7 @@ impl Page<'_> {
                     footer {
                         p {
                             "Made by " (GENERATOR) " from result files. Gb are 10" sup { "9" } " bits. Figures are of payload, at the end that ran the sweep. "
-                            "The pictures lie beside this page as SVG files; the page needs neither them nor a network."
+                            "The pictures are also SVG files beside this page; the page works without them and without a network."
                         }
                     }
                     script { (PreEscaped(SCRIPT)) }

@@ -14,7 +14,7 @@ use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::settings::{device_words, minute};
 use crate::text;
 
-/// So many names are told one by one.
+/// Most names that are listed one by one.
 const SHOWN: usize = 4;
 
 /// How many cases there are: the same in several files is one.
@@ -178,7 +178,7 @@ fn files(results: &[Loaded]) -> Table {
                 git.unwrap_or_default()
             )),
             count(result.cases.len()),
-            count(left_out.all),
+            count(left_out.runs),
             count(left_out.count()),
         ]
     };

@@ -130,9 +130,9 @@ fn trust(results: &[Loaded]) -> Tile {
     let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     let runs = cases.flat_map(|case| &case.runs);
     let left_out = LeftOut::of(runs.map(standing::of_run));
-    let runs = counted(left_out.all, "run");
+    let runs = counted(left_out.runs, "run");
     let value = match left_out.count() {
-        0 if left_out.all == 1 => "The run counts".to_owned(),
+        0 if left_out.runs == 1 => "The run counts".to_owned(),
         0 => format!("All {runs} count"),
         1 => format!("1 of {runs} is unreliable"),
         some => format!("{some} of {runs} are unreliable"),

@@ -119,14 +119,14 @@ impl Spec {
                 }
             }
             X::RateOver(_, _, words) => {
-                // What is at 0 is told otherwise.
+                // A point at 0 is the closed loop: bars show it.
                 let placed = || line.points.iter().filter(|it| it.0 > 0.0);
                 let known = placed().filter_map(|(place, sample)| {
                     let x = sample.spread(rate)?.median;
                     let words = words(*place, sample);
                     let point = point(sample.spread(metric), x);
                     let point = Point {
-                        // One whisker a place can be told apart.
+                        // More than one whisker at a place cannot be distinguished.
                         interval: point.interval.filter(|_| is_last),
                         may_be_beyond: words.as_deref() == Some(OVERLOADED),
                         ..point

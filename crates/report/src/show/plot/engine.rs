@@ -92,7 +92,7 @@ impl Spec {
             .map(|y| y.metrics(rate))
             .filter(|it| it.len() > 1);
         for metrics in several {
-            // Colours tell lines and dashes percentiles.
+            // Colours distinguish lines, and dashes percentiles.
             keys.retain(|key| [KeyMark::Marker, KeyMark::Area].contains(&key.mark));
             let mut lines: Vec<Key> = Vec::new();
             for line in groups.lines() {

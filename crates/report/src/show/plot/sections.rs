@@ -49,7 +49,7 @@ pub fn sections(
             "load",
             "Latency against load",
             "a case with planned times (--rate), or a search for a load (--slo, --knee)",
-            "How long messages take at a given load: each has a planned time, from which its latency counts. \
+            "Latency at a given load, counted from each message's planned time. \
              A closed loop sends a slow system fewer messages, so it cannot show this.",
             latency_by_load::SPEC.figures(sums),
         ),
@@ -57,14 +57,14 @@ pub fn sections(
             "throughput-and-latency",
             "Throughput and latency",
             "two cases that differ in send depth or QPs only",
-            "Gain of throughput and cost in latency of more messages in flight, in closed loops.",
+            "How throughput and latency grow with more messages in flight, in closed loops.",
             by_throughput.collect(),
         ),
         queue_pairs_section(sums),
         section(
             "latency",
             "Latency",
-            "a run that counts with latencies (not --no-latency)",
+            "a run that counts and has latencies (no --no-latency)",
             "Right: the slowest 1 in 100, 1,000, 10,000 messages.",
             latency::SPEC.figures(sums),
         ),
@@ -72,16 +72,16 @@ pub fn sections(
             "over-time",
             "Throughput over time",
             "a run whose throughput was sampled",
-            "The least steady runs over time, with their slowest interval and their longest stall, and each \
-             QP of the least even runs.",
+            "The least steady runs, with their slowest interval and longest stall; and each QP of the least \
+             even runs.",
             [timeline::figures(sums), qp_time::figures(sums)].concat(),
         ),
         section(
             "message-size",
             "Bandwidth and message size",
             "two cases that differ in message size only",
-            "Small messages are limited by the cost of a message, and rise along a straight line; large ones \
-             are limited by the link.",
+            "The cost of a message limits small messages, which rise along a straight line; the link limits \
+             large ones.",
             bandwidth_by_size::SPEC.figures(sums),
         ),
         section(
@@ -95,14 +95,14 @@ pub fn sections(
             "set-up",
             "Set-up",
             "two cases of --op connect that differ in QPs only",
-            "How fast QPs are created, connected and destroyed, while others carry traffic or none do.",
+            "How fast QPs are created, connected and destroyed, with and without traffic on other QPs.",
             set_up::figures(sums),
         ),
         section(
             "trend",
             "Trend",
             "two result files with the same case",
-            "The same cases in one result file after the other.",
+            "The same cases, from one result file to the next.",
             trend::figures(sums),
         ),
     ]
@@ -143,8 +143,7 @@ pub fn cap(sections: &mut [Section]) -> Option<String> {
     }
     (!gone.is_empty()).then(|| {
         format!(
-            "The page has no room for these, since it has {MOST_FIGURES} figures at most: {}. Give files of fewer kinds of cases \
-             to see them.",
+            "Give files with fewer kinds of cases to see these too: {}. The page has at most {MOST_FIGURES} figures.",
             gone.join("; ")
         )
     })
@@ -173,12 +172,12 @@ fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section 
         figures,
         matrices: (all, drawn),
     } = nodes::figures(results, sums, racks);
-    let mut intro = "Each row of a map is a node that posts, each column one at the other end; its colour is how far a cell \
-                     is from the median of all. Strips have the medians of each node."
+    let mut intro = "In a map, rows are nodes that post and columns the other ends; colour shows how far a cell is from the \
+                     median of all. Strips have each node's medians."
         .to_owned();
     if all > drawn {
         intro += &format!(
-            " The figure has {drawn} of {all} matrices: give files with fewer cases to see the others."
+            " Give files with fewer cases to see all {all} matrices: the figure has {drawn}."
         );
     }
     let needs = "a case of a pattern over nodes (--pattern)";
@@ -231,8 +230,8 @@ fn not_compared(comparison: &Comparison) -> Vec<String> {
 fn flows_of_patterns(results: &[Loaded]) -> Option<String> {
     let mut cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     cases.any(is_of_pattern).then(|| {
-        "Flows of patterns (--pattern) are drawn one by one under “Nodes” only. The table of all cases and figures of lines have \
-         the total of a case’s flows, and figures have no rounds of pairs. Shares, heat map and throughput over time leave them out."
+        "Only “Nodes” shows the flows of a pattern (--pattern) one by one. The table of all cases and figures with lines have \
+         a case’s total; no figure has rounds of pairs. Shares, heat map and throughput over time leave patterns out."
             .to_owned()
     })
 }
@@ -241,7 +240,7 @@ fn not_counted(results: &[Loaded]) -> Option<String> {
     let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     let runs = cases.flat_map(|case| &case.runs);
     let left_out = LeftOut::of(runs.map(standing::of_run));
-    let (count, all) = (left_out.count(), left_out.all);
+    let (count, all) = (left_out.count(), left_out.runs);
     let reasons = left_out.reasons().join(", ");
     (count > 0)
         .then(|| format!("{count} of {all} runs do not count and are in no median: {reasons}."))

@@ -33,7 +33,7 @@ pub struct Spec {
     pub(crate) beside: &'static [Beside],
     /// What else is drawn in a chart of these lines.
     pub(crate) extra: Extra,
-    /// What else is told of the lines.
+    /// Notes on the lines.
     pub(crate) tables: fn(&Groups<'_>) -> Vec<Table>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Beside {
     pub(crate) is_limit: bool,
 }
 
-/// From this mean size on a rate is told in bits.
+/// From this mean size on rates are in bits.
 const LARGE_BYTES: f64 = 8_192.0;
 
 impl Spec {

@@ -13,7 +13,7 @@ use crate::results::model::{
 /// Name of the flow that stands for all of a case.
 pub const ALL_FLOWS: &str = "all flows together";
 
-/// The results as figures of lines draw them, and as tables of cases tell them.
+/// The results as figures with lines and tables of cases show them.
 pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
     let mut cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     if !cases.any(is_of_pattern) {
@@ -51,7 +51,7 @@ pub(super) fn is_of_pattern(case: &CaseResult) -> bool {
 fn sum(case: &CaseResult) -> CaseResult {
     let flows = &case.config.flows;
     let mut settings = case.config.settings.clone();
-    // One that was not told is that of all others.
+    // An unset fan means all other nodes.
     let fan = u32::try_from(flows.len()).ok();
     match settings.pattern {
         Some(Pattern::Incast(_)) => settings.fan_in = fan,

@@ -1,4 +1,4 @@
-//! Why flows of a sweep have not passed, in words.
+//! Why flows of a sweep failed a condition, in words.
 
 use crate::judge::threshold::{Failure, Relation, Suite};
 use crate::observe::Metric;
@@ -7,7 +7,7 @@ use crate::observe::format::plural;
 /// Flows that a sentence names.
 const MOST: usize = 5;
 
-/// All that fails a flow; `None` where it has passed.
+/// Every reason why a flow failed; `None` if it passed.
 pub(in crate::show) fn of_flow(failures: &[Failure]) -> Option<String> {
     let failures: Vec<String> = failures.iter().map(failure).collect();
     (!failures.is_empty()).then(|| failures.join(", and "))
@@ -15,8 +15,8 @@ pub(in crate::show) fn of_flow(failures: &[Failure]) -> Option<String> {
 
 fn failure(failure: &Failure) -> String {
     match failure {
-        Failure::NoRun => "no run of it counts".to_owned(),
-        Failure::NoFlow => "it has no flow whose throughput could be judged".to_owned(),
+        Failure::NoRun => "no run counts".to_owned(),
+        Failure::NoFlow => "no flow has a throughput to judge".to_owned(),
         Failure::NoMedian => {
             "no other flow has the same settings, so there is no median: give Gb or %link"
                 .to_owned()
@@ -24,7 +24,7 @@ fn failure(failure: &Failure) -> String {
         Failure::NotKnown {
             metric: Metric::PercentOfLimit,
             ..
-        } => "the speed of its link is not known: give Gb or %median".to_owned(),
+        } => "its link speed is unknown: give Gb or %median".to_owned(),
         Failure::NotKnown {
             metric,
             has_samples,
@@ -35,9 +35,9 @@ fn failure(failure: &Failure) -> String {
                 false => "messages",
             };
             match has_samples {
-                true => format!(
-                    "{name} is not known: too few {what} were timed, measure more of them (-D, -n)"
-                ),
+                true => {
+                    format!("{name} is unknown: too few {what} were timed; measure more (-D, -n)")
+                }
                 false => format!("{name} was not measured"),
             }
         }
@@ -55,7 +55,7 @@ fn failure(failure: &Failure) -> String {
                 false => shown,
             };
             let figure = match metric {
-                Metric::PercentOfLimit => format!("{figure} of what its link allows"),
+                Metric::PercentOfLimit => format!("{figure} of its link's limit"),
                 metric => format!("{} {figure}", metric.short_name()),
             };
             let relation = match relation {
@@ -71,7 +71,7 @@ fn failure(failure: &Failure) -> String {
     }
 }
 
-/// What has not passed, as one sentence; `None` where all has.
+/// The flows that failed, in one sentence; `None` if all passed.
 pub fn failing(suites: &[Suite<'_>]) -> Option<String> {
     let flows: usize = suites.iter().map(|suite| suite.flows.len()).sum();
     let failed = suites.iter().flat_map(|suite| {

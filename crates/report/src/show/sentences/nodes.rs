@@ -1,4 +1,4 @@
-//! The words of what nodes and the paths between them say. It must not know matrices.
+//! Sentences about nodes and the paths between them. It must not know matrices.
 
 use settings::listed;
 
@@ -6,7 +6,7 @@ use crate::judge::mesh::{Fan, FanPoint, Look, NodesFinding, Part, Rest, Slow, Wh
 use crate::observe::Metric;
 use crate::observe::format::{NOT_MEASURED, exact, plural, some_of};
 
-/// Flows without a figure that are told by name.
+/// Flows without a figure that a sentence names.
 const MOST: usize = 5;
 
 /// What it says, as one sentence or more.
@@ -42,14 +42,14 @@ fn no_figure(why: Why, of: &[String], flows: usize) -> String {
     };
     let nodes: Vec<&String> = of.iter().filter(|name| !name.contains('>')).collect();
     match (why, flows) {
-        (Why::NotBegun, 1) => "1 flow was not begun.".to_owned(),
-        (Why::NotBegun, _) => format!("{flows} flows were not begun."),
-        (Why::Lost, _) => format!("No figure of {names}: each run failed or was stopped."),
+        (Why::NotBegun, 1) => "1 flow did not start.".to_owned(),
+        (Why::NotBegun, _) => format!("{flows} flows did not start."),
+        (Why::Lost, _) => format!("No figure for {names}: each run failed or was stopped."),
         (Why::Doubtful, _) if nodes.is_empty() => {
-            format!("No figure of {names}: each run is doubtful, see below.")
+            format!("No figure for {names}: each run is doubtful, see below.")
         }
         (Why::Doubtful, _) => format!(
-            "No figure of {names}: each run is doubtful, see below: look at what else runs on {}.",
+            "No figure for {names}: each run is doubtful, see below. Look for other programs on {}.",
             listed(&nodes)
         ),
     }
@@ -105,9 +105,9 @@ fn slow(slow: &Slow) -> String {
             format!("{name} {sends} {less} and {receives} {than}"),
             "with",
         ),
-        (Part::Sends, false) => (format!("Messages of {name} take {than}"), "to"),
+        (Part::Sends, false) => (format!("Messages from {name} take {than}"), "to"),
         (Part::Receives, false) => (format!("Messages to {name} take {than}"), "from"),
-        (Part::Node, false) => (format!("Messages of {name} and to it take {than}"), "with"),
+        (Part::Node, false) => (format!("Messages from and to {name} take {than}"), "with"),
     };
     let extent = match slow.slow == slow.flows {
         true => format!("{way} all of them"),
@@ -127,7 +127,7 @@ fn look(look: Look, name: &str, other: &str) -> String {
         Look::Port => format!("{name}'s port or cable"),
         Look::PortOrCpu => format!("{name}'s port, cable or CPU"),
         Look::Cpu { own, others } => format!(
-            "what else runs on {name}, whose workers had {} of their cores, those of the others {}",
+            "other programs on {name}: its workers had {} of their cores, the others' workers {}",
             percent(own),
             percent(others)
         ),

@@ -1,4 +1,4 @@
-//! The words of what rails say. It must not know how they are compared.
+//! Sentences about rails. It must not know how they are compared.
 
 use settings::listed;
 

@@ -1,4 +1,4 @@
-//! The columns of a sweep's table: a setting in which its flows differ has one, and the others are told once, above. It
+//! The columns of a sweep's table: each setting in which its flows differ has one; the others stand once, above. It
 //! must not know rows to come.
 
 use settings::{Row, Settings, Timestamps, telling_apart};
@@ -119,7 +119,7 @@ pub(super) struct Columns {
 impl Columns {
     /// The columns for flows with these settings, and of the metrics that were asked for, where a line has so many characters. The
     /// first run, of the first case,
-    /// tells what no setting does: the path MTU, and whether the link's speed is known.
+    /// shows what no setting does: the path MTU, and whether the link's speed is known.
     pub(super) fn of(
         (all, asked): (&[Settings], &[Metric]),
         first: (&CaseConfig, &Run),

@@ -158,7 +158,7 @@ impl<W: Write> Table<W> {
         }
         let runs = result.cases.iter().flat_map(|case| &case.runs);
         let left_out = LeftOut::of(runs.map(standing::of_run));
-        let [cases, all] = [(result.cases.len(), "case"), (left_out.all, "run")]
+        let [cases, all] = [(result.cases.len(), "case"), (left_out.runs, "run")]
             .map(|(count, word)| counted(count, word));
         let reasons = left_out.reasons().join(", ");
         let mut count = match left_out.count() {

@@ -1,5 +1,5 @@
-//! What is to be known of all figures, in lines below the table: of how many messages latency is, send queues that were full,
-//! devices that do not show lost packets or are software. It must not know the table.
+//! Notes on all figures, below the table: which messages were timed, send queues that were full, devices that do not show
+//! lost packets or are software. It must not know the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use crate::observe::format::{exact, plural};
 use crate::observe::{Observation, Observed};
 use crate::results::model::{CaseResult, Device, Load, ResultFile};
 
-/// Runs that are told one by one.
+/// Most runs with a line of their own.
 const MOST: usize = 8;
 
-/// What is to be known of all figures, a line each.
+/// All notes, a line each.
 pub(super) fn of(result: &ResultFile) -> Vec<String> {
     let mut lines = full_queues(result);
     lines.extend(exchanges(result));
@@ -21,7 +21,7 @@ pub(super) fn of(result: &ResultFile) -> Vec<String> {
     lines
 }
 
-/// Of which messages send queues were full, and what was never sent. It is the system's doing and in the latency.
+/// Messages that met a full send queue, and those that were never sent. The system causes this wait: latency includes it.
 fn full_queues(result: &ResultFile) -> Vec<String> {
     let mut told = Vec::new();
     for observed in Observed::of_file(result) {
@@ -40,7 +40,7 @@ fn full_queues(result: &ResultFile) -> Vec<String> {
     let more = told.len().saturating_sub(MOST);
     told.truncate(MOST);
     if !told.is_empty() {
-        let head = "send queues were full; waiting for them is part of the latency:";
+        let head = "send queues were full; latency includes the wait for them:";
         told.insert(0, head.to_owned());
     }
     if more > 0 {
@@ -49,7 +49,7 @@ fn full_queues(result: &ResultFile) -> Vec<String> {
     told
 }
 
-/// `40.0 % of messages waited, 1.900 s summed over QPs; 5000 of 2280000 were never sent`; `None` where there is nothing to tell.
+/// `40.0 % of messages waited, 1.900 s summed over QPs; 5000 of 2280000 were never sent`; `None` if neither happened.
 fn full_queue(load: &Load) -> Option<String> {
     let (full, offered, never) = (load.queue_full_messages, load.offered, load.never_sent);
     let share = full as f64 / offered.max(1) as f64 * 100.0;
@@ -64,7 +64,7 @@ fn full_queue(load: &Load) -> Option<String> {
     }
 }
 
-/// How many exchanges were made, of each case that makes them: over all of its runs and flows.
+/// For each case with exchanges: the share that succeeded, over all its runs and flows.
 fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     result.cases.iter().filter_map(|case| {
         let flows = || case.runs.iter().flat_map(|run| &run.flows);
@@ -72,12 +72,12 @@ fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
         let messages: u64 = flows().map(|flow| flow.totals.messages).sum();
         (messages > 0).then(|| {
             let share = made as f64 / messages as f64 * 100.0;
-            format!("{}: {share:.1} % of the exchanges were made", case.id)
+            format!("{}: {share:.1} % of the exchanges succeeded", case.id)
         })
     })
 }
 
-/// Which messages were timed, where it was not each, and in how many of the cases with latencies.
+/// Which messages were timed, unless all were, and in how many of the cases with latencies.
 fn moderation(result: &ResultFile) -> Option<String> {
     let (mut every, mut with_latency, mut count) = (BTreeSet::new(), 0, 0);
     for case in &result.cases {
@@ -101,7 +101,7 @@ fn moderation(result: &ResultFile) -> Option<String> {
     })
 }
 
-/// ` (2 of 3 cases)`; empty where it is of all.
+/// ` (2 of 3 cases)`; empty for all cases.
 fn of_cases(count: usize, all: usize) -> String {
     match count == all {
         true => String::new(),
@@ -109,7 +109,7 @@ fn of_cases(count: usize, all: usize) -> String {
     }
 }
 
-/// That latencies are those of ping-pongs, where they are.
+/// Whether latencies are those of ping-pongs.
 fn half_trips(result: &ResultFile) -> Option<String> {
     let is_half = |case: &&CaseResult| {
         let mut flows = 0..case.config.flows.len();
@@ -117,10 +117,10 @@ fn half_trips(result: &ResultFile) -> Option<String> {
     };
     let count = result.cases.iter().filter(is_half).count();
     let of_cases = of_cases(count, result.cases.len());
-    (count > 0).then(|| format!("latency is half of the round trip of a ping-pong{of_cases}"))
+    (count > 0).then(|| format!("latency is half of a ping-pong's round trip{of_cases}"))
 }
 
-/// Whose counters would not show lost packets, and why.
+/// Devices whose counters do not show lost packets, and why.
 fn loss_unknown(result: &ResultFile) -> impl Iterator<Item = String> {
     let runs = result.cases.iter().flat_map(|case| &case.runs);
     let mut nodes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -139,8 +139,7 @@ fn loss_unknown(result: &ResultFile) -> impl Iterator<Item = String> {
     })
 }
 
-/// What keeps the figures from being a network adapter's: a sentence for each device, that of two nodes on one machine
-/// once.
+/// Software devices, whose figures are not a network adapter's: a sentence for each, once for nodes on one machine.
 fn software(result: &ResultFile) -> Vec<String> {
     let (mut told, mut lines) = (BTreeSet::new(), Vec::new());
     for (number, node) in result.nodes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a reader of a row must know besides its figures, with how grave it is. It must not know columns.
+//! Remarks behind the figures of a row, and how grave they are. It must not know columns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use crate::text::Mark;
 /// A remark and how grave it is.
 pub(super) type Remark = (Mark, String);
 
-/// Whether the flows are one, with traffic both ways, that was given no name.
+/// Whether the flows are the two directions of one flow without a name.
 pub(super) fn is_both_ways(config: &CaseConfig) -> bool {
     let names = config.flows.iter().map(|flow| &*flow.name);
     names.eq([FORWARD, REVERSE])
 }
 
-/// The name that a flow was given, with its nodes where there are more than two.
+/// The flow's own name, with its nodes if there are more than two.
 pub(super) fn name(config: &CaseConfig, flow: &FlowResult) -> String {
     let label = match is_both_ways(config) {
         true => "",
@@ -81,7 +81,7 @@ pub(super) fn of_row(row: &RowOf<'_>, columns: &Columns) -> Vec<Remark> {
     told
 }
 
-/// What packets met on their way, by the devices of all nodes. Congestion control at work is no news.
+/// Path events of all nodes' devices. Congestion is normal, so it is left out.
 pub(super) fn of_path(run: &Run) -> Vec<Remark> {
     let mut counts: BTreeMap<PathEventKind, u64> = BTreeMap::new();
     for event in &run.path_events {

@@ -20,7 +20,7 @@ pub(super) fn lines(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     result.cases.iter().flat_map(of_case)
 }
 
-/// `p99<20us`, or `knee 3: p99 < 12.30 µs, where p99 at 10 % load is 4.100 µs`.
+/// `p99<20us`, or `knee 3: p99 < 12.30 µs (p99 is 4.100 µs at 10 % load)`.
 fn asked(search: &LoadSearch) -> String {
     let Some(reference) = search.reference_p99_ns else {
         return search.asked.clone();
@@ -30,7 +30,7 @@ fn asked(search: &LoadSearch) -> String {
     let limits = limits.map(|it| format!("p{} < {}", it.percentile, micros(it.below_ns)));
     let limits = limits.collect::<Vec<_>>().join(", ");
     let (asked, reference) = (&search.asked, micros(reference));
-    format!("{asked}: {limits}, where p99 at 10 % load is {reference}")
+    format!("{asked}: {limits} (p99 is {reference} at 10 % load)")
 }
 
 fn found(search: &LoadSearch) -> String {

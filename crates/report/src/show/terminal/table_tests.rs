@@ -169,7 +169,7 @@ fn below_loads_stands_what_spoilt_them_and_what_searches_found() {
     write-shared-q2-64B-Q1: p99<20us
       highest load that keeps it: 732.0 k/s (between 732.0 k/s and 744.0 k/s, 61 % of the closed loop's maximum)
       3 trials of 1 s: 2 kept it, 1 broke it
-    send queues were full; waiting for them is part of the latency:
+    send queues were full; latency includes the wait for them:
       write-shared-q2-64B-Q1-R95%: 40.0 % of messages waited, 1.500 s summed over QPs; 5000 of 2280000 were never sent
     1 of 4 runs is unreliable: schedule not kept (write-shared-q2-64B-Q1-R80%). Messages were posted late. Use more --workers on cores of their own (--cores), or lower --rate.
     Also: overload (1 of 4).
@@ -201,7 +201,7 @@ end=stopped; lower_per_second=null; upper_per_second=null | stopped before a bou
     let search = &mut result.cases[0].searches[0];
     (search.asked, search.reference_p99_ns) = ("knee 3".to_owned(), Some(4_100));
     let text = summary(&result);
-    let asked = "-Q1: knee 3: p99 < 20.000 µs, where p99 at 10 % load is 4.100 µs\n";
+    let asked = "-Q1: knee 3: p99 < 20.000 µs (p99 is 4.100 µs at 10 % load)\n";
     assert!(text.contains(asked), "{text}");
 }
 
@@ -394,7 +394,7 @@ fn half_round_trips_are_told_below() {
     };
     assert_eq!(told(&result), "");
     result.cases[0].config.settings.ping_pong = true;
-    let half = "latency is half of the round trip of a ping-pong";
+    let half = "latency is half of a ping-pong's round trip";
     assert_eq!(told(&result), format!("{half} (1 of 2 cases)"));
     result.cases[1].config.settings.ping_pong = true;
     assert_eq!(told(&result), half);

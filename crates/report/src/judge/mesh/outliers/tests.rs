@@ -2,9 +2,9 @@ use super::*;
 use crate::results::model::ResultFile;
 use crate::results::sample::mesh::{Mesh, Slow};
 
-/// The places that are told of the only matrix of a file, with the figure that tells each.
+/// The places named in a file's only matrix, each with the figure that shows it.
 fn told(file: &ResultFile) -> Vec<(Metric, Place)> {
-    let matrices = Matrix::all(file);
+    let matrices = Matrix::of_file(file);
     assert_eq!(matrices.len(), 1);
     let found = matrices[0].outliers();
     found.iter().map(|it| (it.quantity, it.place)).collect()
@@ -103,7 +103,7 @@ fn flows_without_a_figure_are_nobodys_fault() {
 #[test]
 fn figures_of_an_outlier_are_medians() {
     let mesh = Mesh::quiet(16).with(Slow::Receives(6, 0.59));
-    let found = Matrix::all(&mesh.pairs())[0].outliers();
+    let found = Matrix::of_file(&mesh.pairs())[0].outliers();
     assert_eq!((found[0].slow, found[0].flows), (15, 15));
     assert!((found[0].usual - 9.41).abs() < 0.01 && (found[0].ratio() - 0.59).abs() < 1e-3);
 }

@@ -36,7 +36,7 @@ fn conditions_name_the_flow_and_the_value() {
     flows[0].latency_ns.as_mut().unwrap().p99 = None;
     flows[1].latency_ns = None;
     let text = fails_if(&file, &["p99>1s"]).unwrap();
-    has(&text, ["small: p99 is not known: too few messages"]);
+    has(&text, ["small: p99 is unknown: too few messages"]);
     has(&text, ["large: p99 was not measured"]);
     starts(&text, "2 of 3 flows fail");
 }
@@ -54,7 +54,7 @@ fn set_up_is_judged_by_its_own_conditions() {
     assert_eq!(fails_if(&file, &[]), None, "set-up alone has a figure");
     file.cases[0].runs[0].complete = false;
     let text = fails_if(&file, &["setup>5ms"]).unwrap();
-    assert!(text.ends_with("set-up: no run of it counts"), "{text}");
+    assert!(text.ends_with("set-up: no run counts"), "{text}");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn flows_below_are_named_with_figures() {
     has(&text, ["9.410 Gb/s, below 9.500 Gb/s;"]);
     assert_eq!(sentence(&file, "4.7Gb"), None);
     let text = sentence(&file, "90%link").unwrap();
-    has(&text, ["48.010 % of what its link allows, below 90.000 %"]);
+    has(&text, ["48.010 % of its link's limit, below 90.000 %"]);
     starts(&text, "3 of 12");
 }
 
@@ -84,10 +84,10 @@ fn what_cannot_be_judged_has_not_passed() {
     };
     let text = sentence(&mesh.pairs(), "1%link").unwrap();
     starts(&text, "12 of 12 flows fail");
-    has(&text, ["is not known"]);
+    has(&text, ["is unknown"]);
     let failed = Mesh::quiet(4).failing([(0, 1)]);
     let text = sentence(&failed.pairs(), "1%").unwrap();
-    has(text, ["node1>node2: no run of it counts"]);
+    has(text, ["node1>node2: no run counts"]);
     let alone = Mesh::quiet(2).incast(&[1]);
     let text = sentence(&alone, "1%median").unwrap();
     starts(&text, "1 of 1 flow fails: ");
@@ -95,7 +95,7 @@ fn what_cannot_be_judged_has_not_passed() {
     let mut empty = Mesh::quiet(2).incast(&[1]);
     empty.cases[0].config.flows.clear();
     let text = sentence(&empty, "1Gb").unwrap();
-    assert!(text.contains("no flow whose throughput"), "{text}");
+    assert!(text.contains("no flow has a throughput"), "{text}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn sweeps_without_a_pattern_are_judged_too() {
     starts(sentence(&file, "50%").unwrap(), "3 of 3 flows fail");
     file.cases[0].runs[0].flows[0].totals.errors = 1;
     let text = sentence(&file, "0.1Gb").unwrap();
-    has(text, ["small: no run of it counts"]);
+    has(text, ["small: no run counts"]);
     // What was sent and did not come does not pass.
     let flow = &mut file.cases[0].runs[0].flows[1];
     assert!(flow.totals.gbit_per_s > Some(5.0));

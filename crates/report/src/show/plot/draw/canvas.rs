@@ -211,7 +211,7 @@ impl Canvas {
         self.begin(html! { g class="rb-series" data-series=(printable(name)) {} });
     }
 
-    /// The same of its line, whose figures are `points`: x and y of each, for a page that tells them.
+    /// The same of its line, whose figures are `points`: x and y of each, for a page that shows them.
     pub(crate) fn begin_line(&mut self, name: &str, points: impl Iterator<Item = (f64, f64)>) {
         let points = points.filter(|(x, y)| x.is_finite() && y.is_finite());
         let points = points.map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)));
@@ -366,7 +366,7 @@ impl Canvas {
     }
 }
 
-/// A figure for a page that tells three digits of it.
+/// A figure for a page that shows three digits of it.
 fn five_digits(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }

@@ -48,7 +48,7 @@ pub fn bytes(size: u64) -> String {
     human_size(size).replace(' ', "\u{a0}")
 }
 
-/// What a time is told in: its name and its length in nanoseconds.
+/// A unit of time: its name and its length in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeUnit {
     /// `ns`, `µs`, `ms` or `s`.

@@ -1,5 +1,5 @@
 //! Colours, line patterns and markers. Colours are attributes with classes, so that a page, or a reader of the file, can
-//! have others for dark; series differ by marker and pattern as well, for who does not tell the colours apart. It must not
+//! have others for dark; series differ by marker and pattern as well, for readers who cannot distinguish the colours. It must not
 //! know what is drawn.
 
 use super::colour::{Colour, colour};
@@ -29,7 +29,7 @@ pub const SERIES: [Colour; 8] = [
     colour("--rb-7", "#a67c00", "#f0dc50"),
     colour("--rb-8", "#7a4a2a", "#c99a78"),
 ];
-/// Steps of a map from nothing (0) to all (1), told apart by their lightness alone.
+/// Steps of a map from nothing (0) to all (1), which differ in lightness alone.
 pub const MAP: [Colour; 9] = [
     colour("--rb-map-0", "#f7f9fc", "#1d2230"),
     colour("--rb-map-1", "#e9eef6", "#1f2d45"),
@@ -42,7 +42,7 @@ pub const MAP: [Colour; 9] = [
     colour("--rb-map-8", "#083d70", "#c8dff5"),
 ];
 /// Steps from much worse than usual (0) over what is usual (5) to better (8). The darkest, on dark ground the lightest, is
-/// always the worst, so that it is told by lightness alone.
+/// always the worst, so lightness alone shows it.
 pub const DIVERGING: [Colour; 9] = [
     colour("--rb-div-0", "#6e2200", "#ffd0a8"),
     colour("--rb-div-1", "#a03c00", "#ffa863"),
@@ -56,7 +56,7 @@ pub const DIVERGING: [Colour; 9] = [
 ];
 
 /// All colours, for a page that darkens them.
-pub fn all() -> impl Iterator<Item = Colour> {
+pub fn colours() -> impl Iterator<Item = Colour> {
     [GROUND, INK, MUTED, GRID, RULE, BETTER, WORSE]
         .into_iter()
         .chain(SERIES)
@@ -70,7 +70,7 @@ fn rules(value: impl Fn(Colour) -> String) -> String {
         let (name, value) = (colour.name(), value(colour));
         format!(".rb-figure .f-{name}{{fill:{value}}}.rb-figure .s-{name}{{stroke:{value}}}")
     };
-    all().map(rule).collect()
+    colours().map(rule).collect()
 }
 
 /// For a page, which says what the properties are in each of its themes.
@@ -106,7 +106,7 @@ pub enum Marker {
     Bar,
 }
 
-/// How a series looks: three ways to tell it from others.
+/// How a series looks: three differences from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Its colour.
@@ -121,7 +121,7 @@ pub struct Look {
     pub thin: bool,
 }
 
-/// Looks that can be told apart.
+/// Distinct looks.
 pub const LOOKS: usize = SERIES.len();
 
 /// The look of the series with that number in its figure; they come again after [`LOOKS`].
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn properties_are_unique() {
-        let names: std::collections::BTreeSet<_> = all().map(|colour| colour.property).collect();
-        assert_eq!(names.len(), all().count());
+        let names: std::collections::BTreeSet<_> = colours().map(|it| it.property).collect();
+        assert_eq!(names.len(), colours().count());
     }
 }

@@ -13,7 +13,7 @@ pub struct Tick {
     pub label: String,
 }
 
-/// What an axis' figures are, so far as it tells how they are written.
+/// The kind of an axis' figures, which decides how they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Plain figures; the axis' title has their unit.

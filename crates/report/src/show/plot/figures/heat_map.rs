@@ -221,7 +221,7 @@ fn figure(all: &[([String; 3], Grid)]) -> Option<Figure> {
     Some(picture.named(
         "heat-map",
         "Effect of more QPs at each size (%)",
-        "Each cell: Gb/s of a number of QPs, in percent of the best of its size.",
+        "Each cell: Gb/s as a percentage of the best number of QPs at that size.",
     ))
 }
 
@@ -244,7 +244,7 @@ fn table(grids: &[([String; 3], Grid)]) -> Table {
             }
         }
     }
-    let caption = "Throughput, and in percent of the best number of QPs of the same size";
+    let caption = "Throughput, also as a percentage of the best number of QPs at that size";
     let names = ["op", "device", "CQ", "QPs", "size (B)", "Gb/s", "share (%)"];
     Table::new(caption, names, rows)
 }

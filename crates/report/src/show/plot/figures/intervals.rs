@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(steadiness_of_arrivals(&counts), 1.0);
         counts[..2].fill(0);
         assert!(steadiness_of_arrivals(&counts) < 0.4);
-        // So few arrive that no interval can tell.
+        // Too few arrive to judge an interval.
         assert_eq!(steadiness_of_arrivals(&[0, 1, 0, 0, 2]), 1.0);
         assert_eq!(steadiness_of_rates([0.0, 0.0].into_iter()), 0.0);
     }

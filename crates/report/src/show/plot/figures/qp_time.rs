@@ -54,7 +54,7 @@ struct Uneven<'s, 'a> {
 
 /// The figure; none where all QPs were served evenly all the time.
 pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let samples = Sample::all(results.into().new.into());
+    let samples = Sample::of_sides(results.into().new.into());
     let subjects = samples.iter().zip(subjects(&samples));
     let uneven = subjects.flat_map(|(sample, subject)| uneven(sample, &subject));
     let mut runs: Vec<Uneven<'_, '_>> = uneven.collect();
@@ -92,8 +92,8 @@ pub fn left_out(results: &[Loaded]) -> Option<String> {
     let count = without.count();
     (count > 0).then(|| {
         format!(
-            "{count} {} no counts of each QP over time: a node has room for those of {} QPs, in equal parts for the flows \
-             that it sends.",
+            "{count} {} no counts for each QP over time: a node records {} QPs, an equal part for each flow that it \
+             sends.",
             if count == 1 { "flow has" } else { "flows have" },
             QpTimeline::MOST_QPS
         )
@@ -148,7 +148,7 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
         ),
         (
             runs.iter().any(has_weights),
-            "With --qp-weights the share of a QP is the requested one.".to_owned(),
+            "With --qp-weights a QP's share is the requested one.".to_owned(),
         ),
         (
             runs.iter().any(has_counted),
@@ -157,7 +157,7 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
         (
             runs.iter().any(is_cut),
             format!(
-                "Maps have {MOST_ROWS} QPs at most: those with the longest stalls, then those furthest from their shares."
+                "Maps have at most {MOST_ROWS} QPs: first the longest stalls, then the QPs furthest from their shares."
             ),
         ),
         (
@@ -167,9 +167,8 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
     ];
     let shades = shades();
     let picture = Picture {
-        subtitle:
-            "Runs in which a QP stood still or QPs were served unevenly, the least even first"
-                .to_owned(),
+        subtitle: "Runs with a QP that stood still, or with uneven QPs; the least even first"
+            .to_owned(),
         keys: Shade::keys(&shades),
         charts: runs.iter().map(|run| chart(run, &shades)).collect(),
         notes: notes.into_iter().filter(|it| it.0).map(|it| it.1).collect(),
@@ -177,7 +176,7 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
     };
     Some(picture.named(
         "qp-time",
-        "QPs over time: messages in percent of an even share",
+        "QPs over time: messages as a percentage of an even share",
         CAPTION,
     ))
 }
@@ -245,7 +244,7 @@ fn table(runs: &[Uneven<'_, '_>]) -> Table {
         "fastest interval (%)",
     ];
     let caption = format!(
-        "The {WORST_QPS} QPs of each run with the longest stalls, then those furthest from their shares"
+        "{WORST_QPS} QPs of each run: first the longest stalls, then the QPs furthest from their shares"
     );
     Table::new(caption, names, rows.take(MOST_TABLE_ROWS))
 }

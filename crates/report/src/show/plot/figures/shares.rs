@@ -94,11 +94,11 @@ fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
     flows.first()?;
     let left_out = uneven.len() - flows.len();
     let left_out = (left_out > 0).then(|| format!("{left_out} more are in the table."));
-    let older = (older > 0).then(|| "Of a case in several files the newest is drawn.".to_owned());
+    let older = (older > 0).then(|| "Of several files with a case the newest is drawn.".to_owned());
     let even = Look::of_rule(0).with_dash("2 4");
     let picture = Picture {
         subtitle: format!(
-            "Flows with a Jain’s index below {DRAWN_BELOW} or a starved QP, the least even first, on {}; medians over the \
+            "Flows with a Jain’s index below {DRAWN_BELOW} or a starved QP, the least even first, on {}; medians of the \
              runs that count",
             devices.join(", ")
         ),
@@ -112,8 +112,8 @@ fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
     };
     Some(picture.named(
         "shares",
-        "Shares of the QPs: percent from an even share",
-        "Each ring is a QP: how much more or less than an even share it got.",
+        "Shares of the QPs: distance from an even share (%)",
+        "Each ring is a QP, and shows how far it is from an even share.",
     ))
 }
 
@@ -142,7 +142,7 @@ fn chart(flows: &[Row]) -> Chart {
         }
     }
     let scale = Scale::linear(low, high).widened(0.05);
-    let x = Axis::new("percent from an even share", scale, Unit::Plain);
+    let x = Axis::new("distance from an even share (%)", scale, Unit::Plain);
     let y = Axis::rows("", flows.iter().map(|row| row.name.clone()));
     Chart::of_rows(ROW_PX, x, y, marks)
 }

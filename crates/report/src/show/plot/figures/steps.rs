@@ -12,7 +12,7 @@ const LEAST_RUNS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Step {
     pub(super) estimate: RatioEstimate,
-    /// Better or worse beyond the metric's margin; `None` when it is neither, or too few runs tell.
+    /// Better or worse beyond the metric's margin; `None` if neither, or if there are too few runs.
     pub(super) better: Option<bool>,
     /// Too few runs for an interval.
     few: bool,

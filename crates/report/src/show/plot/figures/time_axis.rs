@@ -92,9 +92,7 @@ impl Moments<'_> {
 
     pub(super) fn axis_title(&self) -> &'static str {
         match self.order {
-            Order::Revisions => {
-                "git revision, files side by side in the order in which they were made"
-            }
+            Order::Revisions => "git revision, files side by side in order of time",
             Order::Days => "begun on (UTC)",
             Order::Minutes => "begun at (UTC), files side by side",
         }

@@ -42,7 +42,7 @@ struct Flow<'s, 'a> {
 
 /// The figure; none without samples.
 pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let samples = Sample::all(results.into().new.into());
+    let samples = Sample::of_sides(results.into().new.into());
     let subjects = samples.iter().zip(subjects(&samples));
     let flows = subjects.filter_map(|(sample, subject)| {
         let mean_bytes = sample.observed.flow.settings.mean_bytes();
@@ -148,7 +148,7 @@ fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
     );
     let notes = [
         Some(format!(
-            "Intervals of about {interval}. Short ones scatter, since completions come in groups of the signalled ones."
+            "Intervals of about {interval}. Short ones scatter, since completions come in groups."
         )),
         (of_all > flows.len())
             .then(|| format!("The figure has the {MOST_FLOWS} least steady of {of_all} flows.")),
@@ -169,7 +169,7 @@ fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
     Some(picture.named(
         "timeline",
         "Throughput over time",
-        "The least steady run of each flow: payload whose completions the node saw that posts it.",
+        "The least steady run of each flow: payload that completed at the node that posts it.",
     ))
 }
 
@@ -280,7 +280,7 @@ fn table(flows: &[Flow<'_, '_>]) -> Table {
         "longest stall (ms)",
         "slowest at (s)",
     ];
-    let caption = "Each run's slowest interval, slowest hundredth and longest time without a completion, the least steady \
+    let caption = "Each run's slowest interval, slowest 1 % and longest time without a completion; the least steady \
                    flow first";
     Table::new(caption, names, rows.take(MOST_ROWS))
 }

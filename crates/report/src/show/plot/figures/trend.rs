@@ -16,8 +16,8 @@ use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::{Setting, minute, revision};
 use crate::show::plot::sides::Sides;
 
-const CAPTION: &str = "Only cases with equal settings are joined. A step is marked where the 95 % interval of the ratio to the \
-    file before is beyond the metric’s margin.";
+const CAPTION: &str = "Lines join cases with equal settings only. A mark is a step: its 95 % interval, compared with the \
+    previous file, is beyond the metric’s margin.";
 
 const MOST_CHARTS: usize = 9;
 /// A metric's axis is logarithmic from this ratio on.
@@ -39,7 +39,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         least_places: 2,
     };
     // The base is a file as others are here.
-    let groups = grouped(Sample::all(results.new.into()), &rule);
+    let groups = grouped(Sample::of_sides(results.new.into()), &rule);
     let trends = groups.groups.iter().flat_map(|group| {
         let metrics = Metric::ALL.iter();
         metrics.filter_map(|metric| Trend::of(&groups, group, *metric))
@@ -130,7 +130,7 @@ impl<'l> Trend<'l> {
             self.metric.column().0,
             "lowest",
             "highest",
-            "Against the file before",
+            "Against the previous file",
         ];
         let caption = format!("{}: medians of the runs that count", self.heading);
         Table::new(caption, names, rows)

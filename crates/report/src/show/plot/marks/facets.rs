@@ -1,4 +1,4 @@
-//! Small multiples: the charts of one figure beside each other, each under what tells it from the others. It must not know
+//! Small multiples: the charts of one figure beside each other, each under its own heading. It must not know
 //! what the charts show.
 
 use super::line::hollow;
@@ -102,7 +102,7 @@ pub fn keys(charts: &[Chart], names: &[String]) -> Vec<Key> {
     let rank = |label: &str| names.iter().position(|name| name == label);
     keys.sort_by_key(|key| rank(&key.label).unwrap_or(names.len()));
     if keys.len() < 2 {
-        // Nothing to tell apart.
+        // Nothing to distinguish.
         keys.clear();
     }
     let is_hollow = |series: &Series| !series.hollow.is_empty();

@@ -64,7 +64,7 @@ impl Mark {
 /// Marks between two axes; later ones lie above earlier ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What tells it from other charts of its figure.
+    /// Its heading among the charts of its figure.
     pub heading: String,
     /// Horizontal axis.
     pub x: Axis,

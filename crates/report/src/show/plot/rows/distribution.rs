@@ -51,7 +51,7 @@ fn of_percentiles(mut latencies: Vec<&Latency>) -> Vec<(f64, f64)> {
     points.collect()
 }
 
-/// Quantiles evenly over log(1 / (1 - q)), as far as there are samples enough to tell them.
+/// Quantiles evenly over log(1 / (1 - q)), as far as there are enough samples.
 fn points(all: &Histogram<u64>) -> Vec<(f64, f64)> {
     let last = all.len() as f64 / BEYOND as f64;
     let places = (0..).map(|step| 10f64.powf(f64::from(step) / POINTS_A_DECADE));
@@ -89,7 +89,7 @@ mod tests {
     fn runs_are_put_together_before_percentiles_are_read() {
         let (short, long) = (vec![100; 900], vec![1000; 100]);
         let all = tail_of(case(&[&short, &long], true));
-        // A thousand samples tell p99, and nothing beyond it.
+        // A thousand samples give p99, and nothing beyond it.
         assert_eq!(all.first(), Some(&(2.0, 100.0)));
         assert_eq!(all.last(), Some(&(100.0, 1000.0)));
         assert!(all.is_sorted());

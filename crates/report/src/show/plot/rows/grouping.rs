@@ -70,7 +70,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     if rule.axis == Setting::Sitting && alone > 0 {
         let (cases, are) = (plural(alone, "case"), are(alone));
         notes.push(format!(
-            "{alone} {cases} {are} in one file only with these settings, and not drawn."
+            "{alone} {cases} {are} not drawn: only one file has these settings."
         ));
     }
     let mut charts = vec![lines];
@@ -216,7 +216,7 @@ fn sittings<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> {
     sittings.into_values().collect()
 }
 
-/// Names sittings by their first files, and when these were begun if that does not tell them apart.
+/// Names sittings by their first files, and by their begin if that is not enough.
 fn name(sittings: &mut [Vec<Placed<'_>>]) {
     sittings.sort_by_key(|points| first(points).map(|it| &it.result.started_at));
     let named = |loaded: &Loaded| {

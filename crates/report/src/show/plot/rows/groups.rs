@@ -1,4 +1,4 @@
-//! Charts of lines: what differs names the lines, what tells charts apart heads them, and what all share is said once. It
+//! Charts of lines: differences name the lines and head the charts, and what all share stands once. It
 //! must not know what is drawn of a case, nor how lines were chosen.
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ impl Line<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) lines: Vec<Line<'a>>,
-    /// What tells this chart from the others of its figure; empty of one alone.
+    /// Its heading among the charts of its figure; empty for a single one.
     pub(crate) heading: String,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn joined(words: impl IntoIterator<Item = String>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// What tells lines of two sides apart is not in their common name.
+/// The common name of lines of two sides leaves out their differences.
 pub(crate) fn without_side(settings: &[Setting]) -> Vec<Setting> {
     let settings = settings.iter().copied();
     settings.filter(|it| *it != Setting::Side).collect()
@@ -111,7 +111,7 @@ impl<'a> Groups<'a> {
         self.groups.iter().flat_map(|group| &group.lines)
     }
 
-    /// All lines, by what tells their chart and them.
+    /// All lines, by the heading of their chart and their name.
     pub(crate) fn named_lines(&self) -> impl Iterator<Item = (String, &Line<'a>)> {
         let name = move |group: &Group<'a>, line| match (&*group.heading, self.name(line)) {
             ("", name) => name,
@@ -202,7 +202,7 @@ impl Group<'_> {
         places
     }
 
-    /// What tells the chart from the others; empty of one alone.
+    /// The chart's heading; empty for a single one.
     pub(crate) fn heading(&self) -> String {
         self.heading.clone()
     }

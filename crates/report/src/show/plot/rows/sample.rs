@@ -100,7 +100,7 @@ impl<'a> Sample<'a> {
 
     /// All flows of all cases of all files, the base's first; but for those of pairs, which are each of two nodes of many
     /// and never run all at once: a line says nothing of them.
-    pub(crate) fn all(sides: Sides<'a>) -> Vec<Sample<'a>> {
+    pub(crate) fn of_sides(sides: Sides<'a>) -> Vec<Sample<'a>> {
         let of = |(loaded, is_base): (&'a Loaded, bool)| {
             let cases = loaded.result.cases.iter();
             let cases = cases.filter(|case| case.config.pattern != Some(Pattern::Pairs));
@@ -113,7 +113,7 @@ impl<'a> Sample<'a> {
     }
 
     fn some(sides: impl Into<Sides<'a>>, is_told: fn(&Sample<'a>) -> bool) -> Vec<Sample<'a>> {
-        let mut all = Sample::all(sides.into());
+        let mut all = Sample::of_sides(sides.into());
         all.retain(is_told);
         all
     }

@@ -10,7 +10,7 @@ use crate::show::plot::spec::{Beside, Spec, X, Y};
 pub const SPEC: Spec = Spec {
     id: "bandwidth-by-size",
     title: "{y} against message size",
-    caption: "Small messages are limited by the cost of a message, large ones by the link.",
+    caption: "The cost of a message limits small messages, the link limits large ones.",
     x: X::Setting("size", "message size", Unit::Bytes),
     y: &[Y::Log(Metric::GbitPerS)],
     most_lines: 4,
@@ -36,7 +36,7 @@ fn limit(sample: &Sample<'_>) -> Option<f64> {
     Some(limits.link_gbit_per_s * limits.protocol_efficiency)
 }
 
-/// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, which it tells together.
+/// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, whose sum it measures.
 fn perftest(sample: &Sample<'_>) -> Option<f64> {
     let case = sample.observed.flow.case;
     let comparison = case.perftest.as_ref();

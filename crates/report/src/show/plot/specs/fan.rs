@@ -9,7 +9,7 @@ use crate::show::plot::spec::{Spec, X, Y};
 pub const IN: Spec = Spec {
     id: "fan-in",
     title: "Incast over fan-in",
-    caption: "All flows of a case together. Jain’s index over n nodes is 1/n where one of them gets everything.",
+    caption: "All flows of a case together. Jain’s index over n nodes is 1/n if one node gets everything.",
     rows: |sides| Sample::transfers(sides),
     x: X::Setting("fan-in", "nodes that send", Unit::Plain),
     y: &[

@@ -11,8 +11,8 @@ use crate::show::plot::figures::shades::Shade;
 use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
 use crate::show::plot::picture::Picture;
 
-const CAPTION: &str = "Each row is a node that posts, each column one at the other end. The colour is the distance from the \
-    median of all.";
+const CAPTION: &str = "Rows are nodes that post, columns the other ends. Colour shows how far a cell is from the median of \
+    all.";
 
 const MOST_CELL_PX: (f64, f64) = (64.0, 26.0);
 /// Most that all rows are high together.
@@ -23,7 +23,7 @@ const MOST_SINGLE: usize = 64;
 const WORST_ROWS: usize = 100;
 const UNKNOWN: &str = "no run that counts";
 
-/// Whether a map tells more than the nodes' medians do.
+/// Whether a map shows more than the nodes' medians do.
 pub(super) fn is_worth_a_map(subject: &Subject<'_>) -> bool {
     subject.matrix.cells.len() >= 2 * subject.matrix.nodes.len().max(2)
 }

@@ -58,7 +58,8 @@ pub fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
 /// What a matrix says; of one among others with its title.
 fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
     let matrix = &subject.matrix;
-    let fan = Fan::all(&subject.loaded.result).into_iter().find(|fan| {
+    let mut fans = Fan::of_file(&subject.loaded.result).into_iter();
+    let fan = fans.find(|fan| {
         let mut points = fan.points.iter();
         points.any(|point| matrix.cases.contains(&point.case))
     });
@@ -99,7 +100,7 @@ fn matrices(results: &[Loaded]) -> Vec<(&Loaded, Matrix)> {
     newest.sort_by(|one, other| other.result.started_at.cmp(&one.result.started_at));
     let mut matrices: Vec<(&Loaded, Matrix)> = Vec::new();
     for loaded in newest {
-        for matrix in without_smaller_fans(Matrix::all(&loaded.result)) {
+        for matrix in without_smaller_fans(Matrix::of_file(&loaded.result)) {
             let has_figures = matrix.cells.iter().any(|cell| !cell.runs.is_empty());
             let is_newer = |(_, known): &(&Loaded, Matrix)| {
                 known.settings == matrix.settings && known.nodes == matrix.nodes

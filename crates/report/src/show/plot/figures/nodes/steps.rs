@@ -43,7 +43,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// `None` where there is no median that others can be told by.
+    /// `None` without a median to compare with.
     pub(super) fn around(median: Option<f64>, quantity: Metric) -> Option<Told> {
         let median = median.filter(|median| median.is_finite() && *median > 0.0)?;
         let (unit, divisor) = match quantity.unit() {

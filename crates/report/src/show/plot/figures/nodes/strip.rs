@@ -28,7 +28,7 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
     Some(picture.named(
         id,
         subject.title(&format!("{what} of each node ({})", strip.told.unit)),
-        "For each node the median of the flows that it posts, and of those that go to it.",
+        "Medians of each node: of the flows that it posts, and of the flows to it.",
     ))
 }
 

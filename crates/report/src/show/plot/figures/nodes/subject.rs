@@ -22,7 +22,7 @@ pub(super) struct Subject<'a> {
     pub(super) outliers: Vec<Outlier>,
     /// What is said of it.
     pub(super) findings: Vec<NodesFinding>,
-    /// What tells it from the other matrices.
+    /// Its difference from the other matrices.
     pub(super) apart: String,
     /// What was measured.
     pub(super) subtitle: String,

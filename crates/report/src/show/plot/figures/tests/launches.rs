@@ -187,7 +187,7 @@ fn a_trend_is_of_equal_settings() {
     let (figure, steps) = trend_of(&[deep, one, deep]).unwrap();
     assert_eq!(steps.len(), 2);
     has(&steps[1], ["no clear step"]);
-    has(&figure.svg, ["1 case is in one file only"]);
+    has(&figure.svg, ["1 case is not drawn: only one file"]);
     // The same change of speed with equal settings is one.
     let (_, steps) = trend_of(&[deep, ("a", "tx-depth=128", 1.0)]).unwrap();
     has(&steps[1], ["−83.3", "worse"]);

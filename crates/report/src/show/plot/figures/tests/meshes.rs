@@ -162,6 +162,6 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
     let told = sections::left_out(&results, None).join("\n");
     has(
         told,
-        ["Flows of patterns (--pattern) are drawn one by one under “Nodes” only"],
+        ["Only “Nodes” shows the flows of a pattern (--pattern) one by one"],
     );
 }

@@ -55,7 +55,7 @@ fn even_runs_and_those_without_counts_have_no_map() {
     assert_eq!(qp_time::left_out(&one), None);
     without.runs[0].flows[0].qps = (0..1025).map(|index| sample::qp(index, 0)).collect();
     let told = qp_time::left_out(&one_file(vec![without])).unwrap();
-    starts(told, "1 flow has no counts of each QP over time");
+    starts(told, "1 flow has no counts for each QP over time");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn of_many_qps_those_are_drawn_that_deviate_most() {
     });
     let figure = &figures_of(vec![uneven])[0];
     assert_eq!(figure.svg.matches("<title>QP ").count(), 64);
-    let words = ["<title>QP 20 had no message", "Maps have 64 QPs at most"];
+    let words = ["<title>QP 20 had no message", "Maps have at most 64 QPs"];
     has(&figure.svg, words);
     // It is nearest to its share.
     assert!(!figure.svg.contains("<title>QP 99 "));
