@@ -62,7 +62,7 @@ pub fn main() -> Result<(), Failure> {
             if !typed.left_out.is_empty() && !args.speech.quiet {
                 let options = typed.left_out.join(", ");
                 errors::say(&format!(
-                    "rocebench: note: without effect here, since the client decides: {options}"
+                    "rocebench: note: ignored here, the client chooses: {options}"
                 ));
             }
             serve::run(args)
@@ -133,10 +133,9 @@ fn options_follow_the_command(matches: &ArgMatches) -> Result<(), Failure> {
         return Ok(());
     }
     Err(
-        Failure::bad_input(format!("options or a HOST stand before `{command}`")).with_hint(
+        Failure::bad_input(format!("`{command}` must come first, before options and HOST")).with_hint(
             format!(
-                "its own options follow it: rocebench {command} [OPTIONS]; a host of that name is \
-                 `{command}:{}`",
+                "write rocebench {command} [OPTIONS]; for a host of that name write `{command}:{}`",
                 args::DEFAULT_PORT
             ),
         ),

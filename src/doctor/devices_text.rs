@@ -147,8 +147,8 @@ fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
     let mut paragraphs = vec![text];
     if asked.is_none() {
         paragraphs.push(
-            "With HOST rocebench takes the port and the GID of the control connection's address, or else those in the other \
-             end's network, if there are any."
+            "With HOST rocebench takes the port and the GID with the control connection's address, or else in the \
+             other end's network, if there are any."
                 .to_owned(),
         );
     }

@@ -25,13 +25,13 @@ const WHY_REACH: &str =
     "both ends agree on each case over a TCP connection, the control connection";
 
 const WHY_VERSION: &str =
-    "both ends must speak the same protocol; different programs may still measure differently";
+    "both ends must speak the same protocol; different versions may still measure differently";
 
-pub(super) const WHY_CLOCK: &str = "results and logs of both ends carry times; latencies do not depend on it, they are measured \
-     on one clock";
+pub(super) const WHY_CLOCK: &str = "results and logs of both ends carry times; latencies do not depend on it: one \
+                                    clock measures them";
 
-const WHY_PATH: &str = "a packet larger than an interface or switch on the way takes is lost, at first with large \
-     messages only";
+const WHY_PATH: &str = "packets larger than the MTU of an interface or switch on the way are lost: small messages \
+                        pass, large ones do not";
 
 /// An end that answered.
 pub(super) struct Reached {

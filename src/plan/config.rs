@@ -64,7 +64,7 @@ fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
     match nearest(key, &keys) {
         Some(known) => format!("unknown key `{key}`; did you mean `{known}`?"),
         None => format!(
-            "unknown key `{key}`; keys are the long flags of `rocebench --help`, such as `qps`"
+            "unknown key `{key}`; use the long flags of `rocebench --help`, such as `qps`"
         ),
     }
 }

@@ -76,7 +76,7 @@ fn what_makes_no_sense_is_bad_input() {
         (
             "-n 5 --timestamps device --poll-api extended --no-latency",
             &[
-                "--timestamps has no effect with --no-latency: stamps end latencies",
+                "--timestamps has no effect with --no-latency: only latencies use time stamps",
                 "leave --timestamps out",
             ],
         ),

@@ -33,7 +33,7 @@ pub enum RacksError {
         line: usize,
         error: ListError,
     },
-    #[error("{file}, line {line}: {node} is in {rack}, and in {other} by an earlier line")]
+    #[error("{file}, line {line}: {node} is in {rack} here and in {other} on an earlier line")]
     Twice {
         file: String,
         line: usize,

@@ -3,13 +3,13 @@
 use report::results::model::BesideAttacker;
 use report::show::beside::factor_text;
 
-/// What is above a limit for sure or not known at all, and what may be above it, in words.
+/// What is surely above a limit or could not be measured, and what may be above it, in words.
 pub(in crate::cli) fn harm(all: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
     let (mut failing, mut unclear) = (Vec::new(), Vec::new());
     for told in all {
         // A victim may be measured without latencies.
         if told.gbit_per_s.factor.is_none() {
-            failing.push(format!("{}: not known", told.attacker));
+            failing.push(format!("{}: could not be measured", told.attacker));
         }
         for (what, factor) in [("throughput", &told.gbit_per_s), ("p99", &told.p99_ns)] {
             let Some(text) = factor_text(factor) else {

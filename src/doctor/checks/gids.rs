@@ -6,8 +6,8 @@ use super::super::entries::{DeviceEntry, PortEntry};
 use super::subject::{Subject, port_name};
 use crate::protocol::finding::{Finding, State};
 
-const WHY: &str = "the GIDs of a RoCE port are its addresses, which the kernel makes of its interface's IP \
-                   addresses; both ends must use RoCE v2 GIDs of one address family";
+const WHY: &str = "GIDs are a port's RDMA addresses; the kernel makes them from its interface's IP addresses. Both \
+                   ends must use RoCE v2 GIDs of one address family";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     subject.of_active_roce_ports(judge)
@@ -29,11 +29,11 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
         (0, ..) => finding(State::Broken, "the table is empty (all entries are zero)".into()).remedy(address),
         (all, 0, _) => finding(
             State::Broken,
-            format!("{all} entries, none of RoCE v2"),
+            format!("{all} entries, none is RoCE v2"),
         )
         .remedy(
-            "RoCE v1 is not routable, and rocebench uses v2: enable it in the adapter's settings (as \
-             `cma_roce_mode` or the vendor's tool), or update driver and firmware",
+            "enable RoCE v2 in the adapter's settings (`cma_roce_mode` or the vendor's tool), or update driver and \
+             firmware; rocebench does not use v1, which is not routable",
         ),
         (_, v2, 0) => finding(
             State::Warning,
