@@ -46,7 +46,9 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
         && let Some((name, _)) = faults.of.iter().find(|(name, _)| !names.contains(name))
     {
         let text = format!("--faults names {name}, which is not in --device");
-        return Err(Failure::bad_input(text).with_hint(format!("the devices are {}", names.join(", "))));
+        return Err(
+            Failure::bad_input(text).with_hint(format!("the devices are {}", names.join(", ")))
+        );
     }
     let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
     let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));

@@ -132,12 +132,11 @@ fn options_follow_the_command(matches: &ArgMatches) -> Result<(), Failure> {
     if !matches.ids().any(is_given) {
         return Ok(());
     }
-    Err(
-        Failure::bad_input(format!("`{command}` must come first, before options and HOST")).with_hint(
-            format!(
-                "write rocebench {command} [OPTIONS]; for a host of that name write `{command}:{}`",
-                args::DEFAULT_PORT
-            ),
-        ),
-    )
+    Err(Failure::bad_input(format!(
+        "`{command}` must come first, before options and HOST"
+    ))
+    .with_hint(format!(
+        "write rocebench {command} [OPTIONS]; for a host of that name write `{command}:{}`",
+        args::DEFAULT_PORT
+    )))
 }

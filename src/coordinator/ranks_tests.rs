@@ -176,7 +176,7 @@ fn a_rank_that_reaches_a_server_is_told_what_listens_there() {
     });
     has(
         refused.unwrap_err().to_string(),
-        ["`rocebench serve` listens here"],
+        ["this port belongs to `rocebench serve`"],
     );
 }
 

@@ -183,7 +183,7 @@ mod tests {
                 port: 1,
                 gid_index: Some(3),
                 device_because: "it is the first active port with a RoCE v2 GID".into(),
-                gid_because: "it is the first of RoCE v2 with an IPv4 address".into(),
+                gid_because: "it is the first RoCE v2 GID with an IPv4 address".into(),
                 ..Choice::default()
             }),
             ..Inventory::default()

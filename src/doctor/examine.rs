@@ -24,8 +24,7 @@ use crate::protocol::finding::{Finding, State};
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 
-const WHY_SERVICES: &str =
-    "each QP uses one of them (--service); a sweep with another is refused";
+const WHY_SERVICES: &str = "each QP uses one of them (--service); a sweep with another is refused";
 
 const WHY_EXTENDED: &str = "--post extended, --poll-api extended, --domains thread and --timestamps device need \
                             them; a sweep with one that is missing is refused";

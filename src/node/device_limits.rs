@@ -222,7 +222,7 @@ impl DeviceLimits {
             ),
             (
                 flow.post == extended && flow.sges > 1 && !self.has_extended_lists,
-                "extended posting of several elements: its library counts their lengths wrongly",
+                "correct extended posting of several elements: its library adds up their lengths wrongly",
                 "use --sges 1 or --post legacy",
             ),
             (
@@ -238,7 +238,7 @@ impl DeviceLimits {
             (
                 flow.udp_sport.is_some() && !self.takes_udp_ports,
                 "call for a QP's UDP source port (only mlx5 over RoCE has one)",
-                "use --flow-label, of which many drivers make the port",
+                "use --flow-label, from which many drivers derive the port",
             ),
             (
                 flow.timestamps == Timestamps::Device && !self.has_stamps,

@@ -152,13 +152,13 @@ pub const OPTIONS: &[PerftestOption] = &[
     both(
         'F',
         "CPU-freq",
-        Already("no CPU frequency stops a run; `rocebench doctor` warns of it"),
+        Already("rocebench runs at any CPU frequency; `rocebench doctor` warns about it"),
     ),
-    both('N', "noPeak", Already("no peak is computed")),
+    both('N', "noPeak", Already("rocebench computes no peak")),
     both(
         'W',
         "report-counters",
-        Already("the JSON result has the counters of the ports that are used"),
+        Already("the JSON result has the used ports' counters"),
     )
     .with("LIST"),
     long(
@@ -194,7 +194,7 @@ pub const OPTIONS: &[PerftestOption] = &[
     both(
         'f',
         "margin",
-        Not("`--warmup 2s` is the time before the window, and nothing is cut off its end"),
+        Not("`--warmup 2s` sets the time before the window; nothing is cut off at its end"),
     )
     .with("SECONDS"),
     both('g', "mcg", Not(MULTICAST)),
@@ -207,13 +207,13 @@ pub const OPTIONS: &[PerftestOption] = &[
     both(
         'w',
         "limit_bw",
-        Not("`--fail-below 40Gb` ends with exit status 1 when a flow is slower"),
+        Not("`--fail-below 40Gb` exits with status 1 when a flow is slower"),
     )
     .with("VALUE"),
     both(
         'y',
         "limit_msgrate",
-        Not("`--fail-if 'mmsg<2'` ends with exit status 1 when a flow is slower"),
+        Not("`--fail-if 'mmsg<2'` exits with status 1 when a flow is slower"),
     )
     .with("VALUE"),
     both(

@@ -73,7 +73,9 @@ pub fn beside(sweep: Sweep, entries: &[String]) -> Result<(Sweep, Vec<String>), 
 fn victim(mut cases: Vec<Case>) -> Result<Case, String> {
     let why = match (cases.pop(), cases.len()) {
         (Some(case), 0) if case.is_set_up() => "a victim moves messages, not --op connect",
-        (Some(case), 0) if case.pattern.is_some() => "--pattern makes flows of its own, not a victim's",
+        (Some(case), 0) if case.pattern.is_some() => {
+            "--pattern makes flows of its own, not a victim's"
+        }
         (Some(case), 0) if case.iterations_per_qp.is_some() => {
             "give -D, not -n: victim and attacker must end at the same time"
         }
@@ -114,9 +116,7 @@ fn attacker(entry: &str, victim: &Case, nodes: &Nodes) -> Result<Attacker, Strin
     })?;
     match (cases.cases.pop(), cases.cases.len()) {
         (Some(case), 0) => Ok((stem.into_owned(), case.flows)),
-        _ => Err(format!(
-            "{entry}: an attacker is one case, without lists"
-        )),
+        _ => Err(format!("{entry}: an attacker is one case, without lists")),
     }
 }
 

@@ -26,9 +26,7 @@ pub enum PlanError {
         why: &'static str,
     },
     /// A search over flows of a file.
-    #[error(
-        "--slo and --knee search for the rate of one flow, not for rates of [[flow]] tables"
-    )]
+    #[error("--slo and --knee search for the rate of one flow, not for rates of [[flow]] tables")]
     SearchWithFlows,
     /// A product beyond all reason.
     #[error("the lists make {cases} cases; a sweep has at most {most}")]

@@ -20,10 +20,7 @@ const USUAL_DURATION: &str = "1s";
 const NOT_TAKEN: [(&str, &str); 7] = [
     ("pattern", "a search finds the load of one flow"),
     ("rate", "a search chooses the rates itself"),
-    (
-        "iters",
-        "a trial ends after a time",
-    ),
+    ("iters", "a trial ends after a time"),
     (
         "signal-every",
         "each message of a trial has its own time and its own completion",

@@ -179,12 +179,15 @@ fn nothing_to_draw_is_told_and_nothing_is_written() {
     let folder = folder_of(&failed);
     fs::write(folder.path().join("empty.json"), "").unwrap();
     fs::create_dir(folder.path().join("none")).unwrap();
-    let no_run = "nothing to draw: none of the 8 cases has a run that counts and has figures";
+    let no_run = "nothing to draw: none of the 8 cases has a valid run with figures";
     for (args, reason) in [
         (&["r.json"][..], no_run),
         (&["empty.json"], "no result could be read"),
         (&["none"], "none holds no result files"),
-        (&["r.json", "--across", "mtu"], "there is no base"),
+        (
+            &["r.json", "--across", "mtu"],
+            "need a base to compare with",
+        ),
         (&["r.json", "--base", "empty.json"], "no base could be read"),
     ] {
         let args = [&["plot", "-o", "plots"], args].concat();

@@ -230,7 +230,7 @@ fn either_ends_death_is_noticed() {
     let client = call(&lost).start();
     server.program.has_said_times("  a lesson: ", 3);
     server.kill();
-    client.wait().exits(1).says(&["its process ended or died"]);
+    client.wait().exits(1).says(&["closed the connection"]);
 }
 
 #[test]

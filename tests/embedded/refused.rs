@@ -24,11 +24,11 @@ fn what_makes_no_sense_is_bad_input() {
         ("serve --memory x", &["not a size"]),
         (
             "--nodes local:3",
-            &["no --pattern or [[flow]] between them"],
+            &["nodes need a --pattern or [[flow]] tables"],
         ),
         (
             "--pattern pairs --slo p99<20us",
-            &["--pattern does not go together with --slo"],
+            &["--pattern cannot be used with --slo"],
         ),
         (
             "--pattern pairs --op connect",
@@ -36,15 +36,15 @@ fn what_makes_no_sense_is_bad_input() {
         ),
         (
             "--nodes 127.0.0.1:1,127.0.0.1:2 -d soft0",
-            &["none of the nodes", "rocebench serve"],
+            &["which is not in --nodes", "rocebench serve"],
         ),
         (
             "--nodes 127.0.0.1:1,127.0.0.1:2 --faults drop=1%",
-            &["none of the nodes", "rocebench serve"],
+            &["which is not in --nodes", "rocebench serve"],
         ),
         (
             "--nodes 127.0.0.1:1,127.0.0.1:2 --cores 0",
-            &["none of the nodes", "rocebench serve"],
+            &["which is not in --nodes", "rocebench serve"],
         ),
         (
             "doctor --nodes local:4",

@@ -110,7 +110,7 @@ settings! {
     /// Message sizes in bytes, 1 to 2147483647 (2 GiB - 1) or the ports' limit
     size_bytes: u32 = 65_536 => {
         flag: "size", short: Some('s'), heading: RUN, takes: Takes::List,
-        default: "64K; with --service ud 1K, or --mtu if smaller",
+        default: "64K, with --service ud 1K or --mtu if smaller",
         range: (1, (1 << 31) - 1), is_size: true, id: Id::Head, column: "size",
         title: "message size",
     }
@@ -160,7 +160,7 @@ settings! {
     /// table says `receiver not ready`
     rx_depth: u32 = FITTED => {
         flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List,
-        default: "512; with --recv-queue shared as many as senders can have in flight, up to 16384",
+        default: "512, with --recv-queue shared as many as senders can have in flight, up to 16384",
         range: DEPTH, id: Id::Letter('r'), column: "rx",
         title: "receive depth", label: "receive depth {}", may_follow: true,
     }

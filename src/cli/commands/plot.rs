@@ -106,8 +106,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
         let counts =
             |file: &&ResultFile| Observed::of_file(file).any(|it| it.counted().next().is_some());
         if files.iter().any(counts) {
-            let text =
-                "nothing to draw: no figure shows a single case of this kind";
+            let text = "nothing to draw: no figure shows a single case of this kind";
             let hint = "measure it with several values of a setting, such as --qps 1,4,16";
             return Err(Failure::bad_input(text).with_hint(hint));
         }

@@ -70,7 +70,7 @@ mod tests {
             ("connections<100", "", of_set_up),
             ("gbit<1", none, "--fail-if gbit<1 is about traffic"),
             ("p99>20us", quiet.0, quiet.1),
-            ("jain<0.9", "qps=1", "every flow has one"),
+            ("jain<0.9", "qps=1", "every flow has only one"),
         ] {
             has(refused(condition, flags).unwrap_err(), [words]);
         }

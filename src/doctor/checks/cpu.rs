@@ -6,7 +6,8 @@ use crate::protocol::finding::{Finding, State};
 const WHY_GOVERNOR: &str =
     "a governor that slows cores down, or speeds them up late, costs latency and message rate";
 
-const WHY_IRQBALANCE: &str = "it moves interrupts between cores during a measurement, which slows workers there";
+const WHY_IRQBALANCE: &str =
+    "it moves interrupts between cores during a measurement, which slows workers there";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     vec![governor(subject), irqbalance(subject)]

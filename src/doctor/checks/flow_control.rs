@@ -254,7 +254,7 @@ mod tests {
             (
                 &[(8, 1)],
                 State::Unknown,
-                "a priority that the driver does not tell",
+                "a priority that the driver does not report",
             ),
         ] {
             let frames = "since the driver was loaded: rx_prio3_pause 7";

@@ -43,7 +43,9 @@ fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
             )
         }
         (true, _) => {
-            format!("sudo ip link set {netdev} up; if that does not help, check cable and switch port")
+            format!(
+                "sudo ip link set {netdev} up; if that does not help, check cable and switch port"
+            )
         }
         (false, _) => "check the cable, and that a subnet manager runs (opensm)".to_owned(),
     };
