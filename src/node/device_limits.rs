@@ -266,7 +266,7 @@ impl DeviceLimits {
         let of_service = |paces: &&PacedRates| paces.services.contains(&service);
         let Some(paces) = self.paces.as_ref().filter(of_service) else {
             return Err(lacks(
-                "rate limit for QPs of the case's --service, which --pace device takes",
+                "rate limit for QPs with this --service, as --pace device needs",
                 "take --pace worker, or another --service or device",
             ));
         };
@@ -337,8 +337,7 @@ mod tests {
         };
         let flow = Settings::from([("rate", "10Gb"), ("pace", "device")]);
         let error = limits.check_flow(&flow, Side::Initiator).unwrap_err();
-        let told =
-            "mlx5_0 has no rate limit for QPs of the case's --service, which --pace device takes";
+        let told = "mlx5_0 has no rate limit for QPs with this --service, as --pace device needs";
         assert_eq!(error.to_string(), told);
         assert!(error.hint().unwrap().contains("--pace worker"));
     }

@@ -117,7 +117,7 @@ impl LinkError {
     pub fn hint(&self) -> Option<String> {
         match self {
             LinkError::PeerClosed { .. } => Some(
-                "read the other end's output, which may say why, start it again and repeat the run"
+                "read the other end's output for the cause, start it again and repeat the run"
                     .into(),
             ),
             LinkError::PeerSilent { .. } => Some(

@@ -111,7 +111,10 @@ fn lists_that_are_none_say_why() {
             "-d soft[0-1] --faults soft2:rate=1G",
             "--faults names soft2, which is not in --device",
         ),
-        ("-d soft[0-1] --slo p99<1ms", "--slo and --knee cannot be used"),
+        (
+            "-d soft[0-1] --slo p99<1ms",
+            "--slo and --knee cannot be used",
+        ),
         ("send x 127.0.0.1 -d soft[0-1]", "takes one device"),
     ] {
         call(&format!("{words} --timeout 18")).is_refused(&[says]);

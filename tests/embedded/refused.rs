@@ -179,7 +179,7 @@ fn rates_that_no_device_can_keep_are_refused_before_the_run() {
         (
             "--op send -s 1000 --service ud --rate 1Gb",
             &[
-                "soft0 has no rate limit for QPs of the case's --service",
+                "soft0 has no rate limit for QPs with this --service",
                 "take --pace worker",
             ],
         ),

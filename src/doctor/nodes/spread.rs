@@ -180,7 +180,7 @@ mod tests {
             let (spread, names) = spread(values);
             assert_eq!(spread.odd(), odd, "{values}");
             let finding = spread.finding(&names).unwrap();
-            assert_eq!(finding.found, format!("interface MTU of {sentence}"));
+            assert_eq!(finding.found, format!("interface MTU: {sentence}"));
             assert_eq!(finding.state, State::Broken);
         }
     }
