@@ -38,7 +38,7 @@ pub enum PmiError {
     Closed,
     #[error("PMI-1: not all ranks joined within {0} s")]
     Late(u64),
-    #[error("PMI-1: `{got}` came where `{expected}` was due")]
+    #[error("PMI-1: got `{got}` instead of `{expected}`")]
     Unexpected { expected: &'static str, got: String },
     #[error("PMI-1: the value `{0}` cannot be sent")]
     Value(String),

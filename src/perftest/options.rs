@@ -92,9 +92,9 @@ const fn long(name: &'static str, here: Here) -> PerftestOption {
 const ALL_SIZES: &str =
     "2,4,8,16,32,64,128,256,512,1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M,8M";
 
-const SERVICES: &str = "the values are RC, UC and UD; there are no QPs of XRC, DC and SRD";
-const NO_DC: &str = "there are no DC QPs";
-const ATOMICS: &str = "the values are FETCH_AND_ADD and CMP_AND_SWAP";
+const SERVICES: &str = "give RC, UC or UD; rocebench has no XRC, DC or SRD QPs";
+const NO_DC: &str = "rocebench has no DC QPs";
+const ATOMICS: &str = "give FETCH_AND_ADD or CMP_AND_SWAP";
 const HISTOGRAMS: &str = "`--csv-histograms FILE` has all latencies, as the buckets of a histogram";
 const JSON: &str = "`--json FILE` writes the result in rocebench's own form";
 const RATE: &str = "`--rate 10Gb --arrivals fixed` plans messages in time, at that load, and `--rate 10Gb --pace device` has the device \

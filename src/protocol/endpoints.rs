@@ -80,7 +80,7 @@ pub struct QpEndpoint {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum EndpointsError {
     /// Not as many QPs as the case has.
-    #[error("the peer sent {got} QPs where the case has {expected}")]
+    #[error("the peer sent {got} QPs instead of {expected}")]
     Count { expected: u32, got: usize },
     /// A number has more bits than its field in a packet.
     #[error("the peer's QP {index} has {field} {value:#x}, which is not a 24-bit number")]
@@ -109,7 +109,7 @@ pub enum EndpointsError {
     #[error("one end has a RoCE port and the other an InfiniBand port")]
     Kinds,
     /// GIDs of two types or two families of addresses.
-    #[error("the GID here is {here} and the peer's is {there}: neither sees the other's packets")]
+    #[error("the GID here is {here}, the peer's is {there}: they cannot reach each other")]
     Unseen {
         /// Type or family, and the address.
         here: String,

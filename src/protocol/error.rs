@@ -84,7 +84,7 @@ pub enum LinkError {
         source: FrameError,
     },
     /// A message came at a time when another was due.
-    #[error("{peer} sent `{got}` where `{expected}` was due")]
+    #[error("{peer} sent `{got}` instead of `{expected}`")]
     Unexpected {
         peer: SocketAddr,
         expected: &'static str,

@@ -304,7 +304,7 @@ fn last_word(error: &AcceptError) -> Option<Message> {
                 true,
             )),
             ExchangeError::Unexpected { expected, got } => Some(abort(
-                format!("`{got}` came where `{expected}` was due"),
+                format!("got `{got}` instead of `{expected}`"),
                 None,
                 false,
             )),

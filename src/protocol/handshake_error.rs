@@ -29,7 +29,7 @@ pub enum ExchangeError {
     #[error("the other end does not speak rocebench's protocol: {0}")]
     Frame(#[source] FrameError),
     /// A message came at a time when another was due.
-    #[error("the other end sent `{got}` where `{expected}` was due")]
+    #[error("the other end sent `{got}` instead of `{expected}`")]
     Unexpected {
         expected: &'static str,
         got: &'static str,

@@ -29,7 +29,7 @@ pub enum PlaceError {
         name: String,
     },
     /// Something other than a file has that name.
-    #[error("{name:?} is {what} at the receiver, and only files are overwritten")]
+    #[error("{name:?} is {what} at the receiver, but only files are overwritten")]
     Special {
         /// The name.
         name: String,

@@ -77,7 +77,7 @@ fn what_cannot_be_sent_is_told_before_anything_is() {
         ),
         (
             format!("{} {host}", path("d")),
-            "is a folder, and only files are sent",
+            "is a folder, but only files are sent",
         ),
         (format!("{} {host}", path("absent")), "No such file"),
         (format!("{} {}", path("a"), path("d/a")), "HOST is missing"),
