@@ -37,12 +37,12 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
         ),
         (_, v2, 0) => finding(
             State::Warning,
-            format!("{v2} of RoCE v2, all link-local: they reach this network segment only"),
+            format!("{v2} RoCE v2, all link-local: they reach only this network segment"),
         )
         .remedy(address),
         (all, v2, routable) => finding(
             State::Ok,
-            format!("{all} entries, {v2} of RoCE v2, {routable} of these routable"),
+            format!("{all} entries, {v2} RoCE v2, {routable} of them routable"),
         ),
     }
 }
