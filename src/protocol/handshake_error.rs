@@ -122,7 +122,7 @@ pub enum ConnectError {
         bad_input: bool,
     },
     /// Several of many.
-    #[error("{} of {nodes} nodes did not answer: {}", errors.len(), first_of(errors))]
+    #[error("{} of {nodes} nodes are not available: {}", errors.len(), first_of(errors))]
     Several {
         errors: Vec<ConnectError>,
         /// How many there should be.

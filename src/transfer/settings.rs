@@ -52,8 +52,7 @@ pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
         return bad(text, "lower --qps, --window or --chunk: the limit is 4 GiB");
     }
     if timeout > 31 || retry_cnt > 7 {
-        let text =
-            format!("an ACK timeout exponent of {timeout} or {retry_cnt} retries are out of range");
+        let text = format!("ACK timeout {timeout} or retry count {retry_cnt} is out of range");
         return bad(text, "give --timeout 0 to 31, --retry-cnt 0 to 7");
     }
     if let Some(mtu) = settings.mtu_bytes

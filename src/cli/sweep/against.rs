@@ -101,7 +101,7 @@ pub(in crate::cli) fn beside(
         return Ok((sweep, None));
     }
     if matches!(sweep.nodes, Nodes::Ranks(_)) {
-        let text = "--beside needs HOST or --nodes, not the ranks of a launcher";
+        let text = "--beside cannot be used with a launcher's ranks";
         return Err(Failure::bad_input(text).with_hint("run `rocebench HOST`, or give --nodes"));
     }
     let (least, most) = pairs(args, &sweep)?;
