@@ -97,7 +97,7 @@ fn one_that_joins_twice_ends_the_job() {
     let ranks = open(3, None);
     let first = joins(&ranks, rank(1, 3), None);
     let second = joins(&ranks, rank(1, 3), None);
-    let told = "rank 1 has joined twice, from host and from host";
+    let told = "rank 1 joined twice, from host and from host";
     assert_eq!(gathered(&ranks).unwrap_err(), told);
     ranks.dismiss(&RunFailure::new("over", None), false);
     let heard = [first, second].map(|it| it.recv().unwrap()).concat();

@@ -318,7 +318,7 @@ mod tests {
         };
         assert_eq!(check("ud", "1K"), Ok(()));
         assert_eq!(check("uc", "4K"), Ok(()));
-        let told = "soft1 can do at most 1024 bytes in one datagram, by its port's MTU, and the case needs 1025";
+        let told = "soft1 can do at most 1024 bytes in one datagram, by its port's MTU, but the case needs 1025";
         assert_eq!(check("ud", "1025"), Err(told.to_owned()));
     }
 

@@ -208,7 +208,7 @@ mod tests {
         };
         let hint = |flow: &Settings| stalled(flow, lost, Duration::from_secs(10)).hint.unwrap();
         assert!(hint(&flow).contains("--timeout 0"));
-        assert!(hint(&case()).contains("--rnr-retry 7"));
+        assert!(hint(&case()).contains("--rnr-retry"));
     }
 
     #[test]

@@ -96,7 +96,10 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.toml");
     for (text, words) in [
-        ("workers = 2\n[[flow]]\n", "`workers` is the victim's"),
+        (
+            "workers = 2\n[[flow]]\n",
+            "`workers` holds for the victim too",
+        ),
         ("qps = 4\n", "needs a plain name and [[flow]] tables"),
         ("nodes = 'local:3'\n[[flow]]\n", "and no `nodes`"),
         ("size = [1, 2]\n[[flow]]\n", "several cases"),

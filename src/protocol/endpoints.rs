@@ -269,12 +269,12 @@ mod tests {
             (
                 (RoceV2, v4),
                 (RoceV2, v6),
-                Some("IPv4 (10.0.0.1) and the peer's is IPv6 (fd00::9)"),
+                Some("IPv4 (10.0.0.1), the peer's is IPv6 (fd00::9)"),
             ),
             (
                 (RoceV1, v6),
                 (RoceV2, v6),
-                Some("RoCE v1 (fd00::9) and the peer's is RoCE v2"),
+                Some("RoCE v1 (fd00::9), the peer's is RoCE v2"),
             ),
             ((RoceV2, v4), (Infiniband, v6), Some("an InfiniBand port")),
         ] {

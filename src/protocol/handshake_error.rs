@@ -333,7 +333,7 @@ mod tests {
             };
             error.hint().unwrap()
         };
-        assert!(hint("[fe80::1]:18515").ends_with("as in fe80::1%eth0"));
+        assert!(hint("[fe80::1]:18515").contains("as in fe80::1%eth0"));
         for other in [
             "[fe80::1%2]:18515",
             "[2001:db8::1]:18515",
@@ -356,7 +356,7 @@ mod tests {
             error.hint().unwrap()
         };
         let came = hint(Some("rank 1 (n1)"), true);
-        assert!(came.starts_with("rank 1 (n1) came") && came.contains("--token"));
+        assert!(came.contains("rank 1 (n1) came") && came.contains("--token"));
         assert!(hint(None, true).contains("TCP port 18515"));
         assert!(hint(None, false).contains("why they ended"));
     }

@@ -116,7 +116,7 @@ mod tests {
         let (kind, said) = text(&[case(SearchEnd::NoneKeeps, None)]).unwrap_err();
         assert_eq!(kind, ExitKind::Failed);
         let parts = [
-            "q4: p99<1us: no load keeps it",
+            "q4: p99<1us: no load keeps the limit",
             "1000 messages a second, had p50 4.3 us",
         ];
         has(said, parts);

@@ -55,7 +55,10 @@ mod tests {
             told("c", [none; 2]),
             told("few", [(0.0, 3.0), none]),
         ];
-        let failing = ["a: p99 is 1.80 [1.60, 1.80] times worse", "c: not known"];
+        let failing = [
+            "a: p99 is 1.80 [1.60, 1.80] times worse",
+            "c: could not be measured",
+        ];
         let may = [
             "b: throughput is 1.60 [1.40, 1.60] times worse",
             "few: throughput is 3.00 times worse",

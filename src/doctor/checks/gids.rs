@@ -79,6 +79,6 @@ mod tests {
     fn ports_that_are_down_are_left_out() {
         let found = findings(&tree(), check);
         assert_eq!(states(&found), [(State::Ok, "GIDs mlx5_0:1".into())]);
-        assert!(found[0].found.starts_with("4 entries, 2 of RoCE v2, 1 of"));
+        assert!(found[0].found.starts_with("4 entries, 2 RoCE v2, 1 of"));
     }
 }

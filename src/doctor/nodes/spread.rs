@@ -113,7 +113,7 @@ impl Spread {
                     true => format!("{} at {} others", most.value, most.nodes.len()),
                     false => format!("{} at all others", most.value),
                 });
-                format!("{}: {}", aspect.name, parts.join(", "))
+                parts.join(", ")
             }
             None => {
                 let groups: Vec<String> = self
@@ -180,7 +180,7 @@ mod tests {
             let (spread, names) = spread(values);
             assert_eq!(spread.odd(), odd, "{values}");
             let finding = spread.finding(&names).unwrap();
-            assert_eq!(finding.found, format!("interface MTU: {sentence}"));
+            assert_eq!(finding.found, sentence);
             assert_eq!(finding.state, State::Broken);
         }
     }
