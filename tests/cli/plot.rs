@@ -68,7 +68,7 @@ fn nodes_are_ordered_by_the_racks_of_a_file() {
     assert!(map.find(">east<").unwrap() < map.find(">west<").unwrap());
     has(&read(&folder, "index.html"), ["node4 sends"]);
     let none = "racks names none of the results' nodes, such as node1";
-    let both = "racks, line 2: node2 is in r2, and in r1";
+    let both = "racks, line 2: node2 is in r2 here and in r1";
     for (racks, told) in [
         ("node1", "racks, line 1: `node1` is not a node and its rack"),
         ("left r1", none),
@@ -166,7 +166,7 @@ fn a_single_set_up_counts_and_has_no_figure() {
     };
     let folder = folder_of(&one.result());
     let ran = plot(&folder, &[]).ends(2);
-    has(&ran.err, ["runs count", "--qps 1,4,16"]);
+    has(&ran.err, ["shows a single case", "--qps 1,4,16"]);
 }
 
 #[test]
