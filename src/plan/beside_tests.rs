@@ -102,7 +102,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
         ),
         ("qps = 4\n", "needs a plain name and [[flow]] tables"),
         ("nodes = 'local:3'\n[[flow]]\n", "and no `nodes`"),
-        ("size = [1, 2]\n[[flow]]\n", "several cases"),
+        ("size = [1, 2]\n[[flow]]\n", "an attacker is one case"),
         ("[[flow]]\n  to = 'nobody'\n", "x.toml:2:3: "),
     ] {
         std::fs::write(&path, text).unwrap();
