@@ -45,8 +45,10 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
     if let Some(Devices::Named(names)) = &args.device
         && let Some((name, _)) = faults.of.iter().find(|(name, _)| !names.contains(name))
     {
-        let text = format!("--faults: {name} is none of the devices of --device");
-        return Err(Failure::bad_input(text).with_hint(format!("they are {}", names.join(", "))));
+        let text = format!("--faults names {name}, which is not in --device");
+        return Err(
+            Failure::bad_input(text).with_hint(format!("the devices are {}", names.join(", ")))
+        );
     }
     let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
     let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));
@@ -79,7 +81,7 @@ pub(super) fn check_one_device(endpoint: &EndpointArgs, what: &str) -> Result<()
         .is_some_and(|it| it.only().is_none())
     {
         true => Err(Failure::bad_input(format!(
-            "`rocebench {what}` takes one device, and --device names several"
+            "`rocebench {what}` takes one device, but --device names several"
         ))
         .with_hint("name one of them")),
         false => Ok(()),

@@ -46,7 +46,7 @@ pub(super) fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u
         if servers.contains(&server) {
             let (host, port) = server;
             return Err(Failure::bad_input(format!(
-                "two nodes are the server {host} at port {port}"
+                "two nodes name the same server, {host} at port {port}"
             ))
             .with_hint("start a server for each node, with a --port of its own"));
         }
@@ -71,7 +71,7 @@ pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Resu
     ];
     match asked.iter().find(|(_, is_asked)| *is_asked) {
         Some((flag, _)) if matches!(nodes, Nodes::Hosts(_)) => Err(Failure::bad_input(format!(
-            "--{flag} is for this process, which is none of the nodes that --nodes lists"
+            "--{flag} applies to this process, which is not in --nodes"
         ))
         .with_hint(format!(
             "give --{flag} to `rocebench serve`, or leave it out"
@@ -88,7 +88,7 @@ pub(super) fn server(
     let Some(host) = host else { return Ok(None) };
     match (host.port, port) {
         (Some(written), Some(flag)) if written != flag => Err(Failure::bad_input(format!(
-            "HOST says port {written}, --port says {flag}"
+            "HOST has port {written}, --port is {flag}"
         ))
         .with_hint("leave one of them out")),
         (written, flag) => Ok(Some((host.host, written.or(flag).unwrap_or(DEFAULT_PORT)))),

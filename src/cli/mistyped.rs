@@ -38,7 +38,7 @@ pub(super) fn check(host: &HostPort) -> Result<(), Failure> {
     {
         return Ok(());
     }
-    let unknown = format!("`{host}` is not a command, and no host of this name is known");
+    let unknown = format!("`{host}` is neither a command nor a known host");
     Err(Failure::bad_input(unknown).with_hint(format!("did you mean `rocebench {meant}`?")))
 }
 

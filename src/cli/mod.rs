@@ -62,7 +62,7 @@ pub fn main() -> Result<(), Failure> {
             if !typed.left_out.is_empty() && !args.speech.quiet {
                 let options = typed.left_out.join(", ");
                 errors::say(&format!(
-                    "rocebench: note: without effect here, since the client decides: {options}"
+                    "rocebench: note: ignored here, the client chooses: {options}"
                 ));
             }
             serve::run(args)
@@ -133,13 +133,11 @@ fn options_follow_the_command(matches: &ArgMatches) -> Result<(), Failure> {
     if !matches.ids().any(is_given) {
         return Ok(());
     }
-    Err(
-        Failure::bad_input(format!("options or a HOST stand before `{command}`")).with_hint(
-            format!(
-                "its own options follow it: rocebench {command} [OPTIONS]; a host of that name is \
-                 `{command}:{}`",
-                args::DEFAULT_PORT
-            ),
-        ),
-    )
+    Err(Failure::bad_input(format!(
+        "`{command}` must come first, before options and HOST"
+    ))
+    .with_hint(format!(
+        "write rocebench {command} [OPTIONS]; for a host of that name write `{command}:{}`",
+        args::DEFAULT_PORT
+    )))
 }

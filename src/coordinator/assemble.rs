@@ -261,7 +261,7 @@ fn tell_overlap(windows: &[(&Flow, Span)], run: &mut Run) {
     let doubt = Doubt {
         kind: DoubtKind::NotTogether,
         message: format!(
-            "the windows of all flows were open together for {:.0} % of the longest; that of {why}",
+            "all flows were measured together for only {:.0} % of the longest window: {why}",
             together.overlap * 100.0,
         ),
     };
@@ -396,7 +396,7 @@ fn empty_window(case: &Case, run: &Run) -> Option<RunFailure> {
 
 /// The failure of a window in which nothing completed.
 pub(crate) fn nothing_completed(seconds: f64) -> RunFailure {
-    let hint = "measure longer with -D, or until messages are done with -n; or lower --size, --qps or --tx-depth; or use fewer workers than cores";
+    let hint = "measure longer with -D, or a number of messages with -n; or lower --size, --qps or --tx-depth; or use fewer workers than cores";
     RunFailure::new(
         format!("no message completed in the window of {seconds:.3} s"),
         Some(hint.into()),

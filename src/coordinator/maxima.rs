@@ -59,7 +59,7 @@ impl Rated {
         let rated = case.with_maxima(maximum).ok_or_else(|| {
             let id = id.map_or("the closed loop", |id| id);
             let text =
-                format!("its rate is a share of the closed loop's rate, and {id} has no result");
+                format!("its rate is a share of the closed loop's rate, but {id} has no result");
             let hint = "fix that case first, or give --rate in messages a second";
             RunFailure::new(text, Some(hint.to_owned()))
         })?;

@@ -52,7 +52,7 @@ pub(super) fn over_rails(
     ];
     if let Some((flag, _)) = is_between_two.iter().find(|(_, is_asked)| *is_asked) {
         return Err(RunFailure::refused(
-            format!("{flag} is between two devices, and a node has several rails"),
+            format!("{flag} cannot be used when a node has several rails"),
             "name one device with --device",
         ));
     }

@@ -97,7 +97,7 @@ fn one_that_joins_twice_ends_the_job() {
     let ranks = open(3, None);
     let first = joins(&ranks, rank(1, 3), None);
     let second = joins(&ranks, rank(1, 3), None);
-    let told = "rank 1 has joined twice, from host and from host";
+    let told = "rank 1 joined twice, from host and from host";
     assert_eq!(gathered(&ranks).unwrap_err(), told);
     ranks.dismiss(&RunFailure::new("over", None), false);
     let heard = [first, second].map(|it| it.recv().unwrap()).concat();
@@ -176,7 +176,7 @@ fn a_rank_that_reaches_a_server_is_told_what_listens_there() {
     });
     has(
         refused.unwrap_err().to_string(),
-        ["`rocebench serve` listens here"],
+        ["this port belongs to `rocebench serve`"],
     );
 }
 

@@ -43,7 +43,7 @@ impl LocalServer {
         LocalServer::listen(resources, facts, route, whose).map_err(|error| {
             let text = format!("cannot start a node in this process: {error}");
             let of_loopback = (error.kind() == ErrorKind::AddrNotAvailable)
-                .then_some("it is reached over loopback: bring that up with `ip link set lo up`");
+                .then_some("bring loopback up: `ip link set lo up`");
             let hint = of_loopback.or_else(|| threads::remedy(&error));
             RunFailure::new(text, hint.map(str::to_owned))
         })

@@ -32,7 +32,7 @@ impl Choice {
     pub fn of(port: &Port) -> Choice {
         let because = port.embedded.as_ref().and_then(|it| it.because.as_ref());
         let device_because = match because {
-            Some(because) => format!("{because}, so the embedded device is taken"),
+            Some(because) => format!("{because}, so the embedded device is used"),
             None => port.choice.sentence(),
         };
         let gid_because = match port.choice.gid_reason {

@@ -147,8 +147,8 @@ fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
     let mut paragraphs = vec![text];
     if asked.is_none() {
         paragraphs.push(
-            "With HOST rocebench takes the port and the GID of the control connection's address, or else those in the other \
-             end's network, if there are any."
+            "With HOST rocebench takes the port and the GID with the control connection's address, or else in the \
+             other end's network, if there are any."
                 .to_owned(),
         );
     }
@@ -183,7 +183,7 @@ mod tests {
                 port: 1,
                 gid_index: Some(3),
                 device_because: "it is the first active port with a RoCE v2 GID".into(),
-                gid_because: "it is the first of RoCE v2 with an IPv4 address".into(),
+                gid_because: "it is the first RoCE v2 GID with an IPv4 address".into(),
                 ..Choice::default()
             }),
             ..Inventory::default()

@@ -24,11 +24,10 @@ use crate::protocol::finding::{Finding, State};
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 
-const WHY_SERVICES: &str =
-    "a QP is of one of them (--service); a sweep of one that the device lacks is refused";
+const WHY_SERVICES: &str = "each QP uses one of them (--service); a sweep with another is refused";
 
-const WHY_EXTENDED: &str = "--post extended, --poll-api extended, --domains thread and --timestamps device need them; \
-     a sweep that asks for one that the device lacks is refused";
+const WHY_EXTENDED: &str = "--post extended, --poll-api extended, --domains thread and --timestamps device need \
+                            them; a sweep with one that is missing is refused";
 
 /// What to examine.
 pub struct Examination {
@@ -242,8 +241,8 @@ pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>)
             let finding = Finding::new("device used", state, found, WHY_DEVICE);
             match choice.is_in_place_of_another {
                 true => finding.remedy(
-                    "mend what keeps the adapter's port out, or name --device soft0: figures of it are this machine's, \
-                     not the adapter's",
+                    "fix the adapter's port, or give --device soft0: its figures are this machine's, not the \
+                     adapter's",
                 ),
                 false => finding,
             }

@@ -25,13 +25,13 @@ const WHY_REACH: &str =
     "both ends agree on each case over a TCP connection, the control connection";
 
 const WHY_VERSION: &str =
-    "both ends must speak the same protocol; different programs may still measure differently";
+    "both ends must speak the same protocol; different versions may still measure differently";
 
-pub(super) const WHY_CLOCK: &str = "results and logs of both ends carry times; latencies do not depend on it, they are measured \
-     on one clock";
+pub(super) const WHY_CLOCK: &str = "results and logs of both ends carry times; latencies do not depend on it: one \
+                                    clock measures them";
 
-const WHY_PATH: &str = "a packet larger than an interface or switch on the way takes is lost, at first with large \
-     messages only";
+const WHY_PATH: &str = "packets larger than the MTU of an interface or switch on the way are lost: small messages \
+                        pass, large ones do not";
 
 /// An end that answered.
 pub(super) struct Reached {
@@ -144,10 +144,10 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
     };
     let within = milliseconds(offset.uncertainty_ns as f64);
     let found = if offset.offset_ns.unsigned_abs() <= offset.uncertainty_ns.into() {
-        format!("the same, to within {within}")
+        format!("the same, ±{within}")
     } else {
         let by = milliseconds(offset.offset_ns.unsigned_abs() as f64);
-        format!("{by} {side}, to within {within}")
+        format!("{by} {side}, ±{within}")
     };
     let least_ns = offset.offset_ns.abs() - i128::from(offset.uncertainty_ns);
     if least_ns < FAR_NS {
@@ -309,13 +309,13 @@ mod tests {
                 uncertainty_ns,
             }))
         };
-        let behind = "1.50 ms behind, to within 0.20 ms";
+        let behind = "1.50 ms behind, ±0.20 ms";
         assert_eq!(of(-1_500_000, 200_000).found, behind);
         assert_eq!(of(1_100_000_000, 200_000_000).state, State::Ok);
         let far = of(3_600_000_000_000, 200_000);
-        let ahead = "3600.0 s ahead, to within 0.20 ms";
+        let ahead = "3600.0 s ahead, ±0.20 ms";
         assert_eq!((far.state, &*far.found), (State::Warning, ahead));
-        assert_eq!(of(-3, 200_000).found, "the same, to within 0.20 ms");
+        assert_eq!(of(-3, 200_000).found, "the same, ±0.20 ms");
         assert_eq!(clock(None).state, State::Unknown);
     }
 

@@ -23,8 +23,8 @@ const MESSAGES: u64 = 32;
 const SMALL: &str = "64";
 const LARGE: &str = "64K";
 
-const WHY: &str = "a benchmark does the same: QPs are connected, messages go both ways, and their bytes are compared \
-                   where they arrive";
+const WHY: &str = "this is a small benchmark: it connects QPs, sends messages both ways, and compares every byte on \
+                   arrival";
 
 /// The transfers of an examination.
 pub(super) struct TransferCheck<'a> {
@@ -173,7 +173,7 @@ fn not_begun(error: &RunFailure) -> Finding {
     Finding::new(
         "transfer",
         State::Broken,
-        format!("not begun: {error}"),
+        format!("not started: {error}"),
         WHY,
     )
     .remedy(remedy.unwrap_or_else(|| "see what the other end printed".to_owned()))

@@ -30,11 +30,11 @@ pub enum LaunchError {
         told: u32,
         asked: u32,
     },
-    #[error("this is rank {rank}, and there are only {ranks}, counted from 0")]
+    #[error("this is rank {rank}, but there are only {ranks}, counted from 0")]
     RankOutside { rank: u32, ranks: u32 },
     #[error("a job has at most {MOST_NODES} ranks, not {0}")]
     TooMany(u32),
-    #[error("--rank-0 says port {written}, --port says {flag}")]
+    #[error("--rank-0 has port {written}, --port is {flag}")]
     TwoPorts { written: u16, flag: u16 },
     #[error("rank 0 runs on {here}, but {launcher} sends the other ranks to {hosts}")]
     Rank0Elsewhere {

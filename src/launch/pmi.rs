@@ -36,9 +36,9 @@ pub enum PmiError {
     Io(Arc<io::Error>),
     #[error("PMI-1: the launcher closed its end")]
     Closed,
-    #[error("PMI-1: not all ranks came within {0} s")]
+    #[error("PMI-1: not all ranks joined within {0} s")]
     Late(u64),
-    #[error("PMI-1: `{got}` came where `{expected}` was due")]
+    #[error("PMI-1: got `{got}` instead of `{expected}`")]
     Unexpected { expected: &'static str, got: String },
     #[error("PMI-1: the value `{0}` cannot be sent")]
     Value(String),
@@ -49,7 +49,7 @@ pub enum PmiError {
 impl PmiError {
     /// What to do next.
     pub fn hint(&self) -> &'static str {
-        "give all ranks the same --rank-0 HOST:PORT; then they need no store"
+        "give all ranks the same --rank-0 HOST:PORT; then they do not need PMI-1"
     }
 }
 

@@ -155,7 +155,7 @@ fn what_contradicts_itself_is_an_error() {
     for (text, from, to, words) in [
         (SLURM, procid, "PROCID=two", two),
         (SLURM, procid, "PROCID=-1", "not a number"),
-        (SLURM, procid, "PROCID=4", "rank 4, and there are only 4"),
+        (SLURM, procid, "PROCID=4", "rank 4, but there are only 4"),
         (SLURM, "[1-3]", "[1-3", not_a_list),
         (OPEN_MPI_5, "prterun-login", "x", unknown),
     ] {

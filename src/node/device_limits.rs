@@ -222,7 +222,7 @@ impl DeviceLimits {
             ),
             (
                 flow.post == extended && flow.sges > 1 && !self.has_extended_lists,
-                "extended posting of several elements: its library counts their lengths wrongly",
+                "correct extended posting of several elements: its library adds up their lengths wrongly",
                 "use --sges 1 or --post legacy",
             ),
             (
@@ -238,7 +238,7 @@ impl DeviceLimits {
             (
                 flow.udp_sport.is_some() && !self.takes_udp_ports,
                 "call for a QP's UDP source port (only mlx5 over RoCE has one)",
-                "use --flow-label, of which many drivers make the port",
+                "use --flow-label, from which many drivers derive the port",
             ),
             (
                 flow.timestamps == Timestamps::Device && !self.has_stamps,
@@ -266,7 +266,7 @@ impl DeviceLimits {
         let of_service = |paces: &&PacedRates| paces.services.contains(&service);
         let Some(paces) = self.paces.as_ref().filter(of_service) else {
             return Err(lacks(
-                "rate limit for QPs of the case's --service, which --pace device takes",
+                "rate limit for QPs with this --service, as --pace device needs",
                 "take --pace worker, or another --service or device",
             ));
         };
@@ -318,7 +318,7 @@ mod tests {
         };
         assert_eq!(check("ud", "1K"), Ok(()));
         assert_eq!(check("uc", "4K"), Ok(()));
-        let told = "soft1 can do at most 1024 bytes in one datagram, by its port's MTU, and the case needs 1025";
+        let told = "soft1 can do at most 1024 bytes in one datagram, by its port's MTU, but the case needs 1025";
         assert_eq!(check("ud", "1025"), Err(told.to_owned()));
     }
 
@@ -337,8 +337,7 @@ mod tests {
         };
         let flow = Settings::from([("rate", "10Gb"), ("pace", "device")]);
         let error = limits.check_flow(&flow, Side::Initiator).unwrap_err();
-        let told =
-            "mlx5_0 has no rate limit for QPs of the case's --service, which --pace device takes";
+        let told = "mlx5_0 has no rate limit for QPs with this --service, as --pace device needs";
         assert_eq!(error.to_string(), told);
         assert!(error.hint().unwrap().contains("--pace worker"));
     }

@@ -133,8 +133,7 @@ pub(crate) fn check_posts(flow: &Settings) -> Result<(), RunFailure> {
         return Ok(());
     }
     let message = format!(
-        "--verify counts how often each WR is posted, and {} QPs of {ring} WRs are more than the ends can report to \
-         each other: 3 million WRs at most",
+        "--verify can count 3 million WRs at most, but there are {} QPs of {ring} WRs",
         flow.qps
     );
     Err(RunFailure::refused(message, "lower --qps or --tx-depth"))

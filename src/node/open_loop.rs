@@ -161,7 +161,7 @@ impl<'a> OpenLoop<'a> {
     /// Nobody can tell whether the system or the workers kept what is missing from being done.
     fn away(&self, missing: f64) -> String {
         format!(
-            "{missing:.0} messages did not complete in the window, and the workers were away for {:.1} % of it",
+            "{missing:.0} messages did not complete in the window, and the workers did not run for {:.1} % of it",
             self.away_part * 100.0
         )
     }
@@ -205,7 +205,7 @@ fn wrong_gaps(load: &Load) -> Option<(NotKeptBy, String)> {
     let gaps = load.gaps.as_ref()?;
     (gaps.p_value < LEAST_P_VALUE).then(|| {
         let text = format!(
-            "the times between posts are not distributed as requested (Anderson-Darling, p = {:.1e})",
+            "the times between posts do not have the requested distribution (Anderson-Darling, p = {:.1e})",
             gaps.p_value
         );
         (NotKeptBy::Gaps, text)
@@ -223,8 +223,8 @@ fn spoilt(latency: &Recorder, lateness: &Recorder) -> Option<String> {
     let (quantile, late) = printed
         .find_map(|quantile| Some((quantile, Late::spoils(latency, lateness, quantile)?)))?;
     Some(format!(
-        "p{} of latency would be rocebench's own delay: {} % of the messages were posted {:.1} us late or more, and \
-         {:.1} us are tolerated",
+        "p{} of latency would include rocebench's own delay: {} % of the messages were posted at least {:.1} us \
+         late, and the limit is {:.1} us",
         percent(quantile),
         percent((1.0 - quantile) * LATE_PART),
         late.late_ns / 1e3,

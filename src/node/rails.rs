@@ -78,7 +78,7 @@ impl Rails {
                 Some(port) if is_link_local(&port) => {
                     *is_up = false;
                     let name = port.context.name();
-                    let told = format!("{name} has a link-local address alone");
+                    let told = format!("{name} has only a link-local address");
                     self.left_out.push(told);
                 }
                 port => self.ports.extend(port),

@@ -427,7 +427,7 @@ fn is_near(now_ns: u64, at_ns: u64) -> Result<(), RunFailure> {
         "this node's clock jumped: the window would open in {} s",
         lead.as_secs()
     );
-    let hint = "a virtual machine that was stopped or moved does that: run again";
+    let hint = "run again: pausing or moving a virtual machine does this";
     Err(RunFailure::new(text, Some(hint.to_owned())))
 }
 

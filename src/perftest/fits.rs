@@ -219,7 +219,7 @@ pub fn note(case: &Case) -> Option<String> {
     let program = Program::for_case(case);
     if program.ordering(case) != case.ordering {
         notes.push(format!(
-            "{} has {} PCIe ordering, which no option of it changes, rocebench {}",
+            "{} always has {} PCIe ordering, rocebench {}",
             program,
             program.ordering(case),
             case.ordering

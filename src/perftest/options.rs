@@ -92,9 +92,9 @@ const fn long(name: &'static str, here: Here) -> PerftestOption {
 const ALL_SIZES: &str =
     "2,4,8,16,32,64,128,256,512,1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M,8M";
 
-const SERVICES: &str = "the values are RC, UC and UD; there are no QPs of XRC, DC and SRD";
-const NO_DC: &str = "there are no DC QPs";
-const ATOMICS: &str = "the values are FETCH_AND_ADD and CMP_AND_SWAP";
+const SERVICES: &str = "give RC, UC or UD; rocebench has no XRC, DC or SRD QPs";
+const NO_DC: &str = "rocebench has no DC QPs";
+const ATOMICS: &str = "give FETCH_AND_ADD or CMP_AND_SWAP";
 const HISTOGRAMS: &str = "`--csv-histograms FILE` has all latencies, as the buckets of a histogram";
 const JSON: &str = "`--json FILE` writes the result in rocebench's own form";
 const RATE: &str = "`--rate 10Gb --arrivals fixed` plans messages in time, at that load, and `--rate 10Gb --pace device` has the device \
@@ -152,13 +152,13 @@ pub const OPTIONS: &[PerftestOption] = &[
     both(
         'F',
         "CPU-freq",
-        Already("no CPU frequency stops a run; `rocebench doctor` warns of it"),
+        Already("rocebench runs at any CPU frequency; `rocebench doctor` warns about it"),
     ),
-    both('N', "noPeak", Already("no peak is computed")),
+    both('N', "noPeak", Already("rocebench computes no peak")),
     both(
         'W',
         "report-counters",
-        Already("the JSON result has the counters of the ports that are used"),
+        Already("the JSON result has the used ports' counters"),
     )
     .with("LIST"),
     long(
@@ -194,7 +194,7 @@ pub const OPTIONS: &[PerftestOption] = &[
     both(
         'f',
         "margin",
-        Not("`--warmup 2s` is the time before the window, and nothing is cut off its end"),
+        Not("`--warmup 2s` sets the time before the window; nothing is cut off at its end"),
     )
     .with("SECONDS"),
     both('g', "mcg", Not(MULTICAST)),
@@ -207,13 +207,13 @@ pub const OPTIONS: &[PerftestOption] = &[
     both(
         'w',
         "limit_bw",
-        Not("`--fail-below 40Gb` ends with exit status 1 when a flow is slower"),
+        Not("`--fail-below 40Gb` exits with status 1 when a flow is slower"),
     )
     .with("VALUE"),
     both(
         'y',
         "limit_msgrate",
-        Not("`--fail-if 'mmsg<2'` ends with exit status 1 when a flow is slower"),
+        Not("`--fail-if 'mmsg<2'` exits with status 1 when a flow is slower"),
     )
     .with("VALUE"),
     both(

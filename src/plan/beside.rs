@@ -73,12 +73,14 @@ pub fn beside(sweep: Sweep, entries: &[String]) -> Result<(Sweep, Vec<String>), 
 fn victim(mut cases: Vec<Case>) -> Result<Case, String> {
     let why = match (cases.pop(), cases.len()) {
         (Some(case), 0) if case.is_set_up() => "a victim moves messages, not --op connect",
-        (Some(case), 0) if case.pattern.is_some() => "--pattern makes other flows than a victim's",
+        (Some(case), 0) if case.pattern.is_some() => {
+            "--pattern makes flows of its own, not a victim's"
+        }
         (Some(case), 0) if case.iterations_per_qp.is_some() => {
-            "with -n a victim and an attacker end at different times: give -D"
+            "give -D, not -n: victim and attacker must end at the same time"
         }
         (Some(case), 0) => return Ok(case),
-        _ => "a victim is one case: give each option one value, and --rate no share",
+        _ => "a victim is one case: give each option one value, and --rate without %",
     };
     Err(why.to_owned())
 }
@@ -97,13 +99,13 @@ fn attacker(entry: &str, victim: &Case, nodes: &Nodes) -> Result<Attacker, Strin
     let mut of_case = ROWS.iter().filter(|row| row.scope == Scope::Case);
     if let Some(row) = of_case.find(|row| file.given.has(row.flag)) {
         return Err(format!(
-            "{entry}: `{}` is the victim's: give it as an option",
+            "{entry}: `{}` holds for the victim too: give it as an option",
             row.flag
         ));
     }
     if file.flows.is_empty() || file.nodes.is_some() || !Flow::is_name(&stem) {
         return Err(format!(
-            "{entry}: an attacker has a plain name, [[flow]] tables, and the victim's nodes"
+            "{entry}: an attacker's file needs a plain name and [[flow]] tables, and no `nodes`"
         ));
     }
     let sweep = Sweep::with_flows(&file.given, &file.flows, nodes.clone());
@@ -114,9 +116,7 @@ fn attacker(entry: &str, victim: &Case, nodes: &Nodes) -> Result<Attacker, Strin
     })?;
     match (cases.cases.pop(), cases.cases.len()) {
         (Some(case), 0) => Ok((stem.into_owned(), case.flows)),
-        _ => Err(format!(
-            "{entry}: lists make several cases, and an attacker is one"
-        )),
+        _ => Err(format!("{entry}: an attacker is one case, without lists")),
     }
 }
 

@@ -72,7 +72,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     let flows = "[[flow]]\nname = 'a'\n[[flow]]\nname = 'b'\n";
     for (options, file, entries, words) in [
         ("qps=1,4", "", &["reads"][..], "a victim is one case: "),
-        ("rate=50%", "", &["reads"], "--rate no share"),
+        ("rate=50%", "", &["reads"], "--rate without %"),
         ("op=connect", "", &["reads"], "not --op connect"),
         ("iters=10", "", &["reads"], "give -D"),
         ("", "", &["reads", "all"], "reads is listed twice"),
@@ -96,10 +96,13 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.toml");
     for (text, words) in [
-        ("workers = 2\n[[flow]]\n", "`workers` is the victim's"),
-        ("qps = 4\n", "has a plain name, [[flow]] tables"),
-        ("nodes = 'local:3'\n[[flow]]\n", "the victim's nodes"),
-        ("size = [1, 2]\n[[flow]]\n", "several cases"),
+        (
+            "workers = 2\n[[flow]]\n",
+            "`workers` holds for the victim too",
+        ),
+        ("qps = 4\n", "needs a plain name and [[flow]] tables"),
+        ("nodes = 'local:3'\n[[flow]]\n", "and no `nodes`"),
+        ("size = [1, 2]\n[[flow]]\n", "an attacker is one case"),
         ("[[flow]]\n  to = 'nobody'\n", "x.toml:2:3: "),
     ] {
         std::fs::write(&path, text).unwrap();

@@ -63,9 +63,9 @@ fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
     let keys: Vec<&str> = ROWS.iter().map(|row| row.flag).chain(others).collect();
     match nearest(key, &keys) {
         Some(known) => format!("unknown key `{key}`; did you mean `{known}`?"),
-        None => format!(
-            "unknown key `{key}`; keys are the long flags of `rocebench --help`, such as `qps`"
-        ),
+        None => {
+            format!("unknown key `{key}`; use the long flags of `rocebench --help`, such as `qps`")
+        }
     }
 }
 

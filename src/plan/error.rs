@@ -19,7 +19,7 @@ pub enum PlanError {
         case: Option<String>,
     },
     /// A setting that a search over loads cannot have.
-    #[error("--{flag} does not go together with --slo and --knee: {why}")]
+    #[error("--{flag} cannot be used with --slo and --knee: {why}")]
     NotWithSearch {
         /// The option's long name.
         flag: &'static str,
@@ -33,13 +33,10 @@ pub enum PlanError {
         why: &'static str,
     },
     /// A search over flows of a file.
-    #[error(
-        "--slo and --knee search for the rate of one flow, and each [[flow]] has a rate of its own, which the others' \
-         latency depends on"
-    )]
+    #[error("--slo and --knee search for the rate of one flow, not for rates of [[flow]] tables")]
     SearchWithFlows,
     /// A product beyond all reason.
-    #[error("the lists' product is {cases} cases; a sweep has at most {most}")]
+    #[error("the lists make {cases} cases; a sweep has at most {most}")]
     TooManyCases {
         cases: u64,
         /// Cases with as many flows that a sweep may have.
@@ -64,7 +61,7 @@ pub enum PlanError {
     #[error("it goes from `{node}` to itself")]
     ToItself { node: String },
     /// A pattern beside flows of a file.
-    #[error("--pattern makes the flows, and the file has [[flow]] tables")]
+    #[error("--pattern and the file's [[flow]] tables exclude each other")]
     PatternWithFlows,
     /// More senders or receivers than there are.
     #[error("--{flag} {value} is more than the {others} other nodes of an {pattern}")]
@@ -76,20 +73,20 @@ pub enum PlanError {
         pattern: &'static str,
     },
     /// A bisection of an odd number.
-    #[error("--pattern bisection needs an even number of nodes, and there are {nodes}")]
+    #[error("--pattern bisection needs an even number of nodes, not {nodes}")]
     OddNodes { nodes: usize },
     /// Flows of all cases beyond all reason.
     #[error("the sweep has at least {flows} flows in all its cases; the limit is {most}")]
     TooManyFlowsInAll { flows: u64, most: u64 },
     /// More than two nodes without flows.
-    #[error("there are {nodes} nodes, and no --pattern or [[flow]] between them")]
+    #[error("{nodes} nodes need a --pattern or [[flow]] tables")]
     NoFlows { nodes: usize },
     /// Flows beyond all reason.
     #[error("there are {flows} flows; a case has at most {MOST_FLOWS}")]
     TooManyFlows { flows: usize },
     /// Set-up measured beside flows of a file.
     #[error(
-        "--op connect measures set-up beside --traffic-qps QPs with RDMA WRITEs, not beside [[flow]]"
+        "--op connect cannot be used with [[flow]]: its traffic is the RDMA WRITEs of --traffic-qps"
     )]
     ConnectWithFlows,
     /// Flows that no plan makes; a peer may.
@@ -167,7 +164,7 @@ impl PlanError {
                 format!("leave --{flag} out, or measure without --quick")
             }
             PlanError::SearchWithFlows => {
-                "leave the flows out of the file, or sweep over rates with `rate` in each of them"
+                "leave the flows out of the file, or give each flow a `rate` and no search"
                     .into()
             }
             PlanError::TooManyCases { longest, .. } => {
@@ -188,11 +185,11 @@ impl PlanError {
             }
             PlanError::OddNodes { .. } => "add a node to --nodes, or leave one out".into(),
             PlanError::TooManyFlowsInAll { .. } => {
-                "shorten the lists, or give fewer nodes or a pattern of fewer flows, such as ring"
+                "shorten the lists, or choose fewer nodes or a pattern with fewer flows, such as ring"
                     .into()
             }
             PlanError::TooManyFlows { .. } => {
-                "measure some of them at a time; --pattern pairs has each pair, in rounds".into()
+                "measure fewer flows at a time: --pattern pairs measures each pair, in rounds".into()
             }
             PlanError::ConnectWithFlows => {
                 "take connect out of --op, or the flows out of the file".into()

@@ -115,7 +115,7 @@ impl FlowTable {
                 (Some(port), Some(device)) => device.ib_port = Some(*port),
                 (Some(_), None) => {
                     let start = self.offsets.get(key).copied().unwrap_or_default();
-                    let message = format!("`{key}` is a port of `{needed}`: give that too");
+                    let message = format!("`{key}` needs `{needed}`: give both");
                     return Err(fault(start..start, message));
                 }
                 _ => {}
@@ -129,14 +129,14 @@ impl FlowTable {
         if matches!(value.get_ref(), DeValue::Array(_)) && !is_mix(row, value) {
             return Err(fault(
                 value.span(),
-                format!("`{key}`: a flow has one value; a list above the flows makes cases"),
+                format!("`{key}`: a flow has one value; put a list above the first [[flow]]"),
             ));
         }
         set_any(&mut self.given, row, value)?;
         if key == "op" && self.given.values(key) == ["connect"] {
             return Err(fault(
                 value.span(),
-                "`op`: a flow moves messages, by send, write or read; set-up is measured without [[flow]]",
+                "`op`: a flow cannot be connect; measure set-up without [[flow]]",
             ));
         }
         Ok(())

@@ -387,7 +387,7 @@ fn keep_what_matters(
 ) {
     let is_own = |axis: &Axis| own.iter().any(|it| it.row.flag == axis.row.flag);
     for axis in axes.iter_mut().filter(|axis| is_own(axis)) {
-        let why = "where every [[flow]] has its own";
+        let why = "since every [[flow]] has its own";
         axis.why_not = axis.why_not.or(Some(why));
     }
     let above = axes.iter_mut().zip(is_needed);

@@ -59,7 +59,7 @@ pub enum NodesError {
     #[error("one process has 2 to {MOST_LOCAL} nodes, not {0}")]
     LocalNumber(u64),
     /// `local:` is followed by something else than a number.
-    #[error("`local:{0}` is not the nodes of this process: local:4 is four of them")]
+    #[error("`local:{0}` is not a number of nodes in this process: write local:4 for four")]
     Local(String),
 }
 

@@ -181,7 +181,7 @@ mod tests {
     fn what_the_nodes_do_not_have_is_said() {
         let fan_in = "--fan-in 4 is more than the 3 other nodes";
         let fan_out = "--fan-out 9 is more than the 2 other nodes";
-        let odd = "an even number of nodes, and there are 5";
+        let odd = "an even number of nodes, not 5";
         for (pattern, count, given, words) in [
             ("incast:node7", 3, &[][..], "no node is named `node7`"),
             ("incast", 4, &[("fan-in", "4")], fan_in),

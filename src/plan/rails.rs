@@ -137,7 +137,7 @@ fn flow_over_rails(
     };
     if pairs.is_empty() {
         return Err(format!(
-            "flow {} goes from {} of {from} to {} of {to}, and --rails same pairs as many with as many",
+            "--rails same needs as many rails at both nodes: flow {} goes from {} of {from} to {} of {to}",
             flow.name,
             counted(from_rails),
             counted(to_rails)

@@ -18,22 +18,19 @@ const USUAL_DURATION: &str = "1s";
 
 /// Settings that trials do not have, and why.
 const NOT_TAKEN: [(&str, &str); 7] = [
-    ("pattern", "a search is for the load of one flow"),
+    ("pattern", "a search finds the load of one flow"),
     ("rate", "a search chooses the rates itself"),
-    (
-        "iters",
-        "a trial ends after a time, in which messages are offered",
-    ),
+    ("iters", "a trial ends after a time"),
     (
         "signal-every",
-        "each message of a trial is posted at its time, and has a completion of its own",
+        "each message of a trial has its own time and its own completion",
     ),
     (
         "post-list",
-        "each message of a trial is posted at its time, by itself",
+        "each message of a trial is posted alone, at its time",
     ),
     ("spread", "each QP of a trial has its own planned times"),
-    ("no-latency", "a search is for a limit of latency"),
+    ("no-latency", "a search needs latencies"),
 ];
 
 /// Searches, each over all cases of a sweep.
@@ -71,10 +68,10 @@ impl Searches {
         }
         let connect = Workload::Connect.to_string();
         if given.values("op").contains(&connect) {
-            return refused("op connect", "a search is for a load of messages");
+            return refused("op connect", "a search is about messages, not set-up");
         }
         if given.values("arrivals").len() > 1 {
-            return refused("arrivals", "a search takes one kind of them");
+            return refused("arrivals", "a search takes one value of it");
         }
         let mut given = given.clone();
         for (flag, text) in [("rate", WHOLE), ("duration", USUAL_DURATION)] {

@@ -39,7 +39,7 @@ fn text(value: &Value<'_>) -> Result<String, Fault> {
         .flat_map(|items| items.iter())
     {
         let wrong = || {
-            let message = "`size`: each of several sizes by weight is {bytes = 64, weight = 9}";
+            let message = "`size`: write each size with its weight: {bytes = 64, weight = 9}";
             fault(item.span(), message)
         };
         let DeValue::Table(table) = item.get_ref() else {

@@ -80,7 +80,7 @@ pub struct QpEndpoint {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum EndpointsError {
     /// Not as many QPs as the case has.
-    #[error("the peer sent {got} QPs where the case has {expected}")]
+    #[error("the peer sent {got} QPs instead of {expected}")]
     Count { expected: u32, got: usize },
     /// A number has more bits than its field in a packet.
     #[error("the peer's QP {index} has {field} {value:#x}, which is not a 24-bit number")]
@@ -109,7 +109,7 @@ pub enum EndpointsError {
     #[error("one end has a RoCE port and the other an InfiniBand port")]
     Kinds,
     /// GIDs of two types or two families of addresses.
-    #[error("the GID here is {here} and the peer's is {there}: neither sees the other's packets")]
+    #[error("the GID here is {here}, the peer's is {there}: they cannot reach each other")]
     Unseen {
         /// Type or family, and the address.
         here: String,
@@ -269,12 +269,12 @@ mod tests {
             (
                 (RoceV2, v4),
                 (RoceV2, v6),
-                Some("IPv4 (10.0.0.1) and the peer's is IPv6 (fd00::9)"),
+                Some("IPv4 (10.0.0.1), the peer's is IPv6 (fd00::9)"),
             ),
             (
                 (RoceV1, v6),
                 (RoceV2, v6),
-                Some("RoCE v1 (fd00::9) and the peer's is RoCE v2"),
+                Some("RoCE v1 (fd00::9), the peer's is RoCE v2"),
             ),
             ((RoceV2, v4), (Infiniband, v6), Some("an InfiniBand port")),
         ] {

@@ -62,7 +62,7 @@ pub enum FrameError {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum LinkError {
     /// The other end closed the connection or its process died.
-    #[error("{peer} closed the connection: its process ended or died")]
+    #[error("{peer} closed the connection")]
     PeerClosed { peer: SocketAddr },
     /// Nothing was heard, not even heart-beats, or nothing was taken by the other end.
     #[error("{peer} has been silent for {seconds:.1} s")]
@@ -84,7 +84,7 @@ pub enum LinkError {
         source: FrameError,
     },
     /// A message came at a time when another was due.
-    #[error("{peer} sent `{got}` where `{expected}` was due")]
+    #[error("{peer} sent `{got}` instead of `{expected}`")]
     Unexpected {
         peer: SocketAddr,
         expected: &'static str,
@@ -116,15 +116,14 @@ impl LinkError {
     /// What to do next, if there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
-            LinkError::PeerClosed { .. } => {
-                Some("see what the other end printed, start it again and repeat the run".into())
-            }
+            LinkError::PeerClosed { .. } => Some(
+                "read the other end's output for the cause, start it again and repeat the run"
+                    .into(),
+            ),
             LinkError::PeerSilent { .. } => Some(
                 "check that the other host is up and that the network between both works".into(),
             ),
-            LinkError::Overdue { .. } => {
-                Some("see what the other end is doing; it may be starved of CPU time".into())
-            }
+            LinkError::Overdue { .. } => Some("look at the other end: it may lack CPU time".into()),
             LinkError::Protocol { .. } | LinkError::Unexpected { .. } => Some(SAME_VERSION.into()),
             LinkError::Unsendable { .. } => Some("run fewer QPs, or smaller cases".into()),
             LinkError::Aborted { hint, .. } => hint.clone(),

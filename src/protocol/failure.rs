@@ -104,7 +104,7 @@ impl RunFailure {
             let more = sum(|trouble| trouble.failed_count) - 1;
             let mut message = cause.to_string();
             if more > 0 {
-                message += &format!("; {more} more failed by themselves");
+                message += &format!("; {more} more failed for reasons of their own");
             }
             if flushed > 0 {
                 message += &format!("; {flushed} were flushed after it");
@@ -126,8 +126,11 @@ impl RunFailure {
         }
         let flush = first(|trouble| trouble.first_flush.as_ref())?;
         Some(RunFailure::new(
-            format!("{flush}; {flushed} in all, and none of them the cause"),
-            Some("the QP failed without a completion that says why: look at the peer's output and at `dmesg`".into()),
+            format!("{flush}; {flushed} in all, none of them is the cause"),
+            Some(
+                "look at the peer's output and at `dmesg`: no completion says why the QP failed"
+                    .into(),
+            ),
         ))
     }
 
@@ -153,8 +156,8 @@ impl RunFailure {
                 format!(
                     "a CQ of {device} with {cq_entries} entries overflowed: completions are lost"
                 ),
-                "leave --cq-depth out, so that each CQ has room for all that can be outstanding, or raise it; \
-                 more --workers empty a CQ faster",
+                "leave --cq-depth out, so that each CQ has room for everything outstanding, or raise it; more \
+                 --workers empty a CQ faster",
             ),
             AsyncEvent::QpError { qpn, name } => (
                 format!("QP number {qpn:#08x} of {device} failed: event {name}"),
@@ -175,8 +178,8 @@ impl RunFailure {
 }
 
 /// What to do about wrong payloads.
-pub const VERIFY_HINT: &str = "the device or the network corrupts data: repeat with --size and --qps smaller to find where it \
-                               begins, and check memory, cables and firmware";
+pub const VERIFY_HINT: &str = "check memory, cables and firmware: the device or the network corrupts data; a smaller \
+                               --size and --qps may show where it begins";
 
 impl From<ThreadError> for RunFailure {
     fn from(error: ThreadError) -> Self {

@@ -293,18 +293,18 @@ fn last_word(error: &AcceptError) -> Option<Message> {
     match error {
         AcceptError::Busy { busy, .. } => Some(Message::Busy(busy.clone())),
         AcceptError::Unproven { .. } => Some(abort(
-            "the token was not proved".into(),
+            "the token is wrong or missing".into(),
             Some("give both ends the same --token"),
             true,
         )),
         AcceptError::Handshake { source, .. } => match source {
             ExchangeError::Unexpected { got: "join", .. } => Some(abort(
-                "`rocebench serve` listens here, and rank 0 of the job was expected".into(),
+                "this port belongs to `rocebench serve`, not to rank 0 of the job".into(),
                 Some("give --rank-0 the host where rank 0 runs, or all ranks another --port"),
                 true,
             )),
             ExchangeError::Unexpected { expected, got } => Some(abort(
-                format!("`{got}` came where `{expected}` was due"),
+                format!("got `{got}` instead of `{expected}`"),
                 None,
                 false,
             )),

@@ -29,7 +29,7 @@ pub enum ExchangeError {
     #[error("the other end does not speak rocebench's protocol: {0}")]
     Frame(#[source] FrameError),
     /// A message came at a time when another was due.
-    #[error("the other end sent `{got}` where `{expected}` was due")]
+    #[error("the other end sent `{got}` instead of `{expected}`")]
     Unexpected {
         expected: &'static str,
         got: &'static str,
@@ -88,7 +88,7 @@ pub enum ConnectError {
     #[error("{server} requires a token")]
     TokenRequired { server: SocketAddr },
     /// A token was given, but the server did not prove that it knows it.
-    #[error("{server} did not prove that it knows the token")]
+    #[error("{server} does not know the token")]
     ServerUnproven { server: SocketAddr },
     /// Another client has the server.
     #[error("{server} is busy: it has served {} for {} s", busy.client, busy.since_seconds)]
@@ -122,7 +122,7 @@ pub enum ConnectError {
         bad_input: bool,
     },
     /// Several of many.
-    #[error("{} of {nodes} nodes are not there: {}", errors.len(), first_of(errors))]
+    #[error("{} of {nodes} nodes are not available: {}", errors.len(), first_of(errors))]
     Several {
         errors: Vec<ConnectError>,
         /// How many there should be.
@@ -135,7 +135,7 @@ fn lacks_zone(address: &SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
 }
 
-const SEE_SERVER: &str = "see what `rocebench serve` printed on the other host";
+const SEE_SERVER: &str = "read the output of `rocebench serve` on the other host";
 
 /// Errors that are told where there are many.
 const MOST_TOLD: usize = 8;
@@ -177,7 +177,7 @@ impl ConnectError {
                 ),
                 io::ErrorKind::TimedOut => no_answer_hint(address.port()),
                 _ if lacks_zone(address) => format!(
-                    "an address that begins with fe80 is of one interface: name that too, as in {}%eth0",
+                    "name the interface too, as in {}%eth0: an fe80 address belongs to one interface",
                     address.ip()
                 ),
                 _ => format!(
@@ -200,23 +200,23 @@ impl ConnectError {
             },
             ConnectError::TokenRequired { .. } => "give the server's token with --token".into(),
             ConnectError::ServerUnproven { .. } => {
-                "start `rocebench serve` with the same --token, and check that it is the right host"
+                "check that it is the right host, and start `rocebench serve` there with the same --token"
                     .into()
             }
             ConnectError::Busy { .. } => "try again when that sweep has ended".into(),
             ConnectError::NotJoined {
                 unproven: Some(who),
                 ..
-            } => format!("{who} came and did not prove the token: give all ranks the same --token"),
+            } => format!("give all ranks the same --token: {who} came without the right one"),
             ConnectError::NotJoined {
                 is_first: true,
                 port,
                 ..
             } => format!(
-                "see what these ranks printed, and that TCP port {port} of rank 0's host can be reached from theirs"
+                "read these ranks' output, and check that they reach TCP port {port} of rank 0's host"
             ),
             ConnectError::NotJoined { .. } => {
-                "see what these ranks printed, and what ended them".into()
+                "read these ranks' output to see why they ended".into()
             }
             ConnectError::Thread(_) => threads::REMEDY.into(),
             ConnectError::Refused { hint, .. } => return hint.clone(),
@@ -265,7 +265,7 @@ pub enum AcceptError {
         source: ExchangeError,
     },
     /// The client did not prove the token.
-    #[error("{client} did not prove the token")]
+    #[error("{client} does not know the token")]
     Unproven { client: SocketAddr },
     /// Another client has the server.
     #[error("{client} was refused: the server is busy with {}", busy.client)]
@@ -284,12 +284,10 @@ pub enum AcceptError {
         bad_input: bool,
     },
     /// It waited while too many others came.
-    #[error(
-        "the connection of {client} was ended: it was the oldest of too many unfinished handshakes"
-    )]
+    #[error("closed the connection of {client}: the oldest of too many unfinished handshakes")]
     Crowded { client: SocketAddr },
     /// There is no thread or descriptor for it.
-    #[error("there is no room for the connection of {client}: {source}")]
+    #[error("no resources for the connection of {client}: {source}")]
     NoRoom {
         client: SocketAddr,
         source: Arc<io::Error>,
@@ -335,7 +333,7 @@ mod tests {
             };
             error.hint().unwrap()
         };
-        assert!(hint("[fe80::1]:18515").ends_with("as in fe80::1%eth0"));
+        assert!(hint("[fe80::1]:18515").contains("as in fe80::1%eth0"));
         for other in [
             "[fe80::1%2]:18515",
             "[2001:db8::1]:18515",
@@ -358,8 +356,8 @@ mod tests {
             error.hint().unwrap()
         };
         let came = hint(Some("rank 1 (n1)"), true);
-        assert!(came.starts_with("rank 1 (n1) came") && came.contains("--token"));
+        assert!(came.contains("rank 1 (n1) came") && came.contains("--token"));
         assert!(hint(None, true).contains("TCP port 18515"));
-        assert!(hint(None, false).contains("what ended them"));
+        assert!(hint(None, false).contains("why they ended"));
     }
 }

@@ -110,7 +110,7 @@ impl<'a> Joining<'a> {
             other => {
                 let _ = exchange.send(&Message::Abort {
                     reason: format!(
-                        "rank 0 of a launcher's job waits here for its ranks, and `{}` came",
+                        "this port belongs to rank 0 of a launcher's job, which takes ranks and no `{}`",
                         other.kind()
                     ),
                     hint: Some(

@@ -82,7 +82,7 @@ fn each_bad_field_has_its_error() {
         spoil(&mut spoilt);
         has(spoilt.check(2, 4096).unwrap_err().to_string(), [words]);
     };
-    refused(|all| all.qps.truncate(1), "sent 1 QPs where the case has 2");
+    refused(|all| all.qps.truncate(1), "sent 1 QPs instead of 2");
     refused(|all| all.qps[1].qpn = 1 << 24, "QP 1 has QPN 0x1000000");
     refused(|all| all.qps[0].psn = u32::MAX, "QP 0 has PSN 0xffffffff");
     let short = "QP 1 offers 4095 bytes at 0x1000, the case needs 4096";

@@ -121,7 +121,7 @@ fn told(error: JoinError, last: Option<RunFailure>) -> RunFailure {
                 ConnectError::Resolve { .. }
                 | ConnectError::Unreachable { .. }
                 | ConnectError::NoAnswer { .. } => Some(
-                    "see what rank 0 printed; if it runs on another host, give --rank-0 HOST:PORT at all ranks"
+                    "read rank 0's output; if it runs on another host, give --rank-0 HOST:PORT at all ranks"
                         .to_owned(),
                 ),
                 error => error.hint(),

@@ -206,8 +206,8 @@ fn first_message(
 
 fn no_examination() -> RunFailure {
     RunFailure::refused(
-        "this node does not examine itself",
-        "ask a node where `rocebench serve` runs",
+        "this node cannot examine itself",
+        "examine a node that runs `rocebench serve`",
     )
 }
 

@@ -53,10 +53,10 @@ pub(super) fn finish(
         let theirs = printable(&theirs, 40);
         return Err(RunFailure::new(
             format!(
-                "{:?} arrived with checksum {digest} and was sent with {theirs}: it was discarded",
+                "the receiver discarded {:?}: it arrived with checksum {digest}, and was sent with {theirs}",
                 received_file.name
             ),
-            Some("the device or the network corrupts data: send it again, and check memory, cables and firmware".into()),
+            Some("send it again, and check memory, cables and firmware: the device or the network corrupts data".into()),
         ));
     }
     let began = Instant::now();

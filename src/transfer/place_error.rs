@@ -29,7 +29,7 @@ pub enum PlaceError {
         name: String,
     },
     /// Something other than a file has that name.
-    #[error("{name:?} is {what} at the receiver, and only files are overwritten")]
+    #[error("{name:?} is {what} at the receiver, but only files are overwritten")]
     Special {
         /// The name.
         name: String,
@@ -82,7 +82,7 @@ impl PlaceError {
                 "give this user the right to write there, or name another folder with --receive"
             }
             PlaceError::Exists { .. } => {
-                "send it with --force to overwrite it, or under another name"
+                "overwrite it with --force, or send it under another name"
             }
             PlaceError::Special { .. } => "send it under another name, or move that out of the way",
             PlaceError::NoRoom { .. } => {

@@ -83,7 +83,7 @@ pub(super) fn open(
         RunFailure::new(
             format!("connecting to {address} for the comparison with TCP: {error}"),
             Some(
-                "a firewall at the receiver may let only the control port through: open it, or leave --against out"
+                "open the receiver's firewall for other ports than the control port, or leave --against out"
                     .into(),
             ),
         )
@@ -215,7 +215,7 @@ fn accept(
     }
     Err(RunFailure::new(
         "the sender did not connect for the comparison with TCP",
-        Some("a firewall at the receiver may let only the control port through: open it, or leave --against out".into()),
+        Some("open the receiver's firewall for other ports than the control port, or leave --against out".into()),
     ))
 }
 

@@ -30,32 +30,36 @@ pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
         ..
     } = *settings;
     if qps == 0 || qps > MAX_QPS {
-        return bad(format!("{qps} QPs"), "--qps is from 1 to 4096");
+        return bad(
+            format!("{qps} QPs are too few or too many"),
+            "give --qps 1 to 4096",
+        );
     }
     if window == 0 || window > MAX_WINDOW {
         return bad(
-            format!("a window of {window}"),
-            "--window is from 1 to 1024",
+            format!("a window of {window} is out of range"),
+            "give --window 1 to 1024",
         );
     }
     if !CHUNK_BYTES.contains(&chunk_bytes) || chunk_bytes % 4096 != 0 {
-        let text = format!("chunks of {chunk_bytes} bytes");
-        return bad(text, "--chunk is a multiple of 4K, up to 64M");
+        let text = format!("chunks of {chunk_bytes} bytes are not possible");
+        return bad(text, "give --chunk a multiple of 4K, up to 64M");
     }
     let memory = memory_bytes(settings);
     if memory > MAX_MEMORY_BYTES {
-        let text = format!("{memory} bytes of memory at each end (QPs x window x chunk)");
-        return bad(text, "lower --qps, --window or --chunk: 4 GiB are the most");
+        let text =
+            format!("QPs x window x chunk take {memory} bytes of memory at each end, too many");
+        return bad(text, "lower --qps, --window or --chunk: the limit is 4 GiB");
     }
     if timeout > 31 || retry_cnt > 7 {
-        let text = format!("an ACK timeout exponent of {timeout} with {retry_cnt} retries");
-        return bad(text, "--timeout is from 0 to 31, --retry-cnt from 0 to 7");
+        let text = format!("ACK timeout {timeout} or retry count {retry_cnt} is out of range");
+        return bad(text, "give --timeout 0 to 31, --retry-cnt 0 to 7");
     }
     if let Some(mtu) = settings.mtu_bytes
         && Mtu::try_from(mtu).is_err()
     {
-        let hint = "--mtu is 256, 512, 1024, 2048 or 4096";
-        return bad(format!("an MTU of {mtu}"), hint);
+        let hint = "give --mtu 256, 512, 1024, 2048 or 4096";
+        return bad(format!("an MTU of {mtu} is not possible"), hint);
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub enum SourceError {
         source: NameError,
     },
     /// It is not a regular file.
-    #[error("{} is {what}, and only files are sent", path.display())]
+    #[error("{} is {what}, but only files are sent", path.display())]
     NotAFile {
         /// Its path as given.
         path: PathBuf,
@@ -49,7 +49,7 @@ pub enum SourceError {
         chunk_bytes: u32,
     },
     /// It goes on where the system says that it ends, as files of /proc do.
-    #[error("{} goes on after the {size_bytes} bytes that it is told to have", path.display())]
+    #[error("{} is longer than the {size_bytes} bytes that its file system reports", path.display())]
     Unsized {
         /// Its path as given.
         path: PathBuf,
@@ -215,9 +215,9 @@ mod tests {
         let error = |paths: &[PathBuf]| sources(paths, 4096).unwrap_err().to_string();
         let refused = |paths: &[PathBuf], words| has(error(paths), [words]);
         let folder = error(&[path("a"), home.path().into()]);
-        assert!(folder.ends_with("is a folder, and only files are sent"));
+        assert!(folder.ends_with("is a folder, but only files are sent"));
         refused(&["/dev/null".into()], "is a device");
-        refused(&["/proc/self/status".into()], "goes on after the 0 bytes");
+        refused(&["/proc/self/status".into()], "is longer than the 0 bytes");
         refused(&[path("absent")], "No such file");
         refused(&[path("a\nb")], "No such file");
         let mut mkfifo = std::process::Command::new("mkfifo");

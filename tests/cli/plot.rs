@@ -68,7 +68,7 @@ fn nodes_are_ordered_by_the_racks_of_a_file() {
     assert!(map.find(">east<").unwrap() < map.find(">west<").unwrap());
     has(&read(&folder, "index.html"), ["node4 sends"]);
     let none = "racks names none of the results' nodes, such as node1";
-    let both = "racks, line 2: node2 is in r2, and in r1";
+    let both = "racks, line 2: node2 is in r2 here and in r1";
     for (racks, told) in [
         ("node1", "racks, line 1: `node1` is not a node and its rack"),
         ("left r1", none),
@@ -166,7 +166,7 @@ fn a_single_set_up_counts_and_has_no_figure() {
     };
     let folder = folder_of(&one.result());
     let ran = plot(&folder, &[]).ends(2);
-    has(&ran.err, ["runs count", "--qps 1,4,16"]);
+    has(&ran.err, ["shows a single case", "--qps 1,4,16"]);
 }
 
 #[test]
@@ -179,12 +179,15 @@ fn nothing_to_draw_is_told_and_nothing_is_written() {
     let folder = folder_of(&failed);
     fs::write(folder.path().join("empty.json"), "").unwrap();
     fs::create_dir(folder.path().join("none")).unwrap();
-    let no_run = "nothing to draw: none of the 8 cases has a run that counts and has figures";
+    let no_run = "nothing to draw: none of the 8 cases has a valid run with figures";
     for (args, reason) in [
         (&["r.json"][..], no_run),
         (&["empty.json"], "no result could be read"),
         (&["none"], "none holds no result files"),
-        (&["r.json", "--across", "mtu"], "there is no base"),
+        (
+            &["r.json", "--across", "mtu"],
+            "need a base to compare with",
+        ),
         (&["r.json", "--base", "empty.json"], "no base could be read"),
     ] {
         let args = [&["plot", "-o", "plots"], args].concat();

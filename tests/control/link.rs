@@ -313,7 +313,7 @@ fn closing_ends_with_a_living_and_with_a_silent_peer() {
 fn a_message_out_of_turn_names_both() {
     let (near, _far) = links();
     let error = near.unexpected("endpoints", &Message::Ready).to_string();
-    let words = "sent `ready` where `endpoints` was due";
+    let words = "sent `ready` instead of `endpoints`";
     assert!(error.ends_with(words), "{error}");
 }
 

@@ -245,7 +245,7 @@ fn flushes_alone_are_not_taken_for_a_cause() {
     let rest = set_up.failing(10, |bench| bench.pair.server.objects.flush());
     let failure = rest.server_failure().unwrap();
     assert!(failure.message.contains("WR_FLUSH_ERR"), "{failure}");
-    let says = "none of them the cause";
+    let says = "none of them is the cause";
     assert!(failure.message.contains(says), "{failure}");
 }
 

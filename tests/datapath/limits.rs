@@ -51,7 +51,7 @@ fn each_limit_is_named_with_its_flag() {
         };
         change(&mut settings, u32::try_from(limit).unwrap() + 1);
         let failure = refused(settings);
-        let start = format!("loop0 can do at most {limit} {what}, and the case needs ");
+        let start = format!("loop0 can do at most {limit} {what}, but the case needs ");
         assert!(failure.message.starts_with(&start), "{failure}");
         assert!(failure.bad_input, "{failure}");
         assert!(failure.hint.unwrap().starts_with(&format!("lower {flag}")));

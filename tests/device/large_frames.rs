@@ -79,7 +79,7 @@ fn small_messages_pass_and_large_ones_do_not() {
     ));
     small.passes();
     let large = "-s 64K --timeout 12 --retry-cnt 1";
-    let is_told = ["RETRY_EXC_ERR", "small messages pass and large ones do not"];
+    let is_told = ["RETRY_EXC_ERR", "drops frames above 1500 bytes"];
     for words in [
         format!("{name} -q 4 {large}"),
         format!("{name} --op connect -q 4 {large}"),

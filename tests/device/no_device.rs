@@ -46,7 +46,7 @@ fn the_embedded_one_is_taken_and_says_so() {
 #[test]
 fn faults_are_refused_for_a_device_of_the_system() {
     let call = sweep("-n 1 --faults drop=1%");
-    call.is_refused(&["--faults is for the embedded software device, and rxe"]);
+    call.is_refused(&["--faults works only on the embedded software device, not on rxe"]);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn an_end_that_is_killed_leaves_nothing() {
     let target = tempfile::tempdir_in("/dev/shm").unwrap();
     let server = server(target.path());
     for (how, says) in [
-        (Signal::Kill, "its process ended or died"),
+        (Signal::Kill, "closed the connection"),
         (Signal::Interrupt, "the sender was stopped"),
     ] {
         let sender = slow(home.path(), &server);
@@ -116,7 +116,7 @@ fn killed(server: &Server, home: &Path) {
     let sender = slow(home, server);
     server.program.signal(Signal::Kill);
     let ended = sender.wait().exits(1);
-    ended.says(&["its process ended or died"]);
+    ended.says(&["closed the connection"]);
 }
 
 /// The guest's own file system, an overlay, has no files without a name.

@@ -32,7 +32,7 @@ fn packets_are_lost_for_good() {
         let place = format!("{} on QP", op.to_uppercase());
         let ended = ended.says(&[&place, "RETRY_EXC_ERR", "hint:"]);
         let kept = ended.runs()[0].flows[0].totals.messages;
-        assert!(kept > 0, "{op}: all figures so far are kept");
+        assert!(kept > 0, "{op}: the results so far are kept");
         server.says(lines, "gave up");
     }
     server.serves_the_next();

@@ -58,7 +58,7 @@ fn every_operation_beside_its_program() {
             assert!(line.contains(word), "no {word} in {line}");
         }
         assert!(line.contains("-d soft0"), "{line}");
-        ended.shows(&["rocebench is", "unclear (1)", "fewer than 8 pairs"]);
+        ended.shows(&["rocebench is", "unclear (1)", "at least 8 pairs"]);
     }
 }
 

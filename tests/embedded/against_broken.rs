@@ -18,7 +18,7 @@ fn sweep(fake: &Fake, limit: &str) -> Call {
 /// That sweep, whose pairs fail; and the first of them.
 fn failing(client: &str, limit: &str) -> (Ended, Value) {
     let fake = Fake::new("ib_write_bw", client, SERVES);
-    let says = "every pair of 1 of 1 comparisons with perftest failed";
+    let says = "1 of 1 comparisons with perftest failed in every pair";
     let sweep = sweep(&fake, limit).env("SOFTROCE_FAULTS", "duplicate=0.1%,seed=5");
     let ended = sweep.fails(&[says]);
     fake.is_gone();

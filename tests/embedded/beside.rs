@@ -73,7 +73,7 @@ fn rounds_begin_at_either_end_and_tell_of_each_attacker() {
         "the victim is",
         "noise ",
         "mine ",
-        "fewer than 8 rounds decide nothing",
+        "a verdict needs at least 8 rounds",
     ]);
 }
 

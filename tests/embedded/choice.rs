@@ -62,6 +62,6 @@ fn an_address_that_is_taken_is_named() {
         .fails(&[
             "soft0 (UDP port 4791 of 127.77.2.1)",
             "in use",
-            "hint: another program has that port",
+            "hint: end the program that has this port",
         ]);
 }

@@ -28,7 +28,7 @@ fn tokens() {
     let with = |server: &Server, token: &str| server.call(&format!("{SHORT} {token}"));
     let lines = server.program.lines().len();
     with(&server, "--token open-barley").is_refused(&["token", "hint:"]);
-    server.says(lines, "did not prove the token");
+    server.says(lines, "does not know the token");
     with(&server, "").is_refused(&["requires a token", "--token"]);
     let recorded = with(&server, "--token open-sesame").passes();
     let json = recorded.file(".json");

@@ -107,9 +107,9 @@ fn every_mistake_brings_the_error_it_promises() {
         ),
         (
             "qp-count",
-            "the peer sent 1 QPs where the case has 2",
+            "the peer sent 1 QPs instead of 2",
             &[
-                "The other end says: the peer sent 2 QPs where the case has 1",
+                "The other end says: the peer sent 2 QPs instead of 1",
                 "QP 1: QPN",
             ],
             "INIT → RTR, ready",
@@ -230,7 +230,7 @@ fn either_ends_death_is_noticed() {
     let client = call(&lost).start();
     server.program.has_said_times("  a lesson: ", 3);
     server.kill();
-    client.wait().exits(1).says(&["its process ended or died"]);
+    client.wait().exits(1).says(&["closed the connection"]);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_server_checks_what_it_is_asked_for() {
     session.is_closed();
     let said = server.end();
     assert!(
-        said.contains("`explain_look` where `endpoints` was due"),
+        said.contains("`explain_look` instead of `endpoints`"),
         "{said}"
     );
 }

@@ -38,7 +38,7 @@ fn messages_out_of_turn() {
             wire.prepare(case);
             wire.send(&json!({"type": "ready"}));
         }),
-        ("2", "1 QPs where the case has 2", |wire, case| {
+        ("2", "1 QPs instead of 2", |wire, case| {
             wire.create(case);
             wire.connect_to(&[17]);
         }),
@@ -57,7 +57,7 @@ fn messages_out_of_turn() {
     for (frame, says) in [
         (
             &b"\x13\0\0\0{\"type\":\"run_done\"}"[..],
-            "sent `run_done` where `prepare or goodbye` was due",
+            "sent `run_done` instead of `prepare or goodbye`",
         ),
         (b"\x03\0\0\0abc", "is not JSON"),
     ] {

@@ -78,8 +78,8 @@ fn names(servers: &[Server; 3]) -> [&str; 3] {
 #[test]
 fn any_node_may_die_or_fall_silent_and_the_others_figures_are_kept() {
     for (victim, deed, words) in [
-        (0, Signal::Kill, "its process ended or died"),
-        (2, Signal::Kill, "its process ended or died"),
+        (0, Signal::Kill, "closed the connection"),
+        (2, Signal::Kill, "closed the connection"),
         (1, Signal::Stop, "has been silent"),
     ] {
         let servers = servers();

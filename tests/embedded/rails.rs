@@ -80,7 +80,7 @@ fn servers_have_rails_of_their_own() {
     ]);
     server.is_idle();
     call(&format!("{} -d soft0 --op connect -q 1 -n 1", server.name))
-        .is_refused(&["--op connect is between two devices"]);
+        .is_refused(&["--op connect cannot be used when a node has several rails"]);
 }
 
 #[test]
@@ -109,9 +109,12 @@ fn lists_that_are_none_say_why() {
         ("-d soft0,mlx5_77", "there is no RDMA device \"mlx5_77\""),
         (
             "-d soft[0-1] --faults soft2:rate=1G",
-            "soft2 is none of the devices",
+            "--faults names soft2, which is not in --device",
         ),
-        ("-d soft[0-1] --slo p99<1ms", "--slo and --knee is between"),
+        (
+            "-d soft[0-1] --slo p99<1ms",
+            "--slo and --knee cannot be used",
+        ),
         ("send x 127.0.0.1 -d soft[0-1]", "takes one device"),
     ] {
         call(&format!("{words} --timeout 18")).is_refused(&[says]);

@@ -24,11 +24,11 @@ fn what_makes_no_sense_is_bad_input() {
         ("serve --memory x", &["not a size"]),
         (
             "--nodes local:3",
-            &["no --pattern or [[flow]] between them"],
+            &["nodes need a --pattern or [[flow]] tables"],
         ),
         (
             "--pattern pairs --slo p99<20us",
-            &["--pattern does not go together with --slo"],
+            &["--pattern cannot be used with --slo"],
         ),
         (
             "--pattern pairs --op connect",
@@ -36,15 +36,15 @@ fn what_makes_no_sense_is_bad_input() {
         ),
         (
             "--nodes 127.0.0.1:1,127.0.0.1:2 -d soft0",
-            &["none of the nodes", "rocebench serve"],
+            &["which is not in --nodes", "rocebench serve"],
         ),
         (
             "--nodes 127.0.0.1:1,127.0.0.1:2 --faults drop=1%",
-            &["none of the nodes", "rocebench serve"],
+            &["which is not in --nodes", "rocebench serve"],
         ),
         (
             "--nodes 127.0.0.1:1,127.0.0.1:2 --cores 0",
-            &["none of the nodes", "rocebench serve"],
+            &["which is not in --nodes", "rocebench serve"],
         ),
         (
             "doctor --nodes local:4",
@@ -76,7 +76,7 @@ fn what_makes_no_sense_is_bad_input() {
         (
             "-n 5 --timestamps device --poll-api extended --no-latency",
             &[
-                "--timestamps has no effect with --no-latency: stamps end latencies",
+                "--timestamps has no effect with --no-latency: only latencies use time stamps",
                 "leave --timestamps out",
             ],
         ),
@@ -179,7 +179,7 @@ fn rates_that_no_device_can_keep_are_refused_before_the_run() {
         (
             "--op send -s 1000 --service ud --rate 1Gb",
             &[
-                "soft0 has no rate limit for QPs of the case's --service",
+                "soft0 has no rate limit for QPs with this --service",
                 "take --pace worker",
             ],
         ),

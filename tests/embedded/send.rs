@@ -83,7 +83,7 @@ fn a_killed_or_stopped_sender_leaves_nothing() {
     let stage = Stage::new("");
     let server = &stage.server;
     for (how, says) in [
-        (Signal::Kill, "its process ended or died"),
+        (Signal::Kill, "closed the connection"),
         (Signal::Interrupt, "the sender was stopped"),
     ] {
         let lines = server.program.lines().len();
@@ -110,7 +110,7 @@ fn a_killed_receiver_leaves_nothing() {
     let sender = stage.slow();
     let Stage { server, target, .. } = stage;
     server.kill();
-    sender.wait().exits(1).says(&["its process ended or died"]);
+    sender.wait().exits(1).says(&["closed the connection"]);
     assert!(names(&target).is_empty(), "{:?}", names(&target));
 }
 

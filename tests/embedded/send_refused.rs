@@ -77,14 +77,14 @@ fn what_cannot_be_sent_is_told_before_anything_is() {
         ),
         (
             format!("{} {host}", path("d")),
-            "is a folder, and only files are sent",
+            "is a folder, but only files are sent",
         ),
         (format!("{} {host}", path("absent")), "No such file"),
         (format!("{} {}", path("a"), path("d/a")), "HOST is missing"),
         ("node1".to_owned(), "there is no file node1"),
         (
             format!("{} {host} --chunk 5000", path("a")),
-            "--chunk is a multiple of 4K",
+            "give --chunk a multiple of 4K",
         ),
     ] {
         call(&format!("send -d soft0 {words}")).is_refused(&[says]);
@@ -162,6 +162,6 @@ fn a_wrong_checksum_is_refused() {
     let digest = "0".repeat(32);
     liar.send(&json!({"type": "file_fin", "body": {"digest": digest}}));
     let said = refusal(&mut liar);
-    assert!(said.contains("it was discarded"), "{said}");
+    assert!(said.contains("the receiver discarded"), "{said}");
     assert!(stage.received().is_empty());
 }

@@ -47,7 +47,7 @@ fn cancelled(cluster: &Cluster) {
     assert!(scancel.unwrap().success());
     let ended = job.failed();
     kept_what_was_measured(&ended, None);
-    ended.says(&["all figures so far are kept"]);
+    ended.says(&["the results so far are kept"]);
 }
 
 /// With -X srun passes Ctrl-C on at once.
@@ -110,7 +110,7 @@ fn other_options(cluster: &Cluster) {
 
 fn one_rank(cluster: &Cluster) {
     let ended = Job::mesh(cluster.srun(&["-N1"]), SHORT).ended();
-    let told = "srun started 1 rank, and a mesh needs 2 nodes";
+    let told = "srun started 1 rank, but a mesh needs 2 nodes";
     ended.exits(2).says(&[told, "srun -N8 rocebench mesh"]);
 }
 

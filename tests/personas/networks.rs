@@ -246,7 +246,7 @@ fn without_a_common_network_the_route_to_the_other_end_decides() {
         assert_eq!(devices(&result)[0], taken);
         if device.is_none() {
             notes.has(
-                "mlx5_1 port 1 (203.0.113.10): the route to the other end's RDMA address leaves there; not mlx5_0",
+                "mlx5_1 port 1 (203.0.113.10): the route to the other end's RDMA address uses it; not mlx5_0",
             );
         }
     }

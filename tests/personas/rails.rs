@@ -37,7 +37,7 @@ fn all_are_those_that_can_be_used_and_the_others_are_noted() {
         notes.has_part(&format!("rails left out: {node}"));
     }
     let down = "mlx5_4 port 1 is INIT: no subnet manager, such as opensm, has set it up";
-    for why in ["mlx5_0", "mlx5_2 has a link-local address alone", down] {
+    for why in ["mlx5_0", "mlx5_2 has only a link-local address", down] {
         notes.has_part(why);
     }
     let (names, notes) = flows("mlx5_[0-1],mlx5_[3-4]", false);

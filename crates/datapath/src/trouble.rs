@@ -35,8 +35,8 @@ pub struct FailedCompletion {
 const COMMON_PACKET_BYTES: u32 = 1024;
 
 /// What to do where only large packets may be lost.
-const LARGE_PACKETS: &str = "if --mtu 1024 works, small messages pass and large ones do not: something between the hosts drops \
-                             frames of more than 1500 bytes, so raise its MTU; otherwise ";
+const LARGE_PACKETS: &str = "try --mtu 1024: if it works, something between the hosts drops frames above 1500 bytes, \
+                             so raise its MTU; otherwise ";
 
 impl FailedCompletion {
     /// What to do about it.

@@ -89,11 +89,11 @@ impl Lossless {
         match (self.lossless_dscp(), self.traffic_class) {
             (Some(dscp), _) => format!("give --dscp {dscp}, whose packets have PFC here"),
             (None, Some(class)) => format!(
-                "the device gives all packets traffic class {class}, whatever is asked for: change its file tc/PORT/traffic_class"
+                "change the device's file tc/PORT/traffic_class: it gives all packets traffic class {class}, whatever --traffic-class says"
             ),
             (None, None) if self.trust.as_deref() == Some("pcp") => format!(
-                "the VLAN tag gives the priority: give --service-level {first} on a VLAN's interface, or have the adapter trust \
-                 DSCP (`dcb apptrust set dev ETH order dscp`)"
+                "give --service-level {first} on a VLAN's interface, whose tag sets the priority, or have the \
+                 adapter trust DSCP (`dcb apptrust set dev ETH order dscp`)"
             ),
             (None, None) => format!(
                 "map a DSCP to the priority (`dcb app add dev ETH dscp-prio 26:{first}`), then give --dscp 26"
@@ -121,7 +121,7 @@ impl fmt::Display for Treatment {
                 write!(f, "priority {priority}, without PFC: they can be lost")
             }
             (None, Some(false)) => f.write_str("no PFC: they can be lost"),
-            (_, _) => f.write_str("a priority that the driver does not tell"),
+            (_, _) => f.write_str("a priority that the driver does not report"),
         }
     }
 }
@@ -247,6 +247,6 @@ mod tests {
             traffic_class: Some(0),
             ..usual()
         };
-        assert!(forced.advice().contains("whatever is asked for"));
+        assert!(forced.advice().contains("whatever --traffic-class says"));
     }
 }

@@ -37,7 +37,7 @@ pub type Row = row::Row<Settings>;
 /// Makes [`Settings`] and [`ROWS`] from the rows.
 macro_rules! settings {
     ($($(#[doc = $help:literal])+ $field:ident: $type:ty = $default:expr => { $($part:ident: $value:expr),* $(,)? })*) => {
-        /// The settings of a case, as the coordinator sends them to nodes, and as results tell them.
+        /// The settings of a case, as the coordinator sends them to nodes, and as results have them.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub struct Settings {
             $($(#[doc = $help])+ pub $field: $type,)*
@@ -80,38 +80,37 @@ settings! {
         column: "service",
         title: "service", label: "service {}", is_quiet: true,
     }
-    /// Flows between the nodes: pairs (each node to each other one, in rounds in which a node has one partner), ring
-    /// (each to the next), incast (all others to the first node, or to NODE with incast:NODE), outcast (the opposite),
-    /// all-to-all (each to each other one at once), bisection (between the halves of the list, both ways), loop (each
-    /// to itself)
+    /// Flows between the nodes: pairs (each node to each other, one partner at a time), ring (each to the next),
+    /// incast (all others to the first node, or to NODE with incast:NODE), outcast (the opposite), all-to-all (each to
+    /// each other at once), bisection (between the halves of the list, both ways), loop (each to itself)
     pattern: Option<Pattern> = None => {
         flag: "pattern", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "", id: Id::Word,
         column: "pattern",
         title: "pattern",
     }
-    /// Nodes that send in an incast
+    /// Number of senders in an incast
     fan_in: Option<u32> = None => {
         flag: "fan-in", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
         range: (1, 4_095), id: Id::Letter('F'), column: "fan-in",
         title: "fan-in", label: "{} sender|{} senders",
     }
-    /// Nodes that receive in an outcast
+    /// Number of receivers in an outcast
     fan_out: Option<u32> = None => {
         flag: "fan-out", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
         range: (1, 4_095), id: Id::Letter('O'), column: "fan-out",
         title: "fan-out", label: "{} receiver|{} receivers",
     }
-    /// Completion queues: shared (one for all; workers then take turns on its lock), per-worker (best for several workers),
+    /// Completion queues: shared (one for all; workers share its lock), per-worker (best for several workers),
     /// per-qp (costs a poll for each QP)
     cq: CqMode = CqMode::Shared => {
         flag: "cq", heading: QUEUES, takes: Takes::List, default: "shared", id: Id::Head,
         column: "cq",
         title: "CQ mode", label: "CQ {}",
     }
-    /// Message sizes in bytes, 1 to 2147483647 (2 GiB - 1), as far as the devices' ports take them
+    /// Message sizes in bytes, 1 to 2147483647 (2 GiB - 1) or the ports' limit
     size_bytes: u32 = 65_536 => {
         flag: "size", short: Some('s'), heading: RUN, takes: Takes::List,
-        default: "64K, with --service ud 1K or --mtu where that is less",
+        default: "64K, with --service ud 1K or --mtu if smaller",
         range: (1, (1 << 31) - 1), is_size: true, id: Id::Head, column: "size",
         title: "message size",
     }
@@ -142,7 +141,7 @@ settings! {
     }
     /// WRs in flight on each QP: 16 and more for throughput of small messages, few for low latency
     tx_depth: u32 = 128 => {
-        flag: "tx-depth", short: Some('t'), heading: QUEUES, takes: Takes::List, default: "128, or -Q or -l where those are more",
+        flag: "tx-depth", short: Some('t'), heading: QUEUES, takes: Takes::List, default: "128, or -Q or -l if larger",
         range: DEPTH, id: Id::Letter('t'), column: "tx",
         title: "send depth", label: "send depth {}", may_follow: true,
     }
@@ -151,7 +150,7 @@ settings! {
         flag: "ud-fan-out", heading: QUEUES, takes: Takes::Switch, id: Id::Letter('f'),
         title: "UD fan-out", label: "to all QPs in turn", is_quiet: true,
     }
-    /// Receive queues: per-qp (one for each QP), shared (one SRQ for all QPs of a flow at its receiving end)
+    /// Receive queues: per-qp (one for each QP), shared (one SRQ at the receiver for all QPs of a flow)
     recv_queue: RecvQueue = RecvQueue::PerQp => {
         flag: "recv-queue", heading: QUEUES, takes: Takes::List, default: "per-qp", id: Id::Letter('S'),
         column: "recvs",
@@ -161,7 +160,7 @@ settings! {
     /// table says `receiver not ready`
     rx_depth: u32 = FITTED => {
         flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List,
-        default: "512, with --recv-queue shared what the senders can have in flight, up to 16384",
+        default: "512, with --recv-queue shared as many as senders can have in flight, up to 16384",
         range: DEPTH, id: Id::Letter('r'), column: "rx",
         title: "receive depth", label: "receive depth {}", may_follow: true,
     }
@@ -172,7 +171,7 @@ settings! {
         range: DEPTH, id: Id::Letter('Q'), column: "signal",
         title: "signalling", label: "signalled 1 in {}", may_follow: true,
     }
-    /// WRs in one ibv_post_send: 1 as most programs do, 32 for the highest rate; if more than -Q, a multiple of it
+    /// WRs in one ibv_post_send: 1 as most programs do, 32 for the highest rate; above -Q only multiples of -Q
     post_list: u32 = 1 => {
         flag: "post-list", short: Some('l'), heading: QUEUES, takes: Takes::List, default: "1",
         range: DEPTH, id: Id::Letter('l'), column: "list",
@@ -184,8 +183,7 @@ settings! {
         range: (0, 65_536), is_size: true, id: Id::Letter('I'), column: "inline",
         title: "inline", label: "inline up to {}", is_quiet: true, may_follow: true,
     }
-    /// Scatter/gather elements of each message and each receive, as many as the program to be imitated has; a message of
-    /// fewer bytes has one for each byte
+    /// Scatter/gather elements of each message and each receive; a message of fewer bytes has one for each byte
     sges: u32 = 1 => {
         flag: "sges", heading: QUEUES, takes: Takes::List, default: "1", range: (1, 1_024), id: Id::Letter('g'),
         column: "sges",
@@ -197,61 +195,60 @@ settings! {
         column: "mr",
         title: "memory regions", label: "MR {}", is_quiet: true,
     }
-    /// Pages of the messages' memory: usual, huge (usually 2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (as
+    /// Pages for message buffers: usual, huge (usually 2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (as
     /// large, if the kernel has some)
     pages: PageKind = PageKind::Usual => {
         flag: "pages", heading: BUFFERS, takes: Takes::List, default: "usual", id: Id::Letter('P'),
         column: "pages",
         title: "pages", label: "{} pages", is_quiet: true,
     }
-    /// Order in which the adapter's writes reach memory over PCIe: relaxed (one may pass another, where the driver and the
-    /// adapter can; faster on many AMD hosts, and perftest's default), strict
+    /// PCIe ordering of the adapter's writes: relaxed (they may pass each other, if driver and adapter can; faster on
+    /// many AMD hosts; perftest's default), strict
     ordering: Ordering = Ordering::Relaxed => {
         flag: "ordering", heading: BUFFERS, takes: Takes::List, default: "relaxed", id: Id::Word,
         column: "ordering",
         title: "PCIe ordering", label: "{} PCIe ordering", is_quiet: true,
     }
-    /// Messages begin at a multiple of this many bytes, before --offset
+    /// Start messages at a multiple of this many bytes, plus --offset
     alignment_bytes: u32 = 64 => {
         flag: "alignment", heading: BUFFERS, takes: Takes::List, default: "64",
         range: (1, 4_096), is_size: true, id: Id::Letter('a'), column: "align",
         title: "alignment", label: "aligned to {}", is_quiet: true,
     }
-    /// Messages begin this many bytes after a multiple of --alignment
+    /// Start messages this many bytes after a multiple of --alignment
     offset_bytes: u32 = 0 => {
         flag: "offset", heading: BUFFERS, takes: Takes::List, default: "0",
         range: (0, 4_095), is_size: true, id: Id::Letter('f'), column: "offset",
         title: "offset", label: "offset {}", is_quiet: true,
     }
-    /// Least memory for the messages of each end, to exceed a cache: each QP has an equal part, and its messages use
-    /// one place after another until the part is used up
+    /// Spread each end's messages over at least this much memory, to exceed a cache: each QP has an equal part and
+    /// uses one place of it after another
     memory_bytes: Option<u64> = None => {
         flag: "memory", heading: BUFFERS, takes: Takes::List, default: "a page for each QP, or one message",
         range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory",
         title: "working set", label: "working set {}",
     }
-    /// Order of the messages' places in --memory: sequential, random (shuffled by --seed)
+    /// Order in which messages walk through --memory: sequential, random (shuffled by --seed)
     touch_order: TouchOrder = TouchOrder::Sequential => {
         flag: "touch-order", heading: BUFFERS, takes: Takes::List, default: "sequential", id: Id::Word,
         column: "order",
         title: "order in memory", label: "{} order", is_quiet: true,
     }
-    /// The 8 bytes at the target that atomic operations change: shared (by all QPs of a flow), per-qp, spread (other
-    /// bytes for each WR in flight, as far as a page has room)
+    /// The 8 bytes that atomic operations change: shared (by all QPs of a flow), per-qp, spread (different bytes for
+    /// each WR in flight, as far as a page has room)
     atomic_target: AtomicTarget = AtomicTarget::PerQp => {
         flag: "atomic-target", heading: LOAD, takes: Takes::List, default: "per-qp", id: Id::Letter('A'),
         column: "atomics",
         title: "target of atomics", label: "atomics {}", is_quiet: true,
     }
-    /// Choice of the QP for the next message: own (the QP whose message completed), or one source for each worker, which
-    /// takes its QPs in turn (round-robin), the QP with the fewest outstanding messages (least-loaded), or a QP by a hash
-    /// of the message's number (hash)
+    /// QP for the next message: own (the QP whose message completed), or among all QPs of a worker: round-robin,
+    /// least-loaded (the fewest outstanding messages), hash (of the message's number)
     spread: Spread = Spread::Own => {
         flag: "spread", heading: QUEUES, takes: Takes::List, default: "own", id: Id::Word,
         column: "spread",
         title: "spreading over QPs", label: "spread {}", is_quiet: true,
     }
-    /// WRs in flight over all QPs of a worker, with --spread
+    /// With --spread: WRs in flight over all QPs of a worker
     outstanding: Option<u32> = None => {
         flag: "outstanding", heading: QUEUES, takes: Takes::List, default: "half of what their send queues hold",
         range: (1, 1 << 30), id: Id::Letter('o'), column: "outstanding",
@@ -267,15 +264,15 @@ settings! {
     /// Path MTUs in bytes: 256, 512, 1024, 2048, 4096
     mtu: Option<Mtu> = None => {
         flag: "mtu", short: Some('m'), heading: TRANSPORT, takes: Takes::List,
-        default: "the smaller of both ports'", id: Id::Letter('m'), column: "MTU",
+        default: "the smaller of both ports' MTUs", id: Id::Letter('m'), column: "MTU",
     }
     /// Traffic both ways on the same QPs; each direction has its own figures
     bidirectional: bool = false => {
         flag: "bidirectional", short: Some('b'), heading: RUN, takes: Takes::Switch, id: Id::Letter('b'),
         title: "traffic of both ends", label: "bidirectional", is_quiet: true,
     }
-    /// One message at a time on each QP, which the other end answers, as ib_send_lat does: latency is half of the round
-    /// trip (read and atomics, which the adapter answers: all of it)
+    /// Send one message at a time on each QP and wait for the answer, as ib_send_lat does: latency is half of the
+    /// round trip (all of it for read and atomics)
     ping_pong: bool = false => {
         flag: "ping-pong", heading: RUN, takes: Takes::Switch, id: Id::Letter('L'),
         title: "ping-pong", label: "ping-pong", is_quiet: true,
@@ -287,8 +284,8 @@ settings! {
         column: "poll",
         title: "polling", is_quiet: true,
     }
-    /// Connecting QPs: tcp (numbers and addresses are exchanged over the control connection), cm (by the connection
-    /// manager, rdma_cm)
+    /// How QPs connect: tcp (the ends exchange QP numbers over the control connection), cm (rdma_cm, the connection
+    /// manager)
     connect: ConnectMode = ConnectMode::Tcp => {
         flag: "connect", heading: QUEUES, takes: Takes::List, default: "tcp", id: Id::Word,
         column: "connect",
@@ -307,15 +304,15 @@ settings! {
         column: "poll-api",
         title: "polling calls", label: "{} polling", is_quiet: true,
     }
-    /// Locks of the library: usual (any thread may use a QP or CQ), thread (none, since one worker uses each: for the
-    /// highest rate, with --cq per-worker or one worker)
+    /// Locks in the verbs library: usual (any thread may use a QP or CQ), thread (none; for the highest rate, with one
+    /// worker or a CQ for each)
     domains: Domains = Domains::Usual => {
         flag: "domains", heading: QUEUES, takes: Takes::List, default: "usual", id: Id::Letter('d'),
         column: "domains",
         title: "thread domains", label: "{} domains", is_quiet: true,
     }
-    /// End of a latency: cpu (the worker sees the completion), device (the device's time stamp of the completion, with
-    /// --poll-api extended; the time from the stamp until the worker sees the completion is reported too)
+    /// End of a latency: cpu (the worker sees the completion), device (the device's time stamp, with --poll-api
+    /// extended; results also have the time from the stamp until the worker sees it)
     timestamps: Timestamps = Timestamps::Cpu => {
         flag: "timestamps", heading: QUEUES, takes: Takes::List, default: "cpu", id: Id::Letter('C'),
         column: "stamps",
@@ -376,7 +373,7 @@ settings! {
     }
     /// Entries of each CQ
     cq_depth: Option<u32> = None => {
-        flag: "cq-depth", heading: QUEUES, default: "what can be outstanding", range: (1, i32::MAX as u64),
+        flag: "cq-depth", heading: QUEUES, default: "all that can be outstanding", range: (1, i32::MAX as u64),
     }
     /// ACK timeout N, 0 to 31: 4.096 us x 2^N; 0 waits for ever
     timeout: u8 = 14 => {
@@ -395,7 +392,7 @@ settings! {
         range_hint: "0 to 6 count retries, 7 retries for ever",
         title: "RNR retries", label: "RNR retries {}", is_quiet: true,
     }
-    /// Code of the wait before such a retry, 0 to 31: 1 is 0.01 ms, 12 is 0.64 ms
+    /// Wait before that retry, a code of 0 to 31: 1 is 0.01 ms, 12 is 0.64 ms
     min_rnr_timer: u8 = 12 => {
         flag: "min-rnr-timer", heading: TRANSPORT, default: "12, which is 0.64 ms", range: (0, 31),
         title: "RNR timer code", label: "RNR timer code {}", is_quiet: true,
@@ -410,8 +407,8 @@ settings! {
         flag: "service-level", short: Some('S'), heading: TRANSPORT, default: "0", range: (0, 15),
         title: "service level", label: "service level {}", is_quiet: true,
     }
-    /// DSCP of packets, 0 to 63, by which switches and adapters choose the priority; ECN marks are allowed (traffic class
-    /// 4 x N + 2). Lossless RoCE is often 26
+    /// DSCP of packets, 0 to 63: sets their priority in switches and adapters, and allows ECN marks (traffic class 4 x
+    /// N + 2). Lossless RoCE is often 26
     dscp: Option<u8> = None => {
         flag: "dscp", heading: TRANSPORT, takes: Takes::List, range: (0, 63), id: Id::Letter('D'),
         column: "dscp", title: "DSCP", label: "DSCP {}",
@@ -422,14 +419,14 @@ settings! {
         range: (0, 255),
         title: "traffic class", label: "traffic class {}", is_quiet: true,
     }
-    /// Flow labels of the QPs, 1 to 1048575, in turn if there are more QPs; many adapters make the UDP source port of it,
-    /// by which switches choose a path
+    /// Flow labels of the QPs, 1 to 1048575, in turn if there are more QPs; many adapters derive the UDP source port
+    /// from it, and switches choose the path by that port
     flow_label: Option<QpNumbers> = None => {
         flag: "flow-label", heading: TRANSPORT, takes: Takes::One("LIST"), range: (1, 0xf_ffff),
-        default: "0, with which drivers choose the port by the QPs' numbers", id: Id::Never,
+        default: "0: drivers derive the port from the QP numbers", id: Id::Never,
         title: "flow labels", label: "flow labels {}",
     }
-    /// UDP source ports of the QPs, 49152 to 65535, in turn if there are more QPs (mlx5 alone, over RC and UC)
+    /// UDP source ports of the QPs, 49152 to 65535, in turn if there are more QPs (only mlx5, over RC and UC)
     udp_sport: Option<QpNumbers> = None => {
         flag: "udp-sport", heading: TRANSPORT, takes: Takes::One("LIST"), range: (0xc000, 0xffff),
         default: "the driver's", id: Id::Never,

@@ -348,9 +348,7 @@ impl FromStr for Warmup {
             Some("") => Ok(Warmup::AUTO),
             Some(rest) => match rest.strip_prefix(':').map(span).transpose()? {
                 Some(cap_ns) if cap_ns > 0 => Ok(Warmup::AutoCapNs(cap_ns)),
-                Some(_) => Err(WordError::Warmup(
-                    "a cap of 0 leaves no warm-up; say 0".into(),
-                )),
+                Some(_) => Err(WordError::Warmup("for no warm-up give 0".into())),
                 None => Err(WordError::Warmup(format!("not `{word}`"))),
             },
             None => span(word).map(Warmup::FixedNs),

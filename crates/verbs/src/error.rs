@@ -144,7 +144,7 @@ pub enum VerbsError {
         available: Vec<String>,
     },
     /// The case needs more than the device has.
-    #[error("{device} can do at most {limit} {what}, and the case needs {needed}")]
+    #[error("{device} can do at most {limit} {what}, but the case needs {needed}")]
     DeviceLimit {
         /// Device name.
         device: String,
@@ -169,7 +169,7 @@ pub enum VerbsError {
     },
     /// Buffers on huge pages, of which there are too few.
     #[error(
-        "--pages huge takes {needed} huge pages of {mib} MiB, and fewer are free on this machine"
+        "--pages huge takes {needed} huge pages of {mib} MiB, but fewer are free on this machine"
     )]
     NoHugePages {
         /// Pages that the buffers take.
@@ -178,12 +178,10 @@ pub enum VerbsError {
         mib: usize,
     },
     /// Buffers on transparent huge pages, which the kernel has not.
-    #[error(
-        "--pages transparent needs transparent huge pages, and the kernel of this machine has none"
-    )]
+    #[error("--pages transparent needs transparent huge pages, but this machine's kernel has none")]
     NoTransparentPages,
     /// An option for a device that cannot do it.
-    #[error("{flag} is for the embedded software device, and {device} is another")]
+    #[error("{flag} works only on the embedded software device, not on {device}")]
     OnlyOnEmbeddedDevice {
         /// The option.
         flag: &'static str,
@@ -277,7 +275,7 @@ impl VerbsError {
             }
             VerbsError::OnlyOnEmbeddedDevice { instead, .. } => {
                 return Some(format!(
-                    "choose the embedded device with --device soft0; below Soft-RoCE, {instead}"
+                    "choose the embedded device with --device soft0; with Soft-RoCE, {instead}"
                 ));
             }
             VerbsError::Capture(_) => return None,
@@ -288,35 +286,34 @@ impl VerbsError {
         let errno = source.raw_os_error().unwrap_or(0);
         let hint = match (operation, errno) {
             (Operation::ModifyToRtr { .. }, libc::EINVAL) => {
-                "the GID index is the usual cause: it must be a RoCE v2 GID of the address family and network \
-                 that the peer uses (`ibv_devinfo -v` lists them); choose it with --gid-index at that end"
+                "choose another RoCE v2 GID with --gid-index at that end, of the peer's address family and network \
+                 (`ibv_devinfo -v` lists them): a wrong GID is the usual cause"
             }
             (Operation::ModifyToRtr { .. }, libc::ETIMEDOUT) => {
-                "the peer's address could not be resolved on the network of this GID index: ping the peer from \
-                 that interface, and choose the GID of the right network with --gid-index"
+                "ping the peer from this GID's interface, and choose a GID in the right network with --gid-index: \
+                 the peer's address was not resolved there"
             }
             (Operation::ModifyToRtr { .. }, libc::ENETUNREACH | libc::EHOSTUNREACH) => {
-                "there is no route from this GID's interface to the peer's GID: choose another with --gid-index"
+                "choose another GID with --gid-index: this one's interface has no route to the peer's GID"
             }
             (Operation::ModifyToRtr { .. }, libc::ENODEV) => {
-                "the network interface of this GID is gone, or in another network namespace: choose another GID with \
-                 --gid-index (`rocebench devices` names the interface of each)"
+                "choose another GID with --gid-index (`rocebench devices` lists them): this one's interface is gone, \
+                 or in another network namespace"
             }
             (Operation::OpenDevice, libc::EACCES | libc::EPERM) => {
-                "you have no permission to open /dev/infiniband/uverbs*: `sudo chmod a+rw /dev/infiniband/uverbs*` or a udev \
-                 rule for your group; the embedded software device needs no permission: --device soft0"
+                "get permission with `sudo chmod a+rw /dev/infiniband/uverbs*` or a udev rule for your group; the \
+                 embedded device needs none: --device soft0"
             }
             (Operation::OpenDevice, libc::EADDRINUSE) => {
-                "another program has that port there, such as another user's rocebench on this embedded device or the \
-                 kernel's rdma_rxe: end it, or choose another address's device with --device"
+                "end the program that has this port, such as another user's rocebench on this embedded device or the \
+                 kernel's rdma_rxe; or choose the device of another address with --device"
             }
             (Operation::OpenDevice, libc::EADDRNOTAVAIL) => {
-                "no interface of this machine has that address: `ip address` lists those that are there"
+                "choose an address of this machine (`ip address` lists them)"
             }
             (Operation::OpenDevice, libc::ENOENT) => {
-                "the device's node in /dev/infiniband is missing, as in a container without it, or this user has no \
-                 permission for it (libibverbs reports both alike): `rocebench doctor` shows which; the embedded \
-                 software device needs none: --device soft0"
+                "run `rocebench doctor`: the device's node in /dev/infiniband is missing, as in a container without \
+                 it, or this user has no permission for it; the embedded device needs none: --device soft0"
             }
             (
                 Operation::RegMr
@@ -327,23 +324,23 @@ impl VerbsError {
                 | Operation::CreateQpEx,
                 libc::ENOMEM,
             ) => {
-                "the locked-memory limit is the usual cause: `ulimit -l unlimited` (or memlock in \
+                "raise the locked-memory limit, the usual cause (`ulimit -l unlimited`, or memlock in \
                  /etc/security/limits.conf), or lower --qps, --size or the depths"
             }
             (
                 Operation::CreateChannel | Operation::CreateEventFd | Operation::OpenDevice,
                 libc::EMFILE | libc::ENFILE,
             ) => {
-                "too many files are open: raise `ulimit -Hn`, or lower --workers, or give fewer nodes of one process"
+                "raise `ulimit -Hn`, lower --workers, or run fewer nodes in one process: too many files are open"
             }
             (Operation::CreateChannel | Operation::ReqNotifyCq, _) => {
-                "the device's driver has no completion events: use --poll busy"
+                "use --poll busy: the device's driver has no completion events"
             }
             (Operation::CreateSrq | Operation::ModifySrq, libc::EOPNOTSUPP | libc::ENOSYS) => {
-                "the device has no shared receive queues: use --recv-queue per-qp"
+                "use --recv-queue per-qp: the device has no shared receive queues"
             }
             (Operation::CreateQpEx, libc::EOPNOTSUPP) => {
-                "the device has no extended posting for this service: use --post legacy"
+                "use --post legacy: the device has no extended posting for this service"
             }
             (
                 Operation::CreateQp
@@ -353,30 +350,30 @@ impl VerbsError {
                 | Operation::CreateSrq,
                 libc::EINVAL,
             ) => {
-                "the device refuses these sizes: lower --tx-depth, --rx-depth, --inline, --sges or --cq-depth"
+                "lower --tx-depth, --rx-depth, --inline, --sges or --cq-depth: the device refuses these sizes"
             }
             (Operation::PollCq, _) => {
-                "the CQ is broken, as after an overflow: leave --cq-depth out, or raise it; `dmesg` may say more"
+                "leave --cq-depth out, or raise it: the CQ is broken, as after an overflow; `dmesg` may say more"
             }
             (Operation::AllocMemory, _) => "lower --qps, --size or the depths",
             (Operation::PostSend, libc::ENOMEM) => {
-                "the send queue is full: the device accepted fewer WRs than its limit; lower --tx-depth"
+                "lower --tx-depth: the send queue is full, the device took fewer WRs than its limit"
             }
             (Operation::PostRecv | Operation::PostSrqRecv, libc::ENOMEM) => {
-                "the receive queue is full: the device accepted fewer WRs than its limit; lower --rx-depth"
+                "lower --rx-depth: the receive queue is full, the device took fewer WRs than its limit"
             }
             (Operation::SetUdpPort, libc::EOPNOTSUPP) => {
-                "only mlx5's driver and firmware take UDP source ports, for RC and UC: use --flow-label, of which many \
-                 drivers make the port"
+                "use --flow-label, from which many drivers derive the port: only mlx5 takes UDP source ports, for RC \
+                 and UC"
             }
             (Operation::ModifyToInit, libc::EINVAL) => {
-                "the P_Key is the usual cause: `cat /sys/class/infiniband/DEVICE/ports/PORT/pkeys/*` shows them; \
-                 choose one with --pkey-index"
+                "choose another P_Key with --pkey-index (`cat /sys/class/infiniband/DEVICE/ports/PORT/pkeys/*` shows \
+                 them): a wrong one is the usual cause"
             }
             (_, libc::EACCES | libc::EPERM) => {
-                "the kernel refused permission: run as a user who may use RDMA devices"
+                "run as a user who may use RDMA devices: the kernel refused permission"
             }
-            _ => "`dmesg` may say more; the device's state is shown by `ibv_devinfo -v`",
+            _ => "look at `dmesg` and at the device's state (`ibv_devinfo -v`)",
         };
         Some(hint.into())
     }

@@ -134,12 +134,12 @@ impl fmt::Display for GidReason {
             GidReason::OwnAddress => "it has the address of the control connection",
             GidReason::OwnRoute => "it has the address of that route",
             GidReason::CommonNetwork => "it is in the nodes' common network",
-            GidReason::Ipv4 => "it is the first of RoCE v2 with an IPv4 address",
+            GidReason::Ipv4 => "it is the first RoCE v2 GID with an IPv4 address",
             GidReason::Ipv6 => {
-                "it is the first of RoCE v2 with an IPv6 address that is not link-local"
+                "it is the first RoCE v2 GID with an IPv6 address that is not link-local"
             }
-            GidReason::NotLinkLocal => "it is the first of RoCE v2 that is not link-local",
-            GidReason::OnlyLinkLocal => "it is the first of RoCE v2, and all are link-local",
+            GidReason::NotLinkLocal => "it is the first RoCE v2 GID that is not link-local",
+            GidReason::OnlyLinkLocal => "it is the first RoCE v2 GID, and all are link-local",
             GidReason::Infiniband => "it is the first, and InfiniBand needs none",
         })
     }

@@ -28,7 +28,7 @@ impl fmt::Display for PortReason {
             PortReason::Requested => "it was requested",
             PortReason::OwnAddress => "it has the address of the control connection",
             PortReason::CommonNetwork(network) if network.only().is_some() => {
-                "the route to the other end's RDMA address leaves there"
+                "the route to the other end's RDMA address uses it"
             }
             PortReason::CommonNetwork(network) => {
                 return write!(f, "it is in the nodes' common network {network}");
@@ -37,7 +37,7 @@ impl fmt::Display for PortReason {
                 "it is the first active port with a RoCE v2 GID that is not link-local"
             }
             PortReason::LinkLocal => "it is the first active port with a RoCE v2 GID",
-            PortReason::Infiniband => "it is the first active port, and none is of RoCE",
+            PortReason::Infiniband => "it is the first active port, and none is RoCE",
         })
     }
 }

@@ -254,7 +254,7 @@ fn candidate(
     if let Some(transport) = adapter.transport.name() {
         let name = adapter.name();
         return because(format!(
-            "{name} has {transport}, and only RoCE and InfiniBand can be used"
+            "{name} has {transport}, but rocebench needs RoCE or InfiniBand"
         ));
     }
     let info = &port.info;
@@ -269,7 +269,7 @@ fn candidate(
     let pkey_index = request.pkey_index.unwrap_or(0);
     if pkey_index > 0 && pkey_index >= info.pkey_table_length {
         return because(format!(
-            "{name} has P_Key indices 0 to {}, and not {pkey_index}",
+            "{name} has P_Key indices 0 to {}, not {pkey_index}",
             info.pkey_table_length.saturating_sub(1)
         ));
     }
@@ -294,7 +294,7 @@ fn candidate(
             Some((entry, reason)) => (Some(entry), reason),
             None if port.gids.iter().any(GidEntry::is_usable) => {
                 return because(format!(
-                    "{name} has RoCE v2 GIDs of other network namespaces alone"
+                    "{name} has RoCE v2 GIDs only in other network namespaces"
                 ));
             }
             None => return because(format!("{name} has no RoCE v2 GID")),

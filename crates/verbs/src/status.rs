@@ -57,12 +57,12 @@ impl WcStatus {
             4 => (
                 "LOC_PROT_ERR",
                 "this end's buffer is not covered by its memory registration",
-                "this is a fault of rocebench or of the driver: report it with the command line",
+                "report it with the command line: this is a fault of rocebench or the driver",
             ),
             5 => (
                 "WR_FLUSH_ERR",
-                "it was on the queue when its QP failed; another error came first",
-                "look at the first error, this one only follows from it",
+                "it waited in the queue when its QP failed; another error came first",
+                "look at the first error: this one is only its result",
             ),
             7 => (
                 "BAD_RESP_ERR",
@@ -72,13 +72,13 @@ impl WcStatus {
             8 => (
                 "LOC_ACCESS_ERR",
                 "an incoming write found no permission in local memory",
-                "this is a fault of rocebench or of the driver: report it with the command line",
+                "report it with the command line: this is a fault of rocebench or the driver",
             ),
             9 => (
                 "REM_INV_REQ_ERR",
-                "the peer refused the request as invalid: too long for its receive, or an operation that its QP does not allow",
-                "use the same rocebench version on both ends; lower --size or --max-rd-atomic; Soft-RoCE also gives \
-                 this answer to needless retransmissions: raise --timeout on a slow host",
+                "the peer refused the request: too long for its receive, or an operation that its QP does not allow",
+                "use the same rocebench version on both ends; lower --size or --max-rd-atomic; with Soft-RoCE on a \
+                 slow host raise --timeout, it also refuses needless retransmissions",
             ),
             10 => (
                 "REM_ACCESS_ERR",

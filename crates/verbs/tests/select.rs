@@ -188,7 +188,7 @@ fn faults_are_for_the_embedded_device() {
     let error = select_or_embedded(null_library(), &request, None);
     let error = error.err().unwrap();
     assert!(error.is_bad_input());
-    let text = "--faults is for the embedded software device, and null0 is another";
+    let text = "--faults works only on the embedded software device, not on null0";
     assert_eq!(error.to_string(), text);
     assert!(error.hint().unwrap().contains("--device soft0"));
 }

@@ -23,8 +23,8 @@ Runs a sweep against HOST, which runs `rocebench serve`; without HOST both ends 
 pub const SHORT_HELP: &str = include_str!("short_help.txt");
 
 const AFTER_HELP: &str = "\
-Lists are comma-separated, and 1..16 stands for 1,2,4,8,16; the cases are the product of all lists.
-K, M and G are 1024-based in sizes.
+Separate list entries with commas; 1..16 stands for 1,2,4,8,16. A sweep runs every combination.
+In sizes K, M and G count in 1024s.
 To turn off a switch that a configuration file turns on, add =false: --verify=false.
 
 Examples:
@@ -69,7 +69,7 @@ pub struct Cli {
 pub enum Command {
     /// Serve sweeps of other hosts
     Serve(ServeArgs),
-    /// Run a sweep between many nodes: the ranks that srun, mpirun, mpiexec or a Kubernetes Job starts, or --nodes
+    /// Run a sweep between many nodes: --nodes, or the ranks of srun, mpirun, mpiexec or a Kubernetes Job
     Mesh(Box<MeshArgs>),
     /// Report whether results regressed against a baseline
     Compare(CompareArgs),
@@ -79,13 +79,13 @@ pub enum Command {
     Plot(PlotArgs),
     /// List RDMA devices, ports and GIDs, and mark those that a sweep would use
     Devices(DevicesArgs),
-    /// Check this machine and the path to HOST, and name the remedy of each problem
+    /// Check this machine and the path to HOST, with a remedy for each problem
     Doctor(DoctorArgs),
-    /// Do one transfer step by step, as a lesson; or make a mistake and explain its error
+    /// Show one transfer step by step, or a mistake and its error
     Explain(ExplainArgs),
     /// Send files over many QPs to HOST, which runs `rocebench serve --receive DIR`
     Send(SendArgs),
-    /// Print the completion script of a shell
+    /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Print the manual, or write its pages to a folder
     Man(ManArgs),

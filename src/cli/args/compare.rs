@@ -10,11 +10,10 @@ use report::observe::Metric;
 fn after_help() -> String {
     format!(
         "\
-A case is compared when both sides have it, without failed runs, and measured alike: same host,
-device, link, MTU, faults and settings. It is judged when the sides were launched in turns, at
-least three times each; 10 times are advised. A figure is the median of a file's runs.
-Metrics: {}; connections and setup are of --op connect, load is of searches for the highest load \
-that keeps a limit.
+Launch both sides in turns, at least three times each, better 10 times; otherwise cases are unclear.
+Both sides need the case without failed runs, with the same host, device, link, MTU, faults and
+settings. The median of a file's runs counts.
+Metrics: {}; connections and setup are from --op connect, load is from --slo and --knee.
 
 Examples:
   rocebench compare results/base results/new
@@ -35,13 +34,13 @@ fn margin_help() -> String {
     });
     let margins: Vec<String> = margins.collect();
     format!(
-        "Largest changes that do not matter, such as bandwidth=3%,p99=10% [default: {}]",
+        "Ignore changes up to these, such as bandwidth=3%,p99=10% [default: {}]",
         margins.join(", ")
     )
 }
 
 fn across_help() -> String {
-    format!("Compare although these differ: {}", aspect_names())
+    format!("Compare even if these differ: {}", aspect_names())
 }
 
 /// Options of `rocebench compare`.
@@ -57,8 +56,8 @@ pub struct CompareArgs {
     /// What, and how strictly.
     #[command(flatten)]
     pub what: WhatArgs,
-    /// Exit with status 1 also when a case of BASE is missing in NEW, or something is unclear: figures (any of a case, the
-    /// default), cases (all of a case, so that nothing of it was measured well enough)
+    /// Exit with status 1 also when NEW lacks a case of BASE, or a verdict is unclear: figures (any figure of a case,
+    /// the default), cases (only if all figures of a case are unclear)
     #[arg(
         long,
         value_name = "WHAT",
@@ -105,7 +104,7 @@ pub enum Strict {
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "What to compare")]
 pub struct WhatArgs {
-    /// What to compare [default: all]
+    /// Metrics to compare [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub metrics: Vec<Metric>,
     /// How much does not matter.

@@ -6,8 +6,8 @@ use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use crate::plan::{HostPort, Nodes};
 
 const AFTER_HELP: &str = "\
-Needs no root and changes nothing; it says which facts only root can see. It ends with a small
-transfer of each operation both ways, every byte checked: with HOST, or within this machine.
+Needs no root and changes nothing; it says which facts only root can see. At the end it sends a few
+messages of each operation both ways, to HOST or within this machine, and checks every byte.
 
 Examples:
   rocebench doctor

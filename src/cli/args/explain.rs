@@ -8,7 +8,7 @@ use crate::protocol::mistake::Mistake;
 use settings::Mtu;
 
 const AFTER_HELP: &str = "\
-Every call is really made, and shown with its result; on the embedded device the packets are shown too.
+Makes every call and shows its result; on the embedded device it shows the packets too.
 
 Examples:
   rocebench explain                              a SEND, both ends on this machine
@@ -40,16 +40,16 @@ pub struct ExplainArgs {
     /// Make this mistake: gid, rkey, no-recv, qp-count or mtu
     #[arg(long = "break", value_name = "MISTAKE", value_parser = Mistake::ALL.iter().map(|it| it.name()).collect::<Vec<_>>(), hide_possible_values = true, help_heading = "Lesson")]
     pub mistake: Option<String>,
-    /// With --break: show every step, not only those in which the mistake shows
+    /// With --break: show every step, not only those around the mistake
     #[arg(long, requires = "mistake", help_heading = "Lesson")]
     pub all: bool,
     /// Language: en or zh
     #[arg(long, value_name = "LANG", default_value = "en", value_parser = ["en", "zh"], hide_possible_values = true, help_heading = "Lesson")]
     pub lang: String,
-    /// Do not show a long lesson through $PAGER (or less -FRX)
+    /// Print a long lesson without $PAGER (or less -FRX)
     #[arg(long, help_heading = "Lesson")]
     pub no_pager: bool,
-    /// Path MTU [default: the smaller of both ports']
+    /// Path MTU [default: the smaller of both ports' MTUs]
     #[arg(short, long, value_name = "BYTES", help_heading = "Device")]
     pub mtu: Option<Mtu>,
     /// Device, port and GID.

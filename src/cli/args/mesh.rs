@@ -1,4 +1,4 @@
-//! Options of `rocebench mesh`: those of a sweep, and what a launcher may not tell.
+//! Options of `rocebench mesh`: those of a sweep, and facts that a launcher may not provide.
 
 use clap::Args;
 
@@ -6,8 +6,8 @@ use super::run::RunArgs;
 use crate::plan::HostPort;
 
 const AFTER_HELP: &str = "\
-Start the same command at all ranks: rank 0 leads and is a node too, the others are nodes. Only rank 0 prints and writes.
-Without --pattern it measures pairs: each node to each other node, in rounds in which no node has two flows.
+Start the same command at all ranks. Each rank is a node; rank 0 also leads, prints and writes.
+Without --pattern it measures pairs: each node to each other, one flow at a time per node.
 
 Examples:
   srun -N64 rocebench mesh --quick               find the slow node, cable or path

@@ -9,9 +9,8 @@ use super::shared::SpeechArgs;
 
 /// Examples below the help.
 const AFTER_HELP: &str = "\
-DIR then has index.html, one page with all figures and tables that needs no network, and each
-figure as an SVG file, and with --format also as PDF or PNG. Files there that are not rocebench's
-stay as they are.
+Writes index.html to DIR, one page with all figures and tables that needs no network, and each
+figure as an SVG file, with --format also as PDF or PNG. Does not touch other files in DIR.
 
 Examples:
   rocebench plot results -o plots
@@ -26,7 +25,7 @@ drawn) or no rsvg-convert (nothing is drawn).";
 #[derive(Debug, Default, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct PlotArgs {
-    /// Result files, and folders of them
+    /// Result files, or folders of them
     #[arg(value_name = "RESULT", required = true)]
     pub results: Vec<PathBuf>,
     /// Folder for the page and the figures, created if needed
@@ -35,8 +34,7 @@ pub struct PlotArgs {
     /// Result file or folder to compare with
     #[arg(long, value_name = "RESULT")]
     pub base: Option<PathBuf>,
-    /// Formats of the files of figures: svg, which is always written, pdf, png (300 dpi); pdf and png are made
-    /// by rsvg-convert
+    /// Formats of figure files: svg (always written), pdf, png (300 dpi); pdf and png need rsvg-convert
     #[arg(
         long,
         value_name = "LIST",
@@ -47,7 +45,7 @@ pub struct PlotArgs {
         help_heading = "Output"
     )]
     pub format: Vec<FormatArg>,
-    /// Width of these files: page (7.5 in, both columns of a paper), or column (3.75 in)
+    /// Width of figure files: page (7.5 in, both columns of a paper), or column (3.75 in)
     #[arg(
         long,
         value_name = "WIDTH",
@@ -57,7 +55,7 @@ pub struct PlotArgs {
         help_heading = "Output"
     )]
     pub width: WidthArg,
-    /// File with lines NODE RACK, with brackets as in node[01-16]: figures of nodes are ordered by rack
+    /// Order nodes in figures by rack: file with lines NODE RACK, such as node[01-16] rack1
     #[arg(long, value_name = "FILE")]
     pub racks: Option<PathBuf>,
     /// What of it.

@@ -20,8 +20,7 @@ pub struct RunArgs {
     /// The sweep.
     #[command(flatten)]
     pub sweep: SweepArgs,
-    /// Nodes of the flows, in place of HOST: two servers or more, such as a,b:18516, or local:N for N nodes in
-    /// this process
+    /// Nodes, in place of HOST: two servers or more, such as a,b:18516, or local:N for N nodes in this process
     #[arg(
         long,
         value_name = "LIST",
@@ -29,17 +28,17 @@ pub struct RunArgs {
         conflicts_with = "host"
     )]
     pub nodes: Option<Nodes>,
-    /// Which rails flows go between, where --device names several: same is the first to the first and so on, all is each
-    /// to each; --qps are for each [default: same]
+    /// With several devices (--device), pairs of rails: same (first to first, second to second), all (each to each);
+    /// each pair has --qps QPs [default: same]
     #[arg(long, value_name = "same|all", value_parser = ["same", "all"], hide_possible_values = true, help_heading = "What to run")]
     pub rails: Option<String>,
-    /// Refuse the run when a rail is down, which is left out otherwise
+    /// Refuse to run when a rail is down; without this it is left out
     #[arg(long, value_name = "all", value_parser = ["all"], hide_possible_values = true, help_heading = "What to run")]
     pub rails_up: Option<String>,
     /// Find the slow node, cable or path: --pattern pairs -q 4 -D 200ms --warmup 200ms, and again what looks slow
     #[arg(long, help_heading = "What to run", conflicts_with_all = ["host", "against", "beside", "slo", "knee"])]
     pub quick: bool,
-    /// TOML file with a whole sweep and its flows; flags override its keys one by one
+    /// TOML file of a sweep and its flows; each flag overrides the key with its name
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub config: Option<PathBuf>,
     /// Print the cases of the sweep and exit
@@ -91,22 +90,22 @@ pub struct OutputArgs {
     /// Write flows and runs as tests, in JUnit XML, to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub junit: Option<PathBuf>,
-    /// Further columns of the table: min, mean, stddev, max, p90, p95, p99.99, or another figure that --fail-if takes
+    /// More columns for the table: min, mean, stddev, max, p90, p95, p99.99, or another figure that --fail-if takes
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric, help_heading = "Output")]
     pub columns: Vec<Metric>,
-    /// Print problems alone, and exit with status 1 where there are any; nothing where all is well
+    /// Print only problems, and exit with status 1 if there are any
     #[arg(long, help_heading = "Output")]
     pub only_problems: bool,
-    /// Exit with status 1 when a flow is slower than 90% (of the median of all flows), 90%link (of what its link
-    /// allows) or 40Gb, or when this is not known
+    /// Exit with status 1 when a flow is slower than 90% (of all flows' median), 90%link (of its link's limit) or
+    /// 40Gb, or could not be measured
     #[arg(long, value_name = "LEAST", value_parser = Condition::below, help_heading = "Output")]
     pub fail_below: Option<Condition>,
-    /// Exit with status 1 when this is true of a flow, or its figure is not known: gbit<90, p99>20us, jain<0.98; may
+    /// Exit with status 1 when a flow meets this condition or could not be measured: gbit<90, p99>20us, jain<0.98; may
     /// be given several times
     #[arg(long, value_name = "CONDITION", help_heading = "Output")]
     pub fail_if: Vec<Condition>,
-    /// Exit with status 1 when an attacker (--beside) for sure makes the victim's throughput or p99 so many times worse,
-    /// such as 1.5x, or this is not known
+    /// Exit with status 1 when an attacker (--beside) surely makes the victim's throughput or p99 more than this many
+    /// times worse, such as 1.5x, or the harm could not be measured
     #[arg(long, value_name = "TIMES", value_parser = times, requires = "beside", help_heading = "Output")]
     pub fail_victim: Option<f64>,
 }
@@ -137,11 +136,10 @@ fn metric(name: &str) -> Result<Metric, String> {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Load")]
 pub struct SearchArgs {
-    /// Search for the highest rate that keeps limits of latency: p99<20us, or p99<20us,p99.9<100us; trials
-    /// take 1s, or -D
+    /// Find the highest rate within these latency limits: p99<20us, or p99<20us,p99.9<100us; each trial takes 1s, or -D
     #[arg(long, value_name = "LIMITS", conflicts_with_all = ["against", "beside"])]
     pub slo: Option<Slo>,
-    /// Search for the highest rate whose p99 is at most K times that at 10% of the closed loop's maximum [default: 3]
+    /// Find the highest rate with a p99 of at most K times the p99 at 10% of the closed loop's maximum [default: 3]
     #[arg(
         long,
         value_name = "K",
@@ -157,21 +155,21 @@ pub struct SearchArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Comparison")]
 pub struct AgainstArgs {
-    /// Run each case in turns with the perftest program that does the same, and say which is faster
+    /// Run each case in turns with the matching perftest program, and say which is faster
     #[arg(long, value_name = "perftest", value_parser = ["perftest"], hide_possible_values = true, group = "turns")]
     pub against: Option<String>,
-    /// Run the case alone and beside each attacker in turns, and say which harm it: flows of the file by their names, files
-    /// of flows, and bandwidth, packets, qp-cache, mr-cache, reads, writes-and-reads, or all of these
+    /// Run the case alone and beside each attacker in turns, and say which attackers harm it: bandwidth, packets,
+    /// qp-cache, mr-cache, reads, writes-and-reads, all (of these), a flow of the file by its name, or a file of flows
     #[arg(long, value_name = "LIST", value_delimiter = ',', group = "turns")]
     pub beside: Vec<String>,
-    /// Least pairs of runs of each case that must count, or rounds, an even number; fewer than 8 are unclear [default:
+    /// Valid pairs of runs (with --beside: rounds) that each case needs, an even number; below 8 the verdict is unclear [default:
     /// 8, or --runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "turns")]
     pub pairs: Option<u32>,
-    /// Most pairs of each case, or rounds, while the verdict is unclear, an even number [default: 3 x --pairs]
+    /// Stop after this many pairs or rounds even if the verdict is unclear; an even number [default: 3 x --pairs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), requires = "turns")]
     pub max_pairs: Option<u32>,
-    /// Longest time that perftest may take to connect and to end, besides measuring [default: 20s]
+    /// Time limit for perftest to connect and to end, besides measuring [default: 20s]
     #[arg(long, value_name = "TIME", requires = "against")]
     pub perftest_limit: Option<TimeSpan>,
 }

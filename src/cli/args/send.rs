@@ -8,8 +8,8 @@ use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
 use settings::{Mtu, Size};
 
 const AFTER_HELP: &str = "\
-HOST stores each FILE under its last component. The file arrives whole, checked and on the disk, or not at all.
-Memory at each end is QPs x window x chunk, for any size of files.
+HOST stores each FILE under its name without folders: whole, checked and synced to disk, or not at all.
+Each end takes QPs x window x chunk of memory, whatever the size of the files.
 
 Examples:
   rocebench serve --receive /srv/incoming        on one host, and then on the other:
@@ -30,7 +30,7 @@ pub struct SendArgs {
     /// port (`host:port`, `[v6]:port`)
     #[arg(value_name = "FILE|HOST", num_args = 1.., required = true)]
     pub words: Vec<OsString>,
-    /// Overwrite files of the same names at the receiver
+    /// Overwrite files with the same names at the receiver
     #[arg(short, long)]
     pub force: bool,
     /// Send each file over a plain TCP connection as well, and say which was faster
@@ -39,7 +39,7 @@ pub struct SendArgs {
     /// QPs to write over, 1 to 4096
     #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "How")]
     pub qps: u32,
-    /// Bytes of a chunk, each one RDMA WRITE: a multiple of 4K, up to 64M
+    /// Bytes of each chunk, one RDMA WRITE: a multiple of 4K, up to 64M
     #[arg(
         long,
         value_name = "BYTES",
@@ -50,7 +50,7 @@ pub struct SendArgs {
     /// Chunks outstanding on each QP, 1 to 1024
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "How")]
     pub window: u32,
-    /// Path MTU in bytes: 256, 512, 1024, 2048, 4096 [default: the smaller of both ports']
+    /// Path MTU in bytes: 256, 512, 1024, 2048, 4096 [default: the smaller of both ports' MTUs]
     #[arg(short, long, value_name = "BYTES", help_heading = "Transport")]
     pub mtu: Option<Mtu>,
     /// ACK timeout, 0 to 31: 4.096 us x 2^N, 0 for ever [default: 16, which is 268 ms]

@@ -9,7 +9,7 @@ use super::shared::{DEFAULT_PORT, EndpointArgs, SpeechArgs, TokenArgs};
 use settings::MemorySize;
 
 const AFTER_HELP: &str = "\
-A server runs the sweeps of its clients, one after another; it needs no option of a sweep.
+A server runs its clients' sweeps one after another, with the clients' settings.
 
 Examples:
   rocebench serve
@@ -36,7 +36,7 @@ pub struct ServeArgs {
     /// Exit after one session, with status 1 if it ended early
     #[arg(long, help_heading = "Connection")]
     pub once: bool,
-    /// Most memory that a client's run may take, such as 8G; never more than the machine has left
+    /// Memory limit for a client's run, such as 8G; never more than the machine has left
     #[arg(long, value_name = "LIMIT", help_heading = "Connection")]
     pub memory: Option<MemorySize>,
     /// Start perftest's servers for clients that run with --against perftest
@@ -45,7 +45,7 @@ pub struct ServeArgs {
     /// Receive files into DIR from clients that run `rocebench send`
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub receive: Option<PathBuf>,
-    /// Overwrite no file, even if a sender gives --force
+    /// Never overwrite a file, even if a sender gives --force
     #[arg(long, requires = "receive", help_heading = "Files")]
     pub keep_existing: bool,
     /// How much is said.

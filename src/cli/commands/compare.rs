@@ -149,7 +149,7 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
     }
     if of == 0 {
         return Err(Failure::bad_input("no case is on both sides")
-            .with_hint("run the same sweep on both; a case is known by its name and settings"));
+            .with_hint("run the same sweep on both sides; cases match by name and settings"));
     }
     if not_comparable > 0 {
         return Err(Failure::bad_input(format!(
@@ -161,8 +161,7 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
     if no_verdict > 0 {
         return Err(
             Failure::bad_input(format!("{no_verdict} of {of} cases are unclear")).with_hint(
-                "launch the sweep in turns, once for each side, 10 times over; or judge all the same with \
-                 --across time",
+                "launch both sides in turns, 10 times each; or judge anyway with --across time",
             ),
         );
     }
@@ -207,9 +206,9 @@ pub(super) fn differing(comparison: &Comparison) -> Vec<&'static str> {
 fn hint(comparison: &Comparison) -> String {
     let differ = differing(comparison);
     if differ.is_empty() {
-        "run the sweep again where a run went wrong or lacks a figure, or leave the metric out with --metrics".to_owned()
+        "run the sweep again if runs failed or lack figures, or choose other --metrics".to_owned()
     } else {
         let differ = differ.join(",");
-        format!("measure both sides alike, or compare all the same with --across {differ}")
+        format!("measure both sides alike, or compare anyway with --across {differ}")
     }
 }

@@ -87,7 +87,7 @@ fn ending(interrupted: bool, broken: usize, words: [&str; 2]) -> Result<(), Fail
 fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
     let Nodes::Hosts(_) = nodes else {
         return Err(Failure::bad_input(
-            "--nodes local:N are nodes of this process, which differ in nothing",
+            "--nodes local:N are all in this process: there is nothing to compare",
         )
         .with_hint("`rocebench doctor` without --nodes examines this machine"));
     };

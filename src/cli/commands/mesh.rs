@@ -76,7 +76,7 @@ pub fn run(args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
     }
     match launched.map_err(unlaunched)? {
         Some(launched) if launched.ranks < 2 => Err(Failure::bad_input(format!(
-            "{} started 1 rank, and a mesh needs 2 nodes or more",
+            "{} started 1 rank, but a mesh needs 2 nodes or more",
             launched.launcher
         ))
         .with_hint(format!(
@@ -109,10 +109,10 @@ fn unlaunched(error: LaunchError) -> Failure {
 
 fn both(launched: &Launched) -> Failure {
     Failure::bad_input(format!(
-        "nodes are named, and {} started {} ranks: each of them would measure these nodes",
+        "--nodes or HOST is given, but {} started {} ranks: each would measure these nodes",
         launched.launcher, launched.ranks
     ))
-    .with_hint("leave --nodes or HOST out, so that the ranks are the nodes, or start it once, without the launcher")
+    .with_hint("leave --nodes or HOST out to measure the ranks, or run rocebench once, without the launcher")
 }
 
 /// The sweep of one process, whose nodes are named.

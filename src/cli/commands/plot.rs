@@ -49,7 +49,7 @@ pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
 pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failure> {
     if args.base.is_none() && args.what != WhatArgs::default() {
         return Err(Failure::bad_input(
-            "--metrics, --margin and --across are for a comparison, and there is no base",
+            "--metrics, --margin and --across need a base to compare with",
         )
         .with_hint("add --base RESULT, or leave them out"));
     }
@@ -111,13 +111,12 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
         let counts =
             |file: &&ResultFile| Observed::of_file(file).any(|it| it.counted().next().is_some());
         if files.iter().any(counts) {
-            let text =
-                "nothing to draw: runs count, and no figure shows a single case of their kind";
+            let text = "nothing to draw: no figure shows a single case of this kind";
             let hint = "measure it with several values of a setting, such as --qps 1,4,16";
             return Err(Failure::bad_input(text).with_hint(hint));
         }
         return Err(Failure::bad_input(format!(
-            "nothing to draw: none of the {cases} cases has a run that counts and has figures"
+            "nothing to draw: none of the {cases} cases has a valid run with figures"
         ))
         .with_hint("run the sweep again; the failures are in its JSON file"));
     }
@@ -182,7 +181,7 @@ fn racks_of(args: &PlotArgs, results: &[Loaded]) -> Result<Racks, Failure> {
     let file = text::path(path);
     Err(
         Failure::bad_input(format!("{file} names none of the results' nodes{name}")).with_hint(
-            "lines are NODE RACK, with names of nodes as in the results, or of their hosts",
+            "write lines NODE RACK, with the nodes' names in the results or their host names",
         ),
     )
 }

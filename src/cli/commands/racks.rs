@@ -33,7 +33,7 @@ pub enum RacksError {
         line: usize,
         error: ListError,
     },
-    #[error("{file}, line {line}: {node} is in {rack}, and in {other} by an earlier line")]
+    #[error("{file}, line {line}: {node} is in {rack} here and in {other} on an earlier line")]
     Twice {
         file: String,
         line: usize,
@@ -128,7 +128,7 @@ mod tests {
             ("a b r1", "line 1: `a b r1` is not a node"),
             ("@other r1", "line 1: `@other r1` is not a node"),
             ("a[1- r1", "line 1: `a[1-` has a bracket"),
-            ("a r1\na[1-2] r1\na r2", "line 3: a is in r2, and in r1"),
+            ("a r1\na[1-2] r1\na r2", "line 3: a is in r2 here and in r1"),
             ("# nothing", "r names no node"),
         ] {
             has(parse("r", lines).unwrap_err().to_string(), [told]);

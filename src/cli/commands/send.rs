@@ -108,7 +108,7 @@ fn split(words: &[OsString]) -> Result<(Vec<PathBuf>, HostPort), Failure> {
             "HOST is missing: the last word, {shown}, is a file"
         ))
         .with_hint(format!(
-            "{usage}: the host comes last; one of that name is written {shown}:{}",
+            "{usage}: HOST comes last; for a host of that name write {shown}:{}",
             DEFAULT_PORT
         )));
     }

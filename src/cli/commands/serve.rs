@@ -78,7 +78,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
                 format!("{} port {}{gid}", port.context.name(), port.info.port)
             }
         };
-        say(&format!("serving on {address} with {with}; Ctrl-C ends"));
+        say(&format!("serving on {address} with {with}; Ctrl-C stops"));
         let left_out = opened.left_out().iter();
         let left_out = left_out.map(|why| format!("rail left out: {why}"));
         for text in opened.remark().into_iter().chain(left_out) {

@@ -69,7 +69,7 @@ fn pairs(args: &AgainstArgs, sweep: &Sweep) -> Result<(u32, u32), Failure> {
     for (option, number) in [("--pairs", args.pairs), ("--max-pairs", args.max_pairs)] {
         if let Some(number) = number.filter(|number| number % 2 == 1) {
             return Err(Failure::bad_input(format!(
-                "{option} {number} is odd: half of the pairs begin with the one and half with the other"
+                "{option} {number} is odd, but each side begins half of the pairs"
             ))
             .with_hint(format!("give {option} {}", number + 1)));
         }
@@ -101,7 +101,7 @@ pub(in crate::cli) fn beside(
         return Ok((sweep, None));
     }
     if matches!(sweep.nodes, Nodes::Ranks(_)) {
-        let text = "--beside is for nodes that are named, not for the ranks of a launcher";
+        let text = "--beside cannot be used with a launcher's ranks";
         return Err(Failure::bad_input(text).with_hint("run `rocebench HOST`, or give --nodes"));
     }
     let (least, most) = pairs(args, &sweep)?;

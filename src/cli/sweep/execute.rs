@@ -80,11 +80,11 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let left = wanted - done;
     if outcome.interrupted {
         return Err(Failure::failed(format!(
-            "interrupted; {left} of {wanted} runs were not begun, all figures so far are kept"
+            "interrupted; {left} of {wanted} runs were not started, the results so far are kept"
         )));
     }
     if let Some(error) = &outcome.lost {
-        let text = format!("{left} of {wanted} runs were not begun: {error}");
+        let text = format!("{left} of {wanted} runs were not started: {error}");
         return Err(Failure::new(text, false, error.hint()));
     }
     let demands = &plan.output.demands;
@@ -119,7 +119,7 @@ fn failing_victim(beside: &[BesideAttacker], limit: f64) -> Option<String> {
     if !unclear.is_empty() {
         let unclear = unclear.join("; ");
         say(&format!(
-            "rocebench: note: --fail-victim {limit}x: unclear, more rounds may tell: {unclear}"
+            "rocebench: note: --fail-victim {limit}x is unclear, use more --pairs: {unclear}"
         ));
     }
     (!failing.is_empty()).then(|| format!("--fail-victim {limit}x: {}", failing.join("; ")))
@@ -134,7 +134,7 @@ fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
         return Ok(());
     }
     let text = format!(
-        "every pair of {failed} of {} comparisons with perftest failed",
+        "{failed} of {} comparisons with perftest failed in every pair",
         made().count()
     );
     Err(Failure::failed(text)

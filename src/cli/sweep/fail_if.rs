@@ -25,23 +25,23 @@ pub(in crate::cli) fn conditions_apply(
                 continue;
             }
             (
-                "is about set-up, and no case measures that",
+                "is about set-up, but no case measures it",
                 "add --op connect",
             )
         } else if cases().all(|case| case.flows.is_empty()) {
             (
-                "is about traffic, and with --traffic-qps 0 there is none",
-                "ask for traffic",
+                "is about traffic, but --traffic-qps 0 has none",
+                "raise --traffic-qps",
             )
         } else if of_latency && flows.all(|flow| flow.no_latency) {
             (
-                "is about latency, and --no-latency records none",
+                "is about latency, but --no-latency records none",
                 "leave --no-latency out",
             )
         } else if metric == Metric::Fairness && flows.all(|flow| flow.qps < 2) {
             (
-                "is about fairness between QPs, and every flow has one",
-                "ask for more (-q)",
+                "is about fairness between QPs, but every flow has only one",
+                "give more QPs (-q)",
             )
         } else {
             continue;
@@ -70,7 +70,7 @@ mod tests {
             ("connections<100", "", of_set_up),
             ("gbit<1", none, "--fail-if gbit<1 is about traffic"),
             ("p99>20us", quiet.0, quiet.1),
-            ("jain<0.9", "qps=1", "every flow has one"),
+            ("jain<0.9", "qps=1", "every flow has only one"),
         ] {
             has(refused(condition, flags).unwrap_err(), [words]);
         }

@@ -41,7 +41,7 @@ fn told(id: &str, search: &LoadSearch) -> Option<(String, bool, &'static str)> {
             "the bounds so far are in the JSON file (cases[].searches[])",
         ),
         SearchEnd::ScheduleNotKept if search.lower_per_second.is_none() => (
-            "no load's schedule was kept".to_owned(),
+            "rocebench could not keep its schedule at any load".to_owned(),
             "give the workers cores of their own (--cores), or take more of them (--workers)",
         ),
         _ => return None,
@@ -59,7 +59,7 @@ fn none_keeps(search: &LoadSearch) -> String {
     let broke = (search.trials.iter()).filter(|trial| trial.outcome == TrialOutcome::Broke);
     let lowest = broke.min_by(|one, other| one.asked_per_second.total_cmp(&other.asked_per_second));
     let Some(trial) = lowest else {
-        return "no load keeps it".to_owned();
+        return "no load keeps the limit".to_owned();
     };
     let figures = [
         ("p50", trial.p50_ns),
@@ -70,7 +70,7 @@ fn none_keeps(search: &LoadSearch) -> String {
         .into_iter()
         .filter_map(|(name, ns)| Some(format!("{name} {:.1} us", ns? as f64 / 1e3)));
     format!(
-        "no load keeps it: the lowest that was tried, {:.0} messages a second, had {}",
+        "no load keeps the limit: even the lowest, {:.0} messages a second, had {}",
         trial.asked_per_second,
         known.collect::<Vec<_>>().join(", ")
     )
@@ -116,7 +116,7 @@ mod tests {
         let (kind, said) = text(&[case(SearchEnd::NoneKeeps, None)]).unwrap_err();
         assert_eq!(kind, ExitKind::Failed);
         let parts = [
-            "q4: p99<1us: no load keeps it",
+            "q4: p99<1us: no load keeps the limit",
             "1000 messages a second, had p50 4.3 us",
         ];
         has(said, parts);

@@ -3,13 +3,13 @@
 use report::results::model::BesideAttacker;
 use report::show::beside::factor_text;
 
-/// What is above a limit for sure or not known at all, and what may be above it, in words.
+/// What is surely above a limit or could not be measured, and what may be above it, in words.
 pub(in crate::cli) fn harm(all: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
     let (mut failing, mut unclear) = (Vec::new(), Vec::new());
     for told in all {
         // A victim may be measured without latencies.
         if told.gbit_per_s.factor.is_none() {
-            failing.push(format!("{}: not known", told.attacker));
+            failing.push(format!("{}: could not be measured", told.attacker));
         }
         for (what, factor) in [("throughput", &told.gbit_per_s), ("p99", &told.p99_ns)] {
             let Some(text) = factor_text(factor) else {
@@ -55,7 +55,10 @@ mod tests {
             told("c", [none; 2]),
             told("few", [(0.0, 3.0), none]),
         ];
-        let failing = ["a: p99 is 1.80 [1.60, 1.80] times worse", "c: not known"];
+        let failing = [
+            "a: p99 is 1.80 [1.60, 1.80] times worse",
+            "c: could not be measured",
+        ];
         let may = [
             "b: throughput is 1.60 [1.40, 1.60] times worse",
             "few: throughput is 3.00 times worse",

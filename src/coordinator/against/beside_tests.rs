@@ -85,7 +85,7 @@ fn between_looks_nothing_is_said_and_at_the_end_why() {
     }
     let mut attacked = after(6, half, None);
     attacked.add(true, &figures(10.0, None), &figures(5.0, None), true);
-    let note = "fewer than 8 rounds decide nothing";
+    let note = "a verdict needs at least 8 rounds";
     assert_eq!(attacked.told.note.as_deref(), Some(note));
 }
 

@@ -47,7 +47,7 @@ pub(super) fn is_new_first(turns: &[Turn], number: u32) -> bool {
 /// What is to be known of a verdict after so many `pairs` that count.
 pub(super) fn note(count: usize, pairs: &str, is_last: bool, verdict: Verdict) -> Option<String> {
     if count < FEWEST_PAIRS as usize {
-        return Some(format!("fewer than {FEWEST_PAIRS} {pairs} decide nothing"));
+        return Some(format!("a verdict needs at least {FEWEST_PAIRS} {pairs}"));
     }
     let is_open = is_last && verdict == Verdict::Unclear;
     is_open.then(|| format!("{count} {pairs} did not settle it"))

@@ -67,7 +67,7 @@ fn address(link: &Link) -> Result<String, RunFailure> {
         return Ok(address.to_string());
     }
     Err(RunFailure::refused(
-        format!("perftest's two ends meet over IPv4, and the server was reached at {address}"),
+        format!("perftest needs IPv4, but the server's address is {address}"),
         "name HOST by its IPv4 address",
     ))
 }

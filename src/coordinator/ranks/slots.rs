@@ -230,7 +230,7 @@ impl Slots {
             if started.elapsed() >= OLD_LINK_LIMIT {
                 let first = slot.host.as_deref().unwrap_or_default();
                 let text = format!(
-                    "rank {} has joined twice, from {first} and from {}",
+                    "rank {} joined twice, from {first} and from {}",
                     join.rank, join.host
                 );
                 let why = RunFailure::refused(text, "start all ranks as one job, once");

@@ -209,7 +209,7 @@ impl Searching<'_> {
                 _ => misses += 1,
             }
             if misses == REFERENCE_MISSES {
-                let note = "the schedule was not kept at 10 % load, so there is no latency to compare with";
+                let note = "rocebench could not keep its schedule at 10 % load: there is no latency to compare with";
                 return Err(Cut::Ended(SearchEnd::ScheduleNotKept, note.to_owned()));
             }
         }
@@ -225,7 +225,9 @@ impl Searching<'_> {
                 let few = self.too_few();
                 Err(Cut::Ended(
                     SearchEnd::TooFewMessages,
-                    format!("no load from {lowest} messages a second on keeps it, and below {few}"),
+                    format!(
+                        "no load from {lowest} messages a second on keeps the limit, and below it {few}"
+                    ),
                 ))
             }
             SearchEnd::ScheduleNotKept => {

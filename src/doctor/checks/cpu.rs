@@ -6,8 +6,8 @@ use crate::protocol::finding::{Finding, State};
 const WHY_GOVERNOR: &str =
     "a governor that slows cores down, or speeds them up late, costs latency and message rate";
 
-const WHY_IRQBALANCE: &str = "it moves interrupts between cores during a measurement, and slows the workers on those \
-                              cores";
+const WHY_IRQBALANCE: &str =
+    "it moves interrupts between cores during a measurement, which slows workers there";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     vec![governor(subject), irqbalance(subject)]
@@ -49,7 +49,7 @@ fn irqbalance(subject: &Subject<'_>) -> Finding {
     let finding = |state, found: &str| Finding::new("irqbalance", state, found, WHY_IRQBALANCE);
     match (runs, subject.has_adapters()) {
         (true, true) => finding(State::Warning, "runs").remedy("sudo systemctl stop irqbalance"),
-        (true, false) => finding(State::Ok, "runs, which matters with an adapter only"),
+        (true, false) => finding(State::Ok, "runs, which matters only with an adapter"),
         (false, _) => finding(State::Ok, "does not run"),
     }
 }

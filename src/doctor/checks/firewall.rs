@@ -15,8 +15,8 @@ const SERVICES: [&str; 2] = ["firewalld", "ufw"];
 
 fn why(control_port: u16) -> String {
     format!(
-        "the ends talk over TCP port {control_port}, and RoCE v2 is UDP to port {ROCE_PORT}; an adapter's packets \
-         bypass the host's firewall, those of Soft-RoCE and the embedded device do not, and switches may filter too"
+        "the ends talk over TCP port {control_port}, and RoCE v2 uses UDP port {ROCE_PORT}. An adapter's packets \
+         bypass the host's firewall; those of Soft-RoCE and the embedded device do not. Switches may filter too"
     )
 }
 
@@ -49,12 +49,12 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         Some(Rules::Open) => finding(State::Ok, format!("{by}no rule drops incoming packets")),
         Some(Rules::Named) => finding(
             State::Ok,
-            format!("{by}there are rules, and they name both ports"),
+            format!("{by}the rules name both ports"),
         ),
         Some(Rules::Closed) => finding(
             State::Warning,
             format!(
-                "{by}rules drop incoming packets, and none names TCP {port} and UDP {ROCE_PORT}"
+                "{by}rules drop incoming packets and do not name both TCP {port} and UDP {ROCE_PORT}"
             ),
         )
         .remedy(remedy(port)),

@@ -61,8 +61,8 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
         format!("counted since the driver was loaded: {}{more}", listed(&lost)),
     )
     .remedy(
-        "run rocebench and this again: if they grow, look for a path without PFC or ECN, a bad cable, or an MTU that \
-         does not fit; with Soft-RoCE on a busy machine raise --timeout",
+        "run a sweep and this check again; if the counters grow, look for a path without PFC or ECN, a bad cable or \
+         a wrong MTU; with Soft-RoCE on a busy machine raise --timeout",
     )
 }
 
@@ -124,8 +124,8 @@ fn pause(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry, netdev: 
             format!("neither PFC nor pause frames are on{frames}"),
         )
         .remedy(format!(
-            "for a lossless class: `sudo dcb pfc set dev {netdev} prio-pfc 3:on`, the same on the switch, and traffic \
-             into it (--dscp, or --service-level in a VLAN); a network that relies on ECN alone does not need it"
+            "for a lossless class run `sudo dcb pfc set dev {netdev} prio-pfc 3:on`, set the switch alike, and put \
+             traffic into it (--dscp, or --service-level in a VLAN); a network with ECN alone does not need it"
         )),
     }
 }
@@ -254,7 +254,7 @@ mod tests {
             (
                 &[(8, 1)],
                 State::Unknown,
-                "a priority that the driver does not tell",
+                "a priority that the driver does not report",
             ),
         ] {
             let frames = "since the driver was loaded: rx_prio3_pause 7";

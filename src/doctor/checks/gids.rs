@@ -6,8 +6,8 @@ use super::super::entries::{DeviceEntry, PortEntry};
 use super::subject::{Subject, port_name};
 use crate::protocol::finding::{Finding, State};
 
-const WHY: &str = "the GIDs of a RoCE port are its addresses, which the kernel makes of its interface's IP \
-                   addresses; both ends must use RoCE v2 GIDs of one address family";
+const WHY: &str = "GIDs are a port's RDMA addresses; the kernel makes them from its interface's IP addresses. Both \
+                   ends must use RoCE v2 GIDs of one address family";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     subject.of_active_roce_ports(judge)
@@ -29,20 +29,20 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
         (0, ..) => finding(State::Broken, "the table is empty (all entries are zero)".into()).remedy(address),
         (all, 0, _) => finding(
             State::Broken,
-            format!("{all} entries, none of RoCE v2"),
+            format!("{all} entries, none is RoCE v2"),
         )
         .remedy(
-            "RoCE v1 is not routable, and rocebench uses v2: enable it in the adapter's settings (as \
-             `cma_roce_mode` or the vendor's tool), or update driver and firmware",
+            "enable RoCE v2 in the adapter's settings (`cma_roce_mode` or the vendor's tool), or update driver and \
+             firmware; rocebench does not use v1, which is not routable",
         ),
         (_, v2, 0) => finding(
             State::Warning,
-            format!("{v2} of RoCE v2, all link-local: they reach this network segment only"),
+            format!("{v2} RoCE v2, all link-local: they reach only this network segment"),
         )
         .remedy(address),
         (all, v2, routable) => finding(
             State::Ok,
-            format!("{all} entries, {v2} of RoCE v2, {routable} of these routable"),
+            format!("{all} entries, {v2} RoCE v2, {routable} of them routable"),
         ),
     }
 }
@@ -79,6 +79,6 @@ mod tests {
     fn ports_that_are_down_are_left_out() {
         let found = findings(&tree(), check);
         assert_eq!(states(&found), [(State::Ok, "GIDs mlx5_0:1".into())]);
-        assert!(found[0].found.starts_with("4 entries, 2 of RoCE v2, 1 of"));
+        assert!(found[0].found.starts_with("4 entries, 2 RoCE v2, 1 of"));
     }
 }

@@ -3,8 +3,8 @@
 use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
-const WHY: &str = "an adapter translates addresses page by page and remembers few: buffers in pages of 2 MiB instead of \
-     4 KiB need fewer entries, which shows with many QPs and large messages";
+const WHY: &str = "an adapter caches few page translations: buffers in pages of 2 MiB instead of 4 KiB need fewer, \
+                   which helps with many QPs and large messages";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let machine = subject.machine;
@@ -20,7 +20,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     vec![match mode.as_deref() {
         Some("always") => finding(
             State::Ok,
-            format!("given to every large buffer (transparent); {reserved}"),
+            format!("every large buffer gets transparent ones; {reserved}"),
         ),
         Some(mode) if subject.has_adapters() => finding(
             State::Warning,
@@ -30,7 +30,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         Some(mode) => finding(
             State::Ok,
             format!(
-                "transparent ones are set to {mode}, which matters with an adapter only; {reserved}"
+                "transparent ones are set to {mode}, which matters only with an adapter; {reserved}"
             ),
         ),
         None => finding(

@@ -6,8 +6,9 @@ use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
 /// Advice to set up the software device.
-pub(in super::super) const SETUP_RXE: &str = "with hardware, load its driver; without, the kernel's software device: \
-     `sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV`; the embedded device needs nothing";
+pub(in super::super) const SETUP_RXE: &str = "load the adapter's driver; without an adapter make the kernel's \
+     software device: `sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev NETDEV`; the embedded \
+     device needs neither";
 
 /// Ethernet drivers that need a second module for RoCE.
 const RDMA_MODULES: [(&str, &str); 8] = [
@@ -32,7 +33,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         .map(|device| device.name.as_str())
         .collect();
     if subject.only_embedded {
-        let found = "the embedded device needs nothing of it";
+        let found = "the embedded device needs no kernel module";
         return vec![Finding::new("kernel", State::Ok, found, WHY)];
     }
     let mut findings = Vec::new();
@@ -82,7 +83,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let finding = Finding::new(
                 "kernel module",
                 State::Warning,
-                format!("{driver} drives {cards} PCI functions, and {module} is not loaded"),
+                format!("{driver} drives {cards} PCI functions, but {module} is not loaded"),
                 "the Ethernet driver alone gives no RDMA device",
             );
             findings.push(finding.of(module).remedy(format!("sudo modprobe {module}")));

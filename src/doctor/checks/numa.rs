@@ -47,7 +47,7 @@ fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
     match allowed {
         Some(allowed) if !cores.0.iter().any(|core| allowed.0.contains(core)) => finding(
             State::Warning,
-            format!("{found}; this process can use none of them"),
+            format!("{found}; this process may use none of them"),
         )
         .remedy(format!(
             "run `taskset -c {cores} rocebench …`, or give the container or cgroup cores {cores}"

@@ -36,7 +36,7 @@ fn judge(machine: &Machine, device: &DeviceEntry) -> Finding {
     match known.map(|driver| driver.relaxed_ordering) {
         None => finding(
             State::Unknown,
-            format!("relaxed is asked for; whether driver {name} does, rocebench does not know"),
+            format!("rocebench asks for relaxed; unknown whether driver {name} does it"),
         ),
         Some(false) => finding(
             State::Ok,

@@ -36,7 +36,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 "device nodes",
                 State::Warning,
                 "there is no /dev/infiniband/rdma_cm",
-                "rdma_cm, by which many RDMA programs connect, needs it; rocebench needs it only for --connect cm",
+                "many RDMA programs connect with rdma_cm, which needs it; rocebench does so only with --connect cm",
             )
             .of("rdma_cm")
             .remedy(

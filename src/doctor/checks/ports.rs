@@ -39,11 +39,13 @@ fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
     let remedy = match (port.is_ethernet(), port.physical_state.as_deref()) {
         (true, Some("Polling")) => {
             format!(
-                "the interface has no link: check cable and switch port (`ip link show {netdev}`)"
+                "check cable and switch port: the interface has no link (`ip link show {netdev}`)"
             )
         }
         (true, _) => {
-            format!("sudo ip link set {netdev} up; without effect, check cable and switch port")
+            format!(
+                "sudo ip link set {netdev} up; if that does not help, check cable and switch port"
+            )
         }
         (false, _) => "check the cable, and that a subnet manager runs (opensm)".to_owned(),
     };

@@ -10,8 +10,8 @@ use super::firewall::ROCE_PORT;
 use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
-const WHY: &str = "Soft-RoCE needs UDP port 4791 of all addresses, the embedded device that of one address; they \
-                   cannot start if another program has it. An adapter does not need the port";
+const WHY: &str = "Soft-RoCE needs UDP port 4791 on all addresses, the embedded device on one; they cannot start if \
+                   another program has it. An adapter does not need the port";
 
 /// The most processes named one by one.
 const MOST_SHOWN: usize = 2;
@@ -50,7 +50,7 @@ fn judge(machine: &Machine, holders: &[Holder]) -> Finding {
     if everywhere && unseen && machine.has("sys/module/rdma_rxe") {
         return finding(
             State::Ok,
-            "the kernel's Soft-RoCE (rdma_rxe) has it, of all addresses; no embedded device can run beside it".into(),
+            "the kernel's Soft-RoCE (rdma_rxe) has it on all addresses; no embedded device can run beside it".into(),
         );
     }
     let mut taken: Vec<String> = holders

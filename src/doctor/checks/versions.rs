@@ -4,7 +4,7 @@ use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
 const WHY: &str =
-    "most faults of drivers are known faults of old versions; give these versions in every report";
+    "most driver faults are known faults of old versions; name these versions in every bug report";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let host = &subject.inventory.host;

@@ -34,7 +34,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         heading: "rocebench",
         difference: State::Warning,
         value: |node| Some(node.version.clone()),
-        why: "all speak one protocol, but programs of two versions may measure differently",
+        why: "all speak one protocol, but two versions may measure differently",
         remedy: "install the same version everywhere",
     },
     Aspect {
@@ -132,7 +132,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         heading: "netdev MTU",
         difference: State::Broken,
         value: |node| Some(device(node)?.netdev_mtu_bytes?.to_string()),
-        why: "a packet larger than an interface or a switch on the way takes is lost",
+        why: "packets larger than the MTU of an interface or switch on the way are lost",
         remedy: "sudo ip link set NETDEV mtu N there, and allow it on the switches",
     },
     Aspect {
@@ -154,7 +154,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
             };
             Some(word.to_owned())
         },
-        why: "windows open at an agreed time, and a clock that no program synchronises drifts",
+        why: "measurements begin at an agreed time, and an unsynchronised clock drifts",
         remedy: "sudo timedatectl set-ntp true",
     },
     Aspect {
@@ -166,7 +166,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
                 node.examination.lossless.pfc_priorities.as_ref()?,
             ))
         },
-        why: "where one node of a network has no PFC for a priority, packets are lost there under an incast",
+        why: "a node without PFC for a priority loses packets under an incast, even if all others have it",
         remedy: "sudo dcb pfc set dev NETDEV prio-pfc 3:on there (the others' priorities), and the same on its switch port",
     },
     Aspect {
@@ -174,7 +174,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         heading: "pause",
         difference: State::Broken,
         value: |node| switch(node.examination.lossless.pause_frames),
-        why: "a port that obeys no pause frames loses packets where others wait",
+        why: "a port that ignores pause frames loses packets when others wait",
         remedy: "sudo ethtool -A NETDEV rx on tx on (or off, as at the others)",
     },
     Aspect {
@@ -186,7 +186,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
                 node.examination.lossless.ecn_priorities.as_ref()?,
             ))
         },
-        why: "a sender that does not obey congestion notifications takes the bandwidth of those that do",
+        why: "a sender that ignores congestion notifications takes bandwidth from those that obey",
         remedy: "set /sys/class/net/NETDEV/ecn/roce_np/enable/N and roce_rp/enable/N as at the others",
     },
     Aspect {
@@ -194,7 +194,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         heading: "trust",
         difference: State::Broken,
         value: |node| node.examination.lossless.trust.clone(),
-        why: "packets of one DSCP get another priority there, so PFC and ECN apply to other packets",
+        why: "packets with the same DSCP get another priority there, so PFC and ECN apply to other packets",
         remedy: "sudo dcb apptrust set dev NETDEV order dscp (mlnx_qos -i NETDEV --trust dscp)",
     },
     Aspect {
@@ -213,7 +213,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
                 words.join(" ")
             })
         },
-        why: "packets of one DSCP get another priority there, so PFC and ECN apply to other packets",
+        why: "packets with the same DSCP get another priority there, so PFC and ECN apply to other packets",
         remedy: "sudo dcb app replace dev NETDEV dscp-prio 26:3 there (the others' table)",
     },
     Aspect {
@@ -221,7 +221,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         heading: "tclass",
         difference: State::Broken,
         value: |node| Some(node.examination.lossless.traffic_class?.to_string()),
-        why: "packets that are sent without --traffic-class get this one, and their priority follows from it",
+        why: "packets without --traffic-class get this one, and with it their priority",
         remedy: "set /sys/class/infiniband/DEVICE/tc/1/traffic_class as at the others, or give --traffic-class",
     },
     Aspect {
@@ -234,7 +234,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
                 LockedMemory::Bytes(bytes) => memory::text(bytes),
             })
         },
-        why: "beyond the limit QPs and memory cannot be made, so one node fails where others run",
+        why: "a node with a lower limit fails to create QPs and register memory when others succeed",
         remedy: "ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit of `rocebench serve`",
     },
     Aspect {
@@ -243,14 +243,14 @@ pub(super) const ASPECTS: &[Aspect] = &[
         difference: State::Warning,
         value: |node| Some(node.examination.usable_cores?.to_string()),
         why: "workers that share a core are slower",
-        remedy: "give the process more cores (taskset, --cpus-per-task), or all nodes --cores alike",
+        remedy: "give the process more cores (taskset, --cpus-per-task), or the same --cores to all nodes",
     },
     Aspect {
         name: "number of NUMA nodes",
         heading: "NUMA",
         difference: State::Warning,
         value: |node| Some(node.host.numa_nodes?.to_string()),
-        why: "memory of another NUMA node is slower, so placement matters at some nodes only",
+        why: "memory of another NUMA node is slower, so placement matters only at some nodes",
         remedy: "compare only nodes of one kind, or place workers with --cores",
     },
     Aspect {

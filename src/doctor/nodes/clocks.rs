@@ -28,7 +28,7 @@ pub(super) fn findings(
                 "most others'"
             };
             let found = format!(
-                "clock of {} is {} {others}, to within {}",
+                "{}'s clock is {} {others}, ±{}",
                 named(names, &[number]),
                 distance(away_ns),
                 milliseconds(offset.uncertainty_ns as f64),
@@ -44,7 +44,7 @@ pub(super) fn findings(
         && is_far(middle_ns, middle.uncertainty_ns)
     {
         let found = format!(
-            "clock of this machine is {} the nodes'",
+            "this machine's clock is {} the nodes'",
             distance(-middle_ns)
         );
         findings.push((Vec::new(), finding(found)));
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_clock_far_from_most_is_named() {
-        let told = "clock of n2 is 3599.9 s ahead of most others', to within 0.20 ms";
+        let told = "n2's clock is 3599.9 s ahead of most others', ±0.20 ms";
         assert_eq!(found(&[0.1, -0.2, 3600.0, 0.0]), [told]);
         assert!(found(&[0.4, -0.4, f64::NAN, 0.9]).is_empty());
         assert!(found(&[]).is_empty());
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn this_machine_may_be_the_one_that_is_off() {
-        let told = "clock of this machine is 5.0 s ahead of the nodes'";
+        let told = "this machine's clock is 5.0 s ahead of the nodes'";
         assert_eq!(found(&[-5.0, -5.0, -5.0]), [told]);
     }
 }

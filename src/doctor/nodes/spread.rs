@@ -107,13 +107,13 @@ impl Spread {
                     .groups
                     .iter()
                     .filter(|group| *group != most)
-                    .map(|group| format!("of {} is {}", named(names, &group.nodes), group.value))
+                    .map(|group| format!("{} at {}", group.value, named(names, &group.nodes)))
                     .collect();
                 parts.push(match self.known() < self.values.len() {
-                    true => format!("of {} others {}", most.nodes.len(), most.value),
-                    false => format!("of all others {}", most.value),
+                    true => format!("{} at {} others", most.value, most.nodes.len()),
+                    false => format!("{} at all others", most.value),
                 });
-                format!("{} {}", aspect.name, parts.join(", "))
+                parts.join(", ")
             }
             None => {
                 let groups: Vec<String> = self
@@ -170,17 +170,17 @@ mod tests {
     #[test]
     fn who_differs_from_most_is_named() {
         let eight = "1500 9000 9000 1500 9000 2000 9000 9000";
-        let mixed = "n0 and n3 is 1500, of n5 is 2000, of all others 9000";
+        let mixed = "1500 at n0 and n3, 2000 at n5, 9000 at all others";
         let one = "9000 9000 1500 9000";
         for (values, odd, sentence) in [
-            (one, vec![2], "n2 is 1500, of all others 9000"),
+            (one, vec![2], "1500 at n2, 9000 at all others"),
             (eight, vec![0, 3, 5], mixed),
-            ("9000 - 9000 1500", vec![3], "n3 is 1500, of 2 others 9000"),
+            ("9000 - 9000 1500", vec![3], "1500 at n3, 9000 at 2 others"),
         ] {
             let (spread, names) = spread(values);
             assert_eq!(spread.odd(), odd, "{values}");
             let finding = spread.finding(&names).unwrap();
-            assert_eq!(finding.found, format!("interface MTU of {sentence}"));
+            assert_eq!(finding.found, sentence);
             assert_eq!(finding.state, State::Broken);
         }
     }

@@ -88,7 +88,7 @@ fn common(report: &NodesReport) -> String {
             let unknown = answered - group.nodes.len();
             let unknown = match unknown {
                 0 => String::new(),
-                unknown => format!(" (unknown of {unknown})"),
+                unknown => format!(" (unknown at {unknown})"),
             };
             Some(format!("{} {}{unknown}", spread.aspect.name, group.value))
         })
@@ -103,7 +103,7 @@ fn common(report: &NodesReport) -> String {
         text += &(line + "\n");
     }
     if !report.unknown.is_empty() {
-        let unknown = format!("unknown of all: {}", report.unknown.join(", "));
+        let unknown = format!("unknown at all: {}", report.unknown.join(", "));
         for line in wrapped(&unknown, WIDTH) {
             text += &(line + "\n");
         }

@@ -110,8 +110,8 @@ pub(crate) fn check_port(port: &Port) -> Result<(), RunFailure> {
     if port.info.link_layer == LinkLayer::Infiniband {
         return Err(RunFailure::refused(
             format!(
-                "{name} port {} is an InfiniBand port, whose IP addresses belong to IPoIB interfaces that rocebench \
-                 does not know: --connect cm is for RoCE ports",
+                "--connect cm needs a RoCE port: {name} port {} is InfiniBand, and rocebench does not know its IPoIB \
+                 addresses",
                 port.info.port
             ),
             "use --connect tcp with it",

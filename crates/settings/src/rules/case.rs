@@ -23,14 +23,14 @@ const REFUSED: Rule = Rule {
 /// A rule on what set-up cannot be measured with.
 const NOT_SET_UP: Rule = Rule {
     says: "with --op connect: its traffic goes one way and is not checked",
-    hint: |_| "leave --{flag} out, or take connect out of --op and measure it by itself".to_owned(),
+    hint: |_| "leave --{flag} out, or measure --op connect in a sweep of its own".to_owned(),
     ..REFUSED
 };
 
 rules! {
     NO_EFFECT {
         flags: OF_TRAFFIC,
-        says: "on --op connect: it is a setting of the traffic, and with --traffic-qps 0 there is none",
+        says: "on --op connect with --traffic-qps 0: it sets the traffic, and there is none",
         is_broken: |it| !it.has_traffic(),
     }
     NO_EFFECT {
@@ -47,7 +47,7 @@ rules! {
         is_broken: Settings::is_set_up,
     }
     NO_EFFECT {
-        flags: "traffic-qps", says: "without --op connect: it is the traffic while QPs are set up",
+        flags: "traffic-qps", says: "without --op connect: it sets the traffic during set-up",
         is_broken: |it| !it.is_set_up(),
     }
     NO_EFFECT {
@@ -57,14 +57,14 @@ rules! {
         flags: "fan-in", says: "without --pattern incast", is_broken: |it| it.pattern.is_none(),
     }
     Rule::IGNORED {
-        flags: "fan-in", says: "with another --pattern than incast",
+        flags: "fan-in", says: "with a --pattern other than incast",
         is_broken: |it| !matches!(it.pattern, Some(Pattern::Incast(_))),
     }
     NO_EFFECT {
         flags: "fan-out", says: "without --pattern outcast", is_broken: |it| it.pattern.is_none(),
     }
     Rule::IGNORED {
-        flags: "fan-out", says: "with another --pattern than outcast",
+        flags: "fan-out", says: "with a --pattern other than outcast",
         is_broken: |it| !matches!(it.pattern, Some(Pattern::Outcast(_))),
     }
     NOT_SET_UP {
@@ -74,12 +74,12 @@ rules! {
         flags: "bidirectional", is_broken: |it| it.is_set_up() && it.bidirectional,
     }
     REFUSED {
-        flags: "duration", says: "with --iters: a run ends after a time or after a number of messages",
+        flags: "duration", says: "with --iters: a run ends after a time or a number of messages",
         is_broken: |it| it.duration_seconds.is_some() && it.iterations_per_qp.is_some(),
         hint: |_| "leave one of them out".to_owned(), instead_of: "iters",
     }
     REFUSED {
-        flags: "duration", says: "without a length: it measures nothing",
+        flags: "duration", says: "since it measures nothing",
         is_broken: |it| {
             it.iterations_per_qp.is_none() && it.duration_seconds.is_none_or(|it| it.ns() == 0)
         },

@@ -25,24 +25,24 @@ rules! {
         is_broken: |it| it.pace == Pace::Device,
     }
     Rule::NO_EFFECT {
-        flags: "seed", says: "without --rate or --touch-order random: neither times nor places are chosen",
+        flags: "seed", says: "without --rate or --touch-order random: nothing else is random",
         is_broken: |it| it.is_closed_loop() && it.touch_order == TouchOrder::Sequential,
     }
     // The latencies of an open loop are those of all messages.
     Rule::NO_EFFECT {
         flags: "signal-every post-list",
-        says: "with --rate: each message is posted at its time, and has a completion of its own",
+        says: "with --rate: each message has its own time and its own completion",
         is_broken: |it| !it.is_closed_loop(),
     }
     Rule::NO_EFFECT {
-        flags: "no-latency", says: "with --rate: the latency is its result", is_broken: |it| !it.is_closed_loop(),
+        flags: "no-latency", says: "with --rate: it measures latency", is_broken: |it| !it.is_closed_loop(),
     }
     Rule::REFUSED {
         flags: "spread", says: "with --rate: each QP has its own planned times",
         is_broken: |it| it.spread != Spread::Own && !it.is_closed_loop(),
     }
     Rule::REFUSED {
-        flags: "rate", says: "with --iters: messages are offered for a time",
+        flags: "rate", says: "with --iters: a load needs a --duration",
         is_broken: |it| it.iterations_per_qp.is_some() && !it.is_closed_loop(),
         hint: |_| "give --duration a time instead".to_owned(),
     }

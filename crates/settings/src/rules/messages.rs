@@ -57,26 +57,26 @@ rules! {
         flags: "offset", is_broken: |it| is_atomic(it) && !it.offset_bytes.is_multiple_of(ATOMIC_BYTES),
     }
     Rule::REFUSED {
-        flags: "memory", says: "where workers share receives: one worker posts those that walk through memory{}",
+        flags: "memory", says: "when workers share receives: only one worker can walk through memory{}",
         is_broken: |it| {
             let is_shared = it.cq == CqMode::Shared || it.recv_queue == RecvQueue::Shared;
             let walks = it.memory_bytes.is_some() && it.op.profile().fills_receives();
             walks && is_shared && it.workers > 1
         },
-        values: |it| format!(", and {} share those of --op {}", it.workers, it.op),
+        values: |it| format!(", and {} share the receives of --op {}", it.workers, it.op),
         hint: |_| {
             "take --cq per-worker or per-qp with --recv-queue per-qp, or --workers 1".to_owned()
         },
     }
     Rule::REFUSED {
-        flags: "size-mix", says: "with fewer WRs in all send queues than its shares take{}",
+        flags: "size-mix", says: "when its weights take more WRs than all send queues have{}",
         is_broken: |it| {
             let period = it.size_mix.as_ref().map_or(0, |mix| mix.period());
             u64::from(period) > it.wrs_of(it.qps)
         },
         values: |it| {
             let period = it.size_mix.as_ref().map_or(0, |mix| mix.period());
-            format!(": they take {period}, and there are {}", it.wrs_of(it.qps))
+            format!(": they take {period}, the queues have {}", it.wrs_of(it.qps))
         },
         hint: |_| "raise --tx-depth or --qps, or choose simpler weights".to_owned(),
     }

@@ -16,7 +16,7 @@ rules! {
         values: |it| format!(" {}", listed(&others(it))), hint: |_| "leave one of them out".to_owned(),
     }
     Rule::NO_EFFECT {
-        flags: "ordering", says: "with --ping-pong on --op write: the last byte is awaited, so that writes keep their order",
+        flags: "ordering", says: "with --ping-pong on --op write: the other end waits for the last byte, so writes keep their order",
         is_broken: Settings::awaits_bytes,
     }
 }

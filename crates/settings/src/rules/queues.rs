@@ -25,7 +25,7 @@ rules! {
         hint: |it| fitting_depth(it.post_list, it.tx_depth),
     }
     Rule::REFUSED {
-        flags: "post-list", says: "above --signal-every{}, but for multiples of it",
+        flags: "post-list", says: "above --signal-every{} unless it is a multiple of that",
         is_broken: |it| {
             it.post_list > it.signal_every && !it.post_list.is_multiple_of(it.signal_every)
         },
@@ -39,22 +39,22 @@ rules! {
         },
     }
     Rule::NO_EFFECT {
-        flags: "qp-weights", says: "without --spread round-robin: only there QPs take turns",
+        flags: "qp-weights", says: "without --spread round-robin: only then do QPs take turns",
         is_broken: |it| it.spread != Spread::RoundRobin,
     }
     Rule::REFUSED {
-        flags: "qp-weights", says: "with another number of --qps than its groups have{}",
+        flags: "qp-weights", says: "unless its groups have as many QPs as --qps{}",
         is_broken: |it| {
             let weights = it.qp_weights.as_ref();
             weights.is_some_and(|weights| weights.qps() != u64::from(it.qps))
         },
         values: |it| {
             let of_groups = it.qp_weights.as_ref().map_or(0, |weights| weights.qps());
-            format!(": they have {of_groups}, and there are {}", it.qps)
+            format!(": they have {of_groups} instead of {}", it.qps)
         },
     }
     Rule::REFUSED {
-        flags: "spread", says: "where workers share a CQ: a source must see the completions of its own QPs",
+        flags: "spread", says: "when workers share a CQ: each worker must see its own QPs' completions",
         is_broken: |it| it.spread != Spread::Own && share_a_cq(it),
         hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
     }
@@ -63,12 +63,12 @@ rules! {
         is_broken: |it| it.spread == Spread::Own,
     }
     Rule::REFUSED {
-        flags: "outstanding", says: "below what is posted together (--signal-every, --post-list){}",
+        flags: "outstanding", says: "below the WRs that are posted together (--signal-every, --post-list){}",
         is_broken: |it| it.outstanding.is_some_and(|wrs| wrs < it.slot_wrs()),
         values: |it| format!(": {} WRs", it.slot_wrs()), hint: |_| fitting_outstanding(),
     }
     Rule::REFUSED {
-        flags: "outstanding", says: "above what the send queues of a worker's QPs hold{}",
+        flags: "outstanding", says: "above the send queues of a worker's QPs{}",
         is_broken: |it| {
             it.outstanding
                 .is_some_and(|wrs| u64::from(wrs) > of_worker(it))
@@ -76,7 +76,7 @@ rules! {
         values: |it| format!(": {} WRs", of_worker(it)), hint: |_| fitting_outstanding(),
     }
     Rule::NO_EFFECT {
-        flags: "timestamps", says: "with --no-latency: stamps end latencies", is_broken: |it| it.no_latency,
+        flags: "timestamps", says: "with --no-latency: only latencies use time stamps", is_broken: |it| it.no_latency,
     }
     Rule::REFUSED {
         flags: "timestamps", says: "without --poll-api extended: ibv_poll_cq reports no time stamps",
@@ -87,12 +87,12 @@ rules! {
         },
     }
     Rule::REFUSED {
-        flags: "domains", says: "where workers share a CQ: one thread may use each QP and CQ",
+        flags: "domains", says: "when workers share a CQ: only one thread may use each QP and CQ",
         is_broken: |it| it.domains == Domains::Thread && share_a_cq(it),
         hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
     }
     Rule::REFUSED {
-        flags: "qps", says: "with more WRs on one CQ than any can have{}",
+        flags: "qps", says: "with more WRs on one CQ than a CQ can have{}",
         is_broken: |it| it.cq_depth.is_none() && cq_entries(it) > MOST_CQ_ENTRIES,
         values: |it| format!(": it would need {} entries", cq_entries(it)),
         hint: |_| "lower --qps, --tx-depth or --rx-depth, or take --cq per-qp".to_owned(),

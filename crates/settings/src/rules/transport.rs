@@ -24,7 +24,7 @@ const TOO_LONG: Rule = Rule {
 
 rules! {
     Rule::REFUSED {
-        flags: "op", says: "with a --service that does not carry it{}", is_broken: |it| !it.service.carries(it.op),
+        flags: "op", says: "with this --service{}", is_broken: |it| !it.service.carries(it.op),
         values: |it| {
             let ops: Vec<&str> = it.service.ops().iter().map(|op| op.name()).collect();
             let service = it.service.name().to_uppercase();
@@ -62,7 +62,7 @@ rules! {
     }
     Rule::NO_EFFECT {
         flags: "timeout retry-cnt rnr-retry min-rnr-timer",
-        says: "with --service uc or ud: nothing is acknowledged, so nothing is waited for or sent again",
+        says: "with --service uc or ud: they have no acknowledgements and no retries",
         is_broken: |it| it.service != Service::Rc,
     }
     Rule::NO_EFFECT {

@@ -57,8 +57,8 @@ fn refused(operation: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Op
     move |source| {
         let remedy = match source.kind() {
             io::ErrorKind::AddrInUse => {
-                "it is in use (by an embedded device of another user, 32 of this one, a program alone on a loopback \
-                 address, or the kernel's rdma_rxe): end that or use another address"
+                "end the program that has it (an embedded device of another user, 32 of this one, a program alone on \
+                 a loopback address, or the kernel's rdma_rxe), or use another address"
             }
             io::ErrorKind::AddrNotAvailable => "give an address that this host has (`ip address`)",
             _ => "see what the system allows this process (limits, container policy)",

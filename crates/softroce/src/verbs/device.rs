@@ -83,7 +83,7 @@ impl Device {
                 Ok(Some(asked))
             }
             Some(asked) => Err(invalid(&format_args!(
-                "{ADDRESS_VARIABLE} became {asked} after the devices were listed, and {} is elsewhere; set it before",
+                "set {ADDRESS_VARIABLE} before the devices are listed: it became {asked} later, and {} is elsewhere",
                 self.name()
             ))),
         }

@@ -138,7 +138,7 @@ pub enum CmError {
         said: Option<String>,
     },
     /// rdma_cm chose another device, port or GID for the address than the run uses.
-    #[error("rdma_cm takes {taken} for {address}, and this run uses {wanted}")]
+    #[error("rdma_cm takes {taken} for {address}, but this run uses {wanted}")]
     OtherPort {
         /// The address.
         address: String,
@@ -198,30 +198,30 @@ fn status_text(status: i32) -> String {
 fn call_hint(step: CmStep, errno: Option<i32>) -> &'static str {
     match (step, errno) {
         (CmStep::CreateEventChannel, Some(libc::EACCES | libc::EPERM)) => {
-            "you have no permission to open /dev/infiniband/rdma_cm: `sudo chmod a+rw /dev/infiniband/rdma_cm` or a udev rule for \
-             your group; --connect tcp does not need it"
+            "get permission with `sudo chmod a+rw /dev/infiniband/rdma_cm` or a udev rule for your group; --connect \
+             tcp does not need it"
         }
         (CmStep::CreateEventChannel, Some(libc::EMFILE | libc::ENFILE)) => {
-            "too many files are open: raise `ulimit -n`"
+            "raise `ulimit -n`: too many files are open"
         }
         (CmStep::CreateEventChannel, _) => {
-            "/dev/infiniband/rdma_cm is not there: `sudo modprobe rdma_ucm` (in a container, give it that device \
-             too); --connect tcp does not need it"
+            "run `sudo modprobe rdma_ucm`: /dev/infiniband/rdma_cm is missing (give a container that device too); \
+             --connect tcp does not need it"
         }
         (CmStep::BindAddr, Some(libc::ENODEV | libc::EADDRNOTAVAIL)) => {
-            "rdma_cm finds no RDMA device with this address: see the interface's addresses (`ip addr`) and the GID \
-             table (`rocebench devices`); choose another with --gid-index"
+            "choose another GID with --gid-index: rdma_cm finds no RDMA device with this address; compare `ip addr` \
+             and `rocebench devices`"
         }
         (CmStep::ResolveAddr, Some(libc::ENODEV | libc::EADDRNOTAVAIL)) => {
-            "the route to the peer does not leave by this RDMA device: see `ip route get PEER from ADDRESS`, and \
-             choose the device of the right network with --device"
+            "choose the device in the right network with --device: the route to the peer leaves by another (`ip \
+             route get PEER from ADDRESS`)"
         }
         (CmStep::ResolveAddr, Some(libc::ENETUNREACH | libc::EHOSTUNREACH)) => {
-            "there is no route from this GID's interface to the peer's address: choose others with --gid-index"
+            "choose other GIDs with --gid-index: this one's interface has no route to the peer's address"
         }
-        (_, Some(libc::ENOMEM)) => "the kernel has no memory left for connections: lower --qps",
+        (_, Some(libc::ENOMEM)) => "lower --qps: the kernel has no memory left for connections",
         (_, Some(libc::ENODEV)) => {
-            "the device went away, or was renamed: look at `dmesg` and `rdma link`"
+            "look at `dmesg` and `rdma link`: the device went away, or was renamed"
         }
         _ => "`dmesg` may say more; --connect tcp does not need rdma_cm",
     }
@@ -230,21 +230,20 @@ fn call_hint(step: CmStep, errno: Option<i32>) -> &'static str {
 fn event_hint(event: CmEventKind, errno: i32) -> &'static str {
     match (event, errno) {
         (CmEventKind::AddrError, libc::ETIMEDOUT | libc::EHOSTUNREACH) => {
-            "the peer's address was not resolved to a hardware address: ping it from this interface, and see `ip \
-             neigh`"
+            "ping the peer from this interface, and see `ip neigh`: its hardware address was not found"
         }
         (CmEventKind::AddrError, _) => {
-            "the route to the peer does not leave by this RDMA device: see `ip route get PEER from ADDRESS`, and \
-             choose devices of one network with --device and --gid-index at both ends"
+            "choose devices in one network with --device and --gid-index at both ends: the route to the peer leaves \
+             by another (`ip route get PEER from ADDRESS`)"
         }
         (CmEventKind::RouteError, _) => {
             "check that the network interface of this device is up; look at `dmesg`"
         }
         (CmEventKind::Unreachable | CmEventKind::ConnectError, libc::ETIMEDOUT | 0) => {
-            "the connection manager there does not answer: check that UDP port 4791 is open between both (`rocebench \
-             doctor HOST`); --connect tcp shows whether data passes"
+            "check that UDP port 4791 is open between both ends (`rocebench doctor HOST`): the peer's connection \
+             manager does not answer; --connect tcp shows whether data passes"
         }
-        (CmEventKind::DeviceRemoval, _) => "the device was taken away: look at `dmesg`",
+        (CmEventKind::DeviceRemoval, _) => "look at `dmesg`: the device was removed",
         _ => "look at `dmesg` of both ends; --connect tcp does not need rdma_cm",
     }
 }
@@ -252,18 +251,18 @@ fn event_hint(event: CmEventKind, errno: i32) -> &'static str {
 fn reject_hint(reason: RejectReason, has_words: bool) -> &'static str {
     match reason {
         RejectReason::NO_LISTENER => {
-            "the server has ended, or another host has its address: read its output, and check that no two \
-             hosts have this address"
+            "read the server's output, and check that no two hosts have this address: the server has ended, or \
+             another host answered"
         }
         RejectReason::STALE => {
-            "the other end still remembers an earlier connection of this QP number: try again after some seconds"
+            "try again after some seconds: the other end still has an earlier connection with this QP number"
         }
         RejectReason::BY_THE_LISTENER if !has_words => {
-            "it was the kernel there: the route back to this end's address leaves by another interface (`ip route get \
-             ADDRESS` there); choose devices of one network with --device and --gid-index at both ends"
+            "choose devices in one network with --device and --gid-index at both ends: the peer's route back leaves \
+             by another interface (`ip route get ADDRESS` there)"
         }
         RejectReason::BY_THE_LISTENER => {
-            "another host may have the server's address: check that no two hosts have it, and repeat the run"
+            "check that no two hosts have the server's address, and repeat the run"
         }
         RejectReason(26) => "give a smaller --mtu",
         _ => "look at `dmesg` of the other end; --connect tcp does not need rdma_cm",

@@ -91,7 +91,7 @@ mod tests {
                 })
                 .collect();
         }
-        let mesh = Mesh::all(&file).remove(0);
+        let mesh = Mesh::of_file(&file).remove(0);
         let told = mesh.findings.iter().filter(|it| it.is_wrong()).count();
         assert_eq!((mesh.outliers.len(), told), (0, mesh.lossy.len()));
         mesh.lossy
