@@ -24,7 +24,7 @@ const FURTHER: [usize; 2] = [16, 128];
 pub fn with_usual(mut given: Given) -> Given {
     let is_counted = given.has("iters");
     for (flag, text) in USUAL {
-        let is_open = !given.has(flag) && !(flag == "duration" && is_counted);
+        let is_open = !(given.has(flag) || flag == "duration" && is_counted);
         if let Some(row) = Settings::row(flag).filter(|_| is_open) {
             // It is what the row takes.
             given.set(row, text).unwrap_or_default();

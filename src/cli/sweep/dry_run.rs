@@ -61,9 +61,10 @@ fn footer(plan: &RunPlan) -> String {
         (None, None) => match &plan.beside {
             Some(rounds) => sweep.longest().map(|all| all / sweep.runs() * rounds.most),
             // All cases take as long.
-            None => sweep
-                .longest()
-                .map(|all| all.mul_f64(1.0 + further as f64 / cases as f64)),
+            None => sweep.longest().map(|all| {
+                let [further, cases] = [further, cases].map(|it| u32::try_from(it).unwrap_or(1));
+                all.saturating_add((all / cases.max(1)).saturating_mul(further))
+            }),
         },
     };
     if let Some(longest) = longest {
