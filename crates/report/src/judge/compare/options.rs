@@ -8,10 +8,9 @@ use settings::names;
 use crate::observe::metric::Metric;
 
 /// What a gate compares where nothing is asked for: what few launches settle.
-pub const GATE_METRICS: [Metric; 5] = [
+pub const GATE_METRICS: [Metric; 4] = [
     Metric::GbitPerS,
     Metric::P50Ns,
-    Metric::CpuSecondsPerGb,
     Metric::ConnectionsPerS,
     Metric::HighestLoad,
 ];
