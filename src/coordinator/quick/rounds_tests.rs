@@ -125,7 +125,6 @@ fn check(of: impl Fn([usize; 2], [usize; 2]) -> (f64, f64), expected: Option<Par
         );
         right += u64::from(named.is_empty() == expected.is_none());
     }
-    eprintln!("{expected:?}: {right} of {SEEDS}");
     assert!(right * 100 >= SEEDS * 95, "{expected:?}: {right}");
 }
 
