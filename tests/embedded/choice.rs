@@ -51,7 +51,7 @@ fn results_are_marked() {
 fn an_address_that_no_interface_has_is_named() {
     call("-d soft0 -n 1 --quiet")
         .env("SOFTROCE_ADDRESS", "192.0.2.77")
-        .fails(&["of 192.0.2.77", "hint: no interface of this machine"]);
+        .fails(&["of 192.0.2.77", "hint: choose an address of this machine"]);
 }
 
 #[test]

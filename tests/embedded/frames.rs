@@ -30,11 +30,11 @@ fn messages_out_of_turn() {
     let server = Server::embedded("-d soft0");
     type Break = fn(&mut Wire, &Case);
     let rows: [(&str, &str, Break); 6] = [
-        ("1", "`measure` where", |wire, _| {
+        ("1", "`measure` instead of", |wire, _| {
             wire.send(&json!({"type": "measure"}));
         }),
-        ("1", "`hello` where", |wire, _| wire.hello()),
-        ("2", "`ready` where", |wire, case| {
+        ("1", "`hello` instead of", |wire, _| wire.hello()),
+        ("2", "`ready` instead of", |wire, case| {
             wire.prepare(case);
             wire.send(&json!({"type": "ready"}));
         }),
@@ -46,7 +46,7 @@ fn messages_out_of_turn() {
             wire.create(case);
             wire.send(&json!({"type": "connect", "body": []}));
         }),
-        ("1", "`settle` where", |wire, case| {
+        ("1", "`settle` instead of", |wire, case| {
             wire.create(case);
             wire.send(&json!({"type": "settle", "body": []}));
         }),
