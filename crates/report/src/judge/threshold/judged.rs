@@ -1,5 +1,8 @@
 //! Each flow of a sweep, judged by what was asked for. What cannot be judged has not passed.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use settings::Settings;
 
 use super::condition::{Condition, Limit, Relation};
@@ -74,7 +77,7 @@ pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
     let suite = |cases: Vec<&'a CaseResult>| {
         let flows = cases.iter().flat_map(|case| flows(case));
         let set_ups = cases.iter().filter_map(|case| set_up(case, demands));
-        let all: Vec<Measured<'_>> = flows.chain(set_ups).collect();
+        let all = each_once(flows.chain(set_ups));
         let usual = medians(&all);
         let mut judged: Vec<Judged> = (all.iter())
             .map(|flow| flow.judged(demands, &usual))
@@ -93,6 +96,24 @@ pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
         }
     };
     groups(file).into_iter().map(suite).collect()
+}
+
+/// Each flow once, with its runs of all rounds: what looks slow is measured in further ones.
+fn each_once<'a>(flows: impl Iterator<Item = Measured<'a>>) -> Vec<Measured<'a>> {
+    let (mut all, mut places) = (Vec::<Measured<'_>>::new(), HashMap::new());
+    for flow in flows {
+        match places.entry(flow.name) {
+            Entry::Occupied(place) => {
+                let known: &mut Measured<'_> = &mut all[*place.get()];
+                known.runs.extend(flow.runs);
+            }
+            Entry::Vacant(place) => {
+                place.insert(all.len());
+                all.push(flow);
+            }
+        }
+    }
+    all
 }
 
 /// Each flow of a case.

@@ -67,8 +67,7 @@ fn rest(metric: Metric, flows: usize, kind: Rest, [least, middle, most]: [f64; 3
             "{flows} flows: {range}. They do not show which is normal: look at both nodes, and at the path between them."
         ),
         Rest::Scattered => format!(
-            "Nothing stands out, but {flows} flows scatter: {range}, the median {middle}. More runs (--runs) may show \
-             more."
+            "Nothing stands out, but {flows} flows scatter: {range}, the median {middle}. Measure longer (-D)."
         ),
     }
 }

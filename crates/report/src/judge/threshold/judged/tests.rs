@@ -127,3 +127,14 @@ fn each_case_has_a_median_of_its_own() {
     let text = sentence(&slow, "60%").unwrap();
     starts(&text, "2 of 12 flows fail: write-incast-F4, node2>node1: ");
 }
+
+#[test]
+fn a_flow_is_judged_by_its_runs_of_all_rounds() {
+    let mut file = Mesh::quiet(4).with(Slow::Pair(2, 1, 0.5)).pairs();
+    has(sentence(&file, "90%").unwrap(), ["1 of 12 flows fails"]);
+    // As `--quick` measures again what looks slow.
+    let again = Mesh::quiet(4).pairs().cases;
+    file.cases.extend(again.clone());
+    file.cases.extend(again);
+    assert_eq!(sentence(&file, "90%"), None);
+}
