@@ -138,7 +138,7 @@ fn a_pkey_is_one_of_the_ports_table() {
     };
     assert_eq!((with(None).unwrap(), with(Some(5)).unwrap()), (0, 5));
     let told = with(Some(128)).unwrap_err().to_string();
-    let expected = "no usable RDMA port: mlx5_0 port 1 has P_Key indices 0 to 127, and not 128";
+    let expected = "no usable RDMA port: mlx5_0 port 1 has P_Key indices 0 to 127, not 128";
     assert_eq!(told, expected);
 }
 
