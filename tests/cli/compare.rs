@@ -247,7 +247,7 @@ fn one_run_each_shows_the_differences_and_is_unclear() {
     has(&ran.err, ["2 of 2 cases are unclear", "--across time"]);
     for (format, words) in [
         ("--markdown", "**one run each: unclear**"),
-        ("--junit", "<error message=\"one run each: unclear\"/>"),
+        ("--junit", "<error message=\"one run each: unclear\">"),
         ("--json", "\"no_verdict\": \"one run each\""),
         ("--bmf", "\"gbit_per_s\""),
     ] {
