@@ -98,11 +98,8 @@ impl DeviceLimits {
     /// The first limit that it exceeds, or what the device lacks.
     pub(crate) fn check_flow(&self, flow: &Settings, side: Side) -> Result<(), VerbsError> {
         if flow.op.profile().is_atomic() && !self.has_atomics {
-            return Err(VerbsError::DeviceLacks {
-                device: self.device.clone(),
-                what: "atomic operations",
-                instead: "take fetch-add and compare-swap out of --op; send, write and read work on every device",
-            });
+            let instead = "take fetch-add and compare-swap out of --op; send, write and read work on every device";
+            return Err(self.lacks("atomic operations", instead));
         }
         if self.lacks_services.contains(&flow.service) {
             let (what, instead) = match flow.service {
@@ -113,11 +110,7 @@ impl DeviceLimits {
                 Service::Uc => ("UC QPs", "use --service rc"),
                 Service::Ud => ("UD QPs", "use --service rc"),
             };
-            return Err(VerbsError::DeviceLacks {
-                device: self.device.clone(),
-                what,
-                instead,
-            });
+            return Err(self.lacks(what, instead));
         }
         self.check_calls(flow)?;
         if flow.service == Service::Ud {
@@ -137,12 +130,26 @@ impl DeviceLimits {
         }
         let needs = Needs::of(flow, &Geometry::of(flow), roles);
         if needs.srq_wrs.is_some() && !self.has_srqs {
-            return Err(VerbsError::DeviceLacks {
-                device: self.device.clone(),
-                what: "shared receive queues",
-                instead: "use --recv-queue per-qp",
-            });
+            return Err(self.lacks("shared receive queues", "use --recv-queue per-qp"));
         }
+        self.check_amounts(flow, roles, &needs)
+    }
+
+    fn lacks(&self, what: &'static str, instead: &'static str) -> VerbsError {
+        VerbsError::DeviceLacks {
+            device: self.device.clone(),
+            what,
+            instead,
+        }
+    }
+
+    /// Checks how many of each object, and of what each object holds.
+    fn check_amounts(
+        &self,
+        flow: &Settings,
+        roles: EndRoles,
+        needs: &Needs,
+    ) -> Result<(), VerbsError> {
         let sges_of_sends = match flow.op.profile().fetches && self.sges_of_a_read > 0 {
             true => self.sges.min(self.sges_of_a_read),
             false => self.sges,
@@ -247,31 +254,22 @@ impl DeviceLimits {
             ),
         ];
         match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
-            Some((_, what, instead)) => Err(VerbsError::DeviceLacks {
-                device: self.device.clone(),
-                what,
-                instead,
-            }),
+            Some((_, what, instead)) => Err(self.lacks(what, instead)),
             None => Ok(()),
         }
     }
 
     /// Checks that the device can limit QPs of `service` to this rate.
     fn check_pace(&self, service: Service, kbit_per_s: u64) -> Result<(), VerbsError> {
-        let lacks = |what, instead| VerbsError::DeviceLacks {
-            device: self.device.clone(),
-            what,
-            instead,
-        };
         let of_service = |paces: &&PacedRates| paces.services.contains(&service);
         let Some(paces) = self.paces.as_ref().filter(of_service) else {
-            return Err(lacks(
+            return Err(self.lacks(
                 "rate limit for QPs with this --service, as --pace device needs",
                 "take --pace worker, or another --service or device",
             ));
         };
         if kbit_per_s < paces.least_kbit_per_s.into() {
-            return Err(lacks(
+            return Err(self.lacks(
                 "rate limit as low as each QP's part of --rate with --pace device",
                 "raise --rate, lower --qps, or take --pace worker",
             ));

@@ -34,7 +34,7 @@ fn what_the_device_lacks_is_refused_before_the_run() {
     for (line, lacks, instead) in [
         (
             "--post extended --sges 2",
-            "no extended posting of several elements",
+            "no correct extended posting of several elements",
             "--post legacy",
         ),
         (

@@ -116,7 +116,7 @@ impl GateArgs {
     }
 }
 
-/// Something that is switched on a side: one of [`SWITCHES`], and its value.
+/// Something that is switched on a side: its key, and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
     /// What.

@@ -69,15 +69,7 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     for reason in &refused {
         say(&format!("rocebench: warning: {reason}"));
     }
-    let sides = [("result", Some(&input)), ("base", base.as_ref())];
-    for (side, input) in sides {
-        if input.is_some_and(|input| input.results.is_empty()) {
-            return Err(
-                Failure::bad_input(format!("no {side} could be read, nothing is drawn"))
-                    .with_hint("name the JSON files that rocebench wrote, or a folder with them"),
-            );
-        }
-    }
+    both_have_results(&input, base.as_ref())?;
     let results = input.results;
     let racks = racks_of(args, &results)?;
     let cases = subject::cases(&results);
@@ -97,28 +89,10 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     let mut left_out = sections::left_out(&results, comparison.as_ref());
     left_out.extend(sections::cap(&mut sections));
     let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
-    // The tiles tell the best and what does not count, the section of nodes which of them are slow.
-    let is_told = |finding: &Finding| match finding {
-        Finding::Scaling { .. } | Finding::SlowRail(_) | Finding::RailsDiffer(_) => true,
-        Finding::Wrong(problem) => problem.kind != ProblemKind::Unreliable,
-        _ => false,
-    };
-    let told = findings(&files).into_iter();
-    let told = told.filter(is_told).map(|finding| sentence(&finding));
-    let headlines: Vec<String> = told.collect();
+    let headlines = headlines(&files);
     let figures = || sections.iter().flat_map(|section| &section.figures);
     if figures().next().is_none() {
-        let counts =
-            |file: &&ResultFile| Observed::of_file(file).any(|it| it.counted().next().is_some());
-        if files.iter().any(counts) {
-            let text = "nothing to draw: no figure shows a single case of this kind";
-            let hint = "measure it with several values of a setting, such as --qps 1,4,16";
-            return Err(Failure::bad_input(text).with_hint(hint));
-        }
-        return Err(Failure::bad_input(format!(
-            "nothing to draw: none of the {cases} cases has a valid run with figures"
-        ))
-        .with_hint("run the sweep again; the failures are in its JSON file"));
+        return Err(nothing_to_draw(&files, cases));
     }
     let page = Page {
         results: &results,
@@ -140,18 +114,55 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     let path = folder::write(&args.out, &page.html(), figures(), how)
         .map_err(|error| unwritten(&error))?;
     report(&path, figures().count(), cases)?;
-    if named == 0 {
-        return Ok(());
+    match named {
+        0 => Ok(()),
+        _ => Err(refused_by_name(named)),
     }
-    let files = if named == 1 {
-        "file that was"
-    } else {
-        "files that were"
+}
+
+fn both_have_results(input: &Input, base: Option<&Input>) -> Result<(), Failure> {
+    let sides = [("result", Some(input)), ("base", base)];
+    let is_empty = |input: &Input| input.results.is_empty();
+    let empty = sides.iter().find(|(_, input)| input.is_some_and(is_empty));
+    empty.map_or(Ok(()), |(side, _)| {
+        Err(
+            Failure::bad_input(format!("no {side} could be read, nothing is drawn"))
+                .with_hint("name the JSON files that rocebench wrote, or a folder with them"),
+        )
+    })
+}
+
+/// Sentences above the figures. The tiles have the best and what does not count, the section of nodes which of them are
+/// slow.
+fn headlines(files: &[&ResultFile]) -> Vec<String> {
+    let is_above = |finding: &Finding| match finding {
+        Finding::Scaling { .. } | Finding::SlowRail(_) | Finding::RailsDiffer(_) => true,
+        Finding::Wrong(problem) => problem.kind != ProblemKind::Unreliable,
+        _ => false,
     };
-    Err(Failure::bad_input(format!(
-        "{named} {files} named refused, see above; the others are drawn"
-    ))
-    .with_hint("name only files that can be drawn"))
+    let above = findings(files).into_iter().filter(is_above);
+    above.map(|finding| sentence(&finding)).collect()
+}
+
+fn nothing_to_draw(files: &[&ResultFile], cases: usize) -> Failure {
+    let counts =
+        |file: &&ResultFile| Observed::of_file(file).any(|it| it.counted().next().is_some());
+    if files.iter().any(counts) {
+        let text = "nothing to draw: no figure shows a single case of this kind";
+        let hint = "measure it with several values of a setting, such as --qps 1,4,16";
+        return Failure::bad_input(text).with_hint(hint);
+    }
+    let text = format!("nothing to draw: none of the {cases} cases has a valid run with figures");
+    Failure::bad_input(text).with_hint("run the sweep again; the failures are in its JSON file")
+}
+
+fn refused_by_name(named: usize) -> Failure {
+    let files = match named {
+        1 => "file that was",
+        _ => "files that were",
+    };
+    let text = format!("{named} {files} named refused, see above; the others are drawn");
+    Failure::bad_input(text).with_hint("name only files that can be drawn")
 }
 
 /// The formats besides SVG, each once.
