@@ -6,6 +6,8 @@ use std::io::{self, Write};
 
 use maud::{Markup, PreEscaped, html};
 
+use crate::text::printable_lines;
+
 /// Tests of one kind, and what is to be known of all of them.
 pub(crate) struct TestSuite {
     name: String,
@@ -137,6 +139,31 @@ pub(crate) fn write(name: &str, suites: &[TestSuite], mut out: impl Write) -> io
             }
         }
     };
-    writeln!(out, "{}", document.into_string())?;
+    // XML has no place for what drives a terminal.
+    let text = printable_lines(&document.into_string(), usize::MAX);
+    writeln!(out, "{text}")?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use quick_junit::Report;
+
+    use super::*;
+
+    #[test]
+    fn whatever_a_text_holds_the_document_can_be_read() {
+        let text = "<a> & \"b\" \u{1b}[31m\0\u{ffff}";
+        let kinds = [Outcome::Failure, Outcome::Error, Outcome::Skipped];
+        let tests = kinds.map(|of| TestCase::new(text, text, of(text.to_owned())));
+        let mut suite = TestSuite::new(text);
+        suite.note("note", [text]);
+        suite.add(tests.map(|it| it.with("x", text).with_out(text)));
+        let mut out = Vec::new();
+        write("all", &[suite], &mut out).unwrap();
+        let read = Report::deserialize_from_str(&String::from_utf8(out).unwrap()).unwrap();
+        let shown = "<a> & \"b\" \\u{1b}[31m\\0\\u{ffff}";
+        assert_eq!(read.test_suites[0].name.as_str(), shown);
+        assert_eq!((read.tests, read.failures, read.errors), (3, 1, 1));
+    }
 }
