@@ -13,7 +13,6 @@ mod terminal;
 mod token;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -28,7 +27,7 @@ use commands::{compare, devices, doctor, explain, gate, manual, mesh, plot, send
 use perftest::program;
 use sweep::execute::execute;
 use sweep::plan::{Ground, RunPlan};
-use terminal::print::unless_closed;
+use terminal::print::{print, unless_closed};
 use terminal::{errors, logging};
 
 /// Reads the command line and does what it says.
@@ -50,7 +49,7 @@ pub fn main() -> Result<(), Failure> {
         Err(mut told) => {
             mistyped::without_far_tips(&mut told);
             if told.kind() == ErrorKind::DisplayHelp && is_short(&words, &args::command()) {
-                return unless_closed(std::io::stdout().write_all(args::SHORT_HELP.as_bytes()));
+                return print(args::SHORT_HELP);
             }
             return usage(&told);
         }
@@ -120,7 +119,7 @@ fn usage(told: &clap::Error) -> Result<(), Failure> {
         }
         told.exit();
     }
-    unless_closed(told.print())
+    unless_closed(told.print(), Failure::failed)
 }
 
 /// Options of a sweep, and HOST, do not stand before a command: it has its own, after it.

@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::cli::args::{CompareArgs, Strict};
 use crate::cli::sweep::sink::{Sink, apart};
 use crate::cli::terminal::errors::{Failure, say};
+use crate::cli::terminal::print::unless_closed;
 use report::judge::compare::{self, Aspect, CaseComparison, Comparison, Verdict};
 use report::results::file::write_whole;
 use report::results::load::{self, Found};
@@ -90,13 +91,14 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
         } else {
             output::table::write(comparison, io::BufWriter::new(io::stdout().lock()))
         };
-        unless_closed(table)?;
+        unless_closed(table, Failure::bad_input)?;
     }
     for (path, write) in paths.into_iter().zip(formats) {
         match path {
             None => {}
             Some(path) if to_stdout(path) => {
-                unless_closed(write(&mut io::BufWriter::new(io::stdout().lock())))?;
+                let written = write(&mut io::BufWriter::new(io::stdout().lock()));
+                unless_closed(written, Failure::bad_input)?;
             }
             Some(path) => write_whole(path, |out| write(out)).map_err(Failure::bad_input)?,
         }
@@ -118,16 +120,6 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
         .map_err(Failure::bad_input)?;
     }
     Ok(())
-}
-
-/// A reader that closes the pipe early has seen enough.
-pub(super) fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::bad_input(
-            format!("cannot write to stdout: {error}"),
-        )),
-        _ => Ok(()),
-    }
 }
 
 /// The exit code, with a line that says why it is not 0.

@@ -141,7 +141,7 @@ impl Pager {
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
         let written = self.out.write_all(text.as_bytes());
-        unless_closed(written.and_then(|()| self.out.flush()))
+        unless_closed(written.and_then(|()| self.out.flush()), Failure::failed)
     }
 }
 

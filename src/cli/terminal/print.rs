@@ -15,14 +15,19 @@ pub(in crate::cli) fn print_json(document: &impl Serialize) -> Result<(), Failur
 /// Prints text, as [`print_json`] does.
 pub(in crate::cli) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    unless_closed(printed, Failure::failed)
 }
 
-/// What became of text for stdout. A reader that closes the pipe early has seen enough.
-pub(in crate::cli) fn unless_closed(printed: io::Result<()>) -> Result<(), Failure> {
+/// What became of text for stdout, and the failure where it could not be written. A reader that closes the pipe early has
+/// seen enough.
+pub(in crate::cli) fn unless_closed(
+    printed: io::Result<()>,
+    failure: fn(String) -> Failure,
+) -> Result<(), Failure> {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("cannot write to stdout: {error}")))
+            Err(failure(format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
     }

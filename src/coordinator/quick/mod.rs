@@ -3,7 +3,7 @@
 
 mod rounds;
 
-use report::judge::mesh::Mesh;
+use report::judge::mesh::{Matrix, Mesh};
 
 use crate::plan::{Case, Flow, quick};
 
@@ -43,8 +43,9 @@ pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), Halt> {
 
 /// What the rounds to which a case belongs say so far.
 fn mesh_of(sweeper: &Sweeper<'_>, case: &Case) -> Option<Mesh> {
-    let mut all = Mesh::of_file(&sweeper.outcome.result).into_iter();
-    all.find(|mesh| mesh.matrix.cases.contains(&case.id))
+    let mut all = Matrix::of_file(&sweeper.outcome.result).into_iter();
+    let own = all.find(|matrix| matrix.cases.contains(&case.id));
+    own.map(Mesh::of)
 }
 
 /// A further round with these flows. Each node has a part in the rounds of pairs, so that its number in their matrix is

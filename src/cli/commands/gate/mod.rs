@@ -17,10 +17,11 @@ use report::text;
 use settings::TimeSpan;
 
 use crate::cli::args::{GateArgs, PlotArgs};
-use crate::cli::commands::compare::{differing, found, unless_closed, verdict};
+use crate::cli::commands::compare::{differing, found, verdict};
 use crate::cli::commands::plot::plot_with;
 use crate::cli::signals::stop_flag;
 use crate::cli::terminal::errors::{Failure, say};
+use crate::cli::terminal::print::unless_closed;
 use plan::{Plan, order};
 use side::Side;
 
@@ -37,7 +38,10 @@ pub fn run(args: &GateArgs) -> Result<(), Failure> {
     let (comparison, part) = measure(args, &sides).inspect_err(|_| kept(&args.out))?;
     write(&args.out, &comparison)?;
     let stdout = io::BufWriter::new(io::stdout().lock());
-    unless_closed(output::table::write(&comparison, stdout))?;
+    unless_closed(
+        output::table::write(&comparison, stdout),
+        Failure::bad_input,
+    )?;
     let page = PlotArgs {
         results: vec![args.out.join("new")],
         out: args.out.clone(),

@@ -13,6 +13,7 @@ use report::text;
 
 use crate::cli::args::Switch;
 use crate::cli::terminal::errors::Failure;
+use crate::cli::token::TOKEN_VARIABLE;
 
 /// How often it is looked whether a process has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -22,9 +23,6 @@ const END: Duration = Duration::from_secs(10);
 
 /// Lines and columns of what a failed process printed last that are shown.
 const TOLD: (usize, usize) = (3, 300);
-
-/// Our secret, which a sweep needs as we do.
-const SECRET: &str = "ROCEBENCH_TOKEN";
 
 /// Where libraries are looked for first.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
@@ -58,8 +56,9 @@ impl<'a> Side<'a> {
         let set = |(name, value): (&str, &str)| (name.to_owned(), Some(value.into()));
         let variables = self.values("env").filter_map(|it| it.split_once('='));
         let mut all: Vec<_> = variables.map(set).collect();
-        // Taken from processes of others.
-        all.extend(env::var_os(SECRET).map(|secret| (SECRET.to_owned(), Some(secret))));
+        // Taken from processes of others; a sweep needs it as we do.
+        let secret = env::var_os(TOKEN_VARIABLE);
+        all.extend(secret.map(|secret| (TOKEN_VARIABLE.to_owned(), Some(secret))));
         let mut folders: Vec<OsString> = self.values("lib").map(OsString::from).collect();
         if !folders.is_empty() {
             folders.extend(env::var_os(LIBRARIES).filter(|it| !it.is_empty()));
