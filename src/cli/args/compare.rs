@@ -56,18 +56,9 @@ pub struct CompareArgs {
     /// What, and how strictly.
     #[command(flatten)]
     pub what: WhatArgs,
-    /// Exit with status 1 also when NEW lacks a case of BASE, or a verdict is unclear: figures (any figure of a case,
-    /// the default), cases (only if all figures of a case are unclear)
-    #[arg(
-        long,
-        value_name = "WHAT",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "figures",
-        hide_possible_values = true,
-        help_heading = "What to compare"
-    )]
-    pub strict: Option<Strict>,
+    /// What may not be unclear.
+    #[command(flatten, next_help_heading = "What to compare")]
+    pub unclear: UnclearArgs,
     /// Write the comparison as JSON; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub json: Option<PathBuf>,
@@ -89,6 +80,22 @@ pub struct CompareArgs {
     /// Print no table: verdicts go to the files and the exit status, errors to stderr
     #[arg(long, help_heading = "Output")]
     pub quiet: bool,
+}
+
+/// What may not be unclear, of this command and of `rocebench gate`.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct UnclearArgs {
+    /// Exit with status 1 also when NEW lacks a case of BASE, or a verdict is unclear: figures (any figure of a case,
+    /// the default), cases (only if all figures of a case are unclear)
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "figures",
+        hide_possible_values = true
+    )]
+    pub strict: Option<Strict>,
 }
 
 /// What may not be unclear.

@@ -9,6 +9,8 @@ use report::judge::compare::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options
 use report::observe::Metric;
 use settings::TimeSpan;
 
+use super::UnclearArgs;
+
 /// The sweep where none is given: three operations, one and many QPs, small and large messages.
 const USUAL_SWEEP: &str =
     "--op send,write,read --qps 1,16 --size 64,64K --duration 300ms --warmup 200ms --runs 3";
@@ -33,7 +35,7 @@ Examples:
   rocebench gate --base lib=/opt/50/lib --new lib=/opt/60/lib -- HOST -q 1,16
   rocebench gate --base run='./load 5.8' --new run='./load 24.10' --budget 30m -- HOST --runs 3
 
-Exit status: 0 no regression, 1 a regression, 2 not comparable or bad input, 3 a launch failed."
+Exit status: 0 no regression, 1 a regression (with --strict also unclear), 2 not comparable or bad input, 3 a launch failed."
     )
 }
 
@@ -70,6 +72,9 @@ pub struct GateArgs {
     /// Compare although these differ, as for compare [default: device,host where a side has lib or run]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub across: Vec<Aspect>,
+    /// What may not be unclear.
+    #[command(flatten)]
+    pub unclear: UnclearArgs,
     /// Folder for results and verdicts, created if needed; it must have no results of an earlier gate
     #[arg(long, value_name = "DIR", default_value = "gate")]
     pub out: PathBuf,

@@ -17,7 +17,7 @@ mod shared;
 mod sweep;
 
 pub use command_line::{Cli, Command, SHORT_HELP, command};
-pub use compare::{CompareArgs, Strict, WhatArgs};
+pub use compare::{CompareArgs, Strict, UnclearArgs, WhatArgs};
 pub use devices::DevicesArgs;
 pub use doctor::DoctorArgs;
 pub use explain::ExplainArgs;

@@ -26,7 +26,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let (base, new) = (found(&args.base)?, found(&args.new)?);
     let comparison = compare::compare((&args.base, &base), (&args.new, &new), &args.what.options());
     write(args, &comparison, [&base, &new])?;
-    verdict(args.strict, &comparison)
+    verdict(args.unclear.strict, &comparison)
 }
 
 /// What lies at a path; a file that was named must be usable, of a folder something must be.

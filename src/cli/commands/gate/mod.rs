@@ -52,7 +52,7 @@ pub fn run(args: &GateArgs) -> Result<(), Failure> {
     if let Err(failure) = plot_with(&page, &args.options(part)) {
         say(&format!("rocebench: warning: no page: {}", failure.text()));
     }
-    verdict(None, &comparison)
+    verdict(args.unclear.strict, &comparison)
 }
 
 /// Adds rounds until it is clear at a planned look, or nothing more fits into the budget; the part of the chance of error

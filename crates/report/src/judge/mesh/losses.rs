@@ -22,7 +22,12 @@ pub struct Lossy {
 impl Cell {
     /// Whether packets were lost in most of its runs.
     pub fn is_lossy(&self) -> bool {
-        self.losing > 0 && self.losing * 2 >= self.runs.len()
+        self.losing > 0 && self.losing * 2 >= self.finished()
+    }
+
+    /// Its runs with figures, doubtful or not.
+    fn finished(&self) -> usize {
+        self.runs.len() + self.doubtful
     }
 }
 
@@ -32,10 +37,10 @@ impl Matrix {
         if self.cells.iter().all(|cell| cell.losing == 0) {
             return Vec::new();
         }
-        let measured = || self.cells.iter().filter(|cell| !cell.runs.is_empty());
+        let measured = || self.cells.iter().filter(|cell| cell.finished() > 0);
         let run = |lost: bool| if lost { -1.0 } else { 0.0 };
         let of_cell = |cell: &Cell| -> Vec<f64> {
-            let runs = 0..cell.runs.len();
+            let runs = 0..cell.finished();
             runs.map(|number| run(number < cell.losing)).collect()
         };
         let runs: Vec<Vec<f64>> = measured().map(of_cell).collect();
@@ -60,7 +65,7 @@ impl Matrix {
             Lossy {
                 place,
                 losing: own().map(|cell| cell.losing).sum(),
-                runs: own().map(|cell| cell.runs.len()).sum(),
+                runs: own().map(Cell::finished).sum(),
             }
         };
         found.into_iter().map(lossy).collect()
@@ -71,7 +76,7 @@ impl Matrix {
 mod tests {
     use super::*;
     use crate::judge::mesh::Mesh;
-    use crate::results::model::{PathEvent, PathEventKind, ResultFile};
+    use crate::results::model::{Doubt, DoubtKind, PathEvent, PathEventKind, ResultFile};
     use crate::results::sample_mesh;
 
     /// Eight nodes, of which some tell of these events in the flows from one to another.
@@ -94,6 +99,15 @@ mod tests {
         let mesh = Mesh::of_file(&file).remove(0);
         let told = mesh.findings.iter().filter(|it| it.is_wrong()).count();
         assert_eq!((mesh.outliers.len(), told), (0, mesh.lossy.len()));
+        // Doubts of rates are none of losses.
+        let runs = file.cases.iter_mut().flat_map(|case| &mut case.runs);
+        for flow in runs.flat_map(|run| &mut run.flows) {
+            flow.window.doubts.push(Doubt {
+                kind: DoubtKind::WindowLength,
+                message: String::new(),
+            });
+        }
+        assert_eq!(Mesh::of_file(&file).remove(0).lossy, mesh.lossy);
         mesh.lossy
     }
 

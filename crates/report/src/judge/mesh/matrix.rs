@@ -45,7 +45,8 @@ pub struct Cell {
     pub lost: usize,
     /// Those of them that are complete, but something makes their figures doubtful.
     pub doubtful: usize,
-    /// Runs that count in which an end of it told of lost packets, while it had no other flow.
+    /// Runs with figures, doubtful or not, in which an end of it told of lost packets, while it had no other flow: what was
+    /// lost was lost however long the window was.
     pub losing: usize,
 }
 
@@ -109,11 +110,10 @@ impl Matrix {
                 let Some(cell) = cells.get_mut(&place) else {
                     continue;
                 };
+                let has_figures = !matches!(figures, Err(false));
+                cell.losing += usize::from(has_figures && losing.contains(&place));
                 match figures {
-                    Ok(figures) => {
-                        cell.runs.push(figures);
-                        cell.losing += usize::from(losing.contains(&place));
-                    }
+                    Ok(figures) => cell.runs.push(figures),
                     Err(is_doubtful) => {
                         cell.lost += 1;
                         cell.doubtful += usize::from(is_doubtful);
