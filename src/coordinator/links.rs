@@ -83,9 +83,6 @@ impl<'a> Links<'a> {
     }
 
     /// Sends one message to all nodes.
-    ///
-    /// # Errors
-    /// The first link that is lost.
     pub(crate) fn tell_all(&self, message: &Message) -> Result<(), StepFailure> {
         self.nodes().try_for_each(|node| node.send(message))
     }
@@ -150,9 +147,6 @@ impl<'a> Links<'a> {
 
 impl Node {
     /// Sends a message.
-    ///
-    /// # Errors
-    /// The link is lost.
     pub(crate) fn send(&self, message: &Message) -> Result<(), StepFailure> {
         self.link.send(message).map_err(|error| self.failed(error))
     }
@@ -166,9 +160,6 @@ impl Node {
     }
 
     /// As [`Node::next`], and when it had come.
-    ///
-    /// # Errors
-    /// As [`Node::next`].
     pub(crate) fn next_stamped(
         &self,
         wait: Duration,

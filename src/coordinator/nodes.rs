@@ -301,9 +301,6 @@ impl NodePlaces {
     }
 
     /// Connects to a node of this process.
-    ///
-    /// # Errors
-    /// It has no device.
     pub(crate) fn reach_local(
         &self,
         number: usize,

@@ -16,19 +16,14 @@ use crate::protocol::message::BusyInfo;
 #[derive(Clone, Debug, Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ExchangeError {
-    /// The other end closed the connection.
     #[error("the other end closed the connection")]
     Closed,
-    /// The handshake as a whole took too long.
     #[error("the handshake was not complete after {seconds:.1} s")]
     TimedOut { seconds: f64 },
-    /// This end was asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// What came does not follow the protocol.
     #[error("the other end does not speak rocebench's protocol: {0}")]
     Frame(#[source] FrameError),
-    /// A message came at a time when another was due.
     #[error("the other end sent `{got}` instead of `{expected}`")]
     Unexpected {
         expected: &'static str,
@@ -37,13 +32,11 @@ pub enum ExchangeError {
     /// A nonce is not 32 bytes of hex, or is this end's own.
     #[error("the other end sent a bad nonce")]
     BadNonce,
-    /// The operating system refused.
     #[error("{operation}: {source}")]
     Io {
         operation: &'static str,
         source: Arc<io::Error>,
     },
-    /// Both ends speak different versions of the protocol.
     #[error(
         "this end speaks protocol {PROTOCOL_VERSION} (rocebench {PROGRAM_VERSION}), \
          the peer {protocol} ({version})"
@@ -55,13 +48,11 @@ pub enum ExchangeError {
 #[derive(Clone, Debug, Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConnectError {
-    /// The name has no address.
     #[error("resolving {host}: {source}")]
     Resolve {
         host: String,
         source: Arc<io::Error>,
     },
-    /// No address of the host took the connection.
     #[error("connecting to {address}: {source}")]
     Unreachable {
         /// The address tried, the most telling one of several.
@@ -75,32 +66,22 @@ pub enum ConnectError {
         port: u16,
         seconds: f64,
     },
-    /// This end was asked to stop.
     #[error("interrupted while connecting to {host}")]
     Interrupted { host: String },
-    /// The handshake broke down.
     #[error("handshake with {server}: {source}")]
     Handshake {
         server: SocketAddr,
         source: ExchangeError,
     },
-    /// The server wants a token and none was given.
     #[error("{server} requires a token")]
     TokenRequired { server: SocketAddr },
     /// A token was given, but the server did not prove that it knows it.
     #[error("{server} does not know the token")]
     ServerUnproven { server: SocketAddr },
-    /// Another client has the server.
     #[error("{server} is busy: it has served {} for {} s", busy.client, busy.since_seconds)]
-    Busy {
-        server: SocketAddr,
-        /// Who has it, and for how long.
-        busy: BusyInfo,
-    },
-    /// There is no thread to reach it from.
+    Busy { server: SocketAddr, busy: BusyInfo },
     #[error(transparent)]
     Thread(Arc<ThreadError>),
-    /// Ranks of a launcher are not there, by number and, where it is known, by name.
     #[error("{missing} {} within {seconds:.0} s", if *.is_first { "did not join" } else { "did not come back" })]
     NotJoined {
         missing: String,
@@ -112,7 +93,6 @@ pub enum ConnectError {
         /// Where rank 0 listens.
         port: u16,
     },
-    /// The server refused and said why.
     #[error("{server} refused: {reason}")]
     Refused {
         server: SocketAddr,
@@ -121,11 +101,9 @@ pub enum ConnectError {
         /// What was asked for cannot be done at all.
         bad_input: bool,
     },
-    /// Several of many.
     #[error("{} of {nodes} nodes are not available: {}", errors.len(), first_of(errors))]
     Several {
         errors: Vec<ConnectError>,
-        /// How many there should be.
         nodes: usize,
     },
 }
@@ -258,22 +236,15 @@ impl ConnectError {
 #[derive(Clone, Debug, Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum AcceptError {
-    /// The handshake broke down.
     #[error("handshake with {client}: {source}")]
     Handshake {
         client: SocketAddr,
         source: ExchangeError,
     },
-    /// The client did not prove the token.
     #[error("{client} does not know the token")]
     Unproven { client: SocketAddr },
-    /// Another client has the server.
     #[error("{client} was refused: the server is busy with {}", busy.client)]
-    Busy {
-        client: SocketAddr,
-        /// Who has it, and for how long.
-        busy: BusyInfo,
-    },
+    Busy { client: SocketAddr, busy: BusyInfo },
     /// The client, to which this end had connected, refused and said why.
     #[error("{client} refused: {reason}")]
     Refused {
@@ -283,10 +254,8 @@ pub enum AcceptError {
         /// What was asked for cannot be done at all.
         bad_input: bool,
     },
-    /// It waited while too many others came.
     #[error("closed the connection of {client}: the oldest of too many unfinished handshakes")]
     Crowded { client: SocketAddr },
-    /// There is no thread or descriptor for it.
     #[error("no resources for the connection of {client}: {source}")]
     NoRoom {
         client: SocketAddr,

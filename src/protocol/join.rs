@@ -25,6 +25,7 @@ const DIAL_LIMIT: Duration = Duration::from_secs(3);
 
 /// Why a rank has not joined.
 #[derive(Clone, Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum JoinError {
     /// Rank 0 was not reached.
     #[error(transparent)]
@@ -128,9 +129,6 @@ impl<'a> Joining<'a> {
     }
 
     /// Does the client's half of the handshake with it.
-    ///
-    /// # Errors
-    /// As [`connect`](crate::protocol::handshake::connect).
     pub fn greet(
         mut self,
         token: Option<&Token>,

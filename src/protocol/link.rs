@@ -126,9 +126,6 @@ impl Link {
     }
 
     /// The way from this end to the other, which data take as well.
-    ///
-    /// # Errors
-    /// As [`Link::local`].
     pub fn route(&self) -> Result<Route, LinkError> {
         Ok(Route::between(self.local()?.ip(), self.peer().ip()))
     }
@@ -187,9 +184,6 @@ impl Link {
     }
 
     /// As [`Link::recv`], and when the message had come.
-    ///
-    /// # Errors
-    /// As [`Link::recv`].
     pub fn recv_stamped(
         &self,
         timeout: Duration,
@@ -270,9 +264,6 @@ impl Link {
     }
 
     /// Whether the peer lives. It costs one atomic load, and does not wait for unread messages to be taken.
-    ///
-    /// # Errors
-    /// Why the link ended.
     pub fn check(&self) -> Result<(), LinkError> {
         self.shared
             .failure

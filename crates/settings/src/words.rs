@@ -16,7 +16,6 @@ use super::nearest::nearest;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum WordError {
-    /// Not one of the words.
     #[error("`{word}` is not one of {known}{}", suggestion(*.nearest))]
     Unknown {
         word: String,
@@ -30,7 +29,6 @@ pub enum WordError {
          the window again before each receive, so the figures would be those of binding; use send or send-imm"
     )]
     SendWithInvalidate,
-    /// A warm-up that is neither `auto` nor a time.
     #[error("a warm-up is `auto`, `auto:10s` (with its cap), a time such as 2s, or 0: {0}")]
     Warmup(String),
 }

@@ -105,87 +105,54 @@ impl fmt::Display for Operation {
 
 /// A failed verbs operation, or an unusable device.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum VerbsError {
-    /// The library lists no device.
     #[error("no RDMA device on this machine")]
     NoDevice,
-    /// `--device` names none of the devices.
     #[error("there is no RDMA device {name:?}; this machine has: {}", .available.join(", "))]
     NoSuchDevice {
-        /// The requested name.
         name: String,
-        /// The existing devices.
         available: Vec<String>,
     },
-    /// No port can be used, with a reason for each.
     #[error("no usable RDMA port: {}", .reasons.join("; "))]
-    NoUsablePort {
-        /// The reason for each port.
-        reasons: Vec<String>,
-    },
-    /// No device has a port of the number that was asked for; how many each has.
+    NoUsablePort { reasons: Vec<String> },
     #[error("no RDMA port {port}: {}", .have.join("; "))]
-    NoSuchPort {
-        /// The number.
-        port: u8,
-        /// What each device has.
-        have: Vec<String>,
-    },
-    /// `--gid-index` names an empty or missing entry.
+    NoSuchPort { port: u8, have: Vec<String> },
     #[error("{device} port {port} has no GID at index {index}; it has: {}", .available.join(", "))]
     NoSuchGid {
-        /// Device name.
         device: String,
-        /// Port number.
         port: u8,
-        /// The requested index.
         index: u8,
         /// The existing entries, as text.
         available: Vec<String>,
     },
-    /// The case needs more than the device has.
     #[error("{device} can do at most {limit} {what}, but the case needs {needed}")]
     DeviceLimit {
-        /// Device name.
         device: String,
         /// The limited quantity, in the plural.
         what: &'static str,
-        /// The device's limit.
         limit: u64,
-        /// The quantity needed.
         needed: u64,
         /// The flags that reduce it.
         flags: &'static str,
     },
-    /// The case needs something that the device has not at all.
     #[error("{device} has no {what}")]
     DeviceLacks {
-        /// Device name.
         device: String,
         /// What it lacks, in the plural.
         what: &'static str,
         /// What works on it.
         instead: &'static str,
     },
-    /// Buffers on huge pages, of which there are too few.
     #[error(
         "--pages huge takes {needed} huge pages of {mib} MiB, but fewer are free on this machine"
     )]
-    NoHugePages {
-        /// Pages that the buffers take.
-        needed: u64,
-        /// MiB of each.
-        mib: usize,
-    },
-    /// Buffers on transparent huge pages, which the kernel has not.
+    NoHugePages { needed: u64, mib: usize },
     #[error("--pages transparent needs transparent huge pages, but this machine's kernel has none")]
     NoTransparentPages,
-    /// An option for a device that cannot do it.
     #[error("{flag} works only on the embedded software device, not on {device}")]
     OnlyOnEmbeddedDevice {
-        /// The option.
         flag: &'static str,
-        /// Device name.
         device: String,
         /// What does the same on other devices.
         instead: &'static str,
@@ -193,14 +160,11 @@ pub enum VerbsError {
     /// The file of `--pcap` cannot be written; the text names it and says what to do.
     #[error("{0}")]
     Capture(io::Error),
-    /// A call failed.
     #[error("{operation} failed for {object}: {source}")]
     Call {
-        /// The call.
         operation: Operation,
         /// The object of the call: device, QP number, sizes.
         object: String,
-        /// The OS error.
         source: io::Error,
     },
 }

@@ -98,41 +98,30 @@ impl fmt::Display for RejectReason {
 
 /// A connection failed in rdma_cm.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum CmError {
-    /// librdmacm cannot be loaded.
     #[error("--connect cm needs librdmacm, which cannot be loaded: {detail}")]
-    NoLibrary {
-        /// The dynamic linker's error.
-        detail: String,
-    },
-    /// A call failed.
+    NoLibrary { detail: String },
     #[error("{step} failed for {object}: {source}")]
     Call {
-        /// The call.
         step: CmStep,
         /// The QP or address.
         object: String,
-        /// The OS error.
         source: io::Error,
     },
-    /// A step ended with an event of failure.
     #[error("{step} failed for {object}: event {event}, {}", status_text(*.status))]
     Event {
-        /// The step.
         step: CmStep,
         /// The QP, and both addresses.
         object: String,
-        /// The event.
         event: CmEventKind,
         /// The event's status, a negative error number.
         status: i32,
     },
-    /// The other end rejected the connection.
     #[error("{object} was rejected: {reason}{}", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
     Rejected {
         /// The QP, and both addresses.
         object: String,
-        /// The reason, from the event's status.
         reason: RejectReason,
         /// The other end's text.
         said: Option<String>,
@@ -140,11 +129,9 @@ pub enum CmError {
     /// rdma_cm chose another device, port or GID for the address than the run uses.
     #[error("rdma_cm takes {taken} for {address}, but this run uses {wanted}")]
     OtherPort {
-        /// The address.
         address: String,
         /// The port or GID index that rdma_cm chose.
         taken: String,
-        /// The port or GID index of the run.
         wanted: String,
     },
 }
