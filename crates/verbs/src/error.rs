@@ -3,103 +3,79 @@
 use std::fmt;
 use std::io;
 
-/// A verbs operation, named as in the manual pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // each variant is the libibverbs call of its name
-pub enum Operation {
-    GetDeviceList,
-    OpenDevice,
-    QueryDevice,
-    QueryPort,
-    QueryGid,
-    AllocPd,
-    AllocMemory,
-    RegMr,
-    CreateChannel,
-    CreateEventFd,
-    CreateCq,
-    CreateCqEx,
-    QueryClock,
-    AllocTd,
-    AllocParentDomain,
-    ReqNotifyCq,
-    WaitForEvent,
-    GetCqEvent,
-    PollCq,
-    CreateSrq,
-    ModifySrq,
-    CreateQp,
-    CreateQpEx,
-    CreateAh,
-    QueryQp,
-    ModifyToInit,
-    /// With the GID index in use, the usual cause of its errors.
-    ModifyToRtr {
-        gid_index: Option<u8>,
-    },
-    ModifyToRts,
-    ModifyToErr,
-    LimitRate,
-    /// `mlx5dv_modify_qp_udp_sport`.
-    SetUdpPort,
-    DestroyQp,
-    PostSend,
-    PostRecv,
-    PostSrqRecv,
-    DestroyCq,
-    DeregMr,
-    DeallocPd,
-    CloseDevice,
+/// An enum of calls, each in a row with the name that its manual page has for it.
+macro_rules! calls {
+    ($(#[$about:meta])* $type:ident { $($(#[$note:meta])* $call:ident $({ $field:ident: $of:ty })? = $name:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)] // each variant is the call of its name
+        pub enum $type { $($(#[$note])* $call $({ $field: $of })?,)* }
+
+        impl $type {
+            /// The call.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$call $({ $field: _ })? => $name,)* }
+            }
+        }
+    };
+}
+pub(super) use calls;
+
+calls! {
+    /// A verbs operation.
+    Operation {
+        GetDeviceList = "ibv_get_device_list",
+        OpenDevice = "ibv_open_device",
+        QueryDevice = "ibv_query_device",
+        QueryPort = "ibv_query_port",
+        QueryGid = "ibv_query_gid_ex",
+        AllocPd = "ibv_alloc_pd",
+        AllocMemory = "allocating buffer memory (mmap)",
+        RegMr = "ibv_reg_mr",
+        CreateChannel = "ibv_create_comp_channel",
+        CreateEventFd = "creating an eventfd to wake a thread",
+        CreateCq = "ibv_create_cq",
+        CreateCqEx = "ibv_create_cq_ex",
+        QueryClock = "ibv_query_rt_values_ex",
+        AllocTd = "ibv_alloc_td",
+        AllocParentDomain = "ibv_alloc_parent_domain",
+        ReqNotifyCq = "ibv_req_notify_cq",
+        WaitForEvent = "waiting for a completion event (poll)",
+        GetCqEvent = "ibv_get_cq_event",
+        PollCq = "ibv_poll_cq",
+        CreateSrq = "ibv_create_srq",
+        ModifySrq = "ibv_modify_srq",
+        CreateQp = "ibv_create_qp",
+        CreateQpEx = "ibv_create_qp_ex",
+        CreateAh = "ibv_create_ah",
+        QueryQp = "ibv_query_qp",
+        ModifyToInit = "ibv_modify_qp RESET→INIT",
+        /// With the GID index in use, the usual cause of its errors.
+        ModifyToRtr { gid_index: Option<u8> } = "ibv_modify_qp INIT→RTR",
+        ModifyToRts = "ibv_modify_qp RTR→RTS",
+        ModifyToErr = "ibv_modify_qp →ERR",
+        LimitRate = "ibv_modify_qp_rate_limit",
+        SetUdpPort = "mlx5dv_modify_qp_udp_sport",
+        DestroyQp = "ibv_destroy_qp",
+        PostSend = "ibv_post_send",
+        PostRecv = "ibv_post_recv",
+        PostSrqRecv = "ibv_post_srq_recv",
+        DestroyCq = "ibv_destroy_cq",
+        DeregMr = "ibv_dereg_mr",
+        DeallocPd = "ibv_dealloc_pd",
+        CloseDevice = "ibv_close_device",
+    }
 }
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Operation::GetDeviceList => "ibv_get_device_list",
-            Operation::OpenDevice => "ibv_open_device",
-            Operation::QueryDevice => "ibv_query_device",
-            Operation::QueryPort => "ibv_query_port",
-            Operation::QueryGid => "ibv_query_gid_ex",
-            Operation::AllocPd => "ibv_alloc_pd",
-            Operation::AllocMemory => "allocating buffer memory (mmap)",
-            Operation::RegMr => "ibv_reg_mr",
-            Operation::CreateChannel => "ibv_create_comp_channel",
-            Operation::CreateEventFd => "creating an eventfd to wake a thread",
-            Operation::CreateCq => "ibv_create_cq",
-            Operation::CreateCqEx => "ibv_create_cq_ex",
-            Operation::QueryClock => "ibv_query_rt_values_ex",
-            Operation::AllocTd => "ibv_alloc_td",
-            Operation::AllocParentDomain => "ibv_alloc_parent_domain",
-            Operation::ReqNotifyCq => "ibv_req_notify_cq",
-            Operation::WaitForEvent => "waiting for a completion event (poll)",
-            Operation::GetCqEvent => "ibv_get_cq_event",
-            Operation::PollCq => "ibv_poll_cq",
-            Operation::CreateSrq => "ibv_create_srq",
-            Operation::ModifySrq => "ibv_modify_srq",
-            Operation::CreateQp => "ibv_create_qp",
-            Operation::CreateQpEx => "ibv_create_qp_ex",
-            Operation::CreateAh => "ibv_create_ah",
-            Operation::QueryQp => "ibv_query_qp",
-            Operation::ModifyToInit => "ibv_modify_qp RESET→INIT",
-            Operation::ModifyToRtr { gid_index: None } => "ibv_modify_qp INIT→RTR",
+        f.write_str(self.name())?;
+        match self {
             Operation::ModifyToRtr {
                 gid_index: Some(index),
-            } => {
-                return write!(f, "ibv_modify_qp INIT→RTR with GID index {index}");
-            }
-            Operation::ModifyToRts => "ibv_modify_qp RTR→RTS",
-            Operation::ModifyToErr => "ibv_modify_qp →ERR",
-            Operation::LimitRate => "ibv_modify_qp_rate_limit",
-            Operation::SetUdpPort => "mlx5dv_modify_qp_udp_sport",
-            Operation::DestroyQp => "ibv_destroy_qp",
-            Operation::PostSend => "ibv_post_send",
-            Operation::PostRecv => "ibv_post_recv",
-            Operation::PostSrqRecv => "ibv_post_srq_recv",
-            Operation::DestroyCq => "ibv_destroy_cq",
-            Operation::DeregMr => "ibv_dereg_mr",
-            Operation::DeallocPd => "ibv_dealloc_pd",
-            Operation::CloseDevice => "ibv_close_device",
-        })
+            } => write!(f, " with GID index {index}"),
+            _ => Ok(()),
+        }
     }
 }
 

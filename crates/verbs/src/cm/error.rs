@@ -4,43 +4,24 @@ use std::fmt;
 use std::io;
 
 use super::event_kind::CmEventKind;
+use crate::error::calls;
 
-/// A step of rdma_cm, named as in the manual pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // each variant is the librdmacm call of its name
-pub enum CmStep {
-    CreateEventChannel,
-    GetCmEvent,
-    CreateId,
-    BindAddr,
-    Listen,
-    ResolveAddr,
-    ResolveRoute,
-    Connect,
-    Accept,
-    Establish,
-    Reject,
-    /// For this state.
-    InitQpAttr(&'static str),
-}
-
-impl CmStep {
-    /// The call.
-    pub fn name(self) -> &'static str {
-        match self {
-            CmStep::CreateEventChannel => "rdma_create_event_channel",
-            CmStep::GetCmEvent => "rdma_get_cm_event",
-            CmStep::CreateId => "rdma_create_id",
-            CmStep::BindAddr => "rdma_bind_addr",
-            CmStep::Listen => "rdma_listen",
-            CmStep::ResolveAddr => "rdma_resolve_addr",
-            CmStep::ResolveRoute => "rdma_resolve_route",
-            CmStep::Connect => "rdma_connect",
-            CmStep::Accept => "rdma_accept",
-            CmStep::Establish => "rdma_establish",
-            CmStep::Reject => "rdma_reject",
-            CmStep::InitQpAttr(_) => "rdma_init_qp_attr",
-        }
+calls! {
+    /// A step of rdma_cm.
+    CmStep {
+        CreateEventChannel = "rdma_create_event_channel",
+        GetCmEvent = "rdma_get_cm_event",
+        CreateId = "rdma_create_id",
+        BindAddr = "rdma_bind_addr",
+        Listen = "rdma_listen",
+        ResolveAddr = "rdma_resolve_addr",
+        ResolveRoute = "rdma_resolve_route",
+        Connect = "rdma_connect",
+        Accept = "rdma_accept",
+        Establish = "rdma_establish",
+        Reject = "rdma_reject",
+        /// For this state.
+        InitQpAttr { state: &'static str } = "rdma_init_qp_attr",
     }
 }
 
@@ -48,7 +29,7 @@ impl fmt::Display for CmStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
-            CmStep::InitQpAttr(state) => write!(f, " ({state})"),
+            CmStep::InitQpAttr { state } => write!(f, " ({state})"),
             _ => Ok(()),
         }
     }

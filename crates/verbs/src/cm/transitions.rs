@@ -126,7 +126,7 @@ impl CmId {
             unsafe { (self.channel().library.init_qp_attr)(self.raw(), &mut attr, &mut bits) };
         if code != 0 {
             let object = format!("QP number {:#08x}", qp.qpn());
-            return Err(CmError::last(CmStep::InitQpAttr(name), object));
+            return Err(CmError::last(CmStep::InitQpAttr { state: name }, object));
         }
         Ok((attr, mask(bits.cast_unsigned() & KNOWN)))
     }
