@@ -179,18 +179,9 @@ impl Node {
         self.failed(self.link.unexpected(expected, got))
     }
 
-    fn gave_up(&self, failure: NodeFailure) -> StepFailure {
-        let NodeFailure {
-            reason,
-            hint,
-            bad_input,
-        } = failure;
-        let error = LinkError::Aborted {
-            peer: self.link.peer(),
-            reason,
-            hint,
-            bad_input,
-        };
+    fn gave_up(&self, why: NodeFailure) -> StepFailure {
+        let peer = self.link.peer();
+        let error = LinkError::Aborted { peer, why };
         StepFailure::AtNode(failure_of(&self.name, self.is_own, error))
     }
 

@@ -9,6 +9,7 @@ use machine::threads;
 use thiserror::Error;
 
 pub use crate::protocol::handshake_error::{AcceptError, ConnectError, ExchangeError};
+use crate::protocol::message::NodeFailure;
 
 pub(crate) const SAME_VERSION: &str = "install the same version of rocebench on both ends";
 
@@ -74,14 +75,8 @@ pub enum LinkError {
         expected: &'static str,
         got: &'static str,
     },
-    #[error("{peer} gave up: {reason}")]
-    Aborted {
-        peer: SocketAddr,
-        reason: String,
-        hint: Option<String>,
-        /// What was asked for cannot be done at all, as opposed to a run that failed.
-        bad_input: bool,
-    },
+    #[error("{peer} gave up: {}", why.reason)]
+    Aborted { peer: SocketAddr, why: NodeFailure },
     #[error("interrupted while waiting for {peer}")]
     Interrupted { peer: SocketAddr },
     #[error("{operation} {peer}: {source}")]
@@ -107,7 +102,7 @@ impl LinkError {
             LinkError::Overdue { .. } => Some("look at the other end: it may lack CPU time".into()),
             LinkError::Protocol { .. } | LinkError::Unexpected { .. } => Some(SAME_VERSION.into()),
             LinkError::Unsendable { .. } => Some("run fewer QPs, or smaller cases".into()),
-            LinkError::Aborted { hint, .. } => hint.clone(),
+            LinkError::Aborted { why, .. } => why.hint.clone(),
             LinkError::Io { source, .. } => threads::remedy(&**source).map(str::to_owned),
             LinkError::Interrupted { .. } => None,
         }
@@ -115,13 +110,7 @@ impl LinkError {
 
     /// Whether the fault is in what was asked for (exit code 2), not in the run (1).
     pub fn bad_input(&self) -> bool {
-        matches!(
-            self,
-            LinkError::Aborted {
-                bad_input: true,
-                ..
-            }
-        )
+        matches!(self, LinkError::Aborted { why, .. } if why.bad_input)
     }
 
     /// Whether the peer is gone or can no longer be understood, so that nothing more can come from it.

@@ -10,7 +10,7 @@ use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use machine::threads::{self, ThreadError};
 
 use crate::protocol::error::{FrameError, SAME_VERSION};
-use crate::protocol::message::BusyInfo;
+use crate::protocol::message::{BusyInfo, NodeFailure};
 
 /// Why one step of a handshake failed, on either end.
 #[derive(Clone, Debug, Error)]
@@ -93,13 +93,10 @@ pub enum ConnectError {
         /// Where rank 0 listens.
         port: u16,
     },
-    #[error("{server} refused: {reason}")]
+    #[error("{server} refused: {}", why.reason)]
     Refused {
         server: SocketAddr,
-        reason: String,
-        hint: Option<String>,
-        /// What was asked for cannot be done at all.
-        bad_input: bool,
+        why: NodeFailure,
     },
     #[error("{} of {nodes} nodes are not available: {}", errors.len(), first_of(errors))]
     Several {
@@ -197,26 +194,21 @@ impl ConnectError {
                 "read these ranks' output to see why they ended".into()
             }
             ConnectError::Thread(_) => threads::REMEDY.into(),
-            ConnectError::Refused { hint, .. } => return hint.clone(),
+            ConnectError::Refused { why, .. } => return why.hint.clone(),
             ConnectError::Several { errors, .. } => return errors.first()?.hint(),
         })
     }
 
     /// Whether the fault is in what was asked for (exit code 2), not in the run (1).
     pub fn bad_input(&self) -> bool {
-        if let ConnectError::Several { errors, .. } = self {
-            return errors.iter().any(ConnectError::bad_input);
-        }
-        matches!(
-            self,
+        match self {
+            ConnectError::Several { errors, .. } => errors.iter().any(ConnectError::bad_input),
+            ConnectError::Refused { why, .. } => why.bad_input,
             ConnectError::Resolve { .. }
-                | ConnectError::TokenRequired { .. }
-                | ConnectError::ServerUnproven { .. }
-                | ConnectError::Refused {
-                    bad_input: true,
-                    ..
-                }
-        )
+            | ConnectError::TokenRequired { .. }
+            | ConnectError::ServerUnproven { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whether this end was asked to stop.
@@ -246,13 +238,10 @@ pub enum AcceptError {
     #[error("{client} was refused: the server is busy with {}", busy.client)]
     Busy { client: SocketAddr, busy: BusyInfo },
     /// The client, to which this end had connected, refused and said why.
-    #[error("{client} refused: {reason}")]
+    #[error("{client} refused: {}", why.reason)]
     Refused {
         client: SocketAddr,
-        reason: String,
-        hint: Option<String>,
-        /// What was asked for cannot be done at all.
-        bad_input: bool,
+        why: NodeFailure,
     },
     #[error("closed the connection of {client}: the oldest of too many unfinished handshakes")]
     Crowded { client: SocketAddr },
@@ -275,7 +264,7 @@ impl AcceptError {
                 ..
             } => Some(SAME_VERSION.into()),
             AcceptError::Unproven { .. } => Some("give the client this server's --token".into()),
-            AcceptError::Refused { hint, .. } => hint.clone(),
+            AcceptError::Refused { why, .. } => why.hint.clone(),
             AcceptError::NoRoom { source, .. } => {
                 let of_files = "raise the limit of open files (`ulimit -n`)";
                 Some(threads::remedy(&**source).unwrap_or(of_files).into())

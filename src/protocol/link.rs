@@ -16,7 +16,7 @@ use verbs::Route;
 
 use crate::protocol::error::LinkError;
 use crate::protocol::frame::{self};
-use crate::protocol::message::Message;
+use crate::protocol::message::{Message, NodeFailure};
 use crate::protocol::patience::Patience;
 use crate::protocol::transmit::{WRITE_TIMEOUT, WriteError, write_frame};
 pub use shared::{HEARTBEAT_EVERY, SILENCE_LIMIT};
@@ -88,11 +88,8 @@ impl Link {
         if let Err(error) = started {
             let error = spawning(error);
             // The other end has a link by now, and would wonder.
-            let _ = link.send(&Message::Abort {
-                reason: error.to_string(),
-                hint: error.hint(),
-                bad_input: false,
-            });
+            let why = NodeFailure::new(error.to_string(), error.hint());
+            let _ = link.send(&Message::Abort(why));
             return Err(error);
         }
         Ok(link)
