@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::protocol::failure::RunFailure;
+
 /// Why a file cannot be received or stored.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
@@ -72,6 +74,15 @@ impl PlaceError {
             }
             PlaceError::NotWritable { source, .. } => source.kind() != io::ErrorKind::StorageFull,
             _ => true,
+        }
+    }
+}
+
+impl From<PlaceError> for RunFailure {
+    fn from(error: PlaceError) -> RunFailure {
+        RunFailure {
+            bad_input: error.is_bad_input(),
+            ..RunFailure::new(error.to_string(), Some(error.hint()))
         }
     }
 }
