@@ -16,9 +16,6 @@ const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
 const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
 
 /// Checks what the environment says about the embedded device's address, before any device is touched.
-///
-/// # Errors
-/// Bad input.
 pub(super) fn check_environment() -> Result<(), Failure> {
     address_of_environment()
         .map(drop)
@@ -71,9 +68,6 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
 }
 
 /// Refuses several devices, where `what` needs one.
-///
-/// # Errors
-/// Bad input.
 pub(super) fn check_one_device(endpoint: &EndpointArgs, what: &str) -> Result<(), Failure> {
     match endpoint
         .device

@@ -29,9 +29,6 @@ pub(super) fn ends(
 }
 
 /// Where the servers are that are the nodes, in the nodes' order; those without a port have that of `--port`.
-///
-/// # Errors
-/// When two are one.
 pub(super) fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u16)>, Failure> {
     let Nodes::Hosts(hosts) = nodes else {
         return Ok(Vec::new());
@@ -56,9 +53,6 @@ pub(super) fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u
 }
 
 /// Where all nodes are servers, this process has no device and no workers.
-///
-/// # Errors
-/// An option is about them.
 pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Result<(), Failure> {
     let asked = [
         ("device", endpoint.device.is_some()),

@@ -25,9 +25,6 @@ const OTHER_NAMES: [(&str, &str); 11] = [
 ];
 
 /// Checks that HOST is not a mistyped command: its word is near to one, and no host has this name.
-///
-/// # Errors
-/// It is; the hint has the command.
 pub(super) fn check(host: &HostPort) -> Result<(), Failure> {
     let Some(meant) = meant(&host.host).filter(|_| host.port.is_none()) else {
         return Ok(());

@@ -22,9 +22,6 @@ const LAUNCHERS_SIGNALS: Duration = Duration::from_secs(1);
 
 /// Has writing fail where a file may not grow further (`ulimit -f`), for all of the process: without it the system ends the
 /// process without a word.
-///
-/// # Errors
-/// The system refuses a handler.
 pub(super) fn files_may_not_grow() -> io::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
@@ -74,9 +71,6 @@ pub struct RankSignals {
 
 /// As [`stop_flag`] for a process that a launcher has started: it is to stop `delay` after the first signal, and more
 /// signals at that time are the same wish.
-///
-/// # Errors
-/// As [`stop_flag`].
 pub fn signals_of_rank(delay: Duration) -> io::Result<RankSignals> {
     let flags = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let [asked, stop] = flags.clone();

@@ -14,22 +14,17 @@ const MAX_BYTES: usize = 4096;
 
 /// Why there is no usable token although one was given.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum TokenError {
-    /// It would protect nothing.
     #[error("the token from {0} is empty: give it a secret, or leave it out")]
     Empty(String),
-    /// Longer than a secret that a person or a generator makes.
     #[error("the token from {0} is longer than {MAX_BYTES} bytes")]
     TooLong(String),
-    /// The file is not there, or not readable.
     #[error("cannot read the token file {}: {source}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// What the system says.
         source: std::io::Error,
     },
-    /// It cannot be used as a key.
     #[error(transparent)]
     Unusable(#[from] crate::protocol::token::TokenError),
 }

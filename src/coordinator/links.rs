@@ -83,9 +83,6 @@ impl<'a> Links<'a> {
     }
 
     /// Sends one message to all nodes.
-    ///
-    /// # Errors
-    /// The first link that is lost.
     pub(crate) fn tell_all(&self, message: &Message) -> Result<(), StepFailure> {
         self.nodes().try_for_each(|node| node.send(message))
     }
@@ -150,9 +147,6 @@ impl<'a> Links<'a> {
 
 impl Node {
     /// Sends a message.
-    ///
-    /// # Errors
-    /// The link is lost.
     pub(crate) fn send(&self, message: &Message) -> Result<(), StepFailure> {
         self.link.send(message).map_err(|error| self.failed(error))
     }
@@ -166,9 +160,6 @@ impl Node {
     }
 
     /// As [`Node::next`], and when it had come.
-    ///
-    /// # Errors
-    /// As [`Node::next`].
     pub(crate) fn next_stamped(
         &self,
         wait: Duration,
@@ -188,18 +179,9 @@ impl Node {
         self.failed(self.link.unexpected(expected, got))
     }
 
-    fn gave_up(&self, failure: NodeFailure) -> StepFailure {
-        let NodeFailure {
-            reason,
-            hint,
-            bad_input,
-        } = failure;
-        let error = LinkError::Aborted {
-            peer: self.link.peer(),
-            reason,
-            hint,
-            bad_input,
-        };
+    fn gave_up(&self, why: NodeFailure) -> StepFailure {
+        let peer = self.link.peer();
+        let error = LinkError::Aborted { peer, why };
         StepFailure::AtNode(failure_of(&self.name, self.is_own, error))
     }
 

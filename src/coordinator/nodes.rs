@@ -301,9 +301,6 @@ impl NodePlaces {
     }
 
     /// Connects to a node of this process.
-    ///
-    /// # Errors
-    /// It has no device.
     pub(crate) fn reach_local(
         &self,
         number: usize,
@@ -377,20 +374,12 @@ fn place_of(name: &str) -> String {
 /// name.
 pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailure {
     match error {
-        LinkError::Aborted {
-            reason,
-            hint,
-            bad_input,
-            ..
-        } if is_own => RunFailure {
-            bad_input,
-            ..RunFailure::new(reason, hint)
-        },
+        LinkError::Aborted { why, .. } if is_own => why.into(),
         error if is_own || name == SERVER => error.into(),
         error => {
             let place = place_of(name);
             let said = match &error {
-                LinkError::Aborted { reason, .. } => reason.clone(),
+                LinkError::Aborted { why, .. } => why.reason.clone(),
                 error => error.to_string(),
             };
             RunFailure {

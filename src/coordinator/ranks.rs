@@ -152,18 +152,10 @@ impl Ranks {
                     let link = slot.link.as_ref();
                     match link.map_or(Ok(()), |(link, _)| link.check()) {
                         Ok(()) => {}
-                        Err(LinkError::Aborted {
-                            reason,
-                            hint,
-                            bad_input,
-                            ..
-                        }) => {
+                        Err(LinkError::Aborted { mut why, .. }) => {
                             let host = slot.host.as_deref().unwrap_or_default();
-                            let text = format!("at rank {rank} ({host}): {reason}");
-                            return Err(Missing::Refused(RunFailure {
-                                bad_input,
-                                ..RunFailure::new(text, hint)
-                            }));
+                            why.reason = format!("at rank {rank} ({host}): {}", why.reason);
+                            return Err(Missing::Refused(why.into()));
                         }
                         Err(_) => drop(slot.leave()),
                     }

@@ -51,9 +51,6 @@ pub(super) struct Unreached {
 }
 
 /// Connects and asks.
-///
-/// # Errors
-/// Why it was not reached.
 pub(super) fn reach(
     host: &str,
     port: u16,

@@ -138,9 +138,6 @@ pub fn rank(variables: &Variables) -> Option<u32> {
 impl Launched {
     /// Checks at rank 0, on the host `here`, that the others will look for it there; `is_here` tells whether an address is
     /// one of this machine's.
-    ///
-    /// # Errors
-    /// They will not.
     pub fn check_place(
         &self,
         here: &str,

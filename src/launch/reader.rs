@@ -30,9 +30,6 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number.
-    ///
-    /// # Errors
-    /// It is there and none.
     pub(super) fn number(
         &self,
         launcher: Launcher,

@@ -122,8 +122,8 @@ impl LessonClient<'_> {
         }
         parts.push(Part::Error(error.to_string()));
         // The other end checks as well, and aborts.
-        if let Err(LinkError::Aborted { reason, .. }) = self.link.recv(ANSWER_LIMIT, self.stop) {
-            parts.push(Part::Theirs(printable(&reason, 300)));
+        if let Err(LinkError::Aborted { why, .. }) = self.link.recv(ANSWER_LIMIT, self.stop) {
+            parts.push(Part::Theirs(printable(&why.reason, 300)));
         }
         (self.tell)(Topic::Exchange, parts);
         Ok(Some(ObservedError::Array(error)))

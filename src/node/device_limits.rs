@@ -74,9 +74,6 @@ impl DeviceLimits {
     }
 
     /// Checks that the device can provide what the case requires at node number `node`.
-    ///
-    /// # Errors
-    /// The first limit that the case exceeds.
     pub(crate) fn check(&self, case: &Case, node: u32) -> Result<(), VerbsError> {
         // Of a device that a flow asks for the node finds out when it opens it.
         let ends = || {
@@ -93,9 +90,6 @@ impl DeviceLimits {
     }
 
     /// Checks that the device can provide what an end of a flow requires.
-    ///
-    /// # Errors
-    /// The first limit that it exceeds, or what the device lacks.
     pub(crate) fn check_flow(&self, flow: &Settings, side: Side) -> Result<(), VerbsError> {
         if flow.op.profile().is_atomic() && !self.has_atomics {
             let instead = "take fetch-add and compare-swap out of --op; send, write and read work on every device";

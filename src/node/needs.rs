@@ -122,9 +122,6 @@ impl Needs {
 }
 
 /// Checks that the number of posts of every WR fits a message, which `--verify` sends to the other node after a run.
-///
-/// # Errors
-/// Bad input: too many WRs.
 pub(crate) fn check_posts(flow: &Settings) -> Result<(), RunFailure> {
     const REST_BYTES: u64 = 1024;
     let ring = Geometry::of(flow).ring();

@@ -36,9 +36,6 @@ pub(crate) fn dial_qps(
 }
 
 /// At the target: accepts the connections.
-///
-/// # Errors
-/// As for [`dial_qps`].
 pub(crate) fn accept_qps(
     objects: &mut VerbsObjects,
     peer: &Endpoints,

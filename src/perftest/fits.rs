@@ -57,9 +57,6 @@ pub struct Misfit {
 }
 
 /// Whether perftest can run a case.
-///
-/// # Errors
-/// Why it cannot, and what to change.
 pub fn fits(case: &Case) -> Result<(), Misfit> {
     let misfit = |reason: String, hint: &str| {
         Err(Misfit {

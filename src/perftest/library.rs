@@ -13,11 +13,10 @@ const INSTALLED: &str = "lib/rocebench";
 
 /// No library to preload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum LibraryError {
-    /// The variable names a file that is not there.
     #[error("{VARIABLE}={}: no such file", .0.display())]
     NoSuchFile(PathBuf),
-    /// It is neither beside the program nor installed with it.
     #[error("perftest runs on the embedded device over {FILE}, and there is none in {}", .0.display())]
     Missing(PathBuf),
     /// The dynamic linker takes blanks and colons for separators.

@@ -5,9 +5,6 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
 /// A TCP port that nobody listens on.
-///
-/// # Errors
-/// The system gives none.
 pub fn free_port() -> io::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     Ok(listener.local_addr()?.port())

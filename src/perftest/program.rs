@@ -97,9 +97,6 @@ impl Program {
     }
 
     /// Where it is, by `PATH`.
-    ///
-    /// # Errors
-    /// It is not there.
     pub fn find(self) -> Result<PathBuf, MissingProgram> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path)

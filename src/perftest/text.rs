@@ -36,27 +36,18 @@ pub enum Figure {
 
 /// Text that no figure can be taken from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum TextError {
-    /// No head.
     #[error("it printed no table")]
     NoTable,
-    /// A head of another unit or kind.
     #[error("its table has an unexpected heading: `{0}`")]
     Head(String),
-    /// A head, and no row of numbers.
     #[error("its table has no row")]
     NoRow,
-    /// Several rows where one was asked for.
     #[error("its table has {0} rows instead of one")]
     Rows(usize),
-    /// A number that cannot be.
     #[error("its table says {what} {value}")]
-    Nonsense {
-        /// Of what.
-        what: &'static str,
-        /// As it was printed.
-        value: String,
-    },
+    Nonsense { what: &'static str, value: String },
 }
 
 /// The figure in what `program` printed about messages of `size_bytes`.

@@ -36,16 +36,13 @@ pub struct ConfigFile {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConfigError {
-    /// It cannot be read.
     #[error("cannot read the configuration file {}: {source}", path.display())]
     Read {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// It is too long to be one.
     #[error("{} is larger than {MAX_BYTES} bytes; that is not a configuration file", path.display())]
     TooLarge { path: PathBuf },
-    /// It is not what a configuration looks like.
     #[error("{}:{place}: {message}", path.display())]
     Content {
         path: PathBuf,
@@ -109,9 +106,6 @@ impl ConfigFile {
     }
 
     /// Reads `text`, which came from `path`.
-    ///
-    /// # Errors
-    /// As [`ConfigFile::read`].
     pub fn parse(
         text: &str,
         path: &Path,

@@ -8,34 +8,26 @@ use super::case::MOST_FLOWS;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum PlanError {
-    /// A value that its setting does not take.
     #[error("{0}")]
     Setting(#[from] SettingError),
-    /// Settings that do not go together, or one that has no effect.
     #[error("{misfit}{}", of_case(case.as_deref()))]
     Misfit {
         misfit: Misfit,
         /// Id of the first such case; none where it has no effect on any.
         case: Option<String>,
     },
-    /// A setting that a search over loads cannot have.
     #[error("--{flag} cannot be used with --slo and --knee: {why}")]
     NotWithSearch {
-        /// The option's long name.
         flag: &'static str,
         why: &'static str,
     },
-    /// A setting that quick rounds cannot have.
     #[error("--{flag} does not go together with --quick: {why}")]
     NotWithQuick {
-        /// The option's long name.
         flag: &'static str,
         why: &'static str,
     },
-    /// A search over flows of a file.
     #[error("--slo and --knee search for the rate of one flow, not for rates of [[flow]] tables")]
     SearchWithFlows,
-    /// A product beyond all reason.
     #[error("the lists make {cases} cases; a sweep has at most {most}")]
     TooManyCases {
         cases: u64,
@@ -44,10 +36,8 @@ pub enum PlanError {
         /// The option with the longest list.
         longest: &'static str,
     },
-    /// Something about one of several flows.
     #[error("flow `{flow}`: {error}")]
     InFlow { flow: String, error: Box<PlanError> },
-    /// An end of a flow that is no node.
     #[error("`{key}`: no node is named `{name}`{}", suggestion(nearest.as_deref()))]
     UnknownNode {
         /// `from`, `to` or `pattern`.
@@ -57,13 +47,10 @@ pub enum PlanError {
         /// The names of all nodes.
         names: String,
     },
-    /// A flow without a way.
     #[error("it goes from `{node}` to itself")]
     ToItself { node: String },
-    /// A pattern beside flows of a file.
     #[error("--pattern and the file's [[flow]] tables exclude each other")]
     PatternWithFlows,
-    /// More senders or receivers than there are.
     #[error("--{flag} {value} is more than the {others} other nodes of an {pattern}")]
     FanTooWide {
         /// `fan-in` or `fan-out`.
@@ -72,19 +59,14 @@ pub enum PlanError {
         others: u32,
         pattern: &'static str,
     },
-    /// A bisection of an odd number.
     #[error("--pattern bisection needs an even number of nodes, not {nodes}")]
     OddNodes { nodes: usize },
-    /// Flows of all cases beyond all reason.
     #[error("the sweep has at least {flows} flows in all its cases; the limit is {most}")]
     TooManyFlowsInAll { flows: u64, most: u64 },
-    /// More than two nodes without flows.
     #[error("{nodes} nodes need a --pattern or [[flow]] tables")]
     NoFlows { nodes: usize },
-    /// Flows beyond all reason.
     #[error("there are {flows} flows; a case has at most {MOST_FLOWS}")]
     TooManyFlows { flows: usize },
-    /// Set-up measured beside flows of a file.
     #[error(
         "--op connect cannot be used with [[flow]]: its traffic is the RDMA WRITEs of --traffic-qps"
     )]

@@ -15,11 +15,10 @@ pub struct HostPort {
 
 /// Why a text is no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum HostError {
-    /// Empty, or with characters that no host name has.
     #[error("`{0}` is not a host name or address")]
     Host(String),
-    /// After the colon is no port.
     #[error("`{0}` is not a port: ports are 1 to 65535")]
     Port(String),
 }

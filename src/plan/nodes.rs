@@ -39,26 +39,20 @@ pub enum Nodes {
 
 /// Why a text names no nodes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum NodesError {
-    /// The list is none.
     #[error(transparent)]
     List(#[from] ListError),
-    /// One of the list is no server.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// No name of a device follows the slash.
     #[error("`{0}`: a device such as mlx5_1 follows the slash")]
     Device(String),
-    /// The same again.
     #[error("{0} is listed twice")]
     Twice(String),
-    /// Less than two, or too many.
     #[error("a sweep has 2 to {MOST_NODES} nodes, not {0}")]
     Number(usize),
-    /// Too many in one process.
     #[error("one process has 2 to {MOST_LOCAL} nodes, not {0}")]
     LocalNumber(u64),
-    /// `local:` is followed by something else than a number.
     #[error("`local:{0}` is not a number of nodes in this process: write local:4 for four")]
     Local(String),
 }

@@ -21,14 +21,12 @@ pub enum Devices {
 
 /// Why a text names no devices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum DevicesError {
-    /// The list is none.
     #[error(transparent)]
     List(#[from] ListError),
-    /// Not the name of a device.
     #[error("`{0}` is not the name of a device")]
     Name(String),
-    /// The same again.
     #[error("{0} is listed twice")]
     Twice(String),
 }

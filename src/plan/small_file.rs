@@ -9,9 +9,6 @@ use std::path::Path;
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// The bytes of a file; `None` of one that is larger than [`MAX_BYTES`].
-///
-/// # Errors
-/// It cannot be read.
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     File::open(path)?

@@ -102,9 +102,6 @@ impl Sweep {
 
     /// Every case of these flows between these nodes. Flows without a value of their own take it from `given`; without flows
     /// there is one, from the first node to the second.
-    ///
-    /// # Errors
-    /// As [`Sweep::new`].
     pub fn with_flows(
         given: &Given,
         flows: &[FlowTable],

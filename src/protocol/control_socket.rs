@@ -15,9 +15,6 @@ const SEGMENT_BYTES: u32 = 1200;
 const BACKLOG: i32 = 128;
 
 /// Connects, within `limit`.
-///
-/// # Errors
-/// The operating system's.
 pub(crate) fn connect(address: &SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     let socket = made(address)?;
     socket.connect_timeout(&(*address).into(), limit)?;
@@ -25,9 +22,6 @@ pub(crate) fn connect(address: &SocketAddr, limit: Duration) -> io::Result<TcpSt
 }
 
 /// Listens.
-///
-/// # Errors
-/// The operating system's.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = made(&address)?;
     socket.set_reuse_address(true)?;

@@ -79,10 +79,8 @@ pub struct QpEndpoint {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum EndpointsError {
-    /// Not as many QPs as the case has.
     #[error("the peer sent {got} QPs instead of {expected}")]
     Count { expected: u32, got: usize },
-    /// A number has more bits than its field in a packet.
     #[error("the peer's QP {index} has {field} {value:#x}, which is not a 24-bit number")]
     Not24Bits {
         index: usize,
@@ -102,13 +100,10 @@ pub enum EndpointsError {
         /// Bytes that the case accesses.
         needed_bytes: u64,
     },
-    /// Not an MTU of the transport.
     #[error("the peer's port has MTU {0}, which is none of 256, 512, 1024, 2048 and 4096")]
     Mtu(u32),
-    /// Ports of two networks.
     #[error("one end has a RoCE port and the other an InfiniBand port")]
     Kinds,
-    /// GIDs of two types or two families of addresses.
     #[error("the GID here is {here}, the peer's is {there}: they cannot reach each other")]
     Unseen {
         /// Type or family, and the address.

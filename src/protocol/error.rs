@@ -9,6 +9,7 @@ use machine::threads;
 use thiserror::Error;
 
 pub use crate::protocol::handshake_error::{AcceptError, ConnectError, ExchangeError};
+use crate::protocol::message::NodeFailure;
 
 pub(crate) const SAME_VERSION: &str = "install the same version of rocebench on both ends";
 
@@ -19,32 +20,21 @@ pub enum FrameError {
     /// The stream ended between two frames.
     #[error("the connection was closed")]
     Closed,
-    /// The stream ended inside a frame.
     #[error("the connection ended inside a frame, after {got_bytes} of {expected_bytes} bytes")]
     Truncated {
         /// Bytes of the length or of the message that had come.
         got_bytes: usize,
-        /// Bytes that were due.
         expected_bytes: usize,
     },
-    /// The length is beyond the limit.
     #[error("a frame of {len_bytes} bytes is larger than the limit of {limit_bytes} bytes")]
-    Oversized {
-        /// The length that the frame has or claims.
-        len_bytes: u64,
-        /// The limit that holds for it.
-        limit_bytes: usize,
-    },
-    /// The length is 0.
+    Oversized { len_bytes: u64, limit_bytes: usize },
     #[error("a frame is empty")]
     Empty,
     /// What it would become in memory is out of proportion.
     #[error("a frame has more than {limit} {what}, more than the protocol ever sends")]
     Excessive { what: &'static str, limit: u64 },
-    /// The bytes are not a JSON document.
     #[error("a frame is not JSON: {reason}")]
     NotJson { reason: String },
-    /// JSON, but no message of this protocol.
     #[error("a frame is not a message of the protocol: {reason}")]
     NotMessage { reason: String },
     /// More frames came than are ever due at once.
@@ -52,7 +42,6 @@ pub enum FrameError {
         "{frames} frames ({bytes} bytes) wait unread, more than the protocol ever sends at once"
     )]
     Flood { frames: usize, bytes: usize },
-    /// The operating system refused.
     #[error("{0}")]
     Io(#[source] Arc<io::Error>),
 }
@@ -61,16 +50,13 @@ pub enum FrameError {
 #[derive(Clone, Debug, Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum LinkError {
-    /// The other end closed the connection or its process died.
     #[error("{peer} closed the connection")]
     PeerClosed { peer: SocketAddr },
     /// Nothing was heard, not even heart-beats, or nothing was taken by the other end.
     #[error("{peer} has been silent for {seconds:.1} s")]
     PeerSilent { peer: SocketAddr, seconds: f64 },
-    /// The peer lives, but what was due did not come in time.
     #[error("{peer} is alive but sent nothing for {seconds:.1} s")]
     Overdue { peer: SocketAddr, seconds: f64 },
-    /// What came is not the protocol.
     #[error("reading from {peer}: {source}")]
     Protocol {
         peer: SocketAddr,
@@ -83,26 +69,16 @@ pub enum LinkError {
         kind: &'static str,
         source: FrameError,
     },
-    /// A message came at a time when another was due.
     #[error("{peer} sent `{got}` instead of `{expected}`")]
     Unexpected {
         peer: SocketAddr,
         expected: &'static str,
         got: &'static str,
     },
-    /// The other end gave up and said why.
-    #[error("{peer} gave up: {reason}")]
-    Aborted {
-        peer: SocketAddr,
-        reason: String,
-        hint: Option<String>,
-        /// What was asked for cannot be done at all, as opposed to a run that failed.
-        bad_input: bool,
-    },
-    /// This end was asked to stop.
+    #[error("{peer} gave up: {}", why.reason)]
+    Aborted { peer: SocketAddr, why: NodeFailure },
     #[error("interrupted while waiting for {peer}")]
     Interrupted { peer: SocketAddr },
-    /// The operating system refused.
     #[error("{operation} {peer}: {source}")]
     Io {
         /// The operation, with its preposition: `sending to`.
@@ -126,7 +102,7 @@ impl LinkError {
             LinkError::Overdue { .. } => Some("look at the other end: it may lack CPU time".into()),
             LinkError::Protocol { .. } | LinkError::Unexpected { .. } => Some(SAME_VERSION.into()),
             LinkError::Unsendable { .. } => Some("run fewer QPs, or smaller cases".into()),
-            LinkError::Aborted { hint, .. } => hint.clone(),
+            LinkError::Aborted { why, .. } => why.hint.clone(),
             LinkError::Io { source, .. } => threads::remedy(&**source).map(str::to_owned),
             LinkError::Interrupted { .. } => None,
         }
@@ -134,13 +110,7 @@ impl LinkError {
 
     /// Whether the fault is in what was asked for (exit code 2), not in the run (1).
     pub fn bad_input(&self) -> bool {
-        matches!(
-            self,
-            LinkError::Aborted {
-                bad_input: true,
-                ..
-            }
-        )
+        matches!(self, LinkError::Aborted { why, .. } if why.bad_input)
     }
 
     /// Whether the peer is gone or can no longer be understood, so that nothing more can come from it.

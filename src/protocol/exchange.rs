@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::protocol::error::{ExchangeError, FrameError, LinkError};
 use crate::protocol::frame::{self, FrameReader, MAX_HANDSHAKE_BYTES, Step};
 use crate::protocol::link::Link;
-use crate::protocol::message::Message;
+use crate::protocol::message::{Message, NodeFailure};
 use crate::protocol::transmit::{WRITE_TIMEOUT, WriteError, part, write_frame};
 
 /// How long one read waits: how soon the deadline and the stop flag are seen.
@@ -106,11 +106,7 @@ impl<'a> Exchange<'a> {
 
 /// Tells why there is nothing more to come on a connection, and ends it.
 pub(crate) fn tell_last(stream: &TcpStream, reason: String, hint: Option<String>) {
-    let word = Message::Abort {
-        reason,
-        hint,
-        bad_input: false,
-    };
+    let word = Message::Abort(NodeFailure::new(reason, hint));
     // One that is gone needs no word.
     let _ = frame::encode(&word).map(|bytes| write_frame(stream, &bytes, WRITE_TIMEOUT));
     part(stream, PARTING);

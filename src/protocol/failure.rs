@@ -8,7 +8,7 @@ use verbs::{AsyncEvent, VerbsError};
 use crate::protocol::endpoints::EndpointsError;
 use crate::protocol::error::{ConnectError, LinkError};
 use crate::protocol::link::Link;
-use crate::protocol::message::Message;
+use crate::protocol::message::{Message, NodeFailure};
 
 /// A run that cannot go on.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -68,11 +68,7 @@ impl RunFailure {
     /// Lets the peer know why, if it can still hear it: also that it has broken the protocol.
     pub fn tell(&self, link: &Link) {
         // A link that has ended sends nothing.
-        let _ = link.send(&Message::Abort {
-            reason: self.message.clone(),
-            hint: self.hint.clone(),
-            bad_input: self.bad_input,
-        });
+        let _ = link.send(&Message::Abort(self.into()));
     }
 
     /// As it stands in a result.
@@ -180,6 +176,24 @@ impl RunFailure {
 /// What to do about wrong payloads.
 pub const VERIFY_HINT: &str = "check memory, cables and firmware: the device or the network corrupts data; a smaller \
                                --size and --qps may show where it begins";
+
+impl From<&RunFailure> for NodeFailure {
+    fn from(failure: &RunFailure) -> Self {
+        NodeFailure {
+            bad_input: failure.bad_input,
+            ..NodeFailure::new(&*failure.message, failure.hint.clone())
+        }
+    }
+}
+
+impl From<NodeFailure> for RunFailure {
+    fn from(told: NodeFailure) -> Self {
+        RunFailure {
+            bad_input: told.bad_input,
+            ..RunFailure::new(told.reason, told.hint)
+        }
+    }
+}
 
 impl From<ThreadError> for RunFailure {
     fn from(error: ThreadError) -> Self {

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::endpoints::{Endpoints, LinkLayer, QpEndpoint};
-use crate::protocol::message::{BusyInfo, CmListening, Drained, PerftestEnd, SetupArray};
+use crate::protocol::message::{
+    BusyInfo, CmListening, Drained, NodeFailure, PerftestEnd, SetupArray,
+};
 use crate::protocol::node_report::NodeReport;
 use crate::protocol::posts::Posts;
 use report::results::model::WorkerResult;
@@ -177,11 +179,11 @@ fn any_message() -> impl Strategy<Value = Message> {
             }))
         }),
         (text(), maybe(), any::<bool>()).prop_map(|(reason, hint, bad_input)| {
-            Message::Abort {
+            Message::Abort(NodeFailure {
                 reason,
                 hint,
                 bad_input,
-            }
+            })
         }),
         prop::sample::select(vec![
             Message::Ready,
@@ -224,8 +226,8 @@ proptest! {
             json!({"body": {"host": host(&text)}, "type": "introduce"}),
         ] {
             match first(&framed(message.to_string().as_bytes())).unwrap() {
-                Message::Abort { reason, hint, .. } => {
-                    prop_assert_eq!((&reason, hint.as_ref()), (&shown, Some(&shown)));
+                Message::Abort(why) => {
+                    prop_assert_eq!((&why.reason, why.hint.as_ref()), (&shown, Some(&shown)));
                 }
                 Message::Introduce { host: arrived } => prop_assert_eq!(arrived, host(&shown)),
                 other => panic!("{other:?}"),

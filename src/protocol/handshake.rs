@@ -18,7 +18,7 @@ use crate::protocol::dial::dial;
 use crate::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
 use crate::protocol::exchange::Exchange;
 use crate::protocol::link::Link;
-use crate::protocol::message::{BusyInfo, Message};
+use crate::protocol::message::{BusyInfo, Message, NodeFailure};
 use crate::protocol::token::{self, Nonce, Role, Token};
 
 /// Time for a whole handshake, and for connecting before it.
@@ -225,18 +225,7 @@ fn admit<G>(
             version,
             nonce,
         } => (protocol, version, nonce),
-        Message::Abort {
-            reason,
-            hint,
-            bad_input,
-        } => {
-            return Err(AcceptError::Refused {
-                client,
-                reason,
-                hint,
-                bad_input,
-            });
-        }
+        Message::Abort(why) => return Err(AcceptError::Refused { client, why }),
         other => return Err(broken(unexpected("hello", &other))),
     };
     let ours = fresh_nonce().map_err(broken)?;
@@ -285,43 +274,35 @@ fn admit<G>(
 
 /// What a client that is not taken is told. A wrong token and a missing one read the same.
 fn last_word(error: &AcceptError) -> Option<Message> {
-    let abort = |reason: String, hint: Option<&str>, bad_input| Message::Abort {
-        reason,
-        hint: hint.map(Into::into),
-        bad_input,
+    let abort = |reason: &str| Some(Message::Abort(NodeFailure::new(reason, None)));
+    let refuse = |reason: &str, hint: &str| {
+        Some(Message::Abort(NodeFailure {
+            bad_input: true,
+            ..NodeFailure::new(reason, Some(hint.into()))
+        }))
     };
     match error {
         AcceptError::Busy { busy, .. } => Some(Message::Busy(busy.clone())),
-        AcceptError::Unproven { .. } => Some(abort(
-            "the token is wrong or missing".into(),
-            Some("give both ends the same --token"),
-            true,
-        )),
+        AcceptError::Unproven { .. } => refuse(
+            "the token is wrong or missing",
+            "give both ends the same --token",
+        ),
         AcceptError::Handshake { source, .. } => match source {
-            ExchangeError::Unexpected { got: "join", .. } => Some(abort(
-                "this port belongs to `rocebench serve`, not to rank 0 of the job".into(),
-                Some("give --rank-0 the host where rank 0 runs, or all ranks another --port"),
-                true,
-            )),
-            ExchangeError::Unexpected { expected, got } => Some(abort(
-                format!("got `{got}` instead of `{expected}`"),
-                None,
-                false,
-            )),
-            ExchangeError::BadNonce => Some(abort(
-                "the nonce is not 32 bytes of hex".into(),
-                None,
-                false,
-            )),
-            ExchangeError::Interrupted => {
-                Some(abort("the server is shutting down".into(), None, false))
+            ExchangeError::Unexpected { got: "join", .. } => refuse(
+                "this port belongs to `rocebench serve`, not to rank 0 of the job",
+                "give --rank-0 the host where rank 0 runs, or all ranks another --port",
+            ),
+            ExchangeError::Unexpected { expected, got } => {
+                abort(&format!("got `{got}` instead of `{expected}`"))
             }
+            ExchangeError::BadNonce => abort("the nonce is not 32 bytes of hex"),
+            ExchangeError::Interrupted => abort("the server is shutting down"),
             // It was framed as the protocol does.
             ExchangeError::Frame(
                 error @ (FrameError::NotJson { .. }
                 | FrameError::NotMessage { .. }
                 | FrameError::Excessive { .. }),
-            ) => Some(abort(error.to_string(), None, false)),
+            ) => abort(&error.to_string()),
             // Nothing that speaks another protocol would understand it, and `challenge` has told a client
             // of another version.
             _ => None,
@@ -336,16 +317,7 @@ fn last_word(error: &AcceptError) -> Option<Message> {
 /// Why the server answered something else than was due.
 fn refusal(server: SocketAddr, expected: &'static str, got: Message) -> ConnectError {
     match got {
-        Message::Abort {
-            reason,
-            hint,
-            bad_input,
-        } => ConnectError::Refused {
-            server,
-            reason,
-            hint,
-            bad_input,
-        },
+        Message::Abort(why) => ConnectError::Refused { server, why },
         Message::Busy(busy) => ConnectError::Busy { server, busy },
         other => ConnectError::Handshake {
             server,

@@ -10,25 +10,20 @@ use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use machine::threads::{self, ThreadError};
 
 use crate::protocol::error::{FrameError, SAME_VERSION};
-use crate::protocol::message::BusyInfo;
+use crate::protocol::message::{BusyInfo, NodeFailure};
 
 /// Why one step of a handshake failed, on either end.
 #[derive(Clone, Debug, Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ExchangeError {
-    /// The other end closed the connection.
     #[error("the other end closed the connection")]
     Closed,
-    /// The handshake as a whole took too long.
     #[error("the handshake was not complete after {seconds:.1} s")]
     TimedOut { seconds: f64 },
-    /// This end was asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// What came does not follow the protocol.
     #[error("the other end does not speak rocebench's protocol: {0}")]
     Frame(#[source] FrameError),
-    /// A message came at a time when another was due.
     #[error("the other end sent `{got}` instead of `{expected}`")]
     Unexpected {
         expected: &'static str,
@@ -37,13 +32,11 @@ pub enum ExchangeError {
     /// A nonce is not 32 bytes of hex, or is this end's own.
     #[error("the other end sent a bad nonce")]
     BadNonce,
-    /// The operating system refused.
     #[error("{operation}: {source}")]
     Io {
         operation: &'static str,
         source: Arc<io::Error>,
     },
-    /// Both ends speak different versions of the protocol.
     #[error(
         "this end speaks protocol {PROTOCOL_VERSION} (rocebench {PROGRAM_VERSION}), \
          the peer {protocol} ({version})"
@@ -55,13 +48,11 @@ pub enum ExchangeError {
 #[derive(Clone, Debug, Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConnectError {
-    /// The name has no address.
     #[error("resolving {host}: {source}")]
     Resolve {
         host: String,
         source: Arc<io::Error>,
     },
-    /// No address of the host took the connection.
     #[error("connecting to {address}: {source}")]
     Unreachable {
         /// The address tried, the most telling one of several.
@@ -75,32 +66,22 @@ pub enum ConnectError {
         port: u16,
         seconds: f64,
     },
-    /// This end was asked to stop.
     #[error("interrupted while connecting to {host}")]
     Interrupted { host: String },
-    /// The handshake broke down.
     #[error("handshake with {server}: {source}")]
     Handshake {
         server: SocketAddr,
         source: ExchangeError,
     },
-    /// The server wants a token and none was given.
     #[error("{server} requires a token")]
     TokenRequired { server: SocketAddr },
     /// A token was given, but the server did not prove that it knows it.
     #[error("{server} does not know the token")]
     ServerUnproven { server: SocketAddr },
-    /// Another client has the server.
     #[error("{server} is busy: it has served {} for {} s", busy.client, busy.since_seconds)]
-    Busy {
-        server: SocketAddr,
-        /// Who has it, and for how long.
-        busy: BusyInfo,
-    },
-    /// There is no thread to reach it from.
+    Busy { server: SocketAddr, busy: BusyInfo },
     #[error(transparent)]
     Thread(Arc<ThreadError>),
-    /// Ranks of a launcher are not there, by number and, where it is known, by name.
     #[error("{missing} {} within {seconds:.0} s", if *.is_first { "did not join" } else { "did not come back" })]
     NotJoined {
         missing: String,
@@ -112,20 +93,14 @@ pub enum ConnectError {
         /// Where rank 0 listens.
         port: u16,
     },
-    /// The server refused and said why.
-    #[error("{server} refused: {reason}")]
+    #[error("{server} refused: {}", why.reason)]
     Refused {
         server: SocketAddr,
-        reason: String,
-        hint: Option<String>,
-        /// What was asked for cannot be done at all.
-        bad_input: bool,
+        why: NodeFailure,
     },
-    /// Several of many.
     #[error("{} of {nodes} nodes are not available: {}", errors.len(), first_of(errors))]
     Several {
         errors: Vec<ConnectError>,
-        /// How many there should be.
         nodes: usize,
     },
 }
@@ -219,26 +194,21 @@ impl ConnectError {
                 "read these ranks' output to see why they ended".into()
             }
             ConnectError::Thread(_) => threads::REMEDY.into(),
-            ConnectError::Refused { hint, .. } => return hint.clone(),
+            ConnectError::Refused { why, .. } => return why.hint.clone(),
             ConnectError::Several { errors, .. } => return errors.first()?.hint(),
         })
     }
 
     /// Whether the fault is in what was asked for (exit code 2), not in the run (1).
     pub fn bad_input(&self) -> bool {
-        if let ConnectError::Several { errors, .. } = self {
-            return errors.iter().any(ConnectError::bad_input);
-        }
-        matches!(
-            self,
+        match self {
+            ConnectError::Several { errors, .. } => errors.iter().any(ConnectError::bad_input),
+            ConnectError::Refused { why, .. } => why.bad_input,
             ConnectError::Resolve { .. }
-                | ConnectError::TokenRequired { .. }
-                | ConnectError::ServerUnproven { .. }
-                | ConnectError::Refused {
-                    bad_input: true,
-                    ..
-                }
-        )
+            | ConnectError::TokenRequired { .. }
+            | ConnectError::ServerUnproven { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whether this end was asked to stop.
@@ -258,35 +228,23 @@ impl ConnectError {
 #[derive(Clone, Debug, Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum AcceptError {
-    /// The handshake broke down.
     #[error("handshake with {client}: {source}")]
     Handshake {
         client: SocketAddr,
         source: ExchangeError,
     },
-    /// The client did not prove the token.
     #[error("{client} does not know the token")]
     Unproven { client: SocketAddr },
-    /// Another client has the server.
     #[error("{client} was refused: the server is busy with {}", busy.client)]
-    Busy {
-        client: SocketAddr,
-        /// Who has it, and for how long.
-        busy: BusyInfo,
-    },
+    Busy { client: SocketAddr, busy: BusyInfo },
     /// The client, to which this end had connected, refused and said why.
-    #[error("{client} refused: {reason}")]
+    #[error("{client} refused: {}", why.reason)]
     Refused {
         client: SocketAddr,
-        reason: String,
-        hint: Option<String>,
-        /// What was asked for cannot be done at all.
-        bad_input: bool,
+        why: NodeFailure,
     },
-    /// It waited while too many others came.
     #[error("closed the connection of {client}: the oldest of too many unfinished handshakes")]
     Crowded { client: SocketAddr },
-    /// There is no thread or descriptor for it.
     #[error("no resources for the connection of {client}: {source}")]
     NoRoom {
         client: SocketAddr,
@@ -306,7 +264,7 @@ impl AcceptError {
                 ..
             } => Some(SAME_VERSION.into()),
             AcceptError::Unproven { .. } => Some("give the client this server's --token".into()),
-            AcceptError::Refused { hint, .. } => hint.clone(),
+            AcceptError::Refused { why, .. } => why.hint.clone(),
             AcceptError::NoRoom { source, .. } => {
                 let of_files = "raise the limit of open files (`ulimit -n`)";
                 Some(threads::remedy(&**source).unwrap_or(of_files).into())

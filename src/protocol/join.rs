@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::protocol::dial::dial;
 use crate::protocol::error::{AcceptError, ConnectError, ExchangeError};
 use crate::protocol::exchange::Exchange;
+use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::{
     Accepted, HANDSHAKE_LIMIT, PeerInfo, ServerTerms, accept_on, greet,
 };
@@ -25,6 +26,7 @@ const DIAL_LIMIT: Duration = Duration::from_secs(3);
 
 /// Why a rank has not joined.
 #[derive(Clone, Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum JoinError {
     /// Rank 0 was not reached.
     #[error(transparent)]
@@ -108,17 +110,12 @@ impl<'a> Joining<'a> {
                 join: *join,
             }),
             other => {
-                let _ = exchange.send(&Message::Abort {
-                    reason: format!(
-                        "this port belongs to rank 0 of a launcher's job, which takes ranks and no `{}`",
-                        other.kind()
-                    ),
-                    hint: Some(
-                        "start `rocebench serve` on this host, or choose another port".into(),
-                    ),
-                    bad_input: true,
-                });
-                exchange.part();
+                let text = format!(
+                    "this port belongs to rank 0 of a launcher's job, which takes ranks and no `{}`",
+                    other.kind()
+                );
+                let hint = "start `rocebench serve` on this host, or choose another port";
+                refuse(exchange, &RunFailure::refused(text, hint));
                 Err(broken(ExchangeError::Unexpected {
                     expected: "join",
                     got: other.kind(),
@@ -128,9 +125,6 @@ impl<'a> Joining<'a> {
     }
 
     /// Does the client's half of the handshake with it.
-    ///
-    /// # Errors
-    /// As [`connect`](crate::protocol::handshake::connect).
     pub fn greet(
         mut self,
         token: Option<&Token>,
@@ -144,13 +138,13 @@ impl<'a> Joining<'a> {
     }
 
     /// Tells it that it is not taken, and why.
-    pub fn refuse(mut self, reason: &str, hint: Option<&str>, bad_input: bool) {
-        // One that is gone needs no word.
-        let _ = self.exchange.send(&Message::Abort {
-            reason: reason.to_owned(),
-            hint: hint.map(str::to_owned),
-            bad_input,
-        });
-        self.exchange.part();
+    pub fn refuse(self, why: &RunFailure) {
+        refuse(self.exchange, why);
     }
+}
+
+fn refuse(mut exchange: Exchange<'_>, why: &RunFailure) {
+    // One that is gone needs no word.
+    let _ = exchange.send(&Message::Abort(why.into()));
+    exchange.part();
 }

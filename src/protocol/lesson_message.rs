@@ -41,9 +41,6 @@ impl Lesson {
     }
 
     /// Whether it can be given: the length, and that the mistake can be made with the operation.
-    ///
-    /// # Errors
-    /// Why not, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         let most = u32::try_from(MOST_BYTES).unwrap_or(u32::MAX);
         if !(1..=most).contains(&self.length_bytes) {

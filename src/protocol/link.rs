@@ -16,7 +16,7 @@ use verbs::Route;
 
 use crate::protocol::error::LinkError;
 use crate::protocol::frame::{self};
-use crate::protocol::message::Message;
+use crate::protocol::message::{Message, NodeFailure};
 use crate::protocol::patience::Patience;
 use crate::protocol::transmit::{WRITE_TIMEOUT, WriteError, write_frame};
 pub use shared::{HEARTBEAT_EVERY, SILENCE_LIMIT};
@@ -88,11 +88,8 @@ impl Link {
         if let Err(error) = started {
             let error = spawning(error);
             // The other end has a link by now, and would wonder.
-            let _ = link.send(&Message::Abort {
-                reason: error.to_string(),
-                hint: error.hint(),
-                bad_input: false,
-            });
+            let why = NodeFailure::new(error.to_string(), error.hint());
+            let _ = link.send(&Message::Abort(why));
             return Err(error);
         }
         Ok(link)
@@ -126,9 +123,6 @@ impl Link {
     }
 
     /// The way from this end to the other, which data take as well.
-    ///
-    /// # Errors
-    /// As [`Link::local`].
     pub fn route(&self) -> Result<Route, LinkError> {
         Ok(Route::between(self.local()?.ip(), self.peer().ip()))
     }
@@ -187,9 +181,6 @@ impl Link {
     }
 
     /// As [`Link::recv`], and when the message had come.
-    ///
-    /// # Errors
-    /// As [`Link::recv`].
     pub fn recv_stamped(
         &self,
         timeout: Duration,
@@ -270,9 +261,6 @@ impl Link {
     }
 
     /// Whether the peer lives. It costs one atomic load, and does not wait for unread messages to be taken.
-    ///
-    /// # Errors
-    /// Why the link ended.
     pub fn check(&self) -> Result<(), LinkError> {
         self.shared
             .failure

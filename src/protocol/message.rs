@@ -250,14 +250,7 @@ pub enum Message {
         progress: u64,
     },
     /// The sender gives the session up.
-    Abort {
-        /// Why, as a sentence.
-        reason: String,
-        /// What to do about it.
-        hint: Option<String>,
-        /// What was asked for cannot be done at all, as opposed to a run that failed.
-        bad_input: bool,
-    },
+    Abort(NodeFailure),
     /// The sweep is over; the connection ends.
     Goodbye,
 }
@@ -325,7 +318,7 @@ impl Message {
             Message::SetupArray(_) => "setup_array",
             Message::SetupGone => "setup_gone",
             Message::Heartbeat { .. } => "heartbeat",
-            Message::Abort { .. } => "abort",
+            Message::Abort(_) => "abort",
             Message::Goodbye => "goodbye",
         }
     }
@@ -369,7 +362,7 @@ pub struct Progress {
     pub p99_ns: Option<u64>,
 }
 
-/// Why a run failed at a node.
+/// Why an end gives a run or the session up, as it tells the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeFailure {
     /// What happened, as a sentence.
@@ -378,6 +371,17 @@ pub struct NodeFailure {
     pub hint: Option<String>,
     /// What was asked for cannot be done at all, as opposed to a run that failed.
     pub bad_input: bool,
+}
+
+impl NodeFailure {
+    /// What happened in a run, and what to do about it.
+    pub fn new(reason: impl Into<String>, hint: Option<String>) -> NodeFailure {
+        NodeFailure {
+            reason: reason.into(),
+            hint,
+            bad_input: false,
+        }
+    }
 }
 
 /// Where rdma_cm finds a target, at the address of its GID.

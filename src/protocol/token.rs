@@ -26,11 +26,10 @@ pub enum Role {
 
 /// Why a token or a nonce could not be had.
 #[derive(Debug, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum TokenError {
-    /// The token is empty.
     #[error("the token is empty; give --token at least one character")]
     Empty,
-    /// The token cannot key an HMAC.
     #[error("the token cannot be used as a key; choose another")]
     Unusable,
 }
@@ -43,9 +42,6 @@ pub struct Token {
 
 impl Token {
     /// The key is the text's UTF-8 bytes.
-    ///
-    /// # Errors
-    /// [`TokenError`] if it is empty.
     pub fn new(text: impl AsRef<[u8]>) -> Result<Self, TokenError> {
         let text = text.as_ref();
         if text.is_empty() {
@@ -87,9 +83,6 @@ impl fmt::Debug for Token {
 }
 
 /// A fresh nonce.
-///
-/// # Errors
-/// The operating system's, if it has no random bytes.
 pub fn nonce() -> Result<Nonce, std::io::Error> {
     let mut nonce = [0; NONCE_BYTES];
     getrandom::fill(&mut nonce).map_err(|error| match error.raw_os_error() {

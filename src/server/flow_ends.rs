@@ -19,9 +19,6 @@ use datapath::QpContext;
 use settings::ConnectMode;
 
 /// Whether this node's ports can be connected as the case asks.
-///
-/// # Errors
-/// One cannot, or is not there.
 pub(crate) fn check(run: &NodeRun<'_>) -> Result<(), RunFailure> {
     if run.case.is_set_up() && run.case.connect == ConnectMode::Cm {
         check_port(run.resources.port())?;

@@ -188,9 +188,6 @@ impl NodeRun<'_> {
     }
 
     /// Goes on as long as the link and this node's owner want it.
-    ///
-    /// # Errors
-    /// They do not.
     pub(crate) fn alive(&self) -> Result<(), RunFailure> {
         self.link.progressed();
         if self.stop.load(Ordering::Relaxed) {

@@ -103,18 +103,7 @@ fn is_final(error: &JoinError, was_there: bool) -> bool {
 /// Why this rank ends: what rank 0 said, or else how the last session ended, or that rank 0 is not there.
 fn told(error: JoinError, last: Option<RunFailure>) -> RunFailure {
     match (error, last) {
-        (
-            JoinError::Accept(AcceptError::Refused {
-                reason,
-                hint,
-                bad_input,
-                ..
-            }),
-            _,
-        ) => RunFailure {
-            bad_input,
-            ..RunFailure::new(reason, hint)
-        },
+        (JoinError::Accept(AcceptError::Refused { why, .. }), _) => why.into(),
         (_, Some(failure)) => failure,
         (JoinError::Connect(error), None) => {
             let hint = match &error {

@@ -9,7 +9,7 @@ use crate::node::flow_end::FinishedEnd;
 use crate::node::outcome;
 use crate::node::running_node::{self, EarlyEnd, RunningNode, TICK};
 use crate::protocol::failure::RunFailure;
-use crate::protocol::message::{Drained, Message, NodeFailure, Progress};
+use crate::protocol::message::{Drained, Message, Progress};
 use crate::protocol::node_report::{EndReport, NodeReport, QPS_OF_A_MESSAGE};
 use crate::protocol::time_limits::ANSWER_LIMIT;
 use crate::server::flow_ends;
@@ -51,11 +51,8 @@ pub(crate) fn serve_run(run: &NodeRun<'_>) -> Result<(), RunFailure> {
     if failure.link_lost || is_interrupted {
         return Err(failure);
     }
-    run.link.send(&Message::Failed(Box::new(NodeFailure {
-        reason: failure.message.clone(),
-        hint: failure.hint.clone(),
-        bad_input: failure.bad_input,
-    })))?;
+    run.link
+        .send(&Message::Failed(Box::new((&failure).into())))?;
     // What was under way when it failed is of no use any more.
     while !matches!(
         run.link.recv(ANSWER_LIMIT, run.stop)?,

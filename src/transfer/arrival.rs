@@ -11,7 +11,6 @@ use crate::protocol::message::Message;
 use report::text::printable;
 
 use super::channel::TransferEnd;
-use super::chunks::place_failure;
 use super::digest::Digest;
 use super::name;
 use super::place::{Folder, Incoming};
@@ -62,7 +61,7 @@ pub(super) fn finish(
     let began = Instant::now();
     incoming.sync().map_err(|error| {
         let ReceivedFile { name, size_bytes } = received_file;
-        place_failure(&folder.call(error, "syncing", name, size_bytes))
+        folder.call(error, "syncing", name, size_bytes)
     })?;
     Ok(began.elapsed().as_secs_f64())
 }

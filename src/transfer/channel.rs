@@ -276,9 +276,6 @@ impl Channel {
     }
 
     /// Checks for device errors that cause no completion.
-    ///
-    /// # Errors
-    /// An event after which no completion can come.
     pub(super) fn check_device(&self) -> Result<(), RunFailure> {
         while let Some(event) = self.events.as_ref().and_then(AsyncEvents::next) {
             if let AsyncEvent::CqError { cq } = event

@@ -258,7 +258,7 @@ pub(super) fn receive(
                 qp.poster.memory().read_at(qp.offset + slot as usize, chunk);
                 digest.add(index, chunk);
                 file.write_at(chunk, progress.start(index))
-                    .map_err(|error| place_failure(&unwritten(error)))?;
+                    .map_err(unwritten)?;
                 qp.window.taken();
                 expect_more(qp, id.qp())?;
                 if progress.done.fetch_add(1, Ordering::Relaxed) + 1 == progress.chunks {
@@ -283,14 +283,6 @@ fn chunk_of(completion: &Completion, progress: &FileProgress) -> Result<u64, Run
     let index = u64::from(completion.immediate().ok_or_else(out_of_step)?);
     let fits = index < progress.chunks && progress.length(index) == completion.byte_len() as usize;
     fits.then_some(index).ok_or_else(out_of_step)
-}
-
-/// The failure to store a file, which ends the session.
-pub(super) fn place_failure(error: &PlaceError) -> RunFailure {
-    RunFailure {
-        bad_input: error.is_bad_input(),
-        ..RunFailure::new(error.to_string(), Some(error.hint()))
-    }
 }
 
 fn out_of_step() -> RunFailure {

@@ -11,34 +11,26 @@ pub const MAX_NAME_BYTES: usize = 255;
 
 /// Why a text is not valid as a file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum NameError {
-    /// Empty, or without a last component.
     #[error("it is empty")]
     Empty,
     /// `.` or `..`.
     #[error("it names a folder")]
     Folder,
-    /// Contains `/`.
     #[error("it has a separator in it, and only plain names are taken")]
     Separator,
-    /// Contains control characters such as NUL, newline or escape.
     #[error("it has a control character in it")]
     Control,
-    /// Longer than file systems take.
     #[error("it is longer than {MAX_NAME_BYTES} bytes")]
     TooLong,
-    /// Not UTF-8.
     #[error("it is not UTF-8, which the protocol needs")]
     NotUtf8,
-    /// Has the form of the receiver's own temporary files.
     #[error("it begins with {TEMPORARY_PREFIX}, as the receiver's temporaries do")]
     Temporary,
 }
 
 /// Checks a name that a peer sent.
-///
-/// # Errors
-/// Why it is not valid.
 pub fn check(name: &str) -> Result<(), NameError> {
     match name {
         "" => return Err(NameError::Empty),

@@ -53,9 +53,6 @@ impl Folder {
     }
 
     /// Checks that a file may be received under this name.
-    ///
-    /// # Errors
-    /// What exists there already.
     pub fn admits(&self, name: &str, replace: bool) -> Result<(), PlaceError> {
         let found = match statat(&*self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => FileType::from_raw_mode(found.st_mode),
@@ -157,9 +154,6 @@ pub struct Incoming {
 
 impl Incoming {
     /// Writes bytes at an offset; callable from any thread.
-    ///
-    /// # Errors
-    /// The operating system's.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.file().write_all_at(bytes, offset)
     }

@@ -3,67 +3,37 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::protocol::failure::RunFailure;
+
 /// Why a file cannot be received or stored.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum PlaceError {
-    /// The folder cannot be opened.
     #[error("cannot open the folder {} for received files: {source}", path.display())]
-    Folder {
-        /// Its path as given.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// No file can be created in the folder.
+    Folder { path: PathBuf, source: io::Error },
     #[error("cannot make files in the folder {}: {source}", path.display())]
-    NotWritable {
-        /// Its path as given.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// A file of that name exists.
+    NotWritable { path: PathBuf, source: io::Error },
     #[error("{name:?} exists at the receiver")]
-    Exists {
-        /// The name.
-        name: String,
-    },
-    /// Something other than a file has that name.
+    Exists { name: String },
     #[error("{name:?} is {what} at the receiver, but only files are overwritten")]
-    Special {
-        /// The name.
-        name: String,
-        /// Its kind.
-        what: &'static str,
-    },
-    /// The disk is full, or the file does not fit.
+    Special { name: String, what: &'static str },
     #[error(
         "no room for {name:?} at the receiver: it takes {needed_bytes} bytes, and {free_bytes} bytes are free{quota}"
     )]
     NoRoom {
-        /// The name.
         name: String,
-        /// Size of the whole file.
         needed_bytes: u64,
         /// Space that the file system has left for this user.
         free_bytes: u64,
         /// Set if a quota is full, not the disk.
         quota: &'static str,
     },
-    /// The file system has no room for more files.
     #[error("no file can be made for {name:?} at the receiver: its file system has no inode left")]
-    NoInode {
-        /// The name.
-        name: String,
-    },
-    /// A call failed.
+    NoInode { name: String },
     #[error("{operation} {name:?} at the receiver: {source}")]
     Call {
-        /// The operation.
         operation: &'static str,
-        /// The file.
         name: String,
-        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -104,6 +74,15 @@ impl PlaceError {
             }
             PlaceError::NotWritable { source, .. } => source.kind() != io::ErrorKind::StorageFull,
             _ => true,
+        }
+    }
+}
+
+impl From<PlaceError> for RunFailure {
+    fn from(error: PlaceError) -> RunFailure {
+        RunFailure {
+            bad_input: error.is_bad_input(),
+            ..RunFailure::new(error.to_string(), Some(error.hint()))
         }
     }
 }

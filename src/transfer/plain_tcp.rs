@@ -20,7 +20,7 @@ use crate::server::events::{ServerEvent, ServerLog};
 
 use super::arrival::{ReceivedFile, check_name, finish};
 use super::channel::TransferEnd;
-use super::chunks::{place_failure, unreadable};
+use super::chunks::unreadable;
 use super::digest::Digest;
 use super::place::{Folder, Incoming};
 use super::settings::CHUNK_BYTES;
@@ -148,9 +148,7 @@ pub(super) fn receive(
         let text = format!("chunks of {} bytes", hello.chunk_bytes);
         return Err(RunFailure::new(text, None));
     }
-    let incoming = folder
-        .incoming(&hello.name, hello.size_bytes)
-        .map_err(|error| place_failure(&error))?;
+    let incoming = folder.incoming(&hello.name, hello.size_bytes)?;
     let listening = |error: io::Error| {
         RunFailure::new(
             format!("listening for the comparison with TCP: {error}"),
@@ -253,7 +251,7 @@ fn store(
         digest.add(index, chunk);
         incoming
             .write_at(chunk, offset)
-            .map_err(|error| place_failure(&folder.call(error, "writing", name, *size_bytes)))?;
+            .map_err(|error| folder.call(error, "writing", name, *size_bytes))?;
         offset += length;
     }
     Ok(digest)

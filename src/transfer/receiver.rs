@@ -15,7 +15,7 @@ use crate::server::options::FileService;
 
 use super::arrival::{check_name, finish};
 use super::channel::{Channel, ChannelWorker, TransferEnd};
-use super::chunks::{self, FileProgress, WorkerBuffers, place_failure};
+use super::chunks::{self, FileProgress, WorkerBuffers};
 use super::digest::Digest;
 use super::place::{Folder, Incoming, PlaceError};
 use super::plain_tcp;
@@ -114,11 +114,8 @@ impl FileReceiver {
         let replace = hello.force && self.may_replace;
         self.folder
             .admits(name, replace)
-            .map_err(|error| self.refused(&error, hello.force))?;
-        let incoming = self
-            .folder
-            .incoming(name, *size_bytes)
-            .map_err(|error| place_failure(&error))?;
+            .map_err(|error| self.refused(error, hello.force))?;
+        let incoming = self.folder.incoming(name, *size_bytes)?;
         let endpoints = match &hello.channel {
             None => None,
             Some(theirs) => {
@@ -151,9 +148,7 @@ impl FileReceiver {
             .store(&self.folder, &incoming, hello, link, stop)
             .map_err(|found| worker_pool::reason(link, found, stop))?;
         let sync_seconds = finish(link, &self.folder, &incoming, hello.into(), digest, stop)?;
-        incoming
-            .publish(name, replace)
-            .map_err(|error| place_failure(&error))?;
+        incoming.publish(name, replace)?;
         link.send(&Message::FileAck(FileAck { sync_seconds }))?;
         log(ServerEvent::File {
             name,
@@ -164,9 +159,10 @@ impl FileReceiver {
         Ok(())
     }
 
-    fn refused(&self, error: &PlaceError, force: bool) -> RunFailure {
-        let mut failure = place_failure(error);
-        if force && matches!(error, PlaceError::Exists { .. }) {
+    fn refused(&self, error: PlaceError, force: bool) -> RunFailure {
+        let keeps = force && matches!(error, PlaceError::Exists { .. });
+        let mut failure = RunFailure::from(error);
+        if keeps {
             let hint =
                 "this receiver overwrites nothing (--keep-existing): send it under another name";
             failure.hint = Some(hint.into());

@@ -16,9 +16,6 @@ pub const CHUNK_BYTES: RangeInclusive<u32> = 4096..=(64 << 20);
 pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
 
 /// Checks the settings of a transfer against their limits.
-///
-/// # Errors
-/// The first invalid setting, as bad input.
 pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
     let bad = |text: String, hint: &str| Err(RunFailure::refused(text, hint));
     let ChannelSettings {

@@ -11,59 +11,29 @@ use super::name::{self, NameError};
 
 /// Why a file cannot be sent.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum SourceError {
-    /// Its name is not valid for a receiver.
     #[error("{} cannot be sent under its name: {source}", path.display())]
-    Name {
-        /// Its path as given.
-        path: PathBuf,
-        /// Why.
-        source: NameError,
-    },
-    /// It is not a regular file.
+    Name { path: PathBuf, source: NameError },
     #[error("{} is {what}, but only files are sent", path.display())]
-    NotAFile {
-        /// Its path as given.
-        path: PathBuf,
-        /// Its kind.
-        what: &'static str,
-    },
-    /// Two files have the same name at the receiver.
+    NotAFile { path: PathBuf, what: &'static str },
     #[error("{} and {} would both be received as {name:?}", first.display(), second.display())]
     SameName {
-        /// The first of them.
         first: PathBuf,
-        /// The second.
         second: PathBuf,
-        /// Their name.
         name: String,
     },
-    /// It has more chunks than a chunk number can count.
     #[error("{} has {size_bytes} bytes, which is more than 2^32 chunks of {chunk_bytes}", path.display())]
     TooLarge {
-        /// Its path as given.
         path: PathBuf,
-        /// Its size.
         size_bytes: u64,
-        /// Bytes of a chunk.
         chunk_bytes: u32,
     },
     /// It goes on where the system says that it ends, as files of /proc do.
     #[error("{} is longer than the {size_bytes} bytes that its file system reports", path.display())]
-    Unsized {
-        /// Its path as given.
-        path: PathBuf,
-        /// What the system tells.
-        size_bytes: u64,
-    },
-    /// It cannot be opened or read.
+    Unsized { path: PathBuf, size_bytes: u64 },
     #[error("cannot read {}: {source}", path.display())]
-    Io {
-        /// Its path as given.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 impl SourceError {
@@ -121,9 +91,6 @@ impl Stamp {
 }
 
 /// Checks the files at these paths; refuses all if one cannot be sent.
-///
-/// # Errors
-/// The first that cannot be sent.
 pub fn sources(paths: &[PathBuf], chunk_bytes: u32) -> Result<Vec<Source>, SourceError> {
     let mut names: HashMap<String, &Path> = HashMap::new();
     let mut sources = Vec::with_capacity(paths.len());

@@ -10,7 +10,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 /// What wrong input says, with the command line above it. It must exit with 2 and leave stdout alone.
-fn refusals(lines: &[&str]) -> String {
+pub fn refusals(lines: &[&str]) -> String {
     let mut all = String::new();
     for line in lines {
         let args = words(line).into_iter();

@@ -11,6 +11,7 @@ mod odd_results;
 mod perftest;
 mod pictures;
 mod plot;
+mod refused;
 
 use std::path::Path;
 use std::process::Command;

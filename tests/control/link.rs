@@ -10,7 +10,7 @@ use std::time::Duration;
 use rocebench::protocol::error::{FrameError, LinkError};
 use rocebench::protocol::frame::{self, MAX_FRAME_BYTES};
 use rocebench::protocol::link::{HEARTBEAT_EVERY, Link, SILENCE_LIMIT};
-use rocebench::protocol::message::{Message, Progress};
+use rocebench::protocol::message::{Message, NodeFailure, Progress};
 use serde_json::json;
 use testing::wait::{wait_for, wait_until};
 
@@ -188,11 +188,7 @@ fn frames_that_break_the_protocol_end_the_link_with_their_error_and_the_peer_is_
             panic!("{bytes:?}: {error}")
         };
         assert!(wanted(source), "{bytes:?}: {error}");
-        let abort = Message::Abort {
-            reason: error.to_string(),
-            hint: error.hint(),
-            bad_input: false,
-        };
+        let abort = Message::Abort(NodeFailure::new(error.to_string(), error.hint()));
         near.send(&abort).unwrap();
         let closing = thread::spawn(move || drop(near));
         assert_eq!(recv(&far).unwrap(), abort);
@@ -249,11 +245,10 @@ fn an_abort_reaches_a_peer_that_is_not_waiting_and_that_sends_itself() {
         near.send(&Message::Ready).unwrap();
     }
     let hint = Some("ask for 8".to_owned());
-    let abort = Message::Abort {
-        reason: "no room for 9 QPs\u{7}".to_owned(),
-        hint: hint.clone(),
+    let abort = Message::Abort(NodeFailure {
         bad_input: true,
-    };
+        ..NodeFailure::new("no room for 9 QPs\u{7}", hint.clone())
+    });
     far.send(&abort).unwrap();
     drop(far);
     let error = end_unread(&near);

@@ -1,4 +1,4 @@
-//! A victim alone and beside attackers: whole runs, what they leave behind, and what is refused. No rate is asserted.
+//! A victim alone and beside attackers: whole runs, and what they leave behind. No rate is asserted.
 
 use testing::program::{Call, Ended};
 use testing::server::call;
@@ -83,18 +83,4 @@ fn a_dry_run_has_all_cases_of_all_carried_attackers() {
     ended.shows(&["7 cases x 8 to 24 rounds", "+qp-cache", "+writes-and-reads"]);
     // 7 cases, 24 rounds, 2 s.
     ended.shows(&["at most 5 min 36 s"]);
-}
-
-#[test]
-fn what_does_not_go_together_is_refused() {
-    for (words, says) in [
-        ("--beside reads --against perftest", "cannot be used with"),
-        ("--beside reads --slo p99<1ms", "cannot be used with"),
-        ("--beside raeds", "--beside: no attacker is named `raeds`"),
-        ("--beside reads --fail-victim 1.5", "write 1.5x"),
-        ("--fail-victim 1.5x", "--beside"),
-        ("--pairs 4", "--beside"),
-    ] {
-        call(words).is_refused(&[says]);
-    }
 }

@@ -13,14 +13,12 @@ const MAX_CORE: usize = 8191;
 
 /// Why a text is no list of cores.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum CoreListError {
-    /// Neither a number nor a range.
     #[error("`{0}` is not a core: write numbers and ranges, such as 2,4-7")]
     Syntax(String),
-    /// A range from high to low.
     #[error("the range {0}-{1} runs backwards")]
     Backwards(usize, usize),
-    /// A number that no machine has.
     #[error("core {0} is above {MAX_CORE}")]
     TooHigh(usize),
     /// A core would be given two workers.

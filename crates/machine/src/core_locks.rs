@@ -76,9 +76,6 @@ impl CoreLocks {
     }
 
     /// Whether cores can be locked.
-    ///
-    /// # Errors
-    /// The system's reason.
     pub fn check(&self) -> io::Result<()> {
         match self.lock(0, 0, FlockOperation::NonBlockingLockShared, true) {
             Attempt::Failed(error) => Err(error),

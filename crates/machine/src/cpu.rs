@@ -42,7 +42,6 @@ fn busy_seconds(stat: &str) -> Option<f64> {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum CoreError {
-    /// The kernel refused the core.
     #[error(
         "cannot pin a thread to core {core}: it is offline, or this process may not use it; \
          choose others with --cores (this process may use {allowed})"
@@ -52,12 +51,10 @@ pub enum CoreError {
         /// The cores that would do, as a list such as `0-3,8`.
         allowed: String,
     },
-    /// The affinity mask could not be read.
     #[error(
         "cannot read which cores this process may use (sched_getaffinity): {source}; name them with --cores"
     )]
     Affinity { source: io::Error },
-    /// A NUMA node's cores could not be read.
     #[error(
         "cannot read the cores of NUMA node {node} from {path}: {source}; name them with --cores"
     )]

@@ -23,9 +23,6 @@ impl From<ThreadError> for io::Error {
 }
 
 /// Starts a thread.
-///
-/// # Errors
-/// The system has no room for it.
 pub fn spawn<T: Send + 'static>(
     name: impl Into<String>,
     body: impl FnOnce() -> T + Send + 'static,
@@ -36,9 +33,6 @@ pub fn spawn<T: Send + 'static>(
 }
 
 /// As [`spawn`], of a scope.
-///
-/// # Errors
-/// The system has no room for it.
 pub fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: impl Into<String>,

@@ -29,11 +29,10 @@ const UNITS: [(&str, u64); 7] = [
 
 /// Why a text is no span of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum TimeSpanError {
-    /// Not a decimal number and a unit.
     #[error("`{0}` is not a time: write 5s, 500ms, 1.5s or 2m; a bare number is seconds")]
     Syntax(String),
-    /// More than [`TimeSpan::MAX`].
     #[error("`{0}` is more than 30 days")]
     TooLong(String),
 }

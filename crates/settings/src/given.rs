@@ -17,23 +17,19 @@ pub struct Given(BTreeMap<&'static str, Vec<String>>);
 
 /// Why a text gives no setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum GivenError {
-    /// Nothing in it.
     #[error("the list is empty")]
     Empty,
-    /// Two commas, or one at an end.
     #[error("the list has an empty entry: separate values by single commas, without spaces")]
     EmptyItem,
     /// The same value again (also in another spelling).
     #[error("{0} is listed twice")]
     Duplicate(String),
-    /// More than the limit.
     #[error("the list has more than {MAX_ITEMS} entries")]
     TooLong,
-    /// A range without values.
     #[error(transparent)]
     Range(#[from] RangeError),
-    /// An entry that is not read.
     #[error("{0}")]
     Item(String),
 }

@@ -83,63 +83,58 @@ impl Op {
     /// What it needs.
     #[inline]
     pub fn profile(self) -> &'static Profile {
+        const SEND: Profile = Profile {
+            receives: true,
+            fetches: false,
+            access: Access::None,
+            immediate: false,
+            opcode: "IBV_WR_SEND",
+            extended_header_bytes: [0, 0, 0],
+        };
+        const WRITE: Profile = Profile {
+            receives: false,
+            access: Access::Write,
+            opcode: "IBV_WR_RDMA_WRITE",
+            extended_header_bytes: [16, 0, 16],
+            ..SEND
+        };
+        // Of the responses those in the middle do not acknowledge.
+        const READ: Profile = Profile {
+            receives: false,
+            fetches: true,
+            access: Access::Read,
+            opcode: "IBV_WR_RDMA_READ",
+            extended_header_bytes: [4, 4, 4],
+            ..SEND
+        };
         match self {
-            Op::Send => &Profile {
-                receives: true,
-                fetches: false,
-                access: Access::None,
-                immediate: false,
-                opcode: "IBV_WR_SEND",
-                extended_header_bytes: [0, 0, 0],
-            },
+            Op::Send => &SEND,
             Op::SendImm => &Profile {
-                receives: true,
-                fetches: false,
-                access: Access::None,
                 immediate: true,
                 opcode: "IBV_WR_SEND_WITH_IMM",
                 extended_header_bytes: [0, 4, 4],
+                ..SEND
             },
-            Op::Write => &Profile {
-                receives: false,
-                fetches: false,
-                access: Access::Write,
-                immediate: false,
-                opcode: "IBV_WR_RDMA_WRITE",
-                extended_header_bytes: [16, 0, 16],
-            },
+            Op::Write => &WRITE,
             Op::WriteImm => &Profile {
                 receives: true,
-                fetches: false,
-                access: Access::Write,
                 immediate: true,
                 opcode: "IBV_WR_RDMA_WRITE_WITH_IMM",
                 extended_header_bytes: [16, 4, 20],
+                ..WRITE
             },
-            // Of the responses those in the middle do not acknowledge.
-            Op::Read => &Profile {
-                receives: false,
-                fetches: true,
-                access: Access::Read,
-                immediate: false,
-                opcode: "IBV_WR_RDMA_READ",
-                extended_header_bytes: [4, 4, 4],
-            },
+            Op::Read => &READ,
             Op::FetchAdd => &Profile {
-                receives: false,
-                fetches: true,
                 access: Access::Add,
-                immediate: false,
                 opcode: "IBV_WR_ATOMIC_FETCH_AND_ADD",
                 extended_header_bytes: [20, 20, 20],
+                ..READ
             },
             Op::CompareSwap => &Profile {
-                receives: false,
-                fetches: true,
                 access: Access::Swap,
-                immediate: false,
                 opcode: "IBV_WR_ATOMIC_CMP_AND_SWP",
                 extended_header_bytes: [20, 20, 20],
+                ..READ
             },
         }
     }

@@ -98,10 +98,8 @@ pub enum Id {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum SettingError {
-    /// It is not read.
     #[error("{0}")]
     Syntax(String),
-    /// A number outside its range.
     #[error("--{flag} {value} is out of range: it must be {min} to {max}")]
     OutOfRange {
         flag: &'static str,

@@ -16,17 +16,15 @@ const UNITS: [(u32, &str, &str); 3] = [
 
 /// Why a text is no size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum SizeError {
-    /// Not digits and a unit.
     #[error("`{0}` is not a size: write bytes, or 4K, 64KiB, 1M (K = 1024)")]
     Syntax(String),
     /// KB, MB and GB mean 1000 to some and 1024 to others.
     #[error("`{0}` is ambiguous: K, M, G (or KiB, MiB, GiB) count in 1024s, bytes have no unit")]
     Ambiguous(String),
-    /// Nothing, or more than 64 bits have.
     #[error("`{0}` is not an amount of memory")]
     NoMemory(String),
-    /// More than one message can be.
     #[error("`{0}` is more than one message can be: 2147483647 bytes (2 GiB - 1)")]
     TooLarge(String),
 }

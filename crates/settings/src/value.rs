@@ -40,15 +40,19 @@ fn number<S>(text: &str, row: &Row<S>) -> Result<u64, SettingError> {
         return Err(syntax(format!("`{text}` is not a whole number")));
     };
     let (min, max) = row.range;
-    if (min..=max).contains(&value) {
-        return Ok(value);
+    match (min..=max).contains(&value) {
+        true => Ok(value),
+        false => Err(out_of_range(row, value, max)),
     }
-    Err(SettingError::OutOfRange {
+}
+
+fn out_of_range<S>(row: &Row<S>, value: u64, max: u64) -> SettingError {
+    SettingError::OutOfRange {
         flag: row.flag,
         value,
-        min,
+        min: row.range.0,
         max,
-    })
+    }
 }
 
 macro_rules! numbers {
@@ -56,12 +60,7 @@ macro_rules! numbers {
         $(impl Value for $type {
             fn read<S>(text: &str, row: &Row<S>) -> Result<Self, SettingError> {
                 let value = number(text, row)?;
-                <$type>::try_from(value).map_err(|_| SettingError::OutOfRange {
-                    flag: row.flag,
-                    value,
-                    min: row.range.0,
-                    max: <$type>::MAX.into(),
-                })
+                <$type>::try_from(value).map_err(|_| out_of_range(row, value, <$type>::MAX.into()))
             }
 
             fn write<S>(&self, row: &Row<S>) -> String {
@@ -124,12 +123,7 @@ impl Value for QpNumbers {
         let beyond = numbers.numbers().find(|it| !(min..=max).contains(it));
         match beyond {
             None => Ok(numbers),
-            Some(value) => Err(SettingError::OutOfRange {
-                flag: row.flag,
-                value,
-                min,
-                max,
-            }),
+            Some(value) => Err(out_of_range(row, value, max)),
         }
     }
 

@@ -16,7 +16,6 @@ use super::nearest::nearest;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum WordError {
-    /// Not one of the words.
     #[error("`{word}` is not one of {known}{}", suggestion(*.nearest))]
     Unknown {
         word: String,
@@ -30,7 +29,6 @@ pub enum WordError {
          the window again before each receive, so the figures would be those of binding; use send or send-imm"
     )]
     SendWithInvalidate,
-    /// A warm-up that is neither `auto` nor a time.
     #[error("a warm-up is `auto`, `auto:10s` (with its cap), a time such as 2s, or 0: {0}")]
     Warmup(String),
 }
@@ -235,17 +233,13 @@ words! {
 /// A path MTU, in payload bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
+#[allow(missing_docs)] // each is of so many bytes
 pub enum Mtu {
-    /// 256 bytes.
-    B256,
-    /// 512 bytes.
-    B512,
-    /// 1024 bytes.
-    B1024,
-    /// 2048 bytes.
-    B2048,
-    /// 4096 bytes.
-    B4096,
+    B256 = 256,
+    B512 = 512,
+    B1024 = 1024,
+    B2048 = 2048,
+    B4096 = 4096,
 }
 
 impl Mtu {
@@ -254,13 +248,7 @@ impl Mtu {
 
     /// Payload bytes of a full packet.
     pub fn bytes(self) -> u32 {
-        match self {
-            Mtu::B256 => 256,
-            Mtu::B512 => 512,
-            Mtu::B1024 => 1024,
-            Mtu::B2048 => 2048,
-            Mtu::B4096 => 4096,
-        }
+        self as u32
     }
 }
 

@@ -21,9 +21,6 @@ unsafe impl Sync for AddressHandle {}
 
 impl AddressHandle {
     /// `ibv_create_ah(3)`: by `path` to the port of `remote`, whichever QP there is meant.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn new(
         pd: &Arc<ProtectionDomain>,
         path: &Path,

@@ -145,9 +145,6 @@ pub struct Wakeup(OwnedFd);
 
 impl Wakeup {
     /// A wakeup that is not set.
-    ///
-    /// # Errors
-    /// No more descriptors.
     pub fn new() -> Result<Self, VerbsError> {
         // SAFETY: takes no pointers; a descriptor that is returned is ours alone.
         unsafe {
@@ -212,9 +209,6 @@ impl Sleeper {
     /// armed before, poll all CQs again; wait only if they are still empty; then poll all. If several threads wait on
     /// one channel, each must poll all of its CQs, because any of them may take an event, and each must also arm these
     /// CQs directly after waiting, so that new completions wake the others while it works.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn wait(&mut self, longest: Option<Duration>) -> Result<(), VerbsError> {
         let limit = longest.map(|longest| libc::timespec {
             tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),

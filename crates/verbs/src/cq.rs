@@ -41,18 +41,12 @@ unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
     /// `ibv_create_cq(3)` with room for `entries` completions, without a channel.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn new(context: &Arc<Context>, entries: u32) -> Result<Arc<Self>, VerbsError> {
         Self::of(context, entries, CqCalls::USUAL, None)
     }
 
     /// As [`CompletionQueue::new`], with a channel that delivers its events once it is armed. `vector` is the
     /// completion vector (interrupt) of the device, modulo their number.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn with_channel(
         context: &Arc<Context>,
         entries: u32,
@@ -64,9 +58,6 @@ impl CompletionQueue {
 
     /// As [`CompletionQueue::new`], or [`CompletionQueue::with_channel`] where there is a channel, by `calls`
     /// (`ibv_create_cq_ex(3)` but for the usual ones).
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn of(
         context: &Arc<Context>,
         entries: u32,

@@ -298,9 +298,6 @@ impl Context {
     }
 
     /// What the device can do.
-    ///
-    /// # Errors
-    /// The failed call.
     pub(super) fn limits(&self) -> Result<DeviceLimits, VerbsError> {
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_device_attr = unsafe { zeroed() };
@@ -344,9 +341,6 @@ impl Context {
     }
 
     /// The attributes of port `port`.
-    ///
-    /// # Errors
-    /// The failed call.
     pub(super) fn port(&self, port: u8) -> Result<PortInfo, VerbsError> {
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_port_attr = unsafe { zeroed() };
@@ -377,9 +371,6 @@ impl Context {
     }
 
     /// The non-empty entries of a port's GID table.
-    ///
-    /// # Errors
-    /// The failed call.
     pub(super) fn gid_table(&self, port: &PortInfo) -> Result<Vec<GidEntry>, VerbsError> {
         let mut table = Vec::new();
         for index in 0..port.gid_table_length.min(256) {

@@ -3,189 +3,132 @@
 use std::fmt;
 use std::io;
 
-/// A verbs operation, named as in the manual pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // each variant is the libibverbs call of its name
-pub enum Operation {
-    GetDeviceList,
-    OpenDevice,
-    QueryDevice,
-    QueryPort,
-    QueryGid,
-    AllocPd,
-    AllocMemory,
-    RegMr,
-    CreateChannel,
-    CreateEventFd,
-    CreateCq,
-    CreateCqEx,
-    QueryClock,
-    AllocTd,
-    AllocParentDomain,
-    ReqNotifyCq,
-    WaitForEvent,
-    GetCqEvent,
-    PollCq,
-    CreateSrq,
-    ModifySrq,
-    CreateQp,
-    CreateQpEx,
-    CreateAh,
-    QueryQp,
-    ModifyToInit,
-    /// With the GID index in use, the usual cause of its errors.
-    ModifyToRtr {
-        gid_index: Option<u8>,
-    },
-    ModifyToRts,
-    ModifyToErr,
-    LimitRate,
-    /// `mlx5dv_modify_qp_udp_sport`.
-    SetUdpPort,
-    DestroyQp,
-    PostSend,
-    PostRecv,
-    PostSrqRecv,
-    DestroyCq,
-    DeregMr,
-    DeallocPd,
-    CloseDevice,
+/// An enum of calls, each in a row with the name that its manual page has for it.
+macro_rules! calls {
+    ($(#[$about:meta])* $type:ident { $($(#[$note:meta])* $call:ident $({ $field:ident: $of:ty })? = $name:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)] // each variant is the call of its name
+        pub enum $type { $($(#[$note])* $call $({ $field: $of })?,)* }
+
+        impl $type {
+            /// The call.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$call $({ $field: _ })? => $name,)* }
+            }
+        }
+    };
+}
+pub(super) use calls;
+
+calls! {
+    /// A verbs operation.
+    Operation {
+        GetDeviceList = "ibv_get_device_list",
+        OpenDevice = "ibv_open_device",
+        QueryDevice = "ibv_query_device",
+        QueryPort = "ibv_query_port",
+        QueryGid = "ibv_query_gid_ex",
+        AllocPd = "ibv_alloc_pd",
+        AllocMemory = "allocating buffer memory (mmap)",
+        RegMr = "ibv_reg_mr",
+        CreateChannel = "ibv_create_comp_channel",
+        CreateEventFd = "creating an eventfd to wake a thread",
+        CreateCq = "ibv_create_cq",
+        CreateCqEx = "ibv_create_cq_ex",
+        QueryClock = "ibv_query_rt_values_ex",
+        AllocTd = "ibv_alloc_td",
+        AllocParentDomain = "ibv_alloc_parent_domain",
+        ReqNotifyCq = "ibv_req_notify_cq",
+        WaitForEvent = "waiting for a completion event (poll)",
+        GetCqEvent = "ibv_get_cq_event",
+        PollCq = "ibv_poll_cq",
+        CreateSrq = "ibv_create_srq",
+        ModifySrq = "ibv_modify_srq",
+        CreateQp = "ibv_create_qp",
+        CreateQpEx = "ibv_create_qp_ex",
+        CreateAh = "ibv_create_ah",
+        QueryQp = "ibv_query_qp",
+        ModifyToInit = "ibv_modify_qp RESET→INIT",
+        /// With the GID index in use, the usual cause of its errors.
+        ModifyToRtr { gid_index: Option<u8> } = "ibv_modify_qp INIT→RTR",
+        ModifyToRts = "ibv_modify_qp RTR→RTS",
+        ModifyToErr = "ibv_modify_qp →ERR",
+        LimitRate = "ibv_modify_qp_rate_limit",
+        SetUdpPort = "mlx5dv_modify_qp_udp_sport",
+        DestroyQp = "ibv_destroy_qp",
+        PostSend = "ibv_post_send",
+        PostRecv = "ibv_post_recv",
+        PostSrqRecv = "ibv_post_srq_recv",
+        DestroyCq = "ibv_destroy_cq",
+        DeregMr = "ibv_dereg_mr",
+        DeallocPd = "ibv_dealloc_pd",
+        CloseDevice = "ibv_close_device",
+    }
 }
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Operation::GetDeviceList => "ibv_get_device_list",
-            Operation::OpenDevice => "ibv_open_device",
-            Operation::QueryDevice => "ibv_query_device",
-            Operation::QueryPort => "ibv_query_port",
-            Operation::QueryGid => "ibv_query_gid_ex",
-            Operation::AllocPd => "ibv_alloc_pd",
-            Operation::AllocMemory => "allocating buffer memory (mmap)",
-            Operation::RegMr => "ibv_reg_mr",
-            Operation::CreateChannel => "ibv_create_comp_channel",
-            Operation::CreateEventFd => "creating an eventfd to wake a thread",
-            Operation::CreateCq => "ibv_create_cq",
-            Operation::CreateCqEx => "ibv_create_cq_ex",
-            Operation::QueryClock => "ibv_query_rt_values_ex",
-            Operation::AllocTd => "ibv_alloc_td",
-            Operation::AllocParentDomain => "ibv_alloc_parent_domain",
-            Operation::ReqNotifyCq => "ibv_req_notify_cq",
-            Operation::WaitForEvent => "waiting for a completion event (poll)",
-            Operation::GetCqEvent => "ibv_get_cq_event",
-            Operation::PollCq => "ibv_poll_cq",
-            Operation::CreateSrq => "ibv_create_srq",
-            Operation::ModifySrq => "ibv_modify_srq",
-            Operation::CreateQp => "ibv_create_qp",
-            Operation::CreateQpEx => "ibv_create_qp_ex",
-            Operation::CreateAh => "ibv_create_ah",
-            Operation::QueryQp => "ibv_query_qp",
-            Operation::ModifyToInit => "ibv_modify_qp RESET→INIT",
-            Operation::ModifyToRtr { gid_index: None } => "ibv_modify_qp INIT→RTR",
+        f.write_str(self.name())?;
+        match self {
             Operation::ModifyToRtr {
                 gid_index: Some(index),
-            } => {
-                return write!(f, "ibv_modify_qp INIT→RTR with GID index {index}");
-            }
-            Operation::ModifyToRts => "ibv_modify_qp RTR→RTS",
-            Operation::ModifyToErr => "ibv_modify_qp →ERR",
-            Operation::LimitRate => "ibv_modify_qp_rate_limit",
-            Operation::SetUdpPort => "mlx5dv_modify_qp_udp_sport",
-            Operation::DestroyQp => "ibv_destroy_qp",
-            Operation::PostSend => "ibv_post_send",
-            Operation::PostRecv => "ibv_post_recv",
-            Operation::PostSrqRecv => "ibv_post_srq_recv",
-            Operation::DestroyCq => "ibv_destroy_cq",
-            Operation::DeregMr => "ibv_dereg_mr",
-            Operation::DeallocPd => "ibv_dealloc_pd",
-            Operation::CloseDevice => "ibv_close_device",
-        })
+            } => write!(f, " with GID index {index}"),
+            _ => Ok(()),
+        }
     }
 }
 
 /// A failed verbs operation, or an unusable device.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum VerbsError {
-    /// The library lists no device.
     #[error("no RDMA device on this machine")]
     NoDevice,
-    /// `--device` names none of the devices.
     #[error("there is no RDMA device {name:?}; this machine has: {}", .available.join(", "))]
     NoSuchDevice {
-        /// The requested name.
         name: String,
-        /// The existing devices.
         available: Vec<String>,
     },
-    /// No port can be used, with a reason for each.
     #[error("no usable RDMA port: {}", .reasons.join("; "))]
-    NoUsablePort {
-        /// The reason for each port.
-        reasons: Vec<String>,
-    },
-    /// No device has a port of the number that was asked for; how many each has.
+    NoUsablePort { reasons: Vec<String> },
     #[error("no RDMA port {port}: {}", .have.join("; "))]
-    NoSuchPort {
-        /// The number.
-        port: u8,
-        /// What each device has.
-        have: Vec<String>,
-    },
-    /// `--gid-index` names an empty or missing entry.
+    NoSuchPort { port: u8, have: Vec<String> },
     #[error("{device} port {port} has no GID at index {index}; it has: {}", .available.join(", "))]
     NoSuchGid {
-        /// Device name.
         device: String,
-        /// Port number.
         port: u8,
-        /// The requested index.
         index: u8,
         /// The existing entries, as text.
         available: Vec<String>,
     },
-    /// The case needs more than the device has.
     #[error("{device} can do at most {limit} {what}, but the case needs {needed}")]
     DeviceLimit {
-        /// Device name.
         device: String,
         /// The limited quantity, in the plural.
         what: &'static str,
-        /// The device's limit.
         limit: u64,
-        /// The quantity needed.
         needed: u64,
         /// The flags that reduce it.
         flags: &'static str,
     },
-    /// The case needs something that the device has not at all.
     #[error("{device} has no {what}")]
     DeviceLacks {
-        /// Device name.
         device: String,
         /// What it lacks, in the plural.
         what: &'static str,
         /// What works on it.
         instead: &'static str,
     },
-    /// Buffers on huge pages, of which there are too few.
     #[error(
         "--pages huge takes {needed} huge pages of {mib} MiB, but fewer are free on this machine"
     )]
-    NoHugePages {
-        /// Pages that the buffers take.
-        needed: u64,
-        /// MiB of each.
-        mib: usize,
-    },
-    /// Buffers on transparent huge pages, which the kernel has not.
+    NoHugePages { needed: u64, mib: usize },
     #[error("--pages transparent needs transparent huge pages, but this machine's kernel has none")]
     NoTransparentPages,
-    /// An option for a device that cannot do it.
     #[error("{flag} works only on the embedded software device, not on {device}")]
     OnlyOnEmbeddedDevice {
-        /// The option.
         flag: &'static str,
-        /// Device name.
         device: String,
         /// What does the same on other devices.
         instead: &'static str,
@@ -193,14 +136,11 @@ pub enum VerbsError {
     /// The file of `--pcap` cannot be written; the text names it and says what to do.
     #[error("{0}")]
     Capture(io::Error),
-    /// A call failed.
     #[error("{operation} failed for {object}: {source}")]
     Call {
-        /// The call.
         operation: Operation,
         /// The object of the call: device, QP number, sizes.
         object: String,
-        /// The OS error.
         source: io::Error,
     },
 }

@@ -52,9 +52,6 @@ pub struct AsyncEvents {
 
 impl AsyncEvents {
     /// The events of `context`.
-    ///
-    /// # Errors
-    /// The descriptor cannot be duplicated.
     pub fn new(context: &Arc<Context>) -> std::io::Result<Self> {
         Ok(AsyncEvents {
             file: context.async_file()?,

@@ -24,9 +24,6 @@ unsafe impl Sync for ProtectionDomain {}
 
 impl ProtectionDomain {
     /// `ibv_alloc_pd(3)`.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn new(context: &Arc<Context>) -> Result<Arc<Self>, VerbsError> {
         // SAFETY: the context is open.
         let raw = unsafe { (context.library().alloc_pd)(context.raw()) };

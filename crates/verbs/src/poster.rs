@@ -99,10 +99,7 @@ impl Poster {
         let mut bad = null_mut();
         // SAFETY: the QP is alive; request and element live during the call, which copies them; the payload is in
         // the MR, which is kept.
-        match unsafe { (self.post_send)(self.qp.raw(), &raw mut wr, &raw mut bad) } {
-            0 => Ok(()),
-            code => Err(PostError::new(code)),
-        }
+        PostError::of(unsafe { (self.post_send)(self.qp.raw(), &raw mut wr, &raw mut bad) })
     }
 
     /// Posts a receive without a buffer, for immediate data.
@@ -118,10 +115,7 @@ impl Poster {
         };
         let mut bad = null_mut();
         // SAFETY: the QP is alive, and the request lives during the call, which copies it.
-        match unsafe { (self.post_recv)(self.qp.raw(), &raw mut wr, &raw mut bad) } {
-            0 => Ok(()),
-            code => Err(PostError::new(code)),
-        }
+        PostError::of(unsafe { (self.post_recv)(self.qp.raw(), &raw mut wr, &raw mut bad) })
     }
 }
 

@@ -142,9 +142,6 @@ unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
     /// A QP of the reliable connection service, as [`QueuePair::of`].
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn new(
         pd: &Arc<ProtectionDomain>,
         send_cq: &Arc<CompletionQueue>,
@@ -158,9 +155,6 @@ impl QueuePair {
 
     /// `ibv_create_qp(3)`, or `ibv_create_qp_ex(3)` for extended posting: only WRs with the flag are signalled. `cqs` are
     /// those of sends and of receives; with an SRQ, `capacity` has no receives.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn of(
         service: Service,
         pd: &Arc<ProtectionDomain>,
@@ -249,9 +243,6 @@ impl QueuePair {
     }
 
     /// RESET → INIT at a port, with a P_Key of its table; `remote` is the peer's access to this end's memory.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn to_init(&self, port: u8, pkey_index: u16, remote: Access) -> Result<(), VerbsError> {
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_qp_attr = unsafe { zeroed() };
@@ -288,9 +279,6 @@ impl QueuePair {
     }
 
     /// RTR → RTS: the first PSN of this end, and its limits as requester.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn to_rts(&self, psn: u32, reliability: &Reliability) -> Result<(), VerbsError> {
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_qp_attr = unsafe { zeroed() };
@@ -352,9 +340,6 @@ impl QueuePair {
     }
 
     /// Any state → ERR: everything posted is flushed.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn to_error(&self) -> Result<(), VerbsError> {
         // SAFETY: plain data, for which zero is valid.
         let mut attr: ibv_qp_attr = unsafe { zeroed() };

@@ -76,9 +76,6 @@ impl fmt::Display for QpState {
 
 impl QueuePair {
     /// Queries the device.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn query(&self) -> Result<QpAttributes, VerbsError> {
         let bits = mask::IBV_QP_STATE
             | mask::IBV_QP_PATH_MTU

@@ -188,17 +188,12 @@ impl RecvRing {
         let mut bad = std::ptr::null_mut();
         // SAFETY: the WR, its chain and their elements live in this ring and their buffers in the MR it
         // keeps; posting does not write to them. The queue keeps its QP or SRQ alive.
-        let code = unsafe {
+        PostError::of(unsafe {
             match &self.queue {
                 Queue::Own(qp, post) => post(qp.raw(), wr, &mut bad),
                 Queue::Shared(srq, post) => post(srq.raw(), wr, &mut bad),
             }
-        };
-        if code == 0 {
-            Ok(())
-        } else {
-            Err(PostError::new(code))
-        }
+        })
     }
 
     /// Moves the receives of the chain that begins at `first` to the cells of this use.

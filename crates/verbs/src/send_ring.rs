@@ -130,7 +130,6 @@ impl SendRing {
         memory: &Arc<MemoryRegion>,
         templates: &[SendTemplate],
     ) -> Result<Self, VerbsError> {
-        let invalid = |code| VerbsError::returned(Operation::PostSend, "prebuilding WRs", code);
         let post = qp.post_send().ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
         let buffers = templates.iter().map(|template| Buffer {
             offset: template.offset,
@@ -174,10 +173,8 @@ impl SendRing {
                 // SAFETY: the elements of this work request, which the ring keeps.
                 unsafe { slice::from_raw_parts(wr.sg_list, wr.num_sge.max(0) as usize) }
             });
-            let walker = Walker::new(walk, &self.memory, lists).ok_or_else(|| {
-                VerbsError::returned(Operation::PostSend, "prebuilding WRs", libc::EFAULT)
-            })?;
-            self.walker = Some(walker);
+            let walker = Walker::new(walk, &self.memory, lists);
+            self.walker = Some(walker.ok_or_else(|| invalid(libc::EFAULT))?);
         }
         Ok(self)
     }
@@ -223,12 +220,7 @@ impl SendRing {
         let mut bad = std::ptr::null_mut();
         // SAFETY: the WR, its chain and their elements live in this ring and their payloads in the MR it
         // keeps; `ibv_post_send` does not write to them.
-        let code = unsafe { (self.post)(self.raw_qp, request.wr.get(), &mut bad) };
-        if code == 0 {
-            Ok(())
-        } else {
-            Err(PostError(code))
-        }
+        PostError::of(unsafe { (self.post)(self.raw_qp, request.wr.get(), &mut bad) })
     }
 
     /// Posts copies of the `count` WRs from `first` as one chain, each changed by `edit`, which gets its index in the
@@ -274,12 +266,7 @@ impl SendRing {
         }
         let mut bad = std::ptr::null_mut();
         // SAFETY: as in `post`; the copies live in the scratch, which is not touched during the call.
-        let code = unsafe { (self.post)(self.raw_qp, start, &mut bad) };
-        if code == 0 {
-            Ok(())
-        } else {
-            Err(PostError(code))
-        }
+        PostError::of(unsafe { (self.post)(self.raw_qp, start, &mut bad) })
     }
 
     /// Moves the WRs of the chain that begins at `first` to the cells of this use. Before they are posted, they are this
@@ -371,6 +358,15 @@ impl PostError {
         PostError(code)
     }
 
+    /// What a call came to that returned this.
+    #[inline]
+    pub(super) fn of(code: i32) -> Result<(), PostError> {
+        match code {
+            0 => Ok(()),
+            code => Err(PostError(code)),
+        }
+    }
+
     /// The error of `operation` on the QP with number `qpn`.
     pub fn into_error(self, operation: Operation, qpn: u32) -> VerbsError {
         self.into_error_for(operation, format!("QP {qpn:#08x}"))
@@ -385,6 +381,10 @@ impl PostError {
             source: io::Error::from_raw_os_error(code),
         }
     }
+}
+
+fn invalid(code: i32) -> VerbsError {
+    VerbsError::returned(Operation::PostSend, "prebuilding WRs", code)
 }
 
 fn work_request(template: &SendTemplate, (sg_list, num_sge): List) -> ibv_send_wr {

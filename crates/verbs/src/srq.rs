@@ -21,9 +21,6 @@ unsafe impl Sync for SharedReceiveQueue {}
 
 impl SharedReceiveQueue {
     /// `ibv_create_srq(3)` with room for `wrs` receives of at most `sges` elements.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn new(
         pd: &Arc<ProtectionDomain>,
         wrs: u32,
@@ -46,9 +43,6 @@ impl SharedReceiveQueue {
     }
 
     /// Requests one asynchronous event for when fewer than `limit` receives are left (`ibv_modify_srq(3)`).
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn arm(&self, limit: u32) -> Result<(), VerbsError> {
         let mut attr = ibv_srq_attr {
             max_wr: 0,

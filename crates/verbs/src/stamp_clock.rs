@@ -27,9 +27,6 @@ impl StampClock {
     }
 
     /// What it says, in ticks as those of stamps.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn read(&self) -> Result<u64, VerbsError> {
         // SAFETY: the context is open.
         let read = unsafe { ffi::query_clock(self.context.raw()) };

@@ -25,7 +25,7 @@ pub use faults::FaultsOfDevices;
 pub use gate::{GateArgs, Switch};
 pub use manual::{CompletionsArgs, ManArgs};
 pub use mesh::MeshArgs;
-pub use plot::{FormatArg, PlotArgs, WidthArg};
+pub use plot::PlotArgs;
 pub use run::{AgainstArgs, OutputArgs, RunArgs, SearchArgs};
 pub use send::SendArgs;
 pub use serve::ServeArgs;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::compare::WhatArgs;
 use super::shared::SpeechArgs;
@@ -38,23 +38,23 @@ pub struct PlotArgs {
     #[arg(
         long,
         value_name = "LIST",
-        value_enum,
+        value_parser = ["svg", "pdf", "png"],
         value_delimiter = ',',
         default_value = "svg",
         hide_possible_values = true,
         help_heading = "Output"
     )]
-    pub format: Vec<FormatArg>,
+    pub format: Vec<String>,
     /// Width of figure files: page (7.5 in, both columns of a paper), or column (3.75 in)
     #[arg(
         long,
         value_name = "WIDTH",
-        value_enum,
-        default_value_t,
+        value_parser = ["page", "column"],
+        default_value = "page",
         hide_possible_values = true,
         help_heading = "Output"
     )]
-    pub width: WidthArg,
+    pub width: String,
     /// Order nodes in figures by rack: file with lines NODE RACK, such as node[01-16] rack1
     #[arg(long, value_name = "FILE")]
     pub racks: Option<PathBuf>,
@@ -64,25 +64,4 @@ pub struct PlotArgs {
     /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
-}
-
-/// A format of the files of figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
-    /// Vectors, for a browser.
-    Svg,
-    /// Vectors, for a paper.
-    Pdf,
-    /// Dots, for slides.
-    Png,
-}
-
-/// How wide the files of figures are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum WidthArg {
-    /// As on the page.
-    #[default]
-    Page,
-    /// As on a phone.
-    Column,
 }

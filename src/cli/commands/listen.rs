@@ -6,9 +6,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use crate::protocol::control_socket;
 
 /// Listens on all addresses of both families, or on the one that was asked for.
-///
-/// # Errors
-/// The system refuses.
 pub(in crate::cli) fn listen(bind: Option<IpAddr>, port: u16) -> io::Result<TcpListener> {
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     match control_socket::listen((bind.unwrap_or(any), port).into()) {

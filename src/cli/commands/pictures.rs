@@ -19,9 +19,6 @@ const SVG_DPI: u32 = 96;
 const TOLD_COLUMNS: usize = 300;
 
 /// Sees that the program is there, if it is needed.
-///
-/// # Errors
-/// Bad input where it is not.
 pub(in crate::cli) fn check(formats: &[Format]) -> Result<(), Failure> {
     let Some(format) = formats.first() else {
         return Ok(());

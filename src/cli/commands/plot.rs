@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::cli::args::{FormatArg, PlotArgs, WhatArgs, WidthArg};
+use crate::cli::args::{PlotArgs, WhatArgs};
 use crate::cli::commands::pictures;
 use crate::cli::commands::racks;
 use crate::cli::terminal::errors::{Failure, say};
@@ -104,9 +104,9 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
         left_out: &left_out,
     };
     let how = Written {
-        width: match args.width {
-            WidthArg::Page => Width::Page,
-            WidthArg::Column => Width::Column,
+        width: match &*args.width {
+            "column" => Width::Column,
+            _ => Width::Page,
         },
         formats: &formats,
         convert: &pictures::convert,
@@ -166,11 +166,8 @@ fn refused_by_name(named: usize) -> Failure {
 }
 
 /// The formats besides SVG, each once.
-fn formats_of(asked: &[FormatArg]) -> Vec<Format> {
-    let is_asked = |format: &Format| match format {
-        Format::Pdf => asked.contains(&FormatArg::Pdf),
-        Format::Png => asked.contains(&FormatArg::Png),
-    };
+fn formats_of(asked: &[String]) -> Vec<Format> {
+    let is_asked = |format: &Format| asked.iter().any(|it| it == format.extension());
     Format::ALL.into_iter().filter(is_asked).collect()
 }
 

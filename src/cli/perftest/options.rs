@@ -27,9 +27,6 @@ pub(in crate::cli) struct OwnWords {
 }
 
 /// Translates perftest's options of a sweep, and of `rocebench serve`; other commands have none.
-///
-/// # Errors
-/// One of them is refused.
 pub(in crate::cli) fn translate(
     words: impl IntoIterator<Item = OsString>,
     command: &Command,

@@ -17,9 +17,6 @@ const ASK: [&str; 4] = ["-h", "--help", "-V", "--version"];
 const LATENCY_SIZE: &str = "2";
 
 /// A command line in rocebench's own words, which it shows where a program of perftest was named.
-///
-/// # Errors
-/// An option that is refused.
 pub(in crate::cli) fn translate(
     words: impl IntoIterator<Item = OsString>,
     command: &Command,

@@ -211,9 +211,6 @@ fn write(plan: &RunPlan, columns: usize, out: &mut impl Write) -> io::Result<()>
 }
 
 /// Prints the table on stdout. A reader that closes the pipe early has seen enough: that is no error.
-///
-/// # Errors
-/// When stdout cannot be written to for another reason.
 pub fn print(plan: &RunPlan) -> Result<(), Failure> {
     let stdout = io::stdout();
     let columns = screen(&stdout).columns;

@@ -30,9 +30,6 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
 }
 
 /// As [`execute`] until `stop` is set, with the other ranks of a launcher's job where they are the nodes.
-///
-/// # Errors
-/// As [`execute`].
 #[allow(clippy::needless_pass_by_value)] // the plan is used up: a second run would overwrite the first's files
 pub fn execute_until(
     plan: RunPlan,

@@ -8,9 +8,6 @@ use crate::plan::Sweep;
 use crate::cli::terminal::errors::Failure;
 
 /// Checks that each condition is about something that a case measures.
-///
-/// # Errors
-/// Bad input: no case measures what a condition is about.
 pub(in crate::cli) fn conditions_apply(
     conditions: &[Condition],
     sweep: &Sweep,

@@ -52,9 +52,6 @@ impl Format {
 
     /// Writes the document to a stream; `said` is what the result says, and tests of flows are for
     /// what is demanded of each.
-    ///
-    /// # Errors
-    /// The stream's.
     pub fn write_to(
         self,
         result: &ResultFile,

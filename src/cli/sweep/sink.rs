@@ -60,9 +60,6 @@ impl Sink {
 }
 
 /// Checks that no two options send their documents to one place.
-///
-/// # Errors
-/// Two do.
 pub(in crate::cli) fn apart(sinks: &[(&str, &Sink)]) -> Result<(), Failure> {
     for (index, (two, sink)) in sinks.iter().enumerate() {
         if let Some((one, _)) = sinks[..index].iter().find(|(_, other)| sink.is(other)) {

@@ -78,9 +78,6 @@ impl Pager {
     }
 
     /// Adds text. A reader that closes pipe or pager early has seen enough.
-    ///
-    /// # Errors
-    /// What stdout says.
     pub(in crate::cli) fn print(&mut self, more: &str) -> Result<(), Failure> {
         match &mut self.shown {
             Shown::Plain => return self.write(more),
@@ -114,9 +111,6 @@ impl Pager {
     }
 
     /// Shows what is held, and waits for the pager.
-    ///
-    /// # Errors
-    /// What stdout says.
     pub(in crate::cli) fn end(mut self) -> Result<(), Failure> {
         match std::mem::replace(&mut self.shown, Shown::Plain) {
             Shown::Plain => Ok(()),

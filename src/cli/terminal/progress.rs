@@ -31,9 +31,9 @@ pub trait Progress: Send {
     /// A trial of a search starts.
     fn trial_started(&mut self, index: usize, total: usize, id: &str, trial: TrialStart<'_>);
     /// Connect, warm-up, measure, drain; with the time it is expected to take, where that is known.
-    fn phase(&mut self, phase: &str, expected: Option<Duration>);
+    fn phase(&mut self, _phase: &str, _expected: Option<Duration>) {}
     /// The rate now, `elapsed` into the phase.
-    fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64);
+    fn sample(&mut self, _elapsed: Duration, _gbit_per_s: f64, _mmsg_per_s: f64) {}
     /// Whether [`Progress::latency`] shows.
     fn shows_latency(&self) -> bool {
         false
@@ -43,7 +43,7 @@ pub trait Progress: Send {
     /// Time passes in a phase without a rate.
     fn waiting(&mut self, _elapsed: Duration) {}
     /// The run is over, with this p99 in nanoseconds.
-    fn run_finished(&mut self, p99_ns: Option<u64>);
+    fn run_finished(&mut self, _p99_ns: Option<u64>) {}
     /// A line that stays, above what is live.
     fn line(&mut self, text: &str);
     /// Does something that writes to the terminal, with what is live out of the way.
@@ -58,9 +58,6 @@ pub struct Silent;
 impl Progress for Silent {
     fn run_started(&mut self, _: Place<'_>, _: Option<Duration>) {}
     fn trial_started(&mut self, _: usize, _: usize, _: &str, _: TrialStart<'_>) {}
-    fn phase(&mut self, _: &str, _: Option<Duration>) {}
-    fn sample(&mut self, _: Duration, _: f64, _: f64) {}
-    fn run_finished(&mut self, _: Option<u64>) {}
     fn line(&mut self, _: &str) {}
 }
 
@@ -124,9 +121,6 @@ impl<W: std::io::Write + Send> Progress for Lines<W> {
         let number = index.saturating_add(1);
         self.line(&format!("[{number}/{total}] {id}, {}", trial_text(trial)));
     }
-    fn phase(&mut self, _: &str, _: Option<Duration>) {}
-    fn sample(&mut self, _: Duration, _: f64, _: f64) {}
-    fn run_finished(&mut self, _: Option<u64>) {}
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.out, "{text}");
     }

@@ -18,9 +18,6 @@ const MOST_FAILURES: u32 = 3;
 const ALONE: usize = 0;
 
 /// Runs the rounds. What they came to is in the sweep's result, after every round.
-///
-/// # Errors
-/// The sweep cannot go on.
 pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<(), Halt> {
     let cases = &sweeper.sweep.cases;
     let Some((alone, others)) = cases.split_first() else {

@@ -71,9 +71,6 @@ pub(crate) fn ask_server(
 }
 
 /// Runs a case in pairs. What they came to is in the sweep's result, after every pair.
-///
-/// # Errors
-/// The sweep cannot go on.
 pub(crate) fn run_case(
     sweeper: &mut Sweeper<'_>,
     index: usize,

@@ -165,7 +165,7 @@ impl Slots {
         // With a token nothing is judged, told or ended before it is proved: anybody may say anything.
         let may_be_anybody = self.token.is_some();
         if !may_be_anybody && let Err(why) = self.admit(&join, &mut None) {
-            joining.refuse(&why.message, why.hint.as_deref(), why.bad_input);
+            joining.refuse(&why);
             self.knows(&join);
             return;
         }

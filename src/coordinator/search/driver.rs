@@ -45,9 +45,6 @@ pub(super) struct Ask {
 /// Runs trials.
 pub(super) trait Trials {
     /// Runs one; what failed is in it.
-    ///
-    /// # Errors
-    /// The sweep cannot go on.
     fn run(&mut self, ask: Ask, told: TrialStart<'_>) -> Result<Run, Halt>;
     /// Tells a person something.
     fn note(&mut self, text: &str);

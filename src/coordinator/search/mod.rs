@@ -18,9 +18,6 @@ use super::observer::TrialStart;
 use super::sweeper::{Halt, Sweeper};
 
 /// Searches a case, whose closed loop has run, for each goal. What it came to is in the sweep's result.
-///
-/// # Errors
-/// The sweep cannot go on.
 pub(super) fn of_case(
     sweeper: &mut Sweeper<'_>,
     index: usize,

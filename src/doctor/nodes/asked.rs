@@ -79,9 +79,9 @@ fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBo
         .and_then(|()| link.recv(PATIENCE, stop));
     let examination = match answer {
         Ok(Message::Examined(examination)) => bounded(*examination),
-        Ok(Message::Abort { reason, hint, .. }) => {
-            let mut finding = unexamined(&reason);
-            finding.remedy = hint.or(finding.remedy);
+        Ok(Message::Abort(why)) => {
+            let mut finding = unexamined(&why.reason);
+            finding.remedy = why.hint.or(finding.remedy);
             return Err(finding);
         }
         Ok(other) => return Err(unexamined(&link.unexpected("examined", &other).to_string())),

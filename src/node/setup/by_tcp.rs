@@ -107,9 +107,6 @@ fn answer(
 }
 
 /// The peer's array of the round, and when it arrived.
-///
-/// # Errors
-/// As [`Watch::recv`]; another message.
 pub(crate) fn array(watch: &mut Watch<'_>) -> Result<(SetupArray, Instant), EarlyEnd> {
     match watch.recv(SETUP_LIMIT)? {
         (Message::SetupArray(array), arrived) => Ok((*array, arrived)),

@@ -75,9 +75,6 @@ impl<'a> Watch<'a> {
     }
 
     /// As [`Watch::look`], and also tells the peer, which may be waiting, that this end makes progress.
-    ///
-    /// # Errors
-    /// As [`Watch::look`].
     pub(crate) fn step(&mut self) -> Result<(), EarlyEnd> {
         self.link.progressed();
         self.look()

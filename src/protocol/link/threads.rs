@@ -62,17 +62,9 @@ fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
             Some(Message::Heartbeat { progress }) => {
                 shared.peer_progress.store(progress, Ordering::Relaxed);
             }
-            Some(Message::Abort {
-                reason,
-                hint,
-                bad_input,
-            }) => {
-                return LinkError::Aborted {
-                    peer: shared.peer,
-                    reason,
-                    hint,
-                    bad_input,
-                };
+            Some(Message::Abort(why)) => {
+                let peer = shared.peer;
+                return LinkError::Aborted { peer, why };
             }
             Some(Message::Progress(_)) if deliver.len() >= MOST_BEFORE_PROGRESS => {}
             Some(message) => {

@@ -2,7 +2,10 @@
 //! (`drivers/infiniband`: mlx5/counters.c, bnxt_re/hw_counters.c, irdma/verbs.c, mana/counters.c,
 //! ionic/ionic_hw_stats.c, hns/hns_roce_hw_v2.c, efa/efa_verbs.c, erdma/erdma_verbs.c, rxe/rxe_hw_counters.c).
 
-use report::results::model::PathEventKind;
+use report::results::model::PathEventKind::{
+    self, AckTimeout, BadPacket, Congestion, Dropped, GaveUp, ReceiverNotReady, Resent,
+    SequenceGap, SequenceNak,
+};
 
 /// Driver name of the embedded device.
 pub const EMBEDDED_DRIVER: &str = "softroce";
@@ -26,34 +29,40 @@ pub(super) const DRIVERS: [Driver; 10] = [
     MLX5, BNXT_RE, IRDMA, MANA, IONIC, HNS, EFA, ERDMA, RXE, EMBEDDED,
 ];
 
+/// One that counts nothing.
+const WITHOUT: Driver = Driver {
+    names: &[],
+    meanings: &[],
+    of_tcp: &[],
+    of_32_bits: &[],
+    gauges: &[],
+};
+
 const MLX5: Driver = Driver {
     names: &["mlx5_core"],
     meanings: &[
-        (PathEventKind::SequenceGap, &["out_of_sequence"]),
+        (SequenceGap, &["out_of_sequence"]),
+        (SequenceNak, &["packet_seq_err", "implied_nak_seq_err"]),
         (
-            PathEventKind::SequenceNak,
-            &["packet_seq_err", "implied_nak_seq_err"],
-        ),
-        (
-            PathEventKind::AckTimeout,
+            AckTimeout,
             &["local_ack_timeout_err", "roce_adp_retrans_to"],
         ),
         (
-            PathEventKind::Resent,
+            Resent,
             &["duplicate_request", "roce_adp_retrans", "roce_slow_restart"],
         ),
-        (PathEventKind::GaveUp, &["req_transport_retries_exceeded"]),
+        (GaveUp, &["req_transport_retries_exceeded"]),
         (
-            PathEventKind::ReceiverNotReady,
+            ReceiverNotReady,
             &[
                 "rnr_nak_retry_err",
                 "out_of_buffer",
                 "req_rnr_retries_exceeded",
             ],
         ),
-        (PathEventKind::BadPacket, &["rx_icrc_encapsulated"]),
+        (BadPacket, &["rx_icrc_encapsulated"]),
         (
-            PathEventKind::Congestion,
+            Congestion,
             &[
                 "np_ecn_marked_roce_packets",
                 "np_cnp_sent",
@@ -62,7 +71,6 @@ const MLX5: Driver = Driver {
             ],
         ),
     ],
-    of_tcp: &[],
     // The Q counters: `query_q_counter` answers in words of 32 bits.
     of_32_bits: &[
         "rx_write_requests",
@@ -92,19 +100,16 @@ const MLX5: Driver = Driver {
         "roce_slow_restart_cnps",
         "roce_slow_restart_trans",
     ],
-    gauges: &[],
+    ..WITHOUT
 };
 
 // Its firmware's are of 64 bits. Newer releases have taken mlx5's names for some.
 const BNXT_RE: Driver = Driver {
     names: &["bnxt_en", "bnxt_re"],
     meanings: &[
+        (SequenceGap, &["oos_drop_count", "out_of_sequence"]),
         (
-            PathEventKind::SequenceGap,
-            &["oos_drop_count", "out_of_sequence"],
-        ),
-        (
-            PathEventKind::SequenceNak,
+            SequenceNak,
             &[
                 "seq_err_naks_rcvd",
                 "packet_seq_err",
@@ -113,7 +118,7 @@ const BNXT_RE: Driver = Driver {
             ],
         ),
         (
-            PathEventKind::AckTimeout,
+            AckTimeout,
             &[
                 "to_retransmits",
                 "local_ack_timeout_err",
@@ -121,7 +126,7 @@ const BNXT_RE: Driver = Driver {
             ],
         ),
         (
-            PathEventKind::Resent,
+            Resent,
             &[
                 "dup_req",
                 "duplicate_request",
@@ -130,11 +135,11 @@ const BNXT_RE: Driver = Driver {
             ],
         ),
         (
-            PathEventKind::GaveUp,
+            GaveUp,
             &["max_retry_exceeded", "req_transport_retries_exceeded"],
         ),
         (
-            PathEventKind::ReceiverNotReady,
+            ReceiverNotReady,
             &[
                 "rnr_naks_rcvd",
                 "rnr_nak_retry_err",
@@ -142,10 +147,10 @@ const BNXT_RE: Driver = Driver {
                 "out_of_buffer",
             ],
         ),
-        (PathEventKind::BadPacket, &["rx_roce_errors"]),
-        (PathEventKind::Dropped, &["rx_roce_discards"]),
+        (BadPacket, &["rx_roce_errors"]),
+        (Dropped, &["rx_roce_discards"]),
         (
-            PathEventKind::Congestion,
+            Congestion,
             &[
                 "rx_ecn_marked_pkts",
                 "tx_cnp_pkts",
@@ -158,9 +163,8 @@ const BNXT_RE: Driver = Driver {
             ],
         ),
     ],
-    of_tcp: &[],
-    of_32_bits: &[],
     gauges: &["active_", "watermark_"],
+    ..WITHOUT
 };
 
 // Its registers are narrower, but the driver adds them up in 64 bits. What sysfs names is the driver of the network
@@ -168,125 +172,102 @@ const BNXT_RE: Driver = Driver {
 const IRDMA: Driver = Driver {
     names: &["ice", "i40e", "idpf", "irdma"],
     meanings: &[
-        (PathEventKind::SequenceGap, &["Rcvd Out of order packets"]),
+        (SequenceGap, &["Rcvd Out of order packets"]),
         (
-            PathEventKind::SequenceNak,
+            SequenceNak,
             &["Nak Sequence Error", "Nak Sequence Error Implied"],
         ),
-        (PathEventKind::AckTimeout, &["RTO"]),
-        (PathEventKind::Resent, &["RetransSegs", "tcpRetransSegs"]),
+        (AckTimeout, &["RTO"]),
+        (Resent, &["RetransSegs", "tcpRetransSegs"]),
+        (ReceiverNotReady, &["RNR sent", "RNR received"]),
+        (BadPacket, &["CRC errors"]),
+        (Dropped, &["ip4InDiscards", "ip6InDiscards"]),
         (
-            PathEventKind::ReceiverNotReady,
-            &["RNR sent", "RNR received"],
-        ),
-        (PathEventKind::BadPacket, &["CRC errors"]),
-        (PathEventKind::Dropped, &["ip4InDiscards", "ip6InDiscards"]),
-        (
-            PathEventKind::Congestion,
+            Congestion,
             &["RxECNMrkd", "cnpSent", "cnpHandled", "cnpIgnored"],
         ),
     ],
     of_tcp: &["RetransSegs", "tcpRetransSegs"],
-    of_32_bits: &[],
-    gauges: &[],
+    ..WITHOUT
 };
 
 const MANA: Driver = Driver {
     names: &["mana"],
     meanings: &[
-        (PathEventKind::SequenceGap, &["responder_oos"]),
+        (SequenceGap, &["responder_oos"]),
         (
-            PathEventKind::SequenceNak,
+            SequenceNak,
             &["requester_oos_nak", "requester_implicit_nak"],
         ),
-        (PathEventKind::AckTimeout, &["requester_timeout"]),
+        (AckTimeout, &["requester_timeout"]),
+        (Resent, &["responder_dup_request", "dup_rx_requests"]),
+        (GaveUp, &["requester_retries_exceeded"]),
         (
-            PathEventKind::Resent,
-            &["responder_dup_request", "dup_rx_requests"],
-        ),
-        (PathEventKind::GaveUp, &["requester_retries_exceeded"]),
-        (
-            PathEventKind::ReceiverNotReady,
+            ReceiverNotReady,
             &[
                 "requester_rnr_nak",
                 "responder_rnr_nak",
                 "requester_rnr_nak_retries_exceeded",
             ],
         ),
-        (
-            PathEventKind::Congestion,
-            &["received_ecns", "sent_cnps", "received_cnps"],
-        ),
+        (Congestion, &["received_ecns", "sent_cnps", "received_cnps"]),
     ],
-    of_tcp: &[],
-    of_32_bits: &[],
     gauges: &["current_rate", "num_qps_"],
+    ..WITHOUT
 };
 
 // The names come from its firmware; `outouf` is one of them.
 const IONIC: Driver = Driver {
     names: &["ionic"],
     meanings: &[
-        (PathEventKind::SequenceGap, &["resp_rx_outouf_seq"]),
+        (SequenceGap, &["resp_rx_outouf_seq"]),
         (
-            PathEventKind::SequenceNak,
+            SequenceNak,
             &["req_rx_pkt_seq_err", "req_rx_impl_nak_seq_err"],
         ),
-        (PathEventKind::AckTimeout, &["tx_rdma_ack_timeout"]),
+        (AckTimeout, &["tx_rdma_ack_timeout"]),
+        (Resent, &["resp_rx_dup_request", "req_rx_dup_response"]),
+        (GaveUp, &["req_tx_retry_excd_err"]),
         (
-            PathEventKind::Resent,
-            &["resp_rx_dup_request", "req_rx_dup_response"],
-        ),
-        (PathEventKind::GaveUp, &["req_tx_retry_excd_err"]),
-        (
-            PathEventKind::ReceiverNotReady,
+            ReceiverNotReady,
             &[
                 "req_rx_rnr_retry_err",
                 "resp_tx_rnr_retry_err",
                 "resp_rx_outof_buf",
             ],
         ),
-        (PathEventKind::Dropped, &["rx_rdma_mtu_discard_pkts"]),
-        (
-            PathEventKind::Congestion,
-            &["rx_rdma_cnp_pkts", "tx_rdma_cnp_pkts"],
-        ),
+        (Dropped, &["rx_rdma_mtu_discard_pkts"]),
+        (Congestion, &["rx_rdma_cnp_pkts", "tx_rdma_cnp_pkts"]),
     ],
-    of_tcp: &[],
-    of_32_bits: &[],
-    gauges: &[],
+    ..WITHOUT
 };
 
 // It counts no retransmissions.
 const HNS: Driver = Driver {
     names: &["hns3", "hns_roce_hw_v2"],
     meanings: &[
-        (PathEventKind::BadPacket, &["rx_err_pkt"]),
-        (PathEventKind::Congestion, &["rx_cnp_pkt", "tx_cnp_pkt"]),
+        (BadPacket, &["rx_err_pkt"]),
+        (Congestion, &["rx_cnp_pkt", "tx_cnp_pkt"]),
     ],
-    of_tcp: &[],
-    of_32_bits: &[],
-    gauges: &[],
+    ..WITHOUT
 };
 
 const EFA: Driver = Driver {
     names: &["efa"],
     meanings: &[
-        (PathEventKind::AckTimeout, &["retrans_timeout_events"]),
-        (PathEventKind::Resent, &["retrans_pkts"]),
-        (PathEventKind::GaveUp, &["unresponsive_remote_events"]),
-        (PathEventKind::Dropped, &["rx_drops"]),
+        (AckTimeout, &["retrans_timeout_events"]),
+        (Resent, &["retrans_pkts"]),
+        (GaveUp, &["unresponsive_remote_events"]),
+        (Dropped, &["rx_drops"]),
     ],
-    of_tcp: &[],
-    of_32_bits: &[],
-    gauges: &[],
+    ..WITHOUT
 };
 
 // What the cloud drops above the rate that was bought.
 const ERDMA: Driver = Driver {
     names: &["erdma"],
     meanings: &[(
-        PathEventKind::Dropped,
+        Dropped,
         &[
             "tx_bps_limit_drop_cnt",
             "tx_pps_limit_drop_cnt",
@@ -296,50 +277,40 @@ const ERDMA: Driver = Driver {
             "rx_disable_drop_cnt",
         ],
     )],
-    of_tcp: &[],
-    of_32_bits: &[],
-    gauges: &[],
+    ..WITHOUT
 };
 
 const RXE: Driver = Driver {
     names: &["rdma_rxe"],
     meanings: &[
-        (PathEventKind::SequenceGap, &["out_of_seq_request"]),
-        (PathEventKind::SequenceNak, &["rcvd_seq_err"]),
+        (SequenceGap, &["out_of_seq_request"]),
+        (SequenceNak, &["rcvd_seq_err"]),
         // The completer counts what it sends again after a NAK as well as after a time-out.
+        (Resent, &["completer_retry_err", "duplicate_request"]),
+        (GaveUp, &["retry_exceeded_err"]),
         (
-            PathEventKind::Resent,
-            &["completer_retry_err", "duplicate_request"],
-        ),
-        (PathEventKind::GaveUp, &["retry_exceeded_err"]),
-        (
-            PathEventKind::ReceiverNotReady,
+            ReceiverNotReady,
             &["rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err"],
         ),
-        (PathEventKind::Dropped, &["send_err"]),
+        (Dropped, &["send_err"]),
     ],
-    of_tcp: &[],
-    of_32_bits: &[],
-    gauges: &[],
+    ..WITHOUT
 };
 
 const EMBEDDED: Driver = Driver {
     names: &[EMBEDDED_DRIVER],
     meanings: &[
-        (PathEventKind::SequenceGap, &["out_of_sequence"]),
-        (PathEventKind::AckTimeout, &["timeouts"]),
-        (PathEventKind::Resent, &["go_backs", "duplicate_requests"]),
-        (PathEventKind::ReceiverNotReady, &["rnr_naks_sent"]),
+        (SequenceGap, &["out_of_sequence"]),
+        (AckTimeout, &["timeouts"]),
+        (Resent, &["go_backs", "duplicate_requests"]),
+        (ReceiverNotReady, &["rnr_naks_sent"]),
+        (BadPacket, &["bad_icrc", "short_packets", "unparsed"]),
         (
-            PathEventKind::BadPacket,
-            &["bad_icrc", "short_packets", "unparsed"],
-        ),
-        (
-            PathEventKind::Dropped,
+            Dropped,
             &["send_errors", "dropped_datagrams", "socket_drops"],
         ),
         (
-            PathEventKind::Congestion,
+            Congestion,
             &[
                 "np_ecn_marked_roce_packets",
                 "np_cnp_sent",
@@ -348,7 +319,5 @@ const EMBEDDED: Driver = Driver {
             ],
         ),
     ],
-    of_tcp: &[],
-    of_32_bits: &[],
-    gauges: &[],
+    ..WITHOUT
 };

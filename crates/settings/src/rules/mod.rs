@@ -22,13 +22,11 @@ use super::table::{ROWS, Row, Settings};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum Misfit {
-    /// A setting that has no effect.
     #[error("--{flag} has no effect {why}")]
     NoEffect {
         flag: &'static str,
         why: &'static str,
     },
-    /// A setting that cannot be beside others.
     #[error("{setting} cannot be used {why}")]
     Refused {
         flag: &'static str,

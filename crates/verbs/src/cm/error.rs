@@ -4,43 +4,24 @@ use std::fmt;
 use std::io;
 
 use super::event_kind::CmEventKind;
+use crate::error::calls;
 
-/// A step of rdma_cm, named as in the manual pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // each variant is the librdmacm call of its name
-pub enum CmStep {
-    CreateEventChannel,
-    GetCmEvent,
-    CreateId,
-    BindAddr,
-    Listen,
-    ResolveAddr,
-    ResolveRoute,
-    Connect,
-    Accept,
-    Establish,
-    Reject,
-    /// For this state.
-    InitQpAttr(&'static str),
-}
-
-impl CmStep {
-    /// The call.
-    pub fn name(self) -> &'static str {
-        match self {
-            CmStep::CreateEventChannel => "rdma_create_event_channel",
-            CmStep::GetCmEvent => "rdma_get_cm_event",
-            CmStep::CreateId => "rdma_create_id",
-            CmStep::BindAddr => "rdma_bind_addr",
-            CmStep::Listen => "rdma_listen",
-            CmStep::ResolveAddr => "rdma_resolve_addr",
-            CmStep::ResolveRoute => "rdma_resolve_route",
-            CmStep::Connect => "rdma_connect",
-            CmStep::Accept => "rdma_accept",
-            CmStep::Establish => "rdma_establish",
-            CmStep::Reject => "rdma_reject",
-            CmStep::InitQpAttr(_) => "rdma_init_qp_attr",
-        }
+calls! {
+    /// A step of rdma_cm.
+    CmStep {
+        CreateEventChannel = "rdma_create_event_channel",
+        GetCmEvent = "rdma_get_cm_event",
+        CreateId = "rdma_create_id",
+        BindAddr = "rdma_bind_addr",
+        Listen = "rdma_listen",
+        ResolveAddr = "rdma_resolve_addr",
+        ResolveRoute = "rdma_resolve_route",
+        Connect = "rdma_connect",
+        Accept = "rdma_accept",
+        Establish = "rdma_establish",
+        Reject = "rdma_reject",
+        /// For this state.
+        InitQpAttr { state: &'static str } = "rdma_init_qp_attr",
     }
 }
 
@@ -48,7 +29,7 @@ impl fmt::Display for CmStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
-            CmStep::InitQpAttr(state) => write!(f, " ({state})"),
+            CmStep::InitQpAttr { state } => write!(f, " ({state})"),
             _ => Ok(()),
         }
     }
@@ -98,41 +79,30 @@ impl fmt::Display for RejectReason {
 
 /// A connection failed in rdma_cm.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum CmError {
-    /// librdmacm cannot be loaded.
     #[error("--connect cm needs librdmacm, which cannot be loaded: {detail}")]
-    NoLibrary {
-        /// The dynamic linker's error.
-        detail: String,
-    },
-    /// A call failed.
+    NoLibrary { detail: String },
     #[error("{step} failed for {object}: {source}")]
     Call {
-        /// The call.
         step: CmStep,
         /// The QP or address.
         object: String,
-        /// The OS error.
         source: io::Error,
     },
-    /// A step ended with an event of failure.
     #[error("{step} failed for {object}: event {event}, {}", status_text(*.status))]
     Event {
-        /// The step.
         step: CmStep,
         /// The QP, and both addresses.
         object: String,
-        /// The event.
         event: CmEventKind,
         /// The event's status, a negative error number.
         status: i32,
     },
-    /// The other end rejected the connection.
     #[error("{object} was rejected: {reason}{}", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
     Rejected {
         /// The QP, and both addresses.
         object: String,
-        /// The reason, from the event's status.
         reason: RejectReason,
         /// The other end's text.
         said: Option<String>,
@@ -140,11 +110,9 @@ pub enum CmError {
     /// rdma_cm chose another device, port or GID for the address than the run uses.
     #[error("rdma_cm takes {taken} for {address}, but this run uses {wanted}")]
     OtherPort {
-        /// The address.
         address: String,
         /// The port or GID index that rdma_cm chose.
         taken: String,
-        /// The port or GID index of the run.
         wanted: String,
     },
 }

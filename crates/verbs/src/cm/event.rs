@@ -30,9 +30,6 @@ pub struct CmEvent {
 
 impl CmChannel {
     /// Waits for the next event, at most `limit`; `None` if none came.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn next(self: &Arc<Self>, limit: Duration) -> Result<Option<CmEvent>, CmError> {
         if let Some(event) = self.take()? {
             return Ok(Some(event));

@@ -43,9 +43,6 @@ pub struct CmParameters<'a> {
 
 impl CmId {
     /// An id for an RC connection; its events have `token`.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn new(channel: &Arc<CmChannel>, token: u32) -> Result<CmId, CmError> {
         let mut raw = null_mut();
         let context = without_provenance_mut(token as usize);
@@ -103,9 +100,6 @@ impl CmId {
     }
 
     /// Binds to an address; a port number of 0 takes a free one.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn bind(&self, address: CmAddress) -> Result<(), CmError> {
         let mut storage = address.to_storage();
         let storage = std::ptr::addr_of_mut!(storage).cast();
@@ -115,9 +109,6 @@ impl CmId {
     }
 
     /// Listens on the bound address.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn listen(&self, backlog: u32) -> Result<(), CmError> {
         let backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
         // SAFETY: the id is alive.
@@ -133,9 +124,6 @@ impl CmId {
 
     /// Starts to resolve the device and the hardware address for a path from `from` to `to`; an event reports the
     /// result.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn resolve_address(
         &self,
         from: CmAddress,
@@ -153,9 +141,6 @@ impl CmId {
     }
 
     /// Starts to resolve the path; an event reports the result.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn resolve_route(&self, limit: Duration) -> Result<(), CmError> {
         // SAFETY: the id is alive.
         let code = unsafe { (self.channel.library.resolve_route)(self.raw(), milliseconds(limit)) };
@@ -163,9 +148,6 @@ impl CmId {
     }
 
     /// Requests the connection; an event brings the answer.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn connect(&self, parameters: &CmParameters<'_>) -> Result<(), CmError> {
         let mut raw = parameters.to_raw();
         // SAFETY: the id is alive; the private data that `raw` points to lives as long as `parameters`.
@@ -174,9 +156,6 @@ impl CmId {
     }
 
     /// Accepts a requested connection whose QP is ready; an event reports when the other end knows.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn accept(&self, parameters: &CmParameters<'_>) -> Result<(), CmError> {
         let mut raw = parameters.to_raw();
         // SAFETY: as for `connect`.
@@ -185,9 +164,6 @@ impl CmId {
     }
 
     /// Confirms the answer to a request, whose QP is ready.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn establish(&self) -> Result<(), CmError> {
         // SAFETY: the id is alive and has no QP of librdmacm's.
         let code = unsafe { (self.channel.library.establish)(self.raw()) };
@@ -195,9 +171,6 @@ impl CmId {
     }
 
     /// Rejects a requested connection with a reason.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn reject(self, why: &str) -> Result<(), CmError> {
         let why = &why.as_bytes()[..why.len().min(MAX_PRIVATE_BYTES)];
         let length = why.len() as u8;

@@ -27,20 +27,16 @@ const KNOWN: u32 = mask::IBV_QP_STATE.0
 
 /// A transition failed: rdma_cm did not return its attributes, or the device refused it.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
 pub enum CmTransitionError {
-    /// In rdma_cm.
     #[error(transparent)]
     Cm(#[from] CmError),
-    /// In the device.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
 }
 
 impl QueuePair {
     /// RESET → INIT; `remote` is the peer's access to this end's memory.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn to_init_by_cm(&self, id: &CmId, remote: Access) -> Result<(), CmTransitionError> {
         let state = ibv_qp_state::IBV_QPS_INIT;
         let (mut attr, bits) = id.attributes(self, state, "INIT")?;
@@ -98,9 +94,6 @@ impl QueuePair {
     }
 
     /// RTR → RTS.
-    ///
-    /// # Errors
-    /// The failed call.
     pub fn to_rts_by_cm(
         &self,
         id: &CmId,
@@ -133,7 +126,7 @@ impl CmId {
             unsafe { (self.channel().library.init_qp_attr)(self.raw(), &mut attr, &mut bits) };
         if code != 0 {
             let object = format!("QP number {:#08x}", qp.qpn());
-            return Err(CmError::last(CmStep::InitQpAttr(name), object));
+            return Err(CmError::last(CmStep::InitQpAttr { state: name }, object));
         }
         Ok((attr, mask(bits.cast_unsigned() & KNOWN)))
     }

@@ -133,9 +133,6 @@ pub(in crate::cli) fn are_shown(sweep: &Sweep) -> bool {
 }
 
 /// Writes all cases.
-///
-/// # Errors
-/// When `out` cannot be written.
 pub(in crate::cli) fn write(sweep: &Sweep, out: &mut impl Write) -> io::Result<()> {
     let nodes = sweep.nodes.names();
     sweep
