@@ -70,9 +70,6 @@ fn bind(state: &mut State, key: u64, address: SocketAddr, may_listen: bool) -> R
 
 /// `rdma_bind_addr(3)`. ENODEV for an address that no device has, EADDRINUSE if another id has the port, or somebody the
 /// address who does not share it.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn bind_addr(id: *mut rdma_cm_id, address: *mut sockaddr) -> c_int {
     // SAFETY: a live id and an address.
     let (key, address) = unsafe { (Id::of(id).key, read(address)) };
@@ -127,9 +124,6 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
 
 /// `rdma_listen(3)`: on all devices of this machine that this process can open, if the id is bound to no address.
 /// EADDRINUSE if another process listens there.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;
@@ -172,9 +166,6 @@ fn resolve(
 }
 
 /// `rdma_resolve_addr(3)`: finds the device from which packets go to the address. The time-out is not needed.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn resolve_addr(
     id: *mut rdma_cm_id,
     source: *mut sockaddr,
@@ -218,9 +209,6 @@ fn path(state: &mut State, key: u64) -> Result<ibv_sa_path_rec, c_int> {
 }
 
 /// `rdma_resolve_route(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) -> c_int {
     // SAFETY: a live id.
     let inner = unsafe { Id::of(id) };
@@ -252,18 +240,12 @@ unsafe fn port(id: *mut rdma_cm_id, of: fn(&Entry) -> Option<SocketAddr>) -> u16
 }
 
 /// `rdma_get_src_port(3)`, in network order.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
     // SAFETY: a live id.
     unsafe { port(id, |entry| entry.local) }
 }
 
 /// `rdma_get_dst_port(3)`, in network order.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn get_dst_port(id: *mut rdma_cm_id) -> u16 {
     // SAFETY: a live id.
     unsafe { port(id, |entry| entry.remote) }

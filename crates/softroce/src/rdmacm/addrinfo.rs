@@ -100,9 +100,6 @@ unsafe fn look_up(
 }
 
 /// `rdma_getaddrinfo(3)`: one result, and no route, which RoCE does not need.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn getaddrinfo(
     node: *const c_char,
     service: *const c_char,
@@ -153,9 +150,6 @@ pub unsafe extern "C" fn getaddrinfo(
 }
 
 /// `rdma_freeaddrinfo(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn freeaddrinfo(list: *mut rdma_addrinfo) {
     let mut next = list;
     // SAFETY: made by `getaddrinfo` with `malloc`, or null.

@@ -41,9 +41,6 @@ pub(super) fn create() -> Result<*mut rdma_event_channel, c_int> {
 }
 
 /// `rdma_create_event_channel(3)`.
-///
-/// # Safety
-/// None; as the function of librdmacm it is called from C.
 pub unsafe extern "C" fn create_event_channel() -> *mut rdma_event_channel {
     pointer_or_errno(create())
 }

@@ -158,9 +158,6 @@ fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(),
 
 /// `rdma_connect(3)`: asks for a connection, or for the QP of a datagram service; without a QP of the id its number is in the
 /// parameters. EINVAL for more than 56 bytes of private data, 180 for datagrams, or more READs at once than the device does.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
     // SAFETY: a live id.
     let inner = unsafe { Id::of(id) };
@@ -228,9 +225,6 @@ unsafe fn tell_qp(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Re
 }
 
 /// `rdma_accept(3)`: brings the id's QP, if it has one, to RTS, and replies. Of datagrams there is no event.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
     // SAFETY: a live id; parameters or null.
     if unsafe { Id::of(id) }.space == PortSpace::Udp {
@@ -248,9 +242,6 @@ pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_
 }
 
 /// `rdma_establish(3)`, for an id without a QP of its own.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn establish(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id.
     let (key, has_qp) = unsafe { (Id::of(id).key, !(*id).qp.is_null()) };
@@ -261,9 +252,6 @@ pub unsafe extern "C" fn establish(id: *mut rdma_cm_id) -> c_int {
 }
 
 /// `rdma_reject(3)`. EINVAL for more than 148 bytes of private data.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn reject(
     id: *mut rdma_cm_id,
     private_data: *const c_void,
@@ -283,9 +271,6 @@ pub unsafe extern "C" fn reject(
 
 /// `rdma_disconnect(3)`: flushes the id's QP if it has one, and tells the other end. Where the connection has ended
 /// already there is nothing to tell.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id, with its QP if it has one.
     let key = unsafe {
@@ -310,9 +295,6 @@ pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
 }
 
 /// `rdma_notify(3)`: data on a QP (`IBV_EVENT_COMM_EST`) stands for a confirmation that was lost.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn notify(id: *mut rdma_cm_id, event: c_int) -> c_int {
     if event != ibv_event_type::IBV_EVENT_COMM_EST as c_int {
         return minus_one_or_zero(Err(libc::EINVAL));

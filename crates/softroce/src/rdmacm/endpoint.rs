@@ -62,9 +62,6 @@ unsafe fn set_up(
 }
 
 /// `rdma_create_ep(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_ep(
     id: *mut *mut rdma_cm_id,
     addresses: *mut rdma_addrinfo,
@@ -85,9 +82,6 @@ pub unsafe extern "C" fn create_ep(
 }
 
 /// `rdma_destroy_ep(3)`, with QP, SRQ and CQs.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn destroy_ep(id: *mut rdma_cm_id) {
     // SAFETY: a live id.
     unsafe {
@@ -134,9 +128,6 @@ unsafe fn next_request(listener: *mut rdma_cm_id) -> Result<*mut rdma_cm_id, c_i
 }
 
 /// `rdma_get_request(3)`: waits for a request and makes its QP, if the endpoint was made with attributes for one.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn get_request(listener: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id and a place for the pointer.
     minus_one_or_zero(unsafe { next_request(listener).map(|made| id.write(made)) })

@@ -94,9 +94,6 @@ unsafe fn take(channel: *mut rdma_event_channel) -> Result<*mut rdma_cm_event, c
 }
 
 /// `rdma_get_cm_event(3)`: blocks, or fails with EAGAIN if the channel's descriptor is non-blocking.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn get_cm_event(
     channel: *mut rdma_event_channel,
     event: *mut *mut rdma_cm_event,

@@ -48,9 +48,6 @@ unsafe fn create(
 }
 
 /// `rdma_create_id(3)`. EOPNOTSUPP for another port space than those of connections and of datagrams by IP address.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_id(
     channel: *mut rdma_event_channel,
     id: *mut *mut rdma_cm_id,
@@ -63,9 +60,6 @@ pub unsafe extern "C" fn create_id(
 
 /// `rdma_destroy_id(3)`: a connection that it has ends, and one that is asked for is refused. Waits until the program
 /// has acknowledged the id's events.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id.
     let inner = unsafe { Id::of(id) };
@@ -87,9 +81,6 @@ pub unsafe extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
 }
 
 /// `rdma_migrate_id(3)`: events that wait move along. A null channel gives the id one of its own.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn migrate_id(
     id: *mut rdma_cm_id,
     channel: *mut rdma_event_channel,

@@ -2,9 +2,12 @@
 //! their names without `rdma_`. It must not know the bytes of messages.
 //!
 //! One lock guards all ids and managers of the process (`state`), and one thread takes what arrives at their QPs 1 and
-//! keeps the timers (`service`). An id is one allocation that begins with its `rdma_cm_id`; pointers that librdmacm
-//! would not accept must not be passed.
+//! keeps the timers (`service`). An id is one allocation that begins with its `rdma_cm_id`.
+//!
+//! # Safety
+//! As for librdmacm: pointers that it would not accept must not be passed. Where a function wants more, it says so.
 #![allow(unsafe_code)]
+#![allow(clippy::missing_safety_doc)] // it stands above, once for all
 
 mod address;
 mod addrinfo;

@@ -24,9 +24,6 @@ const ACK_TIMEOUT: c_int = 3;
 const LARGEST_ACK_TIMEOUT: u8 = 31;
 
 /// `rdma_set_option(3)`. EOPNOTSUPP for options of paths.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn set_option(
     id: *mut rdma_cm_id,
     level: c_int,
@@ -85,9 +82,6 @@ pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
 }
 
 /// `rdma_free_devices(3)`: frees the list.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn free_devices(list: *mut *mut ibv_context) {
     // SAFETY: made by `calloc`, or null.
     unsafe { libc::free(list.cast()) };

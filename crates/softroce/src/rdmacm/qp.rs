@@ -22,9 +22,6 @@ use crate::verbs::object::Behind;
 const STATE: u32 = mask::IBV_QP_STATE.0;
 
 /// `rdma_init_qp_attr(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn init_qp_attr(
     id: *mut rdma_cm_id,
     attr: *mut ibv_qp_attr,
@@ -241,9 +238,6 @@ unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
 }
 
 /// `rdma_create_qp(3)`: without a domain and CQs the id's own are used.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_qp(
     id: *mut rdma_cm_id,
     pd: *mut ibv_pd,
@@ -272,9 +266,6 @@ unsafe fn unprepare(id: *mut rdma_cm_id) {
 }
 
 /// `rdma_create_qp_ex(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_qp_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_qp_init_attr_ex,
@@ -297,9 +288,6 @@ pub unsafe extern "C" fn create_qp_ex(
 }
 
 /// `rdma_destroy_qp(3)`, with the CQs that were made for it.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
     // SAFETY: a live id with a QP.
     unsafe {
@@ -310,9 +298,6 @@ pub unsafe extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
 }
 
 /// `rdma_create_srq(3)`: the id's QP will use it.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_srq(
     id: *mut rdma_cm_id,
     pd: *mut ibv_pd,
@@ -334,9 +319,6 @@ pub unsafe extern "C" fn create_srq(
 }
 
 /// `rdma_destroy_srq(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn destroy_srq(id: *mut rdma_cm_id) {
     // SAFETY: a live id with an SRQ that no QP uses.
     unsafe {

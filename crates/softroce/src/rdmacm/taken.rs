@@ -36,9 +36,6 @@ pub(super) fn give(notice: Notice, event: kind::Type, status: c_int) -> *mut rdm
 }
 
 /// `rdma_ack_cm_event(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
     if event.is_null() {
         return minus_one_or_zero(Err(libc::EINVAL));

@@ -15,9 +15,6 @@ use super::qp::Qp;
 use super::srq::Srq;
 
 /// `ibv_get_async_event(3)`: blocks, or fails with EAGAIN if `async_fd` is non-blocking.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn get_async_event(
     context: *mut ibv_context,
     event: *mut ibv_async_event,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
 use super::context::Context;
-use super::errno::{code, minus_one_or_zero, pointer_or_errno};
+use super::errno::{code, minus_one_or_zero, pointer_or_errno, zero_or_error};
 use super::events::Queue;
 use super::object::Behind;
 use super::users::{Use, Users};
@@ -63,9 +63,6 @@ impl Channel {
 }
 
 /// `ibv_create_comp_channel(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
     let made = Queue::new().map(|notices| {
         let fd = notices.fd();
@@ -86,41 +83,29 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
 }
 
 /// `ibv_destroy_comp_channel(3)`. EBUSY while a CQ uses it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
-    // SAFETY: a live channel.
-    unsafe {
-        if Channel::of(channel).users.any() {
-            return libc::EBUSY;
-        }
-        drop(Channel::take_back(channel));
-    }
-    0
+    // SAFETY: a live channel, which goes if nobody uses it.
+    zero_or_error(unsafe {
+        let unused = Channel::of(channel).users.none();
+        unused.map(|()| drop(Channel::take_back(channel)))
+    })
 }
 
 /// `ibv_get_cq_event(3)`: blocks, or returns -1 with EAGAIN if the descriptor is non-blocking.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn get_cq_event(
     channel: *mut ibv_comp_channel,
     cq: *mut *mut ibv_cq,
     cq_context: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: a live channel of an open context.
-    let own = unsafe { Context::own((*channel).context) };
-    let next = own.map_err(io::Error::from_raw_os_error).and_then(|_| {
-        // SAFETY: as above.
-        unsafe { Channel::of(channel) }.next()
-    });
-    let given = next.map(|Notice(source)| {
-        // SAFETY: both are writable; the CQ lives at least until its event is acknowledged.
-        unsafe {
+    // SAFETY: a live channel of an open context, and two writable places; the CQ lives at least until its event is
+    // acknowledged.
+    minus_one_or_zero(unsafe {
+        Context::own((*channel).context).and_then(|_| {
+            let next = Channel::of(channel).next();
+            let Notice(source) = next.map_err(|error| code(&error))?;
             cq.write(source);
             cq_context.write((*source).cq_context);
-        }
-    });
-    minus_one_or_zero(given.map_err(|error| code(&error)))
+            Ok(())
+        })
+    })
 }

@@ -14,7 +14,7 @@ use rdma_sys::{
 use super::channel::{Channel, Notice};
 use super::context::Context;
 use super::domain::Pd;
-use super::errno::pointer_or_errno;
+use super::errno::{pointer_or_errno, zero_or_error};
 use super::events::Acks;
 use super::latch::Latch;
 use super::limits::{MAX_CQE, completion_vectors};
@@ -68,19 +68,21 @@ pub(super) unsafe fn create(
         return Err(libc::EINVAL);
     }
     let channel = wanted.channel;
-    // SAFETY: null or a live channel.
-    if unsafe { channel.as_ref() }.is_some_and(|channel| channel.context != context) {
+    // SAFETY: a live channel and a live domain, or null.
+    let (its_channel, its_domain) = unsafe { (channel.as_ref(), wanted.domain.as_ref()) };
+    if its_channel.is_some_and(|channel| channel.context != context)
+        || its_domain.is_some_and(|domain| domain.context != context)
+    {
         return Err(libc::EINVAL);
     }
-    // SAFETY: null or a live domain.
-    let domain = unsafe { wanted.domain.as_ref() };
-    if domain.is_some_and(|domain| domain.context != context) {
-        return Err(libc::EINVAL);
-    }
-    // SAFETY: as above.
-    let behind = (!channel.is_null()).then(|| unsafe { Channel::of(channel) });
-    // SAFETY: an open context.
-    let device = unsafe { Context::own(context) }?;
+    // SAFETY: as above, and an open context.
+    let (behind, domain, device) = unsafe {
+        (
+            its_channel.map(|_| Channel::of(channel)),
+            its_domain.map(|_| Pd::of(wanted.domain)),
+            Context::own(context)?,
+        )
+    };
     // Its events contain its address.
     let object = Cq::reserve();
     let completion_acks = Arc::new(Acks::default());
@@ -96,8 +98,7 @@ pub(super) unsafe fn create(
     };
     let raise = device.events_of(Source::Cq(object), &async_acks);
     let on_overrun = Box::new(move || raise(ibv_event_type::IBV_EVENT_CQ_ERR));
-    let capacity = wanted.entries as usize;
-    let has_stamps = wanted.has_stamps;
+    let (capacity, has_stamps) = (wanted.entries as usize, wanted.has_stamps);
     let transport =
         transport::Cq::with_stamps(&device.nic, capacity, has_stamps, on_event, on_overrun);
     if let Some(channel) = behind {
@@ -117,8 +118,7 @@ pub(super) unsafe fn create(
         channel: behind.map(|behind| (channel, behind.users.begin())),
         datagram_sl: datagram_sl(device.address()),
         _context: device.users.begin(),
-        // SAFETY: as above.
-        _domain: domain.map(|_| unsafe { Pd::of(wanted.domain) }.users.begin()),
+        _domain: domain.map(|domain| domain.users.begin()),
         polling: Latch::default(),
         current: UnsafeCell::new(None),
     };
@@ -129,9 +129,6 @@ pub(super) unsafe fn create(
 
 /// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit, another completion vector than 0, or a channel of
 /// another context.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_cq(
     context: *mut ibv_context,
     entries: c_int,
@@ -153,52 +150,39 @@ pub unsafe extern "C" fn create_cq(
 }
 
 /// `ibv_resize_cq(3)`. EINVAL for a size of 0, above the limit, or below the number of waiting completions.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
-    // SAFETY: a live CQ of an open context.
-    if let Err(error) = unsafe { Context::own((*cq).context) } {
-        return error;
-    }
-    // SAFETY: as above.
-    let inner = unsafe { Cq::of(cq) };
-    let entries = entries.cast_unsigned();
-    if !(1..=MAX_CQE).contains(&entries) || !inner.transport.resize(entries as usize) {
-        return libc::EINVAL;
-    }
-    let capacity = inner.transport.capacity();
-    // SAFETY: a live CQ; like libibverbs, only this call writes the field.
-    unsafe { (*cq).cqe = c_int::try_from(capacity).unwrap_or(c_int::MAX) };
-    0
+    // SAFETY: a live CQ of an open context; like libibverbs, only this call writes the field.
+    zero_or_error(unsafe {
+        Context::own((*cq).context).and_then(|_| {
+            let transport = &Cq::of(cq).transport;
+            let entries = entries.cast_unsigned();
+            if !(1..=MAX_CQE).contains(&entries) || !transport.resize(entries as usize) {
+                return Err(libc::EINVAL);
+            }
+            (*cq).cqe = c_int::try_from(transport.capacity()).unwrap_or(c_int::MAX);
+            Ok(())
+        })
+    })
 }
 
 /// `ibv_destroy_cq(3)`: waits until the program has acknowledged all events that it took. EBUSY while a QP uses it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
-    // SAFETY: a live CQ of an open context.
-    unsafe {
-        let context = match Context::own((*cq).context) {
-            Ok(context) => context,
-            Err(error) => return error,
-        };
-        let inner = Cq::of(cq);
-        if inner.users.any() {
-            return libc::EBUSY;
-        }
-        if let Some((channel, _)) = &inner.channel {
-            let channel = Channel::of(*channel);
-            channel.leave(&inner.transport);
-            channel.notices.forget(|notice| *notice == Notice(cq));
-        }
-        context.end_events_of(Source::Cq(cq), &inner.async_acks);
-        inner.completion_acks.wait();
-    }
-    // SAFETY: a live CQ, to which nobody refers any more.
-    drop(unsafe { Cq::take_back(cq) });
-    0
+    // SAFETY: a live CQ of an open context, to which nobody refers once its events have ended.
+    zero_or_error(unsafe {
+        Context::own((*cq).context).and_then(|context| {
+            let inner = Cq::of(cq);
+            inner.users.none()?;
+            if let Some((channel, _)) = &inner.channel {
+                let channel = Channel::of(*channel);
+                channel.leave(&inner.transport);
+                channel.notices.forget(|notice| *notice == Notice(cq));
+            }
+            context.end_events_of(Source::Cq(cq), &inner.async_acks);
+            inner.completion_acks.wait();
+            drop(Cq::take_back(cq));
+            Ok(())
+        })
+    })
 }
 
 /// The `wc_flags` of a completion.
@@ -277,9 +261,6 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mu
 }
 
 /// `ibv_req_notify_cq(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
     // SAFETY: a live CQ.
     unsafe { Cq::of(cq) }.transport.arm(solicited_only != 0);
@@ -287,9 +268,6 @@ pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c
 }
 
 /// `ibv_ack_cq_events(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
     // SAFETY: a live CQ.
     unsafe { Cq::of(cq) }.completion_acks.acknowledge(events);

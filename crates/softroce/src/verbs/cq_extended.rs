@@ -23,9 +23,6 @@ const SINGLE_THREADED: u32 = 1;
 /// `ibv_create_cq_ex(3)`, by the pointer in `verbs_context`. EOPNOTSUPP for fields that completions do not have here
 /// (wall-clock stamps, VLAN, flow tags, tag matching), and a CQ that ignores overruns; EINVAL as of `ibv_create_cq`, and
 /// without the parent domain that is named.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn create_cq_ex(
     context: *mut ibv_context,
     init: *mut ibv_cq_init_attr_ex,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_parent_domain_init_attr, ibv_pd};
 
 use super::context::Context;
-use super::errno::{code, memory_error, pointer_or_errno};
+use super::errno::{code, memory_error, pointer_or_errno, zero_or_error};
 use super::mapped;
 use super::object::Behind;
 use super::refused::refuse;
@@ -66,9 +66,6 @@ impl Pd {
 }
 
 /// `ibv_alloc_pd(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -83,9 +80,6 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 
 /// `ibv_alloc_parent_domain(3)`, by the pointer in `verbs_context`: what is made in it is as if made in its PD. EOPNOTSUPP
 /// for memory of the program's own, EINVAL without a PD and for one of another context.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn alloc_parent_domain(
     context: *mut ibv_context,
     init: *mut ibv_parent_domain_init_attr,
@@ -114,18 +108,9 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
 }
 
 /// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH, or is joined to another.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    // SAFETY: a live domain.
-    unsafe {
-        if Pd::of(pd).users.any() {
-            return libc::EBUSY;
-        }
-        drop(Pd::take_back(pd));
-    }
-    0
+    // SAFETY: a live domain, which goes if nobody uses it.
+    zero_or_error(unsafe { Pd::of(pd).users.none().map(|()| drop(Pd::take_back(pd))) })
 }
 
 /// The data of a memory region.
@@ -238,18 +223,14 @@ pub unsafe extern "C" fn reg_mr_iova2(
 }
 
 /// `ibv_dereg_mr(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     // SAFETY: a live region of an open context.
-    if let Err(error) = unsafe { Context::own((*mr).context) } {
-        return error;
-    }
-    // SAFETY: as above.
-    let object = unsafe { Mr::take_back(mr) };
-    object.inner.nic.deregister(object.verbs.lkey);
-    0
+    zero_or_error(unsafe {
+        Context::own((*mr).context).map(|_| {
+            let object = Mr::take_back(mr);
+            object.inner.nic.deregister(object.verbs.lkey);
+        })
+    })
 }
 
 #[cfg(test)]

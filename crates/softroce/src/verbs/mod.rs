@@ -2,10 +2,14 @@
 //! arming use the function pointers of `ibv_context.ops`; the extended interfaces use those of the surrounding
 //! `verbs_context`.
 //!
-//! Each object is one allocation that begins with its verbs struct, so the program's pointers point to it. Pointers
-//! that libibverbs would not accept (null, freed, of another library) must not be passed. It must not know packets;
-//! it translates between C structs and [`crate::transport`].
+//! Each object is one allocation that begins with its verbs struct, so the program's pointers point to it. It must not
+//! know packets; it translates between C structs and [`crate::transport`].
+//!
+//! # Safety
+//! As for libibverbs: pointers that it would not accept (null, freed, of another library) must not be passed. Where a
+//! function wants more, it says so.
 #![allow(unsafe_code)]
+#![allow(clippy::missing_safety_doc)] // it stands above, once for all
 
 mod address_handle;
 mod async_events;

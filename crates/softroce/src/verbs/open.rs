@@ -12,7 +12,7 @@ use rdma_sys::{ibv_context, ibv_device, ibv_event_type, verbs_context};
 
 use super::context::Context;
 use super::device::{Device, complain};
-use super::errno::pointer_or_errno;
+use super::errno::{pointer_or_errno, zero_or_error};
 use super::events::Queue;
 use super::occurrence::{Occurrence, Source};
 use super::users::Users;
@@ -142,9 +142,6 @@ fn port_listener(events: Arc<Queue<Occurrence>>) -> Arc<PortListener> {
 /// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for invalid faults in the environment or an address
 /// there that the device cannot have, otherwise the sockets' error, EADDRINUSE if others have the address who do not share it, or that of the capture's file.
 /// All but the first also print a line on stderr.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     let opened = |device| {
         let device = Device::of(device).ok_or(libc::ENODEV)?;
@@ -163,11 +160,5 @@ pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
 /// As for libibverbs: everything made in the context was destroyed before.
 pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
     // SAFETY: made by `open`; the caller gives it up.
-    unsafe {
-        if let Err(error) = Context::own(context) {
-            return error;
-        }
-        Context::close(context);
-    }
-    0
+    zero_or_error(unsafe { Context::own(context).map(|_| Context::close(context)) })
 }

@@ -59,22 +59,14 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
             wr.imm_data_invalidated_rkey_union.imm_data,
         )
     };
-    let write = Operation::Write {
-        address: rdma.remote_addr,
-        rkey: rdma.rkey,
-    };
+    let (address, rkey) = (rdma.remote_addr, rdma.rkey);
+    let write = Operation::Write { address, rkey };
     let (operation, immediate) = match wr.opcode {
         Opcode::IBV_WR_SEND => (Operation::Send, None),
         Opcode::IBV_WR_SEND_WITH_IMM => (Operation::Send, Some(immediate)),
         Opcode::IBV_WR_RDMA_WRITE => (write, None),
         Opcode::IBV_WR_RDMA_WRITE_WITH_IMM => (write, Some(immediate)),
-        Opcode::IBV_WR_RDMA_READ => (
-            Operation::Read {
-                address: rdma.remote_addr,
-                rkey: rdma.rkey,
-            },
-            None,
-        ),
+        Opcode::IBV_WR_RDMA_READ => (Operation::Read { address, rkey }, None),
         Opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => (
             Operation::FetchAdd {
                 address: atomic.remote_addr,
@@ -125,9 +117,6 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
 
 /// `ibv_post_send(3)`: ENOMEM if the queue is full, EINVAL for requests that the QP does not support. `bad_wr` is the
 /// failed request; those before it are posted.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn post_send(
     qp: *mut ibv_qp,
     wr: *mut ibv_send_wr,
@@ -170,9 +159,6 @@ pub(super) unsafe extern "C" fn post_send(
 }
 
 /// Posts a list of receives to a queue.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe fn post_receives(
     wr: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
@@ -201,9 +187,6 @@ pub(super) unsafe fn post_receives(
 }
 
 /// `ibv_post_recv(3)`: ENOMEM if the queue is full, EINVAL for a QP in RESET or with an SRQ.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn post_recv(
     qp: *mut ibv_qp,
     wr: *mut ibv_recv_wr,

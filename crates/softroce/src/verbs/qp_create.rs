@@ -184,9 +184,6 @@ unsafe fn create(
 
 /// `ibv_create_qp(3)`: RC, UC and UD, others EOPNOTSUPP. EINVAL beyond the device's limits, without CQs or with CQs
 /// of another context; ENOMEM beyond its number of QPs.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
     // SAFETY: a live domain, and a struct that can be read and written.
     pointer_or_errno(unsafe { create(pd, &mut *init, None) })
@@ -207,9 +204,6 @@ pub(crate) fn plain_attributes(init: &ibv_qp_init_attr_ex) -> ibv_qp_init_attr {
 
 /// `ibv_create_qp_ex(3)`, by the pointer in `verbs_context`. As [`create_qp`]; EOPNOTSUPP for extensions other than
 /// the operations of `ibv_wr_*`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_qp_ex(
     _context: *mut ibv_context,
     init: *mut ibv_qp_init_attr_ex,

@@ -195,9 +195,6 @@ unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c
 /// `ibv_modify_qp(3)`. EINVAL for an invalid transition, for missing or excess attributes, and for values out of
 /// range; ETIMEDOUT for a destination that no packet can reach; EOPNOTSUPP for another path, time-outs or depths of a
 /// QP in SQD.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     // SAFETY: a live QP and a readable struct; the mask is a set of bits.
     super::errno::zero_or_error(unsafe { modify(qp, &*attr, mask.cast_unsigned()) })

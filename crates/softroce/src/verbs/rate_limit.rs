@@ -45,9 +45,6 @@ unsafe fn limit(qp: *mut ibv_qp, attr: Option<&ibv_qp_rate_limit_attr>) -> Resul
 /// `ibv_modify_qp_rate_limit(3)`, by the pointer in `verbs_context`; a rate of 0 ends a limit. Bursts and packets are as they
 /// are. EINVAL for a QP that is not in RTS, and for a rate that [`CAPS`] has not; EOPNOTSUPP for datagrams; EIO in a child of
 /// the process that opened the device.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn modify_qp_rate_limit(
     qp: *mut ibv_qp,
     attr: *mut ibv_qp_rate_limit_attr,

@@ -1,5 +1,6 @@
 //! Counts the users of an object, so that PDs, CQs, SRQs and channels in use are not destroyed.
 
+use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,9 +23,12 @@ impl Users {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Whether there are users.
-    pub(crate) fn any(&self) -> bool {
-        self.count() > 0
+    /// EBUSY while there are users.
+    pub(crate) fn none(&self) -> Result<(), c_int> {
+        match self.count() {
+            0 => Ok(()),
+            _ => Err(libc::EBUSY),
+        }
     }
 }
 
