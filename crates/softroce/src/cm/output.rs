@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::early::Unheard;
 use super::event::{Event, Happening};
-use crate::wire::cm::{CmMad, Comms, Handled, MAD_BYTES, Message, REJ_DATA_BYTES, Rej, RejReason};
+use crate::wire::cm::{CmMad, Comms, Handled, MAD_BYTES, Message, Rej, RejReason};
 
 /// A datagram from QP 1 to QP 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +56,7 @@ impl Output {
             comms,
             of,
             reason,
-            ca_guid: None,
-            private_data: [0; REJ_DATA_BYTES],
+            ..Rej::default()
         });
         self.send(to, transaction, Message::Rej(rej));
     }

@@ -106,7 +106,8 @@ fn refuse(asked: &Unheard, reason: RejReason, out: &mut Output) {
             let rep = Box::new(SidrRep {
                 request: asked.number,
                 service: asked.service,
-                ..SidrRep::without_qp(SidrStatus::UNSUPPORTED)
+                status: SidrStatus::UNSUPPORTED,
+                ..SidrRep::default()
             });
             out.send(to, transaction, Message::SidrRep(rep));
         }

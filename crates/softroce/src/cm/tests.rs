@@ -27,7 +27,7 @@ fn a_connection_comes_and_goes() {
     };
     assert_eq!(asker, ASKER);
     let said = (req.qpn, req.starting_psn, req.private_data);
-    assert_eq!(said, (0x11, 77, [3; 92]));
+    assert_eq!(said, (0x11, 77, vec![3; 92]));
     pair.accept(asked.comm).unwrap();
     assert_eq!(pair.accept(asked.comm), Err(CmError::State), "once");
     let replied = pair.event(0);

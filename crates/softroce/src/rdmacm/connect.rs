@@ -18,7 +18,7 @@ use crate::verbs::port::DEFAULT_PKEY;
 use crate::wire::as_ipv6;
 use crate::wire::cm::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep,
-    Req, SIDR_REP_DATA_BYTES, SIDR_REQ_DATA_BYTES, SidrRep, SidrReq, SidrStatus, padded,
+    Req, SIDR_REP_DATA_BYTES, SIDR_REQ_DATA_BYTES, SidrRep, SidrReq, SidrStatus,
 };
 
 /// "As many as the device can" (`RDMA_MAX_RESP_RES`, `RDMA_MAX_INIT_DEPTH`).
@@ -138,8 +138,8 @@ fn ask(state: &mut State, now: u64, key: u64, wanted: &Wanted<'_>) -> Result<(),
         mtu: state.devices.get(address).ok_or(libc::ENODEV)?.mtu(),
         rnr_retry_count: wanted.rnr_retry_count,
         srq: wanted.srq,
-        local_gid: as_ipv6(local.ip()),
-        remote_gid: as_ipv6(remote.ip()),
+        local_gid: as_ipv6(local.ip()).octets(),
+        remote_gid: as_ipv6(remote.ip()).octets(),
         traffic_class,
         hop_limit: HOP_LIMIT,
         ack_timeout: ack_timeout.unwrap_or(ACK_TIMEOUT),
@@ -199,7 +199,7 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
             flow_control: wanted.flow_control,
             rnr_retry_count: wanted.rnr_retry_count,
             srq: wanted.srq,
-            private_data: padded(wanted.private_data),
+            private_data: wanted.private_data.to_vec(),
             ..Rep::default()
         });
         state.of_connection(key, |it, now, out| it.accept(now, rep, out))
@@ -216,8 +216,9 @@ unsafe fn tell_qp(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Re
     let rep = Box::new(SidrRep {
         qpn: wanted.qpn & PSN_BITS,
         qkey: UDP_QKEY,
-        private_data: padded(wanted.private_data),
-        ..SidrRep::without_qp(SidrStatus::VALID)
+        private_data: wanted.private_data.to_vec(),
+        status: SidrStatus::VALID,
+        ..SidrRep::default()
     });
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;

@@ -125,7 +125,7 @@ impl Pair {
             qpn: 0x11,
             starting_psn: 77,
             mtu: 5,
-            private_data: [3; 92],
+            private_data: vec![3; 92],
             ..Req::default()
         });
         change(&mut req);

@@ -1,14 +1,14 @@
 //! The MAD around a message: its header of 24 bytes (specification 13.4.3) and the message behind it.
 
-use super::fields::{Fields, MAD_BYTES};
+use super::fields::Fields;
 use super::messages::Message;
 
-const BASE_VERSION: u8 = 1;
-/// Class "communication management".
-const CLASS: u8 = 0x07;
-const CLASS_VERSION: u8 = 2;
-/// Method "Send".
-const SEND: u8 = 0x03;
+/// Bytes of every MAD.
+pub const MAD_BYTES: usize = 256;
+/// Bytes of its header, after which the message begins.
+const HEADER_BYTES: usize = 24;
+/// How it begins: base version, class "communication management", version of the class, and method "Send".
+const START: [u8; 4] = [1, 0x07, 2, 0x03];
 
 const TRANSACTION_AT: usize = 8;
 const ATTRIBUTE_AT: usize = 16;
@@ -42,29 +42,36 @@ impl CmMad {
     /// # Errors
     /// Why it is none.
     pub fn parse(bytes: &[u8]) -> Result<CmMad, CmMadError> {
-        let whole = bytes
+        let mut mad: [u8; MAD_BYTES] = bytes
             .try_into()
             .map_err(|_| CmMadError::Length(bytes.len()))?;
-        let fields = Fields(whole);
-        if fields.bytes(0) != [BASE_VERSION, CLASS, CLASS_VERSION, SEND] {
+        if !mad.starts_with(&START) {
             return Err(CmMadError::Header);
         }
-        let attribute = fields.half(ATTRIBUTE_AT);
-        let message = Message::read(attribute, &fields);
+        let (header, message_bytes) = mad.split_at_mut(HEADER_BYTES);
+        let (mut transaction, mut attribute) = (0, 0);
+        let mut fields = Fields::reading(header);
+        fields.long(TRANSACTION_AT, &mut transaction);
+        fields.half(ATTRIBUTE_AT, &mut attribute);
+        let mut message = Message::blank(attribute).ok_or(CmMadError::Attribute(attribute))?;
+        message.walk(&mut Fields::reading(message_bytes));
         Ok(CmMad {
-            transaction: fields.long(TRANSACTION_AT),
-            message: message.ok_or(CmMadError::Attribute(attribute))?,
+            transaction,
+            message,
         })
     }
 
     /// Its bytes on the wire.
     pub fn to_bytes(&self) -> [u8; MAD_BYTES] {
-        let mut fields = Fields([0; MAD_BYTES]);
-        fields.put(0, [BASE_VERSION, CLASS, CLASS_VERSION, SEND]);
-        fields.put(TRANSACTION_AT, self.transaction.to_be_bytes());
-        fields.put(ATTRIBUTE_AT, self.message.attribute().to_be_bytes());
-        self.message.write(&mut fields);
-        fields.0
+        let mut mad = [0; MAD_BYTES];
+        let (header, message_bytes) = mad.split_at_mut(HEADER_BYTES);
+        let mut fields = Fields::writing(header);
+        fields.bytes(0, &mut { START });
+        fields.long(TRANSACTION_AT, &mut { self.transaction });
+        fields.half(ATTRIBUTE_AT, &mut self.message.attribute());
+        let mut message = self.message.clone();
+        message.walk(&mut Fields::writing(message_bytes));
+        mad
     }
 }
 
@@ -172,7 +179,7 @@ mod tests {
             srq: true,
             ack_timeout: 18,
             hop_limit: 64,
-            private_data: [0x5a; 92],
+            private_data: vec![0x5a; 92],
             ..Req::default()
         };
         let mad = CmMad {
