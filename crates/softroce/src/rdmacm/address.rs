@@ -229,9 +229,6 @@ pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) 
 }
 
 /// A port of an id in network order; 0 without an address.
-///
-/// # Safety
-/// `id` is live.
 unsafe fn port(id: *mut rdma_cm_id, of: fn(&Entry) -> Option<SocketAddr>) -> u16 {
     // SAFETY: the caller's.
     let key = unsafe { Id::of(id) }.key;

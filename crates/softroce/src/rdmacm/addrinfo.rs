@@ -58,8 +58,6 @@ unsafe fn copy(from: *const sockaddr, bytes: u32) -> *mut sockaddr {
     }
 }
 
-/// # Safety
-/// As for [`getaddrinfo`].
 unsafe fn look_up(
     node: *const c_char,
     service: *const c_char,

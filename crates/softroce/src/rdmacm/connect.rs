@@ -172,8 +172,6 @@ pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn
     minus_one_or_zero(asked.and_then(|()| unsafe { complete(id) }))
 }
 
-/// # Safety
-/// As for [`accept`].
 unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Result<(), c_int> {
     // SAFETY: the caller's.
     let wanted = unsafe { Wanted::read(id, parameters, REP_DATA_BYTES) }?;
@@ -207,9 +205,6 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
 }
 
 /// Tells the QP of a datagram service.
-///
-/// # Safety
-/// As for [`accept`].
 unsafe fn tell_qp(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Result<(), c_int> {
     // SAFETY: the caller's.
     let wanted = unsafe { Wanted::read(id, parameters, SIDR_REP_DATA_BYTES) }?;
@@ -248,7 +243,7 @@ pub unsafe extern "C" fn establish(id: *mut rdma_cm_id) -> c_int {
     let (key, has_qp) = unsafe { (Id::of(id).key, !(*id).qp.is_null()) };
     minus_one_or_zero(match has_qp {
         true => Err(libc::EINVAL),
-        false => service::with(|state, _| state.establish(key)),
+        false => service::with(|state, _| state.of_connection(key, |it, _, out| it.establish(out))),
     })
 }
 

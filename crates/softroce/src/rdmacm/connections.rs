@@ -31,11 +31,6 @@ impl State {
         Ok(())
     }
 
-    /// Confirms the reply to an id's request.
-    pub(super) fn establish(&mut self, key: u64) -> Result<(), c_int> {
-        self.of_connection(key, |it, _, out| it.establish(out))
-    }
-
     /// Does something with an id's connection. ENOTCONN if it has ended, EINVAL if there was none, or in another state.
     pub(super) fn of_connection(
         &mut self,

@@ -9,15 +9,14 @@ use rdma_sys::{ibv_context, ibv_pd};
 
 use super::inbox::Inbox;
 use super::sockaddr::any_like;
-use crate::cm::{Manager, Output};
+use crate::cm::Manager;
 use crate::net;
-use crate::transport::{Nic, OwnClaim};
+use crate::transport::Nic;
 use crate::verbs;
 use crate::verbs::context::Context;
 use crate::verbs::device::{self, Device};
 use crate::verbs::{open, port};
 use crate::wire::UDP_PORT;
-use crate::wire::cm::MAD_BYTES;
 
 /// A device with its manager.
 pub(super) struct CmDevice {
@@ -36,7 +35,7 @@ unsafe impl Send for CmDevice {}
 
 impl CmDevice {
     /// The device's context.
-    fn open_context(&self) -> &Context {
+    pub(super) fn open_context(&self) -> &Context {
         // SAFETY: opened by `open_at`, closed when this is dropped.
         unsafe { Context::of(self.context) }
     }
@@ -46,42 +45,15 @@ impl CmDevice {
         self.open_context().nic.requests_fd()
     }
 
-    /// The requests that wait at the socket that processes share; returns when the next is due, which faults delay.
-    pub(super) fn take_requests(
-        &self,
-        mut each: impl FnMut(IpAddr, [u8; MAD_BYTES]),
-    ) -> Option<u64> {
-        self.open_context().nic.take_requests(|from, payload| {
-            if let Ok(bytes) = payload.try_into() {
-                each(from, bytes);
-            }
-        })
-    }
-
     /// Hands a request on to the process at this address that offers its service; false if there is none.
     pub(super) fn hand_on(&self, service: u64, from: IpAddr, bytes: &[u8]) -> bool {
         let open = self.open_context();
         self.requests_fd().is_some() && net::hand_on(open.address(), service, from, bytes)
     }
 
-    /// Says that only this process offers the service at the address; nothing where processes do not share it. EADDRINUSE
-    /// if another does.
-    pub(super) fn claim(&self, service: u64) -> Result<Option<OwnClaim>, i32> {
-        let claimed = self.open_context().nic.claim(service);
-        claimed.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
-    }
-
     /// The code of the port's MTU.
     pub(super) fn mtu(&self) -> u8 {
         mtu(self.open_context())
-    }
-
-    /// Sends what the manager has to say.
-    pub(super) fn send(&self, out: &mut Output) {
-        for datagram in out.datagrams.drain(..) {
-            let nic = &self.open_context().nic;
-            nic.send_management(datagram.to, &datagram.bytes);
-        }
     }
 }
 

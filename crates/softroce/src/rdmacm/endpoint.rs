@@ -95,8 +95,6 @@ pub unsafe extern "C" fn destroy_ep(id: *mut rdma_cm_id) {
     }
 }
 
-/// # Safety
-/// As for [`get_request`].
 unsafe fn next_request(listener: *mut rdma_cm_id) -> Result<*mut rdma_cm_id, c_int> {
     // SAFETY: the caller's; an event's ids are live until it is acknowledged.
     unsafe {

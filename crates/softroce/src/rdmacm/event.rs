@@ -15,22 +15,16 @@ use crate::verbs::errno::{code, minus_one_or_zero};
 use crate::verbs::object::Behind;
 
 /// Brings the QP of an id, whose connection was accepted, to RTS, and confirms.
-///
-/// # Safety
-/// `id` is live, and so is its QP.
 unsafe fn complete_connection(id: *mut rdma_cm_id) -> Result<(), c_int> {
     // SAFETY: the caller's.
     let key = unsafe {
         qp::to_rts(id)?;
         Id::of(id).key
     };
-    service::with(|state, _| state.establish(key))
+    service::with(|state, _| state.of_connection(key, |it, _, out| it.establish(out)))
 }
 
 /// Does with a QP that is the id's own what the event asks for; returns what the program is told.
-///
-/// # Safety
-/// `notice.id` is live.
 unsafe fn follow(notice: &Notice) -> (kind::Type, c_int) {
     let (id, told) = (notice.id, (notice.kind, notice.status));
     // SAFETY: the caller's; the QP is the id's.
@@ -107,9 +101,6 @@ pub unsafe extern "C" fn get_cm_event(
 
 /// Of an id with a channel of its own: waits for the event of a call, which stays in `id.event`, and returns its
 /// failure. Other ids' programs get their events themselves.
-///
-/// # Safety
-/// `id` is live.
 pub(super) unsafe fn complete(id: *mut rdma_cm_id) -> Result<(), c_int> {
     // SAFETY: the caller's; the event was taken by a former call.
     unsafe {

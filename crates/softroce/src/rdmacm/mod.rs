@@ -5,7 +5,8 @@
 //! keeps the timers (`service`). An id is one allocation that begins with its `rdma_cm_id`.
 //!
 //! # Safety
-//! As for librdmacm: pointers that it would not accept must not be passed. Where a function wants more, it says so.
+//! Here and in the functions within, as for librdmacm: pointers that it would not accept must not be passed, and ids and
+//! their QPs are live. Where a function wants more, it says so.
 #![allow(unsafe_code)]
 #![allow(clippy::missing_safety_doc)] // it stands above, once for all
 

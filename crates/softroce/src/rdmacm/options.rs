@@ -54,9 +54,6 @@ pub unsafe extern "C" fn set_option(
 
 /// `rdma_get_devices(3)`: the devices that this process can open. They stay open until the process ends, since the
 /// program may keep what it finds in the list.
-///
-/// # Safety
-/// `count` is null or writable.
 pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context {
     let opened = service::start().and_then(|()| {
         service::with(|state, _| {

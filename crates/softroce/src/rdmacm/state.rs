@@ -17,6 +17,7 @@ use super::sockaddr;
 use super::terms::Terms;
 use crate::cm::{Manager, Output};
 use crate::transport::OwnClaim;
+use crate::verbs::errno::code;
 use crate::verbs::events::{Acks, Queue};
 use crate::verbs::gid;
 use crate::verbs::object::Behind;
@@ -213,7 +214,8 @@ impl State {
         let entry = self.ids.get_mut(&key).ok_or(libc::EINVAL)?;
         let device = self.devices.get(address).ok_or(libc::ENODEV)?;
         if entry.claims.iter().all(|(claimed, _)| *claimed != address)
-            && let Some(claim) = device.claim(entry.space.service(port))?
+            && let claimed = device.open_context().nic.claim(entry.space.service(port))
+            && let Some(claim) = claimed.map_err(|error| code(&error))?
         {
             entry.claims.push((address, claim));
             self.devices.sockets_changed = true;
@@ -271,7 +273,10 @@ impl State {
                 }
             }
             if let Some(device) = self.devices.get(address) {
-                device.send(&mut out);
+                for datagram in out.datagrams.drain(..) {
+                    let nic = &device.open_context().nic;
+                    nic.send_management(datagram.to, &datagram.bytes);
+                }
             }
             for event in std::mem::take(&mut out.events) {
                 self.happened(address, event, &mut out);
@@ -314,8 +319,10 @@ impl State {
         let (mut heard, mut handed_on) = (Vec::new(), Vec::new());
         self.requests_due_ns = u64::MAX;
         for (at, device) in self.devices.all() {
-            let due_ns =
-                device.take_requests(|from, bytes| heard.push(Arrived { at, from, bytes }));
+            let due_ns = device.open_context().nic.take_requests(|from, payload| {
+                let bytes = payload.try_into();
+                heard.extend(bytes.map(|bytes| Arrived { at, from, bytes }));
+            });
             self.requests_due_ns = self.requests_due_ns.min(due_ns.unwrap_or(u64::MAX));
         }
         // A sender's address before it.

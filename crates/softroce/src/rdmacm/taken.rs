@@ -46,9 +46,6 @@ pub unsafe extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
 }
 
 /// Acknowledges the event that the last call on an id has waited for, if there is one.
-///
-/// # Safety
-/// `id` is live.
 pub(super) unsafe fn ack_own(id: *mut rdma_cm_id) {
     // SAFETY: the caller's; the event was taken by a call on the id, and is the id's until now.
     unsafe {

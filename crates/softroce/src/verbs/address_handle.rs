@@ -20,8 +20,6 @@ pub(super) struct Ah {
 
 impl Behind<ibv_ah> for Ah {}
 
-/// # Safety
-/// `pd` is live.
 unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_int> {
     // SAFETY: a live domain of an open context.
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };

@@ -56,9 +56,6 @@ pub(super) struct Wanted {
 
 /// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector that the device
 /// does not have, and for a channel or a domain of another context.
-///
-/// # Safety
-/// The context is live, and the channel and the domain if there are such.
 pub(super) unsafe fn create(
     context: *mut ibv_context,
     wanted: &Wanted,

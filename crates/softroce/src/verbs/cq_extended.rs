@@ -64,17 +64,7 @@ fn fill(verbs: &mut ibv_cq_ex) {
     verbs.start_poll = Some(start_poll);
     verbs.next_poll = Some(next_poll);
     verbs.end_poll = Some(end_poll);
-    verbs.read_opcode = Some(read_opcode);
-    verbs.read_vendor_err = Some(read_vendor_err);
-    verbs.read_byte_len = Some(read_byte_len);
-    verbs.read_imm_data = Some(read_imm_data);
-    verbs.read_qp_num = Some(read_qp_num);
-    verbs.read_src_qp = Some(read_src_qp);
-    verbs.read_wc_flags = Some(read_wc_flags);
-    verbs.read_slid = Some(read_slid);
-    verbs.read_sl = Some(read_sl);
-    verbs.read_dlid_path_bits = Some(read_dlid_path_bits);
-    verbs.read_completion_ts = Some(read_completion_ts);
+    fill_readers(verbs);
 }
 
 /// Takes one completion: 0, ENOENT if there is none, EIO after an overrun.
@@ -131,56 +121,44 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     unsafe { Cq::of(cq.cast()) }.polling.give();
 }
 
-/// The completion that `start_poll` or `next_poll` took last, and its stamp; `None` if there was none.
+/// Reads the completion that `start_poll` or `next_poll` took last, and its stamp; 0 if there was none.
 ///
 /// # Safety
-/// As for the function that reads a field of it: between `start_poll` and `end_poll`.
-unsafe fn current(cq: *mut ibv_cq_ex) -> Option<(Completion, u64)> {
-    // SAFETY: a live CQ whose latch this thread holds.
-    unsafe { *Cq::of(cq.cast()).current.get() }
+/// The caller is between `start_poll` and `end_poll`.
+unsafe fn read<T: Default>(cq: *mut ibv_cq_ex, field: impl Fn(&Cq, &Completion, u64) -> T) -> T {
+    // SAFETY: a live CQ.
+    let inner = unsafe { Cq::of(cq.cast()) };
+    // SAFETY: this thread holds its latch.
+    let current = unsafe { *inner.current.get() };
+    current.map_or_else(T::default, |(completion, stamp_ns)| {
+        field(inner, &completion, stamp_ns)
+    })
 }
 
-/// Reads the current completion; `otherwise` if there is none.
-///
-/// # Safety
-/// As for [`current`].
-unsafe fn read<T>(cq: *mut ibv_cq_ex, otherwise: T, field: impl Fn(&Completion) -> T) -> T {
-    // SAFETY: as the caller's.
-    let current = unsafe { current(cq) };
-    current.map_or(otherwise, |(completion, _)| field(&completion))
-}
-
-unsafe extern "C" fn read_completion_ts(cq: *mut ibv_cq_ex) -> u64 {
-    // SAFETY: the caller is between `start_poll` and `end_poll`.
-    unsafe { current(cq) }.map_or(0, |(_, stamp_ns)| stamp_ns)
-}
-
-unsafe extern "C" fn read_sl(cq: *mut ibv_cq_ex) -> u8 {
-    // SAFETY: a live CQ, and the caller is between `start_poll` and `end_poll`.
-    unsafe {
-        let inner = Cq::of(cq.cast());
-        read(cq, 0, |completion| cq::sl(inner, completion))
-    }
-}
-
-/// Defines the functions that read a field of the current completion.
+/// Defines the functions that read a field of the current completion, and gives them to the program.
 macro_rules! readers {
-    ($($name:ident -> $type:ty = $field:expr;)*) => {$(
-        unsafe extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
+    ($($name:ident -> $type:ty = $field:expr;)*) => {
+        $(unsafe extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
             // SAFETY: the caller is between `start_poll` and `end_poll`.
-            unsafe { read(cq, 0, $field) }
+            unsafe { read(cq, $field) }
+        })*
+
+        fn fill_readers(verbs: &mut ibv_cq_ex) {
+            $(verbs.$name = Some($name);)*
         }
-    )*};
+    };
 }
 
 readers! {
-    read_opcode -> u32 = |completion| completion.kind as u32;
-    read_vendor_err -> u32 = |_| 0;
-    read_byte_len -> u32 = |completion| completion.length_bytes;
-    read_imm_data -> u32 = |completion| completion.immediate.unwrap_or(0);
-    read_qp_num -> u32 = |completion| completion.qpn;
-    read_src_qp -> u32 = |completion| completion.source_qpn;
-    read_wc_flags -> c_uint = cq::wc_flags;
-    read_slid -> u32 = |_| 0;
-    read_dlid_path_bits -> u8 = |_| 0;
+    read_opcode -> u32 = |_, it, _| it.kind as u32;
+    read_vendor_err -> u32 = |_, _, _| 0;
+    read_byte_len -> u32 = |_, it, _| it.length_bytes;
+    read_imm_data -> u32 = |_, it, _| it.immediate.unwrap_or(0);
+    read_qp_num -> u32 = |_, it, _| it.qpn;
+    read_src_qp -> u32 = |_, it, _| it.source_qpn;
+    read_wc_flags -> c_uint = |_, it, _| cq::wc_flags(it);
+    read_slid -> u32 = |_, _, _| 0;
+    read_sl -> u8 = |cq, it, _| cq::sl(cq, it);
+    read_dlid_path_bits -> u8 = |_, _, _| 0;
+    read_completion_ts -> u64 = |_, _, stamp_ns| stamp_ns;
 }

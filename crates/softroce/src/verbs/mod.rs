@@ -6,8 +6,8 @@
 //! know packets; it translates between C structs and [`crate::transport`].
 //!
 //! # Safety
-//! As for libibverbs: pointers that it would not accept (null, freed, of another library) must not be passed. Where a
-//! function wants more, it says so.
+//! Here and in the functions within, as for libibverbs: pointers that it would not accept (null, freed, of another
+//! library) must not be passed, and objects are live. Where a function wants more, it says so.
 #![allow(unsafe_code)]
 #![allow(clippy::missing_safety_doc)] // it stands above, once for all
 
@@ -56,9 +56,7 @@ pub use device::{
 pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
 pub use kernel_files::{KernelFile, kernel_file};
 pub use limits::{query_device, query_device_ex};
-pub use listing::{
-    Listing, close_tap, counters, devices, engine_cores, named, open_tap, open_with, place_engine,
-};
+pub use listing::{Listing, devices, named, nic, open_with};
 pub use open::{OpenOptions, close_device, open_device};
 pub use port::{
     get_pkey_index, query_gid, query_gid_ex, query_gid_table, query_gid_type, query_pkey,

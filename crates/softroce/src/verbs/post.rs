@@ -26,9 +26,6 @@ pub(super) unsafe fn array<'a, T>(start: *const T, count: usize) -> &'a [T] {
 
 /// A datagram to the destination of a handle. EINVAL without a handle. It takes no lock: the transport calls it while
 /// it holds the send queue.
-///
-/// # Safety
-/// `ah` is null or live.
 pub(super) unsafe fn datagram(ah: *mut ibv_ah, qpn: u32, qkey: u32) -> Result<Datagram, c_int> {
     if ah.is_null() {
         return Err(libc::EINVAL);

@@ -76,9 +76,6 @@ fn event_kind(event: QpEvent) -> ibv_event_type {
 
 /// Creates a QP from plain attributes and writes back its capacities; `operations` are the flags of
 /// `ibv_qp_create_send_ops_flags` for `ibv_wr_*`.
-///
-/// # Safety
-/// `pd` and the objects in the attributes are live, or null.
 unsafe fn create(
     pd: *mut ibv_pd,
     init: &mut ibv_qp_init_attr,

@@ -48,9 +48,6 @@ pub(super) fn fill(verbs: &mut ibv_qp_ex, operations: u64) {
 }
 
 /// The QP and its builder. The program has these functions only for a QP with a builder.
-///
-/// # Safety
-/// `qp` is live.
 unsafe fn builder<'a>(qp: *mut ibv_qp_ex) -> Option<(&'a Qp, &'a Builder)> {
     // SAFETY: as the caller's.
     let inner = unsafe { Qp::of(qp.cast()) };

@@ -152,8 +152,6 @@ fn apply(
     Ok(())
 }
 
-/// # Safety
-/// `qp` is live.
 unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
     let (inner, device) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };

@@ -22,8 +22,6 @@ pub(super) const CAPS: ibv_packet_pacing_caps = ibv_packet_pacing_caps {
     supported_qpts: 1 << ibv_qp_type::IBV_QPT_RC | 1 << ibv_qp_type::IBV_QPT_UC,
 };
 
-/// # Safety
-/// `qp` is live.
 unsafe fn limit(qp: *mut ibv_qp, attr: Option<&ibv_qp_rate_limit_attr>) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
     let (inner, _) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };

@@ -31,8 +31,6 @@ pub(super) struct Srq {
 
 impl Behind<ibv_srq> for Srq {}
 
-/// # Safety
-/// `pd` is live.
 unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut ibv_srq, c_int> {
     let attr = &mut init.attr;
     if !(1..=MAX_SRQ_WR).contains(&attr.max_wr) || attr.max_sge > MAX_SGE {
