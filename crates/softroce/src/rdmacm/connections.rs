@@ -3,9 +3,13 @@
 use std::net::IpAddr;
 use std::os::raw::c_int;
 
+use rdma_sys::rdma_cm_id;
+
+use super::id::Id;
+use super::service;
 use super::state::State;
 use crate::cm::{CmError, Connection, Output};
-use crate::net::now_ns;
+use crate::verbs::object::Behind;
 
 /// The error number of a call that does not fit the connection.
 pub(super) fn errno(error: CmError) -> c_int {
@@ -30,21 +34,23 @@ impl State {
         device.ids.insert(comm, key);
         Ok(())
     }
+}
 
-    /// Does something with an id's connection. ENOTCONN if it has ended, EINVAL if there was none, or in another state.
-    pub(super) fn of_connection(
-        &mut self,
-        key: u64,
-        step: impl FnOnce(&mut Connection, u64, &mut Output) -> bool,
-    ) -> Result<(), c_int> {
-        let entry = self.entry(key)?;
+/// Does something with an id's connection. ENOTCONN if it has ended, EINVAL if there was none, or in another state.
+pub(super) unsafe fn of_connection(
+    id: *mut rdma_cm_id,
+    step: impl FnOnce(&mut Connection, u64, &mut Output) -> bool,
+) -> Result<(), c_int> {
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    service::with(|state, now| {
+        let entry = state.entry(key)?;
         let (Some(address), Some(comm)) = (entry.device, entry.comm) else {
             return Err(libc::EINVAL);
         };
-        let now = now_ns();
-        let done = self.run(address, |manager, out| {
+        let done = state.run(address, |manager, out| {
             manager.with(comm, |connection| step(connection, now, out))
         });
         done.ok_or(libc::ENODEV)?.map_err(errno)
-    }
+    })
 }

@@ -5,11 +5,11 @@ use std::os::raw::c_int;
 use rdma_sys::{rdma_cm_event, rdma_cm_event_type as kind, rdma_cm_id, rdma_event_channel};
 
 use super::channel::queue;
+use super::connections::of_connection;
 use super::id::Id;
 use super::lifetime::{destroy_id, migrate};
 use super::notice::Notice;
 use super::qp;
-use super::service;
 use super::taken::{ack_own, give};
 use crate::verbs::errno::{code, minus_one_or_zero};
 use crate::verbs::object::Behind;
@@ -17,11 +17,10 @@ use crate::verbs::object::Behind;
 /// Brings the QP of an id, whose connection was accepted, to RTS, and confirms.
 unsafe fn complete_connection(id: *mut rdma_cm_id) -> Result<(), c_int> {
     // SAFETY: the caller's.
-    let key = unsafe {
+    unsafe {
         qp::to_rts(id)?;
-        Id::of(id).key
-    };
-    service::with(|state, _| state.of_connection(key, |it, _, out| it.establish(out)))
+        of_connection(id, |it, _, out| it.establish(out))
+    }
 }
 
 /// Does with a QP that is the id's own what the event asks for; returns what the program is told.

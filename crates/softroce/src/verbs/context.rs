@@ -93,7 +93,7 @@ impl Context {
 
     /// Forgets the events of an object that is about to go, once the program has acknowledged those that it took.
     pub(super) fn end_events_of(&self, source: Source, acks: &Acks) {
-        self.events.forget(|event| event.source == source);
+        drop(self.events.take_out(|event| event.source == source));
         acks.wait();
     }
 

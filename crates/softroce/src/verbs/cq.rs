@@ -172,7 +172,7 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
             if let Some((channel, _)) = &inner.channel {
                 let channel = Channel::of(*channel);
                 channel.leave(&inner.transport);
-                channel.notices.forget(|notice| *notice == Notice(cq));
+                drop(channel.notices.take_out(|notice| *notice == Notice(cq)));
             }
             context.end_events_of(Source::Cq(cq), &inner.async_acks);
             inner.completion_acks.wait();

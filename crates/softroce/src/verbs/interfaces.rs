@@ -2,7 +2,10 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
 use std::os::raw::c_int;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// An address of an interface that is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,18 +55,11 @@ fn mtu_bytes(name: &str) -> io::Result<u32> {
     for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
         *to = from.cast_signed();
     }
-    // SAFETY: no pointer is passed.
-    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
     // SAFETY: an open socket and the struct that this request reads and writes.
-    let outcome = unsafe { libc::ioctl(socket, libc::SIOCGIFMTU, &raw mut request) };
-    let error = io::Error::last_os_error();
-    // SAFETY: opened above, used no more.
-    unsafe { libc::close(socket) };
-    if outcome < 0 {
-        return Err(error);
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } < 0 {
+        return Err(io::Error::last_os_error());
     }
     // SAFETY: this member is what the request filled.
     let mtu: c_int = unsafe { request.ifr_ifru.ifru_mtu };
@@ -113,23 +109,17 @@ fn place(interface: &Interface) -> Place {
 /// All of 127.0.0.0/8 belongs to the loopback interface, although it has only one address. An address that no
 /// interface has also makes a device, so that opening it reports the error.
 fn wanted_place(interfaces: &[Interface], address: IpAddr) -> Place {
-    interfaces
-        .iter()
-        .find(|interface| interface.address == address)
-        .or_else(|| {
-            interfaces
-                .iter()
-                .find(|interface| interface.address.is_loopback())
-        })
-        .map(|interface| Place {
-            address: Some(address),
-            ..place(interface)
-        })
-        .unwrap_or(Place {
-            address: Some(address),
-            interface_index: LOOPBACK_INDEX,
-            interface_mtu_bytes: LOOPBACK_MTU_BYTES,
-        })
+    let loopback = Interface {
+        address,
+        index: LOOPBACK_INDEX,
+        mtu_bytes: LOOPBACK_MTU_BYTES,
+    };
+    let find = |is: &dyn Fn(IpAddr) -> bool| interfaces.iter().find(|it| is(it.address));
+    let found = find(&|own| own == address).or_else(|| find(&|own| own.is_loopback()));
+    Place {
+        address: Some(address),
+        ..place(found.unwrap_or(&loopback))
+    }
 }
 
 /// A locally administered EUI-64, derived from the address: the same in every process that has the device.
