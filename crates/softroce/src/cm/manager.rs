@@ -38,16 +38,13 @@ pub(super) struct Listener {
 }
 
 /// A call does not fit the connection's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CmError {
     /// No connection has the number: it has ended.
-    #[error("the connection has ended")]
     Ended,
     /// The call is for another state.
-    #[error("the connection is not in the state for that")]
     State,
     /// Another listener has the service.
-    #[error("another program listens there already")]
     Taken,
 }
 
@@ -160,7 +157,7 @@ impl Manager {
 
     /// A datagram to QP 1 from this address. What is no message of a connection manager is ignored.
     pub fn take(&mut self, now: u64, from: IpAddr, bytes: &[u8], out: &mut Output) {
-        let Ok(CmMad {
+        let Some(CmMad {
             transaction,
             message,
         }) = CmMad::parse(bytes)
@@ -252,11 +249,6 @@ impl Manager {
     /// Whether it has neither connections nor listeners.
     pub fn is_idle(&self) -> bool {
         self.connections.is_empty() && self.listeners.is_empty()
-    }
-
-    /// Connections that are not forgotten yet.
-    pub fn connections(&self) -> usize {
-        self.connections.len()
     }
 
     pub(super) fn fresh_comm(&mut self) -> u32 {

@@ -12,7 +12,7 @@ use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, SidrRep, SidrSt
 impl Manager {
     /// The service of a request for which nobody listens here, or has.
     pub fn service_elsewhere(&self, from: IpAddr, bytes: &[u8]) -> Option<u64> {
-        let (number, service) = CmMad::parse(bytes).ok()?.message.request()?;
+        let (number, service) = CmMad::parse(bytes)?.message.request()?;
         let known =
             self.listeners.contains_key(&service) || self.by_request.contains_key(&(from, number));
         (!known).then_some(service)

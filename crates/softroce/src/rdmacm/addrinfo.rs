@@ -1,6 +1,6 @@
 //! `rdma_getaddrinfo(3)`: names and services to addresses, by the C library's `getaddrinfo(3)`.
 
-use std::os::raw::{c_char, c_int, c_void};
+use std::os::raw::{c_char, c_int};
 use std::ptr::null_mut;
 
 use libc::{addrinfo, sockaddr};
@@ -154,14 +154,11 @@ pub unsafe extern "C" fn freeaddrinfo(list: *mut rdma_addrinfo) {
     while let Some(whole) = unsafe { next.as_ref() } {
         let this = next;
         next = whole.ai_next;
-        let parts: [*mut c_void; 3] = [
-            whole.ai_src_addr.cast(),
-            whole.ai_dst_addr.cast(),
-            this.cast(),
-        ];
-        for part in parts {
-            // SAFETY: as above.
-            unsafe { libc::free(part) };
+        // SAFETY: as above.
+        unsafe {
+            libc::free(whole.ai_src_addr.cast());
+            libc::free(whole.ai_dst_addr.cast());
+            libc::free(this.cast());
         }
     }
 }

@@ -14,15 +14,6 @@ use super::taken::{ack_own, give};
 use crate::verbs::errno::{code, minus_one_or_zero};
 use crate::verbs::object::Behind;
 
-/// Brings the QP of an id, whose connection was accepted, to RTS, and confirms.
-unsafe fn complete_connection(id: *mut rdma_cm_id) -> Result<(), c_int> {
-    // SAFETY: the caller's.
-    unsafe {
-        qp::to_rts(id)?;
-        of_connection(id, |it, _, out| it.establish(out))
-    }
-}
-
 /// Does with a QP that is the id's own what the event asks for; returns what the program is told.
 unsafe fn follow(notice: &Notice) -> (kind::Type, c_int) {
     let (id, told) = (notice.id, (notice.kind, notice.status));
@@ -32,13 +23,16 @@ unsafe fn follow(notice: &Notice) -> (kind::Type, c_int) {
             return told;
         }
         match notice.kind {
-            kind::RDMA_CM_EVENT_CONNECT_RESPONSE => match complete_connection(id) {
-                Ok(()) => (kind::RDMA_CM_EVENT_ESTABLISHED, 0),
-                Err(error) => {
-                    qp::fail(id);
-                    (kind::RDMA_CM_EVENT_CONNECT_ERROR, -error)
+            kind::RDMA_CM_EVENT_CONNECT_RESPONSE => {
+                let confirm = || of_connection(id, |it, _, out| it.establish(out));
+                match qp::to_rts(id).and_then(|()| confirm()) {
+                    Ok(()) => (kind::RDMA_CM_EVENT_ESTABLISHED, 0),
+                    Err(error) => {
+                        qp::fail(id);
+                        (kind::RDMA_CM_EVENT_CONNECT_ERROR, -error)
+                    }
                 }
-            },
+            }
             kind::RDMA_CM_EVENT_REJECTED => {
                 qp::fail(id);
                 told

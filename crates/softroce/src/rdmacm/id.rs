@@ -1,9 +1,8 @@
 //! The objects behind the pointers to ids that programs hold.
 
-use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rdma_sys::{ibv_pd, ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
+use rdma_sys::{ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
 
 use super::port_space::PortSpace;
 use crate::verbs::events::Acks;
@@ -46,7 +45,6 @@ impl Id {
         verbs.channel = channel;
         verbs.ps = space.code();
         verbs.qp_type = space.qp_type();
-        verbs.pd = null_mut::<ibv_pd>();
         let inner = Id {
             key,
             space,

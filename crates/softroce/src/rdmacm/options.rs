@@ -57,15 +57,12 @@ pub unsafe extern "C" fn set_option(
 pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context {
     let opened = service::start().and_then(|()| {
         service::with(|state, _| {
-            let addresses = state.devices.open_all()?;
-            let mut contexts = Vec::new();
-            for address in addresses {
-                if let Some(device) = state.devices.get(address) {
-                    device.users += 1;
-                    contexts.push(device.context);
-                }
-            }
-            Ok(contexts)
+            state.devices.open_all()?;
+            let contexts = state.devices.all().map(|(_, device)| {
+                device.users += 1;
+                device.context
+            });
+            Ok(contexts.collect::<Vec<_>>())
         })
     });
     pointer_or_errno(opened.and_then(|contexts| {

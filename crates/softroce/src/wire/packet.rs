@@ -2,10 +2,6 @@
 
 use super::{Aeth, AtomicEth, Bth, Deth, ICRC_BYTES, Opcode, Psn, Reth, Service};
 
-/// Bytes of immediate data.
-const IMMEDIATE_BYTES: usize = 4;
-/// Bytes of an atomic's answer.
-const ATOMIC_ANSWER_BYTES: usize = 8;
 /// Bytes of the longest headers: an atomic's.
 const LONGEST_HEADERS: usize = Bth::BYTES + AtomicEth::BYTES;
 
@@ -75,6 +71,18 @@ impl<'a> Reader<'a> {
         self.0 = rest;
         Some(*head)
     }
+
+    /// A header that the opcode has or has not; `None` if it should be there and is not.
+    fn take_if<const N: usize, T>(
+        &mut self,
+        is_there: bool,
+        parse: impl FnOnce([u8; N]) -> T,
+    ) -> Option<Option<T>> {
+        match is_there {
+            true => self.take().map(parse).map(Some),
+            false => Some(None),
+        }
+    }
 }
 
 /// Writes headers one behind the other.
@@ -86,6 +94,13 @@ impl Writer<'_> {
         if let Some((to, rest)) = room.split_first_chunk_mut() {
             *to = bytes;
             self.0 = rest;
+        }
+    }
+
+    /// A header that the opcode has or has not; zeroes if the packet lacks it.
+    fn put_if<const N: usize>(&mut self, is_there: bool, header: Option<[u8; N]>) {
+        if is_there {
+            self.put(header.unwrap_or([0; N]));
         }
     }
 }
@@ -111,25 +126,17 @@ impl<'a> Packet<'a> {
         let bth = Bth::from_bytes(reader.take().ok_or(short)?).ok_or(ParseError::Version)?;
         let (service, opcode) =
             Opcode::parse(bth.opcode_byte).ok_or(ParseError::Opcode(bth.opcode_byte))?;
-        let mut extended = Extended::default();
-        if service == Service::Ud {
-            extended.deth = Some(Deth::from_bytes(reader.take().ok_or(short)?));
-        }
-        if opcode.has_reth() {
-            extended.reth = Some(Reth::from_bytes(reader.take().ok_or(short)?));
-        }
-        if opcode.has_atomic_eth() {
-            extended.atomic = Some(AtomicEth::from_bytes(reader.take().ok_or(short)?));
-        }
-        if opcode.has_aeth() {
-            extended.aeth = Some(Aeth::from_bytes(reader.take().ok_or(short)?));
-        }
-        if opcode.has_atomic_ack() {
-            extended.atomic_answer = Some(u64::from_be_bytes(reader.take().ok_or(short)?));
-        }
-        if opcode.has_immediate() {
-            extended.immediate = Some(u32::from_be_bytes(reader.take().ok_or(short)?));
-        }
+        let mut take_extended = || {
+            Some(Extended {
+                deth: reader.take_if(service == Service::Ud, Deth::from_bytes)?,
+                reth: reader.take_if(opcode.has_reth(), Reth::from_bytes)?,
+                atomic: reader.take_if(opcode.has_atomic_eth(), AtomicEth::from_bytes)?,
+                aeth: reader.take_if(opcode.has_aeth(), Aeth::from_bytes)?,
+                atomic_answer: reader.take_if(opcode.has_atomic_ack(), u64::from_be_bytes)?,
+                immediate: reader.take_if(opcode.has_immediate(), u32::from_be_bytes)?,
+            })
+        };
+        let extended = take_extended().ok_or(short)?;
         let payload = reader
             .0
             .len()
@@ -173,28 +180,17 @@ impl<'a> Packet<'a> {
             psn: self.psn,
         };
         writer.put(bth.to_bytes());
-        let extended = &self.extended;
-        if self.service == Service::Ud {
-            writer.put(extended.deth.map_or([0; Deth::BYTES], Deth::to_bytes));
-        }
-        if self.opcode.has_reth() {
-            writer.put(extended.reth.map_or([0; Reth::BYTES], Reth::to_bytes));
-        }
-        if self.opcode.has_atomic_eth() {
-            let header = extended.atomic;
-            writer.put(header.map_or([0; AtomicEth::BYTES], AtomicEth::to_bytes));
-        }
-        if self.opcode.has_aeth() {
-            writer.put(extended.aeth.map_or([0; Aeth::BYTES], Aeth::to_bytes));
-        }
-        if self.opcode.has_atomic_ack() {
-            let answer = extended.atomic_answer;
-            writer.put(answer.map_or([0; ATOMIC_ANSWER_BYTES], u64::to_be_bytes));
-        }
-        if self.opcode.has_immediate() {
-            let immediate = extended.immediate;
-            writer.put(immediate.map_or([0; IMMEDIATE_BYTES], u32::to_be_bytes));
-        }
+        let (opcode, extended) = (self.opcode, &self.extended);
+        let is_datagram = self.service == Service::Ud;
+        writer.put_if(is_datagram, extended.deth.map(Deth::to_bytes));
+        writer.put_if(opcode.has_reth(), extended.reth.map(Reth::to_bytes));
+        let atomic = extended.atomic.map(AtomicEth::to_bytes);
+        writer.put_if(opcode.has_atomic_eth(), atomic);
+        writer.put_if(opcode.has_aeth(), extended.aeth.map(Aeth::to_bytes));
+        let answer = extended.atomic_answer.map(u64::to_be_bytes);
+        writer.put_if(opcode.has_atomic_ack(), answer);
+        let immediate = extended.immediate.map(u32::to_be_bytes);
+        writer.put_if(opcode.has_immediate(), immediate);
         LONGEST_HEADERS - writer.0.len()
     }
 

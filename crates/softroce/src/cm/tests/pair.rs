@@ -231,7 +231,7 @@ impl Pair {
     }
 
     pub(super) fn connections(&self) -> [usize; 2] {
-        self.ends.each_ref().map(Manager::connections)
+        self.ends.each_ref().map(|it| it.connections.len())
     }
 
     pub(super) fn is_quiet(&self) -> bool {

@@ -22,40 +22,22 @@ pub struct CmMad {
     pub message: Message,
 }
 
-/// The bytes are no message of a connection manager that this one understands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CmMadError {
-    /// Not 256 bytes.
-    #[error("{0} bytes are no MAD, which has {MAD_BYTES}")]
-    Length(usize),
-    /// Another version, class or method.
-    #[error("the MAD is of another version, class or method")]
-    Header,
-    /// Alternate paths and others.
-    #[error("attribute {0:#06x} is not supported")]
-    Attribute(u16),
-}
-
 impl CmMad {
-    /// Parses a datagram's payload.
-    ///
-    /// # Errors
-    /// Why it is none.
-    pub fn parse(bytes: &[u8]) -> Result<CmMad, CmMadError> {
-        let mut mad: [u8; MAD_BYTES] = bytes
-            .try_into()
-            .map_err(|_| CmMadError::Length(bytes.len()))?;
+    /// Parses a datagram's payload. `None` if it is not as long as a MAD, of another version, class or method, or has an
+    /// attribute that is not supported, as for alternate paths.
+    pub fn parse(bytes: &[u8]) -> Option<CmMad> {
+        let mut mad: [u8; MAD_BYTES] = bytes.try_into().ok()?;
         if !mad.starts_with(&START) {
-            return Err(CmMadError::Header);
+            return None;
         }
         let (header, message_bytes) = mad.split_at_mut(HEADER_BYTES);
         let (mut transaction, mut attribute) = (0, 0);
         let mut fields = Fields::reading(header);
         fields.long(TRANSACTION_AT, &mut transaction);
         fields.half(ATTRIBUTE_AT, &mut attribute);
-        let mut message = Message::blank(attribute).ok_or(CmMadError::Attribute(attribute))?;
+        let mut message = Message::blank(attribute)?;
         message.walk(&mut Fields::reading(message_bytes));
-        Ok(CmMad {
+        Some(CmMad {
             transaction,
             message,
         })
@@ -139,21 +121,21 @@ mod tests {
                     bytes[24 + 9] = if has_guid { 8 << 1 } else { random[1] & 0xef };
                 }
                 let parsed = CmMad::parse(&bytes);
-                prop_assert_eq!(parsed.is_ok(), (0x10..=0x18).contains(&attribute));
-                let Ok(mad) = parsed else { continue };
+                prop_assert_eq!(parsed.is_some(), (0x10..=0x18).contains(&attribute));
+                let Some(mad) = parsed else { continue };
                 let built = mad.to_bytes();
                 let carried = carries(attribute, has_guid);
                 for (at, mask) in carried.into_iter().enumerate() {
                     prop_assert_eq!(built[at] & mask, bytes[at] & mask, "{:#x} at {}", attribute, at);
                 }
-                prop_assert_eq!(CmMad::parse(&built), Ok(mad));
+                prop_assert_eq!(CmMad::parse(&built), Some(mad));
             }
         }
 
         #[test]
         fn any_bytes_are_parsed_or_refused(bytes in prop::collection::vec(any::<u8>(), 250..260)) {
             let good = bytes.len() == MAD_BYTES && bytes.starts_with(&[1, 7, 2, 3]);
-            prop_assert!(good || CmMad::parse(&bytes).is_err());
+            prop_assert!(good || CmMad::parse(&bytes).is_none());
         }
     }
 

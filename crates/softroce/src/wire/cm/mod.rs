@@ -12,7 +12,7 @@ mod sidr;
 pub use ip_service::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, TCP_PORT_SPACE, UDP_PORT_SPACE,
 };
-pub use mad::{CmMad, CmMadError, MAD_BYTES};
+pub use mad::{CmMad, MAD_BYTES};
 pub use messages::{
     Comms, Dreq, Handled, Message, Mra, REJ_DATA_BYTES, REP_DATA_BYTES, Rej, RejReason, Rep,
 };
