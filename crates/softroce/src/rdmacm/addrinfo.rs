@@ -112,12 +112,7 @@ pub unsafe extern "C" fn getaddrinfo(
         return minus_one_or_zero(Err(libc::EINVAL));
     }
     let hints = given.unwrap_or(&none);
-    // SAFETY: no pointer is passed.
-    let found = unsafe { libc::calloc(1, size_of::<rdma_addrinfo>()) }.cast::<rdma_addrinfo>();
-    // SAFETY: null, or just made and zeroed.
-    let Some(whole) = (unsafe { found.as_mut() }) else {
-        return minus_one_or_zero(Err(libc::ENOMEM));
-    };
+    let mut whole = Box::new(none);
     // SAFETY: strings or null; addresses as long as the hints say.
     let looked_up = unsafe {
         if node.is_null() && service.is_null() {
@@ -131,7 +126,7 @@ pub unsafe extern "C" fn getaddrinfo(
             }
             Ok(())
         } else {
-            look_up(node, service, hints, whole)
+            look_up(node, service, hints, &mut whole)
         }
     };
     if looked_up.is_ok() && whole.ai_src_len == 0 && hints.ai_src_len > 0 {
@@ -139,6 +134,7 @@ pub unsafe extern "C" fn getaddrinfo(
         whole.ai_src_addr = unsafe { copy(hints.ai_src_addr, hints.ai_src_len) };
         whole.ai_src_len = hints.ai_src_len;
     }
+    let found = Box::into_raw(whole);
     // SAFETY: a place for the pointer; made above.
     minus_one_or_zero(unsafe {
         looked_up
@@ -149,16 +145,12 @@ pub unsafe extern "C" fn getaddrinfo(
 
 /// `rdma_freeaddrinfo(3)`.
 pub unsafe extern "C" fn freeaddrinfo(list: *mut rdma_addrinfo) {
-    let mut next = list;
-    // SAFETY: made by `getaddrinfo` with `malloc`, or null.
-    while let Some(whole) = unsafe { next.as_ref() } {
-        let this = next;
-        next = whole.ai_next;
-        // SAFETY: as above.
-        unsafe {
+    // SAFETY: one of `getaddrinfo`, or null; its addresses are by `malloc`, or null.
+    unsafe {
+        if !list.is_null() {
+            let whole = Box::from_raw(list);
             libc::free(whole.ai_src_addr.cast());
             libc::free(whole.ai_dst_addr.cast());
-            libc::free(this.cast());
         }
     }
 }

@@ -221,10 +221,11 @@ pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_
 /// `rdma_establish(3)`, for an id without a QP of its own.
 pub unsafe extern "C" fn establish(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id.
-    minus_one_or_zero(match unsafe { (*id).qp.is_null() } {
-        false => Err(libc::EINVAL),
-        // SAFETY: as above.
-        true => unsafe { of_connection(id, |it, _, out| it.establish(out)) },
+    minus_one_or_zero(unsafe {
+        match (*id).qp.is_null() {
+            false => Err(libc::EINVAL),
+            true => of_connection(id, |it, _, out| it.establish(out)),
+        }
     })
 }
 

@@ -1,11 +1,12 @@
 //! The objects behind the pointers to ids that programs hold.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rdma_sys::{ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
 
 use super::port_space::PortSpace;
 use crate::verbs::events::Acks;
+use crate::verbs::lock::lock;
 use crate::verbs::object::Behind;
 
 /// The data of an id.
@@ -56,7 +57,7 @@ impl Id {
 
     /// Changes what belongs to it.
     pub(super) fn own<R>(&self, change: impl FnOnce(&mut Own) -> R) -> R {
-        change(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.own))
     }
 
     /// Whether calls on it wait for their event.

@@ -3,13 +3,14 @@
 
 use std::io;
 use std::os::raw::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
 use super::context::Context;
 use super::errno::{code, minus_one_or_zero, pointer_or_errno, zero_or_error};
 use super::events::Queue;
+use super::lock::lock;
 use super::object::Behind;
 use super::users::{Use, Users};
 use crate::transport;
@@ -34,18 +35,14 @@ pub(super) struct Channel {
 impl Behind<ibv_comp_channel> for Channel {}
 
 impl Channel {
-    fn cqs(&self) -> MutexGuard<'_, Vec<transport::Cq>> {
-        self.cqs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a CQ whose events come here.
     pub(super) fn serve(&self, cq: &transport::Cq) {
-        self.cqs().push(cq.clone());
+        lock(&self.cqs).push(cq.clone());
     }
 
     /// Removes a CQ that is about to be destroyed.
     pub(super) fn leave(&self, cq: &transport::Cq) {
-        self.cqs().retain(|served| served != cq);
+        lock(&self.cqs).retain(|served| served != cq);
     }
 
     /// The next event. Some programs request an event on a CQ, take some of its completions, and wait (perftest's `-b
@@ -54,7 +51,7 @@ impl Channel {
     /// get no useless one.
     fn next(&self) -> io::Result<Notice> {
         if self.notices.is_empty() {
-            for cq in self.cqs().iter() {
+            for cq in lock(&self.cqs).iter() {
                 cq.remind();
             }
         }

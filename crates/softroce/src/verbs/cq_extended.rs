@@ -126,10 +126,8 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
 /// # Safety
 /// The caller is between `start_poll` and `end_poll`.
 unsafe fn read<T: Default>(cq: *mut ibv_cq_ex, field: impl Fn(&Cq, &Completion, u64) -> T) -> T {
-    // SAFETY: a live CQ.
-    let inner = unsafe { Cq::of(cq.cast()) };
-    // SAFETY: this thread holds its latch.
-    let current = unsafe { *inner.current.get() };
+    // SAFETY: a live CQ whose latch this thread holds.
+    let (inner, current) = unsafe { (Cq::of(cq.cast()), *Cq::of(cq.cast()).current.get()) };
     current.map_or_else(T::default, |(completion, stamp_ns)| {
         field(inner, &completion, stamp_ns)
     })

@@ -4,10 +4,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_getfl};
+
+use super::lock::lock;
 
 /// Counts one object's events that the program took and those that it acknowledged. An object is destroyed only when
 /// both are equal, so that no event refers to a destroyed object.
@@ -18,31 +20,22 @@ pub(crate) struct Acks {
 }
 
 impl Acks {
-    fn lock(&self) -> MutexGuard<'_, i64> {
-        self.outstanding
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn take(&self) {
-        *self.lock() += 1;
+        *lock(&self.outstanding) += 1;
     }
 
     /// Acknowledges `events` of them.
     pub(crate) fn acknowledge(&self, events: u32) {
-        *self.lock() -= i64::from(events);
+        *lock(&self.outstanding) -= i64::from(events);
         self.changed.notify_all();
     }
 
     /// Waits until all taken events are acknowledged.
     pub(crate) fn wait(&self) {
-        let mut outstanding = self.lock();
-        while *outstanding > 0 {
-            outstanding = self
-                .changed
-                .wait(outstanding)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        let waited = self
+            .changed
+            .wait_while(lock(&self.outstanding), |outstanding| *outstanding > 0);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -88,18 +81,14 @@ impl<T> Queue<T> {
         self.fd.as_raw_fd()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting<T>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether no event waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        lock(&self.waiting).is_empty()
     }
 
     /// Adds an event.
     pub(crate) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         waiting.push_back((what, acks));
         if waiting.len() > self.most {
             // The count stays.
@@ -123,7 +112,7 @@ impl<T> Queue<T> {
     pub(crate) fn next(&self) -> io::Result<T> {
         loop {
             {
-                let mut waiting = self.lock();
+                let mut waiting = lock(&self.waiting);
                 if let Some((what, acks)) = waiting.pop_front() {
                     self.count_down();
                     if let Some(acks) = acks {
@@ -142,7 +131,7 @@ impl<T> Queue<T> {
     /// Takes out the events of an object that are not yet taken, with their counters, in their order; they are forgotten
     /// if it is being destroyed.
     pub(crate) fn take_out(&self, of_object: impl Fn(&T) -> bool) -> VecDeque<Waiting<T>> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         let (out, stay): (VecDeque<_>, _) = std::mem::take(&mut *waiting)
             .into_iter()
             .partition(|(what, _)| of_object(what));

@@ -130,29 +130,20 @@ pub(super) unsafe extern "C" fn post_send(
         last = next;
         next = wr.next;
         // SAFETY: as the caller's.
-        match unsafe { request(qp.kind, wr) } {
-            Ok(request) => Some(request),
-            Err(error) => {
-                refused = Some(error);
-                next = null_mut();
-                None
-            }
-        }
+        let request = unsafe { request(qp.kind, wr) }.inspect_err(|error| {
+            refused = Some(*error);
+            next = null_mut();
+        });
+        request.ok()
     };
     // SAFETY: inline elements are readable memory of the caller's.
     let outcome = unsafe { qp.transport.post_send(requests) };
-    let error = match outcome.map_err(post_error) {
-        Err(error) => error,
-        Ok(()) => match refused {
-            Some(error) => error,
-            None => return 0,
-        },
-    };
-    if !bad_wr.is_null() {
+    let error = outcome.err().map(post_error).or(refused);
+    if error.is_some() && !bad_wr.is_null() {
         // SAFETY: the caller's.
         unsafe { bad_wr.write(last) };
     }
-    error
+    error.unwrap_or(0)
 }
 
 /// Posts a list of receives to a queue.

@@ -3,13 +3,14 @@
 
 use std::os::raw::c_int;
 use std::ptr::{NonNull, null_mut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rdma_sys::{ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr};
 
 use super::context::Context;
 use super::errno::zero_or_error;
 use super::events::Acks;
+use super::lock::lock;
 use super::object::Behind;
 use super::occurrence::Source;
 use super::users::Use;
@@ -33,15 +34,6 @@ pub(super) struct Qp {
 
 /// The struct is the extended one, whose first member is the `ibv_qp`.
 impl Behind<ibv_qp, ibv_qp_ex> for Qp {}
-
-impl Qp {
-    /// Locks the attributes set by `modify_qp`.
-    pub(super) fn attributes(&self) -> MutexGuard<'_, ibv_qp_attr> {
-        self.attributes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// `ibv_qp_to_qp_ex(3)`: null for a QP created without operations for `ibv_wr_*`.
 pub unsafe extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
@@ -75,7 +67,7 @@ pub unsafe extern "C" fn query_qp(
     let (own, inner) = unsafe { (Context::own((*qp).context), Qp::of(qp)) };
     // SAFETY: two writable structs of plain data; a live QP, of which nothing changes but the state.
     zero_or_error(own.map(|_| unsafe {
-        let kept = inner.attributes();
+        let kept = lock(&inner.attributes);
         let state = inner.transport.state();
         attr.copy_from_nonoverlapping(&raw const *kept, 1);
         let attr = &mut *attr;

@@ -72,13 +72,10 @@ unsafe fn with_batch(qp: *mut ibv_qp_ex, work: impl FnOnce(&mut Batch)) {
 /// # Safety
 /// As for [`with_batch`].
 unsafe fn begin(qp: *mut ibv_qp_ex, operation: Operation, immediate: Option<u32>) {
-    // SAFETY: a live QP, of which the program set these two before the call.
-    let (wr_id, flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
-    // SAFETY: as the caller's.
+    // SAFETY: as the caller's; a live QP, of which the program set these two before the call.
     unsafe {
-        with_batch(qp, |batch| {
-            batch.begin(wr_id, flags, operation, immediate);
-        });
+        let (wr_id, flags) = ((*qp).wr_id, (*qp).wr_flags);
+        with_batch(qp, |batch| batch.begin(wr_id, flags, operation, immediate));
     }
 }
 
