@@ -30,9 +30,6 @@ fn refuse(error: c_int) -> c_int {
 }
 
 /// `access(2)`.
-///
-/// # Safety
-/// As for the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
     // SAFETY: as the caller's.
@@ -46,9 +43,6 @@ pub unsafe extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
 }
 
 /// `stat(2)`: of our files the kind, the permissions and the length.
-///
-/// # Safety
-/// As for the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stat(path: *const c_char, status: *mut libc::stat) -> c_int {
     // SAFETY: as the caller's.
@@ -73,9 +67,6 @@ pub unsafe extern "C" fn stat(path: *const c_char, status: *mut libc::stat) -> c
 
 /// `open(2)`. The C library's takes `mode` only with some flags; without them whatever stands in its place is passed
 /// on, and ignored by the kernel.
-///
-/// # Safety
-/// As for the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
     // SAFETY: as the caller's.

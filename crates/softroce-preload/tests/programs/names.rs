@@ -2,10 +2,11 @@
 //! or a program built for a newer rdma-core gives the real one an object that is not its own.
 
 use std::collections::BTreeSet;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::ptr::{null_mut, without_provenance_mut};
+use std::ptr::without_provenance_mut;
 
 use testing::preload::library;
 
@@ -107,11 +108,8 @@ fn every_name_that_takes_an_object_is_ours() {
 #[test]
 fn the_list_has_every_name_of_the_installed_libraries() {
     let listed = listed();
-    for (name, symbol) in [
-        ("libibverbs.so.1", "ibv_get_device_list"),
-        ("librdmacm.so.1", "rdma_create_id"),
-    ] {
-        let file = file_of(open(name), symbol);
+    for name in ["libibverbs.so.1", "librdmacm.so.1"] {
+        let file = file_of(name);
         let unlisted: Vec<_> = exported(Path::new(&file))
             .difference(&listed)
             .cloned()
@@ -191,20 +189,15 @@ fn symbol(library: *mut c_void, name: &str) -> *mut c_void {
     found
 }
 
-/// The file that a library with this symbol was loaded from.
-fn file_of(library: *mut c_void, name: &str) -> String {
-    let mut told = libc::Dl_info {
-        dli_fname: null_mut::<c_char>(),
-        dli_fbase: null_mut(),
-        dli_sname: null_mut(),
-        dli_saddr: null_mut(),
-    };
-    // SAFETY: an address of the library, and a place for what is told: a string that lives as long as the library.
-    unsafe {
-        assert_ne!(libc::dladdr(symbol(library, name), &raw mut told), 0);
-        std::ffi::CStr::from_ptr(told.dli_fname)
-            .to_str()
-            .unwrap()
-            .to_owned()
-    }
+/// The file that a library is loaded from.
+fn file_of(library: &str) -> String {
+    open(library);
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let mut files = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5));
+    files
+        .find(|file| file.contains(library))
+        .unwrap()
+        .to_owned()
 }

@@ -202,7 +202,7 @@ fn path(state: &mut State, key: u64) -> Result<ibv_sa_path_rec, c_int> {
     path.numb_path = 1;
     path.pkey = 0xffff;
     path.mtu_selector = EXACTLY;
-    path.mtu = state.devices.get(device).ok_or(libc::ENODEV)?.mtu();
+    path.mtu = state.devices.get(device).ok_or(libc::ENODEV)?.mtu;
     path.packet_life_time_selector = EXACTLY;
     path.packet_life_time = ACK_TIMEOUT - 1;
     Ok(path)

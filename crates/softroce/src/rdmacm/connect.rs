@@ -119,7 +119,7 @@ fn ask(
         starting_psn: fastrand::u32(..) & PSN_BITS,
         retry_count: wanted.retry_count,
         pkey: DEFAULT_PKEY,
-        mtu: state.devices.get(address).ok_or(libc::ENODEV)?.mtu(),
+        mtu: state.devices.get(address).ok_or(libc::ENODEV)?.mtu,
         rnr_retry_count: wanted.rnr_retry_count,
         srq: wanted.srq != 0,
         local_gid: as_ipv6(local.ip()).octets(),

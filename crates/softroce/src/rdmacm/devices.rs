@@ -24,6 +24,8 @@ pub(super) struct CmDevice {
     /// The domain of ids whose programs give none.
     pub(super) pd: *mut ibv_pd,
     pub(super) manager: Manager,
+    /// The code of the port's MTU.
+    pub(super) mtu: u8,
     /// From the manager's numbers to the keys of ids.
     pub(super) ids: BTreeMap<u32, u64>,
     /// Ids that are bound to it, and the program where it was given the context.
@@ -50,11 +52,6 @@ impl CmDevice {
         let open = self.open_context();
         self.requests_fd().is_some() && net::hand_on(open.address(), service, from, bytes)
     }
-
-    /// The code of the port's MTU.
-    pub(super) fn mtu(&self) -> u8 {
-        mtu(self.open_context())
-    }
 }
 
 impl Drop for CmDevice {
@@ -66,10 +63,6 @@ impl Drop for CmDevice {
             verbs::close_device(self.context);
         }
     }
-}
-
-fn mtu(context: &Context) -> u8 {
-    u8::try_from(port::active_mtu_of(context)).unwrap_or(1)
 }
 
 /// The devices, by address.
@@ -137,10 +130,12 @@ impl Devices {
             .receive_management(Some(Box::new(move |from, payload| {
                 inbox.put(address, from, payload);
             })));
+        let mtu = u8::try_from(port::active_mtu_of(open)).unwrap_or(1);
         let device = CmDevice {
             context,
             pd,
-            manager: Manager::new(open.guid(), mtu(open), open.nic.slot(), fastrand::u32(..)),
+            manager: Manager::new(open.guid(), mtu, open.nic.slot(), fastrand::u32(..)),
+            mtu,
             ids: BTreeMap::new(),
             users: 0,
         };

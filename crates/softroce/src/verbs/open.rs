@@ -90,7 +90,15 @@ pub(crate) fn open(
         ..NicOptions::default()
     })?;
     let events = Arc::new(Queue::bounded(MOST_EVENTS, events_are_lost)?);
-    let port_listener = port_listener(Arc::clone(&events));
+    let queue = Arc::clone(&events);
+    let port_listener: Arc<PortListener> = Arc::new(move |is_up| {
+        let kind = match is_up {
+            true => ibv_event_type::IBV_EVENT_PORT_ACTIVE,
+            false => ibv_event_type::IBV_EVENT_PORT_ERR,
+        };
+        let source = Source::Port;
+        queue.raise(Occurrence { kind, source }, None);
+    });
     nic.listen_to_port(&port_listener);
     // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value
     // (that of PTHREAD_MUTEX_INITIALIZER).
@@ -125,18 +133,6 @@ pub(crate) fn open(
         users: Users::default(),
     };
     Ok(context.lend(verbs))
-}
-
-/// Queues an event when the port goes down or comes up.
-fn port_listener(events: Arc<Queue<Occurrence>>) -> Arc<PortListener> {
-    Arc::new(move |is_up| {
-        let kind = match is_up {
-            true => ibv_event_type::IBV_EVENT_PORT_ACTIVE,
-            false => ibv_event_type::IBV_EVENT_PORT_ERR,
-        };
-        let source = Source::Port;
-        events.raise(Occurrence { kind, source }, None);
-    })
 }
 
 /// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for invalid faults in the environment or an address
