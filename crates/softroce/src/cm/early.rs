@@ -30,10 +30,6 @@ impl Unheard {
         };
         mad.to_bytes()
     }
-
-    fn is_of(&self, from: IpAddr, number: u32) -> bool {
-        (self.from, self.number) == (from, number)
-    }
 }
 
 /// The requests that wait, and until when.
@@ -43,16 +39,17 @@ pub(super) struct EarlyRequests(VecDeque<(u64, Unheard)>);
 impl EarlyRequests {
     /// Whether the request of this number waits already.
     pub(super) fn has(&self, from: IpAddr, number: u32) -> bool {
-        self.0.iter().any(|(_, early)| early.is_of(from, number))
+        let mut waiting = self.0.iter().map(|(_, early)| (early.from, early.number));
+        waiting.any(|early| early == (from, number))
     }
 
-    /// Whether there is room for one more.
-    pub(super) fn has_room(&self) -> bool {
-        self.0.len() < MOST
-    }
-
-    pub(super) fn keep(&mut self, now: u64, early: Unheard) {
+    /// Keeps one more; gives it back if there is no room.
+    pub(super) fn keep(&mut self, now: u64, early: Unheard) -> Option<Unheard> {
+        if self.0.len() >= MOST {
+            return Some(early);
+        }
         self.0.push_back((now + LISTENER_PATIENCE_NS, early));
+        None
     }
 
     /// Takes those for a service.

@@ -30,9 +30,8 @@ impl Manager {
             return;
         }
         if !self.listeners.contains_key(&service) {
-            match self.early.has_room() {
-                true => self.early.keep(now, asked),
-                false => refuse(&asked, RejReason::INVALID_SERVICE, out),
+            if let Some(asked) = self.early.keep(now, asked) {
+                refuse(&asked, RejReason::INVALID_SERVICE, out);
             }
             return;
         }

@@ -89,16 +89,11 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
     if entry.listens || entry.remote.is_some() {
         return Err(libc::EINVAL);
     }
-    let serves = |address: &IpAddr| local.is_ipv6() || address.is_ipv4();
-    let addresses: Vec<IpAddr> = match local.ip().is_unspecified() {
-        true => state
-            .devices
-            .open_all()?
-            .into_iter()
-            .filter(serves)
-            .collect(),
+    let mut addresses = match local.ip().is_unspecified() {
+        true => state.devices.open_all()?,
         false => vec![local.ip()],
     };
+    addresses.retain(|address| local.is_ipv6() || address.is_ipv4());
     for address in addresses {
         let listens = state.claim(key, address, local.port()).and_then(|()| {
             let listens = state.run(address, |manager, out| {
@@ -111,10 +106,8 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
             for (_, device) in state.devices.all() {
                 device.manager.stop_listening(key);
             }
-            state
-                .entry(key)?
-                .claims
-                .retain(|(address, _)| *address == local.ip());
+            let claims = &mut state.entry(key)?.claims;
+            claims.retain(|(address, _)| *address == local.ip());
             return Err(error);
         }
     }

@@ -175,12 +175,10 @@ impl Devices {
 
     /// Opens a device of the list; `soft0` at the address that this process has already, if it has one.
     fn open_listed(&mut self, device: &'static Device) -> Result<IpAddr, i32> {
-        match device.address_now()? {
+        let own = || Nic::open_addresses().into_iter().find(IpAddr::is_loopback);
+        match device.address_now()?.or_else(own) {
             Some(address) => self.open(address),
-            None => match Nic::open_addresses().into_iter().find(IpAddr::is_loopback) {
-                Some(address) => self.open(address),
-                None => self.open_at(device, None),
-            },
+            None => self.open_at(device, None),
         }
     }
 

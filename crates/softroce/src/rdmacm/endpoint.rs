@@ -112,16 +112,9 @@ unsafe fn next_request(listener: *mut rdma_cm_id) -> Result<*mut rdma_cm_id, c_i
             None => Ok(()),
             Some(mut init) => done(create_qp(id, (*listener).pd, &raw mut init)),
         };
-        match made {
-            Ok(()) => {
-                (*id).event = event;
-                Ok(id)
-            }
-            Err(error) => {
-                (*listener).event = event;
-                Err(error)
-            }
-        }
+        let owner = if made.is_ok() { id } else { listener };
+        (*owner).event = event;
+        made.map(|()| id)
     }
 }
 

@@ -241,17 +241,13 @@ impl State {
             })
         };
         if wanted != 0 {
-            return match taken(wanted) {
-                true => Err(libc::EADDRINUSE),
-                false => Ok(wanted),
-            };
+            let free = (!taken(wanted)).then_some(wanted);
+            return free.ok_or(libc::EADDRINUSE);
         }
         let first = fastrand::u16(FIRST_FREE_PORT..=LAST_FREE_PORT);
-        let after = (first..=LAST_FREE_PORT).chain(FIRST_FREE_PORT..first);
-        after
-            .into_iter()
-            .find(|port| !taken(*port))
-            .ok_or(libc::EADDRNOTAVAIL)
+        let mut after = (first..=LAST_FREE_PORT).chain(FIRST_FREE_PORT..first);
+        let free = after.find(|port| !taken(*port));
+        free.ok_or(libc::EADDRNOTAVAIL)
     }
 
     /// Does something with a device's manager, then sends and tells what follows; `None` without the device.
@@ -329,12 +325,8 @@ impl State {
         let mut room = [0; 2 * MAD_BYTES];
         for (at, claim) in self.ids.values().flat_map(|entry| &entry.claims) {
             while let Some((from, bytes)) = claim.take(&mut room) {
-                let arrived = bytes.try_into().map(|bytes| Arrived {
-                    at: *at,
-                    from,
-                    bytes,
-                });
-                handed_on.extend(arrived);
+                let (at, bytes) = (*at, bytes.try_into());
+                handed_on.extend(bytes.map(|bytes| Arrived { at, from, bytes }));
             }
         }
         for request in heard {

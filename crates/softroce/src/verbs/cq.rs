@@ -184,14 +184,12 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 
 /// The `wc_flags` of a completion.
 pub(super) fn wc_flags(completion: &Completion) -> u32 {
-    let mut flags = 0;
-    if completion.has_grh {
-        flags |= ibv_wc_flags::IBV_WC_GRH.0;
-    }
-    if completion.immediate.is_some() {
-        flags |= ibv_wc_flags::IBV_WC_WITH_IMM.0;
-    }
-    flags
+    let flag = |is_set: bool, flag: ibv_wc_flags| if is_set { flag.0 } else { 0 };
+    flag(completion.has_grh, ibv_wc_flags::IBV_WC_GRH)
+        | flag(
+            completion.immediate.is_some(),
+            ibv_wc_flags::IBV_WC_WITH_IMM,
+        )
 }
 
 /// The service level of a datagram's completion. RoCE v2 has none on the wire. What annex A17.4.5.1 wants of a

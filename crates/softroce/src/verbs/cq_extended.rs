@@ -55,16 +55,12 @@ pub(super) unsafe extern "C" fn create_cq_ex(
     let made = pointer_or_errno(unsafe { cq::create(context, &wanted) });
     // SAFETY: null, or just made, and nobody else has it.
     if let Some(verbs) = unsafe { made.as_mut() } {
-        fill(verbs);
+        verbs.start_poll = Some(start_poll);
+        verbs.next_poll = Some(next_poll);
+        verbs.end_poll = Some(end_poll);
+        fill_readers(verbs);
     }
     made
-}
-
-fn fill(verbs: &mut ibv_cq_ex) {
-    verbs.start_poll = Some(start_poll);
-    verbs.next_poll = Some(next_poll);
-    verbs.end_poll = Some(end_poll);
-    fill_readers(verbs);
 }
 
 /// Takes one completion: 0, ENOENT if there is none, EIO after an overrun.
