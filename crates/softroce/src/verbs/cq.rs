@@ -7,8 +7,8 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use rdma_sys::{
-    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_event_type, ibv_pd, ibv_wc, ibv_wc_flags,
-    imm_data_invalidated_rkey_union_t,
+    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_cq_init_attr_mask,
+    ibv_event_type, ibv_wc, ibv_wc_flags, imm_data_invalidated_rkey_union_t,
 };
 
 use super::channel::{Channel, Notice};
@@ -42,33 +42,30 @@ pub(super) struct Cq {
 /// The struct is the extended one, whose first members are those of `ibv_cq`.
 impl Behind<ibv_cq, ibv_cq_ex> for Cq {}
 
-/// The arguments for a new CQ.
-pub(super) struct Wanted {
-    pub(super) entries: u32,
-    pub(super) cq_context: *mut c_void,
-    pub(super) channel: *mut ibv_comp_channel,
-    pub(super) vector: u32,
-    /// Completions are stamped.
-    pub(super) has_stamps: bool,
-    /// A domain that it joins, or null. It makes no difference here.
-    pub(super) domain: *mut ibv_pd,
-}
+/// `IBV_WC_EX_WITH_COMPLETION_TIMESTAMP`.
+pub(super) const STAMPS: u64 = 1 << 7;
 
 /// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector that the device
-/// does not have, and for a channel or a domain of another context.
+/// does not have, and for a channel or a domain of another context. The domain makes no difference here.
 pub(super) unsafe fn create(
     context: *mut ibv_context,
-    wanted: &Wanted,
+    init: &ibv_cq_init_attr_ex,
 ) -> Result<*mut ibv_cq_ex, c_int> {
-    let has_vector = wanted.vector < completion_vectors().cast_unsigned();
-    if !(1..=MAX_CQE).contains(&wanted.entries) || !has_vector {
+    let has_vector = init.comp_vector < completion_vectors().cast_unsigned();
+    if !(1..=MAX_CQE).contains(&init.cqe) || !has_vector {
         return Err(libc::EINVAL);
     }
-    let channel = wanted.channel;
+    let channel = init.channel;
+    let has_domain = init.comp_mask & ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_PD.0 != 0;
+    let domain = if has_domain {
+        init.parent_domain
+    } else {
+        null_mut()
+    };
     // SAFETY: a live channel and a live domain, or null.
-    let (its_channel, its_domain) = unsafe { (channel.as_ref(), wanted.domain.as_ref()) };
+    let (its_channel, its_domain) = unsafe { (channel.as_ref(), domain.as_ref()) };
     if its_channel.is_some_and(|channel| channel.context != context)
-        || its_domain.is_some_and(|domain| domain.context != context)
+        || its_domain.map(|domain| domain.context) != has_domain.then_some(context)
     {
         return Err(libc::EINVAL);
     }
@@ -76,7 +73,7 @@ pub(super) unsafe fn create(
     let (behind, domain, device) = unsafe {
         (
             its_channel.map(|_| Channel::of(channel)),
-            its_domain.map(|_| Pd::of(wanted.domain)),
+            its_domain.map(|_| Pd::of(domain)),
             Context::own(context)?,
         )
     };
@@ -95,7 +92,7 @@ pub(super) unsafe fn create(
     };
     let raise = device.events_of(Source::Cq(object), &async_acks);
     let on_overrun = Box::new(move || raise(ibv_event_type::IBV_EVENT_CQ_ERR));
-    let (capacity, has_stamps) = (wanted.entries as usize, wanted.has_stamps);
+    let (capacity, has_stamps) = (init.cqe as usize, init.wc_flags & STAMPS != 0);
     let transport =
         transport::Cq::with_stamps(&device.nic, capacity, has_stamps, on_event, on_overrun);
     if let Some(channel) = behind {
@@ -105,7 +102,7 @@ pub(super) unsafe fn create(
     let mut verbs: ibv_cq_ex = unsafe { std::mem::zeroed() };
     verbs.context = context;
     verbs.channel = channel;
-    verbs.cq_context = wanted.cq_context;
+    verbs.cq_context = init.cq_context;
     verbs.cqe = c_int::try_from(transport.capacity()).unwrap_or(c_int::MAX);
     let inner = Cq {
         transport,
@@ -133,17 +130,19 @@ pub unsafe extern "C" fn create_cq(
     channel: *mut ibv_comp_channel,
     vector: c_int,
 ) -> *mut ibv_cq {
-    let wanted = Wanted {
+    let init = ibv_cq_init_attr_ex {
         // Negative numbers become too large ones.
-        entries: entries.cast_unsigned(),
+        cqe: entries.cast_unsigned(),
         cq_context,
         channel,
-        vector: vector.cast_unsigned(),
-        has_stamps: false,
-        domain: null_mut(),
+        comp_vector: vector.cast_unsigned(),
+        wc_flags: 0,
+        comp_mask: 0,
+        flags: 0,
+        parent_domain: null_mut(),
     };
     // SAFETY: as the caller's.
-    pointer_or_errno(unsafe { create(context, &wanted) }).cast()
+    pointer_or_errno(unsafe { create(context, &init) }).cast()
 }
 
 /// `ibv_resize_cq(3)`. EINVAL for a size of 0, above the limit, or below the number of waiting completions.

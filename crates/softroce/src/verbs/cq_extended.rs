@@ -1,13 +1,12 @@
 //! Extended completion queues, whose completions are read field by field (`ibv_create_cq_ex(3)`).
 
 use std::os::raw::{c_int, c_uint};
-use std::ptr::null_mut;
 
 use rdma_sys::{
     ibv_context, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_cq_init_attr_mask as Mask, ibv_poll_cq_attr,
 };
 
-use super::cq::{self, Cq, Wanted};
+use super::cq::{self, Cq, STAMPS};
 use super::errno::pointer_or_errno;
 use super::object::Behind;
 use super::refused::refuse;
@@ -15,8 +14,6 @@ use crate::transport::Completion;
 
 /// Byte count, immediate data, QPN, source QPN, LIDs and service level: the fields that plain completions have.
 const PLAIN_FIELDS: u64 = 0x7f;
-/// `IBV_WC_EX_WITH_COMPLETION_TIMESTAMP`.
-const STAMPS: u64 = 1 << 7;
 /// Only one thread polls at a time; it makes no difference here.
 const SINGLE_THREADED: u32 = 1;
 
@@ -30,10 +27,6 @@ pub(super) unsafe extern "C" fn create_cq_ex(
     // SAFETY: a readable struct of the caller's.
     let init = unsafe { &*init };
     let has = |bit: Mask| init.comp_mask & bit.0 != 0;
-    let domain = has(Mask::IBV_CQ_INIT_ATTR_MASK_PD).then_some(init.parent_domain);
-    if domain.is_some_and(|domain| domain.is_null()) {
-        return pointer_or_errno(Err(libc::EINVAL));
-    }
     let known = Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 | Mask::IBV_CQ_INIT_ATTR_MASK_PD.0;
     let unknown = init.comp_mask & !known;
     if init.wc_flags & !(PLAIN_FIELDS | STAMPS) != 0
@@ -43,16 +36,8 @@ pub(super) unsafe extern "C" fn create_cq_ex(
         refuse("ibv_create_cq_ex with such fields or flags");
         return pointer_or_errno(Err(libc::EOPNOTSUPP));
     }
-    let wanted = Wanted {
-        entries: init.cqe,
-        cq_context: init.cq_context,
-        channel: init.channel,
-        vector: init.comp_vector,
-        has_stamps: init.wc_flags & STAMPS != 0,
-        domain: domain.unwrap_or(null_mut()),
-    };
     // SAFETY: as the caller's.
-    let made = pointer_or_errno(unsafe { cq::create(context, &wanted) });
+    let made = pointer_or_errno(unsafe { cq::create(context, init) });
     // SAFETY: null, or just made, and nobody else has it.
     if let Some(verbs) = unsafe { made.as_mut() } {
         verbs.start_poll = Some(start_poll);
