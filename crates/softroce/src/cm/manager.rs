@@ -7,7 +7,7 @@ use super::connection::{Connection, State};
 use super::early::{EarlyRequests, Unheard};
 use super::output::Output;
 use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT};
-use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, Req, SidrReq};
+use crate::wire::cm::{CmMad, Comms, Handled, Message, Rej, RejReason, Req, SidrReq};
 
 /// Where the slot lies in a number of a connection, and the bits below it.
 const SLOT_SHIFT: u32 = 27;
@@ -216,8 +216,13 @@ impl Manager {
                 out.send(from, transaction, Message::Drep(back));
             }
             Message::Rep(_) => {
-                let reason = RejReason::INVALID_COMM;
-                out.refuse(from, transaction, back, Handled::Rep, reason);
+                let rej = Box::new(Rej {
+                    comms: back,
+                    of: Handled::Rep,
+                    reason: RejReason::INVALID_COMM,
+                    ..Rej::default()
+                });
+                out.send(from, transaction, Message::Rej(rej));
             }
             _ => {}
         }

@@ -7,7 +7,9 @@ use super::early::Unheard;
 use super::event::{Asker, Happening};
 use super::manager::Manager;
 use super::output::Output;
-use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, SidrRep, SidrStatus, Transport};
+use crate::wire::cm::{
+    CmMad, Comms, Handled, Message, Rej, RejReason, SidrRep, SidrStatus, Transport,
+};
 
 impl Manager {
     /// The service of a request for which nobody listens here, or has.
@@ -111,11 +113,14 @@ fn refuse(asked: &Unheard, reason: RejReason, out: &mut Output) {
             out.send(to, transaction, Message::SidrRep(rep));
         }
         _ => {
-            let back = Comms {
-                local: 0,
-                remote: asked.number,
-            };
-            out.refuse(to, transaction, back, Handled::Req, reason);
+            let (local, remote) = (0, asked.number);
+            let rej = Box::new(Rej {
+                comms: Comms { local, remote },
+                of: Handled::Req,
+                reason,
+                ..Rej::default()
+            });
+            out.send(to, transaction, Message::Rej(rej));
         }
     }
 }

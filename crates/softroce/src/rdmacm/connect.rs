@@ -97,47 +97,52 @@ fn ask(
         source: local.ip(),
         destination: remote.ip(),
     };
-    if entry.space == PortSpace::Udp {
-        entry.terms = Terms::of_datagrams(remote.ip());
-        let req = Box::new(SidrReq {
-            request: 0,
-            pkey: DEFAULT_PKEY,
-            service,
-            private_data: header.join(private_data),
-        });
-        let asked = state.run(address, |manager, out| {
-            manager.look_up(now, remote.ip(), req, out)
-        });
-        return state.has_asked(key, address, asked);
-    }
-    let req = Box::new(Req {
-        service,
-        qpn: wanted.qp_num & PSN_BITS,
-        responder_resources: wanted.responder_resources.min(MAX_RD_ATOM),
-        initiator_depth: wanted.initiator_depth.min(MAX_RD_ATOM),
-        flow_control: wanted.flow_control != 0,
-        starting_psn: fastrand::u32(..) & PSN_BITS,
-        retry_count: wanted.retry_count,
-        pkey: DEFAULT_PKEY,
-        mtu: state.devices.get(address).ok_or(libc::ENODEV)?.mtu,
-        rnr_retry_count: wanted.rnr_retry_count,
-        srq: wanted.srq != 0,
-        local_gid: as_ipv6(local.ip()).octets(),
-        remote_gid: as_ipv6(remote.ip()).octets(),
-        traffic_class,
-        hop_limit: HOP_LIMIT,
-        ack_timeout: ack_timeout.unwrap_or(ACK_TIMEOUT),
-        private_data: header.join(private_data),
-        ..Req::default()
-    });
-    let terms = Terms::asking(remote.ip(), &req);
-    let entry = state.entry(key)?;
-    entry.terms = terms;
     // The answer is taken under the same lock, so that the number is known before.
-    let asked = state.run(address, |manager, out| {
-        manager.connect(now, remote.ip(), req, out)
-    });
-    state.has_asked(key, address, asked)
+    let asked = match entry.space {
+        PortSpace::Udp => {
+            entry.terms = Terms::of_datagrams(remote.ip());
+            let req = Box::new(SidrReq {
+                request: 0,
+                pkey: DEFAULT_PKEY,
+                service,
+                private_data: header.join(private_data),
+            });
+            state.run(address, |manager, out| {
+                manager.look_up(now, remote.ip(), req, out)
+            })
+        }
+        PortSpace::Tcp => {
+            let req = Box::new(Req {
+                service,
+                qpn: wanted.qp_num & PSN_BITS,
+                responder_resources: wanted.responder_resources.min(MAX_RD_ATOM),
+                initiator_depth: wanted.initiator_depth.min(MAX_RD_ATOM),
+                flow_control: wanted.flow_control != 0,
+                starting_psn: fastrand::u32(..) & PSN_BITS,
+                retry_count: wanted.retry_count,
+                pkey: DEFAULT_PKEY,
+                mtu: state.devices.get(address).ok_or(libc::ENODEV)?.mtu,
+                rnr_retry_count: wanted.rnr_retry_count,
+                srq: wanted.srq != 0,
+                local_gid: as_ipv6(local.ip()).octets(),
+                remote_gid: as_ipv6(remote.ip()).octets(),
+                traffic_class,
+                hop_limit: HOP_LIMIT,
+                ack_timeout: ack_timeout.unwrap_or(ACK_TIMEOUT),
+                private_data: header.join(private_data),
+                ..Req::default()
+            });
+            state.entry(key)?.terms = Terms::asking(remote.ip(), &req);
+            state.run(address, |manager, out| {
+                manager.connect(now, remote.ip(), req, out)
+            })
+        }
+    };
+    let comm = asked.ok_or(libc::ENODEV)?;
+    state.entry(key)?.comm = Some(comm);
+    let device = state.devices.get(address).ok_or(libc::ENODEV)?;
+    device.ids.insert(comm, key);
+    Ok(())
 }
 
 /// `rdma_connect(3)`: asks for a connection, or for the QP of a datagram service; without a QP of the id its number is in the

@@ -1,13 +1,11 @@
 //! What is done to the connection of an id.
 
-use std::net::IpAddr;
 use std::os::raw::c_int;
 
 use rdma_sys::rdma_cm_id;
 
 use super::id::Id;
 use super::service;
-use super::state::State;
 use crate::cm::{CmError, Connection, Output};
 use crate::verbs::object::Behind;
 
@@ -17,22 +15,6 @@ pub(super) fn errno(error: CmError) -> c_int {
         CmError::Ended => libc::ENOTCONN,
         CmError::State => libc::EINVAL,
         CmError::Taken => libc::EADDRINUSE,
-    }
-}
-
-impl State {
-    /// Keeps the number of what an id has asked for at its device.
-    pub(super) fn has_asked(
-        &mut self,
-        key: u64,
-        address: IpAddr,
-        asked: Option<u32>,
-    ) -> Result<(), c_int> {
-        let comm = asked.ok_or(libc::ENODEV)?;
-        self.entry(key)?.comm = Some(comm);
-        let device = self.devices.get(address).ok_or(libc::ENODEV)?;
-        device.ids.insert(comm, key);
-        Ok(())
     }
 }
 

@@ -28,23 +28,14 @@ unsafe impl Sync for Notice {}
 pub(super) struct Channel {
     pub(super) notices: Arc<Queue<Notice>>,
     pub(super) users: Users,
-    cqs: Mutex<Vec<transport::Cq>>,
+    /// Those whose events come here.
+    pub(super) cqs: Mutex<Vec<transport::Cq>>,
     _context: Use,
 }
 
 impl Behind<ibv_comp_channel> for Channel {}
 
 impl Channel {
-    /// Adds a CQ whose events come here.
-    pub(super) fn serve(&self, cq: &transport::Cq) {
-        lock(&self.cqs).push(cq.clone());
-    }
-
-    /// Removes a CQ that is about to be destroyed.
-    pub(super) fn leave(&self, cq: &transport::Cq) {
-        lock(&self.cqs).retain(|served| served != cq);
-    }
-
     /// The next event. Some programs request an event on a CQ, take some of its completions, and wait (perftest's `-b
     /// -e` of version 4.5). They rely on adapters, such as Mellanox', on which a request on a CQ that is not empty
     /// raises an event at once. Here the event is raised when the program waits, so that programs that emptied the CQ

@@ -18,6 +18,7 @@ use super::errno::{pointer_or_errno, zero_or_error};
 use super::events::Acks;
 use super::latch::Latch;
 use super::limits::{MAX_CQE, completion_vectors};
+use super::lock::lock;
 use super::object::Behind;
 use super::occurrence::Source;
 use super::users::{Use, Users};
@@ -96,7 +97,7 @@ pub(super) unsafe fn create(
     let transport =
         transport::Cq::with_stamps(&device.nic, capacity, has_stamps, on_event, on_overrun);
     if let Some(channel) = behind {
-        channel.serve(&transport);
+        lock(&channel.cqs).push(transport.clone());
     }
     // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
     let mut verbs: ibv_cq_ex = unsafe { std::mem::zeroed() };
@@ -170,7 +171,7 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
             inner.users.none()?;
             if let Some((channel, _)) = &inner.channel {
                 let channel = Channel::of(*channel);
-                channel.leave(&inner.transport);
+                lock(&channel.cqs).retain(|served| *served != inner.transport);
                 drop(channel.notices.take_out(|notice| *notice == Notice(cq)));
             }
             context.end_events_of(Source::Cq(cq), &inner.async_acks);

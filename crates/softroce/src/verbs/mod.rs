@@ -42,7 +42,7 @@ mod rate_limit;
 mod refused;
 mod srq;
 mod thread_domain;
-mod transitions;
+pub(crate) mod transitions;
 pub(crate) mod users;
 mod wr_batch;
 
