@@ -38,13 +38,13 @@ impl State {
 
     fn happened_to_id(&mut self, address: IpAddr, event: Event) {
         let comm = event.comm;
-        let key = self.devices.get(address).and_then(|device| {
-            let key = device.ids.get(&comm).copied();
-            if event.happening == Happening::TimeWaitOver {
-                device.ids.remove(&comm);
-            }
-            key
-        });
+        let key = self
+            .devices
+            .get(address)
+            .and_then(|device| match event.happening {
+                Happening::TimeWaitOver => device.ids.remove(&comm),
+                _ => device.ids.get(&comm).copied(),
+            });
         let Some(entry) = key.and_then(|key| self.ids.get_mut(&key)) else {
             return;
         };

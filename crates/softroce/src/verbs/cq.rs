@@ -31,7 +31,8 @@ pub(super) struct Cq {
     pub(super) completion_acks: Arc<Acks>,
     pub(super) async_acks: Arc<Acks>,
     channel: Option<(*mut ibv_comp_channel, Use)>,
-    datagram_sl: u8,
+    /// The service level of datagrams' completions.
+    pub(super) datagram_sl: u8,
     _context: Use,
     _domain: Option<Use>,
     /// Held from `start_poll` to `end_poll`.
@@ -200,15 +201,6 @@ fn datagram_sl(address: IpAddr) -> u8 {
     UDP | if address.is_ipv4() { 2 } else { 1 }
 }
 
-/// The service level of a completion on this CQ.
-pub(super) fn sl(cq: &Cq, completion: &Completion) -> u8 {
-    if completion.has_grh {
-        cq.datagram_sl
-    } else {
-        0
-    }
-}
-
 fn work_completion(cq: &Cq, completion: &Completion) -> ibv_wc {
     ibv_wc {
         wr_id: completion.wr_id,
@@ -224,7 +216,11 @@ fn work_completion(cq: &Cq, completion: &Completion) -> ibv_wc {
         wc_flags: wc_flags(completion),
         pkey_index: 0,
         slid: 0,
-        sl: sl(cq, completion),
+        sl: if completion.has_grh {
+            cq.datagram_sl
+        } else {
+            0
+        },
         dlid_path_bits: 0,
     }
 }

@@ -137,7 +137,7 @@ readers! {
     read_src_qp -> u32 = |_, it, _| it.source_qpn;
     read_wc_flags -> c_uint = |_, it, _| cq::wc_flags(it);
     read_slid -> u32 = |_, _, _| 0;
-    read_sl -> u8 = |cq, it, _| cq::sl(cq, it);
+    read_sl -> u8 = |cq, it, _| if it.has_grh { cq.datagram_sl } else { 0 };
     read_dlid_path_bits -> u8 = |_, _, _| 0;
     read_completion_ts -> u64 = |_, _, stamp_ns| stamp_ns;
 }

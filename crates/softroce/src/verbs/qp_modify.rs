@@ -97,17 +97,6 @@ fn apply_changes(qp: &Qp, attr: &ibv_qp_attr, mask: u32, access: Access) {
     }
 }
 
-fn connection(attr: &ibv_qp_attr, to: Destination) -> Connection {
-    Connection {
-        address: to.address,
-        qpn: attr.dest_qp_num,
-        flow_label: to.flow_label,
-        traffic_class: to.traffic_class,
-        hop_limit: to.hop_limit,
-        mtu_bytes: mtu_bytes(attr.path_mtu),
-    }
-}
-
 /// Performs the checked transition. `attr` has all attributes set so far, `mask` names the new ones.
 fn apply(
     qp: &Qp,
@@ -123,8 +112,16 @@ fn apply(
         (_, State::Init) => qp.transport.initialize(access, attr.qkey),
         (_, State::Rtr) => {
             apply_changes(qp, attr, mask, access);
+            let connection = destination.map(|to| Connection {
+                address: to.address,
+                qpn: attr.dest_qp_num,
+                flow_label: to.flow_label,
+                traffic_class: to.traffic_class,
+                hop_limit: to.hop_limit,
+                mtu_bytes: mtu_bytes(attr.path_mtu),
+            });
             qp.transport.ready_to_receive(
-                destination.map(|destination| connection(attr, destination)),
+                connection,
                 attr.rq_psn,
                 attr.max_dest_rd_atomic,
                 attr.min_rnr_timer,
@@ -164,21 +161,16 @@ unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c
     } else {
         from
     };
-    if has(Mask::IBV_QP_CUR_STATE) && attr.cur_qp_state != from as u32 {
-        return Err(libc::EINVAL);
-    }
-    if !transitions::allowed(inner.kind, from, to, mask) {
+    let is_elsewhere = has(Mask::IBV_QP_CUR_STATE) && attr.cur_qp_state != from as u32;
+    if is_elsewhere || !transitions::allowed(inner.kind, from, to, mask) {
         return Err(libc::EINVAL);
     }
     check_values(attr, mask, active_mtu_of(device))?;
     if from == State::Sqd && to == State::Sqd && mask & FIXED_WITH_THE_CONNECTION != 0 {
         return Err(libc::EOPNOTSUPP);
     }
-    let destination = if has(Mask::IBV_QP_AV) {
-        Some(gid::destination(&attr.ah_attr, device.address())?)
-    } else {
-        None
-    };
+    let destination = || gid::destination(&attr.ah_attr, device.address());
+    let destination = has(Mask::IBV_QP_AV).then(destination).transpose()?;
     if to == State::Reset {
         // SAFETY: integers and arrays of them: zero is a value of each.
         *kept = unsafe { std::mem::zeroed() };
