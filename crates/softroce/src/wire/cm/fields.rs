@@ -3,23 +3,12 @@
 /// Goes over the fields of a message, and reads or writes each: so its place is said once. Of a place outside nothing is
 /// read or written.
 pub(super) struct Fields<'a> {
-    bytes: &'a mut [u8],
-    writes: bool,
+    pub(super) bytes: &'a mut [u8],
+    /// Otherwise it reads.
+    pub(super) writes: bool,
 }
 
 impl Fields<'_> {
-    /// Reads each field.
-    pub(super) fn reading(bytes: &mut [u8]) -> Fields<'_> {
-        let writes = false;
-        Fields { bytes, writes }
-    }
-
-    /// Writes each field.
-    pub(super) fn writing(bytes: &mut [u8]) -> Fields<'_> {
-        let writes = true;
-        Fields { bytes, writes }
-    }
-
     pub(super) fn bytes<const N: usize>(&mut self, at: usize, value: &mut [u8; N]) {
         let field = self.bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut);
         match (field, self.writes) {

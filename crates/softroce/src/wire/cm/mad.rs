@@ -30,13 +30,17 @@ impl CmMad {
         if !mad.starts_with(&START) {
             return None;
         }
-        let (header, message_bytes) = mad.split_at_mut(HEADER_BYTES);
+        let (header, message) = mad.split_at_mut(HEADER_BYTES);
+        let fields = |bytes| Fields {
+            bytes,
+            writes: false,
+        };
+        let (mut header, mut message_fields) = (fields(header), fields(message));
         let (mut transaction, mut attribute) = (0, 0);
-        let mut fields = Fields::reading(header);
-        fields.long(TRANSACTION_AT, &mut transaction);
-        fields.half(ATTRIBUTE_AT, &mut attribute);
+        header.long(TRANSACTION_AT, &mut transaction);
+        header.half(ATTRIBUTE_AT, &mut attribute);
         let mut message = Message::blank(attribute)?;
-        message.walk(&mut Fields::reading(message_bytes));
+        message.walk(&mut message_fields);
         Some(CmMad {
             transaction,
             message,
@@ -46,13 +50,16 @@ impl CmMad {
     /// Its bytes on the wire.
     pub fn to_bytes(&self) -> [u8; MAD_BYTES] {
         let mut mad = [0; MAD_BYTES];
-        let (header, message_bytes) = mad.split_at_mut(HEADER_BYTES);
-        let mut fields = Fields::writing(header);
-        fields.bytes(0, &mut { START });
-        fields.long(TRANSACTION_AT, &mut { self.transaction });
-        fields.half(ATTRIBUTE_AT, &mut self.message.attribute());
-        let mut message = self.message.clone();
-        message.walk(&mut Fields::writing(message_bytes));
+        let (header, message) = mad.split_at_mut(HEADER_BYTES);
+        let fields = |bytes| Fields {
+            bytes,
+            writes: true,
+        };
+        let mut header = fields(header);
+        header.bytes(0, &mut { START });
+        header.long(TRANSACTION_AT, &mut { self.transaction });
+        header.half(ATTRIBUTE_AT, &mut self.message.attribute());
+        self.message.clone().walk(&mut fields(message));
         mad
     }
 }
