@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::timing::LISTENER_PATIENCE_NS;
-use crate::wire::cm::{CmMad, MAD_BYTES, Message};
+use crate::wire::cm::CmMad;
 
 /// The most that wait.
 const MOST: usize = 64;
@@ -17,19 +17,8 @@ pub struct Unheard {
     /// The service that is asked for.
     pub service: u64,
     pub(super) number: u32,
-    pub(super) transaction: u64,
-    pub(super) request: Message,
-}
-
-impl Unheard {
-    /// Its datagram.
-    pub fn bytes(&self) -> [u8; MAD_BYTES] {
-        let mad = CmMad {
-            transaction: self.transaction,
-            message: self.request.clone(),
-        };
-        mad.to_bytes()
-    }
+    /// What was asked.
+    pub mad: CmMad,
 }
 
 /// The requests that wait, and until when.

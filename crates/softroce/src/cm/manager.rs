@@ -157,23 +157,19 @@ impl Manager {
 
     /// A datagram to QP 1 from this address. What is no message of a connection manager is ignored.
     pub fn take(&mut self, now: u64, from: IpAddr, bytes: &[u8], out: &mut Output) {
-        let Some(CmMad {
-            transaction,
-            message,
-        }) = CmMad::parse(bytes)
-        else {
+        let Some(mad) = CmMad::parse(bytes) else {
             return;
         };
-        if let Some((number, service)) = message.request() {
-            let request = Unheard {
+        if let Some((number, service)) = mad.message.request() {
+            let asked = Unheard {
                 from,
                 service,
                 number,
-                transaction,
-                request: message,
+                mad,
             };
-            return self.take_request(now, request, out);
+            return self.take_request(now, asked, out);
         }
+        let (transaction, message) = (mad.transaction, mad.message);
         let comms = match &message {
             Message::Req(_) | Message::SidrReq(_) => return,
             Message::SidrRep(rep) => Comms {

@@ -37,7 +37,7 @@ impl Manager {
             }
             return;
         }
-        if let Message::Req(req) = &asked.request {
+        if let Message::Req(req) = &asked.mad.message {
             let refused = if req.transport != Transport::Rc {
                 Some(RejReason::INVALID_TRANSPORT)
             } else if req.mtu > self.mtu {
@@ -66,7 +66,7 @@ impl Manager {
             local: self.fresh_comm(),
             remote: number,
         };
-        let (state, remote_qpn, happening) = match asked.request {
+        let (state, remote_qpn, happening) = match asked.mad.message {
             Message::SidrReq(req) => (State::SidrReqReceived, 0, Happening::LookedUp(asker, req)),
             Message::Req(req) => (
                 State::ReqReceived,
@@ -76,7 +76,8 @@ impl Manager {
             // No request.
             _ => return,
         };
-        let mut connection = Connection::new(state, comms, from, asked.transaction, self.ca_guid);
+        let mut connection =
+            Connection::new(state, comms, from, asked.mad.transaction, self.ca_guid);
         (connection.listener, connection.service) = (Some(asker.listener), service);
         connection.remote_qpn = remote_qpn;
         self.keep(connection);
@@ -101,8 +102,8 @@ impl Manager {
 
 /// Refuses a request; for a look-up there is only one reason.
 fn refuse(asked: &Unheard, reason: RejReason, out: &mut Output) {
-    let (to, transaction) = (asked.from, asked.transaction);
-    match &asked.request {
+    let (to, transaction) = (asked.from, asked.mad.transaction);
+    match &asked.mad.message {
         Message::SidrReq(_) => {
             let rep = Box::new(SidrRep {
                 request: asked.number,

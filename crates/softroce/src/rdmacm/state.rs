@@ -261,7 +261,7 @@ impl State {
         let result = step(&mut device.manager, &mut out);
         while !out.datagrams.is_empty() || !out.events.is_empty() || !out.unheard.is_empty() {
             for unheard in std::mem::take(&mut out.unheard) {
-                let bytes = unheard.bytes();
+                let bytes = unheard.mad.to_bytes();
                 if !self.hands_on(address, unheard.service, unheard.from, &bytes)
                     && let Some(device) = self.devices.get(address)
                 {
