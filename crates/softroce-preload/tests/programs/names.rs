@@ -126,7 +126,10 @@ fn names_that_no_program_here_calls_are_refused() {
         // SAFETY: the C library's place of this thread's error number.
         unsafe { *libc::__errno_location() = 0 };
         let argument: *mut c_void = without_provenance_mut(64);
-        let function = symbol(ours, name);
+        let text = CString::new(name).unwrap();
+        // SAFETY: an open library and a string.
+        let function = unsafe { libc::dlsym(ours, text.as_ptr()) };
+        assert!(!function.is_null(), "{name}");
         // SAFETY: a function that looks at none of its arguments; a number that is returned is the lower half of this one.
         let returned = unsafe {
             let call: extern "C" fn(*mut c_void, *mut c_void, *mut c_void, *mut c_void) -> usize =
@@ -181,14 +184,6 @@ fn open(library: &str) -> *mut c_void {
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     assert!(!handle.is_null(), "{library}");
     handle
-}
-
-fn symbol(library: *mut c_void, name: &str) -> *mut c_void {
-    let text = CString::new(name).unwrap();
-    // SAFETY: an open library and a string.
-    let found = unsafe { libc::dlsym(library, text.as_ptr()) };
-    assert!(!found.is_null(), "{name}");
-    found
 }
 
 /// The file that a library is loaded from.

@@ -2,9 +2,6 @@
 
 use super::{Aeth, AtomicEth, Bth, Deth, ICRC_BYTES, Opcode, Psn, Reth, Service};
 
-/// Bytes of the longest headers: an atomic's.
-const LONGEST_HEADERS: usize = Bth::BYTES + AtomicEth::BYTES;
-
 /// The extended headers of a packet's opcode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extended {
@@ -106,6 +103,9 @@ impl Writer<'_> {
 }
 
 impl<'a> Packet<'a> {
+    /// Bytes of the longest headers: an atomic's.
+    pub const HEADER_ROOM: usize = Bth::BYTES + AtomicEth::BYTES;
+
     /// Parses a UDP payload. Does not check the CRC, which needs the lower headers (see [`super::icrc`]).
     ///
     /// # Errors
@@ -163,12 +163,12 @@ impl<'a> Packet<'a> {
 
     /// Writes the headers to the start of `into`; returns their length. An extended header that the opcode has and
     /// the packet lacks is written as zeroes.
-    pub fn headers(&self, into: &mut [u8; LONGEST_HEADERS]) -> usize {
+    pub fn headers(&self, into: &mut [u8; Packet::HEADER_ROOM]) -> usize {
         self.headers_for(self.payload.len(), into)
     }
 
     /// As [`Packet::headers`], for a payload of this length that is elsewhere.
-    pub fn headers_for(&self, payload_bytes: usize, into: &mut [u8; LONGEST_HEADERS]) -> usize {
+    pub fn headers_for(&self, payload_bytes: usize, into: &mut [u8; Packet::HEADER_ROOM]) -> usize {
         let mut writer = Writer(into);
         let bth = Bth {
             opcode_byte: self.opcode.byte(self.service),
@@ -191,11 +191,8 @@ impl<'a> Packet<'a> {
         writer.put_if(opcode.has_atomic_ack(), answer);
         let immediate = extended.immediate.map(u32::to_be_bytes);
         writer.put_if(opcode.has_immediate(), immediate);
-        LONGEST_HEADERS - writer.0.len()
+        Packet::HEADER_ROOM - writer.0.len()
     }
-
-    /// Buffer size for [`Packet::headers`].
-    pub const HEADER_ROOM: usize = LONGEST_HEADERS;
 }
 
 /// Bytes that pad a payload of this length to a multiple of 4.
