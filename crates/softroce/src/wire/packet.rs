@@ -68,18 +68,6 @@ impl<'a> Reader<'a> {
         self.0 = rest;
         Some(*head)
     }
-
-    /// A header that the opcode has or has not; `None` if it should be there and is not.
-    fn take_if<const N: usize, T>(
-        &mut self,
-        is_there: bool,
-        parse: impl FnOnce([u8; N]) -> T,
-    ) -> Option<Option<T>> {
-        match is_there {
-            true => self.take().map(parse).map(Some),
-            false => Some(None),
-        }
-    }
 }
 
 /// Writes headers one behind the other.
@@ -95,9 +83,14 @@ impl Writer<'_> {
     }
 
     /// A header that the opcode has or has not; zeroes if the packet lacks it.
-    fn put_if<const N: usize>(&mut self, is_there: bool, header: Option<[u8; N]>) {
+    fn put_if<const N: usize, T>(
+        &mut self,
+        is_there: bool,
+        header: Option<T>,
+        to_bytes: impl FnOnce(T) -> [u8; N],
+    ) {
         if is_there {
-            self.put(header.unwrap_or([0; N]));
+            self.put(header.map_or([0; N], to_bytes));
         }
     }
 }
@@ -126,17 +119,25 @@ impl<'a> Packet<'a> {
         let bth = Bth::from_bytes(reader.take().ok_or(short)?).ok_or(ParseError::Version)?;
         let (service, opcode) =
             Opcode::parse(bth.opcode_byte).ok_or(ParseError::Opcode(bth.opcode_byte))?;
-        let mut take_extended = || {
-            Some(Extended {
-                deth: reader.take_if(service == Service::Ud, Deth::from_bytes)?,
-                reth: reader.take_if(opcode.has_reth(), Reth::from_bytes)?,
-                atomic: reader.take_if(opcode.has_atomic_eth(), AtomicEth::from_bytes)?,
-                aeth: reader.take_if(opcode.has_aeth(), Aeth::from_bytes)?,
-                atomic_answer: reader.take_if(opcode.has_atomic_ack(), u64::from_be_bytes)?,
-                immediate: reader.take_if(opcode.has_immediate(), u32::from_be_bytes)?,
-            })
-        };
-        let extended = take_extended().ok_or(short)?;
+        let mut extended = Extended::default();
+        if service == Service::Ud {
+            extended.deth = Some(Deth::from_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode.has_reth() {
+            extended.reth = Some(Reth::from_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode.has_atomic_eth() {
+            extended.atomic = Some(AtomicEth::from_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode.has_aeth() {
+            extended.aeth = Some(Aeth::from_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode.has_atomic_ack() {
+            extended.atomic_answer = Some(u64::from_be_bytes(reader.take().ok_or(short)?));
+        }
+        if opcode.has_immediate() {
+            extended.immediate = Some(u32::from_be_bytes(reader.take().ok_or(short)?));
+        }
         let payload = reader
             .0
             .len()
@@ -182,15 +183,17 @@ impl<'a> Packet<'a> {
         writer.put(bth.to_bytes());
         let (opcode, extended) = (self.opcode, &self.extended);
         let is_datagram = self.service == Service::Ud;
-        writer.put_if(is_datagram, extended.deth.map(Deth::to_bytes));
-        writer.put_if(opcode.has_reth(), extended.reth.map(Reth::to_bytes));
-        let atomic = extended.atomic.map(AtomicEth::to_bytes);
-        writer.put_if(opcode.has_atomic_eth(), atomic);
-        writer.put_if(opcode.has_aeth(), extended.aeth.map(Aeth::to_bytes));
-        let answer = extended.atomic_answer.map(u64::to_be_bytes);
-        writer.put_if(opcode.has_atomic_ack(), answer);
-        let immediate = extended.immediate.map(u32::to_be_bytes);
-        writer.put_if(opcode.has_immediate(), immediate);
+        writer.put_if(is_datagram, extended.deth, Deth::to_bytes);
+        writer.put_if(opcode.has_reth(), extended.reth, Reth::to_bytes);
+        writer.put_if(
+            opcode.has_atomic_eth(),
+            extended.atomic,
+            AtomicEth::to_bytes,
+        );
+        writer.put_if(opcode.has_aeth(), extended.aeth, Aeth::to_bytes);
+        let answer = extended.atomic_answer;
+        writer.put_if(opcode.has_atomic_ack(), answer, u64::to_be_bytes);
+        writer.put_if(opcode.has_immediate(), extended.immediate, u32::to_be_bytes);
         Packet::HEADER_ROOM - writer.0.len()
     }
 }
