@@ -4,8 +4,6 @@
 macro_rules! export {
     ($room:ident; $($name:ident = $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
         #[doc = concat!("`", stringify!($name), "(3)`.")]
-        /// # Safety
-        /// As for the function of that name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             // SAFETY: forwarded as it came.

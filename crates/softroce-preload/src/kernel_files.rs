@@ -6,8 +6,11 @@
 //! device has; [`softroce::verbs::kernel_file`] does.
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::io;
+use std::os::fd::{FromRawFd, IntoRawFd};
 use std::os::raw::{c_char, c_int};
+use std::os::unix::fs::FileExt;
 
 use libc::mode_t;
 use softroce::verbs::{KernelFile, kernel_file};
@@ -30,9 +33,6 @@ fn refuse(error: c_int) -> c_int {
 }
 
 /// `access(2)`.
-///
-/// # Safety
-/// As for the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
     // SAFETY: as the caller's.
@@ -46,9 +46,6 @@ pub unsafe extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
 }
 
 /// `stat(2)`: of our files the kind, the permissions and the length.
-///
-/// # Safety
-/// As for the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stat(path: *const c_char, status: *mut libc::stat) -> c_int {
     // SAFETY: as the caller's.
@@ -73,9 +70,6 @@ pub unsafe extern "C" fn stat(path: *const c_char, status: *mut libc::stat) -> c
 
 /// `open(2)`. The C library's takes `mode` only with some flags; without them whatever stands in its place is passed
 /// on, and ignored by the kernel.
-///
-/// # Safety
-/// As for the C library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
     // SAFETY: as the caller's.
@@ -98,18 +92,13 @@ fn hold(text: &str, flags: c_int) -> io::Result<c_int> {
         0 => 0,
         _ => libc::MFD_CLOEXEC,
     };
-    // SAFETY: a constant string; the bytes are borrowed for the call; the descriptor is the program's in the end.
-    unsafe {
-        let descriptor = libc::memfd_create(c"softroce".as_ptr(), close_on_exec);
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let written = libc::pwrite(descriptor, text.as_ptr().cast(), text.len(), 0);
-        if written < 0 {
-            let error = io::Error::last_os_error();
-            libc::close(descriptor);
-            return Err(error);
-        }
-        Ok(descriptor)
+    // SAFETY: a constant string.
+    let descriptor = unsafe { libc::memfd_create(c"softroce".as_ptr(), close_on_exec) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
     }
+    // SAFETY: just made, and nobody else's.
+    let file = unsafe { File::from_raw_fd(descriptor) };
+    file.write_all_at(text.as_bytes(), 0)?;
+    Ok(file.into_raw_fd())
 }

@@ -6,6 +6,10 @@
 //! foreign pointer. Functions that the device lacks fail with EOPNOTSUPP and one line on stderr. Functions that only
 //! convert numbers to texts or other numbers stay in the real ones. Some programs also look for devices in files of the
 //! kernel: `kernel_files`.
+//!
+//! # Safety
+//! Each function here is as safe as the one of its name in its library.
+#![allow(clippy::missing_safety_doc)] // it stands above, once for all
 
 mod exporting;
 mod kernel_files;
@@ -111,9 +115,6 @@ pub extern "C" fn ibv_query_qp_data_in_order(_: *mut ibv_qp, _: c_int, _: u32) -
 }
 
 /// The symbol behind `ibv_query_gid_ex(3)`. EINVAL for entries of a different size.
-///
-/// # Safety
-/// As for libibverbs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn _ibv_query_gid_ex(
     context: *mut ibv_context,

@@ -12,6 +12,7 @@ use rdma_sys::{
     ibv_gid_entry, ibv_node_type, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_state,
     ibv_qp_type, ibv_transport_type,
 };
+use softroce::transport::Nic;
 
 use super::driver::Driver;
 use super::gid::{Gid, GidEntry, GidType};
@@ -215,46 +216,40 @@ impl Context {
         unsafe { ffi::is_extended(self.raw()) }
     }
 
+    /// The embedded device behind it; `None` of others.
+    fn embedded(&self) -> Option<&Nic> {
+        // SAFETY: a context of the embedded library, open as long as this.
+        let nic = || unsafe { softroce::verbs::nic(self.raw) };
+        self.library.is_embedded().then(nic)
+    }
+
     /// Counters of the embedded device; `None` for others, whose kernel driver has them.
     pub fn counters(&self) -> Option<Vec<(&'static str, u64)>> {
-        // SAFETY: a context of the embedded library, open as long as this.
-        self.library
-            .is_embedded()
-            .then(|| unsafe { softroce::verbs::counters(self.raw) })
+        self.embedded().map(Nic::counters)
     }
 
     /// Lets the embedded device's own thread run on these cores alone; other devices have none.
     pub fn place_engine(&self, cores: &[usize]) {
-        if self.library.is_embedded() {
-            // SAFETY: a context of the embedded library, open as long as this.
-            unsafe { softroce::verbs::place_engine(self.raw, cores) };
+        if let Some(nic) = self.embedded() {
+            nic.place_engine(cores);
         }
     }
 
     /// The cores on which that thread may run; `None` of other devices, and where the kernel does not say.
     pub fn engine_cores(&self) -> Option<Vec<usize>> {
-        let embedded = self.library.is_embedded();
-        // SAFETY: a context of the embedded library, open as long as this.
-        let cores = embedded.then(|| unsafe { softroce::verbs::engine_cores(self.raw) });
+        let cores = self.embedded().map(Nic::engine_cores);
         cores.filter(|cores| !cores.is_empty())
     }
 
     /// Starts to record the packets of the embedded device; returns false for other devices.
     pub fn record_packets(&self) -> bool {
-        if self.library.is_embedded() {
-            // SAFETY: a context of the embedded library, open as long as this.
-            unsafe { softroce::verbs::open_tap(self.raw) };
-        }
-        self.library.is_embedded()
+        self.embedded().map(|nic| nic.tap().open()).is_some()
     }
 
     /// The packets since [`Context::record_packets`]; stops recording.
     pub fn recorded_packets(&self) -> Vec<RecordedPacket> {
-        if !self.library.is_embedded() {
-            return Vec::new();
-        }
-        // SAFETY: as above.
-        unsafe { softroce::verbs::close_tap(self.raw) }
+        let nic = self.embedded();
+        nic.map(|nic| nic.tap().close()).unwrap_or_default()
     }
 
     /// Completion vectors, at least 1.

@@ -6,7 +6,7 @@ use super::event::Happening;
 use super::output::{Datagram, Output};
 use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS};
 use crate::wire::cm::{
-    Comms, Dreq, Handled, MAD_BYTES, Message, Mra, Rej, RejReason, Rep, SidrRep, SidrStatus, padded,
+    Comms, Dreq, Handled, MAD_BYTES, Message, Mra, Rej, RejReason, Rep, SidrRep, SidrStatus,
 };
 use crate::wire::time_of_code_ns;
 
@@ -139,7 +139,7 @@ impl Connection {
             },
             reason,
             ca_guid: (reason == RejReason::TIMEOUT).then_some(self.ca_guid),
-            private_data: padded(private_data),
+            private_data: private_data.to_vec(),
         });
         self.send(Message::Rej(rej), out);
     }
@@ -190,11 +190,12 @@ impl Connection {
     /// The program refuses. False in another state than before the establishing.
     pub fn reject(&mut self, reason: RejReason, private_data: &[u8], out: &mut Output) -> bool {
         if self.state == State::SidrReqReceived {
-            let rep = SidrRep {
-                private_data: padded(private_data),
-                ..SidrRep::without_qp(SidrStatus::REJECTED)
-            };
-            return self.answer(Box::new(rep), out);
+            let rep = Box::new(SidrRep {
+                status: SidrStatus::REJECTED,
+                private_data: private_data.to_vec(),
+                ..SidrRep::default()
+            });
+            return self.answer(rep, out);
         }
         if !matches!(
             self.state,
@@ -323,7 +324,7 @@ impl Connection {
         match self.state {
             State::ReqSent | State::ReqReceived | State::RepSent | State::RepReceived => {
                 self.enter(State::Closed);
-                let data = Box::from(rej.private_data);
+                let data = Box::from(&*rej.private_data);
                 self.tell(Happening::Rejected(rej.reason, data), out);
             }
             // It does not know the connection any more.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::timing::LISTENER_PATIENCE_NS;
-use crate::wire::cm::{CmMad, MAD_BYTES, Message};
+use crate::wire::cm::CmMad;
 
 /// The most that wait.
 const MOST: usize = 64;
@@ -17,23 +17,8 @@ pub struct Unheard {
     /// The service that is asked for.
     pub service: u64,
     pub(super) number: u32,
-    pub(super) transaction: u64,
-    pub(super) request: Message,
-}
-
-impl Unheard {
-    /// Its datagram.
-    pub fn bytes(&self) -> [u8; MAD_BYTES] {
-        let mad = CmMad {
-            transaction: self.transaction,
-            message: self.request.clone(),
-        };
-        mad.to_bytes()
-    }
-
-    fn is_of(&self, from: IpAddr, number: u32) -> bool {
-        (self.from, self.number) == (from, number)
-    }
+    /// What was asked.
+    pub mad: CmMad,
 }
 
 /// The requests that wait, and until when.
@@ -43,16 +28,17 @@ pub(super) struct EarlyRequests(VecDeque<(u64, Unheard)>);
 impl EarlyRequests {
     /// Whether the request of this number waits already.
     pub(super) fn has(&self, from: IpAddr, number: u32) -> bool {
-        self.0.iter().any(|(_, early)| early.is_of(from, number))
+        let mut waiting = self.0.iter().map(|(_, early)| (early.from, early.number));
+        waiting.any(|early| early == (from, number))
     }
 
-    /// Whether there is room for one more.
-    pub(super) fn has_room(&self) -> bool {
-        self.0.len() < MOST
-    }
-
-    pub(super) fn keep(&mut self, now: u64, early: Unheard) {
+    /// Keeps one more; gives it back if there is no room.
+    pub(super) fn keep(&mut self, now: u64, early: Unheard) -> Option<Unheard> {
+        if self.0.len() >= MOST {
+            return Some(early);
+        }
         self.0.push_back((now + LISTENER_PATIENCE_NS, early));
+        None
     }
 
     /// Takes those for a service.

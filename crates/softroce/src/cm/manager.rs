@@ -7,7 +7,7 @@ use super::connection::{Connection, State};
 use super::early::{EarlyRequests, Unheard};
 use super::output::Output;
 use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT};
-use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, Req, SidrReq};
+use crate::wire::cm::{CmMad, Comms, Handled, Message, Rej, RejReason, Req, SidrReq};
 
 /// Where the slot lies in a number of a connection, and the bits below it.
 const SLOT_SHIFT: u32 = 27;
@@ -38,16 +38,13 @@ pub(super) struct Listener {
 }
 
 /// A call does not fit the connection's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CmError {
     /// No connection has the number: it has ended.
-    #[error("the connection has ended")]
     Ended,
     /// The call is for another state.
-    #[error("the connection is not in the state for that")]
     State,
     /// Another listener has the service.
-    #[error("another program listens there already")]
     Taken,
 }
 
@@ -160,23 +157,19 @@ impl Manager {
 
     /// A datagram to QP 1 from this address. What is no message of a connection manager is ignored.
     pub fn take(&mut self, now: u64, from: IpAddr, bytes: &[u8], out: &mut Output) {
-        let Ok(CmMad {
-            transaction,
-            message,
-        }) = CmMad::parse(bytes)
-        else {
+        let Some(mad) = CmMad::parse(bytes) else {
             return;
         };
-        if let Some((number, service)) = message.request() {
-            let request = Unheard {
+        if let Some((number, service)) = mad.message.request() {
+            let asked = Unheard {
                 from,
                 service,
                 number,
-                transaction,
-                request: message,
+                mad,
             };
-            return self.take_request(now, request, out);
+            return self.take_request(now, asked, out);
         }
+        let (transaction, message) = (mad.transaction, mad.message);
         let comms = match &message {
             Message::Req(_) | Message::SidrReq(_) => return,
             Message::SidrRep(rep) => Comms {
@@ -219,8 +212,13 @@ impl Manager {
                 out.send(from, transaction, Message::Drep(back));
             }
             Message::Rep(_) => {
-                let reason = RejReason::INVALID_COMM;
-                out.refuse(from, transaction, back, Handled::Rep, reason);
+                let rej = Box::new(Rej {
+                    comms: back,
+                    of: Handled::Rep,
+                    reason: RejReason::INVALID_COMM,
+                    ..Rej::default()
+                });
+                out.send(from, transaction, Message::Rej(rej));
             }
             _ => {}
         }
@@ -252,11 +250,6 @@ impl Manager {
     /// Whether it has neither connections nor listeners.
     pub fn is_idle(&self) -> bool {
         self.connections.is_empty() && self.listeners.is_empty()
-    }
-
-    /// Connections that are not forgotten yet.
-    pub fn connections(&self) -> usize {
-        self.connections.len()
     }
 
     pub(super) fn fresh_comm(&mut self) -> u32 {

@@ -30,4 +30,3 @@ pub use early::Unheard;
 pub use event::{Asker, Event, Happening};
 pub use manager::{CmError, Manager};
 pub use output::{Datagram, Output};
-pub use timing::TIME_WAIT_NS;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::early::Unheard;
 use super::event::{Event, Happening};
-use crate::wire::cm::{CmMad, Comms, Handled, MAD_BYTES, Message, REJ_DATA_BYTES, Rej, RejReason};
+use crate::wire::cm::{CmMad, MAD_BYTES, Message};
 
 /// A datagram from QP 1 to QP 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,25 +41,6 @@ impl Output {
         let bytes = mad.to_bytes();
         self.datagrams.push(Datagram { to, bytes });
         bytes
-    }
-
-    /// Sends a rejection by a manager that keeps no connection for it.
-    pub(super) fn refuse(
-        &mut self,
-        to: IpAddr,
-        transaction: u64,
-        comms: Comms,
-        of: Handled,
-        reason: RejReason,
-    ) {
-        let rej = Box::new(Rej {
-            comms,
-            of,
-            reason,
-            ca_guid: None,
-            private_data: [0; REJ_DATA_BYTES],
-        });
-        self.send(to, transaction, Message::Rej(rej));
     }
 
     pub(super) fn tell(&mut self, comm: u32, happening: Happening) {

@@ -7,12 +7,14 @@ use super::early::Unheard;
 use super::event::{Asker, Happening};
 use super::manager::Manager;
 use super::output::Output;
-use crate::wire::cm::{CmMad, Comms, Handled, Message, RejReason, SidrRep, SidrStatus, Transport};
+use crate::wire::cm::{
+    CmMad, Comms, Handled, Message, Rej, RejReason, SidrRep, SidrStatus, Transport,
+};
 
 impl Manager {
     /// The service of a request for which nobody listens here, or has.
     pub fn service_elsewhere(&self, from: IpAddr, bytes: &[u8]) -> Option<u64> {
-        let (number, service) = CmMad::parse(bytes).ok()?.message.request()?;
+        let (number, service) = CmMad::parse(bytes)?.message.request()?;
         let known =
             self.listeners.contains_key(&service) || self.by_request.contains_key(&(from, number));
         (!known).then_some(service)
@@ -30,13 +32,12 @@ impl Manager {
             return;
         }
         if !self.listeners.contains_key(&service) {
-            match self.early.has_room() {
-                true => self.early.keep(now, asked),
-                false => refuse(&asked, RejReason::INVALID_SERVICE, out),
+            if let Some(asked) = self.early.keep(now, asked) {
+                refuse(&asked, RejReason::INVALID_SERVICE, out);
             }
             return;
         }
-        if let Message::Req(req) = &asked.request {
+        if let Message::Req(req) = &asked.mad.message {
             let refused = if req.transport != Transport::Rc {
                 Some(RejReason::INVALID_TRANSPORT)
             } else if req.mtu > self.mtu {
@@ -65,7 +66,7 @@ impl Manager {
             local: self.fresh_comm(),
             remote: number,
         };
-        let (state, remote_qpn, happening) = match asked.request {
+        let (state, remote_qpn, happening) = match asked.mad.message {
             Message::SidrReq(req) => (State::SidrReqReceived, 0, Happening::LookedUp(asker, req)),
             Message::Req(req) => (
                 State::ReqReceived,
@@ -75,7 +76,8 @@ impl Manager {
             // No request.
             _ => return,
         };
-        let mut connection = Connection::new(state, comms, from, asked.transaction, self.ca_guid);
+        let mut connection =
+            Connection::new(state, comms, from, asked.mad.transaction, self.ca_guid);
         (connection.listener, connection.service) = (Some(asker.listener), service);
         connection.remote_qpn = remote_qpn;
         self.keep(connection);
@@ -100,22 +102,26 @@ impl Manager {
 
 /// Refuses a request; for a look-up there is only one reason.
 fn refuse(asked: &Unheard, reason: RejReason, out: &mut Output) {
-    let (to, transaction) = (asked.from, asked.transaction);
-    match &asked.request {
+    let (to, transaction) = (asked.from, asked.mad.transaction);
+    match &asked.mad.message {
         Message::SidrReq(_) => {
             let rep = Box::new(SidrRep {
                 request: asked.number,
                 service: asked.service,
-                ..SidrRep::without_qp(SidrStatus::UNSUPPORTED)
+                status: SidrStatus::UNSUPPORTED,
+                ..SidrRep::default()
             });
             out.send(to, transaction, Message::SidrRep(rep));
         }
         _ => {
-            let back = Comms {
-                local: 0,
-                remote: asked.number,
-            };
-            out.refuse(to, transaction, back, Handled::Req, reason);
+            let (local, remote) = (0, asked.number);
+            let rej = Box::new(Rej {
+                comms: Comms { local, remote },
+                of: Handled::Req,
+                reason,
+                ..Rej::default()
+            });
+            out.send(to, transaction, Message::Rej(rej));
         }
     }
 }

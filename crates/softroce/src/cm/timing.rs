@@ -15,4 +15,4 @@ pub(super) const SERVICE_TIMEOUT: u8 = 20;
 /// by resolving addresses, which takes no time here.
 pub(super) const LISTENER_PATIENCE_NS: u64 = 500_000_000;
 /// How long an ended connection is remembered: twice the time above, so that a repeated message finds it.
-pub const TIME_WAIT_NS: u64 = 2 * time_of_code_ns(RESPONSE_TIMEOUT);
+pub(super) const TIME_WAIT_NS: u64 = 2 * time_of_code_ns(RESPONSE_TIMEOUT);

@@ -70,9 +70,6 @@ fn bind(state: &mut State, key: u64, address: SocketAddr, may_listen: bool) -> R
 
 /// `rdma_bind_addr(3)`. ENODEV for an address that no device has, EADDRINUSE if another id has the port, or somebody the
 /// address who does not share it.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn bind_addr(id: *mut rdma_cm_id, address: *mut sockaddr) -> c_int {
     // SAFETY: a live id and an address.
     let (key, address) = unsafe { (Id::of(id).key, read(address)) };
@@ -92,16 +89,11 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
     if entry.listens || entry.remote.is_some() {
         return Err(libc::EINVAL);
     }
-    let serves = |address: &IpAddr| local.is_ipv6() || address.is_ipv4();
-    let addresses: Vec<IpAddr> = match local.ip().is_unspecified() {
-        true => state
-            .devices
-            .open_all()?
-            .into_iter()
-            .filter(serves)
-            .collect(),
+    let mut addresses = match local.ip().is_unspecified() {
+        true => state.devices.open_all()?,
         false => vec![local.ip()],
     };
+    addresses.retain(|address| local.is_ipv6() || address.is_ipv4());
     for address in addresses {
         let listens = state.claim(key, address, local.port()).and_then(|()| {
             let listens = state.run(address, |manager, out| {
@@ -114,10 +106,8 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
             for (_, device) in state.devices.all() {
                 device.manager.stop_listening(key);
             }
-            state
-                .entry(key)?
-                .claims
-                .retain(|(address, _)| *address == local.ip());
+            let claims = &mut state.entry(key)?.claims;
+            claims.retain(|(address, _)| *address == local.ip());
             return Err(error);
         }
     }
@@ -127,9 +117,6 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
 
 /// `rdma_listen(3)`: on all devices of this machine that this process can open, if the id is bound to no address.
 /// EADDRINUSE if another process listens there.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     // SAFETY: a live id.
     let key = unsafe { Id::of(id) }.key;
@@ -172,9 +159,6 @@ fn resolve(
 }
 
 /// `rdma_resolve_addr(3)`: finds the device from which packets go to the address. The time-out is not needed.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn resolve_addr(
     id: *mut rdma_cm_id,
     source: *mut sockaddr,
@@ -211,16 +195,13 @@ fn path(state: &mut State, key: u64) -> Result<ibv_sa_path_rec, c_int> {
     path.numb_path = 1;
     path.pkey = 0xffff;
     path.mtu_selector = EXACTLY;
-    path.mtu = state.devices.get(device).ok_or(libc::ENODEV)?.mtu();
+    path.mtu = state.devices.get(device).ok_or(libc::ENODEV)?.mtu;
     path.packet_life_time_selector = EXACTLY;
     path.packet_life_time = ACK_TIMEOUT - 1;
     Ok(path)
 }
 
 /// `rdma_resolve_route(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) -> c_int {
     // SAFETY: a live id.
     let inner = unsafe { Id::of(id) };
@@ -241,9 +222,6 @@ pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) 
 }
 
 /// A port of an id in network order; 0 without an address.
-///
-/// # Safety
-/// `id` is live.
 unsafe fn port(id: *mut rdma_cm_id, of: fn(&Entry) -> Option<SocketAddr>) -> u16 {
     // SAFETY: the caller's.
     let key = unsafe { Id::of(id) }.key;
@@ -252,18 +230,12 @@ unsafe fn port(id: *mut rdma_cm_id, of: fn(&Entry) -> Option<SocketAddr>) -> u16
 }
 
 /// `rdma_get_src_port(3)`, in network order.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
     // SAFETY: a live id.
     unsafe { port(id, |entry| entry.local) }
 }
 
 /// `rdma_get_dst_port(3)`, in network order.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn get_dst_port(id: *mut rdma_cm_id) -> u16 {
     // SAFETY: a live id.
     unsafe { port(id, |entry| entry.remote) }

@@ -1,6 +1,6 @@
 //! `rdma_getaddrinfo(3)`: names and services to addresses, by the C library's `getaddrinfo(3)`.
 
-use std::os::raw::{c_char, c_int, c_void};
+use std::os::raw::{c_char, c_int};
 use std::ptr::null_mut;
 
 use libc::{addrinfo, sockaddr};
@@ -58,8 +58,6 @@ unsafe fn copy(from: *const sockaddr, bytes: u32) -> *mut sockaddr {
     }
 }
 
-/// # Safety
-/// As for [`getaddrinfo`].
 unsafe fn look_up(
     node: *const c_char,
     service: *const c_char,
@@ -100,9 +98,6 @@ unsafe fn look_up(
 }
 
 /// `rdma_getaddrinfo(3)`: one result, and no route, which RoCE does not need.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn getaddrinfo(
     node: *const c_char,
     service: *const c_char,
@@ -117,12 +112,7 @@ pub unsafe extern "C" fn getaddrinfo(
         return minus_one_or_zero(Err(libc::EINVAL));
     }
     let hints = given.unwrap_or(&none);
-    // SAFETY: no pointer is passed.
-    let found = unsafe { libc::calloc(1, size_of::<rdma_addrinfo>()) }.cast::<rdma_addrinfo>();
-    // SAFETY: null, or just made and zeroed.
-    let Some(whole) = (unsafe { found.as_mut() }) else {
-        return minus_one_or_zero(Err(libc::ENOMEM));
-    };
+    let mut whole = Box::new(none);
     // SAFETY: strings or null; addresses as long as the hints say.
     let looked_up = unsafe {
         if node.is_null() && service.is_null() {
@@ -136,7 +126,7 @@ pub unsafe extern "C" fn getaddrinfo(
             }
             Ok(())
         } else {
-            look_up(node, service, hints, whole)
+            look_up(node, service, hints, &mut whole)
         }
     };
     if looked_up.is_ok() && whole.ai_src_len == 0 && hints.ai_src_len > 0 {
@@ -144,6 +134,7 @@ pub unsafe extern "C" fn getaddrinfo(
         whole.ai_src_addr = unsafe { copy(hints.ai_src_addr, hints.ai_src_len) };
         whole.ai_src_len = hints.ai_src_len;
     }
+    let found = Box::into_raw(whole);
     // SAFETY: a place for the pointer; made above.
     minus_one_or_zero(unsafe {
         looked_up
@@ -153,23 +144,13 @@ pub unsafe extern "C" fn getaddrinfo(
 }
 
 /// `rdma_freeaddrinfo(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn freeaddrinfo(list: *mut rdma_addrinfo) {
-    let mut next = list;
-    // SAFETY: made by `getaddrinfo` with `malloc`, or null.
-    while let Some(whole) = unsafe { next.as_ref() } {
-        let this = next;
-        next = whole.ai_next;
-        let parts: [*mut c_void; 3] = [
-            whole.ai_src_addr.cast(),
-            whole.ai_dst_addr.cast(),
-            this.cast(),
-        ];
-        for part in parts {
-            // SAFETY: as above.
-            unsafe { libc::free(part) };
+    // SAFETY: one of `getaddrinfo`, or null; its addresses are by `malloc`, or null.
+    unsafe {
+        if !list.is_null() {
+            let whole = Box::from_raw(list);
+            libc::free(whole.ai_src_addr.cast());
+            libc::free(whole.ai_dst_addr.cast());
         }
     }
 }

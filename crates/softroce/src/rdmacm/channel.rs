@@ -3,9 +3,9 @@
 //! The queue is found by the channel's address, not in its memory: programs whose threads end one after the other (rping)
 //! ask a channel for events that another thread has just destroyed, and get EBADF as of librdmacm.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::os::raw::c_int;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rdma_sys::rdma_event_channel;
 
@@ -13,20 +13,17 @@ use super::notice::Notice;
 use super::service;
 use crate::verbs::errno::{code, pointer_or_errno};
 use crate::verbs::events::Queue;
+use crate::verbs::lock::lock;
 
 /// Queues of all live channels, by the channels' addresses.
-fn queues() -> MutexGuard<'static, HashMap<usize, Arc<Queue<Notice>>>> {
-    static QUEUES: LazyLock<Mutex<HashMap<usize, Arc<Queue<Notice>>>>> =
-        LazyLock::new(Mutex::default);
-    QUEUES.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static QUEUES: Mutex<BTreeMap<usize, Arc<Queue<Notice>>>> = Mutex::new(BTreeMap::new());
 
 /// The queue of a channel.
 ///
 /// # Errors
 /// EBADF: there is no such channel any more.
 pub(super) fn queue(channel: *mut rdma_event_channel) -> Result<Arc<Queue<Notice>>, c_int> {
-    queues()
+    lock(&QUEUES)
         .get(&channel.addr())
         .map(Arc::clone)
         .ok_or(libc::EBADF)
@@ -36,14 +33,11 @@ pub(super) fn create() -> Result<*mut rdma_event_channel, c_int> {
     service::start()?;
     let queue = Arc::new(Queue::new().map_err(|error| code(&error))?);
     let channel = Box::into_raw(Box::new(rdma_event_channel { fd: queue.fd() }));
-    queues().insert(channel.addr(), queue);
+    lock(&QUEUES).insert(channel.addr(), queue);
     Ok(channel)
 }
 
 /// `rdma_create_event_channel(3)`.
-///
-/// # Safety
-/// None; as the function of librdmacm it is called from C.
 pub unsafe extern "C" fn create_event_channel() -> *mut rdma_event_channel {
     pointer_or_errno(create())
 }
@@ -53,7 +47,7 @@ pub unsafe extern "C" fn create_event_channel() -> *mut rdma_event_channel {
 /// # Safety
 /// As for librdmacm: all its ids were destroyed.
 pub unsafe extern "C" fn destroy_event_channel(channel: *mut rdma_event_channel) {
-    let queue = queues().remove(&channel.addr());
+    let queue = lock(&QUEUES).remove(&channel.addr());
     if queue.is_some() {
         // SAFETY: a live channel is such a box of `create`.
         drop(unsafe { Box::from_raw(channel) });

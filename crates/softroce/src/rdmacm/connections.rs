@@ -1,11 +1,13 @@
 //! What is done to the connection of an id.
 
-use std::net::IpAddr;
 use std::os::raw::c_int;
 
-use super::state::State;
+use rdma_sys::rdma_cm_id;
+
+use super::id::Id;
+use super::service;
 use crate::cm::{CmError, Connection, Output};
-use crate::net::now_ns;
+use crate::verbs::object::Behind;
 
 /// The error number of a call that does not fit the connection.
 pub(super) fn errno(error: CmError) -> c_int {
@@ -16,40 +18,21 @@ pub(super) fn errno(error: CmError) -> c_int {
     }
 }
 
-impl State {
-    /// Keeps the number of what an id has asked for at its device.
-    pub(super) fn has_asked(
-        &mut self,
-        key: u64,
-        address: IpAddr,
-        asked: Option<u32>,
-    ) -> Result<(), c_int> {
-        let comm = asked.ok_or(libc::ENODEV)?;
-        self.entry(key)?.comm = Some(comm);
-        let device = self.devices.get(address).ok_or(libc::ENODEV)?;
-        device.ids.insert(comm, key);
-        Ok(())
-    }
-
-    /// Confirms the reply to an id's request.
-    pub(super) fn establish(&mut self, key: u64) -> Result<(), c_int> {
-        self.of_connection(key, |it, _, out| it.establish(out))
-    }
-
-    /// Does something with an id's connection. ENOTCONN if it has ended, EINVAL if there was none, or in another state.
-    pub(super) fn of_connection(
-        &mut self,
-        key: u64,
-        step: impl FnOnce(&mut Connection, u64, &mut Output) -> bool,
-    ) -> Result<(), c_int> {
-        let entry = self.entry(key)?;
+/// Does something with an id's connection. ENOTCONN if it has ended, EINVAL if there was none, or in another state.
+pub(super) unsafe fn of_connection(
+    id: *mut rdma_cm_id,
+    step: impl FnOnce(&mut Connection, u64, &mut Output) -> bool,
+) -> Result<(), c_int> {
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    service::with(|state, now| {
+        let entry = state.entry(key)?;
         let (Some(address), Some(comm)) = (entry.device, entry.comm) else {
             return Err(libc::EINVAL);
         };
-        let now = now_ns();
-        let done = self.run(address, |manager, out| {
+        let done = state.run(address, |manager, out| {
             manager.with(comm, |connection| step(connection, now, out))
         });
         done.ok_or(libc::ENODEV)?.map_err(errno)
-    }
+    })
 }

@@ -9,15 +9,14 @@ use rdma_sys::{ibv_context, ibv_pd};
 
 use super::inbox::Inbox;
 use super::sockaddr::any_like;
-use crate::cm::{Manager, Output};
+use crate::cm::Manager;
 use crate::net;
-use crate::transport::{Nic, OwnClaim};
+use crate::transport::Nic;
 use crate::verbs;
 use crate::verbs::context::Context;
 use crate::verbs::device::{self, Device};
 use crate::verbs::{open, port};
 use crate::wire::UDP_PORT;
-use crate::wire::cm::MAD_BYTES;
 
 /// A device with its manager.
 pub(super) struct CmDevice {
@@ -25,6 +24,8 @@ pub(super) struct CmDevice {
     /// The domain of ids whose programs give none.
     pub(super) pd: *mut ibv_pd,
     pub(super) manager: Manager,
+    /// The code of the port's MTU.
+    pub(super) mtu: u8,
     /// From the manager's numbers to the keys of ids.
     pub(super) ids: BTreeMap<u32, u64>,
     /// Ids that are bound to it, and the program where it was given the context.
@@ -36,7 +37,7 @@ unsafe impl Send for CmDevice {}
 
 impl CmDevice {
     /// The device's context.
-    fn open_context(&self) -> &Context {
+    pub(super) fn open_context(&self) -> &Context {
         // SAFETY: opened by `open_at`, closed when this is dropped.
         unsafe { Context::of(self.context) }
     }
@@ -46,42 +47,10 @@ impl CmDevice {
         self.open_context().nic.requests_fd()
     }
 
-    /// The requests that wait at the socket that processes share; returns when the next is due, which faults delay.
-    pub(super) fn take_requests(
-        &self,
-        mut each: impl FnMut(IpAddr, [u8; MAD_BYTES]),
-    ) -> Option<u64> {
-        self.open_context().nic.take_requests(|from, payload| {
-            if let Ok(bytes) = payload.try_into() {
-                each(from, bytes);
-            }
-        })
-    }
-
     /// Hands a request on to the process at this address that offers its service; false if there is none.
     pub(super) fn hand_on(&self, service: u64, from: IpAddr, bytes: &[u8]) -> bool {
         let open = self.open_context();
         self.requests_fd().is_some() && net::hand_on(open.address(), service, from, bytes)
-    }
-
-    /// Says that only this process offers the service at the address; nothing where processes do not share it. EADDRINUSE
-    /// if another does.
-    pub(super) fn claim(&self, service: u64) -> Result<Option<OwnClaim>, i32> {
-        let claimed = self.open_context().nic.claim(service);
-        claimed.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
-    }
-
-    /// The code of the port's MTU.
-    pub(super) fn mtu(&self) -> u8 {
-        mtu(self.open_context())
-    }
-
-    /// Sends what the manager has to say.
-    pub(super) fn send(&self, out: &mut Output) {
-        for datagram in out.datagrams.drain(..) {
-            let nic = &self.open_context().nic;
-            nic.send_management(datagram.to, &datagram.bytes);
-        }
     }
 }
 
@@ -94,10 +63,6 @@ impl Drop for CmDevice {
             verbs::close_device(self.context);
         }
     }
-}
-
-fn mtu(context: &Context) -> u8 {
-    u8::try_from(port::active_mtu_of(context)).unwrap_or(1)
 }
 
 /// The devices, by address.
@@ -165,10 +130,12 @@ impl Devices {
             .receive_management(Some(Box::new(move |from, payload| {
                 inbox.put(address, from, payload);
             })));
+        let mtu = u8::try_from(port::active_mtu_of(open)).unwrap_or(1);
         let device = CmDevice {
             context,
             pd,
-            manager: Manager::new(open.guid(), mtu(open), open.nic.slot(), fastrand::u32(..)),
+            manager: Manager::new(open.guid(), mtu, open.nic.slot(), fastrand::u32(..)),
+            mtu,
             ids: BTreeMap::new(),
             users: 0,
         };
@@ -208,12 +175,10 @@ impl Devices {
 
     /// Opens a device of the list; `soft0` at the address that this process has already, if it has one.
     fn open_listed(&mut self, device: &'static Device) -> Result<IpAddr, i32> {
-        match device.address_now()? {
+        let own = || Nic::open_addresses().into_iter().find(IpAddr::is_loopback);
+        match device.address_now()?.or_else(own) {
             Some(address) => self.open(address),
-            None => match Nic::open_addresses().into_iter().find(IpAddr::is_loopback) {
-                Some(address) => self.open(address),
-                None => self.open_at(device, None),
-            },
+            None => self.open_at(device, None),
         }
     }
 

@@ -62,9 +62,6 @@ unsafe fn set_up(
 }
 
 /// `rdma_create_ep(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_ep(
     id: *mut *mut rdma_cm_id,
     addresses: *mut rdma_addrinfo,
@@ -85,9 +82,6 @@ pub unsafe extern "C" fn create_ep(
 }
 
 /// `rdma_destroy_ep(3)`, with QP, SRQ and CQs.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn destroy_ep(id: *mut rdma_cm_id) {
     // SAFETY: a live id.
     unsafe {
@@ -101,8 +95,6 @@ pub unsafe extern "C" fn destroy_ep(id: *mut rdma_cm_id) {
     }
 }
 
-/// # Safety
-/// As for [`get_request`].
 unsafe fn next_request(listener: *mut rdma_cm_id) -> Result<*mut rdma_cm_id, c_int> {
     // SAFETY: the caller's; an event's ids are live until it is acknowledged.
     unsafe {
@@ -120,23 +112,13 @@ unsafe fn next_request(listener: *mut rdma_cm_id) -> Result<*mut rdma_cm_id, c_i
             None => Ok(()),
             Some(mut init) => done(create_qp(id, (*listener).pd, &raw mut init)),
         };
-        match made {
-            Ok(()) => {
-                (*id).event = event;
-                Ok(id)
-            }
-            Err(error) => {
-                (*listener).event = event;
-                Err(error)
-            }
-        }
+        let owner = if made.is_ok() { id } else { listener };
+        (*owner).event = event;
+        made.map(|()| id)
     }
 }
 
 /// `rdma_get_request(3)`: waits for a request and makes its QP, if the endpoint was made with attributes for one.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn get_request(listener: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id and a place for the pointer.
     minus_one_or_zero(unsafe { next_request(listener).map(|made| id.write(made)) })

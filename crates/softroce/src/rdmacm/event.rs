@@ -5,32 +5,16 @@ use std::os::raw::c_int;
 use rdma_sys::{rdma_cm_event, rdma_cm_event_type as kind, rdma_cm_id, rdma_event_channel};
 
 use super::channel::queue;
+use super::connections::of_connection;
 use super::id::Id;
 use super::lifetime::{destroy_id, migrate};
 use super::notice::Notice;
 use super::qp;
-use super::service;
 use super::taken::{ack_own, give};
 use crate::verbs::errno::{code, minus_one_or_zero};
 use crate::verbs::object::Behind;
 
-/// Brings the QP of an id, whose connection was accepted, to RTS, and confirms.
-///
-/// # Safety
-/// `id` is live, and so is its QP.
-unsafe fn complete_connection(id: *mut rdma_cm_id) -> Result<(), c_int> {
-    // SAFETY: the caller's.
-    let key = unsafe {
-        qp::to_rts(id)?;
-        Id::of(id).key
-    };
-    service::with(|state, _| state.establish(key))
-}
-
 /// Does with a QP that is the id's own what the event asks for; returns what the program is told.
-///
-/// # Safety
-/// `notice.id` is live.
 unsafe fn follow(notice: &Notice) -> (kind::Type, c_int) {
     let (id, told) = (notice.id, (notice.kind, notice.status));
     // SAFETY: the caller's; the QP is the id's.
@@ -39,13 +23,16 @@ unsafe fn follow(notice: &Notice) -> (kind::Type, c_int) {
             return told;
         }
         match notice.kind {
-            kind::RDMA_CM_EVENT_CONNECT_RESPONSE => match complete_connection(id) {
-                Ok(()) => (kind::RDMA_CM_EVENT_ESTABLISHED, 0),
-                Err(error) => {
-                    qp::fail(id);
-                    (kind::RDMA_CM_EVENT_CONNECT_ERROR, -error)
+            kind::RDMA_CM_EVENT_CONNECT_RESPONSE => {
+                let confirm = || of_connection(id, |it, _, out| it.establish(out));
+                match qp::to_rts(id).and_then(|()| confirm()) {
+                    Ok(()) => (kind::RDMA_CM_EVENT_ESTABLISHED, 0),
+                    Err(error) => {
+                        qp::fail(id);
+                        (kind::RDMA_CM_EVENT_CONNECT_ERROR, -error)
+                    }
                 }
-            },
+            }
             kind::RDMA_CM_EVENT_REJECTED => {
                 qp::fail(id);
                 told
@@ -94,9 +81,6 @@ unsafe fn take(channel: *mut rdma_event_channel) -> Result<*mut rdma_cm_event, c
 }
 
 /// `rdma_get_cm_event(3)`: blocks, or fails with EAGAIN if the channel's descriptor is non-blocking.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn get_cm_event(
     channel: *mut rdma_event_channel,
     event: *mut *mut rdma_cm_event,
@@ -110,9 +94,6 @@ pub unsafe extern "C" fn get_cm_event(
 
 /// Of an id with a channel of its own: waits for the event of a call, which stays in `id.event`, and returns its
 /// failure. Other ids' programs get their events themselves.
-///
-/// # Safety
-/// `id` is live.
 pub(super) unsafe fn complete(id: *mut rdma_cm_id) -> Result<(), c_int> {
     // SAFETY: the caller's; the event was taken by a former call.
     unsafe {

@@ -38,39 +38,38 @@ impl State {
 
     fn happened_to_id(&mut self, address: IpAddr, event: Event) {
         let comm = event.comm;
-        let key = self.devices.get(address).and_then(|device| {
-            let key = device.ids.get(&comm).copied();
-            if event.happening == Happening::TimeWaitOver {
-                device.ids.remove(&comm);
-            }
-            key
-        });
+        let key = self
+            .devices
+            .get(address)
+            .and_then(|device| match event.happening {
+                Happening::TimeWaitOver => device.ids.remove(&comm),
+                _ => device.ids.get(&comm).copied(),
+            });
         let Some(entry) = key.and_then(|key| self.ids.get_mut(&key)) else {
             return;
         };
         let none = Parameters::default();
-        match event.happening {
-            Happening::Requested(..) | Happening::LookedUp(..) => {}
-            Happening::Found(rep) => entry.found(&rep),
+        let (kind, status, parameters) = match event.happening {
+            Happening::Requested(..) | Happening::LookedUp(..) => return,
+            Happening::Found(rep) => return entry.found(&rep),
             Happening::Replied(rep) => {
                 entry.terms.replied(&rep);
                 let parameters = Parameters::of_reply(&rep);
-                entry.raise(kind::RDMA_CM_EVENT_CONNECT_RESPONSE, 0, parameters);
+                (kind::RDMA_CM_EVENT_CONNECT_RESPONSE, 0, parameters)
             }
-            Happening::Established => entry.raise(kind::RDMA_CM_EVENT_ESTABLISHED, 0, none),
+            Happening::Established => (kind::RDMA_CM_EVENT_ESTABLISHED, 0, none),
             Happening::Rejected(reason, data) => {
                 let parameters = Parameters::of_data(data);
-                entry.raise(kind::RDMA_CM_EVENT_REJECTED, reason.0.into(), parameters);
+                (kind::RDMA_CM_EVENT_REJECTED, reason.0.into(), parameters)
             }
-            Happening::Unreachable => {
-                entry.raise(kind::RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT, none);
-            }
-            Happening::Disconnected => entry.raise(kind::RDMA_CM_EVENT_DISCONNECTED, 0, none),
+            Happening::Unreachable => (kind::RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT, none),
+            Happening::Disconnected => (kind::RDMA_CM_EVENT_DISCONNECTED, 0, none),
             Happening::TimeWaitOver => {
                 entry.comm = None;
-                entry.raise(kind::RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, none);
+                (kind::RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, none)
             }
-        }
+        };
+        entry.raise(kind, status, parameters);
     }
 
     /// Makes the id of a request and tells its listener; `None` if that is not there, or the request has no addresses.
@@ -119,15 +118,16 @@ impl Entry {
             return;
         };
         let path = path_to(peer, self.traffic_class);
-        match rep.status {
+        let (kind, parameters) = match rep.status {
             SidrStatus::VALID => {
                 let parameters = Parameters::of_found(rep, path);
-                self.raise(kind::RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
+                (kind::RDMA_CM_EVENT_ESTABLISHED, parameters)
             }
-            SidrStatus(status) => {
+            _ => {
                 let parameters = Parameters::of_look_up(&rep.private_data);
-                self.raise(kind::RDMA_CM_EVENT_UNREACHABLE, status.into(), parameters);
+                (kind::RDMA_CM_EVENT_UNREACHABLE, parameters)
             }
-        }
+        };
+        self.raise(kind, rep.status.0.into(), parameters);
     }
 }

@@ -1,12 +1,12 @@
 //! The objects behind the pointers to ids that programs hold.
 
-use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use rdma_sys::{ibv_pd, ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
+use rdma_sys::{ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
 
 use super::port_space::PortSpace;
 use crate::verbs::events::Acks;
+use crate::verbs::lock::lock;
 use crate::verbs::object::Behind;
 
 /// The data of an id.
@@ -46,7 +46,6 @@ impl Id {
         verbs.channel = channel;
         verbs.ps = space.code();
         verbs.qp_type = space.qp_type();
-        verbs.pd = null_mut::<ibv_pd>();
         let inner = Id {
             key,
             space,
@@ -58,7 +57,7 @@ impl Id {
 
     /// Changes what belongs to it.
     pub(super) fn own<R>(&self, change: impl FnOnce(&mut Own) -> R) -> R {
-        change(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.own))
     }
 
     /// Whether calls on it wait for their event.

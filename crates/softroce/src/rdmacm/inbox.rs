@@ -4,9 +4,10 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use crate::net::{Wakeup, now_ns};
+use crate::verbs::lock::lock;
 use crate::wire::cm::MAD_BYTES;
 
 /// The most datagrams that wait; more are dropped, and their senders repeat them.
@@ -60,16 +61,12 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a datagram. Called by whoever polls, in the middle of a device's work: takes no other lock.
     pub(super) fn put(&self, at: IpAddr, from: IpAddr, payload: &[u8]) {
         let Ok(bytes) = payload.try_into() else {
             return;
         };
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if waiting.datagrams.len() < MOST_WAITING {
             waiting.datagrams.push(Arrived { at, from, bytes });
             self.wake();
@@ -78,7 +75,7 @@ impl Inbox {
 
     /// Ends the waiting at this time or earlier.
     pub(super) fn wake_at(&self, ns: u64) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if ns < waiting.wake_ns {
             waiting.wake_ns = ns;
             self.wake();
@@ -89,7 +86,7 @@ impl Inbox {
     /// the datagrams into `to`, which is empty.
     pub(super) fn wait(&self, to: &mut Vec<Arrived>, sockets: &[RawFd]) {
         let left_ns = {
-            let waiting = self.lock();
+            let waiting = lock(&self.waiting);
             match (waiting.datagrams.is_empty(), waiting.wake_ns) {
                 (false, _) => 0,
                 (true, u64::MAX) => u64::MAX,
@@ -101,7 +98,7 @@ impl Inbox {
         {
             wakeup.wait_for_any(sockets, left_ns);
         }
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         waiting.wake_ns = u64::MAX;
         std::mem::swap(to, &mut waiting.datagrams);
     }

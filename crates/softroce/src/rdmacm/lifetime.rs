@@ -7,25 +7,27 @@ use rdma_sys::{rdma_cm_id, rdma_event_channel, rdma_port_space};
 
 use super::channel::{self, destroy_event_channel};
 use super::id::Id;
+use super::notice::Notice;
 use super::port_space::PortSpace;
 use super::service;
 use super::taken::ack_own;
 use crate::verbs::errno::minus_one_or_zero;
+use crate::verbs::events::Queue;
 use crate::verbs::object::Behind;
 use crate::verbs::refuse;
 
-/// The channel, or a new one for null.
-fn channel_or_own(channel: *mut rdma_event_channel) -> Result<*mut rdma_event_channel, c_int> {
-    match channel.is_null() {
-        true => channel::create(),
-        false => Ok(channel),
-    }
+/// The channel, or a new one for null, and its queue.
+fn channel_or_own(
+    channel: *mut rdma_event_channel,
+) -> Result<(*mut rdma_event_channel, Arc<Queue<Notice>>), c_int> {
+    let channel = match channel.is_null() {
+        true => channel::create()?,
+        false => channel,
+    };
+    Ok((channel, channel::queue(channel)?))
 }
 
 /// Makes an id; without a channel it gets one of its own, and calls on it wait for their event.
-///
-/// # Safety
-/// The channel is live or null.
 unsafe fn create(
     channel: *mut rdma_event_channel,
     context: *mut c_void,
@@ -36,8 +38,7 @@ unsafe fn create(
         return Err(libc::EOPNOTSUPP);
     };
     let sync = channel.is_null();
-    let channel = channel_or_own(channel)?;
-    let queue = channel::queue(channel)?;
+    let (channel, queue) = channel_or_own(channel)?;
     let (_, id) = service::with(|state, _| state.create(channel, queue, space));
     // SAFETY: just made, and nobody else has it.
     unsafe {
@@ -48,9 +49,6 @@ unsafe fn create(
 }
 
 /// `rdma_create_id(3)`. EOPNOTSUPP for another port space than those of connections and of datagrams by IP address.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_id(
     channel: *mut rdma_event_channel,
     id: *mut *mut rdma_cm_id,
@@ -63,9 +61,6 @@ pub unsafe extern "C" fn create_id(
 
 /// `rdma_destroy_id(3)`: a connection that it has ends, and one that is asked for is refused. Waits until the program
 /// has acknowledged the id's events.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id.
     let inner = unsafe { Id::of(id) };
@@ -87,9 +82,6 @@ pub unsafe extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
 }
 
 /// `rdma_migrate_id(3)`: events that wait move along. A null channel gives the id one of its own.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn migrate_id(
     id: *mut rdma_cm_id,
     channel: *mut rdma_event_channel,
@@ -98,8 +90,6 @@ pub unsafe extern "C" fn migrate_id(
     minus_one_or_zero(unsafe { migrate(id, channel) })
 }
 
-/// # Safety
-/// As for [`migrate_id`].
 pub(super) unsafe fn migrate(
     id: *mut rdma_cm_id,
     channel: *mut rdma_event_channel,
@@ -110,8 +100,7 @@ pub(super) unsafe fn migrate(
     if was_sync && sync {
         return Err(libc::EINVAL);
     }
-    let channel = channel_or_own(channel)?;
-    let queue = channel::queue(channel)?;
+    let (channel, queue) = channel_or_own(channel)?;
     // SAFETY: as above.
     let old = unsafe {
         if was_sync {
@@ -121,9 +110,8 @@ pub(super) unsafe fn migrate(
     };
     service::with(|state, _| {
         let entry = state.entry(inner.key)?;
-        let mine = |notice: &super::notice::Notice| {
-            notice.id == id && notice.listener.is_null() || notice.listener == id
-        };
+        let mine =
+            |notice: &Notice| notice.id == id && notice.listener.is_null() || notice.listener == id;
         for (notice, acks) in entry.queue.take_out(mine) {
             queue.raise(notice, acks);
         }

@@ -2,9 +2,13 @@
 //! their names without `rdma_`. It must not know the bytes of messages.
 //!
 //! One lock guards all ids and managers of the process (`state`), and one thread takes what arrives at their QPs 1 and
-//! keeps the timers (`service`). An id is one allocation that begins with its `rdma_cm_id`; pointers that librdmacm
-//! would not accept must not be passed.
+//! keeps the timers (`service`). An id is one allocation that begins with its `rdma_cm_id`.
+//!
+//! # Safety
+//! Here and in the functions within, as for librdmacm: pointers that it would not accept must not be passed, and ids and
+//! their QPs are live. Where a function wants more, it says so.
 #![allow(unsafe_code)]
+#![allow(clippy::missing_safety_doc)] // it stands above, once for all
 
 mod address;
 mod addrinfo;

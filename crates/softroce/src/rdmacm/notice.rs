@@ -78,7 +78,7 @@ impl Parameters {
 
     /// Of a reply.
     pub(super) fn of_reply(rep: &Rep) -> Parameters {
-        Parameters::of_connection(rep.private_data.into(), |conn| {
+        Parameters::of_connection((&*rep.private_data).into(), |conn| {
             conn.responder_resources = rep.initiator_depth;
             conn.initiator_depth = rep.responder_resources;
             conn.flow_control = rep.flow_control.into();

@@ -24,9 +24,6 @@ const ACK_TIMEOUT: c_int = 3;
 const LARGEST_ACK_TIMEOUT: u8 = 31;
 
 /// `rdma_set_option(3)`. EOPNOTSUPP for options of paths.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn set_option(
     id: *mut rdma_cm_id,
     level: c_int,
@@ -57,21 +54,15 @@ pub unsafe extern "C" fn set_option(
 
 /// `rdma_get_devices(3)`: the devices that this process can open. They stay open until the process ends, since the
 /// program may keep what it finds in the list.
-///
-/// # Safety
-/// `count` is null or writable.
 pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context {
     let opened = service::start().and_then(|()| {
         service::with(|state, _| {
-            let addresses = state.devices.open_all()?;
-            let mut contexts = Vec::new();
-            for address in addresses {
-                if let Some(device) = state.devices.get(address) {
-                    device.users += 1;
-                    contexts.push(device.context);
-                }
-            }
-            Ok(contexts)
+            state.devices.open_all()?;
+            let contexts = state.devices.all().map(|(_, device)| {
+                device.users += 1;
+                device.context
+            });
+            Ok(contexts.collect::<Vec<_>>())
         })
     });
     pointer_or_errno(opened.and_then(|contexts| {
@@ -85,9 +76,6 @@ pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
 }
 
 /// `rdma_free_devices(3)`: frees the list.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn free_devices(list: *mut *mut ibv_context) {
     // SAFETY: made by `calloc`, or null.
     unsafe { libc::free(list.cast()) };

@@ -22,9 +22,6 @@ use crate::verbs::object::Behind;
 const STATE: u32 = mask::IBV_QP_STATE.0;
 
 /// `rdma_init_qp_attr(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn init_qp_attr(
     id: *mut rdma_cm_id,
     attr: *mut ibv_qp_attr,
@@ -36,8 +33,6 @@ pub unsafe extern "C" fn init_qp_attr(
     })
 }
 
-/// # Safety
-/// `id` is live.
 unsafe fn attributes(id: *mut rdma_cm_id, attr: &mut ibv_qp_attr) -> Result<u32, c_int> {
     // SAFETY: the caller's.
     let (key, space) = unsafe { (Id::of(id).key, Id::of(id).space) };
@@ -58,9 +53,6 @@ fn blank(state: ibv_qp_state::Type) -> ibv_qp_attr {
 }
 
 /// Brings a QP to a state by the attributes that `fill` sets; it returns their mask.
-///
-/// # Safety
-/// `qp` is live.
 unsafe fn modify(
     qp: *mut ibv_qp,
     state: ibv_qp_state::Type,
@@ -76,9 +68,6 @@ unsafe fn modify(
 }
 
 /// Brings the id's QP, if it has one, to RTS.
-///
-/// # Safety
-/// `id` is live, and its QP if it has one.
 pub(super) unsafe fn to_rts(id: *mut rdma_cm_id) -> Result<(), c_int> {
     // SAFETY: the caller's.
     unsafe {
@@ -99,9 +88,6 @@ pub(super) unsafe fn to_rts(id: *mut rdma_cm_id) -> Result<(), c_int> {
 }
 
 /// Brings the id's QP, if it has one, to ERR.
-///
-/// # Safety
-/// As for [`to_rts`].
 pub(super) unsafe fn fail(id: *mut rdma_cm_id) {
     // SAFETY: the caller's.
     unsafe {
@@ -137,13 +123,13 @@ unsafe fn create_cq(
     }
 }
 
-/// Destroys the CQs that were made for the id's QP.
-///
-/// # Safety
-/// `id` is live; no QP uses them.
+/// Destroys the CQs that were made for the id's QP; those of a QP that exists stay.
 unsafe fn destroy_cqs(id: *mut rdma_cm_id) {
-    // SAFETY: the caller's.
+    // SAFETY: a live id.
     unsafe {
+        if !(*id).qp.is_null() {
+            return;
+        }
         for cq in [&mut (*id).recv_cq, &mut (*id).send_cq] {
             if !cq.is_null() {
                 verbs::destroy_cq(replace(cq, null_mut()));
@@ -159,9 +145,6 @@ unsafe fn destroy_cqs(id: *mut rdma_cm_id) {
 
 /// What both kinds of attributes for a QP have, filled in from the id where the program gives nothing: CQs, which are
 /// made if the id has none, SRQ and domain.
-///
-/// # Safety
-/// `id` is live, as is what the attributes point to.
 unsafe fn prepare(
     id: *mut rdma_cm_id,
     pd: &mut *mut ibv_pd,
@@ -178,39 +161,32 @@ unsafe fn prepare(
         if (**pd).context != (*id).verbs {
             return Err(libc::EINVAL);
         }
-        if init.recv_cq.is_null() && (*id).recv_cq.is_null() {
-            let made = create_cq(id, init.cap.max_recv_wr.max(1))?;
-            ((*id).recv_cq_channel, (*id).recv_cq) = made;
-        }
-        if init.send_cq.is_null() && (*id).send_cq.is_null() {
-            let made = create_cq(id, init.cap.max_send_wr.max(1))?;
-            ((*id).send_cq_channel, (*id).send_cq) = made;
-        }
-        if init.recv_cq.is_null() {
-            init.recv_cq = (*id).recv_cq;
-        }
-        if init.send_cq.is_null() {
-            init.send_cq = (*id).send_cq;
+        for (given, own, channel, entries) in [
+            (
+                &mut init.recv_cq,
+                &mut (*id).recv_cq,
+                &mut (*id).recv_cq_channel,
+                init.cap.max_recv_wr,
+            ),
+            (
+                &mut init.send_cq,
+                &mut (*id).send_cq,
+                &mut (*id).send_cq_channel,
+                init.cap.max_send_wr,
+            ),
+        ] {
+            if given.is_null() && own.is_null() {
+                (*channel, *own) = create_cq(id, entries.max(1))?;
+            }
+            if given.is_null() {
+                *given = *own;
+            }
         }
         if init.srq.is_null() {
             init.srq = (*id).srq;
         }
     }
     Ok(())
-}
-
-/// Brings a QP for datagrams, which needs to know nobody, from INIT to RTS.
-///
-/// # Safety
-/// `qp` is live.
-unsafe fn begin_datagrams(qp: *mut ibv_qp) -> Result<(), c_int> {
-    // SAFETY: the caller's.
-    unsafe {
-        modify(qp, ibv_qp_state::IBV_QPS_RTR, |_| Ok(STATE))?;
-        modify(qp, ibv_qp_state::IBV_QPS_RTS, |_| {
-            Ok(STATE | mask::IBV_QP_SQ_PSN.0)
-        })
-    }
 }
 
 /// Gives the id its QP, in INIT, or of datagrams in RTS, if one was made.
@@ -223,17 +199,19 @@ unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
     }
     // SAFETY: the caller's.
     unsafe {
-        let begun =
-            modify(qp, ibv_qp_state::IBV_QPS_INIT, |attr| attributes(id, attr)).and_then(|()| {
-                match Id::of(id).space {
-                    PortSpace::Tcp => Ok(()),
-                    PortSpace::Udp => begin_datagrams(qp),
-                }
-            });
-        if let Err(error) = begun {
+        let begin = || -> Result<(), c_int> {
+            modify(qp, ibv_qp_state::IBV_QPS_INIT, |attr| attributes(id, attr))?;
+            if Id::of(id).space == PortSpace::Udp {
+                // It needs to know nobody.
+                let last = STATE | mask::IBV_QP_SQ_PSN.0;
+                modify(qp, ibv_qp_state::IBV_QPS_RTR, |_| Ok(STATE))?;
+                modify(qp, ibv_qp_state::IBV_QPS_RTS, |_| Ok(last))?;
+            }
+            Ok(())
+        };
+        begin().inspect_err(|_| {
             verbs::destroy_qp(qp);
-            return Err(error);
-        }
+        })?;
         (*id).pd = (*qp).pd;
         (*id).qp = qp;
     }
@@ -241,9 +219,6 @@ unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
 }
 
 /// `rdma_create_qp(3)`: without a domain and CQs the id's own are used.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_qp(
     id: *mut rdma_cm_id,
     pd: *mut ibv_pd,
@@ -254,27 +229,11 @@ pub unsafe extern "C" fn create_qp(
     minus_one_or_zero(unsafe {
         let made =
             prepare(id, &mut pd, &mut *init).and_then(|()| adopt(id, verbs::create_qp(pd, init)));
-        made.inspect_err(|_| unprepare(id))
+        made.inspect_err(|_| destroy_cqs(id))
     })
 }
 
-/// After a QP that could not be made.
-///
-/// # Safety
-/// `id` is live.
-unsafe fn unprepare(id: *mut rdma_cm_id) {
-    // SAFETY: the caller's; CQs of a QP that exists stay.
-    unsafe {
-        if (*id).qp.is_null() {
-            destroy_cqs(id);
-        }
-    }
-}
-
 /// `rdma_create_qp_ex(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_qp_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_qp_init_attr_ex,
@@ -292,14 +251,11 @@ pub unsafe extern "C" fn create_qp_ex(
             given.srq = plain.srq;
             adopt(id, verbs::create_qp_ex((*id).verbs, init))
         });
-        made.inspect_err(|_| unprepare(id))
+        made.inspect_err(|_| destroy_cqs(id))
     })
 }
 
 /// `rdma_destroy_qp(3)`, with the CQs that were made for it.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
     // SAFETY: a live id with a QP.
     unsafe {
@@ -310,9 +266,6 @@ pub unsafe extern "C" fn destroy_qp(id: *mut rdma_cm_id) {
 }
 
 /// `rdma_create_srq(3)`: the id's QP will use it.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn create_srq(
     id: *mut rdma_cm_id,
     pd: *mut ibv_pd,
@@ -334,9 +287,6 @@ pub unsafe extern "C" fn create_srq(
 }
 
 /// `rdma_destroy_srq(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn destroy_srq(id: *mut rdma_cm_id) {
     // SAFETY: a live id with an SRQ that no QP uses.
     unsafe {

@@ -1,18 +1,15 @@
 //! The one state of the process, and the thread that serves it.
 
 use std::os::raw::c_int;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use super::inbox::Inbox;
 use super::state::State;
 use crate::net::{block_signals, now_ns};
+use crate::verbs::lock::lock;
 
 static INBOX: Inbox = Inbox::new();
 static STATE: Mutex<State> = Mutex::new(State::new(&INBOX));
-
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Starts the thread, once.
 ///
@@ -23,10 +20,8 @@ pub(super) fn start() -> Result<(), c_int> {
     *STARTED.get_or_init(|| {
         let thread = std::thread::Builder::new().name("softroce-cm".into());
         let started = INBOX.begin().and_then(|()| thread.spawn(run));
-        match started {
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.raw_os_error().unwrap_or(libc::EAGAIN)),
-        }
+        let error = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EAGAIN);
+        started.map(drop).map_err(error)
     })
 }
 
@@ -37,7 +32,7 @@ fn run() {
     let mut sockets = Vec::new();
     loop {
         INBOX.wait(&mut arrived, &sockets);
-        let mut state = state();
+        let mut state = lock(&STATE);
         let now = now_ns();
         for datagram in arrived.drain(..) {
             state.take(now, &datagram);
@@ -55,7 +50,7 @@ fn run() {
 
 /// Works on the state, with the time.
 pub(super) fn with<R>(step: impl FnOnce(&mut State, u64) -> R) -> R {
-    let mut state = state();
+    let mut state = lock(&STATE);
     let result = step(&mut state, now_ns());
     let next = state.next_timer_ns();
     let sockets_changed = state.devices.sockets_changed;

@@ -17,6 +17,7 @@ use super::sockaddr;
 use super::terms::Terms;
 use crate::cm::{Manager, Output};
 use crate::transport::OwnClaim;
+use crate::verbs::errno::code;
 use crate::verbs::events::{Acks, Queue};
 use crate::verbs::gid;
 use crate::verbs::object::Behind;
@@ -213,7 +214,8 @@ impl State {
         let entry = self.ids.get_mut(&key).ok_or(libc::EINVAL)?;
         let device = self.devices.get(address).ok_or(libc::ENODEV)?;
         if entry.claims.iter().all(|(claimed, _)| *claimed != address)
-            && let Some(claim) = device.claim(entry.space.service(port))?
+            && let claimed = device.open_context().nic.claim(entry.space.service(port))
+            && let Some(claim) = claimed.map_err(|error| code(&error))?
         {
             entry.claims.push((address, claim));
             self.devices.sockets_changed = true;
@@ -239,17 +241,13 @@ impl State {
             })
         };
         if wanted != 0 {
-            return match taken(wanted) {
-                true => Err(libc::EADDRINUSE),
-                false => Ok(wanted),
-            };
+            let free = (!taken(wanted)).then_some(wanted);
+            return free.ok_or(libc::EADDRINUSE);
         }
         let first = fastrand::u16(FIRST_FREE_PORT..=LAST_FREE_PORT);
-        let after = (first..=LAST_FREE_PORT).chain(FIRST_FREE_PORT..first);
-        after
-            .into_iter()
-            .find(|port| !taken(*port))
-            .ok_or(libc::EADDRNOTAVAIL)
+        let mut after = (first..=LAST_FREE_PORT).chain(FIRST_FREE_PORT..first);
+        let free = after.find(|port| !taken(*port));
+        free.ok_or(libc::EADDRNOTAVAIL)
     }
 
     /// Does something with a device's manager, then sends and tells what follows; `None` without the device.
@@ -263,7 +261,7 @@ impl State {
         let result = step(&mut device.manager, &mut out);
         while !out.datagrams.is_empty() || !out.events.is_empty() || !out.unheard.is_empty() {
             for unheard in std::mem::take(&mut out.unheard) {
-                let bytes = unheard.bytes();
+                let bytes = unheard.mad.to_bytes();
                 if !self.hands_on(address, unheard.service, unheard.from, &bytes)
                     && let Some(device) = self.devices.get(address)
                 {
@@ -271,7 +269,10 @@ impl State {
                 }
             }
             if let Some(device) = self.devices.get(address) {
-                device.send(&mut out);
+                for datagram in out.datagrams.drain(..) {
+                    let nic = &device.open_context().nic;
+                    nic.send_management(datagram.to, &datagram.bytes);
+                }
             }
             for event in std::mem::take(&mut out.events) {
                 self.happened(address, event, &mut out);
@@ -314,20 +315,18 @@ impl State {
         let (mut heard, mut handed_on) = (Vec::new(), Vec::new());
         self.requests_due_ns = u64::MAX;
         for (at, device) in self.devices.all() {
-            let due_ns =
-                device.take_requests(|from, bytes| heard.push(Arrived { at, from, bytes }));
+            let due_ns = device.open_context().nic.take_requests(|from, payload| {
+                let bytes = payload.try_into();
+                heard.extend(bytes.map(|bytes| Arrived { at, from, bytes }));
+            });
             self.requests_due_ns = self.requests_due_ns.min(due_ns.unwrap_or(u64::MAX));
         }
         // A sender's address before it.
         let mut room = [0; 2 * MAD_BYTES];
         for (at, claim) in self.ids.values().flat_map(|entry| &entry.claims) {
             while let Some((from, bytes)) = claim.take(&mut room) {
-                let arrived = bytes.try_into().map(|bytes| Arrived {
-                    at: *at,
-                    from,
-                    bytes,
-                });
-                handed_on.extend(arrived);
+                let (at, bytes) = (*at, bytes.try_into());
+                handed_on.extend(bytes.map(|bytes| Arrived { at, from, bytes }));
             }
         }
         for request in heard {

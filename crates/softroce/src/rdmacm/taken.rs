@@ -36,9 +36,6 @@ pub(super) fn give(notice: Notice, event: kind::Type, status: c_int) -> *mut rdm
 }
 
 /// `rdma_ack_cm_event(3)`.
-///
-/// # Safety
-/// As for librdmacm.
 pub unsafe extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
     if event.is_null() {
         return minus_one_or_zero(Err(libc::EINVAL));
@@ -49,9 +46,6 @@ pub unsafe extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
 }
 
 /// Acknowledges the event that the last call on an id has waited for, if there is one.
-///
-/// # Safety
-/// `id` is live.
 pub(super) unsafe fn ack_own(id: *mut rdma_cm_id) {
     // SAFETY: the caller's; the event was taken by a call on the id, and is the id's until now.
     unsafe {

@@ -3,12 +3,12 @@
 
 use std::net::IpAddr;
 
-use rdma_sys::{
-    ibv_access_flags as access, ibv_ah_attr, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_state,
-};
+use rdma_sys::{ibv_access_flags as access, ibv_ah_attr, ibv_qp_attr, ibv_qp_state};
 
+use crate::transport::{Kind, State};
 use crate::verbs::gid;
 use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
+use crate::verbs::transitions::required;
 use crate::wire::cm::{Rep, Req};
 
 /// The time-out of packets, as the code of `timeout` of a QP: twice the device's delay.
@@ -59,7 +59,7 @@ impl Terms {
     pub(super) fn attributes_of_datagrams(attr: &mut ibv_qp_attr) -> u32 {
         attr.port_num = gid::PORT;
         attr.qkey = UDP_QKEY;
-        mask::IBV_QP_STATE.0 | mask::IBV_QP_PKEY_INDEX.0 | mask::IBV_QP_PORT.0 | mask::IBV_QP_QKEY.0
+        required(Kind::Ud, State::Reset, State::Init)
     }
 
     /// Of a connection that this end has asked for.
@@ -104,7 +104,7 @@ impl Terms {
     /// INIT, RTR and RTS, and for the latter two before the other end is known.
     pub(super) fn attributes(&self, attr: &mut ibv_qp_attr) -> Result<u32, i32> {
         let known = self.peer.filter(|_| self.remote_qpn != 0);
-        let bits = match attr.qp_state {
+        let (from, to) = match attr.qp_state {
             ibv_qp_state::IBV_QPS_INIT => {
                 attr.port_num = gid::PORT;
                 if self.peer.is_some() {
@@ -114,7 +114,7 @@ impl Terms {
                             access::IBV_ACCESS_REMOTE_READ.0 | access::IBV_ACCESS_REMOTE_ATOMIC.0;
                     }
                 }
-                mask::IBV_QP_PKEY_INDEX.0 | mask::IBV_QP_PORT.0 | mask::IBV_QP_ACCESS_FLAGS.0
+                (State::Reset, State::Init)
             }
             ibv_qp_state::IBV_QPS_RTR => {
                 attr.ah_attr = path_to(known.ok_or(libc::EINVAL)?, self.traffic_class);
@@ -122,12 +122,7 @@ impl Terms {
                 attr.dest_qp_num = self.remote_qpn;
                 attr.rq_psn = self.rq_psn;
                 attr.max_dest_rd_atomic = self.responder_resources.min(MAX_RD_ATOM);
-                mask::IBV_QP_AV.0
-                    | mask::IBV_QP_PATH_MTU.0
-                    | mask::IBV_QP_DEST_QPN.0
-                    | mask::IBV_QP_RQ_PSN.0
-                    | mask::IBV_QP_MAX_DEST_RD_ATOMIC.0
-                    | mask::IBV_QP_MIN_RNR_TIMER.0
+                (State::Init, State::Rtr)
             }
             ibv_qp_state::IBV_QPS_RTS if known.is_some() => {
                 attr.sq_psn = self.sq_psn;
@@ -135,14 +130,10 @@ impl Terms {
                 attr.retry_cnt = self.retry_count;
                 attr.rnr_retry = self.rnr_retry_count;
                 attr.max_rd_atomic = self.initiator_depth.min(MAX_RD_ATOM);
-                mask::IBV_QP_SQ_PSN.0
-                    | mask::IBV_QP_TIMEOUT.0
-                    | mask::IBV_QP_RETRY_CNT.0
-                    | mask::IBV_QP_RNR_RETRY.0
-                    | mask::IBV_QP_MAX_QP_RD_ATOMIC.0
+                (State::Rtr, State::Rts)
             }
             _ => return Err(libc::EINVAL),
         };
-        Ok(mask::IBV_QP_STATE.0 | bits)
+        Ok(required(Kind::Rc, from, to))
     }
 }

@@ -20,8 +20,6 @@ pub(super) struct Ah {
 
 impl Behind<ibv_ah> for Ah {}
 
-/// # Safety
-/// `pd` is live.
 unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_int> {
     // SAFETY: a live domain of an open context.
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
@@ -40,18 +38,12 @@ unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_i
 
 /// `ibv_create_ah(3)`. EINVAL for another port or GID index, without a global route, or for a GID that is not of a
 /// single host; ETIMEDOUT if no packet can reach the destination.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
     // SAFETY: a live domain and a readable struct.
     pointer_or_errno(unsafe { create(pd, &*attr) })
 }
 
 /// `ibv_destroy_ah(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
     // SAFETY: a live handle.
     drop(unsafe { Ah::take_back(ah) });

@@ -1,6 +1,5 @@
 //! Taking and acknowledging asynchronous events.
 
-use std::io;
 use std::os::raw::c_int;
 
 use rdma_sys::{ibv_async_event, ibv_context, ibv_event_type};
@@ -15,20 +14,14 @@ use super::qp::Qp;
 use super::srq::Srq;
 
 /// `ibv_get_async_event(3)`: blocks, or fails with EAGAIN if `async_fd` is non-blocking.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn get_async_event(
     context: *mut ibv_context,
     event: *mut ibv_async_event,
 ) -> c_int {
-    // SAFETY: an open context.
-    let next = unsafe { Context::own(context) }
-        .map_err(io::Error::from_raw_os_error)
-        .and_then(|context| context.events.next());
-    let given = next.map(|occurrence| {
-        // SAFETY: the caller passes a writable struct.
-        let event = unsafe { &mut *event };
+    // SAFETY: an open context and a writable struct.
+    let (own, event) = unsafe { (Context::own(context), &mut *event) };
+    minus_one_or_zero(own.and_then(|context| {
+        let occurrence = context.events.next().map_err(|error| code(&error))?;
         event.event_type = occurrence.kind;
         match occurrence.source {
             Source::Cq(cq) => event.element.cq = cq,
@@ -36,8 +29,8 @@ pub unsafe extern "C" fn get_async_event(
             Source::Srq(srq) => event.element.srq = srq,
             Source::Port => event.element.port_num = gid::PORT.into(),
         }
-    });
-    minus_one_or_zero(given.map_err(|error| code(&error)))
+        Ok(())
+    }))
 }
 
 /// `ibv_ack_async_event(3)`.

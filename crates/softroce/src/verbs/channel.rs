@@ -3,13 +3,14 @@
 
 use std::io;
 use std::os::raw::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
 use super::context::Context;
-use super::errno::{code, minus_one_or_zero, pointer_or_errno};
+use super::errno::{code, minus_one_or_zero, pointer_or_errno, zero_or_error};
 use super::events::Queue;
+use super::lock::lock;
 use super::object::Behind;
 use super::users::{Use, Users};
 use crate::transport;
@@ -27,34 +28,21 @@ unsafe impl Sync for Notice {}
 pub(super) struct Channel {
     pub(super) notices: Arc<Queue<Notice>>,
     pub(super) users: Users,
-    cqs: Mutex<Vec<transport::Cq>>,
+    /// Those whose events come here.
+    pub(super) cqs: Mutex<Vec<transport::Cq>>,
     _context: Use,
 }
 
 impl Behind<ibv_comp_channel> for Channel {}
 
 impl Channel {
-    fn cqs(&self) -> MutexGuard<'_, Vec<transport::Cq>> {
-        self.cqs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a CQ whose events come here.
-    pub(super) fn serve(&self, cq: &transport::Cq) {
-        self.cqs().push(cq.clone());
-    }
-
-    /// Removes a CQ that is about to be destroyed.
-    pub(super) fn leave(&self, cq: &transport::Cq) {
-        self.cqs().retain(|served| served != cq);
-    }
-
     /// The next event. Some programs request an event on a CQ, take some of its completions, and wait (perftest's `-b
     /// -e` of version 4.5). They rely on adapters, such as Mellanox', on which a request on a CQ that is not empty
     /// raises an event at once. Here the event is raised when the program waits, so that programs that emptied the CQ
     /// get no useless one.
     fn next(&self) -> io::Result<Notice> {
         if self.notices.is_empty() {
-            for cq in self.cqs().iter() {
+            for cq in lock(&self.cqs).iter() {
                 cq.remind();
             }
         }
@@ -63,9 +51,6 @@ impl Channel {
 }
 
 /// `ibv_create_comp_channel(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
     let made = Queue::new().map(|notices| {
         let fd = notices.fd();
@@ -86,41 +71,29 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
 }
 
 /// `ibv_destroy_comp_channel(3)`. EBUSY while a CQ uses it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
-    // SAFETY: a live channel.
-    unsafe {
-        if Channel::of(channel).users.any() {
-            return libc::EBUSY;
-        }
-        drop(Channel::take_back(channel));
-    }
-    0
+    // SAFETY: a live channel, which goes if nobody uses it.
+    zero_or_error(unsafe {
+        let unused = Channel::of(channel).users.none();
+        unused.map(|()| drop(Channel::take_back(channel)))
+    })
 }
 
 /// `ibv_get_cq_event(3)`: blocks, or returns -1 with EAGAIN if the descriptor is non-blocking.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn get_cq_event(
     channel: *mut ibv_comp_channel,
     cq: *mut *mut ibv_cq,
     cq_context: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: a live channel of an open context.
-    let own = unsafe { Context::own((*channel).context) };
-    let next = own.map_err(io::Error::from_raw_os_error).and_then(|_| {
-        // SAFETY: as above.
-        unsafe { Channel::of(channel) }.next()
-    });
-    let given = next.map(|Notice(source)| {
-        // SAFETY: both are writable; the CQ lives at least until its event is acknowledged.
-        unsafe {
+    // SAFETY: a live channel of an open context, and two writable places; the CQ lives at least until its event is
+    // acknowledged.
+    minus_one_or_zero(unsafe {
+        Context::own((*channel).context).and_then(|_| {
+            let next = Channel::of(channel).next();
+            let Notice(source) = next.map_err(|error| code(&error))?;
             cq.write(source);
             cq_context.write((*source).cq_context);
-        }
-    });
-    minus_one_or_zero(given.map_err(|error| code(&error)))
+            Ok(())
+        })
+    })
 }

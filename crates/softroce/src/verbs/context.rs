@@ -60,9 +60,6 @@ impl Context {
 
     /// As [`Context::of`]. EIO, and a line on stderr the first time, in a child of the process that opened the device:
     /// there the locks are as another thread of the parent may have left them.
-    ///
-    /// # Safety
-    /// As for [`Context::of`].
     pub(super) unsafe fn own<'a>(context: *mut ibv_context) -> Result<&'a Context, c_int> {
         static SAID: Once = Once::new();
         // SAFETY: the caller's.
@@ -78,8 +75,6 @@ impl Context {
         Err(libc::EIO)
     }
 
-    /// # Safety
-    /// As for [`Context::of`].
     unsafe fn open(context: *mut ibv_context) -> *mut Open {
         let offset = offset_of!(Open, verbs) + offset_of!(verbs_context, context);
         // SAFETY: the caller vouches that it lies in an `Open`.
@@ -98,7 +93,7 @@ impl Context {
 
     /// Forgets the events of an object that is about to go, once the program has acknowledged those that it took.
     pub(super) fn end_events_of(&self, source: Source, acks: &Acks) {
-        self.events.forget(|event| event.source == source);
+        drop(self.events.take_out(|event| event.source == source));
         acks.wait();
     }
 

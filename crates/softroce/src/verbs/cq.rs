@@ -7,17 +7,18 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use rdma_sys::{
-    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_event_type, ibv_pd, ibv_wc, ibv_wc_flags,
-    imm_data_invalidated_rkey_union_t,
+    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_cq_init_attr_mask,
+    ibv_event_type, ibv_wc, ibv_wc_flags, imm_data_invalidated_rkey_union_t,
 };
 
 use super::channel::{Channel, Notice};
 use super::context::Context;
 use super::domain::Pd;
-use super::errno::pointer_or_errno;
+use super::errno::{pointer_or_errno, zero_or_error};
 use super::events::Acks;
 use super::latch::Latch;
 use super::limits::{MAX_CQE, completion_vectors};
+use super::lock::lock;
 use super::object::Behind;
 use super::occurrence::Source;
 use super::users::{Use, Users};
@@ -30,7 +31,8 @@ pub(super) struct Cq {
     pub(super) completion_acks: Arc<Acks>,
     pub(super) async_acks: Arc<Acks>,
     channel: Option<(*mut ibv_comp_channel, Use)>,
-    datagram_sl: u8,
+    /// The service level of datagrams' completions.
+    pub(super) datagram_sl: u8,
     _context: Use,
     _domain: Option<Use>,
     /// Held from `start_poll` to `end_poll`.
@@ -42,45 +44,41 @@ pub(super) struct Cq {
 /// The struct is the extended one, whose first members are those of `ibv_cq`.
 impl Behind<ibv_cq, ibv_cq_ex> for Cq {}
 
-/// The arguments for a new CQ.
-pub(super) struct Wanted {
-    pub(super) entries: u32,
-    pub(super) cq_context: *mut c_void,
-    pub(super) channel: *mut ibv_comp_channel,
-    pub(super) vector: u32,
-    /// Completions are stamped.
-    pub(super) has_stamps: bool,
-    /// A domain that it joins, or null. It makes no difference here.
-    pub(super) domain: *mut ibv_pd,
-}
+/// `IBV_WC_EX_WITH_COMPLETION_TIMESTAMP`.
+pub(super) const STAMPS: u64 = 1 << 7;
 
 /// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector that the device
-/// does not have, and for a channel or a domain of another context.
-///
-/// # Safety
-/// The context is live, and the channel and the domain if there are such.
+/// does not have, and for a channel or a domain of another context. The domain makes no difference here.
 pub(super) unsafe fn create(
     context: *mut ibv_context,
-    wanted: &Wanted,
+    init: &ibv_cq_init_attr_ex,
 ) -> Result<*mut ibv_cq_ex, c_int> {
-    let has_vector = wanted.vector < completion_vectors().cast_unsigned();
-    if !(1..=MAX_CQE).contains(&wanted.entries) || !has_vector {
+    let has_vector = init.comp_vector < completion_vectors().cast_unsigned();
+    if !(1..=MAX_CQE).contains(&init.cqe) || !has_vector {
         return Err(libc::EINVAL);
     }
-    let channel = wanted.channel;
-    // SAFETY: null or a live channel.
-    if unsafe { channel.as_ref() }.is_some_and(|channel| channel.context != context) {
+    let channel = init.channel;
+    let has_domain = init.comp_mask & ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_PD.0 != 0;
+    let domain = if has_domain {
+        init.parent_domain
+    } else {
+        null_mut()
+    };
+    // SAFETY: a live channel and a live domain, or null.
+    let (its_channel, its_domain) = unsafe { (channel.as_ref(), domain.as_ref()) };
+    if its_channel.is_some_and(|channel| channel.context != context)
+        || its_domain.map(|domain| domain.context) != has_domain.then_some(context)
+    {
         return Err(libc::EINVAL);
     }
-    // SAFETY: null or a live domain.
-    let domain = unsafe { wanted.domain.as_ref() };
-    if domain.is_some_and(|domain| domain.context != context) {
-        return Err(libc::EINVAL);
-    }
-    // SAFETY: as above.
-    let behind = (!channel.is_null()).then(|| unsafe { Channel::of(channel) });
-    // SAFETY: an open context.
-    let device = unsafe { Context::own(context) }?;
+    // SAFETY: as above, and an open context.
+    let (behind, domain, device) = unsafe {
+        (
+            its_channel.map(|_| Channel::of(channel)),
+            its_domain.map(|_| Pd::of(domain)),
+            Context::own(context)?,
+        )
+    };
     // Its events contain its address.
     let object = Cq::reserve();
     let completion_acks = Arc::new(Acks::default());
@@ -96,18 +94,17 @@ pub(super) unsafe fn create(
     };
     let raise = device.events_of(Source::Cq(object), &async_acks);
     let on_overrun = Box::new(move || raise(ibv_event_type::IBV_EVENT_CQ_ERR));
-    let capacity = wanted.entries as usize;
-    let has_stamps = wanted.has_stamps;
+    let (capacity, has_stamps) = (init.cqe as usize, init.wc_flags & STAMPS != 0);
     let transport =
         transport::Cq::with_stamps(&device.nic, capacity, has_stamps, on_event, on_overrun);
     if let Some(channel) = behind {
-        channel.serve(&transport);
+        lock(&channel.cqs).push(transport.clone());
     }
     // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
     let mut verbs: ibv_cq_ex = unsafe { std::mem::zeroed() };
     verbs.context = context;
     verbs.channel = channel;
-    verbs.cq_context = wanted.cq_context;
+    verbs.cq_context = init.cq_context;
     verbs.cqe = c_int::try_from(transport.capacity()).unwrap_or(c_int::MAX);
     let inner = Cq {
         transport,
@@ -117,8 +114,7 @@ pub(super) unsafe fn create(
         channel: behind.map(|behind| (channel, behind.users.begin())),
         datagram_sl: datagram_sl(device.address()),
         _context: device.users.begin(),
-        // SAFETY: as above.
-        _domain: domain.map(|_| unsafe { Pd::of(wanted.domain) }.users.begin()),
+        _domain: domain.map(|domain| domain.users.begin()),
         polling: Latch::default(),
         current: UnsafeCell::new(None),
     };
@@ -129,9 +125,6 @@ pub(super) unsafe fn create(
 
 /// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit, another completion vector than 0, or a channel of
 /// another context.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_cq(
     context: *mut ibv_context,
     entries: c_int,
@@ -139,78 +132,65 @@ pub unsafe extern "C" fn create_cq(
     channel: *mut ibv_comp_channel,
     vector: c_int,
 ) -> *mut ibv_cq {
-    let wanted = Wanted {
+    let init = ibv_cq_init_attr_ex {
         // Negative numbers become too large ones.
-        entries: entries.cast_unsigned(),
+        cqe: entries.cast_unsigned(),
         cq_context,
         channel,
-        vector: vector.cast_unsigned(),
-        has_stamps: false,
-        domain: null_mut(),
+        comp_vector: vector.cast_unsigned(),
+        wc_flags: 0,
+        comp_mask: 0,
+        flags: 0,
+        parent_domain: null_mut(),
     };
     // SAFETY: as the caller's.
-    pointer_or_errno(unsafe { create(context, &wanted) }).cast()
+    pointer_or_errno(unsafe { create(context, &init) }).cast()
 }
 
 /// `ibv_resize_cq(3)`. EINVAL for a size of 0, above the limit, or below the number of waiting completions.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
-    // SAFETY: a live CQ of an open context.
-    if let Err(error) = unsafe { Context::own((*cq).context) } {
-        return error;
-    }
-    // SAFETY: as above.
-    let inner = unsafe { Cq::of(cq) };
-    let entries = entries.cast_unsigned();
-    if !(1..=MAX_CQE).contains(&entries) || !inner.transport.resize(entries as usize) {
-        return libc::EINVAL;
-    }
-    let capacity = inner.transport.capacity();
-    // SAFETY: a live CQ; like libibverbs, only this call writes the field.
-    unsafe { (*cq).cqe = c_int::try_from(capacity).unwrap_or(c_int::MAX) };
-    0
+    // SAFETY: a live CQ of an open context; like libibverbs, only this call writes the field.
+    zero_or_error(unsafe {
+        Context::own((*cq).context).and_then(|_| {
+            let transport = &Cq::of(cq).transport;
+            let entries = entries.cast_unsigned();
+            if !(1..=MAX_CQE).contains(&entries) || !transport.resize(entries as usize) {
+                return Err(libc::EINVAL);
+            }
+            (*cq).cqe = c_int::try_from(transport.capacity()).unwrap_or(c_int::MAX);
+            Ok(())
+        })
+    })
 }
 
 /// `ibv_destroy_cq(3)`: waits until the program has acknowledged all events that it took. EBUSY while a QP uses it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
-    // SAFETY: a live CQ of an open context.
-    unsafe {
-        let context = match Context::own((*cq).context) {
-            Ok(context) => context,
-            Err(error) => return error,
-        };
-        let inner = Cq::of(cq);
-        if inner.users.any() {
-            return libc::EBUSY;
-        }
-        if let Some((channel, _)) = &inner.channel {
-            let channel = Channel::of(*channel);
-            channel.leave(&inner.transport);
-            channel.notices.forget(|notice| *notice == Notice(cq));
-        }
-        context.end_events_of(Source::Cq(cq), &inner.async_acks);
-        inner.completion_acks.wait();
-    }
-    // SAFETY: a live CQ, to which nobody refers any more.
-    drop(unsafe { Cq::take_back(cq) });
-    0
+    // SAFETY: a live CQ of an open context, to which nobody refers once its events have ended.
+    zero_or_error(unsafe {
+        Context::own((*cq).context).and_then(|context| {
+            let inner = Cq::of(cq);
+            inner.users.none()?;
+            if let Some((channel, _)) = &inner.channel {
+                let channel = Channel::of(*channel);
+                lock(&channel.cqs).retain(|served| *served != inner.transport);
+                drop(channel.notices.take_out(|notice| *notice == Notice(cq)));
+            }
+            context.end_events_of(Source::Cq(cq), &inner.async_acks);
+            inner.completion_acks.wait();
+            drop(Cq::take_back(cq));
+            Ok(())
+        })
+    })
 }
 
 /// The `wc_flags` of a completion.
 pub(super) fn wc_flags(completion: &Completion) -> u32 {
-    let mut flags = 0;
-    if completion.has_grh {
-        flags |= ibv_wc_flags::IBV_WC_GRH.0;
-    }
-    if completion.immediate.is_some() {
-        flags |= ibv_wc_flags::IBV_WC_WITH_IMM.0;
-    }
-    flags
+    let flag = |is_set: bool, flag: ibv_wc_flags| if is_set { flag.0 } else { 0 };
+    flag(completion.has_grh, ibv_wc_flags::IBV_WC_GRH)
+        | flag(
+            completion.immediate.is_some(),
+            ibv_wc_flags::IBV_WC_WITH_IMM,
+        )
 }
 
 /// The service level of a datagram's completion. RoCE v2 has none on the wire. What annex A17.4.5.1 wants of a
@@ -219,15 +199,6 @@ pub(super) fn wc_flags(completion: &Completion) -> u32 {
 fn datagram_sl(address: IpAddr) -> u8 {
     const UDP: u8 = 8;
     UDP | if address.is_ipv4() { 2 } else { 1 }
-}
-
-/// The service level of a completion on this CQ.
-pub(super) fn sl(cq: &Cq, completion: &Completion) -> u8 {
-    if completion.has_grh {
-        cq.datagram_sl
-    } else {
-        0
-    }
 }
 
 fn work_completion(cq: &Cq, completion: &Completion) -> ibv_wc {
@@ -245,7 +216,11 @@ fn work_completion(cq: &Cq, completion: &Completion) -> ibv_wc {
         wc_flags: wc_flags(completion),
         pkey_index: 0,
         slid: 0,
-        sl: sl(cq, completion),
+        sl: if completion.has_grh {
+            cq.datagram_sl
+        } else {
+            0
+        },
         dlid_path_bits: 0,
     }
 }
@@ -277,9 +252,6 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mu
 }
 
 /// `ibv_req_notify_cq(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
     // SAFETY: a live CQ.
     unsafe { Cq::of(cq) }.transport.arm(solicited_only != 0);
@@ -287,9 +259,6 @@ pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c
 }
 
 /// `ibv_ack_cq_events(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
     // SAFETY: a live CQ.
     unsafe { Cq::of(cq) }.completion_acks.acknowledge(events);

@@ -1,13 +1,12 @@
 //! Extended completion queues, whose completions are read field by field (`ibv_create_cq_ex(3)`).
 
 use std::os::raw::{c_int, c_uint};
-use std::ptr::null_mut;
 
 use rdma_sys::{
     ibv_context, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_cq_init_attr_mask as Mask, ibv_poll_cq_attr,
 };
 
-use super::cq::{self, Cq, Wanted};
+use super::cq::{self, Cq, STAMPS};
 use super::errno::pointer_or_errno;
 use super::object::Behind;
 use super::refused::refuse;
@@ -15,17 +14,12 @@ use crate::transport::Completion;
 
 /// Byte count, immediate data, QPN, source QPN, LIDs and service level: the fields that plain completions have.
 const PLAIN_FIELDS: u64 = 0x7f;
-/// `IBV_WC_EX_WITH_COMPLETION_TIMESTAMP`.
-const STAMPS: u64 = 1 << 7;
 /// Only one thread polls at a time; it makes no difference here.
 const SINGLE_THREADED: u32 = 1;
 
 /// `ibv_create_cq_ex(3)`, by the pointer in `verbs_context`. EOPNOTSUPP for fields that completions do not have here
 /// (wall-clock stamps, VLAN, flow tags, tag matching), and a CQ that ignores overruns; EINVAL as of `ibv_create_cq`, and
 /// without the parent domain that is named.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn create_cq_ex(
     context: *mut ibv_context,
     init: *mut ibv_cq_init_attr_ex,
@@ -33,10 +27,6 @@ pub(super) unsafe extern "C" fn create_cq_ex(
     // SAFETY: a readable struct of the caller's.
     let init = unsafe { &*init };
     let has = |bit: Mask| init.comp_mask & bit.0 != 0;
-    let domain = has(Mask::IBV_CQ_INIT_ATTR_MASK_PD).then_some(init.parent_domain);
-    if domain.is_some_and(|domain| domain.is_null()) {
-        return pointer_or_errno(Err(libc::EINVAL));
-    }
     let known = Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 | Mask::IBV_CQ_INIT_ATTR_MASK_PD.0;
     let unknown = init.comp_mask & !known;
     if init.wc_flags & !(PLAIN_FIELDS | STAMPS) != 0
@@ -46,38 +36,16 @@ pub(super) unsafe extern "C" fn create_cq_ex(
         refuse("ibv_create_cq_ex with such fields or flags");
         return pointer_or_errno(Err(libc::EOPNOTSUPP));
     }
-    let wanted = Wanted {
-        entries: init.cqe,
-        cq_context: init.cq_context,
-        channel: init.channel,
-        vector: init.comp_vector,
-        has_stamps: init.wc_flags & STAMPS != 0,
-        domain: domain.unwrap_or(null_mut()),
-    };
     // SAFETY: as the caller's.
-    let made = pointer_or_errno(unsafe { cq::create(context, &wanted) });
+    let made = pointer_or_errno(unsafe { cq::create(context, init) });
     // SAFETY: null, or just made, and nobody else has it.
     if let Some(verbs) = unsafe { made.as_mut() } {
-        fill(verbs);
+        verbs.start_poll = Some(start_poll);
+        verbs.next_poll = Some(next_poll);
+        verbs.end_poll = Some(end_poll);
+        fill_readers(verbs);
     }
     made
-}
-
-fn fill(verbs: &mut ibv_cq_ex) {
-    verbs.start_poll = Some(start_poll);
-    verbs.next_poll = Some(next_poll);
-    verbs.end_poll = Some(end_poll);
-    verbs.read_opcode = Some(read_opcode);
-    verbs.read_vendor_err = Some(read_vendor_err);
-    verbs.read_byte_len = Some(read_byte_len);
-    verbs.read_imm_data = Some(read_imm_data);
-    verbs.read_qp_num = Some(read_qp_num);
-    verbs.read_src_qp = Some(read_src_qp);
-    verbs.read_wc_flags = Some(read_wc_flags);
-    verbs.read_slid = Some(read_slid);
-    verbs.read_sl = Some(read_sl);
-    verbs.read_dlid_path_bits = Some(read_dlid_path_bits);
-    verbs.read_completion_ts = Some(read_completion_ts);
 }
 
 /// Takes one completion: 0, ENOENT if there is none, EIO after an overrun.
@@ -134,56 +102,42 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     unsafe { Cq::of(cq.cast()) }.polling.give();
 }
 
-/// The completion that `start_poll` or `next_poll` took last, and its stamp; `None` if there was none.
+/// Reads the completion that `start_poll` or `next_poll` took last, and its stamp; 0 if there was none.
 ///
 /// # Safety
-/// As for the function that reads a field of it: between `start_poll` and `end_poll`.
-unsafe fn current(cq: *mut ibv_cq_ex) -> Option<(Completion, u64)> {
+/// The caller is between `start_poll` and `end_poll`.
+unsafe fn read<T: Default>(cq: *mut ibv_cq_ex, field: impl Fn(&Cq, &Completion, u64) -> T) -> T {
     // SAFETY: a live CQ whose latch this thread holds.
-    unsafe { *Cq::of(cq.cast()).current.get() }
+    let (inner, current) = unsafe { (Cq::of(cq.cast()), *Cq::of(cq.cast()).current.get()) };
+    current.map_or_else(T::default, |(completion, stamp_ns)| {
+        field(inner, &completion, stamp_ns)
+    })
 }
 
-/// Reads the current completion; `otherwise` if there is none.
-///
-/// # Safety
-/// As for [`current`].
-unsafe fn read<T>(cq: *mut ibv_cq_ex, otherwise: T, field: impl Fn(&Completion) -> T) -> T {
-    // SAFETY: as the caller's.
-    let current = unsafe { current(cq) };
-    current.map_or(otherwise, |(completion, _)| field(&completion))
-}
-
-unsafe extern "C" fn read_completion_ts(cq: *mut ibv_cq_ex) -> u64 {
-    // SAFETY: the caller is between `start_poll` and `end_poll`.
-    unsafe { current(cq) }.map_or(0, |(_, stamp_ns)| stamp_ns)
-}
-
-unsafe extern "C" fn read_sl(cq: *mut ibv_cq_ex) -> u8 {
-    // SAFETY: a live CQ, and the caller is between `start_poll` and `end_poll`.
-    unsafe {
-        let inner = Cq::of(cq.cast());
-        read(cq, 0, |completion| cq::sl(inner, completion))
-    }
-}
-
-/// Defines the functions that read a field of the current completion.
+/// Defines the functions that read a field of the current completion, and gives them to the program.
 macro_rules! readers {
-    ($($name:ident -> $type:ty = $field:expr;)*) => {$(
-        unsafe extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
+    ($($name:ident -> $type:ty = $field:expr;)*) => {
+        $(unsafe extern "C" fn $name(cq: *mut ibv_cq_ex) -> $type {
             // SAFETY: the caller is between `start_poll` and `end_poll`.
-            unsafe { read(cq, 0, $field) }
+            unsafe { read(cq, $field) }
+        })*
+
+        fn fill_readers(verbs: &mut ibv_cq_ex) {
+            $(verbs.$name = Some($name);)*
         }
-    )*};
+    };
 }
 
 readers! {
-    read_opcode -> u32 = |completion| completion.kind as u32;
-    read_vendor_err -> u32 = |_| 0;
-    read_byte_len -> u32 = |completion| completion.length_bytes;
-    read_imm_data -> u32 = |completion| completion.immediate.unwrap_or(0);
-    read_qp_num -> u32 = |completion| completion.qpn;
-    read_src_qp -> u32 = |completion| completion.source_qpn;
-    read_wc_flags -> c_uint = cq::wc_flags;
-    read_slid -> u32 = |_| 0;
-    read_dlid_path_bits -> u8 = |_| 0;
+    read_opcode -> u32 = |_, it, _| it.kind as u32;
+    read_vendor_err -> u32 = |_, _, _| 0;
+    read_byte_len -> u32 = |_, it, _| it.length_bytes;
+    read_imm_data -> u32 = |_, it, _| it.immediate.unwrap_or(0);
+    read_qp_num -> u32 = |_, it, _| it.qpn;
+    read_src_qp -> u32 = |_, it, _| it.source_qpn;
+    read_wc_flags -> c_uint = |_, it, _| cq::wc_flags(it);
+    read_slid -> u32 = |_, _, _| 0;
+    read_sl -> u8 = |cq, it, _| if it.has_grh { cq.datagram_sl } else { 0 };
+    read_dlid_path_bits -> u8 = |_, _, _| 0;
+    read_completion_ts -> u64 = |_, _, stamp_ns| stamp_ns;
 }

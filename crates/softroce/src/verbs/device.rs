@@ -168,9 +168,6 @@ pub fn complain(what: std::fmt::Arguments<'_>) {
 }
 
 /// `ibv_get_device_list(3)`.
-///
-/// # Safety
-/// `count` is null or writable.
 pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
     let devices = devices();
     if !count.is_null() {
@@ -206,26 +203,17 @@ pub unsafe extern "C" fn free_device_list(list: *mut *mut ibv_device) {
 }
 
 /// `ibv_get_device_name(3)`.
-///
-/// # Safety
-/// `device` is one of the list's.
 pub unsafe extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
     // SAFETY: devices live as long as the process.
     unsafe { (&raw const (*device).name).cast() }
 }
 
 /// `ibv_get_device_guid(3)`, in network order; 0 for a device of another library.
-///
-/// # Safety
-/// `device` is one of the list's.
 pub unsafe extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
     Device::of(device).map_or(0, |device| device.guid().to_be())
 }
 
 /// `ibv_get_device_index(3)`: the number in the name; -1 for a device of another library.
-///
-/// # Safety
-/// `device` is one of the list's.
 pub unsafe extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
     position(device).map_or(-1, |index| index as c_int)
 }

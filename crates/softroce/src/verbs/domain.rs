@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_parent_domain_init_attr, ibv_pd};
 
 use super::context::Context;
-use super::errno::{code, memory_error, pointer_or_errno};
+use super::errno::{code, memory_error, pointer_or_errno, zero_or_error};
 use super::mapped;
 use super::object::Behind;
 use super::refused::refuse;
@@ -66,9 +66,6 @@ impl Pd {
 }
 
 /// `ibv_alloc_pd(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -83,49 +80,34 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 
 /// `ibv_alloc_parent_domain(3)`, by the pointer in `verbs_context`: what is made in it is as if made in its PD. EOPNOTSUPP
 /// for memory of the program's own, EINVAL without a PD and for one of another context.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn alloc_parent_domain(
     context: *mut ibv_context,
     init: *mut ibv_parent_domain_init_attr,
 ) -> *mut ibv_pd {
-    // SAFETY: a readable struct of the caller's.
-    let init = unsafe { &*init };
+    // SAFETY: a readable struct of the caller's, with a domain and a thread domain that are null or live.
+    let (init, pd, td) = unsafe {
+        let init = &*init;
+        let td = init.td.as_ref().map(|_| Td::of(init.td));
+        (init, init.pd.as_ref(), td)
+    };
     if init.comp_mask != 0 {
         refuse("ibv_alloc_parent_domain with allocators");
         return pointer_or_errno(Err(libc::EOPNOTSUPP));
     }
-    // SAFETY: null or a live domain.
-    let Some(pd) = (unsafe { init.pd.as_ref() }).filter(|pd| pd.context == context) else {
+    let Some(pd) = pd.filter(|pd| pd.context == context) else {
         return pointer_or_errno(Err(libc::EINVAL));
     };
-    // SAFETY: a live domain, an open context, and a thread domain that is null or live.
-    let (joined, mut uses) = unsafe {
-        let joined = Pd::of(init.pd);
-        let uses = vec![Context::of(context).users.begin(), joined.users.begin()];
-        (joined, uses)
-    };
-    if !init.td.is_null() {
-        // SAFETY: as above.
-        uses.push(unsafe { Td::of(init.td) }.users.begin());
-    }
+    // SAFETY: a live domain of an open context.
+    let (joined, context) = unsafe { (Pd::of(init.pd), Context::of(context)) };
+    let mut uses = vec![context.users.begin(), joined.users.begin()];
+    uses.extend(td.map(|td| td.users.begin()));
     Pd::new(joined.id, uses).lend(*pd)
 }
 
 /// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH, or is joined to another.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    // SAFETY: a live domain.
-    unsafe {
-        if Pd::of(pd).users.any() {
-            return libc::EBUSY;
-        }
-        drop(Pd::take_back(pd));
-    }
-    0
+    // SAFETY: a live domain, which goes if nobody uses it.
+    zero_or_error(unsafe { Pd::of(pd).users.none().map(|()| drop(Pd::take_back(pd))) })
 }
 
 /// The data of a memory region.
@@ -135,20 +117,6 @@ struct Mr {
 }
 
 impl Behind<ibv_mr> for Mr {}
-
-/// EFAULT, as from Linux, if not all of the range can be read, and written where that is allowed: to fail now rather
-/// than during a transfer.
-fn check_mapped(address: *mut c_void, length: usize, access: Access) -> Result<(), c_int> {
-    let start = address.addr() as u64;
-    let end = start.checked_add(length as u64).ok_or(libc::EINVAL)?;
-    // Remote writing needs local writing.
-    let write = access.allows(Access::LOCAL_WRITE);
-    match mapped::allows(&(start..end), write) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(libc::EFAULT),
-        Err(error) => Err(code(&error)),
-    }
-}
 
 /// # Safety
 /// `pd` is live; the memory stays until [`dereg_mr`].
@@ -163,15 +131,22 @@ unsafe fn register(
     if length == 0 || iova.checked_add(length as u64).is_none() {
         return Err(libc::EINVAL);
     }
-    check_mapped(address, length, access)?;
+    let (start, length_bytes) = (address.addr() as u64, length as u64);
+    let end = start.checked_add(length_bytes).ok_or(libc::EINVAL)?;
+    // Not all of it can be read, and written where that is allowed: to fail now, as Linux does, rather than during a
+    // transfer. Remote writing needs local writing.
+    let is_written = access.allows(Access::LOCAL_WRITE);
+    if !mapped::allows(&(start..end), is_written).map_err(|error| code(&error))? {
+        return Err(libc::EFAULT);
+    }
     // SAFETY: a live domain of an open context.
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
     let nic = unsafe { Context::own(context) }?.nic.clone();
     let region = Region {
         pd: domain.id,
-        address: address.addr() as u64,
-        length_bytes: length as u64,
+        address: start,
+        length_bytes,
         iova,
         access,
     };
@@ -238,18 +213,14 @@ pub unsafe extern "C" fn reg_mr_iova2(
 }
 
 /// `ibv_dereg_mr(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     // SAFETY: a live region of an open context.
-    if let Err(error) = unsafe { Context::own((*mr).context) } {
-        return error;
-    }
-    // SAFETY: as above.
-    let object = unsafe { Mr::take_back(mr) };
-    object.inner.nic.deregister(object.verbs.lkey);
-    0
+    zero_or_error(unsafe {
+        Context::own((*mr).context).map(|_| {
+            let object = Mr::take_back(mr);
+            object.inner.nic.deregister(object.verbs.lkey);
+        })
+    })
 }
 
 #[cfg(test)]

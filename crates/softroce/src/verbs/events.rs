@@ -3,8 +3,13 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{OFlags, fcntl_getfl};
+
+use super::lock::lock;
 
 /// Counts one object's events that the program took and those that it acknowledged. An object is destroyed only when
 /// both are equal, so that no event refers to a destroyed object.
@@ -15,31 +20,22 @@ pub(crate) struct Acks {
 }
 
 impl Acks {
-    fn lock(&self) -> MutexGuard<'_, i64> {
-        self.outstanding
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn take(&self) {
-        *self.lock() += 1;
+        *lock(&self.outstanding) += 1;
     }
 
     /// Acknowledges `events` of them.
     pub(crate) fn acknowledge(&self, events: u32) {
-        *self.lock() -= i64::from(events);
+        *lock(&self.outstanding) -= i64::from(events);
         self.changed.notify_all();
     }
 
     /// Waits until all taken events are acknowledged.
     pub(crate) fn wait(&self) {
-        let mut outstanding = self.lock();
-        while *outstanding > 0 {
-            outstanding = self
-                .changed
-                .wait(outstanding)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        let waited = self
+            .changed
+            .wait_while(lock(&self.outstanding), |outstanding| *outstanding > 0);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -72,14 +68,8 @@ impl<T> Queue<T> {
     /// # Errors
     /// No more descriptors.
     pub(crate) fn bounded(most: usize, on_full: fn()) -> io::Result<Queue<T>> {
-        // SAFETY: no pointer is passed.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
         Ok(Queue {
-            // SAFETY: just created, owned by nobody else.
-            fd: unsafe { OwnedFd::from_raw_fd(fd) },
+            fd: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
             waiting: Mutex::new(VecDeque::new()),
             most,
             on_full,
@@ -91,18 +81,14 @@ impl<T> Queue<T> {
         self.fd.as_raw_fd()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting<T>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether no event waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        lock(&self.waiting).is_empty()
     }
 
     /// Adds an event.
     pub(crate) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         waiting.push_back((what, acks));
         if waiting.len() > self.most {
             // The count stays.
@@ -110,16 +96,13 @@ impl<T> Queue<T> {
             drop(waiting);
             return (self.on_full)();
         }
-        let one = 1_u64.to_ne_bytes();
-        // SAFETY: eight readable bytes. It cannot fail: the count is far from its maximum.
-        unsafe { libc::write(self.fd(), one.as_ptr().cast(), one.len()) };
+        // It cannot fail: the count is far from its maximum.
+        let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
     }
 
     /// Decrements the count. Call it only with the lock held and a count above 0, so that it does not block.
     fn count_down(&self) {
-        let mut count = [0_u8; 8];
-        // SAFETY: eight writable bytes.
-        unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
+        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
     }
 
     /// Takes the oldest event, which must be acknowledged afterwards.
@@ -129,7 +112,7 @@ impl<T> Queue<T> {
     pub(crate) fn next(&self) -> io::Result<T> {
         loop {
             {
-                let mut waiting = self.lock();
+                let mut waiting = lock(&self.waiting);
                 if let Some((what, acks)) = waiting.pop_front() {
                     self.count_down();
                     if let Some(acks) = acks {
@@ -138,30 +121,17 @@ impl<T> Queue<T> {
                     return Ok(what);
                 }
             }
-            // SAFETY: no pointer is passed.
-            if unsafe { libc::fcntl(self.fd(), libc::F_GETFL) } & libc::O_NONBLOCK != 0 {
+            if fcntl_getfl(&self.fd)?.contains(OFlags::NONBLOCK) {
                 return Err(io::Error::from_raw_os_error(libc::EAGAIN));
             }
-            let mut poll = libc::pollfd {
-                fd: self.fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            // SAFETY: one pollfd.
-            if unsafe { libc::poll(&raw mut poll, 1, -1) } < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], None)?;
         }
     }
 
-    /// Discards the events not yet taken of an object that is being destroyed.
-    pub(crate) fn forget(&self, of_object: impl Fn(&T) -> bool) {
-        drop(self.take_out(of_object));
-    }
-
-    /// Takes out the events of an object that are not yet taken, with their counters, in their order.
+    /// Takes out the events of an object that are not yet taken, with their counters, in their order; they are forgotten
+    /// if it is being destroyed.
     pub(crate) fn take_out(&self, of_object: impl Fn(&T) -> bool) -> VecDeque<Waiting<T>> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         let (out, stay): (VecDeque<_>, _) = std::mem::take(&mut *waiting)
             .into_iter()
             .partition(|(what, _)| of_object(what));
@@ -194,11 +164,11 @@ mod tests {
             queue.raise(event, None);
         }
         assert!(readable(&queue));
-        queue.forget(|event| *event == 1);
+        drop(queue.take_out(|event| *event == 1));
         assert_eq!(queue.next().unwrap(), 2);
         assert!(!readable(&queue));
         queue.raise(3, None);
-        queue.forget(|_| true);
+        drop(queue.take_out(|_| true));
         assert!(!readable(&queue));
     }
 

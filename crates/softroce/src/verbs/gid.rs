@@ -6,7 +6,7 @@ use std::os::raw::c_int;
 
 use rdma_sys::{ibv_ah_attr, ibv_gid};
 
-use crate::wire::as_ipv6;
+use crate::wire::{UDP_PORT, as_ipv6};
 
 /// The GID type of RoCE v2 (`IBV_GID_TYPE_ROCE_V2`).
 pub(super) const TYPE_ROCE_V2: u32 = 2;
@@ -16,7 +16,6 @@ pub(crate) const INDEX: u8 = 0;
 
 /// Any free local port, for a socket that only looks up a route.
 const ANY_PORT: u16 = 0;
-const ROCE_PORT: u16 = 4791;
 const FLOW_LABEL_BITS: u32 = 0x000f_ffff;
 
 /// The GID of an address.
@@ -84,7 +83,7 @@ fn routable(local: IpAddr, peer: IpAddr) -> bool {
     link_local(local)
         || link_local(peer)
         || UdpSocket::bind((local, ANY_PORT))
-            .and_then(|socket| socket.connect((peer, ROCE_PORT)))
+            .and_then(|socket| socket.connect((peer, UDP_PORT)))
             .is_ok()
 }
 

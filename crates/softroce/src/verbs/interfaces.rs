@@ -2,20 +2,15 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
 use std::os::raw::c_int;
 
-/// An address of an interface that is up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interface {
-    pub(super) address: IpAddr,
-    pub(super) index: u32,
-    pub(super) mtu_bytes: u32,
-}
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// The address and interface of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The address to take; `None` takes one of 127.0.0.0/8.
+    /// The address to take, or of an interface that is up; `None` takes one of 127.0.0.0/8.
     pub(crate) address: Option<IpAddr>,
     pub(super) interface_index: u32,
     pub(super) interface_mtu_bytes: u32,
@@ -29,16 +24,16 @@ const LOOPBACK_MTU_BYTES: u32 = 65536;
 ///
 /// # Errors
 /// The failed system call.
-pub(super) fn present() -> io::Result<Vec<Interface>> {
+pub(super) fn present() -> io::Result<Vec<Place>> {
     let interfaces = if_addrs::get_if_addrs()?;
     Ok(interfaces
         .iter()
         .filter(|interface| interface.is_oper_up())
         .filter_map(|interface| {
-            Some(Interface {
-                address: interface.ip(),
-                index: interface.index?,
-                mtu_bytes: mtu_bytes(&interface.name).ok()?,
+            Some(Place {
+                address: Some(interface.ip()),
+                interface_index: interface.index?,
+                interface_mtu_bytes: mtu_bytes(&interface.name).ok()?,
             })
         })
         .collect())
@@ -52,18 +47,11 @@ fn mtu_bytes(name: &str) -> io::Result<u32> {
     for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
         *to = from.cast_signed();
     }
-    // SAFETY: no pointer is passed.
-    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
     // SAFETY: an open socket and the struct that this request reads and writes.
-    let outcome = unsafe { libc::ioctl(socket, libc::SIOCGIFMTU, &raw mut request) };
-    let error = io::Error::last_os_error();
-    // SAFETY: opened above, used no more.
-    unsafe { libc::close(socket) };
-    if outcome < 0 {
-        return Err(error);
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } < 0 {
+        return Err(io::Error::last_os_error());
     }
     // SAFETY: this member is what the request filled.
     let mtu: c_int = unsafe { request.ifr_ifru.ifru_mtu };
@@ -72,64 +60,51 @@ fn mtu_bytes(name: &str) -> io::Result<u32> {
 
 /// The devices: one on loopback, then one for each other address, ordered by interface and with IPv4 first; or only
 /// the one that is `wanted`.
-pub(super) fn places(interfaces: &[Interface], wanted: Option<IpAddr>) -> Vec<Place> {
+pub(super) fn places(interfaces: &[Place], wanted: Option<IpAddr>) -> Vec<Place> {
     if let Some(address) = wanted {
         return vec![wanted_place(interfaces, address)];
     }
-    let mut others: Vec<&Interface> = interfaces
-        .iter()
-        .filter(|interface| {
-            let address = interface.address;
-            !address.is_loopback() && !address.is_unspecified() && !address.is_multicast()
-        })
-        .collect();
-    others.sort_by_key(|interface| {
-        let link_local = matches!(interface.address, IpAddr::V6(ip) if ip.is_unicast_link_local());
-        let ipv6 = interface.address.is_ipv6();
-        (interface.index, ipv6, link_local, interface.address)
+    let is_usable = |address: IpAddr| {
+        !address.is_loopback() && !address.is_unspecified() && !address.is_multicast()
+    };
+    let mut others = interfaces.to_vec();
+    others.retain(|place| place.address.is_some_and(is_usable));
+    others.sort_by_key(|place| {
+        let ipv6 = place.address.is_some_and(|address| address.is_ipv6());
+        let link_local =
+            matches!(place.address, Some(IpAddr::V6(ip)) if ip.is_unicast_link_local());
+        (place.interface_index, ipv6, link_local, place.address)
     });
-    others.dedup_by_key(|interface| interface.address);
-    let mut places = vec![on_loopback(interfaces)];
-    places.extend(others.iter().map(|interface| place(interface)));
-    places
+    others.dedup_by_key(|place| place.address);
+    others.insert(0, on_loopback(interfaces));
+    others
 }
 
 /// At a free address of loopback.
-pub(super) fn on_loopback(interfaces: &[Interface]) -> Place {
+pub(super) fn on_loopback(interfaces: &[Place]) -> Place {
     Place {
         address: None,
         ..wanted_place(interfaces, Ipv4Addr::LOCALHOST.into())
     }
 }
 
-fn place(interface: &Interface) -> Place {
-    Place {
-        address: Some(interface.address),
-        interface_index: interface.index,
-        interface_mtu_bytes: interface.mtu_bytes,
-    }
-}
-
 /// All of 127.0.0.0/8 belongs to the loopback interface, although it has only one address. An address that no
 /// interface has also makes a device, so that opening it reports the error.
-fn wanted_place(interfaces: &[Interface], address: IpAddr) -> Place {
-    interfaces
-        .iter()
-        .find(|interface| interface.address == address)
-        .or_else(|| {
-            interfaces
-                .iter()
-                .find(|interface| interface.address.is_loopback())
-        })
-        .map(|interface| Place {
-            address: Some(address),
-            ..place(interface)
-        })
-        .unwrap_or(Place {
-            address: Some(address),
-            interface_index: LOOPBACK_INDEX,
-            interface_mtu_bytes: LOOPBACK_MTU_BYTES,
-        })
+fn wanted_place(interfaces: &[Place], address: IpAddr) -> Place {
+    let loopback = Place {
+        address: None,
+        interface_index: LOOPBACK_INDEX,
+        interface_mtu_bytes: LOOPBACK_MTU_BYTES,
+    };
+    let find = |is: &dyn Fn(IpAddr) -> bool| {
+        let mut all = interfaces.iter();
+        all.find(|place| place.address.is_some_and(is))
+    };
+    let found = find(&|own| own == address).or_else(|| find(&|own| own.is_loopback()));
+    Place {
+        address: Some(address),
+        ..*found.unwrap_or(&loopback)
+    }
 }
 
 /// A locally administered EUI-64, derived from the address: the same in every process that has the device.
@@ -156,15 +131,15 @@ mod tests {
 
     use super::*;
 
-    fn interface(address: &str, index: u32, mtu_bytes: u32) -> Interface {
-        Interface {
-            address: address.parse().unwrap(),
-            index,
-            mtu_bytes,
+    fn interface(address: &str, interface_index: u32, interface_mtu_bytes: u32) -> Place {
+        Place {
+            address: Some(address.parse().unwrap()),
+            interface_index,
+            interface_mtu_bytes,
         }
     }
 
-    fn machine() -> Vec<Interface> {
+    fn machine() -> Vec<Place> {
         vec![
             interface("fe80::1", 4, 1500),
             interface("fd00::2", 4, 1500),

@@ -44,9 +44,6 @@ pub(super) fn completion_vectors() -> c_int {
 }
 
 /// `ibv_query_device(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_device(
     context: *mut ibv_context,
     attr: *mut ibv_device_attr,
@@ -92,9 +89,6 @@ pub unsafe extern "C" fn query_device_ex(
 }
 
 /// `ibv_query_rt_values_ex(3)`, by the pointer in `verbs_context`: the clock of stamps. EINVAL for other values.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_rt_values(
     _context: *mut ibv_context,
     values: *mut ibv_values_ex,

@@ -10,7 +10,7 @@ use rdma_sys::ibv_context;
 use super::context::Context;
 use super::open::OpenOptions;
 use super::{device, open};
-use crate::net::RecordedPacket;
+use crate::transport::Nic;
 
 /// A device of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,48 +62,11 @@ pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_con
     NonNull::new(open).ok_or_else(gone)
 }
 
-/// Counters of the sockets and the protocol since the device was opened, with their names.
+/// The device behind a context: its counters, its recorder and the thread of its own.
 ///
 /// # Safety
-/// `context` came from [`open_with`] or [`super::open_device`] and was not closed.
-pub unsafe fn counters(context: NonNull<ibv_context>) -> Vec<(&'static str, u64)> {
+/// `context` came from [`open_with`] or [`super::open_device`] and is not closed while the device is used.
+pub unsafe fn nic<'a>(context: NonNull<ibv_context>) -> &'a Nic {
     // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic.counters()
-}
-
-/// Lets the device's own thread run on these cores alone. What the kernel refuses leaves it where it was.
-///
-/// # Safety
-/// As for [`counters`].
-pub unsafe fn place_engine(context: NonNull<ibv_context>, cores: &[usize]) {
-    // SAFETY: the caller's.
-    let context = unsafe { Context::of(context.as_ptr()) };
-    context.nic.place_engine(cores);
-}
-
-/// The cores on which that thread may run; none where the kernel does not say.
-///
-/// # Safety
-/// As for [`counters`].
-pub unsafe fn engine_cores(context: NonNull<ibv_context>) -> Vec<usize> {
-    // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic.engine_cores()
-}
-
-/// Starts to record packets.
-///
-/// # Safety
-/// As for [`counters`].
-pub unsafe fn open_tap(context: NonNull<ibv_context>) {
-    // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic.tap().open();
-}
-
-/// Stops recording; returns the packets since [`open_tap`].
-///
-/// # Safety
-/// As for [`counters`].
-pub unsafe fn close_tap(context: NonNull<ibv_context>) -> Vec<RecordedPacket> {
-    // SAFETY: the caller's.
-    unsafe { Context::of(context.as_ptr()) }.nic.tap().close()
+    &unsafe { Context::of(context.as_ptr()) }.nic
 }

@@ -2,10 +2,14 @@
 //! arming use the function pointers of `ibv_context.ops`; the extended interfaces use those of the surrounding
 //! `verbs_context`.
 //!
-//! Each object is one allocation that begins with its verbs struct, so the program's pointers point to it. Pointers
-//! that libibverbs would not accept (null, freed, of another library) must not be passed. It must not know packets;
-//! it translates between C structs and [`crate::transport`].
+//! Each object is one allocation that begins with its verbs struct, so the program's pointers point to it. It must not
+//! know packets; it translates between C structs and [`crate::transport`].
+//!
+//! # Safety
+//! Here and in the functions within, as for libibverbs: pointers that it would not accept (null, freed, of another
+//! library) must not be passed, and objects are live. Where a function wants more, it says so.
 #![allow(unsafe_code)]
+#![allow(clippy::missing_safety_doc)] // it stands above, once for all
 
 mod address_handle;
 mod async_events;
@@ -23,6 +27,7 @@ mod kernel_files;
 mod latch;
 pub(crate) mod limits;
 mod listing;
+pub(crate) mod lock;
 mod mapped;
 pub(crate) mod object;
 mod occurrence;
@@ -37,7 +42,7 @@ mod rate_limit;
 mod refused;
 mod srq;
 mod thread_domain;
-mod transitions;
+pub(crate) mod transitions;
 pub(crate) mod users;
 mod wr_batch;
 
@@ -52,9 +57,7 @@ pub use device::{
 pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
 pub use kernel_files::{KernelFile, kernel_file};
 pub use limits::{query_device, query_device_ex};
-pub use listing::{
-    Listing, close_tap, counters, devices, engine_cores, named, open_tap, open_with, place_engine,
-};
+pub use listing::{Listing, devices, named, nic, open_with};
 pub use open::{OpenOptions, close_device, open_device};
 pub use port::{
     get_pkey_index, query_gid, query_gid_ex, query_gid_table, query_gid_type, query_pkey,

@@ -12,7 +12,7 @@ use rdma_sys::{ibv_context, ibv_device, ibv_event_type, verbs_context};
 
 use super::context::Context;
 use super::device::{Device, complain};
-use super::errno::pointer_or_errno;
+use super::errno::{pointer_or_errno, zero_or_error};
 use super::events::Queue;
 use super::occurrence::{Occurrence, Source};
 use super::users::Users;
@@ -90,7 +90,15 @@ pub(crate) fn open(
         ..NicOptions::default()
     })?;
     let events = Arc::new(Queue::bounded(MOST_EVENTS, events_are_lost)?);
-    let port_listener = port_listener(Arc::clone(&events));
+    let queue = Arc::clone(&events);
+    let port_listener: Arc<PortListener> = Arc::new(move |is_up| {
+        let kind = match is_up {
+            true => ibv_event_type::IBV_EVENT_PORT_ACTIVE,
+            false => ibv_event_type::IBV_EVENT_PORT_ERR,
+        };
+        let source = Source::Port;
+        queue.raise(Occurrence { kind, source }, None);
+    });
     nic.listen_to_port(&port_listener);
     // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value
     // (that of PTHREAD_MUTEX_INITIALIZER).
@@ -127,24 +135,9 @@ pub(crate) fn open(
     Ok(context.lend(verbs))
 }
 
-/// Queues an event when the port goes down or comes up.
-fn port_listener(events: Arc<Queue<Occurrence>>) -> Arc<PortListener> {
-    Arc::new(move |is_up| {
-        let kind = match is_up {
-            true => ibv_event_type::IBV_EVENT_PORT_ACTIVE,
-            false => ibv_event_type::IBV_EVENT_PORT_ERR,
-        };
-        let source = Source::Port;
-        events.raise(Occurrence { kind, source }, None);
-    })
-}
-
 /// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for invalid faults in the environment or an address
 /// there that the device cannot have, otherwise the sockets' error, EADDRINUSE if others have the address who do not share it, or that of the capture's file.
 /// All but the first also print a line on stderr.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     let opened = |device| {
         let device = Device::of(device).ok_or(libc::ENODEV)?;
@@ -163,11 +156,5 @@ pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
 /// As for libibverbs: everything made in the context was destroyed before.
 pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
     // SAFETY: made by `open`; the caller gives it up.
-    unsafe {
-        if let Err(error) = Context::own(context) {
-            return error;
-        }
-        Context::close(context);
-    }
-    0
+    zero_or_error(unsafe { Context::own(context).map(|_| Context::close(context)) })
 }

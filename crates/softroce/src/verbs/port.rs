@@ -103,9 +103,6 @@ pub unsafe extern "C" fn query_port_bytes(
 }
 
 /// `ibv_query_port(3)`, the whole struct. EINVAL for any port but 1.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_port(
     context: *mut ibv_context,
     port: u8,
@@ -116,9 +113,6 @@ pub unsafe extern "C" fn query_port(
 }
 
 /// `ibv_query_port_speed(3)`: that of the port's one lane, in 100 Mb/s. EINVAL for any port but 1.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_port_speed(
     _context: *mut ibv_context,
     port: u32,
@@ -153,9 +147,6 @@ pub unsafe extern "C" fn query_port_compat(
 }
 
 /// `ibv_query_gid_ex(3)`. EINVAL for any port but 1, ENODATA beyond the end of the table.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_gid_ex(
     context: *mut ibv_context,
     port: u32,
@@ -218,9 +209,6 @@ unsafe fn write_entry<T>(port: u8, index: i64, to: *mut T, entry: T) -> c_int {
 }
 
 /// `ibv_query_gid(3)`: -1 and `errno` if there is none.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_gid(
     context: *mut ibv_context,
     port: u8,
@@ -235,9 +223,6 @@ pub unsafe extern "C" fn query_gid(
 }
 
 /// `ibv_query_gid_type`, which ibv_devinfo calls: 1 means RoCE v2 here, as in sysfs.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_gid_type(
     _context: *mut ibv_context,
     port: u8,
@@ -250,9 +235,6 @@ pub unsafe extern "C" fn query_gid_type(
 }
 
 /// `ibv_query_pkey(3)`: the default partition at index 0.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_pkey(
     _context: *mut ibv_context,
     port: u8,
@@ -264,9 +246,6 @@ pub unsafe extern "C" fn query_pkey(
 }
 
 /// `ibv_get_pkey_index(3)`: 0 for the default partition, else -1.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn get_pkey_index(_context: *mut ibv_context, port: u8, pkey: u16) -> c_int {
     let is_there = port == gid::PORT && u16::from_be(pkey) == DEFAULT_PKEY;
     minus_one_or_zero(is_there.then_some(()).ok_or(libc::EINVAL))

@@ -26,9 +26,6 @@ pub(super) unsafe fn array<'a, T>(start: *const T, count: usize) -> &'a [T] {
 
 /// A datagram to the destination of a handle. EINVAL without a handle. It takes no lock: the transport calls it while
 /// it holds the send queue.
-///
-/// # Safety
-/// `ah` is null or live.
 pub(super) unsafe fn datagram(ah: *mut ibv_ah, qpn: u32, qkey: u32) -> Result<Datagram, c_int> {
     if ah.is_null() {
         return Err(libc::EINVAL);
@@ -59,22 +56,14 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
             wr.imm_data_invalidated_rkey_union.imm_data,
         )
     };
-    let write = Operation::Write {
-        address: rdma.remote_addr,
-        rkey: rdma.rkey,
-    };
+    let (address, rkey) = (rdma.remote_addr, rdma.rkey);
+    let write = Operation::Write { address, rkey };
     let (operation, immediate) = match wr.opcode {
         Opcode::IBV_WR_SEND => (Operation::Send, None),
         Opcode::IBV_WR_SEND_WITH_IMM => (Operation::Send, Some(immediate)),
         Opcode::IBV_WR_RDMA_WRITE => (write, None),
         Opcode::IBV_WR_RDMA_WRITE_WITH_IMM => (write, Some(immediate)),
-        Opcode::IBV_WR_RDMA_READ => (
-            Operation::Read {
-                address: rdma.remote_addr,
-                rkey: rdma.rkey,
-            },
-            None,
-        ),
+        Opcode::IBV_WR_RDMA_READ => (Operation::Read { address, rkey }, None),
         Opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => (
             Operation::FetchAdd {
                 address: atomic.remote_addr,
@@ -125,9 +114,6 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
 
 /// `ibv_post_send(3)`: ENOMEM if the queue is full, EINVAL for requests that the QP does not support. `bad_wr` is the
 /// failed request; those before it are posted.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn post_send(
     qp: *mut ibv_qp,
     wr: *mut ibv_send_wr,
@@ -144,35 +130,23 @@ pub(super) unsafe extern "C" fn post_send(
         last = next;
         next = wr.next;
         // SAFETY: as the caller's.
-        match unsafe { request(qp.kind, wr) } {
-            Ok(request) => Some(request),
-            Err(error) => {
-                refused = Some(error);
-                next = null_mut();
-                None
-            }
-        }
+        let request = unsafe { request(qp.kind, wr) }.inspect_err(|error| {
+            refused = Some(*error);
+            next = null_mut();
+        });
+        request.ok()
     };
     // SAFETY: inline elements are readable memory of the caller's.
     let outcome = unsafe { qp.transport.post_send(requests) };
-    let error = match outcome.map_err(post_error) {
-        Err(error) => error,
-        Ok(()) => match refused {
-            Some(error) => error,
-            None => return 0,
-        },
-    };
-    if !bad_wr.is_null() {
+    let error = outcome.err().map(post_error).or(refused);
+    if error.is_some() && !bad_wr.is_null() {
         // SAFETY: the caller's.
         unsafe { bad_wr.write(last) };
     }
-    error
+    error.unwrap_or(0)
 }
 
 /// Posts a list of receives to a queue.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe fn post_receives(
     wr: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
@@ -201,9 +175,6 @@ pub(super) unsafe fn post_receives(
 }
 
 /// `ibv_post_recv(3)`: ENOMEM if the queue is full, EINVAL for a QP in RESET or with an SRQ.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn post_recv(
     qp: *mut ibv_qp,
     wr: *mut ibv_recv_wr,

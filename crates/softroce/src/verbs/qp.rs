@@ -3,12 +3,14 @@
 
 use std::os::raw::c_int;
 use std::ptr::{NonNull, null_mut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rdma_sys::{ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr};
 
 use super::context::Context;
+use super::errno::zero_or_error;
 use super::events::Acks;
+use super::lock::lock;
 use super::object::Behind;
 use super::occurrence::Source;
 use super::users::Use;
@@ -33,32 +35,14 @@ pub(super) struct Qp {
 /// The struct is the extended one, whose first member is the `ibv_qp`.
 impl Behind<ibv_qp, ibv_qp_ex> for Qp {}
 
-impl Qp {
-    /// Locks the attributes set by `modify_qp`.
-    pub(super) fn attributes(&self) -> MutexGuard<'_, ibv_qp_attr> {
-        self.attributes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// `ibv_qp_to_qp_ex(3)`: null for a QP created without operations for `ibv_wr_*`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     // SAFETY: a live QP.
-    if unsafe { Qp::of(qp) }.builder.is_some() {
-        qp.cast()
-    } else {
-        null_mut()
-    }
+    let builder = unsafe { &Qp::of(qp).builder };
+    builder.as_ref().map_or(null_mut(), |_| qp.cast())
 }
 
 /// `mlx5dv_modify_qp_udp_sport(3)`: EOPNOTSUPP, since the ports are those of the device's sockets.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn modify_qp_udp_sport(_qp: *mut ibv_qp, _port: u16) -> c_int {
     libc::EOPNOTSUPP
 }
@@ -73,9 +57,6 @@ pub unsafe fn udp_source_port(qp: NonNull<ibv_qp>) -> Option<u16> {
 }
 
 /// `ibv_query_qp(3)`: all attributes, whatever the mask.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_qp(
     qp: *mut ibv_qp,
     attr: *mut ibv_qp_attr,
@@ -83,15 +64,11 @@ pub unsafe extern "C" fn query_qp(
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
     // SAFETY: a live QP of an open context.
-    if let Err(error) = unsafe { Context::own((*qp).context) } {
-        return error;
-    }
-    // SAFETY: as above.
-    let inner = unsafe { Qp::of(qp) };
-    let kept = inner.attributes();
-    let state = inner.transport.state();
+    let (own, inner) = unsafe { (Context::own((*qp).context), Qp::of(qp)) };
     // SAFETY: two writable structs of plain data; a live QP, of which nothing changes but the state.
-    unsafe {
+    zero_or_error(own.map(|_| unsafe {
+        let kept = lock(&inner.attributes);
+        let state = inner.transport.state();
         attr.copy_from_nonoverlapping(&raw const *kept, 1);
         let attr = &mut *attr;
         attr.qp_state = state as u32;
@@ -115,26 +92,18 @@ pub unsafe extern "C" fn query_qp(
             qp_type: (*qp).qp_type,
             sq_sig_all: c_int::from(inner.signal_all),
         });
-    }
-    0
+    }))
 }
 
 /// `ibv_destroy_qp(3)`: waits until the program has acknowledged all events that it took.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
-    // SAFETY: a live QP of an open context.
-    unsafe {
-        let context = match Context::own((*qp).context) {
-            Ok(context) => context,
-            Err(error) => return error,
-        };
-        let inner = Qp::of(qp);
-        inner.transport.destroy();
-        context.end_events_of(Source::Qp(qp), &inner.acks);
-    }
-    // SAFETY: a live QP, to which nobody refers any more.
-    drop(unsafe { Qp::take_back(qp) });
-    0
+    // SAFETY: a live QP of an open context, to which nobody refers once its events have ended.
+    zero_or_error(unsafe {
+        Context::own((*qp).context).map(|context| {
+            let inner = Qp::of(qp);
+            inner.transport.destroy();
+            context.end_events_of(Source::Qp(qp), &inner.acks);
+            drop(Qp::take_back(qp));
+        })
+    })
 }

@@ -20,6 +20,7 @@ use super::qp::Qp;
 use super::qp_extended;
 use super::refused::refuse;
 use super::srq::Srq;
+use super::users::Users;
 use super::wr_batch::Builder;
 use crate::transport::{self, Capacities, Kind, QpEvent, QpOptions, ReceiveSource, State};
 
@@ -76,9 +77,6 @@ fn event_kind(event: QpEvent) -> ibv_event_type {
 
 /// Creates a QP from plain attributes and writes back its capacities; `operations` are the flags of
 /// `ibv_qp_create_send_ops_flags` for `ibv_wr_*`.
-///
-/// # Safety
-/// `pd` and the objects in the attributes are live, or null.
 unsafe fn create(
     pd: *mut ibv_pd,
     init: &mut ibv_qp_init_attr,
@@ -89,26 +87,18 @@ unsafe fn create(
         qp_extended::check_operations(kind, operations)?;
     }
     let cap = room(&init.cap, !init.srq.is_null())?;
-    // SAFETY: live, or null.
-    let (domain, send, recv, shared) = unsafe {
-        (
-            pd.as_ref(),
-            init.send_cq.as_ref(),
-            init.recv_cq.as_ref(),
-            init.srq.as_ref(),
-        )
-    };
-    let (Some(domain), Some(send), Some(recv)) = (domain, send, recv) else {
-        return Err(libc::EINVAL);
-    };
-    let context = domain.context;
-    let foreign_srq = shared.is_some_and(|shared| shared.context != context);
-    if send.context != context || recv.context != context || foreign_srq {
+    if pd.is_null() || init.send_cq.is_null() || init.recv_cq.is_null() {
         return Err(libc::EINVAL);
     }
-    // SAFETY: live, as above.
-    let (device, domain, send_cq, recv_cq, shared) = unsafe {
+    // SAFETY: live objects; there may be no SRQ.
+    let (context, device, domain, send_cq, recv_cq, shared) = unsafe {
+        let (context, shared) = ((*pd).context, init.srq.as_ref());
+        let cqs = [(*init.send_cq).context, (*init.recv_cq).context];
+        if cqs != [context; 2] || shared.is_some_and(|shared| shared.context != context) {
+            return Err(libc::EINVAL);
+        }
         (
+            context,
             Context::own(context)?,
             Pd::of(pd),
             Cq::of(init.send_cq),
@@ -159,11 +149,8 @@ unsafe fn create(
     if let Some(operations) = operations {
         qp_extended::fill(&mut verbs, operations);
     }
-    let mut uses = vec![
-        domain.users.begin(),
-        send_cq.users.begin(),
-        recv_cq.users.begin(),
-    ];
+    let used = [&domain.users, &send_cq.users, &recv_cq.users];
+    let mut uses = Vec::from(used.map(Users::begin));
     uses.extend(shared.map(|shared| shared.users.begin()));
     let inner = Qp {
         transport,
@@ -184,9 +171,6 @@ unsafe fn create(
 
 /// `ibv_create_qp(3)`: RC, UC and UD, others EOPNOTSUPP. EINVAL beyond the device's limits, without CQs or with CQs
 /// of another context; ENOMEM beyond its number of QPs.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
     // SAFETY: a live domain, and a struct that can be read and written.
     pointer_or_errno(unsafe { create(pd, &mut *init, None) })
@@ -207,9 +191,6 @@ pub(crate) fn plain_attributes(init: &ibv_qp_init_attr_ex) -> ibv_qp_init_attr {
 
 /// `ibv_create_qp_ex(3)`, by the pointer in `verbs_context`. As [`create_qp`]; EOPNOTSUPP for extensions other than
 /// the operations of `ibv_wr_*`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_qp_ex(
     _context: *mut ibv_context,
     init: *mut ibv_qp_init_attr_ex,

@@ -36,20 +36,7 @@ pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int>
 
 /// Fills the function pointers of the operations with which the QP was created.
 pub(super) fn fill(verbs: &mut ibv_qp_ex, operations: u64) {
-    macro_rules! operation {
-        ($($flag:ident => $function:ident;)*) => {
-            $(if operations & u64::from(Flags::$flag.0) != 0 { verbs.$function = Some($function); })*
-        };
-    }
-    operation! {
-        IBV_QP_EX_WITH_SEND => wr_send;
-        IBV_QP_EX_WITH_SEND_WITH_IMM => wr_send_imm;
-        IBV_QP_EX_WITH_RDMA_WRITE => wr_rdma_write;
-        IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM => wr_rdma_write_imm;
-        IBV_QP_EX_WITH_RDMA_READ => wr_rdma_read;
-        IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP => wr_atomic_cmp_swp;
-        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD => wr_atomic_fetch_add;
-    }
+    fill_operations(verbs, operations);
     verbs.wr_set_ud_addr = Some(wr_set_ud_addr);
     verbs.wr_set_sge = Some(wr_set_sge);
     verbs.wr_set_sge_list = Some(wr_set_sge_list);
@@ -61,9 +48,6 @@ pub(super) fn fill(verbs: &mut ibv_qp_ex, operations: u64) {
 }
 
 /// The QP and its builder. The program has these functions only for a QP with a builder.
-///
-/// # Safety
-/// `qp` is live.
 unsafe fn builder<'a>(qp: *mut ibv_qp_ex) -> Option<(&'a Qp, &'a Builder)> {
     // SAFETY: as the caller's.
     let inner = unsafe { Qp::of(qp.cast()) };
@@ -88,13 +72,10 @@ unsafe fn with_batch(qp: *mut ibv_qp_ex, work: impl FnOnce(&mut Batch)) {
 /// # Safety
 /// As for [`with_batch`].
 unsafe fn begin(qp: *mut ibv_qp_ex, operation: Operation, immediate: Option<u32>) {
-    // SAFETY: a live QP, of which the program set these two before the call.
-    let (wr_id, flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
-    // SAFETY: as the caller's.
+    // SAFETY: as the caller's; a live QP, of which the program set these two before the call.
     unsafe {
-        with_batch(qp, |batch| {
-            batch.begin(wr_id, flags, operation, immediate);
-        });
+        let (wr_id, flags) = ((*qp).wr_id, (*qp).wr_flags);
+        with_batch(qp, |batch| batch.begin(wr_id, flags, operation, immediate));
     }
 }
 
@@ -141,57 +122,31 @@ unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
     }
 }
 
-unsafe extern "C" fn wr_send(qp: *mut ibv_qp_ex) {
-    // SAFETY: as the caller's.
-    unsafe { begin(qp, Operation::Send, None) };
-}
+/// Defines the functions that begin a request, and gives the program those of its operations.
+macro_rules! operations {
+    ($($flag:ident: $name:ident($($argument:ident: $type:ty),*) => $operation:expr, $immediate:expr;)*) => {
+        $(unsafe extern "C" fn $name(qp: *mut ibv_qp_ex, $($argument: $type),*) {
+            // SAFETY: as the caller's.
+            unsafe { begin(qp, $operation, $immediate) };
+        })*
 
-unsafe extern "C" fn wr_send_imm(qp: *mut ibv_qp_ex, immediate: u32) {
-    // SAFETY: as the caller's.
-    unsafe { begin(qp, Operation::Send, Some(immediate)) };
-}
-
-unsafe extern "C" fn wr_rdma_write(qp: *mut ibv_qp_ex, rkey: u32, address: u64) {
-    // SAFETY: as the caller's.
-    unsafe { begin(qp, Operation::Write { address, rkey }, None) };
-}
-
-unsafe extern "C" fn wr_rdma_write_imm(
-    qp: *mut ibv_qp_ex,
-    rkey: u32,
-    address: u64,
-    immediate: u32,
-) {
-    // SAFETY: as the caller's.
-    unsafe { begin(qp, Operation::Write { address, rkey }, Some(immediate)) };
-}
-
-unsafe extern "C" fn wr_rdma_read(qp: *mut ibv_qp_ex, rkey: u32, address: u64) {
-    // SAFETY: as the caller's.
-    unsafe { begin(qp, Operation::Read { address, rkey }, None) };
-}
-
-unsafe extern "C" fn wr_atomic_fetch_add(qp: *mut ibv_qp_ex, rkey: u32, address: u64, add: u64) {
-    let operation = Operation::FetchAdd { address, rkey, add };
-    // SAFETY: as the caller's.
-    unsafe { begin(qp, operation, None) };
-}
-
-unsafe extern "C" fn wr_atomic_cmp_swp(
-    qp: *mut ibv_qp_ex,
-    rkey: u32,
-    address: u64,
-    compare: u64,
-    swap: u64,
-) {
-    let operation = Operation::CompareSwap {
-        address,
-        rkey,
-        compare,
-        swap,
+        fn fill_operations(verbs: &mut ibv_qp_ex, operations: u64) {
+            $(if operations & u64::from(Flags::$flag.0) != 0 { verbs.$name = Some($name); })*
+        }
     };
-    // SAFETY: as the caller's.
-    unsafe { begin(qp, operation, None) };
+}
+
+operations! {
+    IBV_QP_EX_WITH_SEND: wr_send() => Operation::Send, None;
+    IBV_QP_EX_WITH_SEND_WITH_IMM: wr_send_imm(immediate: u32) => Operation::Send, Some(immediate);
+    IBV_QP_EX_WITH_RDMA_WRITE: wr_rdma_write(rkey: u32, address: u64) => Operation::Write { address, rkey }, None;
+    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM: wr_rdma_write_imm(rkey: u32, address: u64, immediate: u32)
+        => Operation::Write { address, rkey }, Some(immediate);
+    IBV_QP_EX_WITH_RDMA_READ: wr_rdma_read(rkey: u32, address: u64) => Operation::Read { address, rkey }, None;
+    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD: wr_atomic_fetch_add(rkey: u32, address: u64, add: u64)
+        => Operation::FetchAdd { address, rkey, add }, None;
+    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP: wr_atomic_cmp_swp(rkey: u32, address: u64, compare: u64, swap: u64)
+        => Operation::CompareSwap { address, rkey, compare, swap }, None;
 }
 
 unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {

@@ -7,6 +7,7 @@ use rdma_sys::{ibv_mig_state, ibv_mtu, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as 
 use super::context::Context;
 use super::gid::{self, Destination};
 use super::limits::MAX_RD_ATOM;
+use super::lock::lock;
 use super::object::Behind;
 use super::port::{active_mtu_of, mtu_bytes};
 use super::qp::Qp;
@@ -96,17 +97,6 @@ fn apply_changes(qp: &Qp, attr: &ibv_qp_attr, mask: u32, access: Access) {
     }
 }
 
-fn connection(attr: &ibv_qp_attr, to: Destination) -> Connection {
-    Connection {
-        address: to.address,
-        qpn: attr.dest_qp_num,
-        flow_label: to.flow_label,
-        traffic_class: to.traffic_class,
-        hop_limit: to.hop_limit,
-        mtu_bytes: mtu_bytes(attr.path_mtu),
-    }
-}
-
 /// Performs the checked transition. `attr` has all attributes set so far, `mask` names the new ones.
 fn apply(
     qp: &Qp,
@@ -122,8 +112,16 @@ fn apply(
         (_, State::Init) => qp.transport.initialize(access, attr.qkey),
         (_, State::Rtr) => {
             apply_changes(qp, attr, mask, access);
+            let connection = destination.map(|to| Connection {
+                address: to.address,
+                qpn: attr.dest_qp_num,
+                flow_label: to.flow_label,
+                traffic_class: to.traffic_class,
+                hop_limit: to.hop_limit,
+                mtu_bytes: mtu_bytes(attr.path_mtu),
+            });
             qp.transport.ready_to_receive(
-                destination.map(|destination| connection(attr, destination)),
+                connection,
                 attr.rq_psn,
                 attr.max_dest_rd_atomic,
                 attr.min_rnr_timer,
@@ -152,34 +150,27 @@ fn apply(
     Ok(())
 }
 
-/// # Safety
-/// `qp` is live.
 unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
     let (inner, device) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };
     let has = |bit: Mask| mask & bit.0 != 0;
-    let mut kept = inner.attributes();
+    let mut kept = lock(&inner.attributes);
     let from = inner.transport.state();
     let to = if has(Mask::IBV_QP_STATE) {
         State::from_number(attr.qp_state).ok_or(libc::EINVAL)?
     } else {
         from
     };
-    if has(Mask::IBV_QP_CUR_STATE) && attr.cur_qp_state != from as u32 {
-        return Err(libc::EINVAL);
-    }
-    if !transitions::allowed(inner.kind, from, to, mask) {
+    let is_elsewhere = has(Mask::IBV_QP_CUR_STATE) && attr.cur_qp_state != from as u32;
+    if is_elsewhere || !transitions::allowed(inner.kind, from, to, mask) {
         return Err(libc::EINVAL);
     }
     check_values(attr, mask, active_mtu_of(device))?;
     if from == State::Sqd && to == State::Sqd && mask & FIXED_WITH_THE_CONNECTION != 0 {
         return Err(libc::EOPNOTSUPP);
     }
-    let destination = if has(Mask::IBV_QP_AV) {
-        Some(gid::destination(&attr.ah_attr, device.address())?)
-    } else {
-        None
-    };
+    let destination = || gid::destination(&attr.ah_attr, device.address());
+    let destination = has(Mask::IBV_QP_AV).then(destination).transpose()?;
     if to == State::Reset {
         // SAFETY: integers and arrays of them: zero is a value of each.
         *kept = unsafe { std::mem::zeroed() };
@@ -195,9 +186,6 @@ unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c
 /// `ibv_modify_qp(3)`. EINVAL for an invalid transition, for missing or excess attributes, and for values out of
 /// range; ETIMEDOUT for a destination that no packet can reach; EOPNOTSUPP for another path, time-outs or depths of a
 /// QP in SQD.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     // SAFETY: a live QP and a readable struct; the mask is a set of bits.
     super::errno::zero_or_error(unsafe { modify(qp, &*attr, mask.cast_unsigned()) })

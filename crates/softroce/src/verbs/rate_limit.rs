@@ -22,8 +22,6 @@ pub(super) const CAPS: ibv_packet_pacing_caps = ibv_packet_pacing_caps {
     supported_qpts: 1 << ibv_qp_type::IBV_QPT_RC | 1 << ibv_qp_type::IBV_QPT_UC,
 };
 
-/// # Safety
-/// `qp` is live.
 unsafe fn limit(qp: *mut ibv_qp, attr: Option<&ibv_qp_rate_limit_attr>) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
     let (inner, _) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };
@@ -45,9 +43,6 @@ unsafe fn limit(qp: *mut ibv_qp, attr: Option<&ibv_qp_rate_limit_attr>) -> Resul
 /// `ibv_modify_qp_rate_limit(3)`, by the pointer in `verbs_context`; a rate of 0 ends a limit. Bursts and packets are as they
 /// are. EINVAL for a QP that is not in RTS, and for a rate that [`CAPS`] has not; EOPNOTSUPP for datagrams; EIO in a child of
 /// the process that opened the device.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn modify_qp_rate_limit(
     qp: *mut ibv_qp,
     attr: *mut ibv_qp_rate_limit_attr,

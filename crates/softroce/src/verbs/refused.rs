@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::raw::c_int;
 use std::ptr::null_mut;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use rdma_sys::{
     ibv_counters, ibv_dm, ibv_flow, ibv_mr, ibv_qp, ibv_rwq_ind_table, ibv_srq, ibv_wq, ibv_xrcd,
@@ -12,15 +12,12 @@ use rdma_sys::{
 
 use super::device::complain;
 use super::errno::set_errno;
+use super::lock::lock;
 
 /// Sets `errno` to EOPNOTSUPP, and prints on stderr what is not supported, the first time.
 pub fn refuse(what: &'static str) {
     static SAID: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let fresh = SAID
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(what);
-    if fresh {
+    if lock(&SAID).insert(what) {
         complain(format_args!("{what} is not supported"));
     }
     set_errno(libc::EOPNOTSUPP);

@@ -10,14 +10,14 @@ use rdma_sys::{
 
 use super::context::Context;
 use super::domain::Pd;
-use super::errno::pointer_or_errno;
+use super::errno::{pointer_or_errno, zero_or_error};
 use super::events::Acks;
 use super::limits::{MAX_SGE, MAX_SRQ_WR};
 use super::object::Behind;
 use super::occurrence::Source;
 use super::post::post_receives;
 use super::users::{Use, Users};
-use crate::transport::RecvQueue;
+use crate::transport::{PostError, RecvQueue};
 
 /// The data of an SRQ.
 pub(super) struct Srq {
@@ -31,8 +31,6 @@ pub(super) struct Srq {
 
 impl Behind<ibv_srq> for Srq {}
 
-/// # Safety
-/// `pd` is live.
 unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut ibv_srq, c_int> {
     let attr = &mut init.attr;
     if !(1..=MAX_SRQ_WR).contains(&attr.max_wr) || attr.max_sge > MAX_SGE {
@@ -68,92 +66,68 @@ unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut i
 }
 
 /// `ibv_create_srq(3)`. EINVAL beyond the limits.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
     // SAFETY: a live domain, and a struct that can be read and written.
     pointer_or_errno(unsafe { create(pd, &mut *init) })
 }
 
 /// `ibv_modify_srq(3)`: arms the limit. EINVAL for a limit above the capacity; EOPNOTSUPP for another capacity.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn modify_srq(
     srq: *mut ibv_srq,
     attr: *mut ibv_srq_attr,
     mask: c_int,
 ) -> c_int {
-    // SAFETY: a live SRQ of an open context.
-    if let Err(error) = unsafe { Context::own((*srq).context) } {
-        return error;
-    }
-    // SAFETY: as above, and a readable struct.
-    let (inner, attr) = unsafe { (Srq::of(srq), &*attr) };
-    let mask = mask.cast_unsigned();
-    let limit = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0;
-    if mask & ibv_srq_attr_mask::IBV_SRQ_MAX_WR.0 != 0 {
-        return libc::EOPNOTSUPP;
-    }
-    if mask & !limit != 0 {
-        return libc::EINVAL;
-    }
-    if mask & limit != 0 {
-        if attr.srq_limit > inner.max_wr {
-            return libc::EINVAL;
+    const LIMIT: u32 = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0;
+    const MAX_WR: u32 = ibv_srq_attr_mask::IBV_SRQ_MAX_WR.0;
+    // SAFETY: a live SRQ of an open context, and a readable struct.
+    let (own, inner, limit) = unsafe {
+        (
+            Context::own((*srq).context),
+            Srq::of(srq),
+            (*attr).srq_limit,
+        )
+    };
+    zero_or_error(own.and_then(|_| match mask.cast_unsigned() {
+        0 => Ok(()),
+        LIMIT if limit <= inner.max_wr => {
+            inner.queue.set_limit(limit as usize);
+            Ok(())
         }
-        inner.queue.set_limit(attr.srq_limit as usize);
-    }
-    0
+        mask if mask & MAX_WR != 0 => Err(libc::EOPNOTSUPP),
+        _ => Err(libc::EINVAL),
+    }))
 }
 
 /// `ibv_query_srq(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
     // SAFETY: a live SRQ of an open context, and a writable struct.
-    unsafe {
-        if let Err(error) = Context::own((*srq).context) {
-            return error;
-        }
-        let inner = Srq::of(srq);
-        attr.write(ibv_srq_attr {
-            max_wr: inner.max_wr,
-            max_sge: inner.max_sge,
-            srq_limit: u32::try_from(inner.queue.limit()).unwrap_or(u32::MAX),
-        });
-    }
-    0
+    zero_or_error(unsafe {
+        Context::own((*srq).context).map(|_| {
+            let inner = Srq::of(srq);
+            attr.write(ibv_srq_attr {
+                max_wr: inner.max_wr,
+                max_sge: inner.max_sge,
+                srq_limit: u32::try_from(inner.queue.limit()).unwrap_or(u32::MAX),
+            });
+        })
+    })
 }
 
 /// `ibv_destroy_srq(3)`: waits until the program has acknowledged all events that it took. EBUSY while a QP uses it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
-    // SAFETY: a live SRQ of an open context.
-    unsafe {
-        let context = match Context::own((*srq).context) {
-            Ok(context) => context,
-            Err(error) => return error,
-        };
-        let inner = Srq::of(srq);
-        if inner.users.any() {
-            return libc::EBUSY;
-        }
-        context.end_events_of(Source::Srq(srq), &inner.acks);
-    }
-    // SAFETY: a live SRQ, to which nobody refers any more.
-    drop(unsafe { Srq::take_back(srq) });
-    0
+    // SAFETY: a live SRQ of an open context, to which nobody refers once its events have ended.
+    zero_or_error(unsafe {
+        Context::own((*srq).context).and_then(|context| {
+            let inner = Srq::of(srq);
+            inner.users.none()?;
+            context.end_events_of(Source::Srq(srq), &inner.acks);
+            drop(Srq::take_back(srq));
+            Ok(())
+        })
+    })
 }
 
 /// `ibv_post_srq_recv(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn post_srq_recv(
     srq: *mut ibv_srq,
     wr: *mut ibv_recv_wr,
@@ -161,13 +135,10 @@ pub(super) unsafe extern "C" fn post_srq_recv(
 ) -> c_int {
     // SAFETY: a live SRQ of an open context, and a list of requests.
     unsafe {
-        if let Err(error) = Context::own((*srq).context) {
-            if !bad_wr.is_null() {
-                bad_wr.write(wr);
-            }
-            return error;
-        }
-        let queue = &Srq::of(srq).queue;
-        post_receives(wr, bad_wr, |wr_id, sges| queue.post(wr_id, sges))
+        let (own, queue) = (Context::own((*srq).context), &Srq::of(srq).queue);
+        post_receives(wr, bad_wr, |wr_id, sges| {
+            own.map_err(|_| PostError::Process)?;
+            queue.post(wr_id, sges)
+        })
     }
 }

@@ -6,7 +6,7 @@ use std::os::raw::c_int;
 use rdma_sys::{ibv_context, ibv_td, ibv_td_init_attr};
 
 use super::context::Context;
-use super::errno::pointer_or_errno;
+use super::errno::{pointer_or_errno, zero_or_error};
 use super::object::Behind;
 use super::users::{Use, Users};
 
@@ -19,9 +19,6 @@ pub(super) struct Td {
 impl Behind<ibv_td> for Td {}
 
 /// `ibv_alloc_td(3)`, by the pointer in `verbs_context`. EINVAL for unknown attributes.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn alloc_td(
     context: *mut ibv_context,
     init: *mut ibv_td_init_attr,
@@ -39,16 +36,7 @@ pub(super) unsafe extern "C" fn alloc_td(
 }
 
 /// `ibv_dealloc_td(3)`. EBUSY while a parent domain has it.
-///
-/// # Safety
-/// As for libibverbs.
 pub(super) unsafe extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
-    // SAFETY: a live domain.
-    unsafe {
-        if Td::of(td).users.any() {
-            return libc::EBUSY;
-        }
-        drop(Td::take_back(td));
-    }
-    0
+    // SAFETY: a live domain, which goes if nobody uses it.
+    zero_or_error(unsafe { Td::of(td).users.none().map(|()| drop(Td::take_back(td))) })
 }

@@ -67,6 +67,11 @@ fn attributes(kind: Kind, from: State, to: State) -> Option<(u32, u32)> {
     })
 }
 
+/// The attributes that a valid transition requires, with the state.
+pub(crate) fn required(kind: Kind, from: State, to: State) -> u32 {
+    STATE | attributes(kind, from, to).map_or(0, |(required, _)| required)
+}
+
 /// Whether a QP may change `from` one state `to` another with the attributes of `mask`.
 pub(super) fn allowed(kind: Kind, from: State, to: State, mask: u32) -> bool {
     // Only in these states can the state have changed by itself.

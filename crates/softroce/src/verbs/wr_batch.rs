@@ -71,10 +71,14 @@ impl Batch {
     }
 
     pub(super) fn set_elements(&mut self, elements: &[Sge]) {
+        self.add_elements(elements, false);
+    }
+
+    fn add_elements(&mut self, elements: &[Sge], inline: bool) {
         let first_sge = self.sges.len();
         self.sges.extend_from_slice(elements);
         self.set(|request| {
-            request.inline = false;
+            request.inline = inline;
             request.first_sge = first_sge;
             request.sges = elements.len();
         });
@@ -90,17 +94,12 @@ impl Batch {
             self.error = Some(libc::EINVAL);
             return;
         };
-        let first_sge = self.sges.len();
-        self.sges.push(Sge {
+        let element = Sge {
             address: offset as u64,
             length_bytes,
             lkey: 0,
-        });
-        self.set(|request| {
-            request.inline = true;
-            request.first_sge = first_sge;
-            request.sges = 1;
-        });
+        };
+        self.add_elements(&[element], true);
     }
 
     /// Replaces offsets by addresses: the bytes do not move from now on.

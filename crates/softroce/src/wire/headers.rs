@@ -1,5 +1,7 @@
 //! The headers and their bytes (InfiniBand specification 9.2 to 9.3). All numbers are big-endian.
 
+use std::array::from_fn;
+
 use super::Psn;
 
 /// Base transport header, 12 bytes, in every packet.
@@ -217,10 +219,10 @@ impl AtomicEth {
     /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; AtomicEth::BYTES]) -> AtomicEth {
         AtomicEth {
-            address: u64::from_be_bytes(part(&bytes, 0)),
-            rkey: u32::from_be_bytes(part(&bytes, 8)),
-            swap_or_add: u64::from_be_bytes(part(&bytes, 12)),
-            compare: u64::from_be_bytes(part(&bytes, 20)),
+            address: u64::from_be_bytes(from_fn(|at| bytes[at])),
+            rkey: u32::from_be_bytes(from_fn(|at| bytes[8 + at])),
+            swap_or_add: u64::from_be_bytes(from_fn(|at| bytes[12 + at])),
+            compare: u64::from_be_bytes(from_fn(|at| bytes[20 + at])),
         }
     }
 }
@@ -242,13 +244,4 @@ impl Deth {
             source_qpn: words as u32 & LOW_24,
         }
     }
-}
-
-/// The `N` bytes from `start`, which must exist.
-fn part<const N: usize>(bytes: &[u8], start: usize) -> [u8; N] {
-    let mut part = [0; N];
-    for (to, from) in part.iter_mut().zip(bytes.iter().skip(start)) {
-        *to = *from;
-    }
-    part
 }

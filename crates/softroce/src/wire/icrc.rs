@@ -51,32 +51,24 @@ impl IcrcSeed {
     /// The seed of packets of `udp_payload_bytes`, counted from the base transport header to the end of the CRC.
     pub fn new(addresses: IcrcAddresses, source_port: u16, udp_payload_bytes: usize) -> IcrcSeed {
         let mut below = [0xff; ONES + LONGEST];
-        let length = headers_below(
-            addresses,
-            source_port,
-            UDP_BYTES + udp_payload_bytes,
-            &mut below,
-        );
-        IcrcSeed(crc32fast::hash(below.get(..length).unwrap_or_default()))
+        let udp_bytes = UDP_BYTES + udp_payload_bytes;
+        let length = headers_below(addresses, source_port, udp_bytes, &mut below);
+        IcrcSeed(crc32fast::hash(&below[..length]))
     }
 
     /// The seed with these bits of the IPv4 identification flipped. The CRC is linear, so a flipped bit always flips
     /// the same bits of it.
     #[must_use]
     pub fn flip_identification(self, bits: u16) -> IcrcSeed {
-        let [high, low] = bits.to_be_bytes();
-        let flips = IDENTIFICATION_HIGH.get(usize::from(high)).copied();
-        let low = IDENTIFICATION_LOW.get(usize::from(low)).copied();
-        IcrcSeed(self.0 ^ flips.unwrap_or(0) ^ low.unwrap_or(0))
+        let [high, low] = bits.to_be_bytes().map(usize::from);
+        IcrcSeed(self.0 ^ IDENTIFICATION_HIGH[high] ^ IDENTIFICATION_LOW[low])
     }
 
     /// Starts the CRC of a packet with its first bytes, which hold at least the base transport header.
     pub fn start(self, headers: &[u8]) -> Icrc {
         let congestion = headers.get(CONGESTION_BYTE).copied().unwrap_or(0xff);
-        let flips = CONGESTION.get(usize::from(congestion)).copied();
-        let mut crc = Icrc(crc32fast::Hasher::new_with_initial(
-            self.0 ^ flips.unwrap_or(0),
-        ));
+        let seed = self.0 ^ CONGESTION[usize::from(congestion)];
+        let mut crc = Icrc(crc32fast::Hasher::new_with_initial(seed));
         crc.update(headers);
         crc
     }
@@ -155,9 +147,7 @@ fn headers_below(
     let length = udp_bytes as u16;
     let mut at = ONES;
     let mut put = |bytes: &[u8]| {
-        if let Some(to) = into.get_mut(at..at + bytes.len()) {
-            to.copy_from_slice(bytes);
-        }
+        into[at..][..bytes.len()].copy_from_slice(bytes);
         at += bytes.len();
     };
     match addresses {

@@ -1,6 +1,6 @@
 //! The wire format of RoCEv2 after the UDP header (InfiniBand specification volume 1, chapter 9, and its annex A17), and
 //! the messages of connection managers in [`cm`]. It must not know sockets, QPs or memory. On hostile input it fails only
-//! with a [`ParseError`] or a [`cm::CmMadError`].
+//! with a [`ParseError`], and of a message of managers without a reason.
 
 mod address;
 pub mod cm;

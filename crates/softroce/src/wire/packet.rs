@@ -2,13 +2,6 @@
 
 use super::{Aeth, AtomicEth, Bth, Deth, ICRC_BYTES, Opcode, Psn, Reth, Service};
 
-/// Bytes of immediate data.
-const IMMEDIATE_BYTES: usize = 4;
-/// Bytes of an atomic's answer.
-const ATOMIC_ANSWER_BYTES: usize = 8;
-/// Bytes of the longest headers: an atomic's.
-const LONGEST_HEADERS: usize = Bth::BYTES + AtomicEth::BYTES;
-
 /// The extended headers of a packet's opcode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extended {
@@ -88,9 +81,24 @@ impl Writer<'_> {
             self.0 = rest;
         }
     }
+
+    /// A header that the opcode has or has not; zeroes if the packet lacks it.
+    fn put_if<const N: usize, T>(
+        &mut self,
+        is_there: bool,
+        header: Option<T>,
+        to_bytes: impl FnOnce(T) -> [u8; N],
+    ) {
+        if is_there {
+            self.put(header.map_or([0; N], to_bytes));
+        }
+    }
 }
 
 impl<'a> Packet<'a> {
+    /// Bytes of the longest headers: an atomic's.
+    pub const HEADER_ROOM: usize = Bth::BYTES + AtomicEth::BYTES;
+
     /// Parses a UDP payload. Does not check the CRC, which needs the lower headers (see [`super::icrc`]).
     ///
     /// # Errors
@@ -156,12 +164,12 @@ impl<'a> Packet<'a> {
 
     /// Writes the headers to the start of `into`; returns their length. An extended header that the opcode has and
     /// the packet lacks is written as zeroes.
-    pub fn headers(&self, into: &mut [u8; LONGEST_HEADERS]) -> usize {
+    pub fn headers(&self, into: &mut [u8; Packet::HEADER_ROOM]) -> usize {
         self.headers_for(self.payload.len(), into)
     }
 
     /// As [`Packet::headers`], for a payload of this length that is elsewhere.
-    pub fn headers_for(&self, payload_bytes: usize, into: &mut [u8; LONGEST_HEADERS]) -> usize {
+    pub fn headers_for(&self, payload_bytes: usize, into: &mut [u8; Packet::HEADER_ROOM]) -> usize {
         let mut writer = Writer(into);
         let bth = Bth {
             opcode_byte: self.opcode.byte(self.service),
@@ -173,33 +181,21 @@ impl<'a> Packet<'a> {
             psn: self.psn,
         };
         writer.put(bth.to_bytes());
-        let extended = &self.extended;
-        if self.service == Service::Ud {
-            writer.put(extended.deth.map_or([0; Deth::BYTES], Deth::to_bytes));
-        }
-        if self.opcode.has_reth() {
-            writer.put(extended.reth.map_or([0; Reth::BYTES], Reth::to_bytes));
-        }
-        if self.opcode.has_atomic_eth() {
-            let header = extended.atomic;
-            writer.put(header.map_or([0; AtomicEth::BYTES], AtomicEth::to_bytes));
-        }
-        if self.opcode.has_aeth() {
-            writer.put(extended.aeth.map_or([0; Aeth::BYTES], Aeth::to_bytes));
-        }
-        if self.opcode.has_atomic_ack() {
-            let answer = extended.atomic_answer;
-            writer.put(answer.map_or([0; ATOMIC_ANSWER_BYTES], u64::to_be_bytes));
-        }
-        if self.opcode.has_immediate() {
-            let immediate = extended.immediate;
-            writer.put(immediate.map_or([0; IMMEDIATE_BYTES], u32::to_be_bytes));
-        }
-        LONGEST_HEADERS - writer.0.len()
+        let (opcode, extended) = (self.opcode, &self.extended);
+        let is_datagram = self.service == Service::Ud;
+        writer.put_if(is_datagram, extended.deth, Deth::to_bytes);
+        writer.put_if(opcode.has_reth(), extended.reth, Reth::to_bytes);
+        writer.put_if(
+            opcode.has_atomic_eth(),
+            extended.atomic,
+            AtomicEth::to_bytes,
+        );
+        writer.put_if(opcode.has_aeth(), extended.aeth, Aeth::to_bytes);
+        let answer = extended.atomic_answer;
+        writer.put_if(opcode.has_atomic_ack(), answer, u64::to_be_bytes);
+        writer.put_if(opcode.has_immediate(), extended.immediate, u32::to_be_bytes);
+        Packet::HEADER_ROOM - writer.0.len()
     }
-
-    /// Buffer size for [`Packet::headers`].
-    pub const HEADER_ROOM: usize = LONGEST_HEADERS;
 }
 
 /// Bytes that pad a payload of this length to a multiple of 4.

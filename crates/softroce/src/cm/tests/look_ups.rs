@@ -1,7 +1,7 @@
 //! Look-ups of datagram services.
 
 use super::*;
-use crate::wire::cm::{SIDR_REP_DATA_BYTES, SidrRep, SidrReq, SidrStatus, UDP_PORT_SPACE};
+use crate::wire::cm::{SidrRep, SidrReq, SidrStatus, UDP_PORT_SPACE};
 
 const DATAGRAMS: u64 = UDP_PORT_SPACE | 7471;
 
@@ -14,10 +14,9 @@ fn listening(fate: Fate) -> Pair {
 impl Pair {
     fn look_up(&mut self, service: u64) -> u32 {
         let req = Box::new(SidrReq {
-            request: 0,
-            pkey: 0xffff,
             service,
-            private_data: [5; 216],
+            private_data: vec![5; 216],
+            ..SidrReq::default()
         });
         self.at(0, |manager, now, out| {
             manager.look_up(now, address(1), req, out)
@@ -29,7 +28,7 @@ impl Pair {
         let Happening::LookedUp(asker, req) = asked.happening else {
             panic!("{asked:?}");
         };
-        assert_eq!((asker, req.private_data), (ASKER, [5; 216]));
+        assert_eq!((asker, req.private_data), (ASKER, vec![5; 216]));
         asked.comm
     }
 
@@ -37,8 +36,8 @@ impl Pair {
         let rep = Box::new(SidrRep {
             qpn: 0x22,
             qkey: 0x33,
-            private_data: [7; SIDR_REP_DATA_BYTES],
-            ..SidrRep::without_qp(SidrStatus::VALID)
+            private_data: vec![7; 136],
+            ..SidrRep::default()
         });
         self.with(1, comm, |it, _, out| it.answer(rep, out))
     }
@@ -66,7 +65,7 @@ fn a_qp_is_asked_for_and_told() {
         qpn: 0x22,
         service: DATAGRAMS,
         qkey: 0x33,
-        private_data: [7; SIDR_REP_DATA_BYTES],
+        private_data: vec![7; 136],
     };
     assert_eq!(*pair.found(), told);
     assert!(pair.events[0].is_empty(), "nor a second answer");

@@ -18,8 +18,6 @@ pub const PROGRAM_DATA_BYTES: usize = REQ_DATA_BYTES - IP_HEADER_BYTES;
 const VERSION: u8 = 0;
 const SOURCE_AT: usize = 4;
 const DESTINATION_AT: usize = 20;
-/// An IPv4 address lies in the last bytes of its field.
-const IPV4_AT: usize = 12;
 
 /// The header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,24 +54,18 @@ impl IpHeader {
         Some((header, rest))
     }
 
-    /// A request's private data. What of `program_data` has no room is left out.
-    pub fn join<const BYTES: usize>(&self, program_data: &[u8]) -> [u8; BYTES] {
-        let mut whole = [0; BYTES];
-        let mut put = |at: usize, bytes: &[u8]| {
-            for (to, from) in whole.iter_mut().skip(at).zip(bytes) {
-                *to = *from;
-            }
-        };
+    /// A request's private data.
+    pub fn join(&self, program_data: &[u8]) -> Vec<u8> {
         let four = self.source.is_ipv4() && self.destination.is_ipv4();
-        put(0, &[VERSION, if four { 4 << 4 } else { 6 << 4 }]);
-        put(2, &self.source_port.to_be_bytes());
-        for (at, address) in [(SOURCE_AT, self.source), (DESTINATION_AT, self.destination)] {
-            match address {
-                IpAddr::V4(v4) if four => put(at + IPV4_AT, &v4.octets()),
-                address => put(at, &as_ipv6(address).octets()),
-            }
+        let mut whole = vec![VERSION, if four { 4 << 4 } else { 6 << 4 }];
+        whole.extend(self.source_port.to_be_bytes());
+        for address in [self.source, self.destination] {
+            whole.extend(match address {
+                IpAddr::V4(v4) if four => v4.to_ipv6_compatible().octets(),
+                address => as_ipv6(address).octets(),
+            });
         }
-        put(IP_HEADER_BYTES, program_data);
+        whole.extend(program_data);
         whole
     }
 }
@@ -102,7 +94,7 @@ mod tests {
                 source: address(addresses.0),
                 destination: address(addresses.1),
             };
-            let whole: [u8; REQ_DATA_BYTES] = header.join(&data);
+            let whole = header.join(&data);
             let (read, rest) = IpHeader::split(&whole).unwrap();
             prop_assert_eq!(read, header);
             prop_assert_eq!(rest, &data[..]);
@@ -116,11 +108,11 @@ mod tests {
             source: IpAddr::from([10, 0, 0, 1]),
             destination: IpAddr::from([10, 0, 0, 2]),
         };
-        let whole: [u8; REQ_DATA_BYTES] = header.join(b"abc");
+        let whole = header.join(b"abc");
         assert_eq!(whole[..4], [0, 0x40, 0x12, 0x34]);
         assert_eq!(whole[16..20], [10, 0, 0, 1]);
         assert_eq!(whole[32..36], [10, 0, 0, 2]);
-        assert_eq!(&whole[36..40], b"abc\0");
+        assert_eq!(&whole[36..], b"abc");
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The MAD around a message: its header of 24 bytes (specification 13.4.3) and the message behind it.
 
-use super::fields::{Fields, MAD_BYTES};
+use super::fields::Fields;
 use super::messages::Message;
 
-const BASE_VERSION: u8 = 1;
-/// Class "communication management".
-const CLASS: u8 = 0x07;
-const CLASS_VERSION: u8 = 2;
-/// Method "Send".
-const SEND: u8 = 0x03;
+/// Bytes of every MAD.
+pub const MAD_BYTES: usize = 256;
+/// Bytes of its header, after which the message begins.
+const HEADER_BYTES: usize = 24;
+/// How it begins: base version, class "communication management", version of the class, and method "Send".
+const START: [u8; 4] = [1, 0x07, 2, 0x03];
 
 const TRANSACTION_AT: usize = 8;
 const ATTRIBUTE_AT: usize = 16;
@@ -22,49 +22,45 @@ pub struct CmMad {
     pub message: Message,
 }
 
-/// The bytes are no message of a connection manager that this one understands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CmMadError {
-    /// Not 256 bytes.
-    #[error("{0} bytes are no MAD, which has {MAD_BYTES}")]
-    Length(usize),
-    /// Another version, class or method.
-    #[error("the MAD is of another version, class or method")]
-    Header,
-    /// Alternate paths and others.
-    #[error("attribute {0:#06x} is not supported")]
-    Attribute(u16),
-}
-
 impl CmMad {
-    /// Parses a datagram's payload.
-    ///
-    /// # Errors
-    /// Why it is none.
-    pub fn parse(bytes: &[u8]) -> Result<CmMad, CmMadError> {
-        let whole = bytes
-            .try_into()
-            .map_err(|_| CmMadError::Length(bytes.len()))?;
-        let fields = Fields(whole);
-        if fields.bytes(0) != [BASE_VERSION, CLASS, CLASS_VERSION, SEND] {
-            return Err(CmMadError::Header);
+    /// Parses a datagram's payload. `None` if it is not as long as a MAD, of another version, class or method, or has an
+    /// attribute that is not supported, as for alternate paths.
+    pub fn parse(bytes: &[u8]) -> Option<CmMad> {
+        let mut mad: [u8; MAD_BYTES] = bytes.try_into().ok()?;
+        if !mad.starts_with(&START) {
+            return None;
         }
-        let attribute = fields.half(ATTRIBUTE_AT);
-        let message = Message::read(attribute, &fields);
-        Ok(CmMad {
-            transaction: fields.long(TRANSACTION_AT),
-            message: message.ok_or(CmMadError::Attribute(attribute))?,
+        let (header, message) = mad.split_at_mut(HEADER_BYTES);
+        let fields = |bytes| Fields {
+            bytes,
+            writes: false,
+        };
+        let (mut header, mut message_fields) = (fields(header), fields(message));
+        let (mut transaction, mut attribute) = (0, 0);
+        header.long(TRANSACTION_AT, &mut transaction);
+        header.half(ATTRIBUTE_AT, &mut attribute);
+        let mut message = Message::blank(attribute)?;
+        message.walk(&mut message_fields);
+        Some(CmMad {
+            transaction,
+            message,
         })
     }
 
     /// Its bytes on the wire.
     pub fn to_bytes(&self) -> [u8; MAD_BYTES] {
-        let mut fields = Fields([0; MAD_BYTES]);
-        fields.put(0, [BASE_VERSION, CLASS, CLASS_VERSION, SEND]);
-        fields.put(TRANSACTION_AT, self.transaction.to_be_bytes());
-        fields.put(ATTRIBUTE_AT, self.message.attribute().to_be_bytes());
-        self.message.write(&mut fields);
-        fields.0
+        let mut mad = [0; MAD_BYTES];
+        let (header, message) = mad.split_at_mut(HEADER_BYTES);
+        let fields = |bytes| Fields {
+            bytes,
+            writes: true,
+        };
+        let mut header = fields(header);
+        header.bytes(0, &mut { START });
+        header.long(TRANSACTION_AT, &mut { self.transaction });
+        header.half(ATTRIBUTE_AT, &mut self.message.attribute());
+        self.message.clone().walk(&mut fields(message));
+        mad
     }
 }
 
@@ -132,21 +128,21 @@ mod tests {
                     bytes[24 + 9] = if has_guid { 8 << 1 } else { random[1] & 0xef };
                 }
                 let parsed = CmMad::parse(&bytes);
-                prop_assert_eq!(parsed.is_ok(), (0x10..=0x18).contains(&attribute));
-                let Ok(mad) = parsed else { continue };
+                prop_assert_eq!(parsed.is_some(), (0x10..=0x18).contains(&attribute));
+                let Some(mad) = parsed else { continue };
                 let built = mad.to_bytes();
                 let carried = carries(attribute, has_guid);
                 for (at, mask) in carried.into_iter().enumerate() {
                     prop_assert_eq!(built[at] & mask, bytes[at] & mask, "{:#x} at {}", attribute, at);
                 }
-                prop_assert_eq!(CmMad::parse(&built), Ok(mad));
+                prop_assert_eq!(CmMad::parse(&built), Some(mad));
             }
         }
 
         #[test]
         fn any_bytes_are_parsed_or_refused(bytes in prop::collection::vec(any::<u8>(), 250..260)) {
             let good = bytes.len() == MAD_BYTES && bytes.starts_with(&[1, 7, 2, 3]);
-            prop_assert!(good || CmMad::parse(&bytes).is_err());
+            prop_assert!(good || CmMad::parse(&bytes).is_none());
         }
     }
 
@@ -172,7 +168,7 @@ mod tests {
             srq: true,
             ack_timeout: 18,
             hop_limit: 64,
-            private_data: [0x5a; 92],
+            private_data: vec![0x5a; 92],
             ..Req::default()
         };
         let mad = CmMad {

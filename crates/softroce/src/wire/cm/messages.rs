@@ -1,7 +1,7 @@
 //! The messages that set up and end a connection (specification 12.6.5 to 12.6.11, tables 106 to 113), and all kinds of
 //! messages.
 
-use super::fields::{Fields, MAD_BYTES, at};
+use super::fields::Fields;
 use super::req::Req;
 use super::sidr::{SIDR_REP, SIDR_REQ, SidrRep, SidrReq};
 
@@ -50,7 +50,7 @@ pub struct Comms {
 }
 
 /// A reply (table 110).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each is the specification's name
 pub struct Rep {
     pub comms: Comms,
@@ -64,20 +64,15 @@ pub struct Rep {
     pub rnr_retry_count: u8,
     pub srq: bool,
     pub ca_guid: u64,
-    pub private_data: [u8; REP_DATA_BYTES],
-}
-
-impl Default for Rep {
-    fn default() -> Rep {
-        Rep::read(&Fields([0; MAD_BYTES]))
-    }
+    pub private_data: Vec<u8>,
 }
 
 /// The message that an MRA or a rejection is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Handled {
     /// A request.
+    #[default]
     Req = 0,
     /// A reply.
     Rep = 1,
@@ -86,17 +81,19 @@ pub enum Handled {
 }
 
 impl Handled {
-    fn of(code: u8) -> Handled {
-        match code {
+    fn walk(&mut self, fields: &mut Fields<'_>) {
+        let mut code = *self as u8;
+        fields.bits(8, 0, 2, &mut code);
+        *self = match code {
             0 => Handled::Req,
             1 => Handled::Rep,
             _ => Handled::Other,
-        }
+        };
     }
 }
 
 /// The answer to a message will take a while (table 107).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mra {
     /// The connection.
     pub comms: Comms,
@@ -107,7 +104,7 @@ pub struct Mra {
 }
 
 /// Why a connection was rejected (table 109).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RejReason(pub u16);
 
 impl RejReason {
@@ -128,7 +125,7 @@ impl RejReason {
 }
 
 /// A rejection (table 108).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rej {
     /// The connection; the sender's number is 0 if it has given none.
     pub comms: Comms,
@@ -139,11 +136,11 @@ pub struct Rej {
     /// The additional information of [`RejReason::TIMEOUT`]: the sender's GUID.
     pub ca_guid: Option<u64>,
     /// Of the program.
-    pub private_data: [u8; REJ_DATA_BYTES],
+    pub private_data: Vec<u8>,
 }
 
 /// A request to end a connection (table 112).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dreq {
     /// The connection.
     pub comms: Comms,
@@ -152,16 +149,9 @@ pub struct Dreq {
 }
 
 impl Comms {
-    fn read(fields: &Fields) -> Comms {
-        Comms {
-            local: fields.word(at(0)),
-            remote: fields.word(at(4)),
-        }
-    }
-
-    fn write(self, fields: &mut Fields) {
-        fields.put(at(0), self.local.to_be_bytes());
-        fields.put(at(4), self.remote.to_be_bytes());
+    fn walk(&mut self, fields: &mut Fields<'_>) {
+        fields.word(0, &mut self.local);
+        fields.word(4, &mut self.remote);
     }
 }
 
@@ -190,45 +180,38 @@ impl Message {
         }
     }
 
-    /// `None` for an attribute that is none of these.
-    pub(super) fn read(attribute: u16, fields: &Fields) -> Option<Message> {
+    /// A message with zeros in all its fields; `None` for an attribute that is none of these.
+    pub(super) fn blank(attribute: u16) -> Option<Message> {
         Some(match attribute {
-            REQ => Message::Req(Box::new(Req::read(fields))),
-            MRA => Message::Mra(Mra {
-                comms: Comms::read(fields),
-                of: Handled::of(fields.bits(at(8), 0, 2)),
-                service_timeout: fields.bits(at(9), 0, 5),
-            }),
-            REJ => Message::Rej(Box::new(Rej::read(fields))),
-            REP => Message::Rep(Box::new(Rep::read(fields))),
-            RTU => Message::Rtu(Comms::read(fields)),
-            DREQ => Message::Dreq(Dreq {
-                comms: Comms::read(fields),
-                remote_qpn: fields.three(at(8)),
-            }),
-            DREP => Message::Drep(Comms::read(fields)),
-            SIDR_REQ => Message::SidrReq(Box::new(SidrReq::read(fields))),
-            SIDR_REP => Message::SidrRep(Box::new(SidrRep::read(fields))),
+            REQ => Message::Req(Box::default()),
+            MRA => Message::Mra(Mra::default()),
+            REJ => Message::Rej(Box::default()),
+            REP => Message::Rep(Box::default()),
+            RTU => Message::Rtu(Comms::default()),
+            DREQ => Message::Dreq(Dreq::default()),
+            DREP => Message::Drep(Comms::default()),
+            SIDR_REQ => Message::SidrReq(Box::default()),
+            SIDR_REP => Message::SidrRep(Box::default()),
             _ => return None,
         })
     }
 
-    pub(super) fn write(&self, fields: &mut Fields) {
+    pub(super) fn walk(&mut self, fields: &mut Fields<'_>) {
         match self {
-            Message::Req(req) => req.write(fields),
+            Message::Req(req) => req.walk(fields),
             Message::Mra(mra) => {
-                mra.comms.write(fields);
-                fields.put_bits(at(8), 0, 2, mra.of as u8);
-                fields.put_bits(at(9), 0, 5, mra.service_timeout);
+                mra.comms.walk(fields);
+                mra.of.walk(fields);
+                fields.bits(9, 0, 5, &mut mra.service_timeout);
             }
-            Message::Rej(rej) => rej.write(fields),
-            Message::Rep(rep) => rep.write(fields),
-            Message::Rtu(comms) | Message::Drep(comms) => comms.write(fields),
-            Message::SidrReq(req) => req.write(fields),
-            Message::SidrRep(rep) => rep.write(fields),
+            Message::Rej(rej) => rej.walk(fields),
+            Message::Rep(rep) => rep.walk(fields),
+            Message::Rtu(comms) | Message::Drep(comms) => comms.walk(fields),
+            Message::SidrReq(req) => req.walk(fields),
+            Message::SidrRep(rep) => rep.walk(fields),
             Message::Dreq(dreq) => {
-                dreq.comms.write(fields);
-                fields.put_three(at(8), dreq.remote_qpn);
+                dreq.comms.walk(fields);
+                fields.three(8, &mut dreq.remote_qpn);
             }
         }
     }
@@ -238,34 +221,19 @@ impl Rep {
     /// "Failover accepted": 1 is "not supported".
     const NO_FAILOVER: u8 = 1;
 
-    fn read(fields: &Fields) -> Rep {
-        Rep {
-            comms: Comms::read(fields),
-            qpn: fields.three(at(12)),
-            starting_psn: fields.three(at(20)),
-            responder_resources: fields.byte(at(24)),
-            initiator_depth: fields.byte(at(25)),
-            target_ack_delay: fields.bits(at(26), 0, 5),
-            flow_control: fields.bits(at(26), 7, 1) == 1,
-            rnr_retry_count: fields.bits(at(27), 0, 3),
-            srq: fields.bits(at(27), 3, 1) == 1,
-            ca_guid: fields.long(at(28)),
-            private_data: fields.bytes(at(36)),
-        }
-    }
-
-    fn write(&self, fields: &mut Fields) {
-        self.comms.write(fields);
-        fields.put_three(at(12), self.qpn);
-        fields.put_three(at(20), self.starting_psn);
-        fields.put(at(24), [self.responder_resources, self.initiator_depth]);
-        fields.put_bits(at(26), 0, 5, self.target_ack_delay);
-        fields.put_bits(at(26), 5, 2, Rep::NO_FAILOVER);
-        fields.put_bits(at(26), 7, 1, self.flow_control.into());
-        fields.put_bits(at(27), 0, 3, self.rnr_retry_count);
-        fields.put_bits(at(27), 3, 1, self.srq.into());
-        fields.put(at(28), self.ca_guid.to_be_bytes());
-        fields.put(at(36), self.private_data);
+    fn walk(&mut self, fields: &mut Fields<'_>) {
+        self.comms.walk(fields);
+        fields.three(12, &mut self.qpn);
+        fields.three(20, &mut self.starting_psn);
+        fields.byte(24, &mut self.responder_resources);
+        fields.byte(25, &mut self.initiator_depth);
+        fields.bits(26, 0, 5, &mut self.target_ack_delay);
+        fields.bits(26, 5, 2, &mut { Rep::NO_FAILOVER });
+        fields.flag(26, 7, &mut self.flow_control);
+        fields.bits(27, 0, 3, &mut self.rnr_retry_count);
+        fields.flag(27, 3, &mut self.srq);
+        fields.long(28, &mut self.ca_guid);
+        fields.data(36, REP_DATA_BYTES, &mut self.private_data);
     }
 }
 
@@ -273,25 +241,15 @@ impl Rej {
     /// Length of the additional information that is a GUID.
     const GUID_BYTES: u8 = 8;
 
-    fn read(fields: &Fields) -> Rej {
-        let guid = fields.bits(at(9), 0, 7) == Rej::GUID_BYTES;
-        Rej {
-            comms: Comms::read(fields),
-            of: Handled::of(fields.bits(at(8), 0, 2)),
-            reason: RejReason(fields.half(at(10))),
-            ca_guid: guid.then(|| fields.long(at(12))),
-            private_data: fields.bytes(at(84)),
+    fn walk(&mut self, fields: &mut Fields<'_>) {
+        self.comms.walk(fields);
+        self.of.walk(fields);
+        let mut information_bytes = self.ca_guid.map_or(0, |_| Rej::GUID_BYTES);
+        fields.bits(9, 0, 7, &mut information_bytes);
+        fields.half(10, &mut self.reason.0);
+        if information_bytes == Rej::GUID_BYTES {
+            fields.long(12, self.ca_guid.get_or_insert_default());
         }
-    }
-
-    fn write(&self, fields: &mut Fields) {
-        self.comms.write(fields);
-        fields.put_bits(at(8), 0, 2, self.of as u8);
-        fields.put(at(10), self.reason.0.to_be_bytes());
-        if let Some(guid) = self.ca_guid {
-            fields.put_bits(at(9), 0, 7, Rej::GUID_BYTES);
-            fields.put(at(12), guid.to_be_bytes());
-        }
-        fields.put(at(84), self.private_data);
+        fields.data(84, REJ_DATA_BYTES, &mut self.private_data);
     }
 }

@@ -9,11 +9,10 @@ mod messages;
 mod req;
 mod sidr;
 
-pub use fields::{MAD_BYTES, padded};
 pub use ip_service::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, TCP_PORT_SPACE, UDP_PORT_SPACE,
 };
-pub use mad::{CmMad, CmMadError};
+pub use mad::{CmMad, MAD_BYTES};
 pub use messages::{
     Comms, Dreq, Handled, Message, Mra, REJ_DATA_BYTES, REP_DATA_BYTES, Rej, RejReason, Rep,
 };

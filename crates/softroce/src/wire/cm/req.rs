@@ -1,16 +1,14 @@
 //! The request for a connection (specification 12.6.5, table 106). Fields of alternate paths, end-to-end contexts and
 //! reliable datagrams are written as zeros and not read.
 
-use std::net::Ipv6Addr;
-
-use super::fields::{Fields, MAD_BYTES, at};
+use super::fields::Fields;
 
 /// Bytes of private data of a request, with the IP header of annex A11.
 pub const REQ_DATA_BYTES: usize = 92;
 /// The local identifier of a port that has none, as of RoCE.
 const PERMISSIVE_LID: [u8; 2] = [0xff; 2];
 /// 10 Gb/s, as the kernel says for RoCE paths; nobody obeys it.
-const RATE: u8 = 3;
+const RATE: u32 = 3;
 
 /// The service of a requested connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +23,7 @@ pub enum Transport {
 }
 
 /// A request (table 106).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each is the specification's name
 pub struct Req {
     pub local_comm: u32,
@@ -49,87 +47,55 @@ pub struct Req {
     pub rnr_retry_count: u8,
     pub max_cm_retries: u8,
     pub srq: bool,
-    pub local_gid: Ipv6Addr,
-    pub remote_gid: Ipv6Addr,
+    pub local_gid: [u8; 16],
+    pub remote_gid: [u8; 16],
     pub flow_label: u32,
     pub traffic_class: u8,
     pub hop_limit: u8,
     /// 4.096 µs × 2^this: after which a packet is taken for lost.
     pub ack_timeout: u8,
-    pub private_data: [u8; REQ_DATA_BYTES],
-}
-
-impl Default for Req {
-    fn default() -> Req {
-        Req::read(&Fields([0; MAD_BYTES]))
-    }
+    pub private_data: Vec<u8>,
 }
 
 impl Req {
-    pub(super) fn read(fields: &Fields) -> Req {
-        Req {
-            local_comm: fields.word(at(0)),
-            service: fields.long(at(8)),
-            ca_guid: fields.long(at(16)),
-            qpn: fields.three(at(32)),
-            responder_resources: fields.byte(at(35)),
-            initiator_depth: fields.byte(at(39)),
-            remote_response_timeout: fields.bits(at(43), 0, 5),
-            transport: match fields.bits(at(43), 5, 2) {
-                0 => Transport::Rc,
-                1 => Transport::Uc,
-                other => Transport::Other(other),
-            },
-            flow_control: fields.bits(at(43), 7, 1) == 1,
-            starting_psn: fields.three(at(44)),
-            local_response_timeout: fields.bits(at(47), 0, 5),
-            retry_count: fields.bits(at(47), 5, 3),
-            pkey: fields.half(at(48)),
-            mtu: fields.bits(at(50), 0, 4),
-            rnr_retry_count: fields.bits(at(50), 5, 3),
-            max_cm_retries: fields.bits(at(51), 0, 4),
-            srq: fields.bits(at(51), 4, 1) == 1,
-            local_gid: Ipv6Addr::from(fields.bytes::<16>(at(56))),
-            remote_gid: Ipv6Addr::from(fields.bytes::<16>(at(72))),
-            flow_label: fields.word(at(88)) >> 12,
-            traffic_class: fields.byte(at(92)),
-            hop_limit: fields.byte(at(93)),
-            ack_timeout: fields.bits(at(95), 0, 5),
-            private_data: fields.bytes(at(140)),
-        }
-    }
-
-    pub(super) fn write(&self, fields: &mut Fields) {
-        fields.put(at(0), self.local_comm.to_be_bytes());
-        fields.put(at(8), self.service.to_be_bytes());
-        fields.put(at(16), self.ca_guid.to_be_bytes());
-        fields.put_three(at(32), self.qpn);
-        fields.put(at(35), [self.responder_resources]);
-        fields.put(at(39), [self.initiator_depth]);
-        fields.put_bits(at(43), 0, 5, self.remote_response_timeout);
-        let transport = match self.transport {
+    pub(super) fn walk(&mut self, fields: &mut Fields<'_>) {
+        fields.word(0, &mut self.local_comm);
+        fields.long(8, &mut self.service);
+        fields.long(16, &mut self.ca_guid);
+        fields.three(32, &mut self.qpn);
+        fields.byte(35, &mut self.responder_resources);
+        fields.byte(39, &mut self.initiator_depth);
+        fields.bits(43, 0, 5, &mut self.remote_response_timeout);
+        let mut transport = match self.transport {
             Transport::Rc => 0,
             Transport::Uc => 1,
             Transport::Other(other) => other,
         };
-        fields.put_bits(at(43), 5, 2, transport);
-        fields.put_bits(at(43), 7, 1, self.flow_control.into());
-        fields.put_three(at(44), self.starting_psn);
-        fields.put_bits(at(47), 0, 5, self.local_response_timeout);
-        fields.put_bits(at(47), 5, 3, self.retry_count);
-        fields.put(at(48), self.pkey.to_be_bytes());
-        fields.put_bits(at(50), 0, 4, self.mtu);
-        fields.put_bits(at(50), 5, 3, self.rnr_retry_count);
-        fields.put_bits(at(51), 0, 4, self.max_cm_retries);
-        fields.put_bits(at(51), 4, 1, self.srq.into());
-        fields.put(at(52), PERMISSIVE_LID);
-        fields.put(at(54), PERMISSIVE_LID);
-        fields.put(at(56), self.local_gid.octets());
-        fields.put(at(72), self.remote_gid.octets());
-        let label_and_rate = self.flow_label << 12 | u32::from(RATE);
-        fields.put(at(88), label_and_rate.to_be_bytes());
-        fields.put(at(92), [self.traffic_class, self.hop_limit]);
-        fields.put_bits(at(95), 0, 5, self.ack_timeout);
-        fields.put(at(140), self.private_data);
+        fields.bits(43, 5, 2, &mut transport);
+        self.transport = match transport {
+            0 => Transport::Rc,
+            1 => Transport::Uc,
+            other => Transport::Other(other),
+        };
+        fields.flag(43, 7, &mut self.flow_control);
+        fields.three(44, &mut self.starting_psn);
+        fields.bits(47, 0, 5, &mut self.local_response_timeout);
+        fields.bits(47, 5, 3, &mut self.retry_count);
+        fields.half(48, &mut self.pkey);
+        fields.bits(50, 0, 4, &mut self.mtu);
+        fields.bits(50, 5, 3, &mut self.rnr_retry_count);
+        fields.bits(51, 0, 4, &mut self.max_cm_retries);
+        fields.flag(51, 4, &mut self.srq);
+        fields.bytes(52, &mut { PERMISSIVE_LID });
+        fields.bytes(54, &mut { PERMISSIVE_LID });
+        fields.bytes(56, &mut self.local_gid);
+        fields.bytes(72, &mut self.remote_gid);
+        let mut label_and_rate = self.flow_label << 12 | RATE;
+        fields.word(88, &mut label_and_rate);
+        self.flow_label = label_and_rate >> 12;
+        fields.byte(92, &mut self.traffic_class);
+        fields.byte(93, &mut self.hop_limit);
+        fields.bits(95, 0, 5, &mut self.ack_timeout);
+        fields.data(140, REQ_DATA_BYTES, &mut self.private_data);
     }
 }

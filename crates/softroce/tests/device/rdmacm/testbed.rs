@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
-use std::ptr::{self, null_mut};
+use std::ptr::{self, NonNull, null_mut};
 
 use libc::sockaddr_in;
 use rdma_sys::*;
@@ -32,12 +32,11 @@ pub struct Device {
 impl Device {
     pub fn open(faults: &str) -> Device {
         let context = open(faults);
-        let mut gid: ibv_gid = blank();
         // SAFETY: an open context.
-        ok(unsafe { verbs::query_gid(context.raw, 1, 0, &raw mut gid) });
+        let address = unsafe { verbs::nic(NonNull::new(context.raw).unwrap()) }.address();
         Device {
             _context: context,
-            address: address(gid),
+            address,
         }
     }
 

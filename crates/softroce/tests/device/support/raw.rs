@@ -1,10 +1,9 @@
 //! Ends that are opened through the C functions.
 
 use std::mem::offset_of;
-use std::net::{IpAddr, Ipv6Addr};
 use std::ptr::null_mut;
 
-use rdma_sys::{ibv_context, ibv_gid, verbs_context};
+use rdma_sys::{ibv_context, verbs_context};
 use softroce::verbs;
 pub use testing::verbs_user::*;
 
@@ -32,11 +31,6 @@ pub fn one_end() -> End {
 
 pub fn two_ends() -> (End, End) {
     (one_end(), one_end())
-}
-
-pub fn address(gid: ibv_gid) -> IpAddr {
-    // SAFETY: both members of the union are the same bytes.
-    Ipv6Addr::from(unsafe { gid.raw }).to_canonical()
 }
 
 /// The extended context around a plain one; `rdma_sys::verbs_get_ctx` fails to find it on 64 bits.

@@ -136,6 +136,8 @@ fn datagrams_are_answered_by_their_completions() {
     assert_eq!(qp.receive(2, one.sge(1000, 100)), 0);
     let mut path = attributes(&one, other.gid(), 0).ah_attr;
     let ah = one.ah(&mut path).unwrap();
+    path.port_num = 2;
+    assert_eq!(one.ah(&mut path).err(), Some(libc::EINVAL));
     let send = |qp: &Qp, flags, (ah, remote_qpn, remote_qkey), mut sge| {
         let mut wr = send_wr(SEND, &mut sge);
         wr.send_flags |= flags;
