@@ -327,7 +327,6 @@ impl Mesh {
     }
 }
 
-/// A sweep of nothing, with this argument.
 pub(super) fn sweep(argument: &str) -> ResultFile {
     ResultFile {
         schema_version: SCHEMA_VERSION,

@@ -12,7 +12,6 @@ use crate::show::sentences::{number, of_nodes};
 use crate::text::wrapped;
 use heads::Heads;
 
-/// Columns of the terminal.
 const COLUMNS: usize = 80;
 /// Flows of a pattern with few of them that are listed, all or the slowest.
 const MOST_FLOWS: usize = 16;
@@ -162,7 +161,6 @@ fn text(cell: &Cell, quantity: Metric) -> String {
     }
 }
 
-/// A row a flow.
 fn list(matrix: &Matrix, outliers: &[Outlier], cells: &[&Cell]) -> Vec<String> {
     let name = |cell: &Cell| match cell.from == cell.to {
         true => matrix.name(cell.from).to_owned(),

@@ -20,7 +20,6 @@ pub(super) struct Compared<'a> {
     pub(super) metrics: [Metric; 2],
 }
 
-/// A case with the figures of its runs.
 pub(super) struct Subject<'a> {
     pub(super) case: &'a CaseResult,
     pub(super) figures: Figures,

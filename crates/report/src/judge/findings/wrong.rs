@@ -133,7 +133,6 @@ pub(super) fn problems(results: &[&ResultFile]) -> Vec<Problem> {
     found.chain(scattering(results)).collect()
 }
 
-/// The runs that are looked at.
 pub(super) fn runs<'a>(results: &[&'a ResultFile]) -> Vec<Ran<'a>> {
     let cases = results.iter().flat_map(|result| &result.cases);
     let runs = cases.flat_map(|case| case.runs.iter().map(move |run| (case, run)));

@@ -39,7 +39,6 @@ pub(crate) fn has<const N: usize>(text: impl AsRef<str>, words: [&str; N]) {
     }
 }
 
-/// What is written.
 pub(crate) fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     let mut out = Vec::new();
     write(&mut out).unwrap();

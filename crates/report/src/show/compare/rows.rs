@@ -9,7 +9,6 @@ use crate::judge::compare::model::{
 use crate::observe::Metric;
 use crate::results::model::FORWARD;
 
-/// A figure of both sides.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     /// Of which case; `None` over all cases.
@@ -42,7 +41,6 @@ pub(super) struct Change<'a> {
     sentence: String,
 }
 
-/// Those over all cases.
 pub(super) fn over_all(comparison: &Comparison) -> impl Iterator<Item = Row<'_>> {
     let reach = comparison.reach.as_ref();
     let observation = reach.map(|reach| reach.observation).unwrap_or_default();
@@ -53,7 +51,6 @@ pub(super) fn over_all(comparison: &Comparison) -> impl Iterator<Item = Row<'_>>
     })
 }
 
-/// Those of a case.
 pub(super) fn of_case(case: &CaseComparison) -> impl Iterator<Item = Row<'_>> {
     case.metrics.iter().map(|figures| Row {
         case: Some(case),
@@ -62,7 +59,6 @@ pub(super) fn of_case(case: &CaseComparison) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// Those of all cases, in order.
 pub(super) fn of_cases(comparison: &Comparison) -> impl Iterator<Item = Row<'_>> {
     comparison.cases.iter().flat_map(of_case)
 }

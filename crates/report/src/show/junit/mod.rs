@@ -15,7 +15,6 @@ pub(crate) struct TestSuite {
     tests: Vec<TestCase>,
 }
 
-/// One test.
 pub(crate) struct TestCase {
     class: String,
     name: String,
@@ -51,7 +50,6 @@ impl TestCase {
         }
     }
 
-    /// With text that the test printed.
     pub(crate) fn with_out(self, text: impl Into<String>) -> TestCase {
         let out = Some(text.into());
         TestCase { out, ..self }

@@ -10,7 +10,6 @@ use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::groups::joined;
 use settings::{ROWS, Row, Settings, Takes};
 
-/// The table.
 pub(crate) struct Cases {
     pub(crate) table: Table,
     /// Rows without a run that counts.

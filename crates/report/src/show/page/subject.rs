@@ -76,7 +76,6 @@ pub fn subject(results: &[Loaded]) -> Markup {
     }
 }
 
-/// The first node's first device.
 fn device(result: &ResultFile) -> Option<&Device> {
     result.nodes.first()?.devices.first()
 }

@@ -204,7 +204,6 @@ pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
     }
 }
 
-/// What a chart of a metric is named.
 pub(crate) fn heading(metric: Metric, group: &Group<'_>) -> String {
     match group.heading() {
         heading if heading.is_empty() => metric.title().to_owned(),
@@ -212,7 +211,6 @@ pub(crate) fn heading(metric: Metric, group: &Group<'_>) -> String {
     }
 }
 
-/// How the figures of a metric's axis are written.
 pub(crate) fn unit(metric: Metric) -> Unit {
     match metric.unit() {
         "ns" => Unit::Nanoseconds,

@@ -58,7 +58,6 @@ pub struct Section {
 pub struct Table {
     /// What the rows are.
     pub caption: String,
-    /// What stands in each column.
     pub columns: Vec<Column>,
     /// One cell a column each.
     pub rows: Vec<Vec<Cell>>,

@@ -5,7 +5,6 @@ use super::figure::{Figure, Table};
 use super::marks::{Chart, facets};
 use super::naming::drawn;
 
-/// What is shown.
 #[derive(Default)]
 pub(crate) struct Picture {
     pub(crate) subtitle: String,

@@ -17,7 +17,6 @@ use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
 use crate::results::model::subject;
 
-/// Names that a sentence has at most.
 const NAMED: usize = 5;
 
 /// Figures that a page has at most.

@@ -9,7 +9,6 @@ use super::rows::settings::Setting;
 use super::sides::Sides;
 use crate::observe::Metric;
 
-/// A figure of lines.
 pub struct Spec {
     /// Name of its file and of its place on the page.
     pub id: &'static str,
@@ -39,7 +38,6 @@ pub struct Spec {
 
 type Extra = for<'a> fn(&Groups<'a>, &Group<'a>, Sides<'a>, Metric) -> Vec<Mark>;
 
-/// A horizontal axis.
 pub(crate) enum X {
     /// A setting that is a number: its flag, its words, and how it is written.
     Setting(&'static str, &'static str, Unit),
@@ -53,7 +51,6 @@ pub(crate) enum X {
     Percentile,
 }
 
-/// What is drawn in a chart.
 pub(crate) enum Y {
     /// A metric, from 0.
     Linear(Metric),

@@ -10,7 +10,6 @@ use crate::observe::setting_words::{alike, cell};
 use crate::observe::standing::Standing;
 use crate::results::model::{CaseConfig, FlowResult, LoadVerdict, Run};
 
-/// What a row is of.
 pub(super) struct RowOf<'a> {
     pub(super) settings: &'a Settings,
     pub(super) run: &'a Run,
@@ -105,7 +104,6 @@ impl Column {
 /// Room behind the figures for what a row says of them.
 const REMARK: usize = " window length".len();
 
-/// The columns of a sweep.
 pub(super) struct Columns {
     pub(super) all: Vec<Column>,
     /// What all rows have alike, in words.

@@ -8,7 +8,6 @@ use crate::observe::Metric::{
     SeenP99Ns, SetupP50Ns, SetupP99Ns, SetupRounds,
 };
 
-/// What a column has.
 #[derive(Clone, Copy)]
 pub(super) enum Cell {
     Setting(&'static Row),

@@ -10,7 +10,6 @@ use crate::results::model::{CaseResult, Device, Load, ResultFile};
 /// Most runs with a line of their own.
 const MOST: usize = 8;
 
-/// All notes, a line each.
 pub(super) fn of(result: &ResultFile) -> Vec<String> {
     let mut lines = full_queues(result);
     lines.extend(exchanges(result));

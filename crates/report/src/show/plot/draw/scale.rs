@@ -20,7 +20,6 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From `min` to `max`, or around them where they are equal.
     pub fn linear(min: f64, max: f64) -> Scale {
         let (mut min, mut max) = ordered(min, max, (0.0, 1.0));
         // Figures that differ in their last bits only would lie on no tick.
@@ -77,17 +76,14 @@ impl Scale {
         Scale::of(kind, min / factor, max * factor)
     }
 
-    /// How figures lie on it.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Its lower end.
     pub fn min(&self) -> f64 {
         self.min
     }
 
-    /// Its upper end.
     pub fn max(&self) -> f64 {
         self.max
     }

@@ -10,7 +10,6 @@ use super::text::{ASCENT, LINE_HEIGHT, SMALL_PX, SUBTITLE_PX, TITLE_PX, printabl
 
 const FONTS: &str = "Arial, Helvetica, Liberation Sans, DejaVu Sans, sans-serif";
 
-/// Between charts beside each other.
 const BETWEEN: f64 = 14.0;
 
 /// How wide a figure is drawn.
@@ -43,10 +42,8 @@ impl Width {
     }
 }
 
-/// A figure that is being drawn.
 #[derive(Debug)]
 pub struct Sheet {
-    /// Where shapes and text go.
     pub canvas: Canvas,
     width: Width,
     y: f64,
@@ -81,7 +78,6 @@ impl Sheet {
         sheet
     }
 
-    /// How wide it is.
     pub fn width(&self) -> Width {
         self.width
     }
@@ -101,7 +97,6 @@ impl Sheet {
         }
     }
 
-    /// A legend.
     pub fn legend(&mut self, keys: &[Key]) {
         let (left, width) = (self.width.margin_px(), self.room_px());
         self.y += legend::draw(&mut self.canvas, left, self.y, width, keys) + 8.0;

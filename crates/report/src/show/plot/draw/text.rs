@@ -3,7 +3,6 @@
 
 /// Size of small text: ticks, notes, legends.
 pub const SMALL_PX: f64 = 12.0;
-/// Size of a subtitle.
 pub const SUBTITLE_PX: f64 = 13.0;
 /// Size of a title, which is bold.
 pub const TITLE_PX: f64 = 18.0;

@@ -4,12 +4,9 @@
 use super::number;
 use super::scale::{Kind, Scale, round_step};
 
-/// A place on an axis and what is written there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// The place.
     pub value: f64,
-    /// What is written.
     pub label: String,
 }
 
@@ -95,7 +92,6 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     ticks.filter(|tick| within(scale, tick.value)).collect()
 }
 
-/// A tick of a logarithmic axis.
 fn tick(value: f64, unit: Unit) -> Tick {
     let (factor, name) = written_in(unit, value);
     let label = match unit {

@@ -9,7 +9,6 @@ use crate::show::plot::figure::{Cell, Figure, Table};
 use crate::show::plot::marks::{Axis, Band, Chart, Dot, Fill, Mark, Tile, Upright};
 use crate::show::plot::picture::Picture;
 
-/// Rows that are drawn; of more, the worst.
 const MOST_ROWS: usize = 24;
 /// Metrics of a comparison that are drawn: those with the most cases that changed.
 const MOST_METRICS: usize = 3;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::observe::{Metric, Observed};
 use crate::results::model::CaseFlow;
 
-/// One flow's QPs.
 #[derive(Clone, Debug)]
 pub(super) struct QpShares {
     /// Its QPs, the best served first.
@@ -16,7 +15,6 @@ pub(super) struct QpShares {
     pub(super) has_starved: bool,
 }
 
-/// One QP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct QpShare {
     /// Index within the flow, from 0.

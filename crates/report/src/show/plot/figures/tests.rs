@@ -68,7 +68,6 @@ fn paths<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     specs.iter().flat_map(|spec| spec.figures(sides)).collect()
 }
 
-/// What a run has.
 #[derive(Clone, Debug)]
 struct Made {
     gbit_per_s: Option<f64>,
@@ -160,7 +159,6 @@ fn case(flags: &str, made: &[Made]) -> CaseResult {
     }
 }
 
-/// A case with a run of this rate.
 fn at(flags: &str, gbit_per_s: f64) -> CaseResult {
     case(flags, &[plain(gbit_per_s)])
 }
@@ -198,7 +196,6 @@ fn one_file(cases: Vec<CaseResult>) -> [Loaded; 1] {
     [file(0, "host", "a", cases)]
 }
 
-/// The cells of a column of a figure's table.
 fn cells(figure: &Figure, table: usize, column: usize) -> Vec<Cell> {
     let rows = figure.tables[table].rows.iter();
     rows.map(|row| row[column].clone()).collect()
@@ -315,7 +312,6 @@ fn check(results: &[Loaded]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The only one.
 fn only(figures: Vec<Figure>) -> Figure {
     let [figure] = figures.try_into().unwrap();
     figure

@@ -8,16 +8,13 @@ use crate::results::load::Loaded;
 use crate::show::plot::draw::{Scale, Tick};
 use crate::show::plot::rows::settings::{minute, revision};
 
-/// What files are in the order of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Days,
-    /// On one day.
     Minutes,
     Revisions,
 }
 
-/// Places of all files.
 #[derive(Debug)]
 pub(super) struct Moments<'a> {
     order: Order,
@@ -29,7 +26,6 @@ fn begun(loaded: &Loaded) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(&loaded.result.started_at, &Rfc3339).ok()
 }
 
-/// A file's revision as words.
 fn revision_of(loaded: &Loaded) -> String {
     revision(&loaded.result).unwrap_or_else(|| "no revision".to_owned())
 }
@@ -76,13 +72,11 @@ pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
 }
 
 impl Moments<'_> {
-    /// A file's place.
     pub(super) fn place(&self, loaded: &Loaded) -> Option<f64> {
         let found = self.files.iter().find(|file| file.1.path == loaded.path);
         found.map(|file| file.0)
     }
 
-    /// What the files are in the order of.
     pub(super) fn kind(&self) -> &'static str {
         match self.order {
             Order::Revisions => "revisions",

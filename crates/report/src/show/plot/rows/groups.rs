@@ -31,7 +31,6 @@ impl Line<'_> {
     }
 }
 
-/// Lines of one chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) lines: Vec<Line<'a>>,
@@ -39,13 +38,11 @@ pub(crate) struct Group<'a> {
     pub(crate) heading: String,
 }
 
-/// The charts of one figure.
 #[derive(Debug)]
 pub(crate) struct Groups<'a> {
     pub(crate) groups: Vec<Group<'a>>,
     /// What is not drawn and why, for a reader.
     pub(crate) notes: Vec<String>,
-    /// The settings that make a line.
     pub(crate) key: Vec<Setting>,
     /// Those of them that differ within a chart, which name the lines.
     pub(crate) inside: Vec<Setting>,
@@ -55,7 +52,6 @@ pub(crate) struct Groups<'a> {
     pub(crate) looks: Vec<String>,
 }
 
-/// All values of a setting.
 pub(crate) fn distinct<'s>(values: impl Iterator<Item = &'s str>) -> BTreeSet<&'s str> {
     values.collect()
 }

@@ -57,7 +57,6 @@ impl<'a> Sample<'a> {
         self.observed.values(metric).into_iter()
     }
 
-    /// Its runs that count.
     pub(crate) fn counted(&self) -> impl Iterator<Item = &Observation<'a>> {
         self.observed.counted()
     }
@@ -88,12 +87,10 @@ impl<'a> Sample<'a> {
         name.to_string_lossy().into_owned()
     }
 
-    /// The case in each launch.
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseResult> {
         self.launches.iter().map(|(_, case)| *case)
     }
 
-    /// The files of all launches.
     pub(crate) fn files(&self) -> impl Iterator<Item = &'a Loaded> {
         self.launches.iter().map(|(loaded, _)| *loaded)
     }

@@ -19,9 +19,7 @@ pub(crate) enum Setting {
     PathMtu,
     /// Which of its case's flows it is.
     Flow,
-    /// Git revision of the program.
     Revision,
-    /// Whether it is of the base.
     Side,
     /// Which files it is of: those of one revision that have the same cases are one.
     Sitting,
@@ -39,7 +37,6 @@ impl Setting {
         before.chain(rows.map(Setting::Row)).chain(behind).collect()
     }
 
-    /// The setting with this flag.
     pub(crate) fn of(flag: &str) -> Setting {
         let row = ROWS.iter().position(|row| row.flag == flag);
         debug_assert!(row.is_some(), "{flag}");
@@ -56,7 +53,6 @@ impl Setting {
         }
     }
 
-    /// Its value as people write it.
     pub(crate) fn text(self, settings: &Settings) -> String {
         let row = self.row();
         row.map_or_else(String::new, |row| row.text(settings))
@@ -196,7 +192,6 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    /// Of what is not there.
     pub(crate) const NONE: Value = Value {
         order: 0.0,
         words: String::new(),

@@ -5,7 +5,6 @@ use crate::show::plot::draw::Unit;
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::spec::{Spec, X, Y};
 
-/// Several to one.
 pub const IN: Spec = Spec {
     id: "fan-in",
     title: "Incast over fan-in",
@@ -20,7 +19,6 @@ pub const IN: Spec = Spec {
     ..Spec::USUAL
 };
 
-/// One to several.
 pub const OUT: Spec = Spec {
     id: "fan-out",
     title: "Outcast over fan-out",

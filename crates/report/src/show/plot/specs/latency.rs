@@ -4,7 +4,6 @@ use crate::observe::Metric;
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::spec::{Spec, X, Y};
 
-/// All samples of a case in one line.
 pub const SPEC: Spec = Spec {
     id: "latency-percentiles",
     title: "Latency percentiles",

@@ -8,7 +8,6 @@ const PERCENTILES: &[Y] = &[Y::Percentiles(&[Metric::P50Ns, Metric::P99Ns])];
 const CAPTION: &str =
     "To the right: more messages in flight bring more throughput. Straight up: they only wait.";
 
-/// From one send depth to the next.
 pub const BY_DEPTH: Spec = Spec {
     id: "latency-by-throughput-tx-depth",
     title: "Throughput and latency over send depth",
@@ -22,7 +21,6 @@ pub const BY_DEPTH: Spec = Spec {
     ..Spec::USUAL
 };
 
-/// From one number of QPs to the next.
 pub const BY_QPS: Spec = Spec {
     id: "latency-by-throughput-qps",
     title: "Throughput and latency over QPs",

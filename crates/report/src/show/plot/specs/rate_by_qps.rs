@@ -3,7 +3,6 @@
 use crate::show::plot::draw::Unit;
 use crate::show::plot::spec::{Spec, X, Y};
 
-/// All QPs of a flow together.
 pub const SPEC: Spec = Spec {
     id: "rate-by-qps",
     title: "{y} against QPs",

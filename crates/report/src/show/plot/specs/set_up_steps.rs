@@ -14,7 +14,6 @@ use crate::show::plot::rows::settings::Setting;
 const CAPTION: &str = "Mean times at the end that ran the sweep. All QPs of a round share an exchange. Destroying is in the \
     table only.";
 
-/// Bars that are drawn.
 const MOST_BARS: usize = 16;
 const ROW_PX: f64 = 24.0;
 /// Height of a bar; 1 is the whole row.
@@ -101,7 +100,6 @@ fn time_ns(sample: &Sample<'_>, step: &str) -> f64 {
 
 type StepsOf = fn(&Connect) -> &Vec<ConnectStep>;
 
-/// Each step of each case at each end.
 fn table(cases: &[(String, &Sample<'_>)]) -> Table {
     let ends: [(&str, StepsOf); 2] = [("own", |it| &it.steps), ("other", |it| &it.peer_steps)];
     let mut rows = Vec::new();

@@ -4,7 +4,6 @@ use crate::observe::Metric;
 use crate::show::plot::draw::Unit;
 use crate::show::plot::spec::{Spec, X, Y};
 
-/// All workers of a flow together.
 pub const SPEC: Spec = Spec {
     id: "rate-by-workers",
     title: "{y} against workers",

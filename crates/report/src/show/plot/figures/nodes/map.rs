@@ -62,7 +62,6 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
 struct Map<'m> {
     subject: &'m Subject<'m>,
     quantity: Metric,
-    /// Nodes.
     count: usize,
     told: Told,
 }
@@ -93,7 +92,6 @@ impl Map<'_> {
         format!("{from} to {to}: {value}{lost}")
     }
 
-    /// The cells.
     fn tiles(&self, shades: &[Shade]) -> Vec<Tile> {
         let is_single = self.count <= MOST_SINGLE;
         let tile = |(row, column): (usize, usize)| {

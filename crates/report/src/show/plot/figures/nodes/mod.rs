@@ -20,22 +20,19 @@ use crate::show::plot::rows::settings::Setting;
 use crate::show::plot::specs::fan;
 use crate::show::sentences::of_nodes;
 
-/// Matrices that are drawn.
 const MOST_MATRICES: usize = 2;
 
-/// What is drawn of the nodes.
 #[derive(Clone, Debug, Default)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     /// What is slow and where to look, and what a fan says.
     pub sentences: Vec<String>,
-    /// The figures.
     pub figures: Vec<Figure>,
     /// How many matrices there are, and how many of them are drawn.
     pub matrices: (usize, usize),
 }
 
 /// All figures of nodes. `sums` are the results with the flows of each case of a pattern as one.
-pub fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
+pub(crate) fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
     let matrices = matrices(results);
     let count = matrices.len();
     let drawn = matrices.into_iter().take(MOST_MATRICES);

@@ -34,9 +34,7 @@ impl Racks {
 pub(super) struct Rack {
     /// Its name; empty of nodes of which no rack is known.
     pub(super) name: String,
-    /// The place of its first node.
     pub(super) start: usize,
-    /// How many there are.
     pub(super) len: usize,
 }
 
@@ -50,7 +48,6 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Orders nodes of a file.
     pub(super) fn of(names: &[String], file: &ResultFile, racks: &Racks) -> Order {
         let placed = names.iter().enumerate();
         let placed = placed.map(|(index, name)| (racks.of(file, name), name.as_str(), index));
