@@ -4,7 +4,7 @@
 //! Documents are cleaned as a whole where they come in ([`json::cleaned`]), so that what is printed later needs no
 //! thought. Other text is cleaned by [`printable`] where it is put into words.
 
-pub(crate) mod json;
+pub mod json;
 mod screen;
 mod seconds;
 mod shown;
