@@ -68,7 +68,7 @@ impl Spec {
             _ => metric.axis(),
         };
         let heading = match self.y.len() {
-            1 => group.heading(),
+            1 => group.heading.clone(),
             _ => heading(metric, group),
         };
         let xs = own
@@ -205,8 +205,8 @@ pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
 }
 
 pub(crate) fn heading(metric: Metric, group: &Group<'_>) -> String {
-    match group.heading() {
-        heading if heading.is_empty() => metric.title().to_owned(),
+    match &*group.heading {
+        "" => metric.title().to_owned(),
         heading => format!("{}: {heading}", metric.title()),
     }
 }

@@ -8,7 +8,6 @@ pub(crate) mod figure;
 pub mod figures;
 pub mod formats;
 pub(crate) mod marks;
-mod naming;
 mod picture;
 pub(crate) mod rows;
 pub mod sections;

@@ -11,9 +11,7 @@ use crate::results::sample::{self, cases, has, limits, node, window};
 use crate::show::plot::draw::check::faults;
 use crate::show::plot::figure::{Cell, Figure, Table};
 use crate::show::plot::sides::Sides;
-use crate::show::plot::specs::{
-    bandwidth_by_size, latency, latency_by_load, latency_by_throughput, rate_by_qps, workers,
-};
+use crate::show::plot::specs::{bandwidth_by_size, latency_by_load, values};
 
 mod flows;
 mod launches;
@@ -30,9 +28,9 @@ const KINDS: [(&str, Maker); 13] = [
     ("bandwidth-by-size", |it| {
         bandwidth_by_size::SPEC.figures(it)
     }),
-    ("rate-by-qps", |it| rate_by_qps::SPEC.figures(it)),
-    ("rate-by-workers", |it| workers::SPEC.figures(it)),
-    ("latency", |it| latency::SPEC.figures(it)),
+    ("rate-by-qps", |it| values::RATE_BY_QPS.figures(it)),
+    ("rate-by-workers", |it| values::RATE_BY_WORKERS.figures(it)),
+    ("latency", |it| values::LATENCY.figures(it)),
     ("timeline", |it| timeline::figures(it)),
     ("qp-time", |it| qp_time::figures(it)),
     ("trend", |it| trend::figures(it)),
@@ -40,7 +38,7 @@ const KINDS: [(&str, Maker); 13] = [
     ("heat-map", heat_map::figures),
     ("latency", |it| {
         let (base, new) = it.split_at(it.len() / 2);
-        latency::SPEC.figures(Sides { new, base })
+        values::LATENCY.figures(Sides { new, base })
     }),
     ("comparison-", |results| {
         let half = results.len() / 2;
@@ -60,11 +58,7 @@ const KINDS: [(&str, Maker); 13] = [
 ];
 
 fn paths<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let sides = results.into();
-    let specs = [
-        latency_by_throughput::BY_DEPTH,
-        latency_by_throughput::BY_QPS,
-    ];
+    let (sides, specs) = (results.into(), &values::LATENCY_BY_THROUGHPUT);
     specs.iter().flat_map(|spec| spec.figures(sides)).collect()
 }
 
@@ -417,7 +411,7 @@ fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
     ] {
         let both = |qps| [at(qps, 1.0), at(&format!("{qps} {flags}"), 1.0)];
         let results = one_file(["qps=1", "qps=2"].map(both).concat());
-        has(&only(rate_by_qps::SPEC.figures(&results)).svg, names);
+        has(&only(values::RATE_BY_QPS.figures(&results)).svg, names);
     }
 }
 

@@ -197,9 +197,4 @@ impl Group<'_> {
         places.dedup();
         places
     }
-
-    /// The chart's heading; empty for a single one.
-    pub(crate) fn heading(&self) -> String {
-        self.heading.clone()
-    }
 }

@@ -17,7 +17,7 @@ use crate::observe::Metric;
 use crate::results::load::Loaded;
 use crate::show::plot::figure::Figure;
 use crate::show::plot::rows::settings::Setting;
-use crate::show::plot::specs::fan;
+use crate::show::plot::specs::values;
 use crate::show::sentences::of_nodes;
 
 const MOST_MATRICES: usize = 2;
@@ -43,7 +43,7 @@ pub(crate) fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nod
     let sentences = subjects.iter().flat_map(|it| sentences(it, is_one));
     let of_subjects = (1..).zip(&subjects);
     let of_subjects = of_subjects.flat_map(|(number, subject)| of_subject(subject, number));
-    let fans = [fan::IN, fan::OUT];
+    let fans = values::FANS;
     let fans = fans.iter().flat_map(|spec| spec.figures(sums));
     Nodes {
         matrices: (count, subjects.len()),
