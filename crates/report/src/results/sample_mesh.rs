@@ -369,7 +369,6 @@ fn worked(index: usize, flows: &[FlowResult]) -> NodeResult {
     }
 }
 
-/// A worker that saw so many completions.
 pub(super) fn worker(messages: u64) -> WorkerResult {
     WorkerResult {
         messages,

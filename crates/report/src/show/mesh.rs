@@ -141,7 +141,6 @@ fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
     lines
 }
 
-/// What marks mean, as far as there are some.
 fn legend(matrix: &Matrix, outliers: &[Outlier]) -> Option<String> {
     let told = (!outliers.is_empty()).then_some("* slow, see below");
     let quantity = matrix.quantity();

@@ -75,7 +75,6 @@ pub struct Problem {
     pub hint: String,
 }
 
-/// A run and its case.
 pub(super) type Ran<'a> = (&'a CaseResult, &'a Run);
 
 /// How grave something is in a run: `None` where it is not there, 0 where nothing is measured.

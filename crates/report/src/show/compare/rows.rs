@@ -28,7 +28,6 @@ pub(super) const HEAD: [&str; 6] = [
     "verdict",
 ];
 
-/// A figure that changed for certain.
 #[derive(Serialize)]
 pub(super) struct Change<'a> {
     finding: Verdict,
@@ -64,7 +63,6 @@ pub(super) fn of_cases(comparison: &Comparison) -> impl Iterator<Item = Row<'_>>
 }
 
 impl<'a> Row<'a> {
-    /// Whether it changed for certain.
     pub(super) fn has_changed(&self) -> bool {
         has_changed(self.figures.verdict)
     }
@@ -137,7 +135,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Whether something changed for certain.
 pub(super) fn has_changed(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Regressed | Verdict::Improved)
 }

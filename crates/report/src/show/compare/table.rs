@@ -142,7 +142,6 @@ fn is_quiet(case: &CaseComparison) -> bool {
         && !has_changed(case.verdict())
 }
 
-/// Rounds in which nothing has changed, together.
 fn write_rounds(out: &mut impl Write, rounds: &[&CaseComparison]) -> io::Result<()> {
     let ids: Vec<&str> = rounds.iter().map(|case| &*case.id).collect();
     let rows = rounds.iter().flat_map(|case| of_case(case));

@@ -117,7 +117,6 @@ pub(super) fn worst_first(comparison: &Comparison) -> Vec<&CaseComparison> {
     cases
 }
 
-/// The first names, and how many more there are.
 pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
     some_of(names, 6)
 }
@@ -173,7 +172,6 @@ fn margins(comparison: &Comparison) -> Option<String> {
     (!margins.is_empty()).then(|| format!("equal means within: {told}{half}"))
 }
 
-/// Notes on the whole comparison.
 pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     let mut remarks: Vec<String> = margins(comparison).into_iter().collect();
     for (ids, side) in [

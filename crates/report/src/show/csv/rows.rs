@@ -28,7 +28,6 @@ pub(super) fn places(result: &ResultFile) -> impl Iterator<Item = (CaseFlow<'_>,
 pub(super) struct Row(Vec<(String, String)>);
 
 impl Row {
-    /// The cells of [`KEY`].
     pub(super) fn key(flow: &CaseFlow<'_>, run: &Run) -> serde_json::Result<Row> {
         let mut row = Row::default();
         let settings = to_value(&flow.settings)?;

@@ -23,19 +23,14 @@ pub(crate) struct TestCase {
     out: Option<String>,
 }
 
-/// Names and values.
 type Properties = Vec<(&'static str, String)>;
 
 /// What became of a test, with a message where it did not pass.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// As it should be.
     Passed,
-    /// It is not.
     Failure(String),
-    /// It could not be judged.
     Error(String),
-    /// It was left out.
     Skipped(String),
 }
 

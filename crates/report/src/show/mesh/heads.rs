@@ -13,7 +13,6 @@ const MEDIAN: usize = 8;
 /// What stands in the corner.
 const CORNER: usize = 14;
 
-/// Names for rows and columns of a matrix, and how wide both are.
 pub(super) struct Heads {
     pub(super) rows: Vec<String>,
     pub(super) columns: Vec<String>,

@@ -103,7 +103,6 @@ fn name(observed: &Observed<'_>) -> String {
     }
 }
 
-/// What the figures do not say.
 fn remarks(observed: &Observed<'_>) -> String {
     let moved = observed.runs.iter().filter_map(|it| it.moved);
     let counted = || observed.counted().filter_map(|it| it.moved);

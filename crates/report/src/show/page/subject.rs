@@ -101,7 +101,6 @@ fn name(node: &Node) -> String {
     }
 }
 
-/// All names of a few, the first and the last of many.
 fn first_and_last(names: &[String]) -> String {
     match names {
         [first, .., last] if names.len() > SHOWN => {

@@ -42,12 +42,10 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
     Cow::Owned(results.iter().map(file).collect())
 }
 
-/// Whether its flows follow from a pattern.
 pub(super) fn is_of_pattern(case: &CaseResult) -> bool {
     case.config.pattern.is_some()
 }
 
-/// The case with one flow for all.
 fn sum(case: &CaseResult) -> CaseResult {
     let flows = &case.config.flows;
     let mut settings = case.config.settings.clone();

@@ -21,7 +21,6 @@ pub(super) struct RowOf<'a> {
 }
 
 impl<'a> RowOf<'a> {
-    /// Of a flow that is alone.
     pub(super) fn of(
         settings: &'a Settings,
         (run, flow): (&'a Run, &'a FlowResult),
@@ -83,7 +82,6 @@ impl Column {
         matches!(self.cell, Cell::Metric(_) | Cell::Schedule)
     }
 
-    /// The column of a setting, as wide as its widest value.
     fn of_setting(row: &'static Row, all: &[Settings]) -> Column {
         let widths = all
             .iter()
@@ -174,7 +172,6 @@ impl Columns {
         }
     }
 
-    /// Whether rows have a column for the number of the run.
     pub(super) fn have_runs(&self) -> bool {
         let mut columns = self.all.iter();
         columns.any(|column| matches!(column.cell, Cell::Run))

@@ -310,7 +310,6 @@ impl Canvas {
         self.shape("rect", &place, Paint::line(colour, 2.2), "", Some(hint));
     }
 
-    /// A series' marker, with words for who points at it.
     pub fn marker(&mut self, (x, y): (f64, f64), look: Look, hint: Option<&str>) {
         let (left, up, shape) = match look.marker {
             Marker::Circle => (4.0, 0.0, "a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z"),

@@ -87,7 +87,6 @@ impl Sheet {
         self.width.px() - 2.0 * self.width.margin_px()
     }
 
-    /// Text over the whole width, in as many lines as it takes.
     pub fn paragraph(&mut self, text: &str, style: Style) {
         let lines = wrapped(&printable(text), style.size_px, style.bold, self.room_px());
         for line in lines {
@@ -109,13 +108,11 @@ impl Sheet {
         area
     }
 
-    /// How wide each of so many charts beside each other is.
     pub fn width_beside(&self, count: usize) -> f64 {
         let count = count.max(1) as f64;
         (self.room_px() - BETWEEN * (count - 1.0)) / count
     }
 
-    /// The next `height` pixels for so many charts beside each other.
     pub fn take_beside(&mut self, count: usize, height: f64) -> Vec<Rect> {
         let width = self.width_beside(count);
         let Rect { x, y, .. } = self.take(height);

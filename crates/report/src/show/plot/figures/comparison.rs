@@ -56,7 +56,6 @@ fn telling(all: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
     (plain(&mut by_change), plain(&mut said))
 }
 
-/// How many cases there are of each tone.
 fn counts(ratios: &Ratios) -> String {
     let count = |tone| ratios.rows.iter().filter(|row| row.tone == tone).count();
     let tones = [Tone::Better, Tone::Worse, Tone::Equal, Tone::Unclear];

@@ -11,7 +11,6 @@ pub(super) struct QpShares {
     pub(super) qps: Vec<QpShare>,
     /// Jain's index: 1 is even, 1/n is one QP alone.
     pub(super) jain: Option<f64>,
-    /// In some run a QP was starved.
     pub(super) has_starved: bool,
 }
 

@@ -18,7 +18,6 @@ enum Order {
 #[derive(Debug)]
 pub(super) struct Moments<'a> {
     order: Order,
-    /// Each with its place, by place.
     files: Vec<(f64, &'a Loaded)>,
 }
 

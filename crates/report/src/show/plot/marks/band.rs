@@ -15,7 +15,6 @@ pub struct Band {
     /// How much of what is behind shows through, 0 to 1.
     pub transparency: f64,
     pub ends: (f64, f64),
-    /// Words for who points at it.
     pub hint: String,
 }
 

@@ -4,7 +4,6 @@ use super::axis::AxisFrame;
 use crate::show::plot::draw::palette::{Look, MUTED, Marker};
 use crate::show::plot::draw::{Canvas, Labels, Paint, Rect, Style, number};
 
-/// A figure at a place of the horizontal axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
     pub x: f64,
@@ -172,7 +171,6 @@ impl Series {
     }
 }
 
-/// The parts of a line that lie within the rectangle.
 fn clipped(points: &[(f64, f64)], within: Rect) -> Vec<Vec<(f64, f64)>> {
     let mut parts: Vec<Vec<(f64, f64)>> = Vec::new();
     for pair in points.windows(2) {

@@ -57,7 +57,6 @@ impl Mark {
 /// Marks between two axes; later ones lie above earlier ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Its heading among the charts of its figure.
     pub heading: String,
     pub x: Axis,
     pub y: Axis,

@@ -6,14 +6,12 @@ use crate::show::plot::draw::{Canvas, Labels, Style};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dot {
-    /// The series that it is of.
     pub name: String,
     /// Where it is; what lies above or below the chart is at its edge.
     pub at: (f64, f64),
     pub look: Look,
     /// Whether it is a ring around something: round for better, square for worse.
     pub ring: Option<bool>,
-    /// Words for who points at it.
     pub hint: String,
     /// Words beside it; none where empty.
     pub label: String,

@@ -64,7 +64,6 @@ pub(crate) fn plain(setting: Setting, words: &str) -> String {
     }
 }
 
-/// A line's name by these settings.
 pub(crate) fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
     let own = settings.iter().map(|it| plain(*it, line.value(*it)));
     let of_case = ["op", "cq"].map(|flag| line.value(Setting::of(flag)).to_owned());
@@ -87,7 +86,6 @@ pub(crate) fn without_side(settings: &[Setting]) -> Vec<Setting> {
 }
 
 impl<'a> Groups<'a> {
-    /// Name of a line: what it does not share with the others.
     pub(crate) fn name(&self, line: &Line<'_>) -> String {
         name_by(line, &self.inside)
     }

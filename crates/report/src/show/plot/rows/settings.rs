@@ -73,12 +73,10 @@ impl Setting {
         }
     }
 
-    /// Whether launches of one case may differ in it.
     pub(crate) fn may_differ(self) -> bool {
         self.row().is_some_and(|row| row.may_differ)
     }
 
-    /// Whether there are words for each of its values.
     pub(crate) fn always_has_words(self) -> bool {
         self.row().is_some_and(|row| {
             !row.is_quiet && !row.title.is_empty() && !row.text(&Settings::default()).is_empty()
@@ -118,7 +116,6 @@ impl Setting {
         }
     }
 
-    /// Its value of a flow that is of the base or not.
     pub(crate) fn value(self, loaded: &Loaded, flow: &CaseFlow<'_>, is_base: bool) -> Value {
         let file = &loaded.result;
         let [here, _] = flow.devices(file);

@@ -67,13 +67,11 @@ struct Map<'m> {
 }
 
 impl Map<'_> {
-    /// All pairs of places of the order.
     fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         let count = self.count;
         (0..count).flat_map(move |row| (0..count).map(move |column| (row, column)))
     }
 
-    /// The figure of the flows from one place of the order to another.
     fn value(&self, row: usize, column: usize) -> Option<f64> {
         let cell = self.subject.cell(row, column)?;
         cell.figures.of(self.quantity).filter(|it| it.is_finite())

@@ -29,7 +29,6 @@ impl Racks {
     }
 }
 
-/// Nodes that are drawn beside each other and are in one rack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rack {
     /// Its name; empty of nodes of which no rack is known.
@@ -38,7 +37,6 @@ pub(super) struct Rack {
     pub(super) len: usize,
 }
 
-/// Nodes in the order in which they are drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Order {
     /// The index of each node in the list that was ordered.

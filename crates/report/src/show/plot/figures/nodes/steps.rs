@@ -69,7 +69,6 @@ impl Told {
         format!("{}\u{a0}{}", self.plain(value), self.unit)
     }
 
-    /// The same, and what it is of the median.
     pub(super) fn with_share(&self, value: f64) -> String {
         let (value, percent) = (self.with_unit(value), self.share(value) * 100.0);
         format!("{value}, {percent:.1}\u{a0}% of the median")

@@ -87,7 +87,6 @@ impl<'a> Subject<'a> {
         self.matrix.cell(from, to)
     }
 
-    /// Whether the pattern has flows from one place to another.
     pub(super) fn has(&self, from: usize, to: usize) -> bool {
         let ends = self.indices(from, to);
         ends.is_some_and(|(from, to)| self.matrix.has(from, to))
@@ -104,7 +103,6 @@ impl<'a> Subject<'a> {
         outliers.filter(move |outlier| outlier.quantity.higher_is_better() == kind)
     }
 
-    /// What is slow by a quantity of that kind.
     pub(super) fn marks(&self, quantity: Metric) -> Marks {
         let place = |index: usize| self.order.nodes.iter().position(|it| *it == index);
         let mut marks = Marks::default();
