@@ -30,6 +30,10 @@ pub(crate) fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N
     })
 }
 
+pub(crate) fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
 #[track_caller]
 pub(crate) fn has<const N: usize>(text: impl AsRef<str>, words: [&str; N]) {
     let text = text.as_ref();

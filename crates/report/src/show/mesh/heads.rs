@@ -71,10 +71,7 @@ fn widest(names: &[String]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
+    use crate::results::sample::names;
 
     #[test]
     fn heads_tell_nodes_apart() {

@@ -106,11 +106,7 @@ fn natural(name: &str) -> (Vec<(usize, &str)>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::node;
-
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
+    use crate::results::sample::{names, node};
 
     fn ordered(list: &[&str], file: &ResultFile, racks: &[(&str, &str)]) -> (Vec<String>, Order) {
         let racks = racks.iter();
