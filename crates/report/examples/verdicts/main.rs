@@ -12,7 +12,7 @@ mod promises;
 mod sittings;
 mod workers;
 
-use noise::NOISES;
+use noise::Noise;
 use promises::{Promises, head};
 use sittings::{Found, Setup, found};
 use workers::each;
@@ -46,7 +46,7 @@ const SIZES: [Size; 5] = [
 
 /// The rows of a table: all of these sizes for each noise.
 fn rows(sizes: &[Size]) -> impl Iterator<Item = Setup> {
-    NOISES.into_iter().flat_map(move |noise| {
+    Noise::ALL.iter().flat_map(move |&noise| {
         sizes.iter().map(move |&(cases, launches, spread)| Setup {
             cases,
             launches,
