@@ -65,16 +65,9 @@ fn row<const N: usize>(
     let found = each(&setups, |setup| found(setup, sittings, SEED));
     let cells = setups.iter().zip(&found);
     let cells: Vec<String> = cells.map(|(setup, found)| cell(setup, found)).collect();
-    let (
-        cells,
-        Setup {
-            noise,
-            cases,
-            launches,
-            ..
-        },
-    ) = (cells.join(" | "), setups[0]);
-    println!("| {} | {cases} | {launches} | {cells} |", noise.name());
+    let (name, cells) = (setups[0].noise.name(), cells.join(" | "));
+    let (cases, launches) = (setups[0].cases, setups[0].launches);
+    println!("| {name} | {cases} | {launches} | {cells} |");
     found
 }
 

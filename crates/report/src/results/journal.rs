@@ -80,16 +80,7 @@ impl Journal {
             searches: case.searches.clone(),
             perftest: case.perftest.clone(),
         });
-        let line = ResultFile {
-            schema_version: result.schema_version,
-            tool: result.tool.clone(),
-            started_at: result.started_at.clone(),
-            command_line: result.command_line.clone(),
-            nodes: result.nodes.clone(),
-            cases: last.into_iter().collect(),
-            beside: result.beside.clone(),
-        };
-        self.append(&line)
+        self.append(&result.with_cases(last.into_iter().collect()))
             .map_err(WriteError::of(&self.path, "append a run"))
     }
 

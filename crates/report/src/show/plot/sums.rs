@@ -6,9 +6,7 @@ use std::borrow::Cow;
 use settings::Pattern;
 
 use crate::results::load::Loaded;
-use crate::results::model::{
-    CaseConfig, CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run, Window,
-};
+use crate::results::model::{CaseConfig, CaseResult, FlowConfig, FlowResult, Latency, Run, Window};
 
 /// Name of the flow that stands for all of a case.
 pub const ALL_FLOWS: &str = "all flows together";
@@ -25,18 +23,9 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
             true => sum(case),
             false => case.clone(),
         });
-        let file = &loaded.result;
         Loaded {
             path: loaded.path.clone(),
-            result: ResultFile {
-                cases: cases.collect(),
-                beside: file.beside.clone(),
-                tool: file.tool.clone(),
-                started_at: file.started_at.clone(),
-                command_line: file.command_line.clone(),
-                nodes: file.nodes.clone(),
-                ..*file
-            },
+            result: loaded.result.with_cases(cases.collect()),
         }
     };
     Cow::Owned(results.iter().map(file).collect())

@@ -4,6 +4,7 @@
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::observe::format::each_once;
 use crate::results::load::Loaded;
 use crate::show::plot::draw::{Scale, Tick};
 use crate::show::plot::rows::settings::{minute, revision};
@@ -39,13 +40,7 @@ pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
     if files.len() < 2 {
         return None;
     }
-    let mut revisions: Vec<String> = Vec::new();
-    for (loaded, _) in &files {
-        let revision = revision_of(loaded);
-        if !revisions.contains(&revision) {
-            revisions.push(revision);
-        }
-    }
+    let revisions = each_once(files.iter().map(|(loaded, _)| revision_of(loaded)));
     let order = match (first.date() == last.date(), revisions.len()) {
         (false, _) => Order::Days,
         (true, 1) => Order::Minutes,

@@ -1,6 +1,6 @@
 //! What a connection's set-up consists of, a bar for each case with its steps one after the other.
 
-use crate::observe::format::counted;
+use crate::observe::format::{counted, each_once};
 use crate::results::model::{Connect, ConnectStep, Latency};
 use crate::show::plot::draw::palette::look;
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
@@ -21,12 +21,7 @@ const BAR: f64 = 0.7;
 
 /// The figure; `None` where no case has steps.
 pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
-    let mut steps: Vec<String> = Vec::new();
-    for step in groups.samples().flat_map(told) {
-        if !steps.contains(&step) {
-            steps.push(step);
-        }
-    }
+    let steps = each_once(groups.samples().flat_map(told));
     let cases = groups.named_lines().flat_map(|(name, line)| {
         let points = line.points.iter();
         let named = points.map(|(qps, sample)| {
