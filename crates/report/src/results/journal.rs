@@ -100,7 +100,7 @@ impl Journal {
             // Half a line would be in the way of those to come.
             let _ = file.set_len(self.bytes);
             if self.bytes == 0 {
-                self.discard();
+                self.remove();
             }
             return Err(error);
         }
@@ -110,10 +110,6 @@ impl Journal {
 
     /// Removes it: all that it has is in other files.
     pub fn remove(&mut self) {
-        self.discard();
-    }
-
-    fn discard(&mut self) {
         if self.file.take().is_some() {
             let _ = fs::remove_file(&self.path);
         }
@@ -123,7 +119,7 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         if self.bytes == 0 {
-            self.discard();
+            self.remove();
         }
     }
 }

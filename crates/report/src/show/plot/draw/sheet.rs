@@ -45,7 +45,7 @@ impl Width {
 #[derive(Debug)]
 pub struct Sheet {
     pub canvas: Canvas,
-    width: Width,
+    pub(crate) width: Width,
     y: f64,
 }
 
@@ -76,10 +76,6 @@ impl Sheet {
         sheet.paragraph(subtitle, style);
         sheet.y += 10.0;
         sheet
-    }
-
-    pub fn width(&self) -> Width {
-        self.width
     }
 
     /// Pixels between its margins.

@@ -57,7 +57,7 @@ impl Axis {
     /// Rows with names, from the top at 0, -1, -2.
     pub fn rows(title: impl Into<String>, names: impl IntoIterator<Item = String>) -> Axis {
         let mut axis = Axis::columns(title, names);
-        let (min, max) = (axis.scale.min(), axis.scale.max());
+        let (min, max) = (axis.scale.min, axis.scale.max);
         axis.scale = Scale::linear(-max, -min);
         axis.ticks
             .iter_mut()
@@ -108,7 +108,7 @@ impl Axis {
 
     /// Kind, ends, unit and title, for a script that turns places into figures.
     fn for_script(&self) -> String {
-        let kind = match self.scale.kind() {
+        let kind = match self.scale.kind {
             Kind::Linear => "linear",
             Kind::Log2 | Kind::Log10 => "log",
         };
@@ -119,7 +119,7 @@ impl Axis {
             (None, Unit::Nanoseconds) => "ns",
             (None, Unit::Tail) => "tail",
         };
-        let (min, max) = (self.scale.min(), self.scale.max());
+        let (min, max) = (self.scale.min, self.scale.max);
         format!("{kind} {min:e} {max:e} {unit} {}", self.title)
     }
 }
