@@ -288,6 +288,3 @@ fn picture(figure: &Figure, how_to_read: Option<&str>) -> Markup {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

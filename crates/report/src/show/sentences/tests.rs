@@ -33,14 +33,15 @@ fn best([low, high]: [f64; 2], [cases, of_cases]: [usize; 2], names: &[&str]) ->
 /// Of nodes and the paths between them.
 fn of_nodes() -> impl Iterator<Item = NodesFinding> {
     let (gbit, p50) = (Metric::GbitPerS, Metric::P50Ns);
+    let of = |part| match part {
+        Part::Path => names(&["node4", "node5"]),
+        _ => names(&["node4"]),
+    };
     let slow = |metric, part, values: &[f64], look| {
         NodesFinding::Slow(Slow {
             metric,
             part,
-            nodes: match part {
-                Part::Path => names(&["node4", "node5"]),
-                _ => names(&["node4"]),
-            },
+            nodes: of(part),
             values: values.to_vec(),
             usual: if metric == gbit { 9.4 } else { 10_100.0 },
             slow: 7,
@@ -56,10 +57,7 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
     };
     let lossy = |part, runs, look| NodesFinding::Lossy {
         part,
-        nodes: match part {
-            Part::Path => names(&["node4", "node5"]),
-            _ => names(&["node4"]),
-        },
+        nodes: of(part),
         losing: 5,
         runs,
         look,

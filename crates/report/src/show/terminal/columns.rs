@@ -225,14 +225,14 @@ mod tests {
     use super::*;
     use crate::results::sample::{self, rows};
 
-    fn heads_within(characters: usize, all: &[Settings], run: &Run) -> String {
-        let columns = Columns::of((all, &[]), (&CaseConfig::default(), run), characters).all;
+    fn heads_within(characters: usize, shown: (&[Settings], &[Metric]), run: &Run) -> String {
+        let columns = Columns::of(shown, (&CaseConfig::default(), run), characters).all;
         let heads: Vec<String> = columns.into_iter().map(|column| column.head).collect();
         heads.join(", ")
     }
 
     fn heads_of(all: &[Settings], run: &Run) -> String {
-        heads_within(usize::MAX, all, run)
+        heads_within(usize::MAX, (all, &[]), run)
     }
 
     #[test]
@@ -247,20 +247,18 @@ mod tests {
 ",
         ) {
             let characters = characters.parse().unwrap();
-            assert_eq!(heads_within(characters, &all, &Run::default()), heads);
+            assert_eq!(
+                heads_within(characters, (&all, &[]), &Run::default()),
+                heads
+            );
         }
     }
 
     #[test]
     fn what_was_asked_for_is_there_and_stays() {
         let asked = [Metric::MaxNs, Metric::MinNs, Metric::MeanNs];
-        let heads = |characters| {
-            let all = [Settings::from([])];
-            let first = (&CaseConfig::default(), &Run::default());
-            let columns = Columns::of((&all, &asked), first, characters).all;
-            let heads: Vec<String> = columns.into_iter().map(|column| column.head).collect();
-            heads.join(", ")
-        };
+        let one = [Settings::from([])];
+        let heads = |characters| heads_within(characters, (&one, &asked), &Run::default());
         let all =
             "Gb/s, Mmsg/s, p50 µs, p99 µs, p99.9 µs, max µs, CPU s/GB, limit %, min µs, mean µs";
         assert_eq!(heads(1000), all);

@@ -293,6 +293,13 @@ fn unfit(figure: &Figure) -> Vec<String> {
     found
 }
 
+/// Those figures, found to be fit to be seen.
+fn fit(figures: Vec<Figure>) -> Vec<Figure> {
+    let unfit: Vec<String> = figures.iter().flat_map(unfit).collect();
+    assert_eq!(unfit, [""; 0]);
+    figures
+}
+
 /// Every figure of every kind has its own name and is fit to be seen.
 fn check(results: &[Loaded]) -> Result<(), TestCaseError> {
     for (prefix, figures) in KINDS {

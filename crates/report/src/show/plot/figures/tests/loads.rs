@@ -27,10 +27,7 @@ pub(super) fn closed() -> CaseResult {
 }
 
 pub(super) fn drawn(cases: Vec<CaseResult>) -> Vec<Figure> {
-    let figures = latency_by_load::SPEC.figures(&one_file(cases));
-    let unfit: Vec<String> = figures.iter().flat_map(unfit).collect();
-    assert_eq!(unfit, [""; 0]);
-    figures
+    fit(latency_by_load::SPEC.figures(&one_file(cases)))
 }
 
 pub(super) const SVG: &str = "http://www.w3.org/2000/svg";
