@@ -8,7 +8,7 @@ mod promises;
 #[path = "../verdicts/workers.rs"]
 mod workers;
 
-use mesh::{Fault, NOISES, Noise, Setup, right};
+use mesh::{Fault, Noise, Setup, right};
 use promises::Promises;
 use workers::each;
 
@@ -20,7 +20,7 @@ const SEED: u64 = 0x1422_2026;
 fn main() -> std::process::ExitCode {
     promises::check("TRIES", 400, |tries, promises| {
         false_alarms(tries, promises);
-        for fault in [Fault::Receives, Fault::Pair, Fault::Cpu] {
+        for &fault in Fault::ALL {
             power(tries, fault, promises);
         }
     })
@@ -84,7 +84,7 @@ fn false_alarms(tries: usize, promises: &mut Promises) {
         "All nodes are alike: matrices of which something is told",
         tries,
     );
-    for noise in NOISES {
+    for &noise in Noise::ALL {
         for runs in RUNS {
             let counts = row(tries, &setups(noise, runs, None), |is_right| !is_right);
             let all: usize = counts.iter().map(|(_, tries)| tries).sum();
@@ -98,14 +98,14 @@ fn false_alarms(tries: usize, promises: &mut Promises) {
 }
 
 fn power(tries: usize, fault: Fault, promises: &mut Promises) {
-    head(fault.title(), tries);
-    for noise in NOISES {
+    head(fault.name(), tries);
+    for &noise in Noise::ALL {
         for runs in RUNS {
             let counts = row(tries, &setups(noise, runs, Some(fault)), |it| it);
             // Spreads of 0.5 and 2 %, which stand first; three runs, and noise that is the same for all nodes.
             let is_promised = runs > 1 && matches!(noise, Noise::Normal | Noise::HeavyTails);
             for (count, tries) in counts.iter().take(2 * NODES.len()).filter(|_| is_promised) {
-                let what = format!("{}, {}", fault.title(), noise.name());
+                let what = format!("{}, {}", fault.name(), noise.name());
                 promises.at_least(&what, *count, *tries, 0.95);
             }
         }

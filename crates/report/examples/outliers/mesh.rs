@@ -3,42 +3,25 @@
 use fastrand::Rng;
 use report::judge::mesh::{Cell, Figures, Matrix, Place};
 use report::observe::Metric;
-use settings::{Pattern, Settings};
+use settings::{Pattern, Settings, names};
 
-/// How figures scatter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
-    /// Normal.
-    Normal,
-    /// Skewed to the slow side: lognormal.
-    Skewed,
-    /// Student's t with three degrees of freedom.
-    HeavyTails,
-    /// Nodes differ in what they send and in what they receive, by the spread, in all runs.
-    Nodes,
-    /// Normal, and one run of 33 is fifteen spreads slower.
-    Stalls,
+names! {
+    /// How figures scatter.
+    Noise {
+        /// Normal.
+        Normal = "normal",
+        /// Skewed to the slow side: lognormal.
+        Skewed = "skewed",
+        /// Student's t with three degrees of freedom.
+        HeavyTails = "heavy tails",
+        /// Nodes differ in what they send and in what they receive, by the spread, in all runs.
+        Nodes = "nodes differ",
+        /// Normal, and one run of 33 is fifteen spreads slower.
+        Stalls = "rare stalls",
+    }
 }
 
-pub const NOISES: [Noise; 5] = [
-    Noise::Normal,
-    Noise::Skewed,
-    Noise::HeavyTails,
-    Noise::Nodes,
-    Noise::Stalls,
-];
-
 impl Noise {
-    pub fn name(self) -> &'static str {
-        match self {
-            Noise::Normal => "normal",
-            Noise::Skewed => "skewed",
-            Noise::HeavyTails => "heavy tails",
-            Noise::Nodes => "nodes differ",
-            Noise::Stalls => "rare stalls",
-        }
-    }
-
     /// One deviation, in units of the spread, for the better.
     fn draw(self, rng: &mut Rng) -> f64 {
         match self {
@@ -54,26 +37,19 @@ impl Noise {
     }
 }
 
-/// What is slow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The last node receives half.
-    Receives,
-    /// The first node sends half to the second one.
-    Pair,
-    /// The last node moves half both ways, with three times the spread, as one that has half of its CPU.
-    Cpu,
+names! {
+    /// What is slow.
+    Fault {
+        /// The last node receives half.
+        Receives = "One node receives half: matrices that name it and nothing else",
+        /// The first node sends half to the second one.
+        Pair = "One path carries half: matrices that name it and nothing else",
+        /// The last node moves half both ways, with three times the spread, as one that has half of its CPU.
+        Cpu = "One node has half of its CPU: matrices that name it and nothing else",
+    }
 }
 
 impl Fault {
-    pub fn title(self) -> &'static str {
-        match self {
-            Fault::Receives => "One node receives half: matrices that name it and nothing else",
-            Fault::Pair => "One path carries half: matrices that name it and nothing else",
-            Fault::Cpu => "One node has half of its CPU: matrices that name it and nothing else",
-        }
-    }
-
     fn place(self, nodes: usize) -> Place {
         match self {
             Fault::Receives => Place::To(nodes - 1),

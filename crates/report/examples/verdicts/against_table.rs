@@ -1,7 +1,7 @@
 //! Comparisons with perftest as a table.
 
 use super::against::{Setup, compared};
-use super::noise::{NOISES, Noise};
+use super::noise::Noise;
 use super::promises::{Promises, head};
 use super::workers::each;
 use super::{SEED, percent};
@@ -20,9 +20,8 @@ pub fn table(comparisons: usize, promises: &mut Promises) {
         "| noise | spread | alike: false | alike: equal | pairs | 3 % slower: false | 10 % slower: false | slower | pairs |",
     );
     // Pairs know neither launches nor cases.
-    let noises = NOISES
-        .into_iter()
-        .filter(|noise| !matches!(noise, Noise::Launches | Noise::Uneven));
+    let noises = Noise::ALL.iter().copied();
+    let noises = noises.filter(|noise| !matches!(noise, Noise::Launches | Noise::Uneven));
     for noise in noises {
         for spread in [0.01, 0.03, 0.1] {
             let setups = [0.0, -0.03, -0.1].map(|change| Setup {

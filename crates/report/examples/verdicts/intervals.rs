@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use statistics::{Verdict, median, ratio, verdicts};
 
-use super::noise::{NOISES, Noise};
+use super::noise::Noise;
 use super::promises::{Promises, head};
 use super::sittings::{Setup, Sitting, found};
 use super::workers::each;
@@ -35,7 +35,7 @@ pub fn tables(sittings: usize, promises: &mut Promises) {
         "| noise | launches a side | the 95 % interval holds the truth | half-width | with an outlier | 95 of 100 with an \
          outlier | called equal, nothing changed | called equal falsely |",
     );
-    for noise in NOISES {
+    for &noise in Noise::ALL {
         for cell in each(&[5, 8, 10, 20], |launches| cell(noise, *launches, sittings)) {
             println!(
                 "| {} | {} | {} | ±{:.1} % | ±{:.1} % | ±{:.1} % | {} | {} |",

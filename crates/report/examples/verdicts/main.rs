@@ -12,7 +12,7 @@ mod promises;
 mod sittings;
 mod workers;
 
-use noise::NOISES;
+use noise::Noise;
 use promises::{Promises, head};
 use sittings::{Found, Setup, found};
 use workers::each;
@@ -46,7 +46,7 @@ const SIZES: [Size; 5] = [
 
 /// The rows of a table: all of these sizes for each noise.
 fn rows(sizes: &[Size]) -> impl Iterator<Item = Setup> {
-    NOISES.into_iter().flat_map(move |noise| {
+    Noise::ALL.iter().flat_map(move |&noise| {
         sizes.iter().map(move |&(cases, launches, spread)| Setup {
             cases,
             launches,
@@ -65,16 +65,9 @@ fn row<const N: usize>(
     let found = each(&setups, |setup| found(setup, sittings, SEED));
     let cells = setups.iter().zip(&found);
     let cells: Vec<String> = cells.map(|(setup, found)| cell(setup, found)).collect();
-    let (
-        cells,
-        Setup {
-            noise,
-            cases,
-            launches,
-            ..
-        },
-    ) = (cells.join(" | "), setups[0]);
-    println!("| {} | {cases} | {launches} | {cells} |", noise.name());
+    let (name, cells) = (setups[0].noise.name(), cells.join(" | "));
+    let (cases, launches) = (setups[0].cases, setups[0].launches);
+    println!("| {name} | {cases} | {launches} | {cells} |");
     found
 }
 

@@ -1,57 +1,33 @@
 //! Nine ways in which figures scatter.
 
 use fastrand::Rng;
+use settings::names;
 
-/// How figures scatter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
-    /// Normal.
-    Normal,
-    /// Skewed.
-    Lognormal,
-    /// Student's t with three degrees of freedom, and one figure in twenty ten spreads off.
-    HeavyTails,
-    /// Two modes, equally often.
-    TwoModes,
-    /// Launches differ, the five runs within one are alike; a figure is a launch's median.
-    Launches,
-    /// Each turn resembles the one before it (0.6), as on a machine that warms and cools.
-    Correlated,
-    /// Cases scatter differently: by 1, 1/4, 4 and 2 spreads, in turn.
-    Uneven,
-    /// Skewed, and one figure in 33 fifteen spreads off.
-    Stalls,
-    /// Whole spreads only, so that many figures are the same.
-    Steps,
+names! {
+    /// How figures scatter.
+    Noise {
+        /// Normal.
+        Normal = "normal",
+        /// Skewed.
+        Lognormal = "lognormal",
+        /// Student's t with three degrees of freedom, and one figure in twenty ten spreads off.
+        HeavyTails = "heavy tails, outliers",
+        /// Two modes, equally often.
+        TwoModes = "two modes",
+        /// Launches differ, the five runs within one are alike; a figure is a launch's median.
+        Launches = "between launches",
+        /// Each turn resembles the one before it (0.6), as on a machine that warms and cools.
+        Correlated = "from turn to turn",
+        /// Cases scatter differently: by 1, 1/4, 4 and 2 spreads, in turn.
+        Uneven = "uneven cases",
+        /// Skewed, and one figure in 33 fifteen spreads off.
+        Stalls = "rare stalls",
+        /// Whole spreads only, so that many figures are the same.
+        Steps = "in steps",
+    }
 }
 
-pub const NOISES: [Noise; 9] = [
-    Noise::Normal,
-    Noise::Lognormal,
-    Noise::HeavyTails,
-    Noise::TwoModes,
-    Noise::Launches,
-    Noise::Correlated,
-    Noise::Uneven,
-    Noise::Stalls,
-    Noise::Steps,
-];
-
 impl Noise {
-    pub fn name(self) -> &'static str {
-        match self {
-            Noise::Normal => "normal",
-            Noise::Lognormal => "lognormal",
-            Noise::HeavyTails => "heavy tails, outliers",
-            Noise::TwoModes => "two modes",
-            Noise::Launches => "between launches",
-            Noise::Correlated => "from turn to turn",
-            Noise::Uneven => "uneven cases",
-            Noise::Stalls => "rare stalls",
-            Noise::Steps => "in steps",
-        }
-    }
-
     /// One deviation, in units of the spread, for the better.
     pub fn draw(self, rng: &mut Rng) -> f64 {
         match self {

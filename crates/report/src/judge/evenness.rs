@@ -29,19 +29,16 @@ const VARIANCES_OF_CHANCE: f64 = 3.0;
 /// A run is uneven if one interval of so many is, and two at least.
 const INTERVALS_PER_UNEVEN: usize = 20;
 
-/// The QPs of a flow over the time of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverTime {
     /// Ends of the intervals, in seconds from the start of the window.
     pub ends_seconds: Vec<f64>,
-    /// The QPs, by index.
     pub qps: Vec<QpOverTime>,
     /// Mean of Jain's index over the intervals, without what chance explains; 0 of one in which nothing moved.
     pub jain: f64,
     uneven_intervals: usize,
 }
 
-/// One QP over the time of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QpOverTime {
     /// Index within the flow, from 0.
@@ -54,19 +51,16 @@ pub struct QpOverTime {
     pub stall: Option<Stall>,
 }
 
-/// A time without a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stall {
     /// Its beginning, in seconds from the start of the window.
     pub from_seconds: f64,
-    /// Its end.
     pub to_seconds: f64,
     /// The other QPs got at least half of their shares meanwhile.
     pub is_alone: bool,
 }
 
 impl Stall {
-    /// Its length.
     pub fn seconds(&self) -> f64 {
         self.to_seconds - self.from_seconds
     }
@@ -187,7 +181,6 @@ impl<'a> Counts<'a> {
         }
     }
 
-    /// Messages of its share.
     fn expected(&self, qp: usize, intervals: &Range<usize>) -> f64 {
         self.rate * self.asked[qp] * self.seconds(intervals)
     }

@@ -1,7 +1,7 @@
 //! What results say: queries over observations whose answers are values. It must not know where they are shown.
 
 pub mod compare;
-pub mod evenness;
+pub(crate) mod evenness;
 pub mod findings;
 pub mod mesh;
 pub mod threshold;

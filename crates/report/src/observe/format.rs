@@ -81,6 +81,17 @@ pub(crate) fn some_of<T: AsRef<str>>(names: &[T], most: usize) -> String {
     }
 }
 
+/// Each once, in the order in which they first come.
+pub(crate) fn each_once<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+    }
+    once
+}
+
 /// The word for so many of a thing.
 pub(crate) fn plural(count: usize, word: &str) -> String {
     format!("{word}{}", if count == 1 { "" } else { "s" })

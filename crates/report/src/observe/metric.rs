@@ -22,13 +22,11 @@ struct Row {
     is_of_offer: bool,
     /// Shown in tables where it was asked for alone.
     on_request: bool,
-    /// The figure, and the samples that it is made of.
     source: Source,
 }
 
 /// What a figure is of.
 enum Source {
-    /// What a flow moved.
     Flow(fn(&FlowResult) -> Option<f64>),
     /// What a run's nodes did for a flow.
     Nodes(fn(&Run, &FlowResult) -> Option<f64>),
@@ -38,7 +36,6 @@ enum Source {
     Lateness(fn(&Latency) -> Option<u64>),
     /// How long completions waited to be seen.
     Seen(fn(&Latency) -> Option<u64>),
-    /// A run's set-ups.
     SetUp(fn(&Connect) -> Option<f64>),
     /// The times of a run's set-ups; unknown if they are too few.
     SetUpTimes(fn(&Latency) -> Option<u64>),

@@ -14,20 +14,8 @@ fn config() -> CaseConfig {
 }
 
 fn percentiles() -> Latency {
-    Latency {
-        count: 1000,
-        min: 10,
-        mean: 25.0,
-        stddev: 3.0,
-        p50: Some(20),
-        p90: Some(30),
-        p95: Some(30),
-        p99: Some(40),
-        p99_9: Some(50),
-        p99_99: Some(60),
-        max: 70,
-        ..Latency::default()
-    }
+    let told = "count=1000; min=10; mean=25.0; stddev=3.0; p50=20; p90=30; p95=30; p99=40; p99_9=50; p99_99=60; max=70";
+    with(&Latency::default(), told)
 }
 
 fn moved(flow: &FlowConfig) -> FlowResult {

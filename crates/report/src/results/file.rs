@@ -69,7 +69,6 @@ impl WriteError {
     }
 }
 
-/// Where something is written to.
 enum Target {
     /// A file, which is made or replaced: its directory, and its name there.
     File(Arc<Directory>, PathBuf),

@@ -80,16 +80,7 @@ impl Journal {
             searches: case.searches.clone(),
             perftest: case.perftest.clone(),
         });
-        let line = ResultFile {
-            schema_version: result.schema_version,
-            tool: result.tool.clone(),
-            started_at: result.started_at.clone(),
-            command_line: result.command_line.clone(),
-            nodes: result.nodes.clone(),
-            cases: last.into_iter().collect(),
-            beside: result.beside.clone(),
-        };
-        self.append(&line)
+        self.append(&result.with_cases(last.into_iter().collect()))
             .map_err(WriteError::of(&self.path, "append a run"))
     }
 
@@ -109,7 +100,7 @@ impl Journal {
             // Half a line would be in the way of those to come.
             let _ = file.set_len(self.bytes);
             if self.bytes == 0 {
-                self.discard();
+                self.remove();
             }
             return Err(error);
         }
@@ -119,10 +110,6 @@ impl Journal {
 
     /// Removes it: all that it has is in other files.
     pub fn remove(&mut self) {
-        self.discard();
-    }
-
-    fn discard(&mut self) {
         if self.file.take().is_some() {
             let _ = fs::remove_file(&self.path);
         }
@@ -132,7 +119,7 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         if self.bytes == 0 {
-            self.discard();
+            self.remove();
         }
     }
 }

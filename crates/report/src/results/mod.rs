@@ -4,14 +4,14 @@ pub(crate) mod compact;
 pub mod contradiction;
 pub mod file;
 mod flow_faults;
-pub mod histogram;
+pub(crate) mod histogram;
 pub mod journal;
 pub mod json;
 pub mod load;
 pub mod model;
 pub mod percentile;
 pub mod rates;
-pub mod schema;
+pub(crate) mod schema;
 mod special_file;
 mod utc;
 

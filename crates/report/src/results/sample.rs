@@ -38,7 +38,6 @@ pub(crate) fn result() -> ResultFile {
     }
 }
 
-/// A result as it is read.
 pub(crate) fn loaded(result: ResultFile) -> Loaded {
     Loaded {
         path: "r.json".into(),
@@ -46,7 +45,6 @@ pub(crate) fn loaded(result: ResultFile) -> Loaded {
     }
 }
 
-/// One with these cases.
 pub(crate) fn file(all: Vec<CaseResult>) -> Loaded {
     loaded(cases(all))
 }
@@ -115,7 +113,6 @@ pub(crate) fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResu
     }
 }
 
-/// A node whose worker saw so many completions.
 fn worked(name: &str, messages: u64) -> NodeResult {
     NodeResult {
         workers: vec![WorkerResult {
@@ -276,7 +273,6 @@ pub(crate) fn mixed() -> ResultFile {
     }
 }
 
-/// Settings and a run of `connect`.
 pub(crate) fn connect() -> (CaseConfig, Run) {
     let time = |count, mean: f64, p99| Latency {
         count,

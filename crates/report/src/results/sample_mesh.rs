@@ -327,7 +327,6 @@ impl Mesh {
     }
 }
 
-/// A sweep of nothing, with this argument.
 pub(super) fn sweep(argument: &str) -> ResultFile {
     ResultFile {
         schema_version: SCHEMA_VERSION,
@@ -370,7 +369,6 @@ fn worked(index: usize, flows: &[FlowResult]) -> NodeResult {
     }
 }
 
-/// A worker that saw so many completions.
 pub(super) fn worker(messages: u64) -> WorkerResult {
     WorkerResult {
         messages,

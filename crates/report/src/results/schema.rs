@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
+};
 use serde_json::Value;
 
 use super::model::ResultFile;
@@ -37,68 +39,22 @@ pub(super) fn lacking(text: &[u8]) -> serde_json::Result<Option<String>> {
 /// sums of such counts fit 64 bits.
 const MOST: u64 = 1 << 53;
 
-/// What has no fields of ours: whole numbers in it are counts.
-struct Plain;
-
-impl<'de> DeserializeSeed<'de> for Plain {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Plain {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        out.write_str("anything")
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
-        match number > MOST {
-            true => Err(E::custom(format!("{number} is more than anything counts"))),
-            false => Ok(()),
-        }
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Plain)?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while map.next_key::<IgnoredAny>()?.is_some() {
-            map.next_value_seed(Plain)?;
-        }
-        Ok(())
-    }
-}
-
-/// The fields that an object has, or each object of an array, and whether it must; none of what is plain.
+/// The fields that an object has, or each object of an array, and whether it must. What is plain has none of ours: whole
+/// numbers in it are counts.
 struct Fields(Vec<(String, bool, Fields)>);
 
 impl Fields {
+    /// Something that stands for itself, where no object is due.
+    fn plain<E: Error>(&self, what: Unexpected<'_>) -> Result<Option<String>, E> {
+        match (self.0.is_empty(), what) {
+            (false, what) => Err(E::invalid_type(what, &self)),
+            (true, Unexpected::Unsigned(number)) if number > MOST => {
+                Err(E::custom(format!("{number} is more than anything counts")))
+            }
+            (true, _) => Ok(None),
+        }
+    }
+
     fn of(root: &Value, schema: &Value) -> Fields {
         // What may be null is any of two.
         let schema = schema["anyOf"].get(0).unwrap_or(schema);
@@ -124,10 +80,7 @@ impl<'de> DeserializeSeed<'de> for &Fields {
     type Value = Option<String>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<String>, D::Error> {
-        match self.0.is_empty() {
-            true => Plain.deserialize(from).map(|()| None),
-            false => from.deserialize_any(self),
-        }
+        from.deserialize_any(self)
     }
 }
 
@@ -136,6 +89,26 @@ impl<'de> Visitor<'de> for &Fields {
 
     fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str("an object or an array")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Unsigned(number))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Signed(number))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Float(number))
+    }
+
+    fn visit_bool<E: Error>(self, it: bool) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Bool(it))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Str(text))
     }
 
     fn visit_unit<E>(self) -> Result<Option<String>, E> {
@@ -155,6 +128,7 @@ impl<'de> Visitor<'de> for &Fields {
         let (mut first, mut left) = (None, self.0.iter().collect::<Vec<_>>());
         while let Some(key) = map.next_key::<String>()? {
             match left.iter().position(|(name, ..)| *name == key) {
+                None if self.0.is_empty() => drop(map.next_value_seed(self)?),
                 None => drop(map.next_value::<IgnoredAny>()?),
                 Some(at) => {
                     let below = map.next_value_seed(&left.remove(at).2)?;

@@ -19,7 +19,6 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long a reader that takes nothing is waited for after the wish to stop.
 const STOPPED_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Something that is no file, open for writing.
 pub(super) struct SpecialFile<'a> {
     file: File,
     stop: &'a AtomicBool,

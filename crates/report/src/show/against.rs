@@ -144,26 +144,17 @@ fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample;
+    use crate::results::sample::{self, with};
 
     fn comparison(verdict: &str, note: Option<&str>) -> PerftestComparison {
-        let pair = PerftestPair {
-            rocebench: Some(93.3),
-            perftest: Some(92.1),
-            ..PerftestPair::default()
-        };
+        let pair = with(&PerftestPair::default(), "rocebench=93.3; perftest=92.1");
+        let told = "program=ib_send_bw; metric=gbit_per_s; rocebench_median=93.3; perftest_median=92.1; ratio=1.013; \
+                    ratio_low=1.008; ratio_high=1.021";
         PerftestComparison {
-            program: "ib_send_bw".into(),
-            metric: "gbit_per_s".into(),
             pairs: vec![pair; 5],
-            rocebench_median: Some(93.3),
-            perftest_median: Some(92.1),
-            ratio: Some(1.013),
-            ratio_low: Some(1.008),
-            ratio_high: Some(1.021),
             verdict: verdict.into(),
             note: note.map(str::to_owned),
-            ..PerftestComparison::default()
+            ..with(&PerftestComparison::default(), told)
         }
     }
 

@@ -12,7 +12,6 @@ use crate::show::sentences::{number, of_nodes};
 use crate::text::wrapped;
 use heads::Heads;
 
-/// Columns of the terminal.
 const COLUMNS: usize = 80;
 /// Flows of a pattern with few of them that are listed, all or the slowest.
 const MOST_FLOWS: usize = 16;
@@ -142,7 +141,6 @@ fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
     lines
 }
 
-/// What marks mean, as far as there are some.
 fn legend(matrix: &Matrix, outliers: &[Outlier]) -> Option<String> {
     let told = (!outliers.is_empty()).then_some("* slow, see below");
     let quantity = matrix.quantity();
@@ -162,7 +160,6 @@ fn text(cell: &Cell, quantity: Metric) -> String {
     }
 }
 
-/// A row a flow.
 fn list(matrix: &Matrix, outliers: &[Outlier], cells: &[&Cell]) -> Vec<String> {
     let name = |cell: &Cell| match cell.from == cell.to {
         true => matrix.name(cell.from).to_owned(),

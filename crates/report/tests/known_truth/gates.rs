@@ -5,7 +5,7 @@ use fastrand::Rng;
 use report::judge::compare::{GATE_MARGIN, GATE_METRICS, Margins};
 use statistics::{Looks, Verdict, verdicts};
 
-use super::verdicts::noise::{NOISES, Noise};
+use super::verdicts::noise::Noise;
 use super::verdicts::sittings::{FIGURES, Setup, Sitting};
 
 /// Of each kind of noise and each change.
@@ -68,7 +68,7 @@ fn gates(noise: Noise, spread: f64, slower: f64) -> Ended {
 
 #[test]
 fn gates_seldom_end_falsely_and_end_early_where_it_is_clear() {
-    for noise in NOISES {
+    for &noise in Noise::ALL {
         let [alike, quiet] = [0.03, 0.01].map(|spread| gates(noise, spread, 0.0));
         let (margin, slower) = (gates(noise, 0.01, 0.05), gates(noise, 0.03, 0.1));
         let told = format!("{noise:?}: {alike:?}, {quiet:?}, {margin:?}, {slower:?}");

@@ -13,7 +13,7 @@ mod open_loop;
 pub(crate) mod sittings;
 
 use fastrand::Rng;
-use noise::{NOISES, Noise};
+use noise::Noise;
 use sittings::{Found, Setup, Sitting, found};
 use statistics::ratio;
 
@@ -38,7 +38,7 @@ const FEWER_SITTINGS: usize = 30;
 
 #[test]
 fn nothing_changed_seldom_calls_a_regression() {
-    for noise in NOISES {
+    for &noise in Noise::ALL {
         for (spread, cases, launches) in [(0.01, 18, 5), (0.1, 1, 10), (0.1, 6, 5), (0.1, 6, 8)] {
             let found = count(Setup {
                 launches,
@@ -54,7 +54,7 @@ fn nothing_changed_seldom_calls_a_regression() {
 /// The defect that was: the larger the change and the more cases had it, the less it was found.
 #[test]
 fn what_is_slower_everywhere_is_found_however_much_it_is() {
-    for noise in NOISES {
+    for &noise in Noise::ALL {
         for slower in [0.05, 0.5] {
             let setup = setup(noise, 0.01, (18, 18), slower);
             let found = found(&setup, FEWER_SITTINGS, 7);
@@ -67,7 +67,7 @@ fn what_is_slower_everywhere_is_found_however_much_it_is() {
 
 #[test]
 fn a_slower_case_is_found_among_eighteen() {
-    for noise in NOISES {
+    for &noise in Noise::ALL {
         let setup = Setup {
             launches: 8,
             ..setup(noise, 0.03, (1, 18), 0.1)
@@ -80,7 +80,7 @@ fn a_slower_case_is_found_among_eighteen() {
 
 #[test]
 fn a_change_of_the_margin_is_seldom_called_equal() {
-    for noise in NOISES {
+    for &noise in Noise::ALL {
         let equal = count(setup(noise, 0.01, (1, 1), 0.03)).bandwidth_equal;
         assert!(equal <= 7, "{noise:?}: {equal}");
         let equal = count(setup(noise, 0.01, (0, 1), 0.0)).bandwidth_equal;
@@ -90,7 +90,7 @@ fn a_change_of_the_margin_is_seldom_called_equal() {
 
 #[test]
 fn the_interval_holds_the_truth_and_bears_an_outlier() {
-    for noise in NOISES {
+    for &noise in Noise::ALL {
         for launches in [5, 10] {
             let setup = Setup {
                 launches,
@@ -120,7 +120,7 @@ fn the_interval_holds_the_truth_and_bears_an_outlier() {
 
 #[test]
 fn comparisons_with_perftest_seldom_end_falsely() {
-    for noise in NOISES {
+    for &noise in Noise::ALL {
         for (spread, change) in [(0.03, 0.0), (0.1, 0.0), (0.01, -0.03)] {
             let setup = against::Setup {
                 noise,

@@ -14,6 +14,7 @@ use super::pairing::{self, Pairs, SideCase};
 use super::searches;
 use super::side::{Launch, SideFiles, observations, runs, units};
 use super::turns;
+use crate::observe::format::each_once;
 use crate::observe::metric::Metric;
 use crate::results::load::{Found, Loaded};
 use crate::results::model::Run;
@@ -74,19 +75,13 @@ fn without_copies<'a>(files: &'a [Loaded], notes: &mut Vec<String>) -> Vec<&'a L
 }
 
 fn side(path: &Path, files: &[&Loaded]) -> Side {
-    let mut revisions: Vec<String> = Vec::new();
-    for file in files {
-        let tool = &file.result.tool;
-        let revision = tool.git.clone().unwrap_or_else(|| tool.version.clone());
-        if !revisions.contains(&revision) {
-            revisions.push(revision);
-        }
-    }
+    let tools = files.iter().map(|file| &file.result.tool);
+    let revisions = tools.map(|it| it.git.clone().unwrap_or_else(|| it.version.clone()));
     let started = files.iter().map(|file| file.result.started_at.clone());
     Side {
         name: text::path(path),
         files: files.iter().map(|file| text::path(&file.path)).collect(),
-        revisions,
+        revisions: each_once(revisions),
         started_at: started.min(),
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use super::options::Aspect;
+use crate::observe::format::each_once;
 use crate::results::model::{CaseConfig, Device, FORWARD, FlowConfig, Host, Node, ResultFile};
 
 /// One fact: which, and what it is; `None` if the file does not have it.
@@ -158,12 +159,8 @@ pub(super) fn differ(name: &str, base: impl Display, new: impl Display) -> Strin
 
 /// The facts that are not the same in all of both sides' files, with what each side says.
 pub(super) fn differences(base: &[Vec<Fact>], new: &[Vec<Fact>]) -> Vec<(Aspect, String)> {
-    let mut names: Vec<(Aspect, &str)> = Vec::new();
-    for fact in base.iter().chain(new).flatten() {
-        if !names.contains(&(fact.aspect, &*fact.name)) {
-            names.push((fact.aspect, &fact.name));
-        }
-    }
+    let facts = base.iter().chain(new).flatten();
+    let names = each_once(facts.map(|fact| (fact.aspect, &*fact.name)));
     let told = names.into_iter().filter_map(|(aspect, name)| {
         let [base, new] = [base, new].map(|side| values(side, name));
         let is_same = base == new && base.len() == 1;

@@ -11,7 +11,6 @@ use statistics::{self, Answer, Figures, Judgement, Question, Unit, Unsettled};
 /// Which runs a case's figures are of: those of the base, those of the new side.
 pub(super) type Units = [Vec<Unit>; 2];
 
-/// What is said of all cases together.
 #[derive(Default)]
 pub(super) struct Over {
     pub(super) over_all: Vec<OverAll>,

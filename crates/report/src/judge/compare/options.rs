@@ -126,9 +126,7 @@ impl Margins {
         let asked = self.0.get(&metric).copied();
         asked.unwrap_or_else(|| metric.default_margin())
     }
-}
 
-impl Margins {
     /// The same with at least this of each metric for which nothing was said.
     #[must_use]
     pub fn or_at_least(mut self, least: f64) -> Margins {

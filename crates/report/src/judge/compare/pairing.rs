@@ -10,7 +10,6 @@ use settings::{ROWS, Row, Settings};
 /// A case as one side has it: the files that have it, by number within the side, and what each has.
 pub(super) type SideCase<'a> = Vec<(usize, &'a CaseResult)>;
 
-/// The cases of both sides.
 #[derive(Debug, Default)]
 pub(super) struct Pairs<'a> {
     /// On both sides, in the order of the base; same name, and same settings unless nothing closer was there.
@@ -66,7 +65,6 @@ fn cases<'a>(side: &[&'a Loaded]) -> Vec<(&'a str, Asked, SideCase<'a>)> {
     cases
 }
 
-/// Pairs the cases of two sides.
 pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded]) -> Pairs<'a> {
     let (base, mut left) = (cases(base), cases(new));
     let mut partners: Vec<Option<SideCase>> = vec![None; base.len()];

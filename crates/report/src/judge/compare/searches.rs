@@ -3,7 +3,7 @@
 use super::facts::differ;
 use super::model::{CaseComparison, MetricComparison, MissingMetric, Observation, Verdict};
 use super::side::Launch;
-use crate::observe::format::rate_text;
+use crate::observe::format::{each_once, rate_text};
 use crate::observe::metric::Metric;
 use crate::results::contradiction;
 use crate::results::model::{LoadSearch, SearchEnd};
@@ -13,13 +13,8 @@ const METRIC: Metric = Metric::HighestLoad;
 
 /// Adds what launches of both sides found for each limit. The limit stands where other figures have their flow.
 pub(super) fn add(found: &mut CaseComparison, margin: f64, sides: [&[Launch<'_>]; 2]) {
-    let mut limits: Vec<&str> = Vec::new();
-    for search in sides.into_iter().flatten().flat_map(|it| &it.case.searches) {
-        if !limits.contains(&&*search.asked) {
-            limits.push(&search.asked);
-        }
-    }
-    for asked in limits {
+    let searches = sides.into_iter().flatten().flat_map(|it| &it.case.searches);
+    for asked in each_once(searches.map(|search| &*search.asked)) {
         match figures(asked, margin, sides, found.observation) {
             Ok((figures, note)) => {
                 found.metrics.push(figures);

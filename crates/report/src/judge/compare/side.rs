@@ -100,7 +100,6 @@ impl<'a> SideFiles<'a> {
     }
 }
 
-/// All runs that count.
 pub(super) fn runs<'a>(side: &'a [Launch<'_>]) -> impl Iterator<Item = &'a Run> {
     side.iter().flat_map(|launch| launch.runs.iter().copied())
 }

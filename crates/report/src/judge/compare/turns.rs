@@ -17,7 +17,10 @@ const MOST_LEAD: f64 = 1.0 / 3.0;
 /// Why the launches that began at these times (RFC 3339) were not in turns; `None` when they were.
 pub(super) fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
     if base.len().min(new.len()) < LEAST {
-        return Some(few(base.len(), new.len()));
+        return Some(match (base.len(), new.len()) {
+            (1, 1) => "one launch each".to_owned(),
+            (base, new) => format!("{base} and {new} launches, too few to be in turns"),
+        });
     }
     let mut launches = Vec::with_capacity(base.len() + new.len());
     for (side, times) in [base, new].into_iter().enumerate() {
@@ -51,13 +54,6 @@ pub(super) fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
         "not launched in turns: at one time {base:.0} % of the base's launches had begun and {new:.0} % of the new \
          side's, so a drift of the machine would look like a change"
     ))
-}
-
-fn few(base: usize, new: usize) -> String {
-    if base == 1 && new == 1 {
-        return "one launch each".to_owned();
-    }
-    format!("{base} and {new} launches, too few to be in turns")
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use settings::Row;
 
 use super::finding::Finding;
+use super::scaling::by_median;
 use super::subject::Subject;
 use crate::observe::Metric;
 use crate::observe::setting_words::words;
@@ -22,9 +23,6 @@ pub(super) fn best(
     if subjects.len() < 2 {
         return None;
     }
-    let by_median = |one: &&Subject<'_>, other: &&Subject<'_>| {
-        one.figures.median.total_cmp(&other.figures.median)
-    };
     let best = match metric.higher_is_better() {
         true => subjects.iter().max_by(by_median),
         false => subjects.iter().min_by(by_median),

@@ -31,7 +31,6 @@ pub struct SlowRail {
 /// An end of flows at a rail: the node, whether they go to it, and the rail.
 type End = (String, bool, String);
 
-/// What the flows at a rail moved.
 #[derive(Default)]
 struct Moved {
     /// Of each run that counts.

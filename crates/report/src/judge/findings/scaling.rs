@@ -48,7 +48,7 @@ pub(super) fn scaling(
     })
 }
 
-fn by_median(one: &&Subject<'_>, other: &&Subject<'_>) -> std::cmp::Ordering {
+pub(super) fn by_median(one: &&Subject<'_>, other: &&Subject<'_>) -> std::cmp::Ordering {
     one.figures.median.total_cmp(&other.figures.median)
 }
 

@@ -13,14 +13,12 @@ use crate::results::model::{CaseResult, ResultFile, Run};
 /// Cases that move as much as they can between two nodes, each with its runs in all results.
 pub(super) struct Compared<'a> {
     cases: Vec<(&'a CaseResult, Vec<&'a Run>)>,
-    /// The settings that distinguish them.
     pub(super) rows: Vec<&'static Row>,
     /// The figures by which they are compared, that which scales first: of transfers, or of set-ups where there are no
     /// transfers.
     pub(super) metrics: [Metric; 2],
 }
 
-/// A case with the figures of its runs.
 pub(super) struct Subject<'a> {
     pub(super) case: &'a CaseResult,
     pub(super) figures: Figures,
@@ -65,7 +63,6 @@ impl<'a> Compared<'a> {
         })
     }
 
-    /// The cases that have a metric.
     pub(super) fn subjects(&self, metric: Metric) -> Vec<Subject<'a>> {
         let subject = |(case, runs): &(&'a CaseResult, Vec<&Run>)| {
             let counted = runs.iter().filter(|run| standing::run_counts(run));
@@ -117,7 +114,6 @@ impl Subject<'_> {
 /// A host, and what carried its traffic: devices with their faults.
 type Ground<'a> = (&'a str, Vec<(&'a str, Option<&'a String>)>);
 
-/// The grounds of all nodes.
 fn ground(result: &ResultFile) -> Vec<Ground<'_>> {
     let nodes = result.nodes.iter().map(|node| {
         let devices = node.devices.iter();

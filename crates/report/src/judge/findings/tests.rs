@@ -9,7 +9,7 @@ use crate::results::model::{
     CaseConfig, CaseResult, Connect, Delivery, DoubtKind, FlowResult, Latency, LoadVerdict,
     PathEvent, PathEventKind, Run, Totals,
 };
-use crate::results::sample::{self, cases, doubt, fairness, load_of, qp_timeline};
+use crate::results::sample::{self, cases, doubt, fairness, load_of, names, qp_timeline};
 
 /// A case with a run for each throughput in Gb/s; p99 in µs is ten times as much.
 fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
@@ -80,10 +80,6 @@ fn shape_of(findings: &[Finding]) -> (Shape, String, String, String) {
         _ => None,
     });
     found.unwrap()
-}
-
-fn names(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 #[test]

@@ -75,7 +75,6 @@ pub struct Problem {
     pub hint: String,
 }
 
-/// A run and its case.
 pub(super) type Ran<'a> = (&'a CaseResult, &'a Run);
 
 /// How grave something is in a run: `None` where it is not there, 0 where nothing is measured.
@@ -133,7 +132,6 @@ pub(super) fn problems(results: &[&ResultFile]) -> Vec<Problem> {
     found.chain(scattering(results)).collect()
 }
 
-/// The runs that are looked at.
 pub(super) fn runs<'a>(results: &[&'a ResultFile]) -> Vec<Ran<'a>> {
     let cases = results.iter().flat_map(|result| &result.cases);
     let runs = cases.flat_map(|case| case.runs.iter().map(move |run| (case, run)));

@@ -116,7 +116,6 @@ fn each_once<'a>(flows: impl Iterator<Item = Measured<'a>>) -> Vec<Measured<'a>>
     all
 }
 
-/// Each flow of a case.
 fn flows(case: &CaseResult) -> impl Iterator<Item = Measured<'_>> {
     let flows = case.config.flows.iter().enumerate();
     flows.map(move |(index, config): (usize, &FlowConfig)| {

@@ -35,6 +35,19 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
+    /// The same sweep with other cases.
+    pub(crate) fn with_cases(&self, cases: Vec<CaseResult>) -> ResultFile {
+        ResultFile {
+            schema_version: self.schema_version,
+            tool: self.tool.clone(),
+            started_at: self.started_at.clone(),
+            command_line: self.command_line.clone(),
+            nodes: self.nodes.clone(),
+            cases,
+            beside: self.beside.clone(),
+        }
+    }
+
     /// The node of this name.
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == name)

@@ -30,7 +30,10 @@ pub(crate) fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N
     })
 }
 
-/// The text has all of these words.
+pub(crate) fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
 #[track_caller]
 pub(crate) fn has<const N: usize>(text: impl AsRef<str>, words: [&str; N]) {
     let text = text.as_ref();
@@ -39,14 +42,12 @@ pub(crate) fn has<const N: usize>(text: impl AsRef<str>, words: [&str; N]) {
     }
 }
 
-/// What is written.
 pub(crate) fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     let mut out = Vec::new();
     write(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
-/// The text starts with these words.
 #[track_caller]
 pub(crate) fn starts(text: impl AsRef<str>, words: &str) {
     let text = text.as_ref();
@@ -84,7 +85,6 @@ pub(crate) fn doubt(kind: DoubtKind) -> Doubt {
     }
 }
 
-/// A load of which only this is known.
 pub(crate) fn load_of(verdict: LoadVerdict) -> Option<Load> {
     Some(Load {
         verdict,
@@ -117,7 +117,6 @@ pub(crate) fn times(digits: u8, counts: impl Iterator<Item = (u64, u64)>) -> Opt
     Latency::from_histogram(&histogram, 0)
 }
 
-/// A QP that moved so many bytes.
 pub(crate) fn qp(index: u32, bytes: u64) -> QpResult {
     QpResult {
         index,
@@ -126,7 +125,6 @@ pub(crate) fn qp(index: u32, bytes: u64) -> QpResult {
     }
 }
 
-/// A complete run of these flows.
 pub(crate) fn run(flows: Vec<FlowResult>) -> Run {
     Run {
         run: 1,
@@ -136,7 +134,6 @@ pub(crate) fn run(flows: Vec<FlowResult>) -> Run {
     }
 }
 
-/// A case with these runs.
 pub(crate) fn case(runs: Vec<Run>) -> CaseResult {
     CaseResult {
         runs,
@@ -144,7 +141,6 @@ pub(crate) fn case(runs: Vec<Run>) -> CaseResult {
     }
 }
 
-/// A result with these cases.
 pub(crate) fn cases(cases: Vec<CaseResult>) -> ResultFile {
     ResultFile {
         cases,
@@ -152,7 +148,6 @@ pub(crate) fn cases(cases: Vec<CaseResult>) -> ResultFile {
     }
 }
 
-/// A node on this machine, with devices.
 pub(crate) fn node(name: &str, hostname: &str, devices: Vec<Device>) -> Node {
     let host = Host {
         hostname: hostname.to_owned(),

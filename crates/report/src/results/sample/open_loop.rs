@@ -1,6 +1,6 @@
 //! Open loops: a case at several loads after the closed loop whose shares they are, and a search.
 
-use super::{config, fairness, flow_of, result, run, window};
+use super::{config, fairness, flow_of, result, run, window, with};
 use crate::results::model::*;
 
 const SECONDS: f64 = 2.0;
@@ -144,19 +144,9 @@ pub(crate) fn search(trials: usize) -> LoadSearch {
         trial(0.7, TrialOutcome::Broke, 31_000),
         trial(0.6, TrialOutcome::Kept, 18_500),
     ];
+    let told = r#"asked=p99<20us; limits=[{"percentile":99.0,"below_ns":20000}]; maximum_per_second=1200000.0; lower_per_second=732000.0; upper_per_second=744000.0; trial_seconds=1.0"#;
     LoadSearch {
-        asked: "p99<20us".to_owned(),
-        limits: vec![LatencyLimit {
-            percentile: 99.0,
-            below_ns: 20_000,
-        }],
-        maximum_per_second: MAXIMUM,
-        lower_per_second: Some(732_000.0),
-        upper_per_second: Some(744_000.0),
-        end: SearchEnd::Found,
-        note: None,
-        trial_seconds: 1.0,
         trials: all.into_iter().take(trials).collect(),
-        ..LoadSearch::default()
+        ..with(&LoadSearch::default(), told)
     }
 }

@@ -99,7 +99,6 @@ fn list(out: &mut impl Write, texts: &[String], what: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A table of rows; nothing where there are none.
 fn table<'a>(
     out: &mut impl Write,
     head: &[&str],

@@ -9,7 +9,6 @@ use crate::judge::compare::model::{
 use crate::observe::Metric;
 use crate::results::model::FORWARD;
 
-/// A figure of both sides.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     /// Of which case; `None` over all cases.
@@ -29,7 +28,6 @@ pub(super) const HEAD: [&str; 6] = [
     "verdict",
 ];
 
-/// A figure that changed for certain.
 #[derive(Serialize)]
 pub(super) struct Change<'a> {
     finding: Verdict,
@@ -42,7 +40,6 @@ pub(super) struct Change<'a> {
     sentence: String,
 }
 
-/// Those over all cases.
 pub(super) fn over_all(comparison: &Comparison) -> impl Iterator<Item = Row<'_>> {
     let reach = comparison.reach.as_ref();
     let observation = reach.map(|reach| reach.observation).unwrap_or_default();
@@ -53,7 +50,6 @@ pub(super) fn over_all(comparison: &Comparison) -> impl Iterator<Item = Row<'_>>
     })
 }
 
-/// Those of a case.
 pub(super) fn of_case(case: &CaseComparison) -> impl Iterator<Item = Row<'_>> {
     case.metrics.iter().map(|figures| Row {
         case: Some(case),
@@ -62,13 +58,11 @@ pub(super) fn of_case(case: &CaseComparison) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// Those of all cases, in order.
 pub(super) fn of_cases(comparison: &Comparison) -> impl Iterator<Item = Row<'_>> {
     comparison.cases.iter().flat_map(of_case)
 }
 
 impl<'a> Row<'a> {
-    /// Whether it changed for certain.
     pub(super) fn has_changed(&self) -> bool {
         has_changed(self.figures.verdict)
     }
@@ -141,7 +135,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Whether something changed for certain.
 pub(super) fn has_changed(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Regressed | Verdict::Improved)
 }

@@ -11,7 +11,6 @@ use crate::judge::compare::model::{CaseComparison, Comparison, Verdict};
 use crate::observe::format::counted;
 use crate::text;
 
-/// Width that text keeps to.
 const COLUMNS: usize = 100;
 
 /// Most flows of a case, and rounds of pairs, that are all shown; of more only the changed ones.
@@ -130,7 +129,6 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
     Ok(())
 }
 
-/// The flows of rows.
 fn flows<'a>(rows: impl Iterator<Item = Row<'a>>) -> Vec<&'a str> {
     let mut flows: Vec<&str> = rows.map(|row| &*row.figures.flow).collect();
     flows.dedup();
@@ -144,7 +142,6 @@ fn is_quiet(case: &CaseComparison) -> bool {
         && !has_changed(case.verdict())
 }
 
-/// Rounds in which nothing has changed, together.
 fn write_rounds(out: &mut impl Write, rounds: &[&CaseComparison]) -> io::Result<()> {
     let ids: Vec<&str> = rounds.iter().map(|case| &*case.id).collect();
     let rows = rounds.iter().flat_map(|case| of_case(case));

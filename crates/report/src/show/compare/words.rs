@@ -9,7 +9,7 @@ use crate::judge::compare::model::{
     CaseComparison, Comparison, MissingMetric, Observation, Side, Verdict,
 };
 use crate::observe::Metric;
-use crate::observe::format::{counted, some_of};
+use crate::observe::format::{counted, each_once, some_of};
 use crate::results::model::FlowConfig;
 
 /// Which questions so many launches can settle; stands before the verdicts. `None` when nothing was judged.
@@ -117,7 +117,6 @@ pub(super) fn worst_first(comparison: &Comparison) -> Vec<&CaseComparison> {
     cases
 }
 
-/// The first names, and how many more there are.
 pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
     some_of(names, 6)
 }
@@ -130,14 +129,8 @@ pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
             .iter()
             .filter_map(|case| case.no_verdict.as_deref())
     };
-    let mut reasons: Vec<&str> = Vec::new();
-    for reason in all() {
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    }
     let word = Verdict::NoVerdict.name();
-    let told = reasons.into_iter().map(|reason| {
+    let told = each_once(all()).into_iter().map(|reason| {
         let cases = all().filter(|it| *it == reason).count();
         match cases == comparison.cases.len() {
             true => format!("{reason}: {word}"),
@@ -173,7 +166,6 @@ fn margins(comparison: &Comparison) -> Option<String> {
     (!margins.is_empty()).then(|| format!("equal means within: {told}{half}"))
 }
 
-/// Notes on the whole comparison.
 pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     let mut remarks: Vec<String> = margins(comparison).into_iter().collect();
     for (ids, side) in [

@@ -8,7 +8,6 @@ use hdrhistogram::Histogram;
 use super::rows::{KEY, Row, places};
 use crate::results::model::{FlowResult, Latency, ResultFile, Run};
 
-/// The columns after the key's.
 const COLUMNS: [&str; 4] = ["kind", "low", "high", "count"];
 
 /// Writes header and rows to a stream.

@@ -28,7 +28,6 @@ pub(super) fn places(result: &ResultFile) -> impl Iterator<Item = (CaseFlow<'_>,
 pub(super) struct Row(Vec<(String, String)>);
 
 impl Row {
-    /// The cells of [`KEY`].
     pub(super) fn key(flow: &CaseFlow<'_>, run: &Run) -> serde_json::Result<Row> {
         let mut row = Row::default();
         let settings = to_value(&flow.settings)?;
@@ -81,12 +80,10 @@ impl Row {
         self.0.push((column.to_owned(), cell));
     }
 
-    /// Whether it has this column.
     pub(super) fn has(&self, column: &str) -> bool {
         self.0.iter().any(|(name, _)| name == column)
     }
 
-    /// The cells, in order.
     pub(super) fn cells(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(_, cell)| &**cell)
     }
@@ -97,7 +94,6 @@ impl Row {
     }
 }
 
-/// Takes a row.
 pub(super) type Take<'a> = &'a mut dyn FnMut(Row) -> io::Result<()>;
 
 /// Writes the rows that `give` gives, below a header of the columns in which one of them has a value. It is asked twice:

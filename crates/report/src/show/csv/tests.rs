@@ -98,7 +98,6 @@ fn places() -> impl Iterator<Item = (usize, usize)> {
     all.filter(|(case, flow)| *flow == 0 || *case == 1)
 }
 
-/// The cells of these columns.
 fn key(row: &HashMap<String, String>, columns: &str) -> String {
     let cells: Vec<&str> = columns.split(' ').map(|name| &*row[name]).collect();
     cells.join(" ")

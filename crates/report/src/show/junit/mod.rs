@@ -15,7 +15,6 @@ pub(crate) struct TestSuite {
     tests: Vec<TestCase>,
 }
 
-/// One test.
 pub(crate) struct TestCase {
     class: String,
     name: String,
@@ -24,19 +23,14 @@ pub(crate) struct TestCase {
     out: Option<String>,
 }
 
-/// Names and values.
 type Properties = Vec<(&'static str, String)>;
 
 /// What became of a test, with a message where it did not pass.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// As it should be.
     Passed,
-    /// It is not.
     Failure(String),
-    /// It could not be judged.
     Error(String),
-    /// It was left out.
     Skipped(String),
 }
 
@@ -51,7 +45,6 @@ impl TestCase {
         }
     }
 
-    /// With text that the test printed.
     pub(crate) fn with_out(self, text: impl Into<String>) -> TestCase {
         let out = Some(text.into());
         TestCase { out, ..self }

@@ -13,7 +13,6 @@ const MEDIAN: usize = 8;
 /// What stands in the corner.
 const CORNER: usize = 14;
 
-/// Names for rows and columns of a matrix, and how wide both are.
 pub(super) struct Heads {
     pub(super) rows: Vec<String>,
     pub(super) columns: Vec<String>,
@@ -72,10 +71,7 @@ fn widest(names: &[String]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
+    use crate::results::sample::names;
 
     #[test]
     fn heads_tell_nodes_apart() {

@@ -10,7 +10,6 @@ use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::groups::joined;
 use settings::{ROWS, Row, Settings, Takes};
 
-/// The table.
 pub(crate) struct Cases {
     pub(crate) table: Table,
     /// Rows without a run that counts.
@@ -104,7 +103,6 @@ fn name(observed: &Observed<'_>) -> String {
     }
 }
 
-/// What the figures do not say.
 fn remarks(observed: &Observed<'_>) -> String {
     let moved = observed.runs.iter().filter_map(|it| it.moved);
     let counted = || observed.counted().filter_map(|it| it.moved);

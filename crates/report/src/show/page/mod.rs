@@ -35,7 +35,6 @@ const SCRIPT: &str = concat!(
     "})();\n"
 );
 
-/// Reasons why something is left out that are not folded.
 const SHOWN_REASONS: usize = 8;
 
 /// Rows of a table that has room below the tiles.
@@ -289,6 +288,3 @@ fn picture(figure: &Figure, how_to_read: Option<&str>) -> Markup {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -76,7 +76,6 @@ pub fn subject(results: &[Loaded]) -> Markup {
     }
 }
 
-/// The first node's first device.
 fn device(result: &ResultFile) -> Option<&Device> {
     result.nodes.first()?.devices.first()
 }
@@ -102,7 +101,6 @@ fn name(node: &Node) -> String {
     }
 }
 
-/// All names of a few, the first and the last of many.
 fn first_and_last(names: &[String]) -> String {
     match names {
         [first, .., last] if names.len() > SHOWN => {

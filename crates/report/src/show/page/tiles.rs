@@ -115,7 +115,6 @@ fn fastest(flows: &[Observed<'_>]) -> Tile {
     tile.unwrap_or_else(|| Tile::new("Fastest", NOT_MEASURED.to_owned(), NOTHING))
 }
 
-/// The highest load that a search found.
 fn searched(flows: &[Observed<'_>]) -> Option<Tile> {
     let cases = flows.iter().filter(|it| it.flow.is_first());
     let cases = cases.map(|it| it.flow.case);
@@ -163,7 +162,6 @@ fn against(comparison: &Comparison) -> Tile {
     Tile::new(label, value, about)
 }
 
-/// The regression that is furthest from 1.
 fn worst(comparison: &Comparison) -> Option<String> {
     let cases = comparison.cases.iter();
     let metrics = cases.flat_map(|case| case.metrics.iter().map(move |metric| (case, metric)));

@@ -68,7 +68,7 @@ impl Spec {
             _ => metric.axis(),
         };
         let heading = match self.y.len() {
-            1 => group.heading(),
+            1 => group.heading.clone(),
             _ => heading(metric, group),
         };
         let xs = own
@@ -204,15 +204,13 @@ pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
     }
 }
 
-/// What a chart of a metric is named.
 pub(crate) fn heading(metric: Metric, group: &Group<'_>) -> String {
-    match group.heading() {
-        heading if heading.is_empty() => metric.title().to_owned(),
+    match &*group.heading {
+        "" => metric.title().to_owned(),
         heading => format!("{}: {heading}", metric.title()),
     }
 }
 
-/// How the figures of a metric's axis are written.
 pub(crate) fn unit(metric: Metric) -> Unit {
     match metric.unit() {
         "ns" => Unit::Nanoseconds,

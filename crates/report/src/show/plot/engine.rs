@@ -14,7 +14,6 @@ use super::sides::Sides;
 use super::spec::{Spec, X, rate_of};
 use crate::observe::Metric;
 
-/// Charts that a figure has at most.
 const MOST_CHARTS: usize = 9;
 
 impl Spec {
@@ -42,7 +41,6 @@ impl Spec {
         grouped((self.rows)(sides), &rule)
     }
 
-    /// What is drawn of these lines.
     pub(crate) fn figure<'a>(&self, groups: &Groups<'a>, sides: Sides<'a>) -> Option<Figure> {
         let rate = rate_of(groups);
         let charts = self.y.iter().flat_map(|y| {

@@ -4,7 +4,6 @@
 use super::draw::Width;
 use crate::observe::{Metric, Spread};
 
-/// One figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
     /// Name of its file and of its place on the page: lower case, digits and hyphens; unique.
@@ -20,12 +19,10 @@ pub struct Figure {
     pub svg: String,
     /// The same of [`Width::Column`].
     pub narrow_svg: String,
-    /// The figures drawn.
     pub tables: Vec<Table>,
 }
 
 impl Figure {
-    /// The picture of that width.
     pub fn picture(&self, width: Width) -> &str {
         match width {
             Width::Page => &self.svg,
@@ -53,18 +50,14 @@ pub struct Section {
     pub needs: &'static str,
 }
 
-/// Figures in rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// What the rows are.
     pub caption: String,
-    /// What stands in each column.
     pub columns: Vec<Column>,
-    /// One cell a column each.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// Name, with the unit where there is one: `Gb/s`, `p99 (µs)`.
@@ -73,24 +66,19 @@ pub struct Column {
     pub numeric: bool,
 }
 
-/// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Words.
     Text(String),
     /// A figure, and how many digits stand after its point.
     Number(f64, usize),
-    /// Was not measured.
     Missing,
 }
 
 impl Cell {
-    /// Words.
     pub(crate) fn text(words: impl Into<String>) -> Cell {
         Cell::Text(words.into())
     }
 
-    /// A figure, if it is known.
     pub(crate) fn number(value: impl Into<Option<f64>>, digits: usize) -> Cell {
         let value = value.into();
         value.map_or(Cell::Missing, |value| Cell::Number(value, digits))

@@ -4,18 +4,16 @@
 mod charts;
 pub mod draw;
 mod engine;
-pub mod figure;
+pub(crate) mod figure;
 pub mod figures;
 pub mod formats;
-pub mod marks;
-mod naming;
+pub(crate) mod marks;
 mod picture;
 pub(crate) mod rows;
 pub mod sections;
-pub mod sides;
-pub mod spec;
-pub mod specs;
+mod sides;
+pub(crate) mod spec;
+pub(crate) mod specs;
 pub mod sums;
 
-pub use figure::{Cell, Column, Figure, Section, Table};
 pub use sides::Sides;

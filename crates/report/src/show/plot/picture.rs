@@ -1,11 +1,9 @@
-//! What a figure shows: a legend, charts, notes below them, and tables. It must not know what is drawn.
+//! What a figure shows: a legend, charts, notes below them, and tables, the same in each width. It must not know what is drawn.
 
-use super::draw::Key;
+use super::draw::{Key, Sheet, Width};
 use super::figure::{Figure, Table};
 use super::marks::{Chart, facets};
-use super::naming::drawn;
 
-/// What is shown.
 #[derive(Default)]
 pub(crate) struct Picture {
     pub(crate) subtitle: String,
@@ -23,18 +21,22 @@ impl Picture {
         title: impl Into<String>,
         description: impl Into<String>,
     ) -> Figure {
-        let figure = Figure {
-            id: id.into(),
-            title: title.into(),
-            subtitle: self.subtitle,
-            description: description.into(),
-            tables: self.tables,
-            ..Figure::default()
-        };
-        drawn(figure, |sheet| {
+        let (id, title, description) = (id.into(), title.into(), description.into());
+        let [svg, narrow_svg] = Width::ALL.map(|width| {
+            let mut sheet = Sheet::new(&title, &self.subtitle, width);
             sheet.legend(&self.keys);
-            facets::draw(sheet, &self.charts);
+            facets::draw(&mut sheet, &self.charts);
             self.notes.iter().for_each(|note| sheet.note(note));
-        })
+            sheet.finish(&id, &title, &description)
+        });
+        Figure {
+            id,
+            title,
+            subtitle: self.subtitle,
+            description,
+            svg,
+            narrow_svg,
+            tables: self.tables,
+        }
     }
 }

@@ -6,10 +6,7 @@ use super::figure::{Figure, Section};
 use super::figures::nodes::{self, Nodes, Racks};
 use super::figures::{comparison, heat_map, qp_time, shares, timeline, trend};
 use super::sides::Sides;
-use super::specs::{
-    bandwidth_by_size, latency, latency_by_load, latency_by_throughput, rate_by_qps, set_up,
-    workers,
-};
+use super::specs::{bandwidth_by_size, latency_by_load, set_up, values};
 use super::sums::is_of_pattern;
 use crate::judge::compare::Comparison;
 use crate::observe::format::some_of;
@@ -17,7 +14,6 @@ use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
 use crate::results::model::subject;
 
-/// Names that a sentence has at most.
 const NAMED: usize = 5;
 
 /// Figures that a page has at most.
@@ -31,10 +27,7 @@ pub fn sections(
     comparison: Option<&Comparison>,
     racks: &Racks,
 ) -> Vec<Section> {
-    let by_throughput = [
-        latency_by_throughput::BY_DEPTH,
-        latency_by_throughput::BY_QPS,
-    ];
+    let by_throughput = values::LATENCY_BY_THROUGHPUT;
     let by_throughput = by_throughput.iter().flat_map(|spec| spec.figures(sums));
     vec![
         section(
@@ -66,7 +59,7 @@ pub fn sections(
             "Latency",
             "a run that counts and has latencies (no --no-latency)",
             "Right: the slowest 1 in 100, 1,000, 10,000 messages.",
-            latency::SPEC.figures(sums),
+            values::LATENCY.figures(sums),
         ),
         section(
             "over-time",
@@ -89,7 +82,7 @@ pub fn sections(
             "Workers",
             "two cases that differ in workers only",
             "Effect of more threads.",
-            workers::SPEC.figures(sums),
+            values::RATE_BY_WORKERS.figures(sums),
         ),
         section(
             "set-up",
@@ -151,7 +144,7 @@ pub fn cap(sections: &mut [Section]) -> Option<String> {
 
 fn queue_pairs_section(sums: Sides<'_>) -> Section {
     let shares = shares::shares(sums.new);
-    let lines = rate_by_qps::SPEC.figures(sums);
+    let lines = values::RATE_BY_QPS.figures(sums);
     let own = section(
         "queue-pairs",
         "Queue pairs",

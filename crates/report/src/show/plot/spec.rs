@@ -9,37 +9,29 @@ use super::rows::settings::Setting;
 use super::sides::Sides;
 use crate::observe::Metric;
 
-/// A figure of lines.
 pub struct Spec {
     /// Name of its file and of its place on the page.
     pub id: &'static str,
     /// What is shown; `{y}` stands for the first metric.
     pub title: &'static str,
-    /// How to read it, in a sentence.
     pub caption: &'static str,
-    /// Which flows of the results.
     pub(crate) rows: for<'a> fn(Sides<'a>) -> Vec<Sample<'a>>,
-    /// What they are drawn over.
     pub(crate) x: X,
     /// What is drawn of them: a chart each.
     pub(crate) y: &'static [Y],
-    /// Further columns of the table.
     pub(crate) columns: &'static [Metric],
     /// Settings that never share a chart.
     pub(crate) apart: &'static [&'static str],
     /// Lines that a chart has at most.
     pub(crate) most_lines: usize,
-    /// Figures beside those of the flows.
     pub(crate) beside: &'static [Beside],
     /// What else is drawn in a chart of these lines.
     pub(crate) extra: Extra,
-    /// Notes on the lines.
     pub(crate) tables: fn(&Groups<'_>) -> Vec<Table>,
 }
 
 type Extra = for<'a> fn(&Groups<'a>, &Group<'a>, Sides<'a>, Metric) -> Vec<Mark>;
 
-/// A horizontal axis.
 pub(crate) enum X {
     /// A setting that is a number: its flag, its words, and how it is written.
     Setting(&'static str, &'static str, Unit),
@@ -53,7 +45,6 @@ pub(crate) enum X {
     Percentile,
 }
 
-/// What is drawn in a chart.
 pub(crate) enum Y {
     /// A metric, from 0.
     Linear(Metric),
@@ -69,7 +60,6 @@ pub(crate) enum Y {
 pub(crate) struct Beside {
     /// Name of its lines, and of its column.
     pub(crate) name: &'static str,
-    /// The figure of a flow.
     pub(crate) of: fn(&Sample<'_>) -> Option<f64>,
     /// The same for all lines, if it is equal, and drawn as far as it is near.
     pub(crate) is_limit: bool,
@@ -79,7 +69,6 @@ pub(crate) struct Beside {
 const LARGE_BYTES: f64 = 8_192.0;
 
 impl Spec {
-    /// What figures of lines have unless they say otherwise.
     pub(crate) const USUAL: Spec = Spec {
         id: "",
         title: "",

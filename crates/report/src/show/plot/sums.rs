@@ -6,9 +6,7 @@ use std::borrow::Cow;
 use settings::Pattern;
 
 use crate::results::load::Loaded;
-use crate::results::model::{
-    CaseConfig, CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run, Window,
-};
+use crate::results::model::{CaseConfig, CaseResult, FlowConfig, FlowResult, Latency, Run, Window};
 
 /// Name of the flow that stands for all of a case.
 pub const ALL_FLOWS: &str = "all flows together";
@@ -25,29 +23,18 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
             true => sum(case),
             false => case.clone(),
         });
-        let file = &loaded.result;
         Loaded {
             path: loaded.path.clone(),
-            result: ResultFile {
-                cases: cases.collect(),
-                beside: file.beside.clone(),
-                tool: file.tool.clone(),
-                started_at: file.started_at.clone(),
-                command_line: file.command_line.clone(),
-                nodes: file.nodes.clone(),
-                ..*file
-            },
+            result: loaded.result.with_cases(cases.collect()),
         }
     };
     Cow::Owned(results.iter().map(file).collect())
 }
 
-/// Whether its flows follow from a pattern.
 pub(super) fn is_of_pattern(case: &CaseResult) -> bool {
     case.config.pattern.is_some()
 }
 
-/// The case with one flow for all.
 fn sum(case: &CaseResult) -> CaseResult {
     let flows = &case.config.flows;
     let mut settings = case.config.settings.clone();

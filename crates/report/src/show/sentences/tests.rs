@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::judge::mesh::{Fan, FanPoint, Look, NodesFinding, Part, Rest, Share, Slow, Why};
+use crate::results::sample::{self, names};
 
 fn problem(kind: ProblemKind, most: f64, counts: &[(&str, u64)], hint: &str) -> Finding {
     let counts = counts.iter();
@@ -25,22 +26,22 @@ fn best([low, high]: [f64; 2], [cases, of_cases]: [usize; 2], names: &[&str]) ->
         high,
         cases,
         of_cases,
-        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        names: sample::names(names),
     }
 }
 
 /// Of nodes and the paths between them.
 fn of_nodes() -> impl Iterator<Item = NodesFinding> {
-    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let (gbit, p50) = (Metric::GbitPerS, Metric::P50Ns);
+    let of = |part| match part {
+        Part::Path => names(&["node4", "node5"]),
+        _ => names(&["node4"]),
+    };
     let slow = |metric, part, values: &[f64], look| {
         NodesFinding::Slow(Slow {
             metric,
             part,
-            nodes: match part {
-                Part::Path => names(&["node4", "node5"]),
-                _ => names(&["node4"]),
-            },
+            nodes: of(part),
             values: values.to_vec(),
             usual: if metric == gbit { 9.4 } else { 10_100.0 },
             slow: 7,
@@ -56,10 +57,7 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
     };
     let lossy = |part, runs, look| NodesFinding::Lossy {
         part,
-        nodes: match part {
-            Part::Path => names(&["node4", "node5"]),
-            _ => names(&["node4"]),
-        },
+        nodes: of(part),
         losing: 5,
         runs,
         look,

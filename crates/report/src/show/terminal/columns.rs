@@ -10,7 +10,6 @@ use crate::observe::setting_words::{alike, cell};
 use crate::observe::standing::Standing;
 use crate::results::model::{CaseConfig, FlowResult, LoadVerdict, Run};
 
-/// What a row is of.
 pub(super) struct RowOf<'a> {
     pub(super) settings: &'a Settings,
     pub(super) run: &'a Run,
@@ -22,7 +21,6 @@ pub(super) struct RowOf<'a> {
 }
 
 impl<'a> RowOf<'a> {
-    /// Of a flow that is alone.
     pub(super) fn of(
         settings: &'a Settings,
         (run, flow): (&'a Run, &'a FlowResult),
@@ -84,7 +82,6 @@ impl Column {
         matches!(self.cell, Cell::Metric(_) | Cell::Schedule)
     }
 
-    /// The column of a setting, as wide as its widest value.
     fn of_setting(row: &'static Row, all: &[Settings]) -> Column {
         let widths = all
             .iter()
@@ -105,7 +102,6 @@ impl Column {
 /// Room behind the figures for what a row says of them.
 const REMARK: usize = " window length".len();
 
-/// The columns of a sweep.
 pub(super) struct Columns {
     pub(super) all: Vec<Column>,
     /// What all rows have alike, in words.
@@ -176,7 +172,6 @@ impl Columns {
         }
     }
 
-    /// Whether rows have a column for the number of the run.
     pub(super) fn have_runs(&self) -> bool {
         let mut columns = self.all.iter();
         columns.any(|column| matches!(column.cell, Cell::Run))
@@ -230,14 +225,14 @@ mod tests {
     use super::*;
     use crate::results::sample::{self, rows};
 
-    fn heads_within(characters: usize, all: &[Settings], run: &Run) -> String {
-        let columns = Columns::of((all, &[]), (&CaseConfig::default(), run), characters).all;
+    fn heads_within(characters: usize, shown: (&[Settings], &[Metric]), run: &Run) -> String {
+        let columns = Columns::of(shown, (&CaseConfig::default(), run), characters).all;
         let heads: Vec<String> = columns.into_iter().map(|column| column.head).collect();
         heads.join(", ")
     }
 
     fn heads_of(all: &[Settings], run: &Run) -> String {
-        heads_within(usize::MAX, all, run)
+        heads_within(usize::MAX, (all, &[]), run)
     }
 
     #[test]
@@ -252,20 +247,18 @@ mod tests {
 ",
         ) {
             let characters = characters.parse().unwrap();
-            assert_eq!(heads_within(characters, &all, &Run::default()), heads);
+            assert_eq!(
+                heads_within(characters, (&all, &[]), &Run::default()),
+                heads
+            );
         }
     }
 
     #[test]
     fn what_was_asked_for_is_there_and_stays() {
         let asked = [Metric::MaxNs, Metric::MinNs, Metric::MeanNs];
-        let heads = |characters| {
-            let all = [Settings::from([])];
-            let first = (&CaseConfig::default(), &Run::default());
-            let columns = Columns::of((&all, &asked), first, characters).all;
-            let heads: Vec<String> = columns.into_iter().map(|column| column.head).collect();
-            heads.join(", ")
-        };
+        let one = [Settings::from([])];
+        let heads = |characters| heads_within(characters, (&one, &asked), &Run::default());
         let all =
             "Gb/s, Mmsg/s, p50 µs, p99 µs, p99.9 µs, max µs, CPU s/GB, limit %, min µs, mean µs";
         assert_eq!(heads(1000), all);

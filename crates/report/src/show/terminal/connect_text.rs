@@ -57,7 +57,6 @@ fn steps(connect: &Connect) -> Vec<String> {
     lines
 }
 
-/// Mean and p99.
 fn times(step: Option<&ConnectStep>) -> [String; 2] {
     let time = step.map(|step| &step.time_ns);
     [time.map(|it| it.mean), p99(time)].map(text_of)

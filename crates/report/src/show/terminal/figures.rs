@@ -8,7 +8,6 @@ use crate::observe::Metric::{
     SeenP99Ns, SetupP50Ns, SetupP99Ns, SetupRounds,
 };
 
-/// What a column has.
 #[derive(Clone, Copy)]
 pub(super) enum Cell {
     Setting(&'static Row),
@@ -24,7 +23,6 @@ pub(super) enum Cell {
 /// A column of figures: its characters, at least, and its rank. Where a line is short the largest ranks go first; 0 stays.
 pub(super) type Figure = (Cell, usize, u8);
 
-/// Figures of closed loops.
 pub(super) static CLOSED: [Figure; 9] = [
     (Cell::Metric(GbitPerS), 7, 0),
     (Cell::Metric(MmsgPerS), 8, 3),

@@ -116,7 +116,6 @@ impl<W: Write> Table<W> {
         self.out.flush()
     }
 
-    /// The lines above all rows.
     fn head(&mut self, config: &CaseConfig, run: &Run) -> io::Result<Columns> {
         let settings = std::mem::take(&mut self.settings);
         let shown = (&settings[..], &self.asked[..]);
@@ -229,7 +228,6 @@ impl<W: Write> Table<W> {
     }
 }
 
-/// A cell as wide as its column.
 fn padded(column: &Column, cell: &str) -> String {
     let width = column.width;
     match column.is_word {

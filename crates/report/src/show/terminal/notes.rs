@@ -10,7 +10,6 @@ use crate::results::model::{CaseResult, Device, Load, ResultFile};
 /// Most runs with a line of their own.
 const MOST: usize = 8;
 
-/// All notes, a line each.
 pub(super) fn of(result: &ResultFile) -> Vec<String> {
     let mut lines = full_queues(result);
     lines.extend(exchanges(result));
@@ -56,12 +55,9 @@ fn full_queue(load: &Load) -> Option<String> {
     let seconds = exact(load.queue_full_seconds);
     let waited = format!("{share:.1} % of messages waited, {seconds} s summed over QPs");
     let lost = format!("{never} of {offered} were never sent");
-    match (full > 0, never > 0) {
-        (true, true) => Some(format!("{waited}; {lost}")),
-        (true, false) => Some(waited),
-        (false, true) => Some(lost),
-        (false, false) => None,
-    }
+    let told = [(full > 0, waited), (never > 0, lost)].into_iter();
+    let told = told.filter_map(|(is_told, text)| is_told.then_some(text));
+    told.reduce(|one, other| format!("{one}; {other}"))
 }
 
 /// For each case with exchanges: the share that succeeded, over all its runs and flows.

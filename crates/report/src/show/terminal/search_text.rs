@@ -4,7 +4,6 @@ use crate::observe::format::{counted, exact, rate_text};
 use crate::results::model::{CaseResult, LoadSearch, ResultFile, SearchEnd, TrialOutcome};
 use crate::text::seconds_text;
 
-/// The lines of all searches.
 pub(super) fn lines(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     let of_case = |case: &CaseResult| -> Vec<String> {
         let lines = |it: &LoadSearch| {

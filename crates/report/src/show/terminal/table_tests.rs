@@ -157,6 +157,12 @@ fn summary(result: &ResultFile) -> String {
     summary_of(result, &[])
 }
 
+fn lines_with(result: &ResultFile, words: &str) -> Vec<String> {
+    let text = summary(result);
+    let lines = text.lines().filter(|line| line.contains(words));
+    lines.map(str::to_owned).collect()
+}
+
 fn summary_of(result: &ResultFile, files: &[&Path]) -> String {
     sample::text(|out| {
         Table::new(out, Screen::ENDLESS, &[]).summary(result, &Said::of(result), files)
@@ -340,11 +346,7 @@ fn figures_that_do_not_count_are_in_brackets() {
 #[test]
 fn software_devices_are_marked_below() {
     let mut result = timed();
-    let marks = |result: &ResultFile| -> Vec<String> {
-        let text = summary(result);
-        let lines = text.lines().filter(|line| line.contains("software device"));
-        lines.map(str::to_owned).collect()
-    };
+    let marks = |result: &ResultFile| lines_with(result, "software device");
     assert_eq!(marks(&result), [""; 0]);
     let device = &mut result.nodes[0].devices[0];
     (device.software, device.library) = (true, "embedded".to_owned());
@@ -364,11 +366,7 @@ fn software_devices_are_marked_below() {
 #[test]
 fn who_would_not_show_lost_packets_is_told_once_below() {
     let mut result = sample::result();
-    let told = |result: &ResultFile| -> Vec<String> {
-        let text = summary(result);
-        let lines = text.lines().filter(|line| line.contains("loss unknown"));
-        lines.map(str::to_owned).collect()
-    };
+    let told = |result: &ResultFile| lines_with(result, "loss unknown");
     let reason = "qedr0: driver qede shows no counters";
     assert_eq!(told(&result), [format!("loss unknown at client: {reason}")]);
     let all = &mut result.cases[1].runs[0].loss_unknown;
@@ -387,11 +385,7 @@ fn who_would_not_show_lost_packets_is_told_once_below() {
 #[test]
 fn half_round_trips_are_told_below() {
     let mut result = sample::result();
-    let told = |result: &ResultFile| {
-        let text = summary(result);
-        let line = text.lines().find(|line| line.contains("round trip"));
-        line.unwrap_or_default().to_owned()
-    };
+    let told = |result: &ResultFile| lines_with(result, "round trip").concat();
     assert_eq!(told(&result), "");
     result.cases[0].config.settings.ping_pong = true;
     let half = "latency is half of a ping-pong's round trip";

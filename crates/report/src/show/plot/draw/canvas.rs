@@ -11,18 +11,13 @@ use super::text::{SMALL_PX, printable};
 /// A rectangle, in pixels from the upper left corner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rect {
-    /// Left edge.
     pub x: f64,
-    /// Upper edge.
     pub y: f64,
-    /// Width.
     pub width: f64,
-    /// Height.
     pub height: f64,
 }
 
 impl Rect {
-    /// From its left and upper edge, its width and its height.
     pub const fn new(x: f64, y: f64, width: f64, height: f64) -> Rect {
         Rect {
             x,
@@ -37,12 +32,10 @@ impl Rect {
         Rect::new(x - half, y - half, 2.0 * half, 2.0 * half)
     }
 
-    /// Right edge.
     pub fn right(&self) -> f64 {
         self.x + self.width
     }
 
-    /// Lower edge.
     pub fn bottom(&self) -> f64 {
         self.y + self.height
     }
@@ -51,24 +44,17 @@ impl Rect {
 /// Which end of a text its place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// Its left end.
     Start,
-    /// Its middle.
     Middle,
-    /// Its right end.
     End,
 }
 
-/// How text looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Style {
     /// Size in pixels; 12 at least.
     pub size_px: f64,
-    /// Bold.
     pub bold: bool,
-    /// Colour.
     pub colour: Colour,
-    /// Which end its place is.
     pub anchor: Anchor,
 }
 
@@ -83,12 +69,9 @@ impl Default for Style {
     }
 }
 
-/// How a shape looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Paint {
-    /// What it is filled with.
     pub fill: Option<Colour>,
-    /// What its outline is drawn with.
     pub stroke: Option<Colour>,
     /// Width of the outline; 1 where it is 0.
     pub width: f64,
@@ -99,7 +82,6 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// A line of that colour and width.
     pub fn line(colour: Colour, width: f64) -> Paint {
         Paint {
             stroke: Some(colour),
@@ -108,7 +90,6 @@ impl Paint {
         }
     }
 
-    /// An area of that colour.
     pub fn area(colour: Colour) -> Paint {
         Paint {
             fill: Some(colour),
@@ -116,12 +97,10 @@ impl Paint {
         }
     }
 
-    /// With a pattern.
     pub fn dashed(self, dash: &'static str) -> Paint {
         Paint { dash, ..self }
     }
 
-    /// With what is behind showing through.
     pub fn see_through(self, transparency: f64) -> Paint {
         Paint {
             transparency,
@@ -181,7 +160,6 @@ fn geometry(rect: &Rect) -> String {
     format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"")
 }
 
-/// The outlines of rectangles.
 fn outlines(rects: &[Rect]) -> String {
     let outline = |rect: &Rect| {
         let [x, y, width, height] = [rect.x, rect.y, rect.width, rect.height].map(px);
@@ -190,7 +168,6 @@ fn outlines(rects: &[Rect]) -> String {
     rects.iter().map(outline).collect()
 }
 
-/// What was drawn so far.
 #[derive(Debug, Default)]
 pub struct Canvas {
     elements: String,
@@ -219,7 +196,6 @@ impl Canvas {
         self.begin(html! { g class="rb-series" data-series=(name) data-points=(points) {} });
     }
 
-    /// The same of the entry of a legend.
     pub(super) fn begin_key(&mut self, name: &str) {
         self.begin(html! { g class="rb-key" data-series=(printable(name)) {} });
     }
@@ -245,7 +221,6 @@ impl Canvas {
         self.elements.push_str("</g>\n");
     }
 
-    /// Where a chart is, with its axes in words that a page's script reads.
     pub(crate) fn plot(&mut self, rect: Rect, x: &str, y: &str) {
         self.add(html! {
             rect class="rb-plot" x=(px(rect.x)) y=(px(rect.y)) width=(px(rect.width)) height=(px(rect.height))
@@ -270,17 +245,14 @@ impl Canvas {
         });
     }
 
-    /// A straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), paint: Paint) {
         self.polyline(&[from, to], paint);
     }
 
-    /// A line through all points.
     pub fn polyline(&mut self, points: &[(f64, f64)], paint: Paint) {
         self.points(points, "", paint);
     }
 
-    /// The area within the points.
     pub fn polygon(&mut self, points: &[(f64, f64)], paint: Paint) {
         self.points(points, "Z", paint);
     }
@@ -294,14 +266,8 @@ impl Canvas {
         }
     }
 
-    /// A rectangle, with words for who points at it.
     pub fn rect(&mut self, rect: Rect, paint: Paint, hint: Option<&str>) {
         self.shape("rect", &geometry(&rect), paint, "", hint);
-    }
-
-    /// Rectangles that look alike, as one shape: for so many that an element each would be too much.
-    pub fn rects(&mut self, rects: &[Rect], paint: Paint) {
-        self.path(&outlines(rects), paint, "", None);
     }
 
     /// Many rectangles of one colour without gaps between those that touch, as one shape.
@@ -344,7 +310,6 @@ impl Canvas {
         self.shape("rect", &place, Paint::line(colour, 2.2), "", Some(hint));
     }
 
-    /// A series' marker, with words for who points at it.
     pub fn marker(&mut self, (x, y): (f64, f64), look: Look, hint: Option<&str>) {
         let (left, up, shape) = match look.marker {
             Marker::Circle => (4.0, 0.0, "a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z"),

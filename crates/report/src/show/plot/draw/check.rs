@@ -10,7 +10,6 @@ fn number(node: &Node<'_, '_>, name: &str) -> f64 {
     node.attribute(name).unwrap().parse().unwrap()
 }
 
-/// A text and its place.
 fn label<'t>(node: &Node<'t, '_>) -> (&'t str, Rect) {
     let text = node.text().unwrap_or_default();
     let size = number(node, "font-size");

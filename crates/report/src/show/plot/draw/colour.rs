@@ -6,13 +6,10 @@
 pub struct Colour {
     /// Name of the property, with its hyphens.
     pub property: &'static str,
-    /// On light ground.
     pub light: &'static str,
-    /// On dark ground.
     pub dark: &'static str,
 }
 
-/// A colour.
 pub const fn colour(property: &'static str, light: &'static str, dark: &'static str) -> Colour {
     Colour {
         property,

@@ -9,7 +9,6 @@ const GAP: f64 = 8.0;
 /// Ground that shows around words.
 const EDGE: f64 = 2.0;
 
-/// The words of a chart so far.
 #[derive(Debug)]
 pub struct Labels {
     within: Rect,
@@ -17,7 +16,6 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Words that stay within the rectangle.
     pub fn within(within: Rect) -> Labels {
         Labels {
             within,
@@ -25,17 +23,14 @@ impl Labels {
         }
     }
 
-    /// Keeps words from the rectangle.
     pub fn keep_free(&mut self, rect: Rect) {
         self.taken.push(rect);
     }
 
-    /// Keeps words from a marker.
     pub fn keep_free_of_marker(&mut self, place: (f64, f64)) {
         self.keep_free(Rect::around(place, 5.0));
     }
 
-    /// Keeps words from a straight line.
     pub fn keep_free_of_line(&mut self, from: (f64, f64), to: (f64, f64)) {
         const STEP: f64 = 6.0;
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);

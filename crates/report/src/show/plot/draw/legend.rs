@@ -5,34 +5,24 @@ use super::hatch::hatch;
 use super::palette::Look;
 use super::text::{SMALL_PX, printable, width_px, wrapped};
 
-/// How an entry's sample looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyMark {
-    /// A line with a marker on it.
     LineAndMarker,
-    /// A line.
     Line,
-    /// A marker.
     Marker,
-    /// A filled patch.
     Area,
     /// A patch of strokes aslant.
     Hatched,
 }
 
-/// An entry of a legend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// Colour, marker and pattern.
     pub look: Look,
-    /// Which of them are shown.
     pub mark: KeyMark,
-    /// What it is.
     pub label: String,
 }
 
 impl Key {
-    /// An entry.
     pub fn new(mark: KeyMark, look: Look, label: impl Into<String>) -> Key {
         let label = label.into();
         Key { look, mark, label }

@@ -3,20 +3,21 @@
 pub(crate) mod canvas;
 #[cfg(test)]
 pub(crate) mod check;
-pub mod colour;
+pub(crate) mod colour;
 pub(crate) mod hatch;
 pub(crate) mod labels;
 pub(crate) mod legend;
-pub mod number;
-pub mod palette;
+pub(crate) mod number;
+pub(crate) mod palette;
 pub(crate) mod scale;
 pub(crate) mod sheet;
-pub mod text;
+pub(crate) mod text;
 pub(crate) mod ticks;
 
-pub use canvas::{Anchor, Canvas, Paint, Rect, Style};
-pub use labels::Labels;
-pub use legend::{Key, KeyMark};
-pub use scale::{Kind, Scale};
-pub use sheet::{Sheet, Width, as_file};
-pub use ticks::{Tick, Unit};
+pub(crate) use canvas::{Anchor, Canvas, Paint, Rect, Style};
+pub(crate) use labels::Labels;
+pub(crate) use legend::{Key, KeyMark};
+pub(crate) use scale::Scale;
+pub use sheet::Width;
+pub(crate) use sheet::{Sheet, as_file};
+pub(crate) use ticks::{Tick, Unit};

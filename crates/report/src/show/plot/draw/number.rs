@@ -53,7 +53,6 @@ pub fn bytes(size: u64) -> String {
 pub struct TimeUnit {
     /// `ns`, `µs`, `ms` or `s`.
     pub name: &'static str,
-    /// Nanoseconds in it.
     pub ns: f64,
 }
 

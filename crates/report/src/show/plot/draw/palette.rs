@@ -4,19 +4,15 @@
 
 use super::colour::{Colour, colour};
 
-/// The ground.
 pub const GROUND: Colour = colour("--rb-bg", "#ffffff", "#16181d");
 /// Text and axes.
 pub const INK: Colour = colour("--rb-fg", "#222222", "#e8e8e8");
 /// Text of less weight.
 pub const MUTED: Colour = colour("--rb-muted", "#565656", "#b0b3b8");
-/// Lines of a grid.
 pub const GRID: Colour = colour("--rb-grid", "#dddddd", "#383c44");
 /// Limits and other lines to hold figures against.
 pub const RULE: Colour = colour("--rb-rule", "#767676", "#8f949c");
-/// What is better.
 pub const BETTER: Colour = colour("--rb-better", "#0072b2", "#56b4e9");
-/// What is worse.
 pub const WORSE: Colour = colour("--rb-worse", "#b34700", "#ff9a4d");
 /// Colours of series, after Okabe and Ito's, with those darkened that stand out too little from white.
 pub const SERIES: [Colour; 8] = [
@@ -85,33 +81,22 @@ pub(super) fn rules_of_file() -> String {
     format!("@media screen and (prefers-color-scheme:dark){{{dark}}}")
 }
 
-/// Shape of a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
-    /// A disc.
     Circle,
-    /// An upright square.
     Square,
-    /// A triangle, point up.
     Up,
-    /// A square on its corner.
     Diamond,
-    /// A triangle, point down.
     Down,
-    /// Two crossed strokes, upright.
     Plus,
-    /// Two crossed strokes, slanting.
     Cross,
-    /// A bar that lies.
     Bar,
 }
 
 /// How a series looks: three differences from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Its colour.
     pub colour: Colour,
-    /// Its marker.
     pub marker: Marker,
     /// `stroke-dasharray` of its line; empty for a solid one.
     pub dash: &'static str,
@@ -121,7 +106,6 @@ pub struct Look {
     pub thin: bool,
 }
 
-/// Distinct looks.
 pub const LOOKS: usize = SERIES.len();
 
 /// The look of the series with that number in its figure; they come again after [`LOOKS`].
@@ -170,7 +154,6 @@ impl Look {
         }
     }
 
-    /// The same with other dashes.
     pub fn with_dash(self, dash: &'static str) -> Look {
         Look { dash, ..self }
     }
@@ -181,7 +164,6 @@ impl Look {
         Look::new(RULE, Marker::Bar, DASHES[index % DASHES.len()])
     }
 
-    /// Width of its line.
     pub fn width(self) -> f64 {
         if self.thin { 1.0 } else { 2.0 }
     }

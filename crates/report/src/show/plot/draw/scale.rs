@@ -14,13 +14,12 @@ pub enum Kind {
 /// The part of an axis that is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    kind: Kind,
-    min: f64,
-    max: f64,
+    pub(crate) kind: Kind,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
 }
 
 impl Scale {
-    /// From `min` to `max`, or around them where they are equal.
     pub fn linear(min: f64, max: f64) -> Scale {
         let (mut min, mut max) = ordered(min, max, (0.0, 1.0));
         // Figures that differ in their last bits only would lie on no tick.
@@ -77,21 +76,6 @@ impl Scale {
         Scale::of(kind, min / factor, max * factor)
     }
 
-    /// How figures lie on it.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Its lower end.
-    pub fn min(&self) -> f64 {
-        self.min
-    }
-
-    /// Its upper end.
-    pub fn max(&self) -> f64 {
-        self.max
-    }
-
     /// Where `value` lies: 0 is the lower end, 1 the upper one, others are outside; `None` for what has no
     /// place, such as 0 on a logarithmic axis.
     pub fn fraction(&self, value: f64) -> Option<f64> {
@@ -139,18 +123,18 @@ mod tests {
 
     #[test]
     fn from_zero_ends_on_a_round_figure() {
-        assert_eq!(Scale::from_zero(93.4).max(), 100.0);
-        assert_eq!(Scale::from_zero(103.0).max(), 120.0);
-        assert!((Scale::from_zero(0.0).max() - 1.2).abs() < 1e-9);
-        assert!((Scale::from_zero(f64::NAN).max() - 1.2).abs() < 1e-9);
+        assert_eq!(Scale::from_zero(93.4).max, 100.0);
+        assert_eq!(Scale::from_zero(103.0).max, 120.0);
+        assert!((Scale::from_zero(0.0).max - 1.2).abs() < 1e-9);
+        assert!((Scale::from_zero(f64::NAN).max - 1.2).abs() < 1e-9);
     }
 
     proptest! {
         #[test]
         fn every_scale_has_a_length(a in proptest::num::f64::ANY, b in proptest::num::f64::ANY) {
             for scale in [Scale::linear(a, b), Scale::log2(a, b), Scale::log10(a, b), Scale::from_zero(a.min(1e300))] {
-                prop_assert!(scale.min() < scale.max(), "{scale:?}");
-                for (end, place) in [(scale.min(), 0.0), (scale.max(), 1.0)] {
+                prop_assert!(scale.min < scale.max, "{scale:?}");
+                for (end, place) in [(scale.min, 0.0), (scale.max, 1.0)] {
                     prop_assert!(scale.fraction(end).is_some_and(|at| (at - place).abs() < 1e-6), "{scale:?}");
                 }
             }

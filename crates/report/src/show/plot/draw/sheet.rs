@@ -10,7 +10,6 @@ use super::text::{ASCENT, LINE_HEIGHT, SMALL_PX, SUBTITLE_PX, TITLE_PX, printabl
 
 const FONTS: &str = "Arial, Helvetica, Liberation Sans, DejaVu Sans, sans-serif";
 
-/// Between charts beside each other.
 const BETWEEN: f64 = 14.0;
 
 /// How wide a figure is drawn.
@@ -43,12 +42,10 @@ impl Width {
     }
 }
 
-/// A figure that is being drawn.
 #[derive(Debug)]
 pub struct Sheet {
-    /// Where shapes and text go.
     pub canvas: Canvas,
-    width: Width,
+    pub(crate) width: Width,
     y: f64,
 }
 
@@ -81,17 +78,11 @@ impl Sheet {
         sheet
     }
 
-    /// How wide it is.
-    pub fn width(&self) -> Width {
-        self.width
-    }
-
     /// Pixels between its margins.
     pub fn room_px(&self) -> f64 {
         self.width.px() - 2.0 * self.width.margin_px()
     }
 
-    /// Text over the whole width, in as many lines as it takes.
     pub fn paragraph(&mut self, text: &str, style: Style) {
         let lines = wrapped(&printable(text), style.size_px, style.bold, self.room_px());
         for line in lines {
@@ -101,7 +92,6 @@ impl Sheet {
         }
     }
 
-    /// A legend.
     pub fn legend(&mut self, keys: &[Key]) {
         let (left, width) = (self.width.margin_px(), self.room_px());
         self.y += legend::draw(&mut self.canvas, left, self.y, width, keys) + 8.0;
@@ -114,13 +104,11 @@ impl Sheet {
         area
     }
 
-    /// How wide each of so many charts beside each other is.
     pub fn width_beside(&self, count: usize) -> f64 {
         let count = count.max(1) as f64;
         (self.room_px() - BETWEEN * (count - 1.0)) / count
     }
 
-    /// The next `height` pixels for so many charts beside each other.
     pub fn take_beside(&mut self, count: usize, height: f64) -> Vec<Rect> {
         let width = self.width_beside(count);
         let Rect { x, y, .. } = self.take(height);

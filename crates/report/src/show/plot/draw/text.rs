@@ -3,9 +3,7 @@
 
 /// Size of small text: ticks, notes, legends.
 pub const SMALL_PX: f64 = 12.0;
-/// Size of a subtitle.
 pub const SUBTITLE_PX: f64 = 13.0;
-/// Size of a title, which is bold.
 pub const TITLE_PX: f64 = 18.0;
 /// Distance of two lines' feet, in sizes of the text.
 pub const LINE_HEIGHT: f64 = 1.35;

@@ -4,12 +4,9 @@
 use super::number;
 use super::scale::{Kind, Scale, round_step};
 
-/// A place on an axis and what is written there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// The place.
     pub value: f64,
-    /// What is written.
     pub label: String,
 }
 
@@ -29,7 +26,7 @@ pub enum Unit {
 /// About as many ticks as `wanted`, seldom more.
 pub(crate) fn ticks(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     let wanted = wanted.max(1);
-    match (unit, scale.kind()) {
+    match (unit, scale.kind) {
         (Unit::Tail, _) => tail(scale, wanted),
         (_, Kind::Linear) => linear(scale, unit, wanted),
         (_, Kind::Log2) => or_linear(powers(scale, unit, wanted, 2.0), scale, unit, wanted),
@@ -39,7 +36,7 @@ pub(crate) fn ticks(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
 
 /// A logarithmic axis so short that it has less than two powers has round figures as ticks.
 fn or_linear(ticks: Vec<Tick>, scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
-    if ticks.len() >= 2 || wanted < 2 || scale.max() / scale.min() > 100.0 {
+    if ticks.len() >= 2 || wanted < 2 || scale.max / scale.min > 100.0 {
         ticks
     } else {
         linear(scale, unit, wanted)
@@ -70,7 +67,7 @@ fn named(figure: &str, name: &str) -> String {
 }
 
 fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
-    let (min, max) = (scale.min(), scale.max());
+    let (min, max) = (scale.min, scale.max);
     let (factor, name) = written_in(unit, min.abs().max(max.abs()));
     let (min, max) = (min / factor, max / factor);
     let step = round_step((max - min) / wanted as f64);
@@ -95,7 +92,6 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     ticks.filter(|tick| within(scale, tick.value)).collect()
 }
 
-/// A tick of a logarithmic axis.
 fn tick(value: f64, unit: Unit) -> Tick {
     let (factor, name) = written_in(unit, value);
     let label = match unit {
@@ -127,8 +123,8 @@ fn plain(value: f64) -> String {
 }
 
 fn powers(scale: &Scale, unit: Unit, wanted: usize, base: f64) -> Vec<Tick> {
-    let first = (scale.min().ln() / base.ln() - 1e-9).ceil();
-    let last = (scale.max().ln() / base.ln() + 1e-9).floor();
+    let first = (scale.min.ln() / base.ln() - 1e-9).ceil();
+    let last = (scale.max.ln() / base.ln() + 1e-9).floor();
     let stride = (((last - first + 1.0) / wanted as f64).ceil()).max(1.0);
     // Multiples of the stride, so that 1 KiB and 1 MiB keep their ticks while others go.
     let first = (first / stride).ceil();
@@ -138,13 +134,13 @@ fn powers(scale: &Scale, unit: Unit, wanted: usize, base: f64) -> Vec<Tick> {
 }
 
 fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
-    let span = (scale.max() / scale.min()).log10();
+    let span = (scale.max / scale.min).log10();
     let between: &[f64] = match wanted as f64 / span.max(1e-9) {
         room if room >= 3.0 => &[1.0, 2.0, 5.0],
         room if room >= 2.0 => &[1.0, 3.0],
         _ => return powers(scale, unit, wanted, 10.0),
     };
-    let first = scale.min().log10().floor() as i32;
+    let first = scale.min.log10().floor() as i32;
     let decades = first..=first + 1 + span.ceil() as i32;
     let values = decades.flat_map(|decade| between.iter().map(move |it| it * 10f64.powi(decade)));
     let values = values.filter(|&value| within(scale, value));
@@ -153,7 +149,7 @@ fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
 
 /// The percentiles that people name, always; further ones where there is room.
 fn tail(scale: &Scale, wanted: usize) -> Vec<Tick> {
-    let ends = (scale.max().log10() + 1e-9).floor().clamp(0.0, 9.0) as i32;
+    let ends = (scale.max.log10() + 1e-9).floor().clamp(0.0, 9.0) as i32;
     let named = if wanted > ends as usize { ends } else { 4 };
     let tick = |(value, nines): (f64, i32)| Tick {
         value,

@@ -9,7 +9,6 @@ use crate::show::plot::figure::{Cell, Figure, Table};
 use crate::show::plot::marks::{Axis, Band, Chart, Dot, Fill, Mark, Tile, Upright};
 use crate::show::plot::picture::Picture;
 
-/// Rows that are drawn; of more, the worst.
 const MOST_ROWS: usize = 24;
 /// Metrics of a comparison that are drawn: those with the most cases that changed.
 const MOST_METRICS: usize = 3;
@@ -45,19 +44,16 @@ fn telling(all: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
         rows.filter(|row| matches!(row.tone, Tone::Better | Tone::Worse))
             .count()
     };
-    let mut by_change: Vec<(usize, Ratios)> = all.into_iter().enumerate().collect();
-    by_change.sort_by_key(|(_, ratios)| std::cmp::Reverse(changed(ratios)));
-    let did_change = by_change.iter().filter(|it| changed(&it.1) > 0).count();
-    let most = did_change.clamp(1, MOST_METRICS).min(by_change.len());
-    let mut said = by_change.split_off(most);
-    let plain = |all: &mut Vec<(usize, Ratios)>| {
-        all.sort_by_key(|(index, _)| *index);
-        all.drain(..).map(|(_, ratios)| ratios).collect()
-    };
-    (plain(&mut by_change), plain(&mut said))
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(changed(&all[*at])));
+    let did_change = all.iter().filter(|it| changed(it) > 0).count();
+    order.truncate(did_change.clamp(1, MOST_METRICS));
+    let all = all.into_iter().enumerate();
+    let (drawn, said): (Vec<_>, Vec<_>) = all.partition(|(at, _)| order.contains(at));
+    let plain = |all: Vec<(usize, Ratios)>| all.into_iter().map(|it| it.1).collect();
+    (plain(drawn), plain(said))
 }
 
-/// How many cases there are of each tone.
 fn counts(ratios: &Ratios) -> String {
     let count = |tone| ratios.rows.iter().filter(|row| row.tone == tone).count();
     let tones = [Tone::Better, Tone::Worse, Tone::Equal, Tone::Unclear];

@@ -154,7 +154,6 @@ fn others(settings: &Settings) -> Vec<String> {
     rows.map(|row| row.text(settings)).collect()
 }
 
-/// A device's name.
 pub(super) fn or_unknown(device: &str) -> &str {
     match device {
         "" => "an unknown device",

@@ -4,7 +4,6 @@
 /// Columns of a chart; more intervals than that are drawn with their least and most.
 pub(super) const COLUMNS: usize = 150;
 
-/// Throughput of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interval {
     /// In seconds from the beginning of the window.

@@ -5,18 +5,15 @@ use std::collections::BTreeMap;
 use crate::observe::{Metric, Observed};
 use crate::results::model::CaseFlow;
 
-/// One flow's QPs.
 #[derive(Clone, Debug)]
 pub(super) struct QpShares {
     /// Its QPs, the best served first.
     pub(super) qps: Vec<QpShare>,
     /// Jain's index: 1 is even, 1/n is one QP alone.
     pub(super) jain: Option<f64>,
-    /// In some run a QP was starved.
     pub(super) has_starved: bool,
 }
 
-/// One QP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct QpShare {
     /// Index within the flow, from 0.

@@ -22,9 +22,7 @@ const CAPTION: &str = "Each row is a QP, each column an interval. If a column di
 const MOST_MAPS: usize = 4;
 /// Rows of a map; of more QPs, those with the longest stalls, then those furthest from their shares.
 const MOST_ROWS: usize = 64;
-/// QPs of a run in the table.
 const WORST_QPS: usize = 5;
-/// Rows of the table.
 const MOST_TABLE_ROWS: usize = 60;
 /// Height of a map's cells together, and of one.
 const MAP_PX: f64 = 256.0;
@@ -107,7 +105,6 @@ fn had_no_room(run: &Run, moved: &FlowResult) -> bool {
 }
 
 impl Uneven<'_, '_> {
-    /// The QPs that are drawn, by index.
     fn rows(&self) -> Vec<&QpOverTime> {
         let mut rows = self.over_time.worst_first();
         rows.truncate(MOST_ROWS);
@@ -181,7 +178,6 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
     ))
 }
 
-/// A run's map.
 fn chart(run: &Uneven<'_, '_>, shades: &[Shade]) -> Chart {
     let colour = |share: &f64| Shade::of(shades, *share).colour;
     let rows = run.rows();

@@ -9,10 +9,8 @@ use crate::results::load::Loaded;
 use crate::results::model::{CaseConfig, subject};
 use crate::text::short_path;
 
-/// One metric of all cases.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ratios {
-    /// What is compared.
     pub(super) metric: Metric,
     /// What does not matter: 0.03 is 3 %.
     pub(super) margin: f64,
@@ -20,37 +18,27 @@ pub(super) struct Ratios {
     pub(super) sides: [String; 2],
     /// Devices that were measured, at the nodes that post the first flows.
     pub(super) devices: BTreeSet<String>,
-    /// Cases, the worst first.
     pub(super) rows: Vec<RatioRow>,
 }
 
-/// One case.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RatioRow {
     /// Name of the case, and of the flow where it has several.
     pub(super) case: String,
     /// Medians of the base and of the new side.
     pub(super) medians: [f64; 2],
-    /// New over base.
     pub(super) ratio: f64,
     /// The 95 % interval; `None` with too few runs.
     pub(super) interval: Option<(f64, f64)>,
-    /// The word for it.
     pub(super) verdict: String,
-    /// What that word means.
     pub(super) tone: Tone,
 }
 
-/// Good, bad or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// The new side is better.
     Better,
-    /// The new side is worse.
     Worse,
-    /// They are the same.
     Equal,
-    /// It is not known.
     Unclear,
 }
 

@@ -29,7 +29,6 @@ impl Shade {
         found.unwrap_or(&shades[shades.len() - 1])
     }
 
-    /// What all stand for.
     pub(super) fn keys(shades: &[Shade]) -> Vec<Key> {
         let key = |shade: &Shade| {
             let look = Look {

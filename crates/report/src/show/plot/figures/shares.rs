@@ -18,19 +18,15 @@ use crate::show::plot::rows::groups::distinct;
 const MOST_FLOWS: usize = 12;
 const ROW_PX: f64 = 30.0;
 
-/// What is drawn of the QPs' shares.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
-    /// The figure of the uneven flows.
     pub figures: Vec<Figure>,
     /// What of the others is said.
     pub sentences: Vec<String>,
 }
 
-/// A flow of a device.
 struct Row {
     name: String,
-    /// Its device and host.
     on: String,
     shares: QpShares,
 }

@@ -14,7 +14,6 @@ pub(super) struct Step {
     pub(super) estimate: RatioEstimate,
     /// Better or worse beyond the metric's margin; `None` if neither, or if there are too few runs.
     pub(super) better: Option<bool>,
-    /// Too few runs for an interval.
     few: bool,
 }
 

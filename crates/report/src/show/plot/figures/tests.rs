@@ -11,9 +11,7 @@ use crate::results::sample::{self, cases, has, limits, node, window};
 use crate::show::plot::draw::check::faults;
 use crate::show::plot::figure::{Cell, Figure, Table};
 use crate::show::plot::sides::Sides;
-use crate::show::plot::specs::{
-    bandwidth_by_size, latency, latency_by_load, latency_by_throughput, rate_by_qps, workers,
-};
+use crate::show::plot::specs::{bandwidth_by_size, latency_by_load, values};
 
 mod flows;
 mod launches;
@@ -30,9 +28,9 @@ const KINDS: [(&str, Maker); 13] = [
     ("bandwidth-by-size", |it| {
         bandwidth_by_size::SPEC.figures(it)
     }),
-    ("rate-by-qps", |it| rate_by_qps::SPEC.figures(it)),
-    ("rate-by-workers", |it| workers::SPEC.figures(it)),
-    ("latency", |it| latency::SPEC.figures(it)),
+    ("rate-by-qps", |it| values::RATE_BY_QPS.figures(it)),
+    ("rate-by-workers", |it| values::RATE_BY_WORKERS.figures(it)),
+    ("latency", |it| values::LATENCY.figures(it)),
     ("timeline", |it| timeline::figures(it)),
     ("qp-time", |it| qp_time::figures(it)),
     ("trend", |it| trend::figures(it)),
@@ -40,7 +38,7 @@ const KINDS: [(&str, Maker); 13] = [
     ("heat-map", heat_map::figures),
     ("latency", |it| {
         let (base, new) = it.split_at(it.len() / 2);
-        latency::SPEC.figures(Sides { new, base })
+        values::LATENCY.figures(Sides { new, base })
     }),
     ("comparison-", |results| {
         let half = results.len() / 2;
@@ -60,15 +58,10 @@ const KINDS: [(&str, Maker); 13] = [
 ];
 
 fn paths<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let sides = results.into();
-    let specs = [
-        latency_by_throughput::BY_DEPTH,
-        latency_by_throughput::BY_QPS,
-    ];
+    let (sides, specs) = (results.into(), &values::LATENCY_BY_THROUGHPUT);
     specs.iter().flat_map(|spec| spec.figures(sides)).collect()
 }
 
-/// What a run has.
 #[derive(Clone, Debug)]
 struct Made {
     gbit_per_s: Option<f64>,
@@ -160,7 +153,6 @@ fn case(flags: &str, made: &[Made]) -> CaseResult {
     }
 }
 
-/// A case with a run of this rate.
 fn at(flags: &str, gbit_per_s: f64) -> CaseResult {
     case(flags, &[plain(gbit_per_s)])
 }
@@ -198,7 +190,6 @@ fn one_file(cases: Vec<CaseResult>) -> [Loaded; 1] {
     [file(0, "host", "a", cases)]
 }
 
-/// The cells of a column of a figure's table.
 fn cells(figure: &Figure, table: usize, column: usize) -> Vec<Cell> {
     let rows = figure.tables[table].rows.iter();
     rows.map(|row| row[column].clone()).collect()
@@ -302,6 +293,13 @@ fn unfit(figure: &Figure) -> Vec<String> {
     found
 }
 
+/// Those figures, found to be fit to be seen.
+fn fit(figures: Vec<Figure>) -> Vec<Figure> {
+    let unfit: Vec<String> = figures.iter().flat_map(unfit).collect();
+    assert_eq!(unfit, [""; 0]);
+    figures
+}
+
 /// Every figure of every kind has its own name and is fit to be seen.
 fn check(results: &[Loaded]) -> Result<(), TestCaseError> {
     for (prefix, figures) in KINDS {
@@ -315,7 +313,6 @@ fn check(results: &[Loaded]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The only one.
 fn only(figures: Vec<Figure>) -> Figure {
     let [figure] = figures.try_into().unwrap();
     figure
@@ -421,7 +418,7 @@ fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
     ] {
         let both = |qps| [at(qps, 1.0), at(&format!("{qps} {flags}"), 1.0)];
         let results = one_file(["qps=1", "qps=2"].map(both).concat());
-        has(&only(rate_by_qps::SPEC.figures(&results)).svg, names);
+        has(&only(values::RATE_BY_QPS.figures(&results)).svg, names);
     }
 }
 

@@ -4,24 +4,21 @@
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::observe::format::each_once;
 use crate::results::load::Loaded;
 use crate::show::plot::draw::{Scale, Tick};
 use crate::show::plot::rows::settings::{minute, revision};
 
-/// What files are in the order of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Days,
-    /// On one day.
     Minutes,
     Revisions,
 }
 
-/// Places of all files.
 #[derive(Debug)]
 pub(super) struct Moments<'a> {
     order: Order,
-    /// Each with its place, by place.
     files: Vec<(f64, &'a Loaded)>,
 }
 
@@ -29,7 +26,6 @@ fn begun(loaded: &Loaded) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(&loaded.result.started_at, &Rfc3339).ok()
 }
 
-/// A file's revision as words.
 fn revision_of(loaded: &Loaded) -> String {
     revision(&loaded.result).unwrap_or_else(|| "no revision".to_owned())
 }
@@ -44,13 +40,7 @@ pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
     if files.len() < 2 {
         return None;
     }
-    let mut revisions: Vec<String> = Vec::new();
-    for (loaded, _) in &files {
-        let revision = revision_of(loaded);
-        if !revisions.contains(&revision) {
-            revisions.push(revision);
-        }
-    }
+    let revisions = each_once(files.iter().map(|(loaded, _)| revision_of(loaded)));
     let order = match (first.date() == last.date(), revisions.len()) {
         (false, _) => Order::Days,
         (true, 1) => Order::Minutes,
@@ -76,13 +66,11 @@ pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
 }
 
 impl Moments<'_> {
-    /// A file's place.
     pub(super) fn place(&self, loaded: &Loaded) -> Option<f64> {
         let found = self.files.iter().find(|file| file.1.path == loaded.path);
         found.map(|file| file.0)
     }
 
-    /// What the files are in the order of.
     pub(super) fn kind(&self) -> &'static str {
         match self.order {
             Order::Revisions => "revisions",

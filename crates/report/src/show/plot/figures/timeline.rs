@@ -19,10 +19,8 @@ use crate::show::plot::sides::Sides;
 
 /// Flows that are drawn; of more, the least steady.
 const MOST_FLOWS: usize = 6;
-/// Rows of the table.
 const MOST_ROWS: usize = 60;
 
-/// A run that was sampled.
 struct Sampled<'a> {
     run: u32,
     bandwidth: Option<&'a Bandwidth>,
@@ -99,7 +97,6 @@ fn brief(sampled: &Sampled<'_>) -> String {
     format!("Gb/s of run {}: {stall}", sampled.run)
 }
 
-/// What all flows share.
 fn subtitle(flows: &[Flow<'_, '_>]) -> String {
     let shared = |setting: Setting| {
         let mut words = flows.iter().map(|flow| &flow.sample.value(setting).words);

@@ -49,7 +49,6 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         .collect()
 }
 
-/// A metric of a group of lines.
 struct Trend<'l> {
     metric: Metric,
     heading: String,

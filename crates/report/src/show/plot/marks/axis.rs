@@ -10,14 +10,11 @@ use crate::show::plot::draw::scale::{Kind, Scale};
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, shortened, width_px};
 use crate::show::plot::draw::ticks::{Tick, Unit, ticks};
 
-/// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// What its figures are, with their unit where the ticks do not have it.
     pub title: String,
-    /// What part of it is shown.
     pub scale: Scale,
-    /// How its figures are written.
     pub unit: Unit,
     /// Places and names instead of figures, such as dates; those that do not fit lose their name.
     pub ticks: Option<Vec<Tick>>,
@@ -28,7 +25,6 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis whose ticks follow from its scale.
     pub fn new(title: impl Into<String>, scale: Scale, unit: Unit) -> Axis {
         Axis {
             title: title.into(),
@@ -40,7 +36,6 @@ impl Axis {
         }
     }
 
-    /// Places with names.
     pub fn named(title: impl Into<String>, scale: Scale, ticks: Vec<Tick>) -> Axis {
         Axis {
             ticks: Some(ticks),
@@ -62,7 +57,7 @@ impl Axis {
     /// Rows with names, from the top at 0, -1, -2.
     pub fn rows(title: impl Into<String>, names: impl IntoIterator<Item = String>) -> Axis {
         let mut axis = Axis::columns(title, names);
-        let (min, max) = (axis.scale.min(), axis.scale.max());
+        let (min, max) = (axis.scale.min, axis.scale.max);
         axis.scale = Scale::linear(-max, -min);
         axis.ticks
             .iter_mut()
@@ -113,7 +108,7 @@ impl Axis {
 
     /// Kind, ends, unit and title, for a script that turns places into figures.
     fn for_script(&self) -> String {
-        let kind = match self.scale.kind() {
+        let kind = match self.scale.kind {
             Kind::Linear => "linear",
             Kind::Log2 | Kind::Log10 => "log",
         };
@@ -124,15 +119,13 @@ impl Axis {
             (None, Unit::Nanoseconds) => "ns",
             (None, Unit::Tail) => "tail",
         };
-        let (min, max) = (self.scale.min(), self.scale.max());
+        let (min, max) = (self.scale.min, self.scale.max);
         format!("{kind} {min:e} {max:e} {unit} {}", self.title)
     }
 }
 
-/// The place between two axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AxisFrame {
-    /// Where the chart is drawn.
     pub plot: Rect,
     x: Scale,
     y: Scale,
@@ -147,7 +140,6 @@ const LINE: f64 = 18.0;
 /// Least pixels between two labels of a horizontal axis, and of percentiles, which are the same everywhere.
 const BETWEEN: f64 = 12.0;
 const BETWEEN_TAIL: f64 = 5.0;
-/// Least width left to the chart.
 const NARROWEST: f64 = 60.0;
 /// Most that a name takes: in a row, of all of the width; below a column; at the right.
 const ROW_NAME_PART: f64 = 0.36;
@@ -177,7 +169,6 @@ fn style(anchor: Anchor, colour: Colour) -> Style {
 }
 
 impl AxisFrame {
-    /// Draws both axes within `area`, labels and titles included.
     pub fn draw(canvas: &mut Canvas, area: Rect, x: &Axis, y: &Axis) -> AxisFrame {
         let (top, bottom) = (area.y + above(x), area.bottom() - GAP - 2.0 * LINE);
         let height = (bottom - top).max(1.0);
@@ -249,7 +240,6 @@ impl AxisFrame {
         Some((self.x(x)?, self.y(y)?))
     }
 
-    /// Whether a place is within the chart.
     pub fn contains(&self, (x, y): (f64, f64)) -> bool {
         let plot = &self.plot;
         (plot.x - 0.5..=plot.right() + 0.5).contains(&x)
@@ -354,7 +344,6 @@ impl AxisFrame {
         canvas.end_group();
     }
 
-    /// Borders between parts.
     pub(super) fn borders(&self, canvas: &mut Canvas, x: &Axis, y: &Axis) {
         let (plot, mut lines) = (&self.plot, Vec::new());
         for at in x.parts.iter().skip(1).filter_map(|part| self.x(part.0)) {

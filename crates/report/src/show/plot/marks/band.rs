@@ -4,7 +4,6 @@ use super::axis::AxisFrame;
 use crate::show::plot::draw::palette::{Look, RULE};
 use crate::show::plot::draw::{Canvas, Paint, Rect};
 
-/// The narrowest band that is seen.
 const NARROWEST_PX: f64 = 3.0;
 
 /// A part of the horizontal axis, over the whole height.
@@ -12,29 +11,23 @@ const NARROWEST_PX: f64 = 3.0;
 pub struct Band {
     /// What it is, for a legend.
     pub name: &'static str,
-    /// Its colour.
     pub look: Look,
     /// How much of what is behind shows through, 0 to 1.
     pub transparency: f64,
-    /// Its ends.
     pub ends: (f64, f64),
-    /// Words for who points at it.
     pub hint: String,
 }
 
 /// What lies between the least and the most at each place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Area {
-    /// Its colour.
     pub look: Look,
     /// Place, least and most.
     pub points: Vec<(f64, f64, f64)>,
 }
 
-/// A line from top to bottom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upright {
-    /// Where it stands.
     pub x: f64,
 }
 

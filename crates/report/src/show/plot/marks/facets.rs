@@ -18,7 +18,7 @@ const ALONE_PX: f64 = 320.0;
 fn columns(sheet: &Sheet, charts: &[Chart]) -> usize {
     let needed = charts.iter().map(|chart| chart.width_px.0);
     let least_px = needed.fold(0.0, f64::max);
-    let most = match (sheet.width(), charts.len()) {
+    let most = match (sheet.width, charts.len()) {
         (Width::Column, _) if least_px > 0.0 => 2,
         (Width::Column, _) | (_, 0 | 1) => 1,
         (Width::Page, 2 | 4) => 2,

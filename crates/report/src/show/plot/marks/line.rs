@@ -4,10 +4,8 @@ use super::axis::AxisFrame;
 use crate::show::plot::draw::palette::{Look, MUTED, Marker};
 use crate::show::plot::draw::{Canvas, Labels, Paint, Rect, Style, number};
 
-/// A figure at a place of the horizontal axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
-    /// The place.
     pub x: f64,
     /// The figure; `None` interrupts the line.
     pub y: Option<f64>,
@@ -18,7 +16,6 @@ pub struct Point {
 }
 
 impl Point {
-    /// A figure without an interval.
     pub fn at(x: f64, y: f64) -> Point {
         Point {
             x,
@@ -34,14 +31,10 @@ impl Point {
     }
 }
 
-/// A line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// What it is.
     pub name: String,
-    /// How it looks.
     pub look: Look,
-    /// Its points, by place.
     pub points: Vec<Point>,
     /// Points beside it that do not count: rings, at the edge where they lie above or below the chart.
     pub hollow: Vec<(f64, f64)>,
@@ -54,9 +47,7 @@ pub struct Series {
 /// A line across the chart to hold others against.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// What it is.
     pub name: String,
-    /// How it looks.
     pub look: Look,
     /// Where it crosses the vertical axis.
     pub y: f64,
@@ -97,7 +88,6 @@ pub fn hollow(look: Look) -> Look {
 }
 
 impl Series {
-    /// The places of its figures.
     pub(crate) fn xs(&self) -> impl Iterator<Item = f64> {
         let points = self.points.iter().filter(|point| point.y.is_some());
         let hollow = self.hollow.iter().map(|it| it.0);
@@ -181,7 +171,6 @@ impl Series {
     }
 }
 
-/// The parts of a line that lie within the rectangle.
 fn clipped(points: &[(f64, f64)], within: Rect) -> Vec<Vec<(f64, f64)>> {
     let mut parts: Vec<Vec<(f64, f64)>> = Vec::new();
     for pair in points.windows(2) {

@@ -22,22 +22,15 @@ use crate::show::plot::draw::{Canvas, Key, KeyMark, Labels, Rect, Style};
 /// The part of a chart's width that a name at a line's end takes at most.
 const LABEL_PART: f64 = 0.35;
 
-/// Something between two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// Points, joined where nothing is missing between them.
     Line(Series),
-    /// A line across the chart.
     Rule(Rule),
-    /// A line from top to bottom.
     Upright(Upright),
-    /// A part of the horizontal axis.
     Band(Band),
-    /// What lies between two lines.
     Area(Area),
-    /// A single point.
     Dot(Dot),
-    /// Parts of rows.
     Tiles(Vec<Tile>),
 }
 
@@ -64,13 +57,9 @@ impl Mark {
 /// Marks between two axes; later ones lie above earlier ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// Its heading among the charts of its figure.
     pub heading: String,
-    /// Horizontal axis.
     pub x: Axis,
-    /// Vertical axis.
     pub y: Axis,
-    /// What is drawn.
     pub marks: Vec<Mark>,
     /// Pixels that it is wide: at least and at most.
     pub width_px: (f64, f64),
@@ -79,7 +68,6 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// A chart without a heading, as large as others.
     pub fn new(x: Axis, y: Axis, marks: Vec<Mark>) -> Chart {
         Chart {
             heading: String::new(),
@@ -134,7 +122,6 @@ impl Chart {
         self.words(canvas, &frame);
     }
 
-    /// All lines.
     pub fn series(&self) -> impl Iterator<Item = &Series> {
         self.marks.iter().filter_map(|mark| match mark {
             Mark::Line(series) => Some(series),

@@ -4,18 +4,14 @@ use super::axis::AxisFrame;
 use crate::show::plot::draw::palette::Look;
 use crate::show::plot::draw::{Canvas, Labels, Style};
 
-/// A point of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dot {
-    /// The series that it is of.
     pub name: String,
     /// Where it is; what lies above or below the chart is at its edge.
     pub at: (f64, f64),
-    /// How it looks.
     pub look: Look,
     /// Whether it is a ring around something: round for better, square for worse.
     pub ring: Option<bool>,
-    /// Words for who points at it.
     pub hint: String,
     /// Words beside it; none where empty.
     pub label: String,

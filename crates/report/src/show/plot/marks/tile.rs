@@ -8,16 +8,13 @@ use crate::show::plot::draw::palette::GROUND;
 use crate::show::plot::draw::text::{SMALL_PX, width_px};
 use crate::show::plot::draw::{Anchor, Canvas, Labels, Paint, Rect, Style};
 
-/// A part of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
     /// Its middle on the vertical axis, and its height there: rows are 1 apart.
     pub y: f64,
-    /// How high it is there.
     pub height: f64,
     /// Its ends on the horizontal axis.
     pub ends: (f64, f64),
-    /// What is seen of it.
     pub fill: Fill,
     /// Words for who points at it. Tiles without are drawn as one shape.
     pub hint: String,
@@ -27,16 +24,12 @@ pub struct Tile {
     pub behind: String,
 }
 
-/// What is seen of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A colour.
     Plain(Colour),
     /// Strokes aslant: nothing is known of it.
     Hatched,
-    /// Its edge.
     Frame(Colour),
-    /// What is below it.
     Nothing,
 }
 

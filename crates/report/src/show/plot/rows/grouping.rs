@@ -10,7 +10,6 @@ use super::settings::{Setting, minute};
 use crate::observe::format::plural;
 use crate::results::load::Loaded;
 
-/// How cases are put together.
 pub(crate) struct Rule<'r> {
     /// The setting along the axis, whose number a case has there.
     pub(crate) axis: Setting,
@@ -28,7 +27,6 @@ const MOST_REVISIONS: usize = 3;
 
 type Placed<'a> = (f64, Sample<'a>);
 
-/// The words for the values of these settings.
 fn words(sample: &Sample<'_>, settings: &[Setting]) -> Vec<String> {
     let values = settings.iter().map(|setting| sample.value(*setting));
     values.map(|value| value.words.clone()).collect()

@@ -31,7 +31,6 @@ impl Line<'_> {
     }
 }
 
-/// Lines of one chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) lines: Vec<Line<'a>>,
@@ -39,13 +38,11 @@ pub(crate) struct Group<'a> {
     pub(crate) heading: String,
 }
 
-/// The charts of one figure.
 #[derive(Debug)]
 pub(crate) struct Groups<'a> {
     pub(crate) groups: Vec<Group<'a>>,
     /// What is not drawn and why, for a reader.
     pub(crate) notes: Vec<String>,
-    /// The settings that make a line.
     pub(crate) key: Vec<Setting>,
     /// Those of them that differ within a chart, which name the lines.
     pub(crate) inside: Vec<Setting>,
@@ -55,7 +52,6 @@ pub(crate) struct Groups<'a> {
     pub(crate) looks: Vec<String>,
 }
 
-/// All values of a setting.
 pub(crate) fn distinct<'s>(values: impl Iterator<Item = &'s str>) -> BTreeSet<&'s str> {
     values.collect()
 }
@@ -68,7 +64,6 @@ pub(crate) fn plain(setting: Setting, words: &str) -> String {
     }
 }
 
-/// A line's name by these settings.
 pub(crate) fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
     let own = settings.iter().map(|it| plain(*it, line.value(*it)));
     let of_case = ["op", "cq"].map(|flag| line.value(Setting::of(flag)).to_owned());
@@ -91,7 +86,6 @@ pub(crate) fn without_side(settings: &[Setting]) -> Vec<Setting> {
 }
 
 impl<'a> Groups<'a> {
-    /// Name of a line: what it does not share with the others.
     pub(crate) fn name(&self, line: &Line<'_>) -> String {
         name_by(line, &self.inside)
     }
@@ -200,10 +194,5 @@ impl Group<'_> {
         places.sort_by(f64::total_cmp);
         places.dedup();
         places
-    }
-
-    /// The chart's heading; empty for a single one.
-    pub(crate) fn heading(&self) -> String {
-        self.heading.clone()
     }
 }

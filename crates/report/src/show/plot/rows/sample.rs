@@ -52,12 +52,10 @@ impl<'a> Sample<'a> {
         is_launch
     }
 
-    /// A metric in each run that counts and has it.
     pub(crate) fn values(&self, metric: Metric) -> impl Iterator<Item = f64> {
         self.observed.values(metric).into_iter()
     }
 
-    /// Its runs that count.
     pub(crate) fn counted(&self) -> impl Iterator<Item = &Observation<'a>> {
         self.observed.counted()
     }
@@ -77,23 +75,19 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// Median, smallest and largest of a metric; `None` without one.
     pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
         self.observed.spread(metric)
     }
 
-    /// The name of its first file.
     pub(crate) fn file_words(&self) -> String {
         let name = self.loaded.path.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// The case in each launch.
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseResult> {
         self.launches.iter().map(|(_, case)| *case)
     }
 
-    /// The files of all launches.
     pub(crate) fn files(&self) -> impl Iterator<Item = &'a Loaded> {
         self.launches.iter().map(|(loaded, _)| *loaded)
     }

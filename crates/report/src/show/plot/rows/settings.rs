@@ -19,9 +19,7 @@ pub(crate) enum Setting {
     PathMtu,
     /// Which of its case's flows it is.
     Flow,
-    /// Git revision of the program.
     Revision,
-    /// Whether it is of the base.
     Side,
     /// Which files it is of: those of one revision that have the same cases are one.
     Sitting,
@@ -39,7 +37,6 @@ impl Setting {
         before.chain(rows.map(Setting::Row)).chain(behind).collect()
     }
 
-    /// The setting with this flag.
     pub(crate) fn of(flag: &str) -> Setting {
         let row = ROWS.iter().position(|row| row.flag == flag);
         debug_assert!(row.is_some(), "{flag}");
@@ -56,7 +53,6 @@ impl Setting {
         }
     }
 
-    /// Its value as people write it.
     pub(crate) fn text(self, settings: &Settings) -> String {
         let row = self.row();
         row.map_or_else(String::new, |row| row.text(settings))
@@ -77,12 +73,10 @@ impl Setting {
         }
     }
 
-    /// Whether launches of one case may differ in it.
     pub(crate) fn may_differ(self) -> bool {
         self.row().is_some_and(|row| row.may_differ)
     }
 
-    /// Whether there are words for each of its values.
     pub(crate) fn always_has_words(self) -> bool {
         self.row().is_some_and(|row| {
             !row.is_quiet && !row.title.is_empty() && !row.text(&Settings::default()).is_empty()
@@ -122,7 +116,6 @@ impl Setting {
         }
     }
 
-    /// Its value of a flow that is of the base or not.
     pub(crate) fn value(self, loaded: &Loaded, flow: &CaseFlow<'_>, is_base: bool) -> Value {
         let file = &loaded.result;
         let [here, _] = flow.devices(file);
@@ -196,7 +189,6 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    /// Of what is not there.
     pub(crate) const NONE: Value = Value {
         order: 0.0,
         words: String::new(),

@@ -6,7 +6,6 @@ use crate::show::plot::draw::Unit;
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::spec::{Beside, Spec, X, Y};
 
-/// Both axes are logarithmic.
 pub const SPEC: Spec = Spec {
     id: "bandwidth-by-size",
     title: "{y} against message size",

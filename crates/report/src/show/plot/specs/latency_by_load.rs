@@ -14,7 +14,6 @@ use crate::show::plot::sides::Sides;
 use crate::show::plot::spec::{Spec, X, Y};
 use settings::Settings;
 
-/// From one load to the next.
 pub const SPEC: Spec = Spec {
     id: "latency-by-load",
     title: "Latency against load",

@@ -1,12 +1,8 @@
-//! Figures of lines, one a file. Each is a value; a new one is a file and its line here and in `sections`.
+//! Figures of lines, each a value: those with functions of their own one a file, the others in `values`.
 
-pub mod bandwidth_by_size;
-pub mod fan;
-pub mod latency;
-pub mod latency_by_load;
-pub mod latency_by_throughput;
-pub mod rate_by_qps;
+pub(crate) mod bandwidth_by_size;
+pub(crate) mod latency_by_load;
 mod searches;
-pub mod set_up;
+pub(crate) mod set_up;
 mod set_up_steps;
-pub mod workers;
+pub(crate) mod values;

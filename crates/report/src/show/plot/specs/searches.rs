@@ -7,7 +7,6 @@ use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::groups::{Groups, Line};
 use crate::show::plot::rows::sample::Sample;
 
-/// The searches of a line's cases.
 pub(super) fn of<'l, 'a>(
     line: &'l Line<'a>,
 ) -> impl Iterator<Item = (&'l Sample<'a>, &'a LoadSearch)> {

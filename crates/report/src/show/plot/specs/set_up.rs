@@ -8,7 +8,6 @@ use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::sides::Sides;
 use crate::show::plot::spec::{Spec, X, Y};
 
-/// Both axes are logarithmic.
 pub const SPEC: Spec = Spec {
     id: "set-up-by-qps",
     title: "Connections a second and set-up time against QPs",
@@ -19,7 +18,6 @@ pub const SPEC: Spec = Spec {
     ..Spec::USUAL
 };
 
-/// The figure, and that of the steps.
 pub fn figures<'a>(sides: impl Into<Sides<'a>>) -> Vec<Figure> {
     let sides = sides.into();
     let groups = SPEC.groups(sides);

@@ -1,6 +1,6 @@
 //! What a connection's set-up consists of, a bar for each case with its steps one after the other.
 
-use crate::observe::format::counted;
+use crate::observe::format::{counted, each_once};
 use crate::results::model::{Connect, ConnectStep, Latency};
 use crate::show::plot::draw::palette::look;
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
@@ -14,7 +14,6 @@ use crate::show::plot::rows::settings::Setting;
 const CAPTION: &str = "Mean times at the end that ran the sweep. All QPs of a round share an exchange. Destroying is in the \
     table only.";
 
-/// Bars that are drawn.
 const MOST_BARS: usize = 16;
 const ROW_PX: f64 = 24.0;
 /// Height of a bar; 1 is the whole row.
@@ -22,12 +21,7 @@ const BAR: f64 = 0.7;
 
 /// The figure; `None` where no case has steps.
 pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
-    let mut steps: Vec<String> = Vec::new();
-    for step in groups.samples().flat_map(told) {
-        if !steps.contains(&step) {
-            steps.push(step);
-        }
-    }
+    let steps = each_once(groups.samples().flat_map(told));
     let cases = groups.named_lines().flat_map(|(name, line)| {
         let points = line.points.iter();
         let named = points.map(|(qps, sample)| {
@@ -101,7 +95,6 @@ fn time_ns(sample: &Sample<'_>, step: &str) -> f64 {
 
 type StepsOf = fn(&Connect) -> &Vec<ConnectStep>;
 
-/// Each step of each case at each end.
 fn table(cases: &[(String, &Sample<'_>)]) -> Table {
     let ends: [(&str, StepsOf); 2] = [("own", |it| &it.steps), ("other", |it| &it.peer_steps)];
     let mut rows = Vec::new();

@@ -62,19 +62,16 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
 struct Map<'m> {
     subject: &'m Subject<'m>,
     quantity: Metric,
-    /// Nodes.
     count: usize,
     told: Told,
 }
 
 impl Map<'_> {
-    /// All pairs of places of the order.
     fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         let count = self.count;
         (0..count).flat_map(move |row| (0..count).map(move |column| (row, column)))
     }
 
-    /// The figure of the flows from one place of the order to another.
     fn value(&self, row: usize, column: usize) -> Option<f64> {
         let cell = self.subject.cell(row, column)?;
         cell.figures.of(self.quantity).filter(|it| it.is_finite())
@@ -93,7 +90,6 @@ impl Map<'_> {
         format!("{from} to {to}: {value}{lost}")
     }
 
-    /// The cells.
     fn tiles(&self, shades: &[Shade]) -> Vec<Tile> {
         let is_single = self.count <= MOST_SINGLE;
         let tile = |(row, column): (usize, usize)| {

@@ -17,25 +17,22 @@ use crate::observe::Metric;
 use crate::results::load::Loaded;
 use crate::show::plot::figure::Figure;
 use crate::show::plot::rows::settings::Setting;
-use crate::show::plot::specs::fan;
+use crate::show::plot::specs::values;
 use crate::show::sentences::of_nodes;
 
-/// Matrices that are drawn.
 const MOST_MATRICES: usize = 2;
 
-/// What is drawn of the nodes.
 #[derive(Clone, Debug, Default)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     /// What is slow and where to look, and what a fan says.
     pub sentences: Vec<String>,
-    /// The figures.
     pub figures: Vec<Figure>,
     /// How many matrices there are, and how many of them are drawn.
     pub matrices: (usize, usize),
 }
 
 /// All figures of nodes. `sums` are the results with the flows of each case of a pattern as one.
-pub fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
+pub(crate) fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
     let matrices = matrices(results);
     let count = matrices.len();
     let drawn = matrices.into_iter().take(MOST_MATRICES);
@@ -46,7 +43,7 @@ pub fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
     let sentences = subjects.iter().flat_map(|it| sentences(it, is_one));
     let of_subjects = (1..).zip(&subjects);
     let of_subjects = of_subjects.flat_map(|(number, subject)| of_subject(subject, number));
-    let fans = [fan::IN, fan::OUT];
+    let fans = values::FANS;
     let fans = fans.iter().flat_map(|spec| spec.figures(sums));
     Nodes {
         matrices: (count, subjects.len()),

@@ -10,7 +10,6 @@ const LEAST_SHARED: usize = 3;
 pub(super) struct Names {
     /// What all of them begin and end with, around `…`; empty where they are whole.
     pub(super) shared: String,
-    /// What is written for each.
     pub(super) labels: Vec<String>,
 }
 

@@ -29,18 +29,14 @@ impl Racks {
     }
 }
 
-/// Nodes that are drawn beside each other and are in one rack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rack {
     /// Its name; empty of nodes of which no rack is known.
     pub(super) name: String,
-    /// The place of its first node.
     pub(super) start: usize,
-    /// How many there are.
     pub(super) len: usize,
 }
 
-/// Nodes in the order in which they are drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Order {
     /// The index of each node in the list that was ordered.
@@ -50,7 +46,6 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Orders nodes of a file.
     pub(super) fn of(names: &[String], file: &ResultFile, racks: &Racks) -> Order {
         let placed = names.iter().enumerate();
         let placed = placed.map(|(index, name)| (racks.of(file, name), name.as_str(), index));
@@ -111,11 +106,7 @@ fn natural(name: &str) -> (Vec<(usize, &str)>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::node;
-
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
+    use crate::results::sample::{names, node};
 
     fn ordered(list: &[&str], file: &ResultFile, racks: &[(&str, &str)]) -> (Vec<String>, Order) {
         let racks = racks.iter();

@@ -12,7 +12,6 @@ const LATENCY: [u32; 8] = [67, 80, 90, 110, 125, 150, 200, 400];
 /// Colours on which text has the ground's colour instead of the ink's.
 const DARK_STEPS: usize = 3;
 
-/// The colours around a median.
 pub(super) fn shades(quantity: Metric) -> Vec<Shade> {
     let is_rate = quantity.higher_is_better();
     let ends = if is_rate { BANDWIDTH } else { LATENCY };
@@ -34,11 +33,9 @@ pub(super) fn shades(quantity: Metric) -> Vec<Shade> {
 /// How the figures of a quantity are written: all in one unit, and as shares of their median.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Told {
-    /// The unit.
     pub(super) unit: &'static str,
     /// What a figure is divided by to be in it.
     pub(super) divisor: f64,
-    /// The median of all.
     pub(super) median: f64,
 }
 
@@ -60,22 +57,18 @@ impl Told {
         })
     }
 
-    /// A figure over the median.
     pub(super) fn share(&self, value: f64) -> f64 {
         value / self.median
     }
 
-    /// A figure without its unit.
     pub(super) fn plain(&self, value: f64) -> String {
         number::short(value / self.divisor)
     }
 
-    /// A figure with its unit.
     pub(super) fn with_unit(&self, value: f64) -> String {
         format!("{}\u{a0}{}", self.plain(value), self.unit)
     }
 
-    /// The same, and what it is of the median.
     pub(super) fn with_share(&self, value: f64) -> String {
         let (value, percent) = (self.with_unit(value), self.share(value) * 100.0);
         format!("{value}, {percent:.1}\u{a0}% of the median")

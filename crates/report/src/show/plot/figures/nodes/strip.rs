@@ -40,7 +40,6 @@ struct Strip<'s> {
     sides: [Side; 2],
 }
 
-/// What nodes send, or receive.
 struct Side {
     name: &'static str,
     look: Look,
@@ -132,7 +131,6 @@ impl Strip<'_> {
         Chart::new(x, y, [rule].into_iter().chain(dots).collect())
     }
 
-    /// The marker of a side, beside that of the other.
     fn dot(&self, side: &Side, place: usize) -> Option<Dot> {
         let value = side.median(place)?;
         let (node, label) = (self.subject.name(place), side.label());

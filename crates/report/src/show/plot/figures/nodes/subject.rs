@@ -11,20 +11,16 @@ use crate::results::load::Loaded;
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::Setting;
 
-/// A matrix as it is drawn.
 pub(super) struct Subject<'a> {
     pub(super) loaded: &'a Loaded,
     pub(super) matrix: Matrix,
     pub(super) order: Order,
     /// In the order drawn.
     pub(super) names: Names,
-    /// What is slower than the others.
     pub(super) outliers: Vec<Outlier>,
-    /// What is said of it.
     pub(super) findings: Vec<NodesFinding>,
     /// Its difference from the other matrices.
     pub(super) apart: String,
-    /// What was measured.
     pub(super) subtitle: String,
 }
 
@@ -35,7 +31,6 @@ pub(super) struct Marks {
     pub(super) from: BTreeSet<usize>,
     /// Nodes that receive less, or later.
     pub(super) to: BTreeSet<usize>,
-    /// Single paths.
     pub(super) paths: BTreeSet<(usize, usize)>,
 }
 
@@ -82,25 +77,21 @@ impl<'a> Subject<'a> {
         index.map_or("", |index| self.matrix.name(*index))
     }
 
-    /// The indices of two places.
     fn indices(&self, from: usize, to: usize) -> Option<(usize, usize)> {
         let index = |place: usize| self.order.nodes.get(place).copied();
         index(from).zip(index(to))
     }
 
-    /// The flows from one place to another.
     pub(super) fn cell(&self, from: usize, to: usize) -> Option<&Cell> {
         let (from, to) = self.indices(from, to)?;
         self.matrix.cell(from, to)
     }
 
-    /// Whether the pattern has flows from one place to another.
     pub(super) fn has(&self, from: usize, to: usize) -> bool {
         let ends = self.indices(from, to);
         ends.is_some_and(|(from, to)| self.matrix.has(from, to))
     }
 
-    /// Whether something is slow by a quantity of that kind.
     pub(super) fn has_slow(&self, quantity: Metric) -> bool {
         self.slow(quantity).next().is_some()
     }
@@ -112,7 +103,6 @@ impl<'a> Subject<'a> {
         outliers.filter(move |outlier| outlier.quantity.higher_is_better() == kind)
     }
 
-    /// What is slow by a quantity of that kind.
     pub(super) fn marks(&self, quantity: Metric) -> Marks {
         let place = |index: usize| self.order.nodes.iter().position(|it| *it == index);
         let mut marks = Marks::default();
@@ -130,7 +120,6 @@ impl<'a> Subject<'a> {
         marks
     }
 
-    /// The title of a figure of it.
     pub(super) fn title(&self, what: &str) -> String {
         let count = self.matrix.nodes.len();
         let pattern = self.matrix.pattern.word();

@@ -26,7 +26,7 @@ fn files_that_differ_in_what_they_measure_have_lines_of_their_own() {
     let lines = texts(&bandwidth_by_size::SPEC.figures(&files)[0], 0, 0);
     assert_eq!(lines[1..3], ["usual warmup", "warmup 2s"]);
     let files = [with(0, "duration=5s"), with(1, "duration=9s")];
-    let figure = &latency::SPEC.figures(&files)[0];
+    let figure = &values::LATENCY.figures(&files)[0];
     assert_eq!(figure.tables[0].rows.len(), 4, "{:?}", texts(figure, 0, 0));
 }
 

@@ -27,10 +27,7 @@ pub(super) fn closed() -> CaseResult {
 }
 
 pub(super) fn drawn(cases: Vec<CaseResult>) -> Vec<Figure> {
-    let figures = latency_by_load::SPEC.figures(&one_file(cases));
-    let unfit: Vec<String> = figures.iter().flat_map(unfit).collect();
-    assert_eq!(unfit, [""; 0]);
-    figures
+    fit(latency_by_load::SPEC.figures(&one_file(cases)))
 }
 
 pub(super) const SVG: &str = "http://www.w3.org/2000/svg";
@@ -120,7 +117,7 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
     assert!(!figure.svg.contains("1\u{a0}s<"));
     // Others have rings of what does not count.
     let results = one_file(cases);
-    let latency = &latency::SPEC.figures(&results)[0].svg;
+    let latency = &values::LATENCY.figures(&results)[0].svg;
     has(latency, ["<title>load 80%: ", ", does not count<"]);
     let is_line = |line: &&str| line.contains("data-series=\"load 80%\" data-points=\"\"");
     assert_eq!(latency.lines().filter(is_line).count(), 1);
@@ -141,8 +138,8 @@ fn open_loops_are_in_no_figure_of_throughput() {
     let (cases, closed) = (all(&["10%", "50%"]), all(&["closed"]));
     let of_throughput: [Maker; 5] = [
         |it| bandwidth_by_size::SPEC.figures(it),
-        |it| rate_by_qps::SPEC.figures(it),
-        |it| workers::SPEC.figures(it),
+        |it| values::RATE_BY_QPS.figures(it),
+        |it| values::RATE_BY_WORKERS.figures(it),
         heat_map::figures,
         |it| paths(it),
     ];

@@ -3,6 +3,7 @@
 use super::*;
 use crate::results::sample::loaded;
 use crate::results::sample::mesh::{Mesh, Slow};
+use crate::show::page::Page;
 use crate::show::plot::figures::nodes::{self, Nodes, Racks};
 use crate::show::plot::{sections, sums};
 
@@ -160,8 +161,22 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
         assert_eq!(lines, 0, "{} has lines of single flows", figure.id);
     }
     let told = sections::left_out(&results, None).join("\n");
-    has(
-        told,
-        ["Only “Nodes” shows the flows of a pattern (--pattern) one by one"],
-    );
+    let words = "Only “Nodes” shows the flows of a pattern (--pattern) one by one";
+    has(told, [words]);
+    let page = Page {
+        results: &results,
+        sums: &sums,
+        sections: &sections,
+        ..Page::default()
+    };
+    // What is wrong stands before what was measured, and the flows of a round are one row.
+    let html = page.html();
+    let nodes = html.find("<h2 class=\"drawn\" id=\"nodes\"").unwrap();
+    let (answers, _) = html[nodes..].split_once("<figure").unwrap();
+    has(answers, ["node4 sends"]);
+    let latency = html.find("<h2 id=\"latency\"");
+    assert!(latency.is_none_or(|latency| nodes < latency));
+    let (_, cases) = html.split_once("id=\"cases-table\"").unwrap();
+    let (cases, _) = cases.split_once("</table>").unwrap();
+    assert_eq!(cases.matches("<tr>").count(), 1 + 46 + 1);
 }

@@ -17,10 +17,7 @@ fn of_qps(qps: usize, change: impl FnOnce(&mut [Vec<u64>])) -> CaseResult {
 }
 
 fn figures_of(cases: Vec<CaseResult>) -> Vec<Figure> {
-    let figures = qp_time::figures(&one_file(cases));
-    let unfit: Vec<String> = figures.iter().flat_map(unfit).collect();
-    assert_eq!(unfit, [""; 0]);
-    figures
+    fit(qp_time::figures(&one_file(cases)))
 }
 
 #[test]

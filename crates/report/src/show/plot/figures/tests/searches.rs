@@ -17,16 +17,8 @@ pub(super) fn search() -> LoadSearch {
         seconds: 0.25,
         ..trial(618_000.0, TrialOutcome::Broke, 99_000)
     };
+    let told = "maximum_per_second=1e6; lower_per_second=600000.0; upper_per_second=620000.0";
     LoadSearch {
-        asked: "p99<20us".to_owned(),
-        limits: vec![LatencyLimit {
-            percentile: 99.0,
-            below_ns: 20_000,
-        }],
-        maximum_per_second: 1e6,
-        lower_per_second: Some(600_000.0),
-        upper_per_second: Some(620_000.0),
-        trial_seconds: 1.0,
         trials: vec![
             steering,
             trial(500_000.0, TrialOutcome::Kept, 12_000),
@@ -35,7 +27,7 @@ pub(super) fn search() -> LoadSearch {
             trial(610_000.0, TrialOutcome::Kept, 18_000),
             trial(700_000.0, TrialOutcome::Failed, 1),
         ],
-        ..LoadSearch::default()
+        ..sample::with(&sample::search(0), told)
     }
 }
 
