@@ -19,8 +19,7 @@ use rdma_sys::{
 };
 
 pub(crate) use objects::{
-    create_ah, create_cq, create_qp, create_srq, destroy_ah, destroy_cq, destroy_qp, destroy_srq,
-    modify_qp, query_qp, reg_mr,
+    create_cq, create_qp, destroy_cq, destroy_qp, modify_qp, query_qp, reg_mr,
 };
 
 use crate::context::Context;

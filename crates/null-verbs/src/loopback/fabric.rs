@@ -112,6 +112,21 @@ pub(super) struct Cqe {
     pub(super) frees: Frees,
 }
 
+impl Cqe {
+    /// One that tells nothing but this, as of an error.
+    pub(super) fn bare(wr_id: u64, status: ibv_wc_status::Type, qp_num: u32, frees: Frees) -> Cqe {
+        Cqe {
+            wr_id,
+            status,
+            opcode: OPCODE_OF_ERRORS,
+            byte_len: 0,
+            imm: None,
+            qp_num,
+            frees,
+        }
+    }
+}
+
 pub(super) struct Cq {
     pub(super) capacity: usize,
     pub(super) entries: VecDeque<Cqe>,
@@ -153,6 +168,7 @@ pub(super) struct Srq {
     pub(super) outstanding: u32,
 }
 
+#[derive(Default)]
 pub(super) struct Fabric {
     pub(super) qps: Numbered<u32, Qp>,
     pub(super) cqs: Numbered<*mut ibv_cq, Cq>,
@@ -195,18 +211,8 @@ pub(super) fn own_device() {
 impl Fabric {
     fn new() -> Fabric {
         Fabric {
-            qps: Numbered::default(),
-            cqs: Numbered::default(),
-            srqs: Numbered::default(),
-            memory: Memory::default(),
-            hooks: Hooks::default(),
-            time: Time::default(),
-            service: Service::default(),
-            log: None,
-            look_again_ns: 0,
-            active: Vec::new(),
             next_qpn: 0x1000,
-            random: 0,
+            ..Fabric::default()
         }
     }
 
@@ -246,13 +252,14 @@ impl Fabric {
     pub(super) fn fail_send(&mut self, qpn: u32, wr: &SendWr, status: ibv_wc_status::Type) {
         let Some(qp) = self.qps.get(&qpn) else { return };
         let frees = Frees::SendsUpTo(wr.sequence);
-        self.complete(qp.send_cq, failed(wr.wr_id, status, qpn, frees));
+        self.complete(qp.send_cq, Cqe::bare(wr.wr_id, status, qpn, frees));
     }
 
     /// Completes a receive with an error.
     pub(super) fn fail_receive(&mut self, qpn: u32, wr_id: u64, status: ibv_wc_status::Type) {
         let Some(qp) = self.qps.get(&qpn) else { return };
-        self.complete(qp.recv_cq, failed(wr_id, status, qpn, Frees::OneReceive));
+        let cqe = Cqe::bare(wr_id, status, qpn, Frees::OneReceive);
+        self.complete(qp.recv_cq, cqe);
     }
 
     /// Moves a QP to ERR and flushes its queues.
@@ -311,17 +318,5 @@ impl Fabric {
             let context = unsafe { Context::of((*qp.verbs).context) };
             context.raise(kind, Source::Qp(qp.verbs));
         }
-    }
-}
-
-fn failed(wr_id: u64, status: ibv_wc_status::Type, qp_num: u32, frees: Frees) -> Cqe {
-    Cqe {
-        wr_id,
-        status,
-        opcode: OPCODE_OF_ERRORS,
-        byte_len: 0,
-        imm: None,
-        qp_num,
-        frees,
     }
 }
