@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use super::core::Core;
 use super::tables::Tables;
-use crate::net::{Flow, GsoBatch};
+use crate::net::{Flow, GsoBatch, Outgoing};
 use crate::transport::state::peer::DATAGRAM_OVERHEAD_BYTES;
 use crate::wire::Packet;
 
