@@ -9,7 +9,6 @@ use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 use crate::events::EventQueue;
 use crate::objects::{free, keep};
 
-/// An event of a CQ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Notice(*mut ibv_cq);
 
@@ -43,7 +42,6 @@ impl Channel {
         unsafe { &*channel.cast::<Channel>() }
     }
 
-    /// Raises an event of a CQ.
     pub(crate) fn raise(&self, cq: *mut ibv_cq) {
         self.notices.raise(Notice(cq));
     }

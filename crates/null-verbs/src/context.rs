@@ -64,7 +64,6 @@ impl Context {
         self.device.table
     }
 
-    /// Raises an asynchronous event.
     pub(crate) fn raise(&self, kind: ibv_event_type, source: Source) {
         self.events.raise(Event { kind, source });
     }

@@ -25,7 +25,6 @@ pub(crate) struct Device {
     pub(crate) table: &'static Adapter,
 }
 
-/// The devices of a persona.
 pub(crate) struct Devices(Vec<*mut ibv_device>);
 
 // SAFETY: the structs are written before they are shared, and never again.
@@ -109,12 +108,10 @@ fn write_name(into: &mut [c_char], name: &str) {
     }
 }
 
-/// The code of a path MTU in bytes.
 pub(crate) fn mtu_code(bytes: u32) -> ibv_mtu::Type {
     bytes.max(128).ilog2() - 7
 }
 
-/// Fills a device's limits.
 pub(crate) fn fill_device_attributes(table: &Adapter, attr: &mut ibv_device_attr) {
     // SAFETY: integers and arrays of them: zero is a value of each.
     *attr = unsafe { std::mem::zeroed() };
@@ -145,7 +142,6 @@ pub(crate) fn fill_device_attributes(table: &Adapter, attr: &mut ibv_device_attr
     attr.phys_port_cnt = table.port.len() as u8;
 }
 
-/// Fills the attributes of a port.
 pub(crate) fn fill_port_attributes(port: &Port, attr: &mut ibv_port_attr) {
     // SAFETY: integers only.
     *attr = unsafe { std::mem::zeroed() };

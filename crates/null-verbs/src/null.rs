@@ -75,7 +75,6 @@ struct Qp {
     sq_sig_all: c_int,
 }
 
-/// Fills the data path of a context.
 pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
     ops.post_send = Some(post_send);
     ops.post_recv = Some(post_recv);

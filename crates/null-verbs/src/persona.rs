@@ -74,7 +74,6 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// The port of this number.
     pub(crate) fn port(&self, number: u32) -> Option<&Port> {
         self.port
             .iter()
@@ -121,7 +120,6 @@ fn one() -> u16 {
     1
 }
 
-/// An entry of a GID table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Gid {

@@ -25,7 +25,6 @@ pub(super) struct Hooks {
     pub(super) fail: Option<ibv_wc_status::Type>,
 }
 
-/// Where the bytes of a send are.
 pub(super) enum Payload {
     Inline(Vec<u8>),
     Segments(Vec<Segment>),
@@ -248,14 +247,12 @@ impl Fabric {
         }
     }
 
-    /// Completes a send with an error.
     pub(super) fn fail_send(&mut self, qpn: u32, wr: &SendWr, status: ibv_wc_status::Type) {
         let Some(qp) = self.qps.get(&qpn) else { return };
         let frees = Frees::SendsUpTo(wr.sequence);
         self.complete(qp.send_cq, Cqe::bare(wr.wr_id, status, qpn, frees));
     }
 
-    /// Completes a receive with an error.
     pub(super) fn fail_receive(&mut self, qpn: u32, wr_id: u64, status: ibv_wc_status::Type) {
         let Some(qp) = self.qps.get(&qpn) else { return };
         let cqe = Cqe::bare(wr_id, status, qpn, Frees::OneReceive);
@@ -311,7 +308,6 @@ impl Fabric {
         }
     }
 
-    /// Raises an asynchronous event about a QP.
     pub(super) fn raise_for_qp(&self, qpn: u32, kind: ibv_event_type) {
         if let Some(qp) = self.qps.get(&qpn) {
             // SAFETY: a QP of the table is live, and so is its context.

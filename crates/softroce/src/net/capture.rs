@@ -156,7 +156,6 @@ impl Drop for Capture {
 }
 
 impl Shared {
-    /// The thread.
     fn run(&self) {
         // Signals are for the program's threads; so is that of a pipe that nobody reads any more.
         block_signals();
@@ -251,7 +250,6 @@ mod tests {
         capture.add(&route, std::iter::once((0, packet)));
     }
 
-    /// A capture into a pipe.
     fn into_pipe() -> (io::PipeReader, Capture) {
         let (reader, writer) = io::pipe().unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(writer));

@@ -51,7 +51,6 @@ impl Tap {
         std::mem::take(&mut *self.passed.lock())
     }
 
-    /// The recorder, if it records.
     pub(super) fn recording(&self) -> Option<&Tap> {
         self.on.load(Ordering::Relaxed).then_some(self)
     }

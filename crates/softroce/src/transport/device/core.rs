@@ -28,9 +28,7 @@ use crate::transport::timing::corked::Corked;
 use crate::transport::timing::handled_until::HandledUntil;
 use crate::transport::timing::timers::Timers;
 
-/// An open device.
 pub(crate) struct Core {
-    /// The process that opened it.
     pub(crate) generation: Generation,
     pub(crate) address: IpAddr,
     /// Its part in the address, until the device is closed.

@@ -11,7 +11,6 @@ use crate::wire::{Deth, Opcode, Packet, Psn, Service};
 /// Gets the datagrams: their senders and payloads.
 pub type ManagementReceiver = Box<dyn Fn(IpAddr, &[u8]) + Send>;
 
-/// QP 1 of a device.
 #[derive(Default)]
 pub(crate) struct Gsi {
     receiver: Lock<Option<ManagementReceiver>>,

@@ -138,7 +138,6 @@ impl Outbox<'_> {
             && self.gso_batch.takes(header_bytes, payload_bytes)
     }
 
-    /// GSO batches that it has sent.
     pub(crate) fn sent_batches(&self) -> u64 {
         self.sent_batches
     }

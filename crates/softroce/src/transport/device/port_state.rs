@@ -9,7 +9,6 @@ use crate::net::Outage;
 /// Called with whether the port is up. It must not call the transport.
 pub type PortListener = dyn Fn(bool) + Send + Sync;
 
-/// The state of a device's port.
 #[derive(Default)]
 pub(crate) struct PortState {
     outage: Option<Outage>,

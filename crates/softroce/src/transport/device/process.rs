@@ -31,7 +31,6 @@ static DEVICES: Lock<Owned> = Lock::new(Owned {
     claims: Vec::new(),
 });
 
-/// The devices, locked.
 pub(crate) type Devices = MutexGuard<'static, Owned>;
 
 thread_local! {

@@ -61,7 +61,6 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Has the responder handle a request.
     fn respond(&mut self, qp: &'a QpContext, handle: impl FnOnce(&mut Responder) -> bool) {
         let is_held = |(held, _): &(&'a QpContext, _)| ptr::eq(*held, qp);
         if !self.held.as_ref().is_some_and(is_held) {

@@ -120,7 +120,6 @@ impl Peer {
         self.waiting_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts bytes as in flight.
     pub(crate) fn charge(&self, bytes: i64) {
         self.charged_bytes.fetch_add(bytes, Ordering::Relaxed);
     }

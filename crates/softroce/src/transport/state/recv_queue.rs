@@ -30,7 +30,6 @@ pub(crate) struct Receive {
 }
 
 impl Receive {
-    /// Bytes that its buffers hold.
     pub(crate) fn room_bytes(&self) -> u64 {
         self.sges
             .iter()

@@ -42,7 +42,6 @@ pub(crate) struct Entry {
 }
 
 impl Default for Entry {
-    /// None.
     fn default() -> Entry {
         Entry { due_ns: u64::MAX }
     }
