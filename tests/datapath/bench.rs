@@ -41,7 +41,6 @@ pub fn longest_pass_ns(window_ns: u64) -> u64 {
 /// Time from the word of a window to its start.
 pub const LEAD_NS: u64 = 5 * MS;
 
-/// What a bench is set up with.
 pub struct SetUp {
     pub case: Case,
     /// The server's, which is another where no session would allow it.
@@ -159,7 +158,6 @@ struct Stepped<'s> {
     away_until_ns: u64,
 }
 
-/// A run on its way.
 pub struct Bench<'s> {
     pub pair: &'s Pair,
     /// The client's, then the server's.
@@ -174,7 +172,6 @@ pub struct Bench<'s> {
     history: History,
 }
 
-/// What happened on the bench.
 #[derive(Default)]
 pub struct History {
     /// The passes of all threads, in their order.
@@ -197,7 +194,6 @@ pub struct Look {
 enum Event {
     /// A thread is away until then.
     Leaves(usize, u64),
-    /// Nothing but passes.
     Passes,
     /// A sample of the client's window is taken, and the next so much later.
     Sample(u64),
@@ -220,7 +216,6 @@ impl Bench<'_> {
         self.time.now_ns()
     }
 
-    /// Threads of both ends.
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
@@ -404,7 +399,6 @@ impl Bench<'_> {
         self.come_to_rest().unwrap();
     }
 
-    /// A whole measurement.
     pub fn measure(&mut self, warm_up_ns: u64, window_ns: u64) -> WindowEdges {
         let edges = self.open_window(warm_up_ns, window_ns);
         self.close_window();

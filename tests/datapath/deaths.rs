@@ -18,16 +18,13 @@ const WINDOW_NS: u64 = 20 * MS;
 const ACCESS_ERROR: u32 = 10;
 const RETRIES_EXCEEDED: u32 = 12;
 
-/// What dies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Death {
     /// The WR that the device executes next fails.
     Wr,
     /// A QP of the client goes to ERR.
     OwnQp(usize),
-    /// A QP of the server.
     PeersQp(usize),
-    /// All QPs of the server.
     Peer,
 }
 

@@ -366,8 +366,9 @@ pub fn recorder_of(latencies_ns: &[u64]) -> Recorder {
     recorder
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Ahead,
     CatchingUp,
     Open,
@@ -375,8 +376,10 @@ enum State {
 }
 
 /// A worker's window.
+#[derive(Default)]
 struct Watch {
-    edges: WindowEdges,
+    opens_ns: u64,
+    closes_ns: u64,
     late_ns: u64,
     away_after_ns: u64,
     /// For how long the worker was away while it was open.
@@ -399,22 +402,13 @@ struct Watch {
 
 impl Watch {
     fn new(edges: WindowEdges) -> Watch {
+        let (opens_ns, closes_ns) = (edges.opens_raw, edges.closes_raw);
         Watch {
-            edges,
-            late_ns: (edges.closes_raw - edges.opens_raw) / LATE_PARTS,
-            away_after_ns: longest_pass_ns(edges.closes_raw - edges.opens_raw),
-            away_ns: 0,
-            state: State::Ahead,
-            attended_ns: None,
-            absence_ns: (0, 0),
-            start_ns: 0,
-            end_ns: 0,
-            unattended_ns: [0; 2],
-            record_until_ns: 0,
-            caught_up_ns: None,
-            gave_up: false,
-            opened_in: None,
-            closed_in: None,
+            opens_ns,
+            closes_ns,
+            late_ns: (closes_ns - opens_ns) / LATE_PARTS,
+            away_after_ns: longest_pass_ns(closes_ns - opens_ns),
+            ..Watch::default()
         }
     }
 
@@ -443,20 +437,17 @@ impl Watch {
         if gap_ns > self.late_ns && gap_ns + now_ns > length_ns + end_ns {
             self.absence_ns = (gap_ns, now_ns);
         }
-        let WindowEdges {
-            opens_raw,
-            closes_raw,
-        } = self.edges;
+        let (opens_ns, closes_ns) = (self.opens_ns, self.closes_ns);
         let gap_ns = if gap_ns > self.away_after_ns {
             gap_ns
         } else {
             0
         };
-        if self.state == State::Open && now_ns < closes_raw {
+        if self.state == State::Open && now_ns < closes_ns {
             self.away_ns += gap_ns;
         }
-        if self.state == State::Ahead && now_ns >= opens_raw {
-            let away_ns = self.away_over(opens_raw, now_ns);
+        if self.state == State::Ahead && now_ns >= opens_ns {
+            let away_ns = self.away_over(opens_ns, now_ns);
             if away_ns <= self.late_ns {
                 self.away_ns = gap_ns;
                 self.open(attended_ns, away_ns, look);
@@ -465,8 +456,8 @@ impl Watch {
                 // The pass of this look began before the edge.
                 self.caught_up_ns = None;
             }
-        } else if self.state == State::Open && now_ns >= closes_raw {
-            self.unattended_ns[1] = self.away_over(closes_raw, now_ns);
+        } else if self.state == State::Open && now_ns >= closes_ns {
+            self.unattended_ns[1] = self.away_over(closes_ns, now_ns);
             self.state = State::Closed;
             (self.end_ns, self.record_until_ns) = (attended_ns, attended_ns);
             self.closed_in = Some(look);
@@ -475,8 +466,8 @@ impl Watch {
 
     /// A pass is over in which it caught up.
     fn after_pass(&mut self, was_full: bool, now_ns: u64, look: usize) {
-        let opens_ns = self.edges.opens_raw;
-        let window_ns = self.edges.closes_raw - opens_ns;
+        let opens_ns = self.opens_ns;
+        let window_ns = self.closes_ns - opens_ns;
         let is_quick = self
             .caught_up_ns
             .is_some_and(|before_ns| now_ns - before_ns <= self.late_ns);

@@ -74,19 +74,16 @@ pub fn small(op: Op) -> Settings {
     }
 }
 
-/// The case of these settings.
 pub fn case_of(mut settings: Settings) -> Case {
     settings.fit();
     let id = "test".into();
     Case::new(id, settings)
 }
 
-/// A small case to vary.
 pub fn case(op: Op) -> Case {
     case_of(small(op))
 }
 
-/// One end.
 pub struct End {
     pub objects: VerbsObjects,
     pub shared: Arc<Shared>,
@@ -359,7 +356,6 @@ impl Flows {
         })
     }
 
-    /// Ends all workers.
     pub fn finish(self) -> Vec<Rest> {
         let [first, second] = self.pools.map(|pool| pool.finish().unwrap());
         let reports = first.into_iter().zip(second).zip(self.reversed);
@@ -385,17 +381,14 @@ impl Rest {
         RunFailure::from_trouble(&self.client.2.iter().map(|worker| &worker.trouble))
     }
 
-    /// The same at the server.
     pub fn server_failure(&self) -> Option<RunFailure> {
         RunFailure::from_trouble(&self.server.2.iter().map(|worker| &worker.trouble))
     }
 
-    /// The client's sums.
     pub fn client_sums(&self) -> QpSums {
         sums(&self.case, &self.client.2)
     }
 
-    /// The server's sums.
     pub fn server_sums(&self) -> QpSums {
         sums(&self.case, &self.server.2)
     }
@@ -474,7 +467,6 @@ pub fn all_asleep() {
 pub struct Choices(pub u64);
 
 impl Choices {
-    /// One of `options`.
     pub fn one<T: Copy>(&mut self, options: &[T]) -> T {
         options[self.upto(options.len() as u64) as usize - 1]
     }

@@ -34,12 +34,10 @@ impl Drop for Seed {
 }
 
 impl Seed {
-    /// A number of `range`.
     pub fn within(&mut self, range: Range<u64>) -> u64 {
         range.start + self.choices.upto(range.end - range.start) - 1
     }
 
-    /// A bench of a case.
     pub fn bench(&mut self, case: &Case, serving: Serving) -> SetUp {
         self.case = Some((case.clone(), serving.clone()));
         SetUp::new(case.clone(), self.number, serving)
@@ -134,7 +132,6 @@ pub fn done_ns(come_ns: &[u64], service_ns: impl Fn(usize) -> u64, still: &Range
     done.collect()
 }
 
-/// A run that is over.
 pub struct Ran {
     pub edges: WindowEdges,
     /// When the workers gave up what they had not posted.
@@ -186,7 +183,6 @@ impl Ran {
     }
 }
 
-/// No time.
 pub const NEVER: Range<u64> = 0..0;
 
 /// What an open loop has to tell.

@@ -13,7 +13,6 @@ use crate::exact::list;
 use crate::loopback_node::{Steer, case_of, small};
 use crate::planned::for_seeds;
 
-/// The queue of a QP, in slots.
 #[derive(Clone, Copy, Default)]
 struct Queue {
     in_flight: u32,
@@ -21,7 +20,6 @@ struct Queue {
     since: u64,
 }
 
-/// One worker.
 struct Source<'c> {
     case: &'c Case,
     worker: usize,

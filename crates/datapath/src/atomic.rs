@@ -14,7 +14,6 @@ pub(super) const ADDED: u64 = 1;
 /// What a result holds until it is there: no word ever has this value.
 pub(super) const AWAITED: u64 = u64::MAX;
 
-/// The values of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exchange {
     /// It is made if the word has this value.

@@ -10,14 +10,12 @@ pub(super) struct Earliest {
     nodes: Box<[At]>,
 }
 
-/// A time and its place.
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub(super) time: u64,
     pub(super) place: u32,
 }
 
-/// No time.
 const NEVER: At = At {
     time: u64::MAX,
     place: 0,

@@ -45,7 +45,6 @@ impl Numbered {
         })
     }
 
-    /// Numbers the next message.
     #[inline]
     pub(super) fn set(&self, number: u8) {
         let (memory, offset) = &self.leaving;

@@ -72,24 +72,14 @@ impl Sender {
     /// Memory of one sender besides the payloads, in bytes.
     pub fn memory_bytes(flow: &Settings) -> usize {
         let geometry = Geometry::of(flow);
+        let counted = geometry.completions_per_slot() as usize * size_of::<u64>();
         let position = SendRing::bytes_per_wr(flow.sges)
-            + match looks_at_values(flow) {
-                true => SenderCheck::BYTES_PER_POSITION,
-                false => 0,
-            }
-            + match flow.memory_bytes {
-                Some(_) => SendRing::WALK_BYTES_PER_WR,
-                None => 0,
-            };
-        let counted = match flow.size_mix {
-            Some(_) => geometry.completions_per_slot() as usize * size_of::<u64>(),
-            None => 0,
-        };
-        let planned = match flow.is_closed_loop() {
-            true => 0,
-            false => size_of::<PlannedSlot>(),
-        };
-        let slot = size_of::<AtomicU64>() + size_of::<AtomicU32>() + counted + planned;
+            + bytes_if(looks_at_values(flow), SenderCheck::BYTES_PER_POSITION)
+            + bytes_if(flow.memory_bytes.is_some(), SendRing::WALK_BYTES_PER_WR);
+        let slot = size_of::<AtomicU64>()
+            + size_of::<AtomicU32>()
+            + bytes_if(flow.size_mix.is_some(), counted)
+            + bytes_if(!flow.is_closed_loop(), size_of::<PlannedSlot>());
         geometry.ring() as usize * position + geometry.slots as usize * slot
     }
 
@@ -186,23 +176,14 @@ impl Sender {
 impl Receiver {
     /// Memory of one receiver besides the buffers, in bytes.
     pub fn memory_bytes(flow: &Settings) -> usize {
-        let seen = if flow.verify {
-            Geometry::of(flow).ring() as usize * ReceiverCheck::BYTES_PER_POSITION
-        } else {
-            0
-        };
-        seen + match flow.recv_queue {
-            RecvQueue::PerQp => Receiver::queue_bytes(flow),
-            RecvQueue::Shared => 0,
-        }
+        let seen = Geometry::of(flow).ring() as usize * ReceiverCheck::BYTES_PER_POSITION;
+        let has_own = flow.recv_queue == RecvQueue::PerQp;
+        bytes_if(flow.verify, seen) + bytes_if(has_own, Receiver::queue_bytes(flow))
     }
 
     /// Memory of the prebuilt receives of one queue, in bytes.
     pub fn queue_bytes(flow: &Settings) -> usize {
-        let walk = match flow.memory_bytes {
-            Some(_) => RecvRing::WALK_BYTES_PER_WR,
-            None => 0,
-        };
+        let walk = bytes_if(flow.memory_bytes.is_some(), RecvRing::WALK_BYTES_PER_WR);
         prebuilt_receives(flow) as usize * (RecvRing::bytes_per_wr(flow.sges) + walk)
     }
 
@@ -253,6 +234,11 @@ impl Receiver {
     pub fn check_counts<'p>(&self, posts_of: impl Fn(u32) -> &'p [u32]) -> Option<Mismatch> {
         self.check.as_ref()?.counts(posts_of)
     }
+}
+
+/// Memory of what is there only in some flows.
+fn bytes_if(is_there: bool, bytes: usize) -> usize {
+    if is_there { bytes } else { 0 }
 }
 
 /// The receives to prebuild for a queue whose buffers are those of QP `qp` in the layout.

@@ -9,7 +9,6 @@ use crossbeam_utils::CachePadded;
 /// Cells of a padded block, which they fill.
 const CELLS: usize = 16;
 
-/// Cells of one worker.
 type Cells = Box<[CachePadded<[AtomicU64; CELLS]>]>;
 
 /// The counts of all workers of an end.

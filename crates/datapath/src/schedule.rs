@@ -49,7 +49,6 @@ impl Schedule {
         }
     }
 
-    /// Begins at this time.
     pub(super) fn start(&mut self, start_raw: u64) {
         self.start_raw = start_raw.max(1);
         self.after_start_raw = match self.arrivals {

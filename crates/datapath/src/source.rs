@@ -34,7 +34,6 @@ struct Queue {
     in_flight: u32,
 }
 
-/// How QPs are chosen.
 #[derive(Default)]
 enum Policy {
     #[default]
@@ -58,12 +57,9 @@ struct Group {
     next: usize,
 }
 
-/// A slot to post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NextSlot {
-    /// Index of the QP.
     pub(super) qp: usize,
-    /// The slot of its ring.
     pub(super) slot: u32,
     /// Only the tail of a run with a message count is to be posted, from the slot's first position.
     pub(super) is_tail: bool,
@@ -142,7 +138,6 @@ impl Source {
         })
     }
 
-    /// A slot of this QP has completed.
     #[inline]
     pub(super) fn completed(&mut self, qp: usize) {
         let Some(queue) = self.queues.get_mut(qp) else {
@@ -234,7 +229,6 @@ impl Policy {
     }
 }
 
-/// No QP.
 const NONE: u32 = u32::MAX;
 
 /// QPs in a list for each load, so that the least is found without a search. Of QPs with the same load, the one that has

@@ -73,7 +73,6 @@ pub(super) fn work(
     parts.iter().map(|part| part.flow).zip(reports).collect()
 }
 
-/// The worker of a part.
 pub(super) fn boxed(part: &Part) -> Box<dyn FlowService + '_> {
     part.kind().visit(Boxed(part))
 }

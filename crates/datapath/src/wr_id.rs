@@ -2,7 +2,6 @@
 //! completion. A receive of an SRQ belongs to no QP, and has an index that none has.
 
 const RECEIVE: u64 = 1 << 31;
-/// The index of no QP.
 const NO_QP: u32 = u32::MAX;
 const SLOT_MASK: u64 = RECEIVE - 1;
 

@@ -1,4 +1,5 @@
 //! Completion channels: CQ events for programs that sleep. Only `loop0` has them.
+#![expect(clippy::missing_safety_doc, reason = "as of `verbs`")]
 
 use std::io;
 use std::os::raw::{c_int, c_uint, c_void};
@@ -6,8 +7,8 @@ use std::os::raw::{c_int, c_uint, c_void};
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
 use crate::events::EventQueue;
+use crate::objects::{free, keep};
 
-/// An event of a CQ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Notice(*mut ibv_cq);
 
@@ -29,7 +30,7 @@ impl Channel {
             fd: notices.fd(),
             refcnt: 0,
         };
-        Ok(Box::into_raw(Box::new(Channel { verbs, notices })).cast())
+        Ok(keep(Channel { verbs, notices }).cast())
     }
 
     /// The channel behind a verbs pointer.
@@ -41,7 +42,6 @@ impl Channel {
         unsafe { &*channel.cast::<Channel>() }
     }
 
-    /// Raises an event of a CQ.
     pub(crate) fn raise(&self, cq: *mut ibv_cq) {
         self.notices.raise(Notice(cq));
     }
@@ -58,19 +58,12 @@ impl Channel {
 }
 
 /// `ibv_destroy_comp_channel(3)`, but without a check for CQs that still use it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
-    // SAFETY: made by `create` from such a box.
-    drop(unsafe { Box::from_raw(channel.cast::<Channel>()) });
-    0
+    // SAFETY: made by `create`.
+    unsafe { free(channel.cast::<Channel>()) }
 }
 
 /// `ibv_get_cq_event(3)`: blocks, or returns -1 with EAGAIN if the descriptor is non-blocking.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn get_cq_event(
     channel: *mut ibv_comp_channel,
     cq: *mut *mut ibv_cq,
@@ -93,7 +86,4 @@ pub unsafe extern "C" fn get_cq_event(
 }
 
 /// `ibv_ack_cq_events(3)`: does nothing, since no call waits for it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn ack_cq_events(_cq: *mut ibv_cq, _events: c_uint) {}

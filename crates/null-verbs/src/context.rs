@@ -1,11 +1,12 @@
-//! An open device and its protection domains, common to both devices. It must not know how they handle WRs.
+//! An open device, common to both. It must not know how they handle WRs.
 
 use std::io;
 
-use rdma_sys::{ibv_async_event, ibv_context, ibv_context_ops, ibv_device, ibv_event_type, ibv_pd};
+use rdma_sys::{ibv_async_event, ibv_context, ibv_context_ops, ibv_device, ibv_event_type};
 
 use crate::device::Device;
 use crate::events::{Event, EventQueue, Source};
+use crate::objects::keep;
 use crate::persona::{Adapter, Engine};
 
 /// A context; the verbs struct comes first, so a pointer to one is a pointer to the other.
@@ -35,13 +36,13 @@ impl Context {
         verbs.async_fd = events.fd();
         verbs.num_comp_vectors = 1;
         verbs.ops = ops;
-        let context = Box::new(Context {
+        let context = Context {
             verbs,
             // SAFETY: the caller's.
             device: unsafe { Device::of(device) },
             events,
-        });
-        Ok(Box::into_raw(context).cast())
+        };
+        Ok(keep(context).cast())
     }
 
     /// The context behind a verbs pointer.
@@ -51,15 +52,6 @@ impl Context {
     pub(crate) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Context {
         // SAFETY: the verbs struct is the first field of a `Context`.
         unsafe { &*context.cast::<Context>() }
-    }
-
-    /// Frees the context.
-    ///
-    /// # Safety
-    /// As for [`Context::of`]; nothing of it is used again.
-    pub(crate) unsafe fn close(context: *mut ibv_context) {
-        // SAFETY: made by `open` from such a box.
-        drop(unsafe { Box::from_raw(context.cast::<Context>()) });
     }
 
     /// What handles its WRs.
@@ -72,7 +64,6 @@ impl Context {
         self.device.table
     }
 
-    /// Raises an asynchronous event.
     pub(crate) fn raise(&self, kind: ibv_event_type, source: Source) {
         self.events.raise(Event { kind, source });
     }
@@ -93,18 +84,4 @@ impl Context {
         }
         Ok(())
     }
-}
-
-/// A new protection domain.
-pub(crate) fn new_pd(context: *mut ibv_context) -> *mut ibv_pd {
-    Box::into_raw(Box::new(ibv_pd { context, handle: 0 }))
-}
-
-/// Frees a protection domain.
-///
-/// # Safety
-/// `pd` came from [`new_pd`] and is not used again.
-pub(crate) unsafe fn free_pd(pd: *mut ibv_pd) {
-    // SAFETY: made by `new_pd` from such a box.
-    drop(unsafe { Box::from_raw(pd) });
 }

@@ -1,15 +1,13 @@
 //! Devices as verbs' structs: made from a persona's table, listed, and asked for their properties.
 
 use std::ffi::CStr;
-use std::os::raw::{c_char, c_int};
+use std::os::raw::{c_char, c_int, c_uint};
 use std::ptr::null_mut;
 
-use rdma_sys::{
-    ibv_atomic_cap, ibv_device, ibv_device_attr, ibv_gid_entry, ibv_mtu, ibv_node_type,
-    ibv_port_attr, ibv_port_state, ibv_transport_type,
-};
+use rdma_sys::{ibv_device, ibv_device_attr, ibv_gid_entry, ibv_mtu, ibv_port_attr};
 
-use crate::persona::{Adapter, Atomics, GidType, LinkLayer, Node, Persona, Port, State, Transport};
+use crate::objects::keep;
+use crate::persona::{Adapter, Persona, Port, State};
 
 /// The longest message of `loop0`'s engine, in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: u32 = 1 << 30;
@@ -27,7 +25,6 @@ pub(crate) struct Device {
     pub(crate) table: &'static Adapter,
 }
 
-/// The devices of a persona.
 pub(crate) struct Devices(Vec<*mut ibv_device>);
 
 // SAFETY: the structs are written before they are shared, and never again.
@@ -40,19 +37,11 @@ impl Devices {
         let made = persona.device.iter().map(|table| {
             // SAFETY: integers, arrays of them and optional function pointers: zero is a value of each.
             let mut verbs: ibv_device = unsafe { std::mem::zeroed() };
-            verbs.node_type = match table.node {
-                Node::Ca => ibv_node_type::IBV_NODE_CA,
-                Node::Rnic => ibv_node_type::IBV_NODE_RNIC,
-                Node::Unspecified => ibv_node_type::IBV_NODE_UNSPECIFIED,
-            };
-            verbs.transport_type = match table.transport {
-                Transport::Ib => ibv_transport_type::IBV_TRANSPORT_IB,
-                Transport::Iwarp => ibv_transport_type::IBV_TRANSPORT_IWARP,
-                Transport::Unspecified => ibv_transport_type::IBV_TRANSPORT_UNSPECIFIED,
-            };
+            verbs.node_type = table.node as c_int;
+            verbs.transport_type = table.transport as c_int;
             write_name(&mut verbs.name, &table.name);
             write_name(&mut verbs.dev_name, &table.name);
-            Box::into_raw(Box::new(Device { verbs, table })).cast()
+            keep(Device { verbs, table }).cast()
         });
         Devices(made.collect())
     }
@@ -119,12 +108,10 @@ fn write_name(into: &mut [c_char], name: &str) {
     }
 }
 
-/// The code of a path MTU in bytes.
 pub(crate) fn mtu_code(bytes: u32) -> ibv_mtu::Type {
     bytes.max(128).ilog2() - 7
 }
 
-/// Fills a device's limits.
 pub(crate) fn fill_device_attributes(table: &Adapter, attr: &mut ibv_device_attr) {
     // SAFETY: integers and arrays of them: zero is a value of each.
     *attr = unsafe { std::mem::zeroed() };
@@ -150,25 +137,15 @@ pub(crate) fn fill_device_attributes(table: &Adapter, attr: &mut ibv_device_attr
     attr.max_srq_wr = table.max_srq_wr as c_int;
     attr.max_srq_sge = table.max_srq_sge as c_int;
     attr.max_pkeys = 1;
-    attr.atomic_cap = match table.atomics {
-        Atomics::None => ibv_atomic_cap::IBV_ATOMIC_NONE,
-        Atomics::Hca => ibv_atomic_cap::IBV_ATOMIC_HCA,
-        Atomics::Glob => ibv_atomic_cap::IBV_ATOMIC_GLOB,
-    };
+    attr.atomic_cap = table.atomics as c_uint;
     attr.local_ca_ack_delay = 15;
     attr.phys_port_cnt = table.port.len() as u8;
 }
 
-/// Fills the attributes of a port.
 pub(crate) fn fill_port_attributes(port: &Port, attr: &mut ibv_port_attr) {
     // SAFETY: integers only.
     *attr = unsafe { std::mem::zeroed() };
-    attr.state = match port.state {
-        State::Down => ibv_port_state::IBV_PORT_DOWN,
-        State::Init => ibv_port_state::IBV_PORT_INIT,
-        State::Armed => ibv_port_state::IBV_PORT_ARMED,
-        State::Active => ibv_port_state::IBV_PORT_ACTIVE,
-    };
+    attr.state = port.state as c_uint;
     attr.max_mtu = mtu_code(port.max_mtu);
     attr.active_mtu = mtu_code(port.active_mtu);
     attr.gid_tbl_len = port.gid.iter().map(|gid| gid.index + 1).max().unwrap_or(0) as c_int;
@@ -182,11 +159,7 @@ pub(crate) fn fill_port_attributes(port: &Port, attr: &mut ibv_port_attr) {
         State::Down => PHYS_STATE_DISABLED,
         _ => PHYS_STATE_LINK_UP,
     };
-    attr.link_layer = match port.link_layer {
-        LinkLayer::Unspecified => 0,
-        LinkLayer::Infiniband => 1,
-        LinkLayer::Ethernet => 2,
-    };
+    attr.link_layer = port.link_layer as u8;
     attr.flags = if port.grh_required { GRH_REQUIRED } else { 0 };
 }
 
@@ -196,11 +169,7 @@ pub(crate) fn fill_gid(port: &Port, index: u32, entry: &mut ibv_gid_entry) -> Op
     entry.gid.raw = gid.gid.octets();
     entry.gid_index = index;
     entry.port_num = port.number.into();
-    entry.gid_type = match gid.r#type {
-        GidType::Ib => 0,
-        GidType::RoceV1 => 1,
-        GidType::RoceV2 => 2,
-    };
+    entry.gid_type = gid.r#type as u32;
     entry.ndev_ifindex = gid.ifindex;
     Some(())
 }

@@ -8,7 +8,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rdma_sys::{ibv_cq, ibv_event_type, ibv_qp, ibv_srq};
 
-/// The object of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     Cq(*mut ibv_cq),

@@ -22,6 +22,7 @@ mod device;
 mod events;
 pub mod loopback;
 pub mod null;
+mod objects;
 mod persona;
 pub mod personas;
 mod qp_attributes;

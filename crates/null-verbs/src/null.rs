@@ -19,8 +19,7 @@ use rdma_sys::{
 };
 
 pub(crate) use objects::{
-    create_ah, create_cq, create_qp, create_srq, destroy_ah, destroy_cq, destroy_qp, destroy_srq,
-    modify_qp, query_qp, reg_mr,
+    create_cq, create_qp, destroy_cq, destroy_qp, modify_qp, query_qp, reg_mr,
 };
 
 use crate::context::Context;
@@ -76,7 +75,6 @@ struct Qp {
     sq_sig_all: c_int,
 }
 
-/// Fills the data path of a context.
 pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
     ops.post_send = Some(post_send);
     ops.post_recv = Some(post_recv);

@@ -1,4 +1,4 @@
-//! The form of the tables of what adapters report. It must not know verbs' structs.
+//! The form of the tables of what adapters report. It knows the codes of verbs.h, not its structs.
 
 use std::collections::BTreeMap;
 use std::os::raw::c_int;
@@ -74,7 +74,6 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// The port of this number.
     pub(crate) fn port(&self, number: u32) -> Option<&Port> {
         self.port
             .iter()
@@ -121,7 +120,6 @@ fn one() -> u16 {
     1
 }
 
-/// An entry of a GID table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Gid {
@@ -145,50 +143,50 @@ pub(crate) enum Engine {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Node {
-    Ca,
-    Rnic,
-    Unspecified,
+    Ca = 1,
+    Rnic = 4,
+    Unspecified = 7,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Transport {
-    Ib,
-    Iwarp,
-    Unspecified,
+    Ib = 0,
+    Iwarp = 1,
+    Unspecified = 4,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Atomics {
-    None,
-    Hca,
-    Glob,
+    None = 0,
+    Hca = 1,
+    Glob = 2,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    Down,
-    Init,
-    Armed,
-    Active,
+    Down = 1,
+    Init = 2,
+    Armed = 3,
+    Active = 4,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LinkLayer {
-    Ethernet,
-    Infiniband,
-    Unspecified,
+    Unspecified = 0,
+    Infiniband = 1,
+    Ethernet = 2,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum GidType {
-    Ib,
-    RoceV1,
-    RoceV2,
+    Ib = 0,
+    RoceV1 = 1,
+    RoceV2 = 2,
 }
 
 /// `ok`, or the name of an errno.

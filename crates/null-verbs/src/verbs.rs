@@ -1,6 +1,8 @@
 //! The control functions under libibverbs' names; each calls the device of its context.
 //!
-//! Pointers that libibverbs would not accept (null, freed, of another library) must not be passed.
+//! Pointers that libibverbs would not accept (null, freed, of another library) must not be passed: that is
+//! what makes these functions unsafe.
+#![expect(clippy::missing_safety_doc, reason = "it is that of all: see above")]
 
 use std::io;
 use std::os::raw::{c_int, c_void};
@@ -13,9 +15,10 @@ use rdma_sys::{
 };
 
 use crate::channel::Channel;
-use crate::context::{self, Context};
+use crate::context::Context;
 use crate::device::{self, Device};
 use crate::events::Source;
+use crate::objects::{free, keep, new_srq};
 use crate::persona::{Adapter, Answer, Engine};
 use crate::{loopback, null};
 
@@ -55,9 +58,6 @@ unsafe fn table(context: *mut ibv_context) -> &'static Adapter {
 }
 
 /// `ibv_open_device(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     // SAFETY: the caller passes a device of a list.
     let table = unsafe { Device::of(device) }.table;
@@ -79,15 +79,11 @@ pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
 /// # Safety
 /// As for libibverbs: everything made in the context was destroyed before.
 pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
-    // SAFETY: the caller gives the context up.
-    unsafe { Context::close(context) };
-    0
+    // SAFETY: made by `Context::open`, and the caller gives it up.
+    unsafe { free(context.cast::<Context>()) }
 }
 
 /// `ibv_query_device(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_device(
     context: *mut ibv_context,
     attr: *mut ibv_device_attr,
@@ -98,9 +94,6 @@ pub unsafe extern "C" fn query_device(
 }
 
 /// `ibv_query_port(3)`, the whole struct. EINVAL for a port that it has not.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_port(
     context: *mut ibv_context,
     port: u8,
@@ -117,9 +110,6 @@ pub unsafe extern "C" fn query_port(
 }
 
 /// `ibv_query_port_speed(3)`. EINVAL for a port that it has not, EOPNOTSUPP where the adapter's driver has no such function.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_port_speed(
     context: *mut ibv_context,
     port: u32,
@@ -140,9 +130,6 @@ pub unsafe extern "C" fn query_port_speed(
 }
 
 /// `ibv_query_gid_ex(3)`. EINVAL for a port that it has not, ENODATA for an empty entry.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_gid_ex(
     context: *mut ibv_context,
     port: u32,
@@ -163,9 +150,6 @@ pub unsafe extern "C" fn query_gid_ex(
 }
 
 /// `ibv_get_async_event(3)`: blocks, or fails with EAGAIN if `async_fd` is non-blocking.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn get_async_event(
     context: *mut ibv_context,
     event: *mut ibv_async_event,
@@ -182,32 +166,22 @@ pub unsafe extern "C" fn get_async_event(
 }
 
 /// `ibv_ack_async_event(3)`: does nothing, since no call waits for it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn ack_async_event(_event: *mut ibv_async_event) {}
 
 /// `ibv_alloc_pd(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
-    context::new_pd(context)
+    keep(ibv_pd { context, handle: 0 })
 }
 
 /// `ibv_dealloc_pd(3)`. EBUSY on `loop0` while the PD has an MR or QP.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     // SAFETY: a live protection domain of an open context.
     unsafe {
         if engine((*pd).context) == Engine::Loopback && loopback::pd_in_use(pd) {
             return libc::EBUSY;
         }
-        context::free_pd(pd);
+        free(pd)
     }
-    0
 }
 
 /// `ibv_reg_mr(3)`. EINVAL for remote write without local write.
@@ -230,24 +204,17 @@ pub unsafe extern "C" fn reg_mr(
 }
 
 /// `ibv_dereg_mr(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
-    // SAFETY: a live MR, made by `reg_mr` from such a box on either device.
+    // SAFETY: a live MR, made by `reg_mr` of either device.
     unsafe {
         if engine((*mr).context) == Engine::Loopback {
             loopback::forget_mr(mr);
         }
-        drop(Box::from_raw(mr));
+        free(mr)
     }
-    0
 }
 
 /// `ibv_create_comp_channel(3)`. EOPNOTSUPP on `null0`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
     // SAFETY: the context is open.
     pointer_or_errno(match unsafe { engine(context) } {
@@ -257,9 +224,6 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
 }
 
 /// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit; EOPNOTSUPP on `null0` with a completion channel.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_cq(
     context: *mut ibv_context,
     entries: c_int,
@@ -282,9 +246,6 @@ pub unsafe extern "C" fn create_cq(
 }
 
 /// `ibv_destroy_cq(3)`. EBUSY on `loop0` while a QP uses it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     // SAFETY: a live CQ of an open context.
     unsafe {
@@ -301,9 +262,6 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 }
 
 /// `ibv_create_srq(3)`. EINVAL beyond the device's limits.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
     // SAFETY: a live protection domain of an open context, and a struct that can be read.
     pointer_or_errno(unsafe {
@@ -313,16 +271,13 @@ pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_att
             && init.attr.max_sge <= table.max_srq_sge;
         match engine((*pd).context) {
             _ if !fits => Err(libc::EINVAL),
-            Engine::Null => Ok(null::create_srq(pd, init)),
+            Engine::Null => Ok(new_srq(pd, init)),
             Engine::Loopback => Ok(loopback::create_srq(pd, init)),
         }
     })
 }
 
 /// `ibv_modify_srq(3)`: arms the limit, which `null0` never reaches. EINVAL for anything else on `loop0`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn modify_srq(
     srq: *mut ibv_srq,
     attr: *mut ibv_srq_attr,
@@ -338,15 +293,12 @@ pub unsafe extern "C" fn modify_srq(
 }
 
 /// `ibv_destroy_srq(3)`. EBUSY on `loop0` while a QP uses it.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     // SAFETY: a live SRQ of an open context.
     unsafe {
         let context = Context::of((*srq).context);
         let outcome = match context.engine() {
-            Engine::Null => null::destroy_srq(srq),
+            Engine::Null => free(srq),
             Engine::Loopback => loopback::destroy_srq(srq),
         };
         if outcome == 0 {
@@ -357,9 +309,6 @@ pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
 }
 
 /// `ibv_create_qp(3)`: of the services that the device has. EINVAL beyond its limits, ENOMEM beyond its number of QPs.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
     // SAFETY: a live protection domain of an open context, and a struct that can be read and written.
     pointer_or_errno(unsafe {
@@ -392,17 +341,11 @@ fn check_init(init: &ibv_qp_init_attr, table: &Adapter) -> Result<(), c_int> {
 }
 
 /// `ibv_qp_to_qp_ex(3)`: null, since there is no `ibv_wr_post(3)` here.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn qp_to_qp_ex(_qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     null_mut()
 }
 
 /// `ibv_query_qp(3)`: all attributes, whatever the mask.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn query_qp(
     qp: *mut ibv_qp,
     attr: *mut ibv_qp_attr,
@@ -419,9 +362,6 @@ pub unsafe extern "C" fn query_qp(
 }
 
 /// `mlx5dv_modify_qp_udp_sport(3)`, as the table says: for RC and UC QPs in RTS.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, _port: u16) -> c_int {
     use rdma_sys::{ibv_qp_state::IBV_QPS_RTS, ibv_qp_type::IBV_QPT_UD};
     // SAFETY: a live QP of an open context.
@@ -441,9 +381,6 @@ pub unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, _port: u16) -> c_i
 
 /// `ibv_modify_qp(3)`. `loop0` checks the transition, its attributes and their values (EINVAL), and that the
 /// destination GID is its own (ETIMEDOUT); `null0` checks nothing.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     // SAFETY: a live QP and a readable struct; the mask is a set of bits.
     unsafe {
@@ -456,9 +393,6 @@ pub unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask
 }
 
 /// `ibv_destroy_qp(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: a live QP of an open context.
     unsafe {
@@ -471,24 +405,22 @@ pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
 }
 
 /// `ibv_create_ah(3)`, on `null0` to wherever. EOPNOTSUPP on `loop0`, which has no UD QPs.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, _attr: *mut ibv_ah_attr) -> *mut ibv_ah {
     // SAFETY: a live protection domain of an open context.
     pointer_or_errno(unsafe {
         match engine((*pd).context) {
-            Engine::Null => Ok(null::create_ah(pd)),
+            Engine::Null => Ok(keep(ibv_ah {
+                context: (*pd).context,
+                pd,
+                handle: 0,
+            })),
             Engine::Loopback => Err(libc::EOPNOTSUPP),
         }
     })
 }
 
 /// `ibv_destroy_ah(3)`.
-///
-/// # Safety
-/// As for libibverbs.
 pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
     // SAFETY: a live address handle, which only `null0` makes.
-    unsafe { null::destroy_ah(ah) }
+    unsafe { free(ah) }
 }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plain_udp::{Rate, pin};
-use softroce::net::{self, Faults, Flow, GsoBatch, Port, Receiver, Transmitter};
+use softroce::net::{self, Faults, Flow, GsoBatch, Outgoing, Port, Receiver, Transmitter};
 use softroce::wire::Bth;
 
 /// Segments per datagram.

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod cm;
+mod lock;
 pub mod net;
 pub mod rdmacm;
 pub mod transport;

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering::Release;
 
 use super::super::shared::Counters;
 
-/// Counts of one worker.
 #[derive(Default)]
 pub(super) struct WorkerCounts {
     pub(super) posted: u64,

@@ -4,7 +4,6 @@
 use super::super::geometry::Geometry;
 use super::super::shared::Shared;
 
-/// Constants of one flow.
 pub(super) struct Facts {
     /// A copy of the flow's.
     pub(super) geometry: Geometry,

@@ -28,7 +28,6 @@ const MOST_POSTS_WHEN_BEHIND: u32 = POLL_BATCH as u32 / 4;
 /// The most messages that are posted on one QP before another's that is due.
 const LONGEST_RUN: u32 = 16;
 
-/// Weight of a message.
 const POST_WEIGHT: u32 = CALL_WEIGHT + 1;
 
 /// QPs with a backlog that a pass looks at.
@@ -37,7 +36,6 @@ const MOST_LOOKS: usize = 64;
 /// How long after the window what was planned in it is still posted.
 const AFTER_WINDOW_NS: u64 = 1_000_000_000;
 
-/// What was posted on a QP.
 struct Posted {
     posts: u32,
     /// When its next message is planned; `None` if its queue is full.

@@ -21,7 +21,6 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         }
     }
 
-    /// Posts what the source lets through.
     #[inline]
     fn post_from_source(&mut self) {
         while matches!(self.mode, Mode::Run | Mode::Budget)

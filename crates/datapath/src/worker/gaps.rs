@@ -27,7 +27,6 @@ const MOST_INTERRUPTED: u64 = 100;
 /// The most samples that a worker keeps; of more, a random choice.
 const MOST_SAMPLES: usize = 2_048;
 
-/// The samples of one worker.
 #[derive(Default)]
 pub(super) struct GapSampler {
     /// Messages from the first post of a sample to its last; 0 where none is taken.
@@ -106,7 +105,6 @@ impl GapSampler {
         (self.began_raw, self.left) = (None, 0);
     }
 
-    /// The samples.
     pub(super) fn into_samples(self) -> GapSamples {
         let is_whole = self.interrupted <= self.taken / MOST_INTERRUPTED;
         GapSamples {

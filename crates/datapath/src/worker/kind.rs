@@ -28,10 +28,8 @@ pub(in super::super) struct Kind {
 
 /// Code that needs the parameters of a kind as const parameters.
 pub(in super::super) trait KindVisitor {
-    /// Its result.
     type Out;
 
-    /// Called with the parameters.
     fn visit<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>(
         self,
     ) -> Self::Out;
@@ -51,7 +49,6 @@ macro_rules! with_const {
 }
 
 impl Kind {
-    /// The kind that a flow needs.
     pub(in super::super) fn of(shared: &Shared) -> Kind {
         let flow = &shared.flow;
         let contended = shared.contended();
@@ -92,7 +89,6 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Returns the parameters as values.
     struct Parameters;
 
     impl KindVisitor for Parameters {

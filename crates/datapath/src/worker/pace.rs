@@ -8,7 +8,6 @@ use metrics::clock::Clock;
 pub(super) const STAMP_LASTS: u32 = 72;
 /// The same in an open loop, where a pass posts more.
 pub(super) const PACED_STAMP_LASTS: u32 = 200;
-/// Weight of a call.
 pub(super) const CALL_WEIGHT: u32 = 8;
 
 /// Weight of a completion in an open loop.

@@ -10,7 +10,6 @@ use settings::Stop;
 impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>
     Worker<'s, VERIFY, LATENCY, CONTENDED, FEED>
 {
-    /// Enters a phase.
     pub(super) fn enter(&mut self, phase: Phase) {
         let counted = matches!(self.shared.flow.stop(), Stop::MessagesPerQp(_));
         // The controlling thread may set the next phase before it sees that the run failed in this one. Posting again

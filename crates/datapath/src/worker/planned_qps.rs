@@ -90,7 +90,6 @@ impl Sampling {
     }
 }
 
-/// One QP.
 pub(super) struct PlannedQp<'s> {
     pub(super) qp: usize,
     pub(super) qp_context: &'s QpContext,
@@ -214,7 +213,6 @@ impl<'s> PlannedQps<'s> {
         }
     }
 
-    /// Begins all schedules.
     pub(super) fn start(&mut self, start_raw: u64) {
         for (own, planned_qp) in (0..).zip(&mut self.own) {
             planned_qp.schedule.start(start_raw);
@@ -222,7 +220,6 @@ impl<'s> PlannedQps<'s> {
         }
     }
 
-    /// Sets the window.
     pub(super) fn expect_window(&mut self, edges: WindowEdges, now_raw: u64) {
         self.from_raw = match edges {
             WindowEdges::OF_PHASE => now_raw,

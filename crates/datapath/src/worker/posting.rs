@@ -197,7 +197,6 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         }
     }
 
-    /// Begins to post.
     pub(super) fn fill(&mut self) {
         match FEED {
             feed::SOURCE => self.fill_from_source(),

@@ -36,7 +36,6 @@ impl Tally {
     }
 }
 
-/// One QP.
 pub(super) struct WorkerQp<'s> {
     pub(super) qp_context: &'s QpContext,
     pub(super) sender: Option<&'s Sender>,

@@ -36,7 +36,6 @@ pub(in super::super) trait Service {
     fn sleep_refused(&mut self, error: VerbsError);
 }
 
-/// A service of one flow.
 pub(in super::super) trait FlowService: Service {
     /// What it counted.
     fn report(self: Box<Self>) -> WorkerReport;

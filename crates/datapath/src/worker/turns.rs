@@ -18,7 +18,6 @@ pub(super) struct Turns {
     pub(super) look_raw: u64,
 }
 
-/// One QP.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Turn {
     /// Of the last message: posted at the initiator, come at the target.

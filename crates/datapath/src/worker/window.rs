@@ -27,7 +27,6 @@ pub(super) fn away_after_raw(clock: &Clock, stop: Stop) -> u64 {
     late_raw(clock, stop).min(clock.raw_after(0, AWAY_NS))
 }
 
-/// The state of a worker's window.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WindowState {
     /// No window is set.
@@ -54,7 +53,6 @@ impl Absence {
     }
 }
 
-/// One worker's window.
 pub(super) struct Window {
     pub(super) state: WindowState,
     pub(super) edges: WindowEdges,

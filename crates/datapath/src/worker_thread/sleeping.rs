@@ -19,7 +19,6 @@ use verbs::VerbsError;
 /// more than twice the time of the better choice.
 const SPIN_NS: u64 = 50_000;
 
-/// The sleep of one thread.
 pub(super) struct Sleeping {
     sleep: Sleep,
     clock: Clock,

@@ -17,20 +17,40 @@ use super::memory::{gather, segments, total_bytes};
 /// As for libibverbs.
 pub(super) unsafe extern "C" fn post_send(
     qp: *mut ibv_qp,
-    mut wr: *mut ibv_send_wr,
+    wr: *mut ibv_send_wr,
     bad: *mut *mut ibv_send_wr,
 ) -> c_int {
-    let mut fabric = fabric();
     // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_send(3) asks.
     unsafe {
         let qpn = (*qp).qp_num;
-        while !wr.is_null() {
-            if let Err(error) = post_one_send(&mut fabric, qpn, &*wr) {
-                *bad = wr;
-                return error;
-            }
-            wr = (*wr).next;
+        post_each(
+            wr,
+            bad,
+            |wr| wr.next,
+            |fabric, wr| post_one_send(fabric, qpn, wr),
+        )
+    }
+}
+
+/// Posts the WRs of a list, up to one that is refused, and runs the device.
+///
+/// # Safety
+/// `wr` is a list of WRs, or null, and `bad` is writable.
+pub(super) unsafe fn post_each<W>(
+    mut wr: *mut W,
+    bad: *mut *mut W,
+    next: fn(&W) -> *mut W,
+    post: impl Fn(&mut Fabric, &W) -> Result<(), c_int>,
+) -> c_int {
+    let mut fabric = fabric();
+    // SAFETY: the caller vouches for both.
+    while let Some(it) = unsafe { wr.as_ref() } {
+        if let Err(error) = post(&mut fabric, it) {
+            // SAFETY: as above.
+            unsafe { *bad = wr };
+            return error;
         }
+        wr = next(it);
     }
     fabric.progress();
     0
@@ -129,23 +149,19 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
 /// As for libibverbs.
 pub(super) unsafe extern "C" fn post_recv(
     qp: *mut ibv_qp,
-    mut wr: *mut ibv_recv_wr,
+    wr: *mut ibv_recv_wr,
     bad: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    let mut fabric = fabric();
     // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_recv(3) asks.
     unsafe {
         let qpn = (*qp).qp_num;
-        while !wr.is_null() {
-            if let Err(error) = post_one_receive(&mut fabric, qpn, &*wr) {
-                *bad = wr;
-                return error;
-            }
-            wr = (*wr).next;
-        }
+        post_each(
+            wr,
+            bad,
+            |wr| wr.next,
+            |fabric, wr| post_one_receive(fabric, qpn, wr),
+        )
     }
-    fabric.progress();
-    0
 }
 
 /// # Safety

@@ -1,6 +1,11 @@
 //! Executes sends: the effects of a WR on its own QP and on the peer's.
 
-use rdma_sys::{ibv_event_type, ibv_qp_state, ibv_wc_opcode, ibv_wc_status, ibv_wr_opcode};
+use rdma_sys::ibv_wc_status::{
+    IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR, IBV_WC_REM_ACCESS_ERR,
+    IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR, IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR,
+    IBV_WC_SUCCESS, Type as Status,
+};
+use rdma_sys::{ibv_event_type, ibv_qp_state, ibv_wc_opcode, ibv_wr_opcode};
 
 use super::fabric::{Cqe, Fabric, Frees, Payload, Qp, RecvWr, SendWr, Served};
 use super::memory::{
@@ -26,11 +31,8 @@ enum Step {
     Waits,
 }
 
-enum Outcome {
-    Done { opcode: u32, byte_len: u32 },
-    Failed(ibv_wc_status::Type),
-    Wait,
-}
+/// The opcode of its completion and its length, if a WR does not have to wait.
+type Outcome = Result<Option<(u32, u32)>, Status>;
 
 /// Attributes of a WR's own QP for its execution.
 struct Requester {
@@ -113,47 +115,41 @@ impl Fabric {
 
     /// Executes a QP's oldest WR, if it is due.
     fn step(&mut self, qpn: u32, now_ns: u64) -> Step {
-        let Some(qp) = self.qps.get_mut(&qpn) else {
-            return Step::Waits;
-        };
-        if qp.sends.front().is_none_or(|wr| wr.due_ns > now_ns) {
+        if self.due_of(qpn).is_none_or(|due_ns| due_ns > now_ns) {
             return Step::Waits;
         }
-        let Some(mut wr) = qp.sends.pop_front() else {
+        let qp = self.qps.get_mut(&qpn);
+        let Some(mut wr) = qp.and_then(|qp| qp.sends.pop_front()) else {
             return Step::Waits;
         };
         if wr.is_dropped {
             return self.send_again(qpn, wr);
         }
         let outcome = match self.hooks.fail.take() {
-            Some(status) => Outcome::Failed(status),
+            Some(status) => Err(status),
             None => self.execute(qpn, &mut wr, now_ns),
         };
-        if !matches!(outcome, Outcome::Wait) {
-            self.served(qpn, &wr, now_ns);
-        }
-        match outcome {
-            Outcome::Wait => {
-                wr.has_waited = true;
-                if let Some(qp) = self.qps.get_mut(&qpn) {
-                    qp.sends.push_front(wr);
-                }
-                return Step::Waits;
+        if matches!(outcome, Ok(None)) {
+            wr.has_waited = true;
+            if let Some(qp) = self.qps.get_mut(&qpn) {
+                qp.sends.push_front(wr);
             }
-            Outcome::Failed(status) => {
+            return Step::Waits;
+        }
+        self.served(qpn, &wr, now_ns);
+        match outcome {
+            Err(status) => {
                 self.fail_send(qpn, &wr, status);
                 self.move_to_error(qpn);
             }
-            Outcome::Done { opcode, byte_len } => {
-                if let (true, Some(qp)) = (wr.signalled, self.qps.get(&qpn)) {
+            Ok(done) => {
+                let qp = self.qps.get(&qpn).filter(|_| wr.signalled);
+                if let (Some((opcode, byte_len)), Some(qp)) = (done, qp) {
+                    let frees = Frees::SendsUpTo(wr.sequence);
                     let cqe = Cqe {
-                        wr_id: wr.wr_id,
-                        status: ibv_wc_status::IBV_WC_SUCCESS,
                         opcode,
                         byte_len,
-                        imm: None,
-                        qp_num: qpn,
-                        frees: Frees::SendsUpTo(wr.sequence),
+                        ..Cqe::bare(wr.wr_id, IBV_WC_SUCCESS, qpn, frees)
                     };
                     self.complete(qp.send_cq, cqe);
                 }
@@ -168,7 +164,7 @@ impl Fabric {
             return Step::Waits;
         };
         if wr.sent_again > qp.attr.retry_cnt {
-            self.fail_send(qpn, &wr, ibv_wc_status::IBV_WC_RETRY_EXC_ERR);
+            self.fail_send(qpn, &wr, IBV_WC_RETRY_EXC_ERR);
             self.move_to_error(qpn);
             return Step::Done;
         }
@@ -209,7 +205,7 @@ impl Fabric {
 
     fn execute(&mut self, qpn: u32, wr: &mut SendWr, now_ns: u64) -> Outcome {
         let Some(qp) = self.qps.get(&qpn) else {
-            return Outcome::Wait;
+            return Ok(None);
         };
         let requester = Requester {
             qpn,
@@ -219,9 +215,9 @@ impl Fabric {
         };
         let patience_ns = RETRY_TIMEOUT_NS * u64::from(qp.attr.retry_cnt.max(1));
         let Some(responder) = self.responder(qpn) else {
-            let status = ibv_wc_status::IBV_WC_RETRY_EXC_ERR;
             let since_ns = *wr.unanswered_since_ns.get_or_insert(now_ns);
-            return wait_or_fail(wr, since_ns + patience_ns, now_ns, status);
+            wait_or_fail(wr, since_ns + patience_ns, now_ns, IBV_WC_RETRY_EXC_ERR)?;
+            return Ok(None);
         };
         wr.unanswered_since_ns = None;
         wr.fails_ns = None;
@@ -230,29 +226,22 @@ impl Fabric {
             Payload::Segments(segments) => total_bytes(segments),
         };
         if length > u64::from(MAX_MESSAGE_BYTES) {
-            return Outcome::Failed(ibv_wc_status::IBV_WC_LOC_LEN_ERR);
+            return Err(IBV_WC_LOC_LEN_ERR);
         }
-        match wr.opcode {
-            ibv_wr_opcode::IBV_WR_RDMA_READ => {
-                let opcode = ibv_wc_opcode::IBV_WC_RDMA_READ;
-                self.fetch(&requester, &responder, wr, length, opcode)
-            }
-            ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP => {
-                let opcode = ibv_wc_opcode::IBV_WC_COMP_SWAP;
-                self.fetch(&requester, &responder, wr, ATOMIC_BYTES, opcode)
-            }
-            ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => {
-                let opcode = ibv_wc_opcode::IBV_WC_FETCH_ADD;
-                self.fetch(&requester, &responder, wr, ATOMIC_BYTES, opcode)
-            }
+        let opcode = match wr.opcode {
+            ibv_wr_opcode::IBV_WR_RDMA_READ => ibv_wc_opcode::IBV_WC_RDMA_READ,
+            ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP => ibv_wc_opcode::IBV_WC_COMP_SWAP,
+            ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => ibv_wc_opcode::IBV_WC_FETCH_ADD,
             ibv_wr_opcode::IBV_WR_SEND | ibv_wr_opcode::IBV_WR_SEND_WITH_IMM => {
-                self.send(&requester, &responder, wr, now_ns)
+                return self.send(&requester, &responder, wr, now_ns);
             }
             ibv_wr_opcode::IBV_WR_RDMA_WRITE | ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM => {
-                self.write(&requester, &responder, wr, now_ns, length)
+                return self.write(&requester, &responder, wr, now_ns, length);
             }
-            _ => Outcome::Failed(ibv_wc_status::IBV_WC_LOC_QP_OP_ERR),
-        }
+            _ => return Err(IBV_WC_LOC_QP_OP_ERR),
+        };
+        let length = wr.exchange.map_or(length, |_| ATOMIC_BYTES);
+        self.fetch(&requester, &responder, wr, length, opcode)
     }
 
     /// The QP at the other end, if it would answer: it is connected to this one and expects its PSN.
@@ -274,17 +263,13 @@ impl Fabric {
     }
 
     /// The payload of a send or write, as it arrives.
-    fn outgoing(
-        &mut self,
-        requester: &Requester,
-        wr: &SendWr,
-    ) -> Result<Vec<u8>, ibv_wc_status::Type> {
+    fn outgoing(&mut self, requester: &Requester, wr: &SendWr) -> Result<Vec<u8>, Status> {
         let mut bytes = Vec::new();
         match &wr.payload {
             Payload::Inline(inline) => bytes.extend_from_slice(inline),
             Payload::Segments(segments) => {
                 if !self.memory.local_ok(segments, requester.pd, 0) {
-                    return Err(ibv_wc_status::IBV_WC_LOC_PROT_ERR);
+                    return Err(IBV_WC_LOC_PROT_ERR);
                 }
                 // SAFETY: just checked against the regions.
                 unsafe { gather(segments, &mut bytes) };
@@ -304,29 +289,27 @@ impl Fabric {
         }
     }
 
-    /// How to go on if the peer has no receive for the WR; `None` if it has one.
-    fn not_ready(
+    /// Whether the peer has a receive for the WR. If not, it waits, or fails in the end.
+    fn is_ready(
         &self,
         requester: &Requester,
         responder: &Responder,
         wr: &mut SendWr,
         now_ns: u64,
-    ) -> Option<Outcome> {
+    ) -> Result<bool, Status> {
         let peer = self.qps.get(&responder.qpn);
         let has_receive = |peer: &Qp| match self.srqs.get(&peer.srq) {
             Some(srq) => !srq.receives.is_empty(),
             None => !peer.receives.is_empty(),
         };
-        if peer.is_some_and(has_receive) {
-            return None;
+        let is_ready = peer.is_some_and(has_receive);
+        if !is_ready && requester.rnr_retry != RNR_RETRY_FOR_EVER {
+            let patience_ns = RNR_TIMEOUT_NS * u64::from(requester.rnr_retry);
+            let since_ns = *wr.not_ready_since_ns.get_or_insert(now_ns);
+            let fails_ns = since_ns + patience_ns;
+            wait_or_fail(wr, fails_ns, now_ns, IBV_WC_RNR_RETRY_EXC_ERR)?;
         }
-        if requester.rnr_retry == RNR_RETRY_FOR_EVER {
-            return Some(Outcome::Wait);
-        }
-        let patience_ns = RNR_TIMEOUT_NS * u64::from(requester.rnr_retry);
-        let status = ibv_wc_status::IBV_WC_RNR_RETRY_EXC_ERR;
-        let since_ns = *wr.not_ready_since_ns.get_or_insert(now_ns);
-        Some(wait_or_fail(wr, since_ns + patience_ns, now_ns, status))
+        Ok(is_ready)
     }
 
     fn take_receive(&mut self, responder: &Responder) -> Option<RecvWr> {
@@ -350,13 +333,10 @@ impl Fabric {
             return;
         };
         let cqe = Cqe {
-            wr_id,
-            status: ibv_wc_status::IBV_WC_SUCCESS,
             opcode,
             byte_len,
             imm,
-            qp_num: responder.qpn,
-            frees: Frees::OneReceive,
+            ..Cqe::bare(wr_id, IBV_WC_SUCCESS, responder.qpn, Frees::OneReceive)
         };
         self.complete(peer.recv_cq, cqe);
     }
@@ -368,52 +348,33 @@ impl Fabric {
         wr: &mut SendWr,
         now_ns: u64,
     ) -> Outcome {
-        if let Some(outcome) = self.not_ready(requester, responder, wr, now_ns) {
-            return outcome;
+        if !self.is_ready(requester, responder, wr, now_ns)? {
+            return Ok(None);
         }
-        let bytes = match self.outgoing(requester, wr) {
-            Ok(bytes) => bytes,
-            Err(status) => return Outcome::Failed(status),
-        };
+        let bytes = self.outgoing(requester, wr)?;
         let Some(receive) = self.take_receive(responder) else {
-            return Outcome::Wait;
+            return Ok(None);
         };
         let byte_len = bytes.len() as u32;
-        let refused = if total_bytes(&receive.segments) < u64::from(byte_len) {
-            Some((
-                ibv_wc_status::IBV_WC_LOC_LEN_ERR,
-                ibv_wc_status::IBV_WC_REM_INV_REQ_ERR,
-            ))
-        } else if !self
-            .memory
-            .local_ok(&receive.segments, responder.pd, LOCAL_WRITE)
-        {
-            Some((
-                ibv_wc_status::IBV_WC_LOC_PROT_ERR,
-                ibv_wc_status::IBV_WC_REM_OP_ERR,
-            ))
+        let (segments, pd) = (&receive.segments, responder.pd);
+        let refused = if total_bytes(segments) < u64::from(byte_len) {
+            Some((IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR))
+        } else if !self.memory.local_ok(segments, pd, LOCAL_WRITE) {
+            Some((IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR))
         } else {
             None
         };
         if let Some((at_the_peer, here)) = refused {
             self.fail_receive(responder.qpn, receive.wr_id, at_the_peer);
             self.move_to_error(responder.qpn);
-            return Outcome::Failed(here);
+            return Err(here);
         }
         // SAFETY: just checked against the regions.
         unsafe { scatter(&bytes, &receive.segments) };
         let imm = (wr.opcode == ibv_wr_opcode::IBV_WR_SEND_WITH_IMM).then_some(wr.imm);
-        self.receive_done(
-            responder,
-            receive.wr_id,
-            ibv_wc_opcode::IBV_WC_RECV,
-            byte_len,
-            imm,
-        );
-        Outcome::Done {
-            opcode: ibv_wc_opcode::IBV_WC_SEND,
-            byte_len,
-        }
+        let opcode = ibv_wc_opcode::IBV_WC_RECV;
+        self.receive_done(responder, receive.wr_id, opcode, byte_len, imm);
+        Ok(Some((ibv_wc_opcode::IBV_WC_SEND, byte_len)))
     }
 
     fn write(
@@ -425,15 +386,12 @@ impl Fabric {
         length: u64,
     ) -> Outcome {
         let with_imm = wr.opcode == ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
-        if with_imm && let Some(outcome) = self.not_ready(requester, responder, wr, now_ns) {
-            return outcome;
+        if with_imm && !self.is_ready(requester, responder, wr, now_ns)? {
+            return Ok(None);
         }
-        let bytes = match self.outgoing(requester, wr) {
-            Ok(bytes) => bytes,
-            Err(status) => return Outcome::Failed(status),
-        };
+        let bytes = self.outgoing(requester, wr)?;
         if !self.remote_ok(responder, wr, length, REMOTE_WRITE) {
-            return self.remote_access_error(responder);
+            return Err(self.remote_access_error(responder));
         }
         let byte_len = bytes.len() as u32;
         // SAFETY: just checked against the region.
@@ -442,10 +400,7 @@ impl Fabric {
             let opcode = ibv_wc_opcode::IBV_WC_RECV_RDMA_WITH_IMM;
             self.receive_done(responder, receive.wr_id, opcode, byte_len, Some(wr.imm));
         }
-        Outcome::Done {
-            opcode: ibv_wc_opcode::IBV_WC_RDMA_WRITE,
-            byte_len,
-        }
+        Ok(Some((ibv_wc_opcode::IBV_WC_RDMA_WRITE, byte_len)))
     }
 
     /// Fetches `length` bytes of the responder, which an atomic operation then changes.
@@ -458,28 +413,28 @@ impl Fabric {
         opcode: u32,
     ) -> Outcome {
         let Payload::Segments(segments) = &wr.payload else {
-            return Outcome::Failed(ibv_wc_status::IBV_WC_LOC_QP_OP_ERR);
+            return Err(IBV_WC_LOC_QP_OP_ERR);
         };
         if requester.max_rd_atomic == 0 {
-            return Outcome::Failed(ibv_wc_status::IBV_WC_LOC_QP_OP_ERR);
+            return Err(IBV_WC_LOC_QP_OP_ERR);
         }
         if !self.memory.local_ok(segments, requester.pd, LOCAL_WRITE) {
-            return Outcome::Failed(ibv_wc_status::IBV_WC_LOC_PROT_ERR);
+            return Err(IBV_WC_LOC_PROT_ERR);
         }
         if responder.max_dest_rd_atomic == 0 {
             self.move_to_error(responder.qpn);
-            return Outcome::Failed(ibv_wc_status::IBV_WC_REM_INV_REQ_ERR);
+            return Err(IBV_WC_REM_INV_REQ_ERR);
         }
         let need = match wr.exchange {
             None => REMOTE_READ,
             Some(_) if !wr.remote_address.is_multiple_of(ATOMIC_BYTES) => {
                 self.move_to_error(responder.qpn);
-                return Outcome::Failed(ibv_wc_status::IBV_WC_REM_INV_REQ_ERR);
+                return Err(IBV_WC_REM_INV_REQ_ERR);
             }
             Some(_) => REMOTE_ATOMIC,
         };
         if !self.remote_ok(responder, wr, length, need) {
-            return self.remote_access_error(responder);
+            return Err(self.remote_access_error(responder));
         }
         let byte_len = length as u32;
         let mut bytes = Vec::new();
@@ -493,7 +448,7 @@ impl Fabric {
             self.corrupt(requester.qpn, &mut bytes);
             scatter(&bytes, segments);
         }
-        Outcome::Done { opcode, byte_len }
+        Ok(Some((opcode, byte_len)))
     }
 
     /// Whether both the peer's QP and its MR allow the WR.
@@ -505,10 +460,10 @@ impl Fabric {
                 .remote_ok(wr.rkey, responder.pd, address, length, need)
     }
 
-    fn remote_access_error(&mut self, responder: &Responder) -> Outcome {
+    fn remote_access_error(&mut self, responder: &Responder) -> Status {
         self.raise_for_qp(responder.qpn, ibv_event_type::IBV_EVENT_QP_ACCESS_ERR);
         self.move_to_error(responder.qpn);
-        Outcome::Failed(ibv_wc_status::IBV_WC_REM_ACCESS_ERR)
+        IBV_WC_REM_ACCESS_ERR
     }
 }
 
@@ -522,15 +477,7 @@ fn remote_segment(wr: &SendWr, length: u32) -> Segment {
 }
 
 /// The WR waits for its peer until `fails_ns`.
-fn wait_or_fail(
-    wr: &mut SendWr,
-    fails_ns: u64,
-    now_ns: u64,
-    status: ibv_wc_status::Type,
-) -> Outcome {
+fn wait_or_fail(wr: &mut SendWr, fails_ns: u64, now_ns: u64, status: Status) -> Result<(), Status> {
     wr.fails_ns = Some(fails_ns);
-    match now_ns >= fails_ns {
-        true => Outcome::Failed(status),
-        false => Outcome::Wait,
-    }
+    (now_ns < fails_ns).then_some(()).ok_or(status)
 }

@@ -25,7 +25,6 @@ pub(super) struct Hooks {
     pub(super) fail: Option<ibv_wc_status::Type>,
 }
 
-/// Where the bytes of a send are.
 pub(super) enum Payload {
     Inline(Vec<u8>),
     Segments(Vec<Segment>),
@@ -112,6 +111,21 @@ pub(super) struct Cqe {
     pub(super) frees: Frees,
 }
 
+impl Cqe {
+    /// One that tells nothing but this, as of an error.
+    pub(super) fn bare(wr_id: u64, status: ibv_wc_status::Type, qp_num: u32, frees: Frees) -> Cqe {
+        Cqe {
+            wr_id,
+            status,
+            opcode: OPCODE_OF_ERRORS,
+            byte_len: 0,
+            imm: None,
+            qp_num,
+            frees,
+        }
+    }
+}
+
 pub(super) struct Cq {
     pub(super) capacity: usize,
     pub(super) entries: VecDeque<Cqe>,
@@ -153,6 +167,7 @@ pub(super) struct Srq {
     pub(super) outstanding: u32,
 }
 
+#[derive(Default)]
 pub(super) struct Fabric {
     pub(super) qps: Numbered<u32, Qp>,
     pub(super) cqs: Numbered<*mut ibv_cq, Cq>,
@@ -195,18 +210,8 @@ pub(super) fn own_device() {
 impl Fabric {
     fn new() -> Fabric {
         Fabric {
-            qps: Numbered::default(),
-            cqs: Numbered::default(),
-            srqs: Numbered::default(),
-            memory: Memory::default(),
-            hooks: Hooks::default(),
-            time: Time::default(),
-            service: Service::default(),
-            log: None,
-            look_again_ns: 0,
-            active: Vec::new(),
             next_qpn: 0x1000,
-            random: 0,
+            ..Fabric::default()
         }
     }
 
@@ -242,17 +247,16 @@ impl Fabric {
         }
     }
 
-    /// Completes a send with an error.
     pub(super) fn fail_send(&mut self, qpn: u32, wr: &SendWr, status: ibv_wc_status::Type) {
         let Some(qp) = self.qps.get(&qpn) else { return };
         let frees = Frees::SendsUpTo(wr.sequence);
-        self.complete(qp.send_cq, failed(wr.wr_id, status, qpn, frees));
+        self.complete(qp.send_cq, Cqe::bare(wr.wr_id, status, qpn, frees));
     }
 
-    /// Completes a receive with an error.
     pub(super) fn fail_receive(&mut self, qpn: u32, wr_id: u64, status: ibv_wc_status::Type) {
         let Some(qp) = self.qps.get(&qpn) else { return };
-        self.complete(qp.recv_cq, failed(wr_id, status, qpn, Frees::OneReceive));
+        let cqe = Cqe::bare(wr_id, status, qpn, Frees::OneReceive);
+        self.complete(qp.recv_cq, cqe);
     }
 
     /// Moves a QP to ERR and flushes its queues.
@@ -304,24 +308,11 @@ impl Fabric {
         }
     }
 
-    /// Raises an asynchronous event about a QP.
     pub(super) fn raise_for_qp(&self, qpn: u32, kind: ibv_event_type) {
         if let Some(qp) = self.qps.get(&qpn) {
             // SAFETY: a QP of the table is live, and so is its context.
             let context = unsafe { Context::of((*qp.verbs).context) };
             context.raise(kind, Source::Qp(qp.verbs));
         }
-    }
-}
-
-fn failed(wr_id: u64, status: ibv_wc_status::Type, qp_num: u32, frees: Frees) -> Cqe {
-    Cqe {
-        wr_id,
-        status,
-        opcode: OPCODE_OF_ERRORS,
-        byte_len: 0,
-        imm: None,
-        qp_num,
-        frees,
     }
 }

@@ -26,11 +26,11 @@ pub(super) struct Segment {
     pub(super) lkey: u32,
 }
 
-struct Region {
-    start: u64,
-    length: u64,
-    access: u32,
-    pd: usize,
+pub(super) struct Region {
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) access: u32,
+    pub(super) pd: usize,
 }
 
 /// All regions of the device, by the upper three bytes of their keys.
@@ -42,24 +42,10 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Registers memory and returns its lkey and rkey.
-    pub(super) fn register(
-        &mut self,
-        pd: usize,
-        start: u64,
-        length: u64,
-        access: u32,
-    ) -> (u32, u32) {
+    pub(super) fn register(&mut self, region: Region) -> [u32; 2] {
         self.next += 1;
-        self.regions.insert(
-            self.next,
-            Region {
-                start,
-                length,
-                access,
-                pd,
-            },
-        );
-        (self.next << 8 | LKEY_TAG, self.next << 8 | RKEY_TAG)
+        self.regions.insert(self.next, region);
+        [LKEY_TAG, RKEY_TAG].map(|tag| self.next << 8 | tag)
     }
 
     pub(super) fn forget(&mut self, lkey: u32) {
@@ -78,12 +64,10 @@ impl Memory {
         length: u64,
         need: u32,
     ) -> bool {
-        if key & 0xff != tag {
-            return false;
-        }
         self.regions.get(&(key >> 8)).is_some_and(|region| {
             let end = address.checked_add(length);
-            region.pd == pd
+            key & 0xff == tag
+                && region.pd == pd
                 && region.access & need == need
                 && address >= region.start
                 && end.is_some_and(|end| end <= region.start + region.length)

@@ -117,7 +117,6 @@ pub fn reset_hooks() {
     fabric.service = Service::default();
 }
 
-/// Fills the data path of a context.
 pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
     ops.post_send = Some(datapath::post_send);
     ops.post_recv = Some(datapath::post_recv);

@@ -9,10 +9,11 @@ use rdma_sys::{
 };
 
 use super::fabric::{Cq, Qp, fabric};
-use super::memory::{LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_WRITE};
+use super::memory::{LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_WRITE, Region};
 use crate::channel::Channel;
 use crate::context::Context;
 use crate::device::mtu_code;
+use crate::objects::{free, keep, new_cq, new_mr, new_qp, tell_qp};
 use crate::persona::{Adapter, LinkLayer};
 use crate::qp_attributes::{merge, transition_allowed};
 
@@ -42,19 +43,14 @@ pub(crate) unsafe fn reg_mr(
     if wraps || length == 0 || needs_local_write && access & LOCAL_WRITE == 0 {
         return Err(libc::EINVAL);
     }
-    let (lkey, rkey) = fabric()
-        .memory
-        .register(pd as usize, address as u64, length as u64, access);
-    Ok(Box::into_raw(Box::new(ibv_mr {
-        // SAFETY: the caller vouches for `pd`.
-        context: unsafe { (*pd).context },
-        pd,
-        addr: address,
-        length,
-        handle: lkey,
-        lkey,
-        rkey,
-    })))
+    let keys = fabric().memory.register(Region {
+        start: address as u64,
+        length: length as u64,
+        access,
+        pd: pd as usize,
+    });
+    // SAFETY: the caller's.
+    Ok(unsafe { new_mr(pd, address, length, keys) })
 }
 
 /// # Safety
@@ -71,13 +67,9 @@ pub(crate) fn create_cq(
     cq_context: *mut c_void,
     channel: *mut ibv_comp_channel,
 ) -> *mut ibv_cq {
-    // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
-    let mut verbs: ibv_cq = unsafe { std::mem::zeroed() };
-    verbs.context = context;
-    verbs.cq_context = cq_context;
+    let mut verbs = new_cq(context, size, cq_context);
     verbs.channel = channel;
-    verbs.cqe = size as c_int;
-    let verbs = Box::into_raw(Box::new(verbs));
+    let verbs = keep(verbs);
     let cq = Cq {
         capacity: size as usize,
         entries: VecDeque::new(),
@@ -92,24 +84,20 @@ pub(crate) fn create_cq(
 /// `cq` is live; if the outcome is 0, it is not used again.
 pub(crate) unsafe fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     let mut fabric = fabric();
-    if fabric
-        .qps
-        .values()
-        .any(|qp| qp.send_cq == cq || qp.recv_cq == cq)
-    {
+    let mut qps = fabric.qps.values();
+    if qps.any(|qp| qp.send_cq == cq || qp.recv_cq == cq) {
         return libc::EBUSY;
     }
     if fabric.cqs.remove(&cq).is_none() {
         return libc::EINVAL;
     }
-    // SAFETY: it was in the table, so `create_cq` made it from such a box; its channel outlives it.
+    // SAFETY: it was in the table, so `create_cq` made it; its channel outlives it.
     unsafe {
         if !(*cq).channel.is_null() {
             Channel::of((*cq).channel).forget(cq);
         }
-        drop(Box::from_raw(cq));
+        free(cq)
     }
-    0
 }
 
 /// # Safety
@@ -135,18 +123,8 @@ pub(crate) unsafe fn create_qp(
         qpn = (qpn + 1) & MAX_QPN;
     }
     fabric.next_qpn = (qpn + 1) & MAX_QPN;
-    // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
-    let mut verbs: ibv_qp = unsafe { std::mem::zeroed() };
-    // SAFETY: the caller vouches for `pd`.
-    verbs.context = unsafe { (*pd).context };
-    verbs.qp_context = init.qp_context;
-    verbs.pd = pd;
-    verbs.send_cq = init.send_cq;
-    verbs.recv_cq = init.recv_cq;
-    verbs.srq = init.srq;
-    verbs.qp_num = qpn;
-    verbs.qp_type = init.qp_type;
-    let verbs = Box::into_raw(Box::new(verbs));
+    // SAFETY: the caller's.
+    let verbs = keep(unsafe { new_qp(pd, init, qpn) });
     let qp = Qp {
         verbs,
         pd: pd as usize,
@@ -175,22 +153,13 @@ pub(crate) unsafe fn query_qp(
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
     let fabric = fabric();
-    // SAFETY: the caller vouches for all three; an `ibv_qp_attr` is plain data.
+    // SAFETY: the caller's.
     unsafe {
-        let Some(state) = fabric.qps.get(&(*qp).qp_num) else {
-            return libc::EINVAL;
-        };
-        attr.copy_from_nonoverlapping(&raw const state.attr, 1);
-        (*attr).cap = state.cap;
-        (*init).qp_context = (*qp).qp_context;
-        (*init).send_cq = state.send_cq;
-        (*init).recv_cq = state.recv_cq;
-        (*init).srq = state.srq;
-        (*init).cap = state.cap;
-        (*init).qp_type = (*qp).qp_type;
-        (*init).sq_sig_all = c_int::from(state.sq_sig_all);
+        match fabric.qps.get(&(*qp).qp_num) {
+            Some(it) => tell_qp(qp, &it.attr, it.cap, it.sq_sig_all.into(), attr, init),
+            None => libc::EINVAL,
+        }
     }
-    0
 }
 
 /// # Safety
@@ -203,10 +172,9 @@ pub(crate) unsafe fn modify_qp(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -
         return libc::EINVAL;
     };
     let from = state.state();
-    let to = if mask & ibv_qp_attr_mask::IBV_QP_STATE.0 != 0 {
-        attr.qp_state
-    } else {
-        from
+    let to = match mask & ibv_qp_attr_mask::IBV_QP_STATE.0 {
+        0 => from,
+        _ => attr.qp_state,
     };
     if !transition_allowed(from, to, mask) {
         return libc::EINVAL;
@@ -275,7 +243,6 @@ pub(crate) unsafe fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     if fabric.qps.remove(&qpn).is_none() {
         return libc::EINVAL;
     }
-    // SAFETY: it was in the table, so `create_qp` made it from such a box.
-    drop(unsafe { Box::from_raw(qp) });
-    0
+    // SAFETY: it was in the table, so `create_qp` made it.
+    unsafe { free(qp) }
 }

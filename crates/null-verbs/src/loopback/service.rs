@@ -61,7 +61,6 @@ struct Server {
     waiting: usize,
 }
 
-/// The servers of the device.
 pub(super) struct Service {
     serving: Serving,
     /// QPs whose times are their own.
@@ -146,7 +145,6 @@ impl Service {
         }
     }
 
-    /// Forgets a QP.
     pub(super) fn forget(&mut self, qpn: u32) {
         self.times_of.remove(&qpn);
         self.servers.remove(&qpn);

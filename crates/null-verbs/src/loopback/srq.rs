@@ -8,21 +8,18 @@ use rdma_sys::{
     ibv_srq_init_attr,
 };
 
+use super::datapath::post_each;
 use super::fabric::{Fabric, RecvWr, Srq, fabric};
 use super::memory::segments;
 use crate::context::Context;
 use crate::events::Source;
+use crate::objects::{free, new_srq};
 
 /// # Safety
 /// `pd` is live.
 pub(crate) unsafe fn create_srq(pd: *mut ibv_pd, init: &ibv_srq_init_attr) -> *mut ibv_srq {
-    // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
-    let mut verbs: ibv_srq = unsafe { std::mem::zeroed() };
-    // SAFETY: the caller vouches for `pd`.
-    verbs.context = unsafe { (*pd).context };
-    verbs.srq_context = init.srq_context;
-    verbs.pd = pd;
-    let verbs = Box::into_raw(Box::new(verbs));
+    // SAFETY: the caller's.
+    let verbs = unsafe { new_srq(pd, init) };
     let srq = Srq {
         pd: pd as usize,
         max_wr: init.attr.max_wr,
@@ -60,9 +57,8 @@ pub(crate) unsafe fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     if fabric.srqs.remove(&srq).is_none() {
         return libc::EINVAL;
     }
-    // SAFETY: it was in the table, so `create_srq` made it from such a box.
-    drop(unsafe { Box::from_raw(srq) });
-    0
+    // SAFETY: it was in the table, so `create_srq` made it.
+    unsafe { free(srq) }
 }
 
 /// `ibv_post_srq_recv(3)`. EINVAL for too many SGEs; ENOMEM when the queue is full.
@@ -71,22 +67,18 @@ pub(crate) unsafe fn destroy_srq(srq: *mut ibv_srq) -> c_int {
 /// As for libibverbs.
 pub(super) unsafe extern "C" fn post_srq_recv(
     srq: *mut ibv_srq,
-    mut wr: *mut ibv_recv_wr,
+    wr: *mut ibv_recv_wr,
     bad: *mut *mut ibv_recv_wr,
 ) -> c_int {
-    let mut fabric = fabric();
     // SAFETY: the caller passes a live SRQ of this device and a list of WRs, as ibv_post_srq_recv(3) asks.
     unsafe {
-        while !wr.is_null() {
-            if let Err(error) = post_one(&mut fabric, srq, &*wr) {
-                *bad = wr;
-                return error;
-            }
-            wr = (*wr).next;
-        }
+        post_each(
+            wr,
+            bad,
+            |wr| wr.next,
+            |fabric, wr| post_one(fabric, srq, wr),
+        )
     }
-    fabric.progress();
-    0
 }
 
 /// # Safety

@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
-/// Where the time comes from.
 #[derive(Default)]
 pub(super) enum Time {
     /// Passes by itself.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use super::fabric::Fabric;
 use super::sockets::{Batch, SendOptions, Socket};
 
-/// No descriptor.
 const NONE: RawFd = -1;
 
 /// One end.

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::copied_batch::CopiedBatch;
+use crate::lock::Lock;
 
 /// The most GSO batches that wait for one socket. Senders stop when the first one waits, so there are few.
 const MOST_WAITING: usize = 64;
@@ -13,7 +13,7 @@ const MOST_WAITING: usize = 64;
 /// The queue of one socket.
 #[derive(Default)]
 pub struct Backlog {
-    waiting: Mutex<VecDeque<CopiedBatch>>,
+    waiting: Lock<VecDeque<CopiedBatch>>,
     /// Whether any wait, readable without the lock.
     any: AtomicBool,
 }
@@ -26,7 +26,7 @@ impl Backlog {
 
     /// Adds a batch at the end. Returns whether it is the first; `None` if there is no room even here.
     pub fn add(&self, batch: CopiedBatch) -> Option<bool> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.len() >= MOST_WAITING {
             return None;
         }
@@ -36,7 +36,7 @@ impl Backlog {
 
     /// Sends by `send` until that finds no room. Returns whether this has emptied the queue.
     pub fn go_on(&self, send: impl Fn(&CopiedBatch) -> io::Result<()>) -> bool {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.is_empty() {
             // Another thread was faster.
             return false;

@@ -10,12 +10,13 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Once, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 use super::network_headers::Route;
 use super::own_threads::block_signals;
+use crate::lock::Lock;
 
 /// The file's header (draft-ietf-opsawg-pcap): nanoseconds, version 2.4, whole packets, LINKTYPE_RAW.
 const FILE_HEADER: [u32; 6] = [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, 1 << 18, 101];
@@ -27,7 +28,7 @@ const ENOUGH_BYTES: usize = 256 << 10;
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The captures of this process, which are completed when it exits.
-static CAPTURES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+static CAPTURES: Lock<Vec<Weak<Shared>>> = Lock::new(Vec::new());
 
 /// A capture; it is complete when it is dropped.
 pub struct Capture {
@@ -41,8 +42,8 @@ struct Shared {
     process: u32,
     on: AtomicBool,
     /// Locked before `buffer`.
-    output: Mutex<Output>,
-    buffer: Mutex<Buffer>,
+    output: Lock<Output>,
+    buffer: Lock<Buffer>,
     changed: Condvar,
 }
 
@@ -90,11 +91,11 @@ impl Capture {
             path,
             process: process::id(),
             on: AtomicBool::new(true),
-            output: Mutex::new(Output {
+            output: Lock::new(Output {
                 file,
                 written: Vec::new(),
             }),
-            buffer: Mutex::default(),
+            buffer: Lock::default(),
             changed: Condvar::new(),
         });
         let own = Arc::clone(&shared);
@@ -114,7 +115,7 @@ impl Capture {
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.unwrap_or_default();
-        let mut buffer = self.shared.buffer();
+        let mut buffer = self.shared.buffer.lock();
         let before = buffer.bytes.len();
         for (identification, packet) in packets {
             let (headers, used) = route.headers(identification, packet);
@@ -144,7 +145,7 @@ impl Drop for Capture {
             // There is no such thread here.
             return mem::forget(self.writer.take());
         }
-        self.shared.buffer().ends = true;
+        self.shared.buffer.lock().ends = true;
         self.shared.changed.notify_one();
         if let Some(writer) = self.writer.take() {
             // The thread has already reported a panic.
@@ -155,18 +156,13 @@ impl Drop for Capture {
 }
 
 impl Shared {
-    fn buffer(&self) -> MutexGuard<'_, Buffer> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The thread.
     fn run(&self) {
         // Signals are for the program's threads; so is that of a pipe that nobody reads any more.
         block_signals();
         loop {
             let idle = |it: &mut Buffer| it.bytes.is_empty() && !it.ends;
             let few = |it: &mut Buffer| it.bytes.len() < ENOUGH_BYTES && !it.ends;
-            let buffer = self.changed.wait_while(self.buffer(), idle);
+            let buffer = self.changed.wait_while(self.buffer.lock(), idle);
             let buffer = buffer.unwrap_or_else(PoisonError::into_inner);
             let waited = self.changed.wait_timeout_while(buffer, PATIENCE, few);
             let ends = waited.unwrap_or_else(PoisonError::into_inner).0.ends;
@@ -179,10 +175,10 @@ impl Shared {
 
     /// Writes what waits. The first error ends the capture.
     fn write_out(&self) {
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.output.lock();
         let Output { file, written } = &mut *output;
         written.clear();
-        mem::swap(written, &mut self.buffer().bytes);
+        mem::swap(written, &mut self.buffer.lock().bytes);
         if !self.on.load(Ordering::Relaxed) {
             return;
         }
@@ -197,7 +193,7 @@ impl Shared {
     /// Writes the rest, and says what is missing.
     fn finish(&self) {
         self.write_out();
-        let missing = mem::take(&mut self.buffer().missing);
+        let missing = mem::take(&mut self.buffer.lock().missing);
         if missing > 0 && self.on.swap(false, Ordering::Relaxed) {
             self.say(format_args!(
                 "lacks {missing} packets, which came faster than the file could be written; send less, or write to a \
@@ -217,7 +213,7 @@ impl Shared {
 fn complete_at_exit(shared: &Arc<Shared>) {
     extern "C" fn complete_all() {
         // Whoever holds the lock at exit may never give it back.
-        let Ok(captures) = CAPTURES.try_lock() else {
+        let Some(captures) = CAPTURES.try_lock() else {
             return;
         };
         for capture in captures.iter().filter_map(Weak::upgrade) {
@@ -227,7 +223,7 @@ fn complete_at_exit(shared: &Arc<Shared>) {
         }
     }
     static REGISTERED: Once = Once::new();
-    let mut captures = CAPTURES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut captures = CAPTURES.lock();
     captures.retain(|capture| capture.strong_count() > 0);
     captures.push(Arc::downgrade(shared));
     drop(captures);
@@ -254,7 +250,6 @@ mod tests {
         capture.add(&route, std::iter::once((0, packet)));
     }
 
-    /// A capture into a pipe.
     fn into_pipe() -> (io::PipeReader, Capture) {
         let (reader, writer) = io::pipe().unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(writer));
@@ -290,7 +285,7 @@ mod tests {
         }
         let shared = Arc::clone(&capture.shared);
         drop(capture);
-        assert!(shared.buffer().bytes.is_empty());
+        assert!(shared.buffer.lock().bytes.is_empty());
     }
 
     /// Set in a process that exits without closing its capture.
@@ -324,7 +319,7 @@ mod tests {
         let packet = [0; 4096];
         let packets = 3 * MOST_BYTES / packet.len();
         (0..packets).for_each(|_| add(&capture, &packet));
-        let buffer = capture.shared.buffer();
+        let buffer = capture.shared.buffer.lock();
         assert!(buffer.bytes.len() <= MOST_BYTES, "{}", buffer.bytes.len());
         assert!(buffer.missing as usize > packets / 4, "{}", buffer.missing);
         drop(buffer);

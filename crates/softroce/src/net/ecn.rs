@@ -1,7 +1,6 @@
 //! Explicit congestion notification: the two low bits of the type of service or traffic class (RFC 3168, section 5). It
 //! must not know what answers a mark.
 
-/// The bits.
 const MASK: u8 = 0b11;
 /// ECN-capable transport: a congested switch marks the packet, where it would drop another. The class of packets from the
 /// sending sockets that ask for no other.

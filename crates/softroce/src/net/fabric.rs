@@ -4,14 +4,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::clock::Clock;
 use super::counters::FaultCounts;
 use super::faults::Direction;
 use super::impairment::{Impairment, Transit};
 use super::sockets::{Batch, SendOptions};
+use crate::lock::Lock;
 use crate::wire::UDP_PORT;
 
 /// What the kernel counts for a datagram in a receive buffer besides its bytes, about.
@@ -24,7 +25,7 @@ pub struct Fabric {
     now_ns: Arc<AtomicU64>,
     seed: u64,
     link: Direction,
-    ports: Mutex<BTreeMap<IpAddr, Port>>,
+    ports: Lock<BTreeMap<IpAddr, Port>>,
 }
 
 /// The link to a device, and the device's receive buffer.
@@ -88,7 +89,7 @@ impl Fabric {
             now_ns: Arc::new(AtomicU64::new(1_000_000_000)),
             seed,
             link,
-            ports: Mutex::default(),
+            ports: Lock::default(),
         })
     }
 
@@ -116,7 +117,8 @@ impl Fabric {
     /// When the next packet leaves a link; `u64::MAX` for never.
     pub fn next_due_ns(&self) -> u64 {
         let due_ns = |port: &Port| port.link.as_ref()?.next_due_ns();
-        self.ports()
+        self.ports
+            .lock()
             .values()
             .filter_map(due_ns)
             .min()
@@ -126,7 +128,7 @@ impl Fabric {
     /// Whether packets wait in a device's receive buffer.
     pub fn has_arrived(&self, address: IpAddr) -> bool {
         let now_ns = self.now_ns.load(Ordering::Relaxed);
-        self.ports().get_mut(&address).is_some_and(|port| {
+        self.ports.lock().get_mut(&address).is_some_and(|port| {
             port.leave_link(now_ns);
             !port.arrived.is_empty()
         })
@@ -134,7 +136,7 @@ impl Fabric {
 
     /// Packets that the link to a device lost because its queue was full, and that its receive buffer had no room for.
     pub fn overflowed(&self, address: IpAddr) -> (u64, u64) {
-        let ports = self.ports();
+        let ports = self.ports.lock();
         let port = ports.get(&address);
         port.map_or((0, 0), |port| {
             (port.counts.overflowed.get(), port.drops.into())
@@ -143,7 +145,7 @@ impl Fabric {
 
     /// Makes a link to an address, with a receive buffer of this size.
     pub fn attach(&self, address: IpAddr, buffer_bytes: usize) {
-        let mut ports = self.ports();
+        let mut ports = self.ports.lock();
         // Links have unlike chances.
         let seed = self.seed_of(address);
         let now_ns = self.now_ns.load(Ordering::Relaxed);
@@ -169,7 +171,7 @@ impl Fabric {
     /// Takes a packet that has come to an address without a device.
     pub fn take(&self, own: IpAddr) -> Option<Datagram> {
         let now_ns = self.now_ns.load(Ordering::Relaxed);
-        let mut ports = self.ports();
+        let mut ports = self.ports.lock();
         let port = ports.get_mut(&own)?;
         port.leave_link(now_ns);
         let mut first = port.take()?;
@@ -185,7 +187,7 @@ impl Fabric {
     /// Sends a datagram, or one split into segments; it is lost where there is no device.
     pub(super) fn send(&self, source: SocketAddr, bytes: &[u8], options: &SendOptions) {
         let now_ns = self.now_ns.load(Ordering::Relaxed);
-        let mut ports = self.ports();
+        let mut ports = self.ports.lock();
         let Some(port) = ports.get_mut(&options.destination.ip()) else {
             return;
         };
@@ -219,7 +221,7 @@ impl Fabric {
     /// Takes up to `most` datagrams that have arrived.
     pub(super) fn receive(&self, own: IpAddr, batch: &mut Batch, most: usize) -> usize {
         let now_ns = self.now_ns.load(Ordering::Relaxed);
-        let mut ports = self.ports();
+        let mut ports = self.ports.lock();
         let Some(port) = ports.get_mut(&own) else {
             return 0;
         };
@@ -239,9 +241,5 @@ impl Fabric {
             taken += 1;
         }
         taken
-    }
-
-    fn ports(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Port>> {
-        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

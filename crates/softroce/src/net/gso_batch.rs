@@ -238,16 +238,6 @@ impl GsoBatch {
         }
     }
 
-    /// Number of packets.
-    pub fn packets(&self) -> usize {
-        self.packets
-    }
-
-    /// Number of bytes, from the base transport headers to the CRCs.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Removes all packets.
     pub fn clear(&mut self) {
         self.segment_bytes = 0;

@@ -240,7 +240,6 @@ impl<C: Clone> Impairment<C> {
     }
 }
 
-/// Flips a bit that the CRC covers.
 fn flip_bit(bytes: &mut [u8], place: u64) {
     let bits = (bytes.len() as u64 * 8).max(1);
     let mut place = place % bits;

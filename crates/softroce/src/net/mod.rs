@@ -63,6 +63,7 @@ pub use flow::Flow;
 pub use gso_batch::GsoBatch;
 pub use gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
 pub use outage::Outage;
+pub use outgoing::Outgoing;
 pub use own_threads::{block_signals, prefer_short_turns};
 pub use receiver::{Arrival, Receiver};
 pub use requests::{Claim, Requests, hand_on};

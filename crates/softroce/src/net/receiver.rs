@@ -282,7 +282,6 @@ struct Seed {
     seed: Option<IcrcSeed>,
 }
 
-/// The CRC check of a packet.
 struct Check {
     address: IpAddr,
     identification: Identification,

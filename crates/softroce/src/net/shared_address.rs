@@ -91,7 +91,6 @@ pub(super) fn name_of(address: IpAddr, what: impl Display) -> io::Result<SocketA
     SocketAddr::from_abstract_name(format!("softroce/{user}/{address}/{what}"))
 }
 
-/// The abstract names of an address.
 struct Names(IpAddr);
 
 impl Names {

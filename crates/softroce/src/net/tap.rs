@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::clock::Clock;
+use crate::lock::Lock;
 
 /// The most packets recorded.
 const MOST: usize = 1024;
@@ -29,7 +29,7 @@ pub struct RecordedPacket {
 pub struct Tap {
     clock: Clock,
     on: AtomicBool,
-    passed: Mutex<Vec<RecordedPacket>>,
+    passed: Lock<Vec<RecordedPacket>>,
 }
 
 impl Tap {
@@ -48,10 +48,9 @@ impl Tap {
     /// Stops recording; returns the packets.
     pub fn close(&self) -> Vec<RecordedPacket> {
         self.on.store(false, Ordering::Relaxed);
-        std::mem::take(&mut *self.passed.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.passed.lock())
     }
 
-    /// The recorder, if it records.
     pub(super) fn recording(&self) -> Option<&Tap> {
         self.on.load(Ordering::Relaxed).then_some(self)
     }
@@ -82,7 +81,7 @@ impl Tap {
     }
 
     fn keep(&self, passed: RecordedPacket) {
-        let mut all = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.passed.lock();
         if all.len() < MOST {
             all.push(passed);
         }

@@ -5,8 +5,8 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::SENDING_SOCKETS;
 use super::attachment::Attachment;
@@ -20,6 +20,7 @@ use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
 use super::impairment::{Fate, Impairment, Transit};
 use super::network_headers::Route;
 use super::outgoing::Outgoing;
+use crate::lock::Lock;
 
 /// A packet's flow, and its place in its GSO batch, which its CRC depends on.
 type Departure = (Flow, u16);
@@ -45,7 +46,7 @@ pub struct Transmitter {
     full_sockets: AtomicIsize,
     /// Whether the system cannot split GSO batches into packets.
     no_gso_batches: AtomicBool,
-    faults: Option<Box<Mutex<FaultyLink>>>,
+    faults: Option<Box<Lock<FaultyLink>>>,
     /// With the hop limit that the system gives packets whose flow has none.
     capture: Option<(Arc<Capture>, u8)>,
 }
@@ -68,7 +69,7 @@ impl Transmitter {
             no_gso_batches: AtomicBool::new(false),
             faults: faults.map(|link| {
                 let left = CopiedBatch::new();
-                Box::new(Mutex::new(FaultyLink { link, left }))
+                Box::new(Lock::new(FaultyLink { link, left }))
             }),
             capture: None,
         }
@@ -107,7 +108,7 @@ impl Transmitter {
     }
 
     /// The link that packets of this flow pass, if it is a faulty one.
-    fn faulty_link(&self, flow: &Flow) -> Option<&Mutex<FaultyLink>> {
+    fn faulty_link(&self, flow: &Flow) -> Option<&Lock<FaultyLink>> {
         let destination = flow.destination.ip();
         let link = self.faults.as_deref()?;
         self.common
@@ -257,8 +258,8 @@ impl Transmitter {
         capture.add(&route, (0..).zip(packets));
     }
 
-    fn enter(&self, link: &Mutex<FaultyLink>, flow: &Flow, gso_batch: &GsoBatch) {
-        let mut all = link.lock().unwrap_or_else(PoisonError::into_inner);
+    fn enter(&self, link: &Lock<FaultyLink>, flow: &Flow, gso_batch: &GsoBatch) {
+        let mut all = link.lock();
         let link = &mut all.link;
         let mut fates = [Fate::default(); MAX_GSO_BATCH_PACKETS];
         let fates = fates.get_mut(..gso_batch.packets()).unwrap_or_default();
@@ -310,7 +311,7 @@ impl Transmitter {
     /// Sends the delayed packets that are due.
     pub fn release_due(&self) {
         if let Some(link) = &self.faults {
-            self.leave(&mut link.lock().unwrap_or_else(PoisonError::into_inner));
+            self.leave(&mut link.lock());
         }
     }
 
@@ -319,9 +320,7 @@ impl Transmitter {
         if self.is_full() {
             return None;
         }
-        let all = self.faults.as_ref()?.lock();
-        let all = all.unwrap_or_else(PoisonError::into_inner);
-        all.link.next_due_ns()
+        self.faults.as_ref()?.lock().link.next_due_ns()
     }
 }
 

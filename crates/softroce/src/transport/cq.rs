@@ -22,17 +22,8 @@ impl PartialEq for Cq {
 
 impl Cq {
     /// A CQ for at least `capacity` completions. `on_event` is called when the CQ is armed and a completion comes;
-    /// `on_overrun` once, when a completion finds no room. Neither may call the transport.
-    pub fn new(
-        nic: &Nic,
-        capacity: usize,
-        on_event: Box<dyn Fn() + Send + Sync>,
-        on_overrun: Box<dyn Fn() + Send + Sync>,
-    ) -> Cq {
-        Cq::with_stamps(nic, capacity, false, on_event, on_overrun)
-    }
-
-    /// The same; if `has_stamps`, each completion has the time when it came, by [`crate::net::now_ns`].
+    /// `on_overrun` once, when a completion finds no room. Neither may call the transport. If `has_stamps`, each completion
+    /// has the time when it came, by [`crate::net::now_ns`].
     pub fn with_stamps(
         nic: &Nic,
         capacity: usize,

@@ -11,6 +11,7 @@ mod congestion;
 mod cq;
 mod device;
 mod footprint;
+mod management;
 mod memory;
 mod nic;
 mod qp;

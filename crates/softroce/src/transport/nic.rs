@@ -3,16 +3,15 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use crate::lock::Lock;
 use crate::net::{self, Faults};
 use crate::transport::device::core::Core;
 use crate::transport::device::engine::Engine;
-use crate::transport::device::gsi::ManagementReceiver;
 use crate::transport::device::port_state::PortListener;
-use crate::transport::device::process::{self, Devices, OwnClaim};
+use crate::transport::device::process::{self, Devices};
 use crate::transport::memory::regions::{MemoryError, Region};
 
 /// The options of opening a device.
@@ -42,7 +41,7 @@ pub struct Nic {
 }
 
 /// The open devices of this process, in the order of opening.
-static OPEN: Mutex<Vec<Weak<Nic>>> = Mutex::new(Vec::new());
+static OPEN: Lock<Vec<Weak<Nic>>> = Lock::new(Vec::new());
 
 fn of_this_process(open: &[Weak<Nic>]) -> impl Iterator<Item = Arc<Nic>> {
     let there = open.iter().filter_map(Weak::upgrade);
@@ -57,7 +56,7 @@ impl Nic {
     /// The socket call that failed, EADDRINUSE if others have the address who do not share it; or the capture's file.
     pub fn open(options: &NicOptions) -> io::Result<Arc<Nic>> {
         let mut devices = process::devices();
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN.lock();
         open.retain(|nic| nic.strong_count() > 0);
         let is_it = |nic: &Arc<Nic>| match options.address {
             Some(address) => nic.address() == address,
@@ -75,7 +74,7 @@ impl Nic {
     pub fn open_addresses() -> Vec<IpAddr> {
         // No fork happens while it is held, so none copies a locked list.
         let _devices = process::devices();
-        let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = OPEN.lock();
         of_this_process(&open).map(|nic| nic.address()).collect()
     }
 
@@ -110,11 +109,8 @@ impl Nic {
 
     /// When it has something to do that no packet announces, 0 for answers that are due; `u64::MAX` for never.
     pub(super) fn next_due_ns(&self) -> u64 {
-        let owes = self
-            .core
-            .try_inbound()
-            .is_some_and(|it| !it.owing.is_empty());
-        match owes {
+        let inbound = self.core.inbound.try_lock();
+        match inbound.is_some_and(|it| !it.owing.is_empty()) {
             true => 0,
             false => self.core.activity.next_due_ns(),
         }
@@ -138,35 +134,6 @@ impl Nic {
     /// The first bits of its QP numbers: which of the devices at its address it is.
     pub fn slot(&self) -> u8 {
         self.core.tables().slot()
-    }
-
-    /// Where processes share its address, the socket of the requests of connection managers, which is readable when some wait
-    /// that [`Nic::take_requests`] takes.
-    pub fn requests_fd(&self) -> Option<RawFd> {
-        self.core.requests_fd()
-    }
-
-    /// Says that only this process offers a service at its address. `None` where processes do not share it.
-    ///
-    /// # Errors
-    /// EADDRINUSE if another does.
-    pub fn claim(&self, service: u64) -> io::Result<Option<OwnClaim>> {
-        self.requests_fd()
-            .map(|_| OwnClaim::new(self.address(), service))
-            .transpose()
-    }
-
-    /// Takes requests from now on; until then they are other processes'.
-    ///
-    /// # Errors
-    /// The call that failed.
-    pub fn begin_requests(&self) -> io::Result<()> {
-        self.core.begin_requests()
-    }
-
-    /// Passes the requests that wait, with their senders, to `each`; returns when the next that faults delay is due.
-    pub fn take_requests(&self, each: impl FnMut(IpAddr, &[u8])) -> Option<u64> {
-        self.core.take_requests(each)
     }
 
     /// Its address.
@@ -204,17 +171,6 @@ impl Nic {
     #[cfg(test)]
     pub(crate) fn tell_of_port(&self, now_ns: u64) {
         self.core.port_state.tell(now_ns);
-    }
-
-    /// Sets who gets the datagrams for QP 1: their senders and payloads. It is called by whoever polls and must not
-    /// call this device. `None` drops them.
-    pub fn receive_management(&self, receiver: Option<ManagementReceiver>) {
-        self.core.gsi.set_receiver(receiver);
-    }
-
-    /// Sends a datagram from QP 1 to QP 1 of another device.
-    pub fn send_management(&self, to: IpAddr, payload: &[u8]) {
-        self.core.send_management(to, payload);
     }
 
     /// Lets the thread of its own run on these cores alone. What the kernel refuses leaves it where it was.

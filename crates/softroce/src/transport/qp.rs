@@ -1,9 +1,10 @@
 //! Queue pairs for the verbs layer: creation, states and posting.
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
+use crate::lock::Lock;
 use crate::net::ecn_capable;
 use crate::transport::device::core::Core;
 use crate::transport::device::outbox::Outbox;
@@ -66,8 +67,8 @@ impl Qp {
                 waits: AtomicBool::new(false),
                 is_corked: AtomicBool::new(false),
                 waits_for_room: AtomicBool::new(false),
-                requester: Mutex::new(Requester::new(options.kind, &room)),
-                responder: Mutex::new(Responder::default()),
+                requester: Lock::new(Requester::new(options.kind, &room)),
+                responder: Lock::new(Responder::default()),
             })
         };
         let context = core.tables_mut().insert(make)?;
@@ -83,7 +84,7 @@ impl Qp {
         self.core.tables_mut().remove(self.context.number);
         self.context.set_state(State::Reset);
         let tables = self.core.tables();
-        let mut requester = self.context.requester();
+        let mut requester = self.context.requester.lock();
         requester.forget_all(&self.context);
         requester.forget_timer(self.work(&tables, self.core.activity.now_ns()));
         drop(requester);
@@ -98,7 +99,7 @@ impl Qp {
     /// Sends answers delayed until the next poll: the program saw its completion, so the peer must see its own.
     fn send_due_answers(&self, tables: &Tables) {
         const BYTES: usize = 64 << 10;
-        let mut responder = self.context.responder();
+        let mut responder = self.context.responder.lock();
         if responder.owes() {
             let work = self.work(tables, self.core.activity.now_ns());
             Outbox::with(&self.core, tables, |outbox| {
@@ -119,7 +120,7 @@ impl Qp {
 
     /// The UDP source port of its packets; `None` before RTR and for UD.
     pub fn udp_source_port(&self) -> Option<u16> {
-        let requester = self.context.requester();
+        let requester = self.context.requester.lock();
         requester.path.as_ref().map(|path| path.flow.source_port())
     }
 
@@ -128,8 +129,8 @@ impl Qp {
         let tables = self.core.tables();
         self.send_due_answers(&tables);
         self.context.set_state(State::Reset);
-        self.context.requester().forget_all(&self.context);
-        *self.context.responder() = Responder::default();
+        self.context.requester.lock().forget_all(&self.context);
+        *self.context.responder.lock() = Responder::default();
         if !self.context.shares_receives {
             self.context.receives.clear();
         }
@@ -175,16 +176,20 @@ impl Qp {
             })
         });
         self.set_min_rnr_timer(min_rnr_timer);
-        self.context.requester().connect(path.clone());
+        self.context.requester.lock().connect(path.clone());
         self.context
-            .responder()
+            .responder
+            .lock()
             .connect(path, Psn::new(rq_psn), max_dest_rd_atomic);
         self.context.set_state(State::Rtr);
     }
 
     /// To RTS. `deliveries` is `None` for UC and UD.
     pub fn ready_to_send(&self, sq_psn: u32, deliveries: Option<Deliveries>) {
-        self.context.requester().start(Psn::new(sq_psn), deliveries);
+        self.context
+            .requester
+            .lock()
+            .start(Psn::new(sq_psn), deliveries);
         self.context.set_state(State::Rts);
     }
 
@@ -193,7 +198,7 @@ impl Qp {
         let tables = self.core.tables();
         self.send_due_answers(&tables);
         self.context.set_state(State::Err);
-        self.context.requester().flush(&self.context);
+        self.context.requester.lock().flush(&self.context);
         self.context.flush_receives();
         drop(tables);
         self.core.release_waiting();
@@ -203,7 +208,7 @@ impl Qp {
     /// [`QpEvent::SendQueueDrained`](super::QpEvent::SendQueueDrained) if `notify`.
     pub fn drain(&self, notify: bool) {
         self.context.set_state(State::Sqd);
-        self.context.requester().drain(&self.context, notify);
+        self.context.requester.lock().drain(&self.context, notify);
     }
 
     /// From SQD or SQE back to RTS.
@@ -236,21 +241,22 @@ impl Qp {
     /// Limits what it sends, in RTS until it is connected anew, to so many bytes of packets a nanosecond; `None` ends that.
     pub fn limit_rate(&self, bytes_per_ns: Option<f64>) {
         self.context
-            .requester()
+            .requester
+            .lock()
             .limit_rate(self.core.activity.now_ns(), bytes_per_ns);
     }
 
     /// The next PSN to send, and the next expected.
     pub fn psns(&self) -> (u32, u32) {
         (
-            self.context.requester().next_psn.value(),
-            self.context.responder().expected().value(),
+            self.context.requester.lock().next_psn.value(),
+            self.context.responder.lock().expected().value(),
         )
     }
 
     /// Whether the send queue has drained in SQD (`sq_draining` is the opposite).
     pub fn send_queue_is_empty(&self) -> bool {
-        self.context.requester().is_drained()
+        self.context.requester.lock().is_drained()
     }
 
     /// Posts the requests of `next` until it returns `None`, then transmits. After an error, earlier requests stay
@@ -356,7 +362,7 @@ impl Qp {
         }
         self.context.receives.post(wr_id, sges)?;
         if self.state() == State::Err {
-            self.context.responder().flush(&self.context);
+            self.context.responder.lock().flush(&self.context);
         }
         Ok(())
     }

@@ -3,10 +3,11 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use fastrand::Rng;
 
+use crate::lock::Lock;
 use crate::net::{self, Direction, Fabric, Faults};
 use crate::transport::nic::Nic;
 
@@ -16,7 +17,7 @@ const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 /// A network with its devices.
 pub struct World {
     fabric: Arc<Fabric>,
-    devices: Mutex<Devices>,
+    devices: Lock<Devices>,
 }
 
 struct Devices {
@@ -41,7 +42,7 @@ impl World {
     pub fn new(seed: u64, link: Direction) -> World {
         World {
             fabric: Fabric::new(seed, link),
-            devices: Mutex::new(Devices {
+            devices: Lock::new(Devices {
                 nics: Vec::new(),
                 chance: Rng::with_seed(seed),
             }),
@@ -63,7 +64,7 @@ impl World {
     /// # Errors
     /// The process has no descriptor left.
     pub fn nic(&self, faults: &Faults, receive_buffer_bytes: Option<u32>) -> io::Result<Arc<Nic>> {
-        let mut devices = self.devices();
+        let mut devices = self.devices.lock();
         let address = devices.next_address();
         let buffer_bytes = receive_buffer_bytes.map_or(RECEIVE_BUFFER_BYTES, |it| it as usize);
         let port = net::open_in(&self.fabric, address, faults, buffer_bytes);
@@ -74,7 +75,7 @@ impl World {
 
     /// Attaches the next address without a device: [`Fabric::forge`] sends from there, [`Fabric::take`] receives.
     pub fn stranger(&self) -> IpAddr {
-        let mut devices = self.devices();
+        let mut devices = self.devices.lock();
         let address = devices.next_address();
         devices.nics.push(Weak::new());
         self.fabric.attach(address, RECEIVE_BUFFER_BYTES);
@@ -84,7 +85,7 @@ impl World {
     /// Lets the devices work on what there is at this moment, or, if there is nothing, lets time pass until there is. Whether
     /// anything was or will be to do.
     pub fn step(&self) -> bool {
-        let mut devices = self.devices();
+        let mut devices = self.devices.lock();
         let worked = self.work(&mut devices);
         let next_ns = self.next_ns(&devices);
         if !worked && next_ns != u64::MAX {
@@ -95,7 +96,7 @@ impl World {
 
     /// Lets all happen that happens until then.
     pub fn run_until(&self, end_ns: u64) {
-        let mut devices = self.devices();
+        let mut devices = self.devices.lock();
         loop {
             let worked = self.work(&mut devices);
             let next_ns = self.next_ns(&devices);
@@ -127,9 +128,5 @@ impl World {
     fn next_ns(&self, devices: &Devices) -> u64 {
         let due_ns = devices.open().into_iter().map(|nic| nic.next_due_ns());
         due_ns.fold(self.fabric.next_due_ns(), u64::min)
-    }
-
-    fn devices(&self) -> MutexGuard<'_, Devices> {
-        self.devices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

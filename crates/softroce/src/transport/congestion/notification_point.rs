@@ -31,7 +31,7 @@ impl QpWork<'_> {
         if !is_answered || self.now_ns < due_ns || !self.qp.state().receives() {
             return;
         }
-        let responder = self.qp.responder();
+        let responder = self.qp.responder.lock();
         let path = responder.path_from(source).cloned();
         drop(responder);
         // While a socket is full, a CNP would wait behind all the rest.
@@ -50,7 +50,7 @@ impl QpWork<'_> {
         if let Arrived::Packet(packet) = arrived
             && packet.opcode.kind() == PacketKind::ReadResponse
         {
-            self.qp.requester().slow_down(self.now_ns);
+            self.qp.requester.lock().slow_down(self.now_ns);
         }
     }
 }

@@ -12,7 +12,6 @@ use crate::wire::{Bth, Cnp, Packet, ParseError, Psn, Service};
 /// The bits of a P_Key that name the partition. The highest one, full membership, this device has.
 const PARTITION: u16 = 0x7fff;
 
-/// A packet for a QP.
 pub(crate) enum Arrived<'a> {
     Packet(Packet<'a>),
     /// A request to a reliable QP whose operation does not exist here.

@@ -11,15 +11,14 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
-};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use super::generation::Generation;
 use super::gsi::Gsi;
 use super::port_state::PortState;
 use super::statistics::Statistics;
 use super::tables::Tables;
+use crate::lock::Lock;
 use crate::net::{self, Flow, GsoBatch, Membership, Receiver, Requests, Transmitter};
 use crate::transport::state::path::entropy;
 use crate::transport::state::peer::Peer;
@@ -29,9 +28,7 @@ use crate::transport::timing::corked::Corked;
 use crate::transport::timing::handled_until::HandledUntil;
 use crate::transport::timing::timers::Timers;
 
-/// An open device.
 pub(crate) struct Core {
-    /// The process that opened it.
     pub(crate) generation: Generation,
     pub(crate) address: IpAddr,
     /// Its part in the address, until the device is closed.
@@ -47,15 +44,15 @@ pub(crate) struct Core {
     pub(crate) corked: Corked,
     pub(crate) gsi: Gsi,
     /// Where processes share the address, the requests of connection managers, and their socket.
-    pub(crate) requests: Option<(Mutex<Requests>, RawFd)>,
+    pub(crate) requests: Option<(Lock<Requests>, RawFd)>,
     receive_buffer_bytes: usize,
     pub(crate) net_counters: Arc<net::Counters>,
     pub(crate) tap: Arc<net::Tap>,
-    inbound: Mutex<Inbound>,
+    pub(crate) inbound: Lock<Inbound>,
     tables: RwLock<Tables>,
-    peers: Mutex<BTreeMap<IpAddr, Arc<Peer>>>,
+    peers: Lock<BTreeMap<IpAddr, Arc<Peer>>>,
     /// QPs that wait until no socket is full.
-    waiting_for_room: Mutex<Vec<u32>>,
+    waiting_for_room: Lock<Vec<u32>>,
     /// A QP has dropped its packets in flight outside of the handling of arrivals: waiting QPs may send.
     pub(crate) waiting_may_send: AtomicBool,
 }
@@ -93,12 +90,12 @@ impl Core {
             gsi: Gsi::default(),
             requests: port.requests.map(|requests| {
                 let fd = requests.fd();
-                (Mutex::new(requests), fd)
+                (Lock::new(requests), fd)
             }),
             receive_buffer_bytes: port.receive_buffer_bytes,
             net_counters: common.counters,
             tap: common.tap,
-            inbound: Mutex::new(Inbound {
+            inbound: Lock::new(Inbound {
                 receiver: port.receiver,
                 handled_until: HandledUntil::new(port.receive_buffer_bytes),
                 owing: Vec::with_capacity(1024),
@@ -106,8 +103,8 @@ impl Core {
                 answered: Vec::with_capacity(1024),
             }),
             tables: RwLock::new(Tables::new(slot, port.seed)),
-            peers: Mutex::default(),
-            waiting_for_room: Mutex::default(),
+            peers: Lock::default(),
+            waiting_for_room: Lock::default(),
             waiting_may_send: AtomicBool::new(false),
         })
     }
@@ -134,15 +131,6 @@ impl Core {
         }
     }
 
-    /// Locks the receiving half, unless another thread holds it.
-    pub(crate) fn try_inbound(&self) -> Option<MutexGuard<'_, Inbound>> {
-        match self.inbound.try_lock() {
-            Ok(inbound) => Some(inbound),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
     pub(crate) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,13 +149,13 @@ impl Core {
     }
 
     pub(crate) fn peer(&self, address: IpAddr) -> Arc<Peer> {
-        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut peers = self.peers.lock();
         let new = || Arc::new(Peer::new(self.receive_buffer_bytes));
         Arc::clone(peers.entry(address).or_insert_with(new))
     }
 
     pub(crate) fn peers(&self) -> Vec<Arc<Peer>> {
-        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let peers = self.peers.lock();
         peers.values().cloned().collect()
     }
 
@@ -204,19 +192,13 @@ impl Core {
         if !self.transmitter.is_full() {
             return false;
         }
-        let mut waiting = self.qps_without_room();
+        let mut waiting = self.waiting_for_room.lock();
         // Whoever makes room looks at the list afterwards.
         let full = self.transmitter.is_full();
         if full && !qp.waits_for_room.swap(true, Ordering::Relaxed) {
             waiting.push(qp.number);
         }
         full
-    }
-
-    fn qps_without_room(&self) -> MutexGuard<'_, Vec<u32>> {
-        self.waiting_for_room
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends what waits for room. Returns the QPs whose turn comes if there is room for all.
@@ -226,7 +208,7 @@ impl Core {
         }
         // What a faulty link held back meanwhile is due.
         self.activity.departure_at(0);
-        std::mem::take(&mut self.qps_without_room())
+        std::mem::take(&mut self.waiting_for_room.lock())
     }
 
     /// The flow of packets from one QP to another, whose numbers are `qpns`.

@@ -3,24 +3,23 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use crate::lock::Lock;
 use crate::wire::cm::{GSI_QKEY, GSI_QPN};
 use crate::wire::{Deth, Opcode, Packet, Psn, Service};
 
 /// Gets the datagrams: their senders and payloads.
 pub type ManagementReceiver = Box<dyn Fn(IpAddr, &[u8]) + Send>;
 
-/// QP 1 of a device.
 #[derive(Default)]
 pub(crate) struct Gsi {
-    receiver: Mutex<Option<ManagementReceiver>>,
+    receiver: Lock<Option<ManagementReceiver>>,
     psn: AtomicU32,
 }
 
 impl Gsi {
     pub(crate) fn set_receiver(&self, receiver: Option<ManagementReceiver>) {
-        let mut place = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.receiver.lock();
         *place = receiver;
     }
 
@@ -34,7 +33,7 @@ impl Gsi {
         if !is_management(packet) {
             return false;
         }
-        let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        let receiver = self.receiver.lock();
         let Some(receiver) = receiver.as_ref() else {
             return false;
         };

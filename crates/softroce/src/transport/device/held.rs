@@ -30,12 +30,12 @@ impl<'a> Held<'a> {
         outbox: &mut Outbox<'_>,
         transmit: impl FnOnce(&mut Requester, &mut Outbox<'_>),
     ) {
-        let free = work.qp.requester.try_lock().ok();
+        let free = work.qp.requester.try_lock();
         if free.is_none() || self.count == HELD_QPS {
             // Waiting with other QPs locked could be for a thread that waits for those.
             self.send(outbox);
         }
-        let mut requester = free.unwrap_or_else(|| work.qp.requester());
+        let mut requester = free.unwrap_or_else(|| work.qp.requester.lock());
         let before = outbox.sent_batches();
         transmit(&mut requester, outbox);
         if outbox.sent_batches() > before {

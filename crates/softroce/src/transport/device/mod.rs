@@ -7,7 +7,6 @@ pub(crate) mod engine;
 pub(crate) mod generation;
 pub(crate) mod gsi;
 pub(crate) mod held;
-pub(crate) mod management;
 pub(crate) mod outbox;
 pub(crate) mod port_state;
 pub(crate) mod process;

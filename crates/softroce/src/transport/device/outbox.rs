@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use super::core::Core;
 use super::tables::Tables;
-use crate::net::{Flow, GsoBatch};
+use crate::net::{Flow, GsoBatch, Outgoing};
 use crate::transport::state::peer::DATAGRAM_OVERHEAD_BYTES;
 use crate::wire::Packet;
 
@@ -138,7 +138,6 @@ impl Outbox<'_> {
             && self.gso_batch.takes(header_bytes, payload_bytes)
     }
 
-    /// GSO batches that it has sent.
     pub(crate) fn sent_batches(&self) -> u64 {
         self.sent_batches
     }

@@ -1,19 +1,20 @@
 //! Whether the port is up, and who is told when that changes. It must not know QPs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use crate::lock::Lock;
 use crate::net::Outage;
 
 /// Called with whether the port is up. It must not call the transport.
 pub type PortListener = dyn Fn(bool) + Send + Sync;
 
-/// The state of a device's port.
+#[derive(Default)]
 pub(crate) struct PortState {
     outage: Option<Outage>,
     /// Whether it was down when the listeners were last told.
     was_down: AtomicBool,
-    listeners: Mutex<Vec<Weak<PortListener>>>,
+    listeners: Lock<Vec<Weak<PortListener>>>,
 }
 
 impl PortState {
@@ -21,8 +22,7 @@ impl PortState {
     pub(crate) fn new(outage: Option<Outage>) -> PortState {
         PortState {
             outage,
-            was_down: AtomicBool::new(false),
-            listeners: Mutex::default(),
+            ..PortState::default()
         }
     }
 
@@ -32,10 +32,7 @@ impl PortState {
 
     /// Tells `listener` about changes, until it is dropped.
     pub(crate) fn listen(&self, listener: &Arc<PortListener>) {
-        let mut all = self
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.listeners.lock();
         all.retain(|known| known.strong_count() > 0);
         all.push(Arc::downgrade(listener));
     }
@@ -47,10 +44,7 @@ impl PortState {
         };
         let is_down = outage.is_down(now_ns);
         if self.was_down.swap(is_down, Ordering::Relaxed) != is_down {
-            let all = self
-                .listeners
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let all = self.listeners.lock();
             for listener in all.iter().filter_map(Weak::upgrade) {
                 listener(!is_down);
             }

@@ -11,10 +11,11 @@ use std::mem::ManuallyDrop;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Once, Weak};
 
 use super::core::Core;
 use super::generation::Generation;
+use crate::lock::Lock;
 use crate::net::{Claim, let_go};
 
 /// What is a process's alone.
@@ -25,12 +26,11 @@ pub(crate) struct Owned {
 }
 
 /// The devices of this process, and of those that it was forked from.
-static DEVICES: Mutex<Owned> = Mutex::new(Owned {
+static DEVICES: Lock<Owned> = Lock::new(Owned {
     devices: Vec::new(),
     claims: Vec::new(),
 });
 
-/// The devices, locked.
 pub(crate) type Devices = MutexGuard<'static, Owned>;
 
 thread_local! {
@@ -45,7 +45,7 @@ pub(crate) fn devices() -> Devices {
         // SAFETY: the functions may be called at any time; an error (no memory) leaves forks unnoticed.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
     });
-    DEVICES.lock().unwrap_or_else(PoisonError::into_inner)
+    DEVICES.lock()
 }
 
 pub(crate) fn add(devices: &mut Devices, core: &Arc<Core>) {
@@ -110,7 +110,7 @@ unsafe extern "C" fn in_child() {
 /// Sends what was left for the next poll: posts, and answers, since the program has seen its completions and its peers must
 /// see theirs. `_exit(2)` and signals that kill leave no time for it.
 extern "C" fn at_exit() {
-    let Ok(devices) = DEVICES.try_lock() else {
+    let Some(devices) = DEVICES.try_lock() else {
         return;
     };
     for core in devices.devices.iter().filter_map(Weak::upgrade) {

@@ -30,7 +30,7 @@ impl Core {
         if !self.activity.should_check_socket(now) {
             return;
         }
-        let Some(mut inbound) = self.try_inbound() else {
+        let Some(mut inbound) = self.inbound.try_lock() else {
             return;
         };
         // A round may take longer than the engine waits for a poller.
@@ -56,7 +56,7 @@ impl Core {
 
     /// Works for the engine. Returns how much there was to do; `None` if another thread is working.
     pub(crate) fn progress(&self) -> Option<usize> {
-        let mut inbound = self.try_inbound()?;
+        let mut inbound = self.inbound.try_lock()?;
         let tables = self.tables();
         let now = self.activity.now_ns();
         self.uncork(&tables, now);
@@ -79,7 +79,7 @@ impl Core {
     pub(crate) fn send_last(&self) {
         let deadline_ns = self.activity.now_ns() + EXIT_PATIENCE_NS;
         while self.activity.now_ns() < deadline_ns {
-            if let Some(mut inbound) = self.try_inbound()
+            if let Some(mut inbound) = self.inbound.try_lock()
                 && let Some(tables) = self.try_tables()
             {
                 let now = self.activity.now_ns();
@@ -122,7 +122,14 @@ impl Core {
             ..
         } = inbound;
         Outbox::with(self, tables, |outbox| {
-            let mut round = Round::new(self, tables, now, owing, answered);
+            let mut round = Round {
+                core: self,
+                tables,
+                now_ns: now,
+                owing,
+                answered,
+                held: None,
+            };
             let each = |arrival: Arrival<'_>| round.take(outbox, &arrival);
             let arrived = receiver.receive(|qpn| self.knows(tables, qpn), each);
             round.end();
@@ -246,7 +253,7 @@ impl Core {
                     return false;
                 };
                 let work = self.on(tables, qp, now);
-                let mut responder = qp.responder();
+                let mut responder = qp.responder.lock();
                 responder.send_answers(work, outbox, ANSWER_TURN_BYTES);
                 let owes = responder.owes();
                 qp.owes.store(owes, Ordering::Relaxed);
@@ -257,7 +264,7 @@ impl Core {
 
     /// Lets the QPs that wait for the same peer as this one send, while its window is open.
     fn serve_waiting(&self, tables: &Tables, outbox: &mut Outbox<'_>, now: u64, number: u32) {
-        if let Some(peer) = tables.qp(number).and_then(|qp| qp.requester().peer()) {
+        if let Some(peer) = tables.qp(number).and_then(|qp| qp.requester.lock().peer()) {
             self.serve(tables, outbox, now, &peer);
         }
     }

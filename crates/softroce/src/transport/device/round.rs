@@ -15,35 +15,18 @@ use crate::transport::state::qp_context::QpContext;
 use crate::transport::state::responder::Responder;
 
 pub(crate) struct Round<'a> {
-    core: &'a Core,
-    tables: &'a Tables,
-    now_ns: u64,
+    pub(crate) core: &'a Core,
+    pub(crate) tables: &'a Tables,
+    pub(crate) now_ns: u64,
     /// QPs with answers to send.
-    owing: &'a mut Vec<u32>,
+    pub(crate) owing: &'a mut Vec<u32>,
     /// QPs whose requests were answered.
-    answered: &'a mut Vec<u32>,
+    pub(crate) answered: &'a mut Vec<u32>,
     /// The responder of the last request, which stays locked for those that follow it.
-    held: Option<(&'a QpContext, MutexGuard<'a, Responder>)>,
+    pub(crate) held: Option<(&'a QpContext, MutexGuard<'a, Responder>)>,
 }
 
 impl<'a> Round<'a> {
-    pub(crate) fn new(
-        core: &'a Core,
-        tables: &'a Tables,
-        now_ns: u64,
-        owing: &'a mut Vec<u32>,
-        answered: &'a mut Vec<u32>,
-    ) -> Round<'a> {
-        Round {
-            core,
-            tables,
-            now_ns,
-            owing,
-            answered,
-            held: None,
-        }
-    }
-
     pub(crate) fn take(&mut self, outbox: &mut Outbox<'_>, arrival: &Arrival<'_>) {
         let Some((qp, arrived)) = self.core.admit(self.tables, arrival) else {
             return;
@@ -58,7 +41,7 @@ impl<'a> Round<'a> {
             // No requester is locked behind a responder.
             Arrived::Notification => {
                 self.end_run();
-                qp.requester().take_notification(work, source);
+                qp.requester.lock().take_notification(work, source);
             }
             Arrived::Packet(packet) if qp.kind == Kind::Rc && packet.opcode.is_answer() => {
                 self.end_run();
@@ -78,13 +61,12 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Has the responder handle a request.
     fn respond(&mut self, qp: &'a QpContext, handle: impl FnOnce(&mut Responder) -> bool) {
         let is_held = |(held, _): &(&'a QpContext, _)| ptr::eq(*held, qp);
         if !self.held.as_ref().is_some_and(is_held) {
             self.end_run();
         }
-        let (_, responder) = self.held.get_or_insert_with(|| (qp, qp.responder()));
+        let (_, responder) = self.held.get_or_insert_with(|| (qp, qp.responder.lock()));
         if handle(responder) {
             self.end_run();
             qp.flush_all();

@@ -22,7 +22,7 @@ pub(crate) struct QpWork<'a> {
 impl QpWork<'_> {
     /// Runs `step` on the requester, then does the work that must not be done under its lock.
     pub(crate) fn with_requester(self, step: impl FnOnce(&mut Requester, QpWork<'_>)) {
-        let mut requester = self.qp.requester();
+        let mut requester = self.qp.requester.lock();
         step(&mut requester, self);
         let broke = requester.take_broke();
         drop(requester);
@@ -47,7 +47,7 @@ impl QpWork<'_> {
     /// Adds an acknowledgement that the QP owes behind the requests that it has just added.
     pub(crate) fn append_acknowledgement(self, outbox: &mut Outbox<'_>) {
         if self.qp.owes.load(Ordering::Relaxed)
-            && let Some(mut responder) = self.qp.try_responder()
+            && let Some(mut responder) = self.qp.responder.try_lock()
         {
             responder.append_acknowledgement(self, outbox);
         }

@@ -110,7 +110,6 @@ pub(crate) fn scatter(
     Ok(())
 }
 
-/// An atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Atomic {
     Add(u64),

@@ -5,7 +5,6 @@ use std::hash::{BuildHasher, RandomState};
 
 use fastrand::Rng;
 
-/// Draws numbers.
 pub(crate) enum Unguessable {
     /// Each is the hash of the next number.
     Keyed(RandomState, u64),
@@ -20,7 +19,6 @@ impl Default for Unguessable {
 }
 
 impl Unguessable {
-    /// From the seed, if there is one.
     pub(crate) fn from_seed(seed: Option<u64>) -> Unguessable {
         seed.map_or_else(Unguessable::default, |seed| {
             Unguessable::Seeded(Rng::with_seed(seed))

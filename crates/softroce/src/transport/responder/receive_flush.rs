@@ -42,7 +42,7 @@ impl Responder {
 
 impl QpContext {
     pub(crate) fn flush_receives(&self) {
-        let mut responder = self.responder();
+        let mut responder = self.responder.lock();
         responder.flush(self);
         if self.shares_receives && !std::mem::replace(&mut responder.told_last_wqe, true) {
             self.raise(QpEvent::LastWqeReached);
@@ -51,7 +51,7 @@ impl QpContext {
 
     /// Flushes all that is posted, because the QP failed while it handled a packet.
     pub(crate) fn flush_all(&self) {
-        self.requester().flush(self);
+        self.requester.lock().flush(self);
         self.flush_receives();
     }
 }

@@ -3,16 +3,17 @@
 
 use std::collections::VecDeque;
 use std::iter::repeat_n;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::completion::{Completion, CompletionKind, Status};
+use crate::lock::Lock;
 use crate::transport::timing::activity::Activity;
 
 /// The state of a CQ, shared by QPs and pollers.
 pub(crate) struct CqContext {
     activity: Arc<Activity>,
-    ring: Mutex<Ring>,
+    ring: Lock<Ring>,
     /// Completions in the ring, readable without the lock.
     waiting: AtomicUsize,
     armed: AtomicU8,
@@ -100,7 +101,7 @@ impl CqContext {
     ) -> CqContext {
         CqContext {
             activity: Arc::clone(activity),
-            ring: Mutex::new(Ring::new(capacity, has_stamps)),
+            ring: Lock::new(Ring::new(capacity, has_stamps)),
             waiting: AtomicUsize::new(0),
             armed: AtomicU8::new(DISARMED),
             has_events: AtomicBool::new(false),
@@ -111,17 +112,13 @@ impl CqContext {
         }
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn capacity(&self) -> usize {
-        self.ring().capacity
+        self.ring.lock().capacity
     }
 
     /// Changes the capacity. `false` if more completions wait.
     pub(crate) fn resize(&self, capacity: usize) -> bool {
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         let fits = ring.completions.len() <= capacity.max(1).next_power_of_two();
         if fits {
             *ring = ring.moved(capacity, |_| true);
@@ -142,7 +139,7 @@ impl CqContext {
         most: usize,
         mut take: impl FnMut(&Completion, u64),
     ) -> Result<usize, BrokenCq> {
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         self.intact()?;
         let mut taken = 0;
         while taken < most
@@ -193,7 +190,7 @@ impl CqContext {
 
     /// Raises the event if these completions are to raise it and no other thread has.
     fn give_event_if(&self, raises: impl FnOnce(&Ring) -> bool) {
-        let ring = self.ring();
+        let ring = self.ring.lock();
         let is_due = raises(&ring) && self.take_request();
         drop(ring);
         if is_due {
@@ -234,7 +231,7 @@ impl CqContext {
 
     /// Adds a completion; `false` if the CQ is broken.
     pub(crate) fn push(&self, completion: Completion) -> bool {
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         if self.intact().is_err() {
             return false;
         }
@@ -255,7 +252,7 @@ impl CqContext {
 
     /// Discards the completions of a QP.
     pub(crate) fn purge(&self, qpn: u32) {
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         let capacity = ring.capacity;
         *ring = ring.moved(capacity, |completion| completion.qpn != qpn);
         self.waiting

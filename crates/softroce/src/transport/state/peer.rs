@@ -3,8 +3,9 @@
 //! find it full wait in a queue.
 
 use std::collections::VecDeque;
+
+use crate::lock::Lock;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The kernel's accounting for a datagram besides its bytes: `sk_buff`, shared info, rounding.
 pub(crate) const DATAGRAM_OVERHEAD_BYTES: usize = 1280;
@@ -34,7 +35,7 @@ pub(crate) struct Peer {
     answered_ns: AtomicU64,
     /// `charged_bytes` at the last loss that made the window smaller.
     shrunk_at_bytes: AtomicI64,
-    waiting: Mutex<VecDeque<u32>>,
+    waiting: Lock<VecDeque<u32>>,
     /// Length of `waiting`, readable without the lock.
     waiting_count: AtomicUsize,
 }
@@ -119,7 +120,6 @@ impl Peer {
         self.waiting_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts bytes as in flight.
     pub(crate) fn charge(&self, bytes: i64) {
         self.charged_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -158,13 +158,9 @@ impl Peer {
         self.threshold_bytes.store(window, Ordering::Relaxed);
     }
 
-    fn line(&self) -> MutexGuard<'_, VecDeque<u32>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts a QP at the end of the queue.
     pub(crate) fn wait(&self, qpn: u32) {
-        let mut line = self.line();
+        let mut line = self.waiting.lock();
         line.push_back(qpn);
         self.waiting_count.store(line.len(), Ordering::Relaxed);
     }
@@ -174,7 +170,7 @@ impl Peer {
         if !self.has_waiting() || !self.is_open() {
             return None;
         }
-        let mut line = self.line();
+        let mut line = self.waiting.lock();
         let next = line.pop_front();
         self.waiting_count.store(line.len(), Ordering::Relaxed);
         next

@@ -1,8 +1,8 @@
 //! The device's state of a QP. It must not know the device nor the operations on the QP; these are in the files that
 //! send requests (`requester/transmit`), answer them and accept them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::completion::Completion;
 use super::cq_context::CqContext;
@@ -10,6 +10,7 @@ use super::qp_attributes::{Kind, QpEvent, State};
 use super::recv_queue::RecvQueue;
 use super::requester::Requester;
 use super::responder::Responder;
+use crate::lock::Lock;
 use crate::transport::memory::regions::{Access, PdId};
 
 /// The device's state of a QP.
@@ -40,28 +41,11 @@ pub(crate) struct QpContext {
     pub(crate) is_corked: AtomicBool,
     /// Whether it is in the list of QPs that wait for room in a socket.
     pub(crate) waits_for_room: AtomicBool,
-    pub(crate) requester: Mutex<Requester>,
-    pub(crate) responder: Mutex<Responder>,
+    pub(crate) requester: Lock<Requester>,
+    pub(crate) responder: Lock<Responder>,
 }
 
 impl QpContext {
-    pub(crate) fn requester(&self) -> MutexGuard<'_, Requester> {
-        self.requester
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn responder(&self) -> MutexGuard<'_, Responder> {
-        self.responder
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Locks the responder, unless another thread holds it.
-    pub(crate) fn try_responder(&self) -> Option<MutexGuard<'_, Responder>> {
-        self.responder.try_lock().ok()
-    }
-
     pub(crate) fn state(&self) -> State {
         State::from_number(self.state.load(Ordering::SeqCst)).unwrap_or(State::Err)
     }

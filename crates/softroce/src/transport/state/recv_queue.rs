@@ -1,14 +1,13 @@
 //! A queue of receives: a QP's own, or shared by several (SRQ).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use super::request::PostError;
+use crate::lock::Lock;
 use crate::transport::memory::sge::Sge;
 
 /// Receives that wait for messages; taken in order.
 pub struct RecvQueue {
     max_sges: usize,
-    ring: Mutex<Ring>,
+    ring: Lock<Ring>,
     on_limit: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
@@ -31,7 +30,6 @@ pub(crate) struct Receive {
 }
 
 impl Receive {
-    /// Bytes that its buffers hold.
     pub(crate) fn room_bytes(&self) -> u64 {
         self.sges
             .iter()
@@ -50,7 +48,7 @@ impl RecvQueue {
     ) -> RecvQueue {
         RecvQueue {
             max_sges,
-            ring: Mutex::new(Ring {
+            ring: Lock::new(Ring {
                 receives: vec![(0, 0); capacity].into(),
                 sges: vec![Sge::default(); capacity * max_sges].into(),
                 first: 0,
@@ -61,10 +59,6 @@ impl RecvQueue {
         }
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a receive.
     ///
     /// # Errors
@@ -73,7 +67,7 @@ impl RecvQueue {
         if sges.len() > self.max_sges {
             return Err(PostError::Elements);
         }
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         let ring = &mut *ring;
         let capacity = ring.receives.len();
         if ring.count == capacity {
@@ -96,17 +90,17 @@ impl RecvQueue {
 
     /// Arms the limit event; 0 disarms it.
     pub fn set_limit(&self, limit: usize) {
-        self.ring().limit = limit;
+        self.ring.lock().limit = limit;
     }
 
     /// The armed limit.
     pub fn limit(&self) -> usize {
-        self.ring().limit
+        self.ring.lock().limit
     }
 
     /// Moves the oldest receive into `receive`, reusing its memory; `false` if there is none.
     pub(crate) fn take(&self, receive: &mut Receive) -> bool {
-        let mut guard = self.ring();
+        let mut guard = self.ring.lock();
         let ring = &mut *guard;
         if ring.count == 0 {
             return false;
@@ -137,6 +131,6 @@ impl RecvQueue {
     }
 
     pub(crate) fn clear(&self) {
-        self.ring().count = 0;
+        self.ring.lock().count = 0;
     }
 }

@@ -32,7 +32,6 @@ pub(crate) struct Requester {
     pub(crate) next_psn: Psn,
     /// The PSN after all packets ever sent.
     pub(crate) sent_until: Psn,
-    /// The oldest unacknowledged PSN.
     pub(crate) unacked: Psn,
     /// READ requests and atomics in flight.
     pub(crate) fetches: u32,
@@ -144,7 +143,6 @@ impl Requester {
         }
     }
 
-    /// Assigns PSNs to a request.
     pub(crate) fn assign(&mut self, index: u64, packets: u32) {
         let first_psn = self.next_psn;
         if let Some(wqe) = self.queue.get_mut(index) {
@@ -237,7 +235,6 @@ impl Requester {
         self.sent_packets = self.answered_packets();
     }
 
-    /// The oldest request, if it has PSNs.
     pub(crate) fn oldest(&self) -> Option<&Wqe> {
         let head = self.queue.head;
         self.queue.get(head).filter(|_| head < self.assigned)

@@ -66,7 +66,6 @@ pub(crate) enum AnsweredWhat {
     Atomic { original: u64 },
 }
 
-/// An answer to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
     /// The PSN that it answers; of a READ the first of the response.
@@ -105,7 +104,6 @@ impl Reply {
         )
     }
 
-    /// The PSN of its last packet.
     pub(crate) fn last_psn(&self) -> Psn {
         match self.what {
             ReplyWhat::Read { packets, .. } => self.psn.plus(packets - 1),

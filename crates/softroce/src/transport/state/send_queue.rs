@@ -39,7 +39,6 @@ impl Wqe {
         self.flags & flag != 0
     }
 
-    /// Whether it raises a completion.
     pub(crate) fn signaled(&self) -> bool {
         self.has(SIGNALED)
     }

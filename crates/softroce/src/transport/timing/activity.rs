@@ -95,7 +95,6 @@ impl Activity {
         }
     }
 
-    /// Called when the event is given.
     pub(crate) fn cq_event_given(&self) {
         self.armed_cqs.fetch_sub(1, Ordering::SeqCst);
     }
@@ -114,13 +113,11 @@ impl Activity {
         self.polled_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Tells the engine to end.
     pub(crate) fn end(&self) {
         self.stop.store(true, Ordering::SeqCst);
         self.wakeup.wake();
     }
 
-    /// Whether the engine must end.
     pub(crate) fn ends(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
@@ -226,7 +223,6 @@ fn take_due(next_ns: &AtomicU64, now_ns: u64) -> bool {
             .is_ok()
 }
 
-/// Why the engine sleeps.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Sleep {
     /// There is nothing to do.

@@ -3,8 +3,9 @@
 //! know requests.
 
 use std::collections::VecDeque;
+
+use crate::lock::Lock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// So many requests leave without waiting for a poll.
 const MOST_REQUESTS: usize = 64;
@@ -18,7 +19,7 @@ const DISTRUSTED_CALLS: [u32; 4] = [16, 64, 256, 1024];
 /// The QPs with such posts.
 #[derive(Default)]
 pub(crate) struct Corked {
-    qps: Mutex<VecDeque<u32>>,
+    qps: Lock<VecDeque<u32>>,
     /// Their requests; readable without the lock.
     requests: AtomicUsize,
     /// When the first of them was posted.
@@ -43,7 +44,7 @@ impl Corked {
     /// Adds requests of a QP, and the QP if it `is_new` here. Returns whether there are enough to be sent.
     pub(crate) fn add(&self, qpn: u32, is_new: bool, requests: usize, now_ns: u64) -> bool {
         if is_new {
-            let mut qps = self.qps.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut qps = self.qps.lock();
             qps.push_back(qpn);
         }
         let before = self.requests.fetch_add(requests, Ordering::SeqCst);
@@ -87,7 +88,7 @@ impl Corked {
     }
 
     pub(crate) fn next(&self) -> Option<u32> {
-        let mut qps = self.qps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut qps = self.qps.lock();
         qps.pop_front()
     }
 

@@ -2,20 +2,17 @@
 //! cost of a due timer does not depend on how many QPs there are. It must not know QPs.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::lock::Lock;
 
 /// The entries: due time in nanoseconds, and QP number.
 #[derive(Default)]
-pub(crate) struct Timers(Mutex<BTreeSet<(u64, u32)>>);
+pub(crate) struct Timers(Lock<BTreeSet<(u64, u32)>>);
 
 impl Timers {
-    fn entries(&self) -> MutexGuard<'_, BTreeSet<(u64, u32)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Moves a QP's entry from `before_ns` to `due_ns`; each is `u64::MAX` for none.
     pub(crate) fn replace(&self, qpn: u32, before_ns: u64, due_ns: u64) {
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         entries.remove(&(before_ns, qpn));
         if due_ns != u64::MAX {
             entries.insert((due_ns, qpn));
@@ -24,14 +21,15 @@ impl Timers {
 
     /// Takes the earliest entry that is due: its time and its QP.
     pub(crate) fn take_due(&self, now_ns: u64) -> Option<(u64, u32)> {
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         let (due_ns, _) = *entries.first()?;
         (due_ns <= now_ns).then(|| entries.pop_first()).flatten()
     }
 
     /// When the earliest is due; `u64::MAX` if there is none.
     pub(crate) fn earliest_ns(&self) -> u64 {
-        self.entries()
+        self.0
+            .lock()
             .first()
             .map_or(u64::MAX, |(due_ns, _)| *due_ns)
     }
@@ -44,7 +42,6 @@ pub(crate) struct Entry {
 }
 
 impl Default for Entry {
-    /// None.
     fn default() -> Entry {
         Entry { due_ns: u64::MAX }
     }

@@ -5,7 +5,6 @@ use softroce::wire::{Opcode, Service};
 
 use crate::support::end::{End, QKEY};
 
-/// Every operation of every service.
 pub fn operations() -> Vec<(Service, Opcode)> {
     (0..=u8::MAX).filter_map(Opcode::parse).collect()
 }

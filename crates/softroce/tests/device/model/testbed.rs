@@ -176,7 +176,7 @@ impl Testbed {
                 let flag = Arc::clone(flag);
                 Box::new(move || flag.store(true, Ordering::Relaxed))
             };
-            let cq = |_| Cq::new(nic, room as usize, flag(&told), flag(&overrun));
+            let cq = |_| Cq::with_stamps(nic, room as usize, false, flag(&told), flag(&overrun));
             let all = (0..if setup.one_cq { 1 } else { 2 }).map(cq).collect();
             Cqs { all, told }
         };
