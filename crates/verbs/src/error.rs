@@ -69,12 +69,12 @@ calls! {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
         match self {
+            // Whole, as docs quote it.
             Operation::ModifyToRtr {
                 gid_index: Some(index),
-            } => write!(f, " with GID index {index}"),
-            _ => Ok(()),
+            } => write!(f, "ibv_modify_qp INIT→RTR with GID index {index}"),
+            call => f.write_str(call.name()),
         }
     }
 }

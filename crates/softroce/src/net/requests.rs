@@ -2,15 +2,15 @@
 //! processes offers. Any process takes a request from the group's socket for them, and hands it on to the one that has the
 //! service's abstract name (unix(7)), `softroce/USER/ADDRESS/service/NUMBER`: so a name says who listens and is where requests
 //! come, and goes with the process, however it ends. It must not know what requests say.
+#![allow(unsafe_code)]
 
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
+use std::mem::zeroed;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, sockopt};
-use rustix::process::Uid;
+use rustix::net::sockopt;
 
 use super::packet_filters::accept_incoming;
 use super::receiver::{Arrival, Receiver};
@@ -90,7 +90,7 @@ impl Claim {
         let length = loop {
             let (length, user) = receive(&self.0, room).ok()?;
             // Another user may know the name too.
-            if user == Some(rustix::process::geteuid()) {
+            if user == Some(rustix::process::geteuid().as_raw()) {
                 break length;
             }
         };
@@ -103,18 +103,38 @@ fn name_of_service(address: IpAddr, service: u64) -> io::Result<SocketAddr> {
     name_of(address, format_args!("service/{service:x}"))
 }
 
-/// A datagram's length, and the user that sent it (SO_PASSCRED).
-fn receive(socket: &UnixDatagram, room: &mut [u8]) -> io::Result<(usize, Option<Uid>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let pieces = &mut [IoSliceMut::new(room)];
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    let received = rustix::net::recvmsg(socket, pieces, &mut control, flags)?;
-    let user = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.uid),
-        _ => None,
-    });
-    Ok((received.bytes, user))
+/// A datagram's length, and the user that sent it (SO_PASSCRED). Not by rustix, which takes no sender of another PID
+/// namespace, whose process is 0 here.
+fn receive(socket: &UnixDatagram, room: &mut [u8]) -> io::Result<(usize, Option<libc::uid_t>)> {
+    // Aligned as headers are.
+    let mut space = [0_u64; 8];
+    let mut piece = libc::iovec {
+        iov_base: room.as_mut_ptr().cast(),
+        iov_len: room.len(),
+    };
+    // SAFETY: plain data, for which zero is valid.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = space.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&space) as _;
+    let flags = libc::MSG_CMSG_CLOEXEC;
+    // SAFETY: all that `message` points to lives as long as the call, with the lengths that it says.
+    let bytes = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
+    let bytes = usize::try_from(bytes).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the kernel filled `message`; its headers lie in `space`, and data of this type is of this struct.
+    let user = unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message).as_ref();
+        let kind = (libc::SOL_SOCKET, libc::SCM_CREDENTIALS);
+        let sender = header.filter(|it| (it.cmsg_level, it.cmsg_type) == kind);
+        sender.map(|it| {
+            libc::CMSG_DATA(it)
+                .cast::<libc::ucred>()
+                .read_unaligned()
+                .uid
+        })
+    };
+    Ok((bytes, user))
 }
 
 /// Hands a request on to the process that offers its service; false if none does.
