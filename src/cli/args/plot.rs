@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+
+use report::show::plot::draw::Width;
 
 use super::compare::WhatArgs;
 use super::shared::SpeechArgs;
@@ -49,12 +52,12 @@ pub struct PlotArgs {
     #[arg(
         long,
         value_name = "WIDTH",
-        value_parser = ["page", "column"],
+        value_parser = PossibleValuesParser::new(["page", "column"]).map(width),
         default_value = "page",
         hide_possible_values = true,
         help_heading = "Output"
     )]
-    pub width: String,
+    pub width: Width,
     /// Order nodes in figures by rack: file with lines NODE RACK, such as node[01-16] rack1
     #[arg(long, value_name = "FILE")]
     pub racks: Option<PathBuf>,
@@ -64,4 +67,12 @@ pub struct PlotArgs {
     /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
+}
+
+#[allow(clippy::needless_pass_by_value)] // as clap calls it
+fn width(name: String) -> Width {
+    match &*name {
+        "column" => Width::Column,
+        _ => Width::Page,
+    }
 }

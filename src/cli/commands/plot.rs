@@ -16,7 +16,6 @@ use report::results::load::{Found, Loaded, load};
 use report::results::model::ResultFile;
 use report::show::page::folder::{self, FolderError, Written};
 use report::show::page::{Page, subject};
-use report::show::plot::draw::Width;
 use report::show::plot::figures::nodes::Racks;
 use report::show::plot::formats::Format;
 use report::show::plot::{Sides, sections, sums};
@@ -104,10 +103,7 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
         left_out: &left_out,
     };
     let how = Written {
-        width: match &*args.width {
-            "column" => Width::Column,
-            _ => Width::Page,
-        },
+        width: args.width,
         formats: &formats,
         convert: &pictures::convert,
     };

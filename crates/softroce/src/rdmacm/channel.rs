@@ -5,25 +5,26 @@
 
 use std::collections::BTreeMap;
 use std::os::raw::c_int;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rdma_sys::rdma_event_channel;
 
 use super::notice::Notice;
 use super::service;
+use crate::lock::Lock;
 use crate::verbs::errno::{code, pointer_or_errno};
 use crate::verbs::events::Queue;
-use crate::verbs::lock::lock;
 
 /// Queues of all live channels, by the channels' addresses.
-static QUEUES: Mutex<BTreeMap<usize, Arc<Queue<Notice>>>> = Mutex::new(BTreeMap::new());
+static QUEUES: Lock<BTreeMap<usize, Arc<Queue<Notice>>>> = Lock::new(BTreeMap::new());
 
 /// The queue of a channel.
 ///
 /// # Errors
 /// EBADF: there is no such channel any more.
 pub(super) fn queue(channel: *mut rdma_event_channel) -> Result<Arc<Queue<Notice>>, c_int> {
-    lock(&QUEUES)
+    QUEUES
+        .lock()
         .get(&channel.addr())
         .map(Arc::clone)
         .ok_or(libc::EBADF)
@@ -33,7 +34,7 @@ pub(super) fn create() -> Result<*mut rdma_event_channel, c_int> {
     service::start()?;
     let queue = Arc::new(Queue::new().map_err(|error| code(&error))?);
     let channel = Box::into_raw(Box::new(rdma_event_channel { fd: queue.fd() }));
-    lock(&QUEUES).insert(channel.addr(), queue);
+    QUEUES.lock().insert(channel.addr(), queue);
     Ok(channel)
 }
 
@@ -47,7 +48,7 @@ pub unsafe extern "C" fn create_event_channel() -> *mut rdma_event_channel {
 /// # Safety
 /// As for librdmacm: all its ids were destroyed.
 pub unsafe extern "C" fn destroy_event_channel(channel: *mut rdma_event_channel) {
-    let queue = lock(&QUEUES).remove(&channel.addr());
+    let queue = QUEUES.lock().remove(&channel.addr());
     if queue.is_some() {
         // SAFETY: a live channel is such a box of `create`.
         drop(unsafe { Box::from_raw(channel) });

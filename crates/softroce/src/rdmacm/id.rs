@@ -1,12 +1,12 @@
 //! The objects behind the pointers to ids that programs hold.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rdma_sys::{ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel};
 
 use super::port_space::PortSpace;
+use crate::lock::Lock;
 use crate::verbs::events::Acks;
-use crate::verbs::lock::lock;
 use crate::verbs::object::Behind;
 
 /// The data of an id.
@@ -15,7 +15,7 @@ pub(super) struct Id {
     pub(super) key: u64,
     pub(super) space: PortSpace,
     pub(super) acks: Arc<Acks>,
-    own: Mutex<Own>,
+    own: Lock<Own>,
 }
 
 /// What belongs to the id besides what the program sees.
@@ -50,14 +50,14 @@ impl Id {
             key,
             space,
             acks: Arc::default(),
-            own: Mutex::default(),
+            own: Lock::default(),
         };
         inner.lend(verbs)
     }
 
     /// Changes what belongs to it.
     pub(super) fn own<R>(&self, change: impl FnOnce(&mut Own) -> R) -> R {
-        change(&mut lock(&self.own))
+        change(&mut self.own.lock())
     }
 
     /// Whether calls on it wait for their event.

@@ -4,10 +4,10 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
+use crate::lock::Lock;
 use crate::net::{Wakeup, now_ns};
-use crate::verbs::lock::lock;
 use crate::wire::cm::MAD_BYTES;
 
 /// The most datagrams that wait; more are dropped, and their senders repeat them.
@@ -28,14 +28,14 @@ struct Waiting {
 
 /// What waits.
 pub(super) struct Inbox {
-    waiting: Mutex<Waiting>,
+    waiting: Lock<Waiting>,
     wakeup: OnceLock<Wakeup>,
 }
 
 impl Inbox {
     pub(super) const fn new() -> Inbox {
         Inbox {
-            waiting: Mutex::new(Waiting {
+            waiting: Lock::new(Waiting {
                 datagrams: Vec::new(),
                 wake_ns: u64::MAX,
             }),
@@ -66,7 +66,7 @@ impl Inbox {
         let Ok(bytes) = payload.try_into() else {
             return;
         };
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if waiting.datagrams.len() < MOST_WAITING {
             waiting.datagrams.push(Arrived { at, from, bytes });
             self.wake();
@@ -75,7 +75,7 @@ impl Inbox {
 
     /// Ends the waiting at this time or earlier.
     pub(super) fn wake_at(&self, ns: u64) {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if ns < waiting.wake_ns {
             waiting.wake_ns = ns;
             self.wake();
@@ -86,7 +86,7 @@ impl Inbox {
     /// the datagrams into `to`, which is empty.
     pub(super) fn wait(&self, to: &mut Vec<Arrived>, sockets: &[RawFd]) {
         let left_ns = {
-            let waiting = lock(&self.waiting);
+            let waiting = self.waiting.lock();
             match (waiting.datagrams.is_empty(), waiting.wake_ns) {
                 (false, _) => 0,
                 (true, u64::MAX) => u64::MAX,
@@ -98,7 +98,7 @@ impl Inbox {
         {
             wakeup.wait_for_any(sockets, left_ns);
         }
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         waiting.wake_ns = u64::MAX;
         std::mem::swap(to, &mut waiting.datagrams);
     }

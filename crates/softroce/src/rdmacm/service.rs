@@ -1,15 +1,15 @@
 //! The one state of the process, and the thread that serves it.
 
 use std::os::raw::c_int;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use super::inbox::Inbox;
 use super::state::State;
+use crate::lock::Lock;
 use crate::net::{block_signals, now_ns};
-use crate::verbs::lock::lock;
 
 static INBOX: Inbox = Inbox::new();
-static STATE: Mutex<State> = Mutex::new(State::new(&INBOX));
+static STATE: Lock<State> = Lock::new(State::new(&INBOX));
 
 /// Starts the thread, once.
 ///
@@ -32,7 +32,7 @@ fn run() {
     let mut sockets = Vec::new();
     loop {
         INBOX.wait(&mut arrived, &sockets);
-        let mut state = lock(&STATE);
+        let mut state = STATE.lock();
         let now = now_ns();
         for datagram in arrived.drain(..) {
             state.take(now, &datagram);
@@ -50,7 +50,7 @@ fn run() {
 
 /// Works on the state, with the time.
 pub(super) fn with<R>(step: impl FnOnce(&mut State, u64) -> R) -> R {
-    let mut state = lock(&STATE);
+    let mut state = STATE.lock();
     let result = step(&mut state, now_ns());
     let next = state.next_timer_ns();
     let sockets_changed = state.devices.sockets_changed;

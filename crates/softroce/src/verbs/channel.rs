@@ -3,16 +3,16 @@
 
 use std::io;
 use std::os::raw::{c_int, c_void};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq};
 
 use super::context::Context;
 use super::errno::{code, minus_one_or_zero, pointer_or_errno, zero_or_error};
 use super::events::Queue;
-use super::lock::lock;
 use super::object::Behind;
 use super::users::{Use, Users};
+use crate::lock::Lock;
 use crate::transport;
 
 /// An event of a CQ, for the program.
@@ -29,7 +29,7 @@ pub(super) struct Channel {
     pub(super) notices: Arc<Queue<Notice>>,
     pub(super) users: Users,
     /// Those whose events come here.
-    pub(super) cqs: Mutex<Vec<transport::Cq>>,
+    pub(super) cqs: Lock<Vec<transport::Cq>>,
     _context: Use,
 }
 
@@ -42,7 +42,7 @@ impl Channel {
     /// get no useless one.
     fn next(&self) -> io::Result<Notice> {
         if self.notices.is_empty() {
-            for cq in lock(&self.cqs).iter() {
+            for cq in self.cqs.lock().iter() {
                 cq.remind();
             }
         }
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
         let channel = Channel {
             notices: Arc::new(notices),
             users: Users::default(),
-            cqs: Mutex::default(),
+            cqs: Lock::default(),
             // SAFETY: an open context.
             _context: unsafe { Context::of(context) }.users.begin(),
         };

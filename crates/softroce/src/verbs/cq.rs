@@ -18,7 +18,6 @@ use super::errno::{pointer_or_errno, zero_or_error};
 use super::events::Acks;
 use super::latch::Latch;
 use super::limits::{MAX_CQE, completion_vectors};
-use super::lock::lock;
 use super::object::Behind;
 use super::occurrence::Source;
 use super::users::{Use, Users};
@@ -98,7 +97,7 @@ pub(super) unsafe fn create(
     let transport =
         transport::Cq::with_stamps(&device.nic, capacity, has_stamps, on_event, on_overrun);
     if let Some(channel) = behind {
-        lock(&channel.cqs).push(transport.clone());
+        channel.cqs.lock().push(transport.clone());
     }
     // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
     let mut verbs: ibv_cq_ex = unsafe { std::mem::zeroed() };
@@ -172,7 +171,10 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
             inner.users.none()?;
             if let Some((channel, _)) = &inner.channel {
                 let channel = Channel::of(*channel);
-                lock(&channel.cqs).retain(|served| *served != inner.transport);
+                channel
+                    .cqs
+                    .lock()
+                    .retain(|served| *served != inner.transport);
                 drop(channel.notices.take_out(|notice| *notice == Notice(cq)));
             }
             context.end_events_of(Source::Cq(cq), &inner.async_acks);

@@ -4,29 +4,29 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_getfl};
 
-use super::lock::lock;
+use crate::lock::Lock;
 
 /// Counts one object's events that the program took and those that it acknowledged. An object is destroyed only when
 /// both are equal, so that no event refers to a destroyed object.
 #[derive(Default)]
 pub(crate) struct Acks {
-    outstanding: Mutex<i64>,
+    outstanding: Lock<i64>,
     changed: Condvar,
 }
 
 impl Acks {
     fn take(&self) {
-        *lock(&self.outstanding) += 1;
+        *self.outstanding.lock() += 1;
     }
 
     /// Acknowledges `events` of them.
     pub(crate) fn acknowledge(&self, events: u32) {
-        *lock(&self.outstanding) -= i64::from(events);
+        *self.outstanding.lock() -= i64::from(events);
         self.changed.notify_all();
     }
 
@@ -34,7 +34,7 @@ impl Acks {
     pub(crate) fn wait(&self) {
         let waited = self
             .changed
-            .wait_while(lock(&self.outstanding), |outstanding| *outstanding > 0);
+            .wait_while(self.outstanding.lock(), |outstanding| *outstanding > 0);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -49,7 +49,7 @@ type Waiting<T> = (T, Option<Arc<Acks>>);
 pub(crate) struct Queue<T> {
     /// An eventfd (`EFD_SEMAPHORE`); its count equals the queue's length whenever the lock is free.
     fd: OwnedFd,
-    waiting: Mutex<VecDeque<Waiting<T>>>,
+    waiting: Lock<VecDeque<Waiting<T>>>,
     most: usize,
     on_full: fn(),
 }
@@ -70,7 +70,7 @@ impl<T> Queue<T> {
     pub(crate) fn bounded(most: usize, on_full: fn()) -> io::Result<Queue<T>> {
         Ok(Queue {
             fd: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
-            waiting: Mutex::new(VecDeque::new()),
+            waiting: Lock::new(VecDeque::new()),
             most,
             on_full,
         })
@@ -83,12 +83,12 @@ impl<T> Queue<T> {
 
     /// Whether no event waits.
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.waiting).is_empty()
+        self.waiting.lock().is_empty()
     }
 
     /// Adds an event.
     pub(crate) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         waiting.push_back((what, acks));
         if waiting.len() > self.most {
             // The count stays.
@@ -112,7 +112,7 @@ impl<T> Queue<T> {
     pub(crate) fn next(&self) -> io::Result<T> {
         loop {
             {
-                let mut waiting = lock(&self.waiting);
+                let mut waiting = self.waiting.lock();
                 if let Some((what, acks)) = waiting.pop_front() {
                     self.count_down();
                     if let Some(acks) = acks {
@@ -131,7 +131,7 @@ impl<T> Queue<T> {
     /// Takes out the events of an object that are not yet taken, with their counters, in their order; they are forgotten
     /// if it is being destroyed.
     pub(crate) fn take_out(&self, of_object: impl Fn(&T) -> bool) -> VecDeque<Waiting<T>> {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         let (out, stay): (VecDeque<_>, _) = std::mem::take(&mut *waiting)
             .into_iter()
             .partition(|(what, _)| of_object(what));

@@ -27,7 +27,6 @@ mod kernel_files;
 mod latch;
 pub(crate) mod limits;
 mod listing;
-pub(crate) mod lock;
 mod mapped;
 pub(crate) mod object;
 mod occurrence;

@@ -3,18 +3,18 @@
 
 use std::os::raw::c_int;
 use std::ptr::{NonNull, null_mut};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr};
 
 use super::context::Context;
 use super::errno::zero_or_error;
 use super::events::Acks;
-use super::lock::lock;
 use super::object::Behind;
 use super::occurrence::Source;
 use super::users::Use;
 use super::wr_batch::Builder;
+use crate::lock::Lock;
 use crate::transport::{self, Kind, State};
 
 /// The data of a QP.
@@ -26,7 +26,7 @@ pub(super) struct Qp {
     pub(super) builder: Option<Builder>,
     /// The attributes set by `modify_qp`. This lock comes before all of the transport, whose callbacks must not take it
     /// (see `transport/core.rs`).
-    pub(super) attributes: Mutex<ibv_qp_attr>,
+    pub(super) attributes: Lock<ibv_qp_attr>,
     pub(super) cap: ibv_qp_cap,
     pub(super) signal_all: bool,
     pub(super) _uses: Vec<Use>,
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn query_qp(
     let (own, inner) = unsafe { (Context::own((*qp).context), Qp::of(qp)) };
     // SAFETY: two writable structs of plain data; a live QP, of which nothing changes but the state.
     zero_or_error(own.map(|_| unsafe {
-        let kept = lock(&inner.attributes);
+        let kept = inner.attributes.lock();
         let state = inner.transport.state();
         attr.copy_from_nonoverlapping(&raw const *kept, 1);
         let attr = &mut *attr;

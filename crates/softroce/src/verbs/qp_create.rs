@@ -1,7 +1,7 @@
 //! Creating queue pairs: checks the request and creates a QP of the transport.
 
 use std::os::raw::c_int;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rdma_sys::{
     ibv_context, ibv_event_type, ibv_pd, ibv_qp, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr,
@@ -22,6 +22,7 @@ use super::refused::refuse;
 use super::srq::Srq;
 use super::users::Users;
 use super::wr_batch::Builder;
+use crate::lock::Lock;
 use crate::transport::{self, Capacities, Kind, QpEvent, QpOptions, ReceiveSource, State};
 
 /// The service in the form of the transport. EOPNOTSUPP for XRC, raw packets and others.
@@ -158,7 +159,7 @@ unsafe fn create(
         acks,
         builder: operations.map(|_| Builder::default()),
         // SAFETY: integers and arrays of them: zero is a value of each.
-        attributes: Mutex::new(unsafe { std::mem::zeroed() }),
+        attributes: Lock::new(unsafe { std::mem::zeroed() }),
         cap,
         signal_all: init.sq_sig_all != 0,
         _uses: uses,

@@ -7,7 +7,6 @@ use rdma_sys::{ibv_mig_state, ibv_mtu, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as 
 use super::context::Context;
 use super::gid::{self, Destination};
 use super::limits::MAX_RD_ATOM;
-use super::lock::lock;
 use super::object::Behind;
 use super::port::{active_mtu_of, mtu_bytes};
 use super::qp::Qp;
@@ -154,7 +153,7 @@ unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c
     // SAFETY: a live QP of an open context.
     let (inner, device) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };
     let has = |bit: Mask| mask & bit.0 != 0;
-    let mut kept = lock(&inner.attributes);
+    let mut kept = inner.attributes.lock();
     let from = inner.transport.state();
     let to = if has(Mask::IBV_QP_STATE) {
         State::from_number(attr.qp_state).ok_or(libc::EINVAL)?

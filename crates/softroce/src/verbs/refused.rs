@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::os::raw::c_int;
 use std::ptr::null_mut;
-use std::sync::Mutex;
 
 use rdma_sys::{
     ibv_counters, ibv_dm, ibv_flow, ibv_mr, ibv_qp, ibv_rwq_ind_table, ibv_srq, ibv_wq, ibv_xrcd,
@@ -12,12 +11,12 @@ use rdma_sys::{
 
 use super::device::complain;
 use super::errno::set_errno;
-use super::lock::lock;
+use crate::lock::Lock;
 
 /// Sets `errno` to EOPNOTSUPP, and prints on stderr what is not supported, the first time.
 pub fn refuse(what: &'static str) {
-    static SAID: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    if lock(&SAID).insert(what) {
+    static SAID: Lock<BTreeSet<&'static str>> = Lock::new(BTreeSet::new());
+    if SAID.lock().insert(what) {
         complain(format_args!("{what} is not supported"));
     }
     set_errno(libc::EOPNOTSUPP);

@@ -61,13 +61,23 @@ impl CmEventKind {
 
 impl fmt::Display for CmEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let CmEventKind::Other(code) = self {
-            return write!(f, "RDMA_CM_EVENT number {code}");
-        }
-        f.write_str("RDMA_CM_EVENT")?;
-        format!("{self:?}").chars().try_for_each(|c| match c {
-            'A'..='Z' => write!(f, "_{c}"),
-            c => write!(f, "{}", c.to_ascii_uppercase()),
-        })
+        let name = match self {
+            CmEventKind::AddrResolved => "ADDR_RESOLVED",
+            CmEventKind::AddrError => "ADDR_ERROR",
+            CmEventKind::RouteResolved => "ROUTE_RESOLVED",
+            CmEventKind::RouteError => "ROUTE_ERROR",
+            CmEventKind::ConnectRequest => "CONNECT_REQUEST",
+            CmEventKind::ConnectResponse => "CONNECT_RESPONSE",
+            CmEventKind::ConnectError => "CONNECT_ERROR",
+            CmEventKind::Unreachable => "UNREACHABLE",
+            CmEventKind::Rejected => "REJECTED",
+            CmEventKind::Established => "ESTABLISHED",
+            CmEventKind::Disconnected => "DISCONNECTED",
+            CmEventKind::DeviceRemoval => "DEVICE_REMOVAL",
+            CmEventKind::AddrChange => "ADDR_CHANGE",
+            CmEventKind::TimewaitExit => "TIMEWAIT_EXIT",
+            CmEventKind::Other(code) => return write!(f, "RDMA_CM_EVENT number {code}"),
+        };
+        write!(f, "RDMA_CM_EVENT_{name}")
     }
 }
