@@ -17,12 +17,8 @@ fn main() {
 /// The revision, with `-dirty` for changes on top; `None` without git, or when this is not the top of a
 /// git work tree (an unpacked archive inside another project's).
 fn revision() -> Option<String> {
-    let here = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR")?)
-        .canonicalize()
-        .ok()?;
-    let top = Path::new(&git(&["rev-parse", "--show-toplevel"])?)
-        .canonicalize()
-        .ok()?;
+    let here = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR")?).canonicalize().ok()?;
+    let top = Path::new(&git(&["rev-parse", "--show-toplevel"])?).canonicalize().ok()?;
     if here != top {
         return None;
     }
@@ -34,13 +30,7 @@ fn revision() -> Option<String> {
             println!("cargo::rerun-if-changed={path}");
         }
     }
-    git(&[
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-        "--exclude=*",
-    ])
+    git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

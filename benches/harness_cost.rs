@@ -46,16 +46,10 @@ struct Cell {
 }
 
 fn main() -> Outcome<()> {
-    let words: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| word != "--bench")
-        .collect();
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let quick = words.iter().any(|word| word == "--quick");
-    let wanted: Vec<&str> = words
-        .iter()
-        .map(String::as_str)
-        .filter(|word| !word.starts_with("--"))
-        .collect();
+    let wanted: Vec<&str> =
+        words.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
     let cores = cpu::allowed_cores()?;
     let mut cells: Vec<Cell> = cases(quick, cores.len())
         .into_iter()
@@ -68,18 +62,11 @@ fn main() -> Outcome<()> {
     // Repeats the whole table, so that other load on the machine affects all cells alike.
     for _ in 0..repetitions {
         let mut command = Command::new(std::env::current_exe()?);
-        let output = command
-            .args(&words)
-            .arg(ROUND)
-            .stderr(Stdio::inherit())
-            .output()?;
+        let output = command.args(&words).arg(ROUND).stderr(Stdio::inherit()).output()?;
         if !output.status.success() {
             return Err(format!("a round failed: {}", output.status).into());
         }
-        for (cell, line) in cells
-            .iter_mut()
-            .zip(String::from_utf8(output.stdout)?.lines())
-        {
+        for (cell, line) in cells.iter_mut().zip(String::from_utf8(output.stdout)?.lines()) {
             let figures = line.split(' ').map(str::parse);
             let figures = figures.collect::<Result<Vec<f64>, _>>()?;
             let lists = [&mut cell.on_ns, &mut cell.off_ns, &mut cell.floor_ns];
@@ -199,13 +186,8 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     let (qp_contexts, cqs) = qp_contexts(port, case)?;
     let workers = case.workers as usize;
     let digits = histogram::digits_for(qp_contexts.len() * workers);
-    let shared = Arc::new(Shared::new(
-        case.settings.clone(),
-        qp_contexts,
-        clock.clone(),
-        digits,
-        workers,
-    ));
+    let shared =
+        Arc::new(Shared::new(case.settings.clone(), qp_contexts, clock.clone(), digits, workers));
     let pool = WorkerPool::start(&[Arc::clone(&shared)], specs(case, &cqs, cores))?;
     for (phase, time) in [(Phase::Warmup, WARMUP), (Phase::Measure, WINDOW)] {
         shared.set_phase(phase);
@@ -221,10 +203,8 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     let cpu_seconds: f64 = reports.iter().map(|report| report.cpu_seconds).sum();
     let of_qps = reports.iter().flat_map(|report| &report.qps);
     let messages: u64 = of_qps.clone().map(|qp| qp.completed).sum();
-    let samples: u64 = of_qps
-        .filter_map(|qp| qp.latency.as_ref())
-        .map(histogram::Recorder::count)
-        .sum();
+    let samples: u64 =
+        of_qps.filter_map(|qp| qp.latency.as_ref()).map(histogram::Recorder::count).sum();
     // The figure is worthless if messages are missing. A message posted in the window has a sample even if it
     // completes later.
     let signalled = u64::from(case.signal_every);
@@ -252,10 +232,7 @@ fn floor(port: &Port, case: &Case) -> Outcome<f64> {
         let templates: Vec<SendTemplate> = (0..geometry.ring())
             .map(|position| SendTemplate {
                 wr_id: qp << 32 | u64::from(position / geometry.unit * geometry.unit),
-                opcode: SendOpcode::Write {
-                    address: 0x1000,
-                    rkey: 1,
-                },
+                opcode: SendOpcode::Write { address: 0x1000, rkey: 1 },
                 offset: position as usize % 64 * 64,
                 length_bytes: SIZE_BYTES,
                 sges: 1,

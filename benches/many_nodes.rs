@@ -21,12 +21,8 @@ use rocebench::plan::{Case, Nodes, Sweep};
 use settings::{Given, Settings};
 
 /// Pattern, nodes, and how many of its cases are run.
-const ROWS: [(&str, u32, usize); 4] = [
-    ("pairs", 16, 6),
-    ("pairs", 64, 6),
-    ("pairs", 256, 6),
-    ("all-to-all", 64, 3),
-];
+const ROWS: [(&str, u32, usize); 4] =
+    [("pairs", 16, 6), ("pairs", 64, 6), ("pairs", 256, 6), ("all-to-all", 64, 3)];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -35,10 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         return measure(pattern, nodes.parse()?, cases.parse()?);
     }
-    let wanted: Vec<&String> = words
-        .iter()
-        .filter(|word| !word.starts_with("--"))
-        .collect();
+    let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
     println!(
         "{:>10} {:>5} {:>6} {:>11} {:>16} {:>16} {:>14} {:>9} {:>12} {:>16}",
         "pattern",
@@ -95,10 +88,7 @@ fn measure(pattern: &str, nodes: u32, cases: usize) -> Result<(), Box<dyn Error>
         sweep.cases = vec![case; cases];
     }
     let flows = sweep.cases[0].flows.len();
-    let request = PortRequest {
-        device: Some("loop0".into()),
-        ..PortRequest::default()
-    };
+    let request = PortRequest { device: Some("loop0".into()), ..PortRequest::default() };
     let ends = Ends {
         target: Target::Local,
         resources: NodeOptions {
@@ -130,11 +120,7 @@ fn measure(pattern: &str, nodes: u32, cases: usize) -> Result<(), Box<dyn Error>
     let told = |all: &mut Vec<Duration>| {
         all.sort();
         let ms = |at: usize| all.get(at).map_or(0.0, |it| it.as_secs_f64() * 1e3);
-        format!(
-            "{:.0} ({:.0})",
-            ms(all.len() / 2),
-            ms(all.len().saturating_sub(1))
-        )
+        format!("{:.0} ({:.0})", ms(all.len() / 2), ms(all.len().saturating_sub(1)))
     };
     println!(
         "{pattern:>10} {nodes:>5} {flows:>6} {:>11.0} {:>16} {:>16} {:>14} {:>9.0} {:>12.0} {sent:>16.1}",
@@ -184,9 +170,7 @@ impl Observer for Times {
 /// What loopback has carried in this network, in KiB: both ends of the control connections, with the kernel's headers.
 fn loopback_kib() -> Result<f64, Box<dyn Error>> {
     let devices = std::fs::read_to_string("/proc/net/dev")?;
-    let line = devices
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("lo:"));
+    let line = devices.lines().find_map(|line| line.trim().strip_prefix("lo:"));
     let received = line.and_then(|line| line.split_whitespace().next());
     Ok(received.ok_or("no loopback")?.parse::<f64>()? / 1024.0)
 }
@@ -194,9 +178,7 @@ fn loopback_kib() -> Result<f64, Box<dyn Error>> {
 /// A figure of this process' memory, in KiB.
 fn memory_kib(field: &str) -> Result<f64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     let words = line.ok_or("no such field")?;
     Ok(words.trim().trim_end_matches(" kB").parse()?)
 }

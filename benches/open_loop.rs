@@ -49,10 +49,8 @@ struct Window {
 }
 
 fn main() -> Outcome<()> {
-    let words: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with("--"))
-        .collect();
+    let words: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let port = testing::null_node::port()?;
     let clock = Clock::new();
     let cores = cpu::allowed_cores()?;
@@ -161,13 +159,8 @@ fn case(op: Op, qps: u32, rate: Rate) -> Case {
 fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<Window> {
     null_verbs::null::set_locked(false);
     let (qp_contexts, cqs) = qp_contexts(port, case)?;
-    let shared = Arc::new(Shared::new(
-        case.settings.clone(),
-        qp_contexts,
-        clock.clone(),
-        Digits::Three,
-        1,
-    ));
+    let shared =
+        Arc::new(Shared::new(case.settings.clone(), qp_contexts, clock.clone(), Digits::Three, 1));
     let pool = WorkerPool::start(&[Arc::clone(&shared)], specs(case, &cqs, cores))?;
     // What is asked for more than can be done has no window before it: its backlog would be measured instead.
     let is_beyond = case.rate == BEYOND;
@@ -201,8 +194,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     let load = report.load.as_ref();
     let lateness = load.and_then(|load| Recorder::merged(load.lateness.iter().map(|it| &it.1)));
     let quantile = |of: &Option<Recorder>, quantile: f64| {
-        of.as_ref()
-            .map_or(0, |it| it.histogram().value_at_quantile(quantile))
+        of.as_ref().map_or(0, |it| it.histogram().value_at_quantile(quantile))
     };
     Ok(Window {
         messages_per_second: messages as f64 / seconds,

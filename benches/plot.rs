@@ -17,9 +17,7 @@ use testing::synthetic_results::Synthetic;
 const CASES_PER_FILE: usize = 1008;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let files = std::env::args()
-        .find_map(|word| word.parse().ok())
-        .unwrap_or(10);
+    let files = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(10);
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
     std::fs::create_dir(&results)?;
@@ -44,9 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cases = format!("{} cases in {files} files", files * CASES_PER_FILE);
     measure(&cases, &results, &folder.path().join("plots"))?;
     for (nodes, runs) in [(64, 3), (256, 1)] {
-        let mut mesh = Mesh::of(nodes)
-            .with(Slow::Receives(6, 0.6))
-            .with(Slow::Pair(2, 8, 0.5));
+        let mut mesh = Mesh::of(nodes).with(Slow::Receives(6, 0.6)).with(Slow::Pair(2, 8, 0.5));
         (mesh.runs, mesh.noise, mesh.histograms) = (runs, 0.02, true);
         type Made = fn(&Mesh) -> ResultFile;
         let patterns: [(&str, Made); 2] =
@@ -64,9 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Draws, and says how long that took.
 fn measure(what: &str, results: &Path, plots: &Path) -> Result<(), Box<dyn Error>> {
     let bytes: std::io::Result<u64> = match results.is_dir() {
-        true => std::fs::read_dir(results)?
-            .map(|entry| Ok(entry?.metadata()?.len()))
-            .sum(),
+        true => std::fs::read_dir(results)?.map(|entry| Ok(entry?.metadata()?.len())).sum(),
         false => std::fs::metadata(results).map(|metadata| metadata.len()),
     };
     let bytes = bytes?;

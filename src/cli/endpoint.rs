@@ -17,9 +17,7 @@ const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
 
 /// Checks what the environment says about the embedded device's address, before any device is touched.
 pub(super) fn check_environment() -> Result<(), Failure> {
-    address_of_environment()
-        .map(drop)
-        .map_err(Failure::bad_input)
+    address_of_environment().map(drop).map_err(Failure::bad_input)
 }
 
 /// This end as flags ask for it, on the system's verbs library; faults and capture otherwise by the environment.
@@ -29,10 +27,9 @@ pub(super) fn check_environment() -> Result<(), Failure> {
 pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
     check_environment()?;
     let mut faults = args.faults.unwrap_or_default();
-    if let (true, Some(text)) = (
-        faults == FaultsOfDevices::default(),
-        std::env::var_os(FAULTS_VARIABLE),
-    ) && !text.is_empty()
+    if let (true, Some(text)) =
+        (faults == FaultsOfDevices::default(), std::env::var_os(FAULTS_VARIABLE))
+        && !text.is_empty()
     {
         let wrong = |error: <Faults as FromStr>::Err| {
             Failure::bad_input(format!("the variable {FAULTS_VARIABLE}: {error}"))
@@ -50,10 +47,7 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
     let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
     let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));
     let request = PortRequest {
-        device: args
-            .device
-            .as_ref()
-            .and_then(|it| Some(it.only()?.to_owned())),
+        device: args.device.as_ref().and_then(|it| Some(it.only()?.to_owned())),
         ib_port: args.ib_port,
         gid_index: args.gid_index,
         pkey_index: args.pkey_index,
@@ -69,11 +63,7 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
 
 /// Refuses several devices, where `what` needs one.
 pub(super) fn check_one_device(endpoint: &EndpointArgs, what: &str) -> Result<(), Failure> {
-    match endpoint
-        .device
-        .as_ref()
-        .is_some_and(|it| it.only().is_none())
-    {
+    match endpoint.device.as_ref().is_some_and(|it| it.only().is_none()) {
         true => Err(Failure::bad_input(format!(
             "`rocebench {what}` takes one device, but --device names several"
         ))

@@ -21,11 +21,7 @@ pub(super) fn ends(
         Some((host, port)) => Target::Remote(host, port),
         None => Target::Local,
     };
-    Ok(Ends {
-        target,
-        resources: resources(endpoint)?,
-        token: token(connection.token)?,
-    })
+    Ok(Ends { target, resources: resources(endpoint)?, token: token(connection.token)? })
 }
 
 /// Where the servers are that are the nodes, in the nodes' order; those without a port have that of `--port`.
@@ -35,10 +31,7 @@ pub(super) fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u
     };
     let mut servers = Vec::with_capacity(hosts.len());
     for node in hosts {
-        let HostPort {
-            host,
-            port: written,
-        } = &node.address;
+        let HostPort { host, port: written } = &node.address;
         let server = (host.clone(), written.or(port).unwrap_or(DEFAULT_PORT));
         if servers.contains(&server) {
             let (host, port) = server;
@@ -67,9 +60,7 @@ pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Resu
         Some((flag, _)) if matches!(nodes, Nodes::Hosts(_)) => Err(Failure::bad_input(format!(
             "--{flag} applies to this process, which is not in --nodes"
         ))
-        .with_hint(format!(
-            "give --{flag} to `rocebench serve`, or leave it out"
-        ))),
+        .with_hint(format!("give --{flag} to `rocebench serve`, or leave it out"))),
         _ => Ok(()),
     }
 }
@@ -81,10 +72,10 @@ pub(super) fn server(
 ) -> Result<Option<(String, u16)>, Failure> {
     let Some(host) = host else { return Ok(None) };
     match (host.port, port) {
-        (Some(written), Some(flag)) if written != flag => Err(Failure::bad_input(format!(
-            "HOST has port {written}, --port is {flag}"
-        ))
-        .with_hint("leave one of them out")),
+        (Some(written), Some(flag)) if written != flag => {
+            Err(Failure::bad_input(format!("HOST has port {written}, --port is {flag}"))
+                .with_hint("leave one of them out"))
+        }
         (written, flag) => Ok(Some((host.host, written.or(flag).unwrap_or(DEFAULT_PORT)))),
     }
 }

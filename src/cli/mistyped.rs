@@ -29,10 +29,7 @@ pub(super) fn check(host: &HostPort) -> Result<(), Failure> {
     let Some(meant) = meant(&host.host).filter(|_| host.port.is_none()) else {
         return Ok(());
     };
-    if (host.host.as_str(), args::DEFAULT_PORT)
-        .to_socket_addrs()
-        .is_ok()
-    {
+    if (host.host.as_str(), args::DEFAULT_PORT).to_socket_addrs().is_ok() {
         return Ok(());
     }
     let unknown = format!("`{host}` is neither a command nor a known host");
@@ -45,10 +42,7 @@ fn meant(word: &str) -> Option<String> {
         return Some((*command).to_owned());
     }
     let command = args::command();
-    let names: Vec<&str> = command
-        .get_subcommands()
-        .map(clap::Command::get_name)
-        .collect();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
     nearest(word, &names).map(str::to_owned)
 }
 
@@ -56,10 +50,7 @@ fn meant(word: &str) -> Option<String> {
 pub(super) fn without_far_tips(told: &mut clap::Error) {
     for (written, suggested) in [
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),
-        (
-            ContextKind::InvalidSubcommand,
-            ContextKind::SuggestedSubcommand,
-        ),
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
         (ContextKind::InvalidValue, ContextKind::SuggestedValue),
     ] {
         let (Some(word), Some(tip)) = (told.get(written), told.get(suggested)) else {

@@ -104,9 +104,7 @@ fn usage(told: &clap::Error) -> Result<(), Failure> {
             true => {
                 let text = told.to_string();
                 let line = text.lines().next().unwrap_or_default();
-                Err(Failure::bad_input(
-                    line.trim_start_matches("error: ").to_owned(),
-                ))
+                Err(Failure::bad_input(line.trim_start_matches("error: ").to_owned()))
             }
             false => Ok(()),
         };
@@ -132,11 +130,9 @@ fn options_follow_the_command(matches: &ArgMatches) -> Result<(), Failure> {
     if !matches.ids().any(is_given) {
         return Ok(());
     }
-    Err(Failure::bad_input(format!(
-        "`{command}` must come first, before options and HOST"
-    ))
-    .with_hint(format!(
-        "write rocebench {command} [OPTIONS]; for a host of that name write `{command}:{}`",
-        args::DEFAULT_PORT
-    )))
+    Err(Failure::bad_input(format!("`{command}` must come first, before options and HOST"))
+        .with_hint(format!(
+            "write rocebench {command} [OPTIONS]; for a host of that name write `{command}:{}`",
+            args::DEFAULT_PORT
+        )))
 }

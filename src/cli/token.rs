@@ -21,10 +21,7 @@ pub enum TokenError {
     #[error("the token from {0} is longer than {MAX_BYTES} bytes")]
     TooLong(String),
     #[error("cannot read the token file {}: {source}", path.display())]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Unusable(#[from] crate::protocol::token::TokenError),
 }
@@ -48,10 +45,7 @@ fn secret(args: TokenArgs) -> Result<Option<Vec<u8>>, TokenError> {
         let most = u64::try_from(MAX_BYTES + 3).unwrap_or(u64::MAX);
         std::fs::File::open(&path)
             .and_then(|file| file.take(most).read_to_end(&mut bytes))
-            .map_err(|source| TokenError::Read {
-                path: path.clone(),
-                source,
-            })?;
+            .map_err(|source| TokenError::Read { path: path.clone(), source })?;
         if bytes.last() == Some(&b'\n') {
             bytes.pop();
             if bytes.last() == Some(&b'\r') {
@@ -80,10 +74,7 @@ mod tests {
     fn from_file(content: &[u8]) -> Result<Option<Vec<u8>>, TokenError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), content).unwrap();
-        secret(TokenArgs {
-            token: None,
-            token_file: Some(file.path().to_owned()),
-        })
+        secret(TokenArgs { token: None, token_file: Some(file.path().to_owned()) })
     }
 
     #[test]
@@ -98,14 +89,8 @@ mod tests {
     fn empty_and_endless_tokens_are_refused() {
         assert!(matches!(from_file(b"\n"), Err(TokenError::Empty(_))));
         assert!(from_file(&[b'x'; MAX_BYTES]).is_ok());
-        assert!(matches!(
-            from_file(&[b'x'; MAX_BYTES + 1]),
-            Err(TokenError::TooLong(_))
-        ));
-        let endless = TokenArgs {
-            token: None,
-            token_file: Some("/dev/zero".into()),
-        };
+        assert!(matches!(from_file(&[b'x'; MAX_BYTES + 1]), Err(TokenError::TooLong(_))));
+        let endless = TokenArgs { token: None, token_file: Some("/dev/zero".into()) };
         assert!(matches!(secret(endless), Err(TokenError::TooLong(_))));
     }
 }

@@ -40,13 +40,10 @@ fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
     let mut flows = sweep.cases.iter().flat_map(|case| &case.flows);
     flows.try_for_each(|flow| check_posts(flow))?;
     let own = nodes.iter().find(|node| node.is_own);
-    let (here, elsewhere): (Vec<_>, Vec<_>) = (0..)
-        .zip(nodes)
-        .partition(|(_, node)| node.link.is_within_host());
-    let devices: Vec<(u32, DeviceKind)> = here
-        .iter()
-        .map(|(number, node)| (*number, node.facts.memory.device))
-        .collect();
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        (0..).zip(nodes).partition(|(_, node)| node.link.is_within_host());
+    let devices: Vec<(u32, DeviceKind)> =
+        here.iter().map(|(number, node)| (*number, node.facts.memory.device)).collect();
     if let Some(own) = own
         && let Some((case, needs)) = MemoryNeeds::of_sweep(sweep, &devices)
     {

@@ -27,10 +27,9 @@ impl Arrived {
         let (delivery, lost_of_qps) = match flow.ud_fan_out {
             // What a QP receives comes from all QPs.
             true => (Delivery::of_qps(&sum(sent), &sum(arrived)), Vec::new()),
-            false => (
-                Delivery::of_qps(sent, arrived),
-                Delivery::lost_of_qps(sent, arrived).collect(),
-            ),
+            false => {
+                (Delivery::of_qps(sent, arrived), Delivery::lost_of_qps(sent, arrived).collect())
+            }
         };
         Some(Arrived {
             delivery: Delivery {
@@ -83,11 +82,7 @@ mod tests {
         let flow = Flow::forward(flags.iter().copied().collect());
         let from = end(Side::Initiator, [&[1500, 1500], &[]]);
         let mut to = end(Side::Target, [&[], &[1400, 101]]);
-        to.received = Some(Received {
-            messages: 500,
-            bytes: 500_000,
-            window_seconds: Some(1.0),
-        });
+        to.received = Some(Received { messages: 500, bytes: 500_000, window_seconds: Some(1.0) });
         let mut result = FlowResult {
             totals: Totals::in_window(2000, 2_000_000, 0, 1.0),
             qps: vec![QpResult::default(); 2],

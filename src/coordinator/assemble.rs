@@ -89,10 +89,7 @@ pub(crate) fn config(case: &Case, nodes: &[Node]) -> CaseConfig {
             flows.push(reverse);
         }
     }
-    CaseConfig {
-        settings: case.settings.clone(),
-        flows,
-    }
+    CaseConfig { settings: case.settings.clone(), flows }
 }
 
 /// The result of a run, of which `blank` has the number and the beginning. `reports` come with the nodes' numbers.
@@ -157,13 +154,7 @@ pub(crate) fn assemble(
     for (node, report) in reports {
         devices[node] = report.devices;
     }
-    Assembled {
-        run,
-        failure,
-        devices,
-        paths,
-        goes_on,
-    }
+    Assembled { run, failure, devices, paths, goes_on }
 }
 
 /// The report of an end of a flow.
@@ -179,17 +170,11 @@ fn paths(
 ) -> Vec<Option<PathFacts>> {
     let flows = (0..case.flows.len()).map(|index| {
         let end = end(reports, index, Side::Initiator).filter(|end| end.mtu_bytes > 0)?;
-        Some(PathFacts {
-            mtu_bytes: end.mtu_bytes,
-            outstanding_reads: end.outstanding_reads,
-        })
+        Some(PathFacts { mtu_bytes: end.mtu_bytes, outstanding_reads: end.outstanding_reads })
     });
     let of_rounds = set_up
         .and_then(|set_up| set_up.path)
-        .map(|(mtu_bytes, outstanding_reads)| PathFacts {
-            mtu_bytes,
-            outstanding_reads,
-        });
+        .map(|(mtu_bytes, outstanding_reads)| PathFacts { mtu_bytes, outstanding_reads });
     match case.flows.is_empty() {
         true => vec![of_rounds],
         false => flows.collect(),
@@ -203,9 +188,7 @@ fn unaccounted(flow: &Flow, initiator: &EndReport, target: &EndReport) -> Option
     }
     let (sent, received) = (&initiator.posted_in_all, &target.received_in_all);
     let qps = sent.iter().zip(received).enumerate();
-    let (qp, (sent, received)) = qps
-        .into_iter()
-        .find(|(_, (sent, received))| sent != received)?;
+    let (qp, (sent, received)) = qps.into_iter().find(|(_, (sent, received))| sent != received)?;
     Some(RunFailure::new(
         format!("QP {qp} sent {sent} messages and its peer received {received}"),
         Some("completions were lost or doubled: look at both ends' `dmesg`, and report it".into()),
@@ -292,9 +275,7 @@ fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], 
         });
         let back = both.and_then(|(initiator, target)| Arrived::of(flow, target, initiator));
         let Some(forward) = flows.next() else { return };
-        let of_initiator = initiator
-            .as_ref()
-            .and_then(|end| end.receive_queues.clone());
+        let of_initiator = initiator.as_ref().and_then(|end| end.receive_queues.clone());
         tell_sent(forward, initiator);
         if let Some(arrived) = there {
             arrived.tell(forward);

@@ -158,10 +158,7 @@ pub(crate) fn together(windows: &[Span]) -> Option<Together> {
         true => Furthest::Opened(opened().position(|it| it == last_open)?, ns(late)),
         false => Furthest::Closed(closed().position(|it| it == first_closed)?, ns(early)),
     };
-    Some(Together {
-        overlap: common as f64 / longest as f64,
-        furthest,
-    })
+    Some(Together { overlap: common as f64 / longest as f64, furthest })
 }
 
 #[cfg(test)]

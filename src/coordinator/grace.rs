@@ -37,10 +37,7 @@ impl Grace {
         if spawned.is_err() {
             over.store(true, Ordering::Relaxed);
         }
-        Grace {
-            over,
-            _timer: timer,
-        }
+        Grace { over, _timer: timer }
     }
 
     /// Set when the time is over.

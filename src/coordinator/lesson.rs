@@ -32,11 +32,7 @@ pub fn run_lesson(
 ) -> Result<Outcome, RunFailure> {
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let (local, session) = Session::begin(&options.ends, &facts, stop)?;
-    let Session {
-        link,
-        peer,
-        resources,
-    } = session;
+    let Session { link, peer, resources } = session;
     let port = resources.port().clone();
     // The lesson closes the device itself.
     drop(resources);
@@ -50,12 +46,8 @@ pub fn run_lesson(
         server: local.is_none().then(|| peer.address.to_string()),
     })));
     let mut tell_step = |topic, parts| tell(Event::Step(Step { topic, parts }));
-    let mut client = LessonClient {
-        link: &link,
-        lesson: &options.lesson,
-        stop,
-        tell: &mut tell_step,
-    };
+    let mut client =
+        LessonClient { link: &link, lesson: &options.lesson, stop, tell: &mut tell_step };
     let given = client.give(port, &options.text);
     match &given {
         Ok(_) => Link::part([&link], stop),

@@ -59,18 +59,12 @@ impl<'a> Links<'a> {
     where
         'a: 'b,
     {
-        Links {
-            members: self.members,
-            stop,
-        }
+        Links { members: self.members, stop }
     }
 
     /// One node alone.
     pub(crate) fn only(self, member: &'a Member<'a>) -> Links<'a> {
-        Links {
-            members: std::slice::from_ref(member),
-            ..self
-        }
+        Links { members: std::slice::from_ref(member), ..self }
     }
 
     /// Whether the user wishes to stop.

@@ -43,16 +43,11 @@ impl Rated {
         measured: &ResultFile,
     ) -> Result<Rated, RunFailure> {
         let Some(closed) = case.closed_loop() else {
-            return Ok(Rated {
-                case: case.clone(),
-                maxima: vec![None; case.flows.len()],
-            });
+            return Ok(Rated { case: case.clone(), maxima: vec![None; case.flows.len()] });
         };
         let is_same = |it: &&Case| it.settings == closed.settings && it.flows == closed.flows;
         let id = cases.iter().find(is_same).map(|it| &it.id);
-        let runs = (measured.cases.iter())
-            .filter(|it| Some(&it.id) == id)
-            .flat_map(|it| &it.runs);
+        let runs = (measured.cases.iter()).filter(|it| Some(&it.id) == id).flat_map(|it| &it.runs);
         let maximum =
             |flow: &Flow| median_per_second(runs.clone(), |run| run.flow(&flow.name)?.mmsg_per_s());
         let known = |flow: &Flow| flow.rate.share().and_then(|_| maximum(flow));
@@ -63,10 +58,7 @@ impl Rated {
             let hint = "fix that case first, or give --rate in messages a second";
             RunFailure::new(text, Some(hint.to_owned()))
         })?;
-        Ok(Rated {
-            maxima: case.flows.iter().map(known).collect(),
-            case: rated,
-        })
+        Ok(Rated { maxima: case.flows.iter().map(known).collect(), case: rated })
     }
 
     /// Tells a run's flows what their shares are of.
@@ -92,24 +84,12 @@ mod tests {
     fn runs_in_doubt_are_asked_where_none_counts_and_failed_ones_never() {
         let run = |number, complete, kind: Option<DoubtKind>| {
             let mut flow = FlowResult::default();
-            flow.window.doubts.extend(kind.map(|kind| Doubt {
-                kind,
-                message: String::new(),
-            }));
-            Run {
-                run: number,
-                complete,
-                flows: vec![flow],
-                ..Run::default()
-            }
+            flow.window.doubts.extend(kind.map(|kind| Doubt { kind, message: String::new() }));
+            Run { run: number, complete, flows: vec![flow], ..Run::default() }
         };
         let missed = Some(DoubtKind::EdgeMissed);
-        let runs = [
-            run(1, true, None),
-            run(3, true, None),
-            run(9, true, missed),
-            run(7, false, None),
-        ];
+        let runs =
+            [run(1, true, None), run(3, true, None), run(9, true, missed), run(7, false, None)];
         let rate = |run: &Run| Some(f64::from(run.run));
         let of = |runs: &[Run]| median_per_second(runs.iter(), rate);
         assert_eq!(of(&runs), Some(2e6));

@@ -21,14 +21,8 @@ pub(crate) struct Member<'a> {
 
 /// The nodes that have ends of flows; where set-up is measured, all of them.
 pub(crate) fn members<'a>(case: &Case, nodes: &'a [Node]) -> Vec<Member<'a>> {
-    let mut members: Vec<Member<'_>> = (0..)
-        .zip(nodes)
-        .map(|(number, node)| Member {
-            number,
-            node,
-            ends: Vec::new(),
-        })
-        .collect();
+    let mut members: Vec<Member<'_>> =
+        (0..).zip(nodes).map(|(number, node)| Member { number, node, ends: Vec::new() }).collect();
     for (flow, number) in case.flows.iter().zip(0..) {
         for (node, side) in [(flow.from, Side::Initiator), (flow.to, Side::Target)] {
             if let Some(member) = members.get_mut(node as usize) {
@@ -46,9 +40,7 @@ impl Member<'_> {
     pub(crate) fn prepare(&self, case: &Case, run: u32) -> Message {
         let mut numbers: Vec<u32> = self.ends.iter().map(|(flow, _)| *flow).collect();
         numbers.dedup();
-        let flows = numbers
-            .iter()
-            .filter_map(|flow| case.flows.get(*flow as usize));
+        let flows = numbers.iter().filter_map(|flow| case.flows.get(*flow as usize));
         Message::Prepare {
             case: Box::new(Case {
                 id: case.id.clone(),

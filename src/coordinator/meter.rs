@@ -27,9 +27,7 @@ struct Pace {
 
 impl Meter {
     pub(crate) fn new(nodes: usize) -> Meter {
-        Meter {
-            of_nodes: vec![Pace::default(); nodes],
-        }
+        Meter { of_nodes: vec![Pace::default(); nodes] }
     }
 
     /// Shows the sum of the rates when the first node that sends has told its own.
@@ -51,9 +49,7 @@ impl Meter {
         if let Some(p99_ns) = self.p99_ns(node, progress.p99_ns) {
             observer.latency(p99_ns);
         }
-        let is_first = self.of_nodes[..node]
-            .iter()
-            .all(|pace| pace.told.elapsed_ns == 0);
+        let is_first = self.of_nodes[..node].iter().all(|pace| pace.told.elapsed_ns == 0);
         if is_first {
             let sum = |rate: fn(&Pace) -> f64| self.of_nodes.iter().map(rate).sum();
             let elapsed = Duration::from_nanos(progress.elapsed_ns);
@@ -86,10 +82,7 @@ pub(crate) struct LongDrain {
 
 impl LongDrain {
     pub(crate) fn new(nodes: usize) -> LongDrain {
-        LongDrain {
-            of_nodes: vec![Progress::default(); nodes],
-            is_remarked: false,
-        }
+        LongDrain { of_nodes: vec![Progress::default(); nodes], is_remarked: false }
     }
 
     pub(crate) fn remark(

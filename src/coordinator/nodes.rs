@@ -127,14 +127,10 @@ impl NodePlaces {
         }
         // Those of this process one after the other: each opens its device before the next, so that on the embedded one their
         // addresses are in their order.
-        let here = self
-            .places
-            .iter()
-            .enumerate()
-            .map(|(number, place)| match place {
-                Place::Local(_) => self.reach_local(number, facts, stop, busy_limit).map(Some),
-                Place::Remote(..) | Place::Rank => Ok(None),
-            });
+        let here = self.places.iter().enumerate().map(|(number, place)| match place {
+            Place::Local(_) => self.reach_local(number, facts, stop, busy_limit).map(Some),
+            Place::Remote(..) | Place::Rank => Ok(None),
+        });
         let here: Result<Vec<Option<Node>>, Unconnected> = here.collect();
         let both = here.and_then(|here| Ok((here, self.ask(&others, stop)?)));
         let (here, told) = both.inspect_err(|error| {
@@ -177,10 +173,8 @@ impl NodePlaces {
         for (moving, other) in [(1..nodes.len(), 0), (0..nodes.len().min(1), 1)] {
             let toward = nodes.get(other).and_then(|it| rdma_address(&it.facts));
             let has_ports = |number: &usize| !nodes[*number].facts.networks.is_empty();
-            let moving: Vec<usize> = moving
-                .filter(has_ports)
-                .filter(|_| toward.is_some())
-                .collect();
+            let moving: Vec<usize> =
+                moving.filter(has_ports).filter(|_| toward.is_some()).collect();
             for number in &moving {
                 self.toward[*number] = toward;
             }
@@ -229,22 +223,14 @@ impl NodePlaces {
         let mut ranks = ranks.into_iter();
         let remote = |place: &Place| match place {
             Place::Remote(host, port) => {
-                let address = Address {
-                    host,
-                    port: *port,
-                    token: ends.token.as_ref(),
-                };
+                let address = Address { host, port: *port, token: ends.token.as_ref() };
                 Some(reach(&address, facts, stop, busy_limit))
             }
             Place::Local(_) | Place::Rank => None,
         };
         let mut links = Vec::with_capacity(self.places.len());
         let mut errors = Vec::new();
-        for (place, reached) in self
-            .places
-            .iter()
-            .zip(at_once(AT_A_TIME, &self.places, remote))
-        {
+        for (place, reached) in self.places.iter().zip(at_once(AT_A_TIME, &self.places, remote)) {
             links.push(match (place, reached) {
                 (Place::Rank, _) => ranks.next(),
                 (_, None) => None,
@@ -342,18 +328,11 @@ impl NodePlaces {
         facts: &Value,
         route: Option<Route>,
     ) -> Result<(), RunFailure> {
-        let count = self
-            .places
-            .iter()
-            .filter(|place| matches!(place, Place::Local(_)))
-            .count();
+        let count = self.places.iter().filter(|place| matches!(place, Place::Local(_))).count();
         for index in 0..count {
             let (resources, whose) = match index {
                 0 => (ends.resources.clone(), String::new()),
-                _ => (
-                    ends.resources.of_the_other_end(),
-                    place_of(&self.names[index]),
-                ),
+                _ => (ends.resources.of_the_other_end(), place_of(&self.names[index])),
             };
             let local = LocalServer::start(resources, facts, route, whose)?;
             self.locals.push(local);

@@ -54,12 +54,7 @@ impl Ranks {
         let ends = Arc::new(AtomicBool::new(false));
         let (for_thread, end) = (Arc::clone(&slots), Arc::clone(&ends));
         let thread = threads::spawn("ranks", move || accept_until(&end, &listener, &for_thread))?;
-        Ok(Ranks {
-            slots,
-            port,
-            ends,
-            thread: Some(thread),
-        })
+        Ok(Ranks { slots, port, ends, thread: Some(thread) })
     }
 
     /// Waits until all are there, and tells `told` again and again how many of how many are, rank 0 included. Returns the

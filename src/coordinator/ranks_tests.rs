@@ -82,9 +82,7 @@ fn one_that_does_not_come_back_is_named() {
     gathered(&ranks).unwrap();
     drop(ranks.take(&GO_ON));
     let _again = joins(&ranks, rank(1, 3), None);
-    wait_until("rank 1", Duration::from_secs(1), || {
-        ranks.slots.lock().slots[0].link.is_some()
-    });
+    wait_until("rank 1", Duration::from_secs(1), || ranks.slots.lock().slots[0].link.is_some());
     let Err(Missing::Connect(error)) = ranks.take(&GO_ON) else {
         panic!("it was taken");
     };
@@ -132,13 +130,7 @@ fn a_stranger_without_the_token_ends_nothing_and_learns_nothing() {
     let mut no_host = rank(1, 3);
     no_host.host = "a b".to_owned();
     let ranks = open(3, Some("a"));
-    for stranger in [
-        other_options,
-        other_version,
-        no_host,
-        rank(1, 4),
-        rank(7, 3),
-    ] {
+    for stranger in [other_options, other_version, no_host, rank(1, 4), rank(7, 3)] {
         for token in [None, Some("b")] {
             let said = wait_for(&joins(&ranks, stranger.clone(), token));
             assert!(!said.contains("--size"), "{said}");
@@ -174,10 +166,7 @@ fn a_rank_that_reaches_a_server_is_told_what_listens_there() {
         });
         join(&["127.0.0.1".to_owned()], port, &rank(1, 2), &terms, &GO_ON).map(drop)
     });
-    has(
-        refused.unwrap_err().to_string(),
-        ["this port belongs to `rocebench serve`"],
-    );
+    has(refused.unwrap_err().to_string(), ["this port belongs to `rocebench serve`"]);
 }
 
 #[test]

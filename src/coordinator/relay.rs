@@ -35,10 +35,7 @@ pub(crate) fn measure(links: Links<'_>, observer: &mut dyn Observer) -> Result<(
             done
         };
         let back = threads::spawn_scoped(scope, "relay", body).map_err(RunFailure::from)?;
-        let mut shown = Shown {
-            meter: Meter::new(1),
-            observer,
-        };
+        let mut shown = Shown { meter: Meter::new(1), observer };
         let ends = || is_over.load(Ordering::Relaxed) || links.stop.load(Ordering::Relaxed);
         let forth = pass_on(first, second, ends, |message| shown.takes(message));
         is_over.store(true, Ordering::Relaxed);
@@ -86,8 +83,7 @@ impl Shown<'_> {
             Message::Progress(told) => self.progress(told),
             Message::Phase { name, expected_ms } => {
                 self.meter = Meter::new(1);
-                self.observer
-                    .phase(name, expected_ms.map(Duration::from_millis));
+                self.observer.phase(name, expected_ms.map(Duration::from_millis));
             }
             _ => return false,
         }

@@ -41,11 +41,7 @@ struct Notes {
 
 /// A run that begins now.
 fn begun(number: u32) -> Run {
-    Run {
-        run: number,
-        started_at: utc_now(),
-        ..Run::default()
-    }
+    Run { run: number, started_at: utc_now(), ..Run::default() }
 }
 
 /// Does one run. Whatever happens, what was measured is in the outcome.
@@ -72,9 +68,7 @@ pub(crate) fn run(
         true => finish(links, &notes, &mut failure),
         false => Vec::new(),
     };
-    let Notes {
-        warm_up, clocks, ..
-    } = notes;
+    let Notes { warm_up, clocks, .. } = notes;
     let learnt = Learnt { warm_up, clocks };
     assemble(nodes, members, case, blank, &learnt, reports, failure)
 }
@@ -112,20 +106,14 @@ fn connect(
                 Message::Prepared => Ok(Some(())),
                 other => Err(other),
             };
-            links
-                .only(member)
-                .answers(SETUP_LIMIT, "prepared", prepared, &mut |_, _| {})?;
+            links.only(member).answers(SETUP_LIMIT, "prepared", prepared, &mut |_, _| {})?;
         }
     }
-    let created = links.exchange(
-        &Message::Create,
-        SETUP_LIMIT,
-        "created",
-        |answer| match answer {
+    let created =
+        links.exchange(&Message::Create, SETUP_LIMIT, "created", |answer| match answer {
             Message::Created { arrays, note } => Ok(Some((arrays, note))),
             other => Err(other),
-        },
-    )?;
+        })?;
     let mut arrays = Vec::new();
     for (member, (of_node, note)) in links.members.iter().zip(created) {
         if let (true, Some(note)) = (member.node.is_own, note) {
@@ -172,9 +160,7 @@ fn drive(
         Ok(measured) => {
             let members = measured.iter().zip(links.members);
             let senders = members.filter(|(_, member)| member.sends(case));
-            let empty = senders
-                .map(|(measured, _)| *measured)
-                .find(|(messages, _)| *messages == 0);
+            let empty = senders.map(|(measured, _)| *measured).find(|(messages, _)| *messages == 0);
             match empty {
                 None => come_to_rest(links, case, observer, notes),
                 // The session goes on where the nodes soon come to rest; a long drain would be for nothing.
@@ -213,10 +199,8 @@ fn warm_up(
     let warm = links.answers(WORK_LIMIT, "warm", warm, &mut |node, progress| {
         meter.show(node, progress, observer);
     })?;
-    let all_steady = warm
-        .iter()
-        .filter_map(|warm| warm.is_steady)
-        .reduce(|one, other| one && other);
+    let all_steady =
+        warm.iter().filter_map(|warm| warm.is_steady).reduce(|one, other| one && other);
     Ok(WarmUp {
         seconds: warm.iter().map(|warm| warm.seconds).fold(0.0, f64::max),
         is_steady: all_steady,
@@ -236,10 +220,7 @@ fn measure(
     };
     observer.phase("measure", limit);
     for (member, at_ns) in links.members.iter().zip(clocks.opening()) {
-        member.node.send(&Message::Open {
-            at_ns,
-            live_latency: observer.shows_latency(),
-        })?;
+        member.node.send(&Message::Open { at_ns, live_latency: observer.shows_latency() })?;
     }
     let mut meter = Meter::new(links.members.len());
     let measured = |answer| match answer {

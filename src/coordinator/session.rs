@@ -85,21 +85,12 @@ impl LocalServer {
                 tracing::warn!(%error, "the node in this process stopped listening");
             }
         })?;
-        Ok(LocalServer {
-            port,
-            token,
-            stop,
-            thread: Some(thread),
-        })
+        Ok(LocalServer { port, token, stop, thread: Some(thread) })
     }
 
     /// Where it is reached.
     pub(crate) fn address(&self) -> Address<'_> {
-        Address {
-            host: LOOPBACK,
-            port: self.port,
-            token: Some(&self.token),
-        }
+        Address { host: LOOPBACK, port: self.port, token: Some(&self.token) }
     }
 }
 
@@ -161,11 +152,7 @@ impl Session {
     ) -> Result<(Option<LocalServer>, Session), RunFailure> {
         let (local, (link, peer)) = match &ends.target {
             Target::Remote(host, port) => {
-                let address = Address {
-                    host,
-                    port: *port,
-                    token: ends.token.as_ref(),
-                };
+                let address = Address { host, port: *port, token: ends.token.as_ref() };
                 (None, reach(&address, facts, stop, Duration::ZERO)?)
             }
             Target::Local => {
@@ -175,11 +162,8 @@ impl Session {
                 (Some(local), reached)
             }
         };
-        let session = Session {
-            resources: open_at_client(&ends.resources, &link, stop)?,
-            link,
-            peer,
-        };
+        let session =
+            Session { resources: open_at_client(&ends.resources, &link, stop)?, link, peer };
         Ok((local, session))
     }
 }

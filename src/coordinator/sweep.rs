@@ -71,10 +71,7 @@ pub fn run_sweep(
             observer.note(text);
         }
     }
-    let lossless: Vec<_> = nodes
-        .iter()
-        .map(|node| (&*node.name, &node.facts.lossless))
-        .collect();
+    let lossless: Vec<_> = nodes.iter().map(|node| (&*node.name, &node.facts.lossless)).collect();
     for text in priorities::notes(&sweep.cases, &lossless) {
         observer.note(&text);
     }
@@ -113,11 +110,7 @@ fn told(node: &super::nodes::Node, own_host: &Host) -> Node {
             ..Host::default()
         }),
     };
-    Node {
-        name: node.name.clone(),
-        host,
-        devices: vec![node.facts.device.clone()],
-    }
+    Node { name: node.name.clone(), host, devices: vec![node.facts.device.clone()] }
 }
 
 /// All cases, in their order.

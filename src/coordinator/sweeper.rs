@@ -86,17 +86,13 @@ impl Sweeper<'_> {
             return Ok(nodes);
         }
         let ends = &self.options.ends;
-        let connected = self
-            .places
-            .connect(ends, &self.facts, self.stop, BUSY_LIMIT);
+        let connected = self.places.connect(ends, &self.facts, self.stop, BUSY_LIMIT);
         connected.map_err(Halt::from)
     }
 
     /// This end's node, with which the session was ended.
     pub(crate) fn reach_own(&self) -> Result<Node, Halt> {
-        let own = self
-            .places
-            .reach_local(0, &self.facts, self.stop, BUSY_LIMIT);
+        let own = self.places.reach_local(0, &self.facts, self.stop, BUSY_LIMIT);
         own.map_err(Halt::from)
     }
 
@@ -122,13 +118,7 @@ impl Sweeper<'_> {
         };
         let goes_on = done.goes_on;
         let path = done.paths.first().copied().flatten();
-        record(
-            &mut self.outcome,
-            &nodes,
-            (index, case),
-            done,
-            self.observer,
-        );
+        record(&mut self.outcome, &nodes, (index, case), done, self.observer);
         self.nodes = Some(nodes).filter(|_| goes_on);
         Ok(path)
     }
@@ -155,11 +145,7 @@ impl Sweeper<'_> {
     fn note_cores(&mut self, nodes: &[Node], case: &Case, run: &Run) {
         let is_shared = |worker: &WorkerResult| worker.core_shared_with.is_some_and(|it| it > 0);
         let result_of = |node: &&Node| run.node(&node.name);
-        let both = || {
-            nodes
-                .iter()
-                .filter_map(|node| Some((node, result_of(&node)?)))
-        };
+        let both = || nodes.iter().filter_map(|node| Some((node, result_of(&node)?)));
         let is_said = both().any(|(node, it)| node.is_own && it.workers.iter().any(is_shared));
         for (node, result) in both().filter(|(node, _)| !node.is_own) {
             if is_said && node.link.is_within_host() {

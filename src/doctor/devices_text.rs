@@ -35,12 +35,7 @@ fn device_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry) {
         if device.software {
             facts.push("software".to_owned());
         }
-        facts.extend(
-            device
-                .firmware
-                .iter()
-                .map(|version| format!("firmware {version}")),
-        );
+        facts.extend(device.firmware.iter().map(|version| format!("firmware {version}")));
         facts.extend(device.pci_address.iter().map(|address| {
             match (device.pci_gtransfer_per_s, device.pci_width_lanes) {
                 (Some(speed), Some(width)) => format!("PCI {address} ({speed} GT/s x{width})"),
@@ -91,10 +86,7 @@ fn port_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry, port
     let types = width("type", &mut port.gids.iter().map(|it| it.gid_type.len()));
     let families = width("family", &mut port.gids.iter().map(|it| it.family.len()));
     let netdev = |it: &Option<String>| it.clone().unwrap_or_else(|| "-".to_owned());
-    let netdevs = width(
-        "netdev",
-        &mut port.gids.iter().map(|it| netdev(&it.netdev).len()),
-    );
+    let netdevs = width("netdev", &mut port.gids.iter().map(|it| netdev(&it.netdev).len()));
     let _ = writeln!(
         out,
         "    index  {:<types$}  {:<families$}  {:<netdevs$}  GID",
@@ -126,10 +118,8 @@ fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
     };
     let Some(choice) = &inventory.choice else {
         let none = inventory.no_choice.clone().unwrap_or_default();
-        let mut paragraphs = vec![format!(
-            "rocebench can use none of them {with}: {}.",
-            none.because
-        )];
+        let mut paragraphs =
+            vec![format!("rocebench can use none of them {with}: {}.", none.because)];
         paragraphs.extend(none.remedy.map(|remedy| format!("Try: {remedy}")));
         return paragraphs;
     };

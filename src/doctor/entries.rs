@@ -121,9 +121,7 @@ impl GidRow {
         Some(GidEntry {
             index: u8::try_from(self.index).ok()?,
             gid: Gid::parse(&self.gid)?,
-            gid_type: types
-                .into_iter()
-                .find(|found| found.name() == self.gid_type)?,
+            gid_type: types.into_iter().find(|found| found.name() == self.gid_type)?,
             interface: None,
         })
     }

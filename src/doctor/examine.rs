@@ -111,12 +111,8 @@ pub fn examine(
     let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
     let within_host = Route::between(loopback, loopback);
     let request = &examination.resources.request;
-    let mut inventory = Inventory::read(
-        &examination.machine,
-        examination.resources.library,
-        request,
-        within_host,
-    )?;
+    let mut inventory =
+        Inventory::read(&examination.machine, examination.resources.library, request, within_host)?;
     let only_embedded = match &request.device {
         Some(name) => inventory.keep_only(name),
         None => false,
@@ -127,10 +123,7 @@ pub fn examine(
             tool: protocol::tool(),
             started_at: report::results::utc_now(),
             host: inventory.host.clone(),
-            target: examination
-                .host
-                .as_ref()
-                .map(|host| target_text(host, examination.port)),
+            target: examination.host.as_ref().map(|host| target_text(host, examination.port)),
             choice: None,
             findings: Vec::new(),
             interrupted: false,
@@ -164,18 +157,11 @@ pub fn examine(
 
 /// `host:port`, with an IPv6 address in brackets.
 fn target_text(host: &str, port: u16) -> String {
-    if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    }
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop: &AtomicBool) {
-    notes.section(&format!(
-        "the other end, {}",
-        target_text(host, examination.port)
-    ));
+    notes.section(&format!("the other end, {}", target_text(host, examination.port)));
     let facts = serde_json::to_value(&notes.report.host).unwrap_or_default();
     let token = examination.token.as_ref();
     let reached = match peer::reach(host, examination.port, token, &facts, stop) {
@@ -234,10 +220,8 @@ pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>)
                 Some(index) => format!("; GID index {index}: {}", choice.gid_because),
                 None => String::new(),
             };
-            let found = format!(
-                "{} port {}: {}{gid}",
-                choice.device, choice.port, choice.device_because
-            );
+            let found =
+                format!("{} port {}: {}{gid}", choice.device, choice.port, choice.device_because);
             let finding = Finding::new("device used", state, found, WHY_DEVICE);
             match choice.is_in_place_of_another {
                 true => finding.remedy(
@@ -304,10 +288,8 @@ mod tests {
 
     #[test]
     fn no_device_at_all_is_broken() {
-        let taken = NoChoice {
-            because: "UDP port 4791 is taken".into(),
-            remedy: Some("end it".into()),
-        };
+        let taken =
+            NoChoice { because: "UDP port 4791 is taken".into(), remedy: Some("end it".into()) };
         let found = device_used(&None, Some(&taken));
         assert_eq!(found.state, State::Broken);
         assert_eq!(found.found, "UDP port 4791 is taken");

@@ -47,10 +47,7 @@ pub struct NoChoice {
 impl From<VerbsError> for NoChoice {
     fn from(error: VerbsError) -> NoChoice {
         let told = RunFailure::from_verbs(&error);
-        NoChoice {
-            because: told.message,
-            remedy: told.hint,
-        }
+        NoChoice { because: told.message, remedy: told.hint }
     }
 }
 
@@ -129,8 +126,7 @@ impl Inventory {
 
     /// The system's devices' ports, each with its device.
     pub fn system_ports(&self) -> impl Iterator<Item = (&DeviceEntry, &PortEntry)> {
-        self.system()
-            .flat_map(|device| device.ports.iter().map(move |port| (device, port)))
+        self.system().flat_map(|device| device.ports.iter().map(move |port| (device, port)))
     }
 
     /// Adds the facts of an embedded device that are known only while it is open.
@@ -139,10 +135,8 @@ impl Inventory {
             return;
         }
         let name = port.context.name();
-        let Some(device) = self
-            .devices
-            .iter_mut()
-            .find(|device| device.is_embedded() && device.name == name)
+        let Some(device) =
+            self.devices.iter_mut().find(|device| device.is_embedded() && device.name == name)
         else {
             return;
         };
@@ -302,10 +296,7 @@ mod tests {
         assert!(why(&card).ends_with("/dev/infiniband/uverbs0 is not there"));
         tree.add("dev/infiniband", &[("uverbs0", "")]);
         assert_eq!(why(&card), "not opened by libibverbs");
-        let bare = DeviceEntry {
-            uverbs: None,
-            ..card
-        };
+        let bare = DeviceEntry { uverbs: None, ..card };
         assert!(why(&bare).contains("modprobe ib_uverbs"));
     }
 }

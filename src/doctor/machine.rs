@@ -39,20 +39,12 @@ pub enum Reading {
 impl Machine {
     /// This machine.
     pub fn this() -> Machine {
-        Machine {
-            root: PathBuf::from("/"),
-            tools: Box::new(run),
-            bridgings: Box::new(dcb::read),
-        }
+        Machine { root: PathBuf::from("/"), tools: Box::new(run), bridgings: Box::new(dcb::read) }
     }
 
     /// A tree of files in place of a machine, without programs.
     pub fn below(root: impl Into<PathBuf>) -> Machine {
-        Machine {
-            root: root.into(),
-            tools: Box::new(|_, _| None),
-            bridgings: Box::new(|_| None),
-        }
+        Machine { root: root.into(), tools: Box::new(|_, _| None), bridgings: Box::new(|_| None) }
     }
 
     /// A tree of files, and `tools` in place of programs.
@@ -115,14 +107,10 @@ impl Machine {
     /// Whether this process has a capability, by its number (capabilities(7), linux/capability.h).
     pub(super) fn has_capability(&self, number: u32) -> bool {
         let effective = |status: String| {
-            let line = status
-                .lines()
-                .find_map(|line| line.strip_prefix("CapEff:"))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
             u64::from_str_radix(line.trim(), 16).ok()
         };
-        self.text("proc/self/status")
-            .and_then(effective)
-            .is_some_and(|set| set >> number & 1 == 1)
+        self.text("proc/self/status").and_then(effective).is_some_and(|set| set >> number & 1 == 1)
     }
 
     /// Whether a file or folder exists.
@@ -157,9 +145,7 @@ impl Machine {
     pub fn processes(&self) -> Vec<(u32, String)> {
         let numbers = self.list("proc");
         let numbers = numbers.iter().filter_map(|name| name.parse().ok());
-        numbers
-            .filter_map(|pid: u32| Some((pid, self.text(format!("proc/{pid}/comm"))?)))
-            .collect()
+        numbers.filter_map(|pid: u32| Some((pid, self.text(format!("proc/{pid}/comm"))?))).collect()
     }
 
     /// PFC and DSCP of a network interface; `None` where its driver tells nothing of them.
@@ -222,10 +208,7 @@ pub(crate) mod made_up {
     impl Tree {
         pub(crate) fn new(files: &[(&str, &str)]) -> Tree {
             let folder = tempfile::tempdir().unwrap();
-            let tree = Tree {
-                machine: Machine::below(folder.path()),
-                folder,
-            };
+            let tree = Tree { machine: Machine::below(folder.path()), folder };
             tree.add("", files);
             tree
         }

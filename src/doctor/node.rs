@@ -33,9 +33,7 @@ pub fn examine_node(
         None => options.request.clone(),
     };
     let mut examination = NodeExamination {
-        usable_cores: cpu::allowed_cores()
-            .ok()
-            .and_then(|cores| u32::try_from(cores.len()).ok()),
+        usable_cores: cpu::allowed_cores().ok().and_then(|cores| u32::try_from(cores.len()).ok()),
         locked_memory: checks::locked_memory(machine),
         clock_is_kept: clock_is_kept(machine),
         ..NodeExamination::default()
@@ -51,12 +49,8 @@ pub fn examine_node(
         Some(name) => inventory.keep_only(name),
         None => false,
     };
-    examination.findings = checks::run_all(&Subject {
-        machine,
-        inventory: &inventory,
-        control_port,
-        only_embedded,
-    });
+    examination.findings =
+        checks::run_all(&Subject { machine, inventory: &inventory, control_port, only_embedded });
     match select_or_embedded(options.library, &request, Some(route)) {
         Ok(port) => {
             let device = with_interface(outcome::device(&port), &inventory);
@@ -100,11 +94,7 @@ fn with_interface(mut device: Device, inventory: &Inventory) -> Device {
 /// Whether the kernel counts the clock as synchronised (`timedatectl`), or whoever keeps it says so.
 fn clock_is_kept(machine: &Machine) -> Option<bool> {
     let asked = ["show", "--property=NTPSynchronized", "--value"];
-    match machine
-        .tool("timedatectl", &asked)
-        .as_deref()
-        .map(str::trim)
-    {
+    match machine.tool("timedatectl", &asked).as_deref().map(str::trim) {
         Some("yes") => return Some(true),
         Some("no") => return Some(false),
         _ => {}
@@ -113,9 +103,7 @@ fn clock_is_kept(machine: &Machine) -> Option<bool> {
         let leap = told.lines().find(|line| line.starts_with("Leap status"));
         return leap.map(|line| !line.contains("Not synchronised"));
     }
-    machine
-        .has("run/systemd/timesync/synchronized")
-        .then_some(true)
+    machine.has("run/systemd/timesync/synchronized").then_some(true)
 }
 
 #[cfg(test)]
@@ -146,10 +134,7 @@ mod tests {
 
     #[test]
     fn a_node_without_its_device_says_so_and_tells_the_rest() {
-        let request = PortRequest {
-            device: Some("nope".into()),
-            ..PortRequest::default()
-        };
+        let request = PortRequest { device: Some("nope".into()), ..PortRequest::default() };
         let options = NodeOptions::system(request, None);
         let route = Route::to(IpAddr::from(Ipv4Addr::LOCALHOST));
         let found = examine_node(&Machine::this(), &options, route, None, 18515);
@@ -157,10 +142,7 @@ mod tests {
         assert!(found.no_device.unwrap().contains("nope"));
         assert!(found.usable_cores.is_some());
         assert_eq!(found.findings.last().unwrap().check, "device used");
-        let embedded = FlowDevice {
-            name: "soft0".into(),
-            ib_port: None,
-        };
+        let embedded = FlowDevice { name: "soft0".into(), ib_port: None };
         let found = examine_node(&Machine::this(), &options, route, Some(&embedded), 18515);
         let device = found.device.unwrap();
         let names = (&*device.name, device.netdev.as_deref());

@@ -59,12 +59,7 @@ pub(super) fn reach(
     stop: &AtomicBool,
 ) -> Result<Reached, Box<Unreached>> {
     let started = Instant::now();
-    let unreached = |finding, interrupted| {
-        Box::new(Unreached {
-            finding,
-            interrupted,
-        })
-    };
+    let unreached = |finding, interrupted| Box::new(Unreached { finding, interrupted });
     let (link, peer) = connect(host, port, token, facts, stop)
         .map_err(|error| unreached(not_reached(&error, port), error.is_interrupt()))?;
     let took = started.elapsed();
@@ -86,11 +81,7 @@ pub(super) fn reach(
         version(&peer),
         clock(peer.clock),
     ];
-    Ok(Reached {
-        findings,
-        link,
-        route,
-    })
+    Ok(Reached { findings, link, route })
 }
 
 pub(super) fn not_reached(error: &ConnectError, port: u16) -> Finding {
@@ -109,10 +100,7 @@ fn version(peer: &PeerInfo) -> Finding {
         "" => String::new(),
         _ => format!(", on {} ({})", host.hostname, system.join(", ")),
     };
-    let found = format!(
-        "rocebench {}, protocol {PROTOCOL_VERSION}{system}",
-        peer.version
-    );
+    let found = format!("rocebench {}, protocol {PROTOCOL_VERSION}{system}", peer.version);
     if peer.version == PROGRAM_VERSION {
         return Finding::new("peer version", State::Ok, found, WHY_VERSION);
     }
@@ -134,11 +122,7 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
             WHY_CLOCK,
         );
     };
-    let side = if offset.offset_ns < 0 {
-        "behind"
-    } else {
-        "ahead"
-    };
+    let side = if offset.offset_ns < 0 { "behind" } else { "ahead" };
     let within = milliseconds(offset.uncertainty_ns as f64);
     let found = if offset.offset_ns.unsigned_abs() <= offset.uncertainty_ns.into() {
         format!("the same, ±{within}")
@@ -157,11 +141,7 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
 /// `1.50 ms`, `3600.0 s`.
 pub(super) fn milliseconds(ns: f64) -> String {
     let ms = ns / 1e6;
-    if ms.abs() < 1000.0 {
-        format!("{ms:.2} ms")
-    } else {
-        format!("{:.1} s", ms / 1e3)
-    }
+    if ms.abs() < 1000.0 { format!("{ms:.2} ms") } else { format!("{:.1} s", ms / 1e3) }
 }
 
 /// Judges the path from both ends' reports of the transfers.
@@ -171,20 +151,9 @@ pub(super) fn path_mtu(result: &ResultFile, full_packets_passed: bool) -> Option
     };
     let (own, peer) = (own.devices.first()?, peer.devices.first()?);
     let rdma_bytes = result.cases.first()?.config.flows.first()?.path_mtu?;
-    let route_bytes = peer
-        .gid
-        .as_deref()
-        .and_then(Gid::parse)
-        .and_then(|gid| route_mtu(gid.address()));
-    Some(judge_path(
-        rdma_bytes,
-        &Path {
-            own,
-            peer,
-            route_bytes,
-            full_packets_passed,
-        },
-    ))
+    let route_bytes =
+        peer.gid.as_deref().and_then(Gid::parse).and_then(|gid| route_mtu(gid.address()));
+    Some(judge_path(rdma_bytes, &Path { own, peer, route_bytes, full_packets_passed }))
 }
 
 struct Path<'a> {
@@ -200,17 +169,9 @@ fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
         _ => "unknown".to_owned(),
     };
     let mut found = format!("RDMA {rdma_bytes}");
-    if path
-        .own
-        .netdev_mtu_bytes
-        .or(path.peer.netdev_mtu_bytes)
-        .is_some()
-    {
-        found += &format!(
-            "; interfaces {} here, {} there",
-            interface(path.own),
-            interface(path.peer)
-        );
+    if path.own.netdev_mtu_bytes.or(path.peer.netdev_mtu_bytes).is_some() {
+        found +=
+            &format!("; interfaces {} here, {} there", interface(path.own), interface(path.peer));
     }
     if let Some(bytes) = path.route_bytes {
         found += &format!("; route {bytes}");
@@ -236,16 +197,9 @@ fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
         (Some(own), Some(peer)) if own != peer => {
             finding(State::Warning, format!("{found}: the interfaces differ")).remedy(format!(
                 "sudo ip link set {} mtu {} {}, and allow it on the switches between",
-                if own < peer { path.own } else { path.peer }
-                    .netdev
-                    .as_deref()
-                    .unwrap_or("NETDEV"),
+                if own < peer { path.own } else { path.peer }.netdev.as_deref().unwrap_or("NETDEV"),
                 own.max(peer),
-                if own < peer {
-                    "here"
-                } else {
-                    "at the other end"
-                },
+                if own < peer { "here" } else { "at the other end" },
             ))
         }
         _ if path.full_packets_passed => finding(State::Ok, found),
@@ -300,12 +254,7 @@ mod tests {
 
     #[test]
     fn clocks_are_judged_by_what_is_certain() {
-        let of = |offset_ns, uncertainty_ns| {
-            clock(Some(ClockOffset {
-                offset_ns,
-                uncertainty_ns,
-            }))
-        };
+        let of = |offset_ns, uncertainty_ns| clock(Some(ClockOffset { offset_ns, uncertainty_ns }));
         let behind = "1.50 ms behind, ±0.20 ms";
         assert_eq!(of(-1_500_000, 200_000).found, behind);
         assert_eq!(of(1_100_000_000, 200_000_000).state, State::Ok);

@@ -25,11 +25,8 @@ fn capitalised(text: &str) -> String {
 /// The lines of a finding, of at most `width` columns.
 pub(super) fn finding_text(finding: &Finding, all_reasons: bool, width: usize) -> String {
     let indent = STATE_WIDTH + LABEL_WIDTH + 1;
-    let mut text = format!(
-        "{:<STATE_WIDTH$}{:<LABEL_WIDTH$} ",
-        finding.state.name(),
-        finding.label()
-    );
+    let mut text =
+        format!("{:<STATE_WIDTH$}{:<LABEL_WIDTH$} ", finding.state.name(), finding.label());
     let overlong = text.chars().count() > indent;
     let needs_mending = matches!(finding.state, State::Warning | State::Broken);
     let mut paragraphs = vec![("", finding.found.as_str())];

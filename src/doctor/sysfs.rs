@@ -84,9 +84,8 @@ fn port(machine: &Machine, name: &str, number: u8) -> PortEntry {
             _ => None,
         }
     };
-    let netdev = of_gids
-        .or_else(|| machine.text(format!("{CLASS}/{name}/parent")))
-        .or_else(of_device);
+    let netdev =
+        of_gids.or_else(|| machine.text(format!("{CLASS}/{name}/parent"))).or_else(of_device);
     if let Some(netdev) = netdev {
         fill_netdev(machine, &mut port, netdev);
     }
@@ -111,20 +110,12 @@ fn gids(machine: &Machine, folder: &str, is_ethernet: bool) -> Vec<GidRow> {
         if gid.is_zero() {
             return None;
         }
-        let gid_type = match machine
-            .text(format!("{folder}/gid_attrs/types/{index}"))
-            .as_deref()
-        {
+        let gid_type = match machine.text(format!("{folder}/gid_attrs/types/{index}")).as_deref() {
             Some("RoCE v2") => GidType::RoceV2,
             _ if is_ethernet => GidType::RoceV1,
             _ => GidType::Infiniband,
         };
-        let entry = GidEntry {
-            index: index.parse().ok()?,
-            gid,
-            gid_type,
-            interface: None,
-        };
+        let entry = GidEntry { index: index.parse().ok()?, gid, gid_type, interface: None };
         let netdev = machine.text(format!("{folder}/gid_attrs/ndevs/{index}"));
         Some(GidRow::of(&entry, netdev))
     };
@@ -248,11 +239,9 @@ pub(super) mod tests {
                       2: eth0    inet 192.0.2.7/24 brd 192.0.2.255 scope global eth0\n\
                       2: eth0    inet6 2001:db8::7/64 scope global\n";
         let eth0 = Some("eth0");
-        for (address, interface) in [
-            ("192.0.2.7", eth0),
-            ("2001:db8::7", eth0),
-            ("192.0.2.8", None),
-        ] {
+        for (address, interface) in
+            [("192.0.2.7", eth0), ("2001:db8::7", eth0), ("192.0.2.8", None)]
+        {
             let found = interface_in(listed, address.parse().unwrap());
             assert_eq!(found.as_deref(), interface, "{address}");
         }

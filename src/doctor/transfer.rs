@@ -64,9 +64,7 @@ impl TransferCheck<'_> {
             }
         };
         let passed = |outcome: &SweepOutcome| {
-            Op::BASIC
-                .iter()
-                .any(|op| matches!(of_op(&outcome.result, *op), Some(Ok(()))))
+            Op::BASIC.iter().any(|op| matches!(of_op(&outcome.result, *op), Some(Ok(()))))
         };
         // If no small message passes, no large one does; save the time.
         let large = (passed(&small) && !small.interrupted).then(|| self.sweep(LARGE));
@@ -84,10 +82,8 @@ impl TransferCheck<'_> {
             done.interrupted |= large.interrupted;
         }
         for op in Op::BASIC {
-            let outcomes = [
-                of_op(&small.result, op),
-                large.as_ref().and_then(|it| of_op(&it.result, op)),
-            ];
+            let outcomes =
+                [of_op(&small.result, op), large.as_ref().and_then(|it| of_op(&it.result, op))];
             done.findings.extend(judge(op, outcomes));
         }
         done.result = Some(large.map_or(small.result, |large| large.result));
@@ -126,10 +122,7 @@ fn sweep(size: &str) -> Sweep {
 }
 
 fn of_op(result: &ResultFile, op: Op) -> OperationOutcome {
-    let case = result
-        .cases
-        .iter()
-        .find(|case| case.config.op == op.into())?;
+    let case = result.cases.iter().find(|case| case.config.op == op.into())?;
     // A run that the user stopped proves nothing.
     let run = case.runs.first().filter(|run| !run.interrupted)?;
     Some(match &run.failure {
@@ -170,13 +163,8 @@ fn judge(op: Op, [small, large]: [OperationOutcome; 2]) -> Option<Finding> {
 
 fn not_begun(error: &RunFailure) -> Finding {
     let remedy = error.hint.clone();
-    Finding::new(
-        "transfer",
-        State::Broken,
-        format!("not started: {error}"),
-        WHY,
-    )
-    .remedy(remedy.unwrap_or_else(|| "see what the other end printed".to_owned()))
+    Finding::new("transfer", State::Broken, format!("not started: {error}"), WHY)
+        .remedy(remedy.unwrap_or_else(|| "see what the other end printed".to_owned()))
 }
 
 /// Shows nothing: the findings contain all results.
@@ -189,10 +177,7 @@ mod tests {
     use super::*;
 
     fn failed(message: &str) -> OperationOutcome {
-        Some(Err(Failure {
-            message: message.into(),
-            hint: Some("try".into()),
-        }))
+        Some(Err(Failure { message: message.into(), hint: Some("try".into()) }))
     }
 
     #[test]

@@ -34,18 +34,12 @@ pub(super) fn lines(array: &Array, language: Language) -> Vec<String> {
     let values: [(Key, Value); 5] = [
         (Key::RowQpn, |qp| format!("{:#08x}", qp.qpn)),
         (Key::RowPsn, |qp| format!("{:#08x}", qp.psn)),
-        (Key::RowAddress, |qp| {
-            offered(qp, format!("{:#x}", qp.address))
-        }),
+        (Key::RowAddress, |qp| offered(qp, format!("{:#x}", qp.address))),
         (Key::RowRkey, |qp| offered(qp, format!("{:#x}", qp.rkey))),
         (Key::RowLength, |qp| offered(qp, qp.length.to_string())),
     ];
     for index in 0..most.min(MOST_QPS) {
-        let number = if most > 1 {
-            format!("QP {index}: ")
-        } else {
-            String::new()
-        };
+        let number = if most > 1 { format!("QP {index}: ") } else { String::new() };
         for (key, value) in values {
             let [ours, theirs] =
                 ends.map(|end| end.qps.get(index).map_or(NOTHING.to_owned(), value));

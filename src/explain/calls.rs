@@ -17,12 +17,7 @@ const NARROWEST_NOTE: usize = 16;
 
 /// Adds the lines of a call.
 pub(super) fn write(out: &mut String, call: &Call, presentation: &Presentation) {
-    let Presentation {
-        language,
-        style,
-        columns,
-        ..
-    } = *presentation;
+    let Presentation { language, style, columns, .. } = *presentation;
     let whose = match call.end {
         End::This => String::new(),
         End::Other => format!("({}) ", language.text(Key::OtherEnd)),
@@ -50,10 +45,8 @@ fn fields(out: &mut String, fields: &[Field], presentation: &Presentation) {
     let style = presentation.style;
     let names = fields.iter().map(|field| width(field.name)).max();
     let noted = fields.iter().filter(|field| field.note.is_some());
-    let values = noted
-        .map(|field| width(&field.value))
-        .filter(|width| *width <= WIDEST_VALUE)
-        .max();
+    let values =
+        noted.map(|field| width(&field.value)).filter(|width| *width <= WIDEST_VALUE).max();
     for field in fields {
         let name = padded(field.name, names.unwrap_or(0));
         let Some(note) = field.note else {
@@ -82,9 +75,7 @@ fn note_text(note: Note, value: &str, presentation: &Presentation) -> String {
     // 4.096 µs times two to the power of the code (InfiniBand specification 11.2.4.2).
     let code: u32 = value.parse().unwrap_or(0);
     let ms = 4.096e-3 * f64::from(code).exp2();
-    presentation
-        .language
-        .filled(key, &[("ms", &format!("{ms:.0}"))])
+    presentation.language.filled(key, &[("ms", &format!("{ms:.0}"))])
 }
 
 #[cfg(test)]
@@ -95,20 +86,14 @@ mod tests {
 
     #[test]
     fn calls_and_remarks_keep_to_the_columns() {
-        let call = Call::new(
-            "ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU)",
-            "0",
-        )
-        .given_as("min_rnr_timer", 12, Note::MinRnrTimer)
-        .given_as("ah_attr.grh.dgid", "::ffff:127.0.0.1", Note::TheirGid);
+        let call =
+            Call::new("ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU)", "0")
+                .given_as("min_rnr_timer", 12, Note::MinRnrTimer)
+                .given_as("ah_attr.grh.dgid", "::ffff:127.0.0.1", Note::TheirGid);
         for language in Language::ALL {
             for columns in [92, 72] {
-                let presentation = Presentation {
-                    language,
-                    style: Style::plain(),
-                    columns,
-                    has_all_steps: false,
-                };
+                let presentation =
+                    Presentation { language, style: Style::plain(), columns, has_all_steps: false };
                 let mut out = String::new();
                 write(&mut out, &call, &presentation);
                 let widest = out.lines().map(width).max();

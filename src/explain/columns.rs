@@ -130,10 +130,7 @@ mod tests {
     fn lines_of_columns_break_between_columns() {
         let line = "    BTH     opcode 0x0a  dest QPN 0x02  PSN 0x03";
         assert_eq!(folded(line, 80, 12), [line]);
-        let halves = [
-            "    BTH     opcode 0x0a  dest QPN 0x02  ",
-            "            PSN 0x03",
-        ];
+        let halves = ["    BTH     opcode 0x0a  dest QPN 0x02  ", "            PSN 0x03"];
         assert_eq!(folded(line, 40, 12), halves);
     }
 

@@ -76,9 +76,7 @@ impl LessonWriter {
             .collect::<Vec<_>>()
             .join("|");
         let name = self.mistake.map_or("", Mistake::name);
-        let text = self
-            .language
-            .filled(verdict.key(), &[("name", name), ("mistakes", &mistakes)]);
+        let text = self.language.filled(verdict.key(), &[("name", name), ("mistakes", &mistakes)]);
         for line in wrapped(&text, self.presentation.columns) {
             let line = match verdict.is_good() {
                 true => self.style.state(&line),
@@ -96,11 +94,7 @@ impl LessonWriter {
         let mut titles = vec![text(head, &[("n", &begin.length_bytes.to_string())])];
         let broken = begin.mistake.map(|mistake| [("name", mistake.name())]);
         titles.extend(broken.map(|name| text(Key::HeadBroken, &name)));
-        let this = if begin.embedded {
-            Key::HeadThisEmbedded
-        } else {
-            Key::HeadThis
-        };
+        let this = if begin.embedded { Key::HeadThisEmbedded } else { Key::HeadThis };
         let port = begin.port.to_string();
         let this = text(this, &[("device", &begin.device), ("port", &port)]);
         let other = match &begin.server {
@@ -149,19 +143,11 @@ impl LessonWriter {
             self.part(&mut out, part);
             previous = Some(part);
         }
-        let careful = texts
-            .careful
-            .filter(|_| self.is_whole() || is_mistaken(step));
+        let careful = texts.careful.filter(|_| self.is_whole() || is_mistaken(step));
         if let Some(careful) = careful {
             out.push('\n');
             let label = self.language.text(Key::Careful);
-            self.labelled(
-                &mut out,
-                INDENT,
-                label,
-                self.language.text(careful),
-                Style::careful,
-            );
+            self.labelled(&mut out, INDENT, label, self.language.text(careful), Style::careful);
         }
         out.push('\n');
         out
@@ -199,13 +185,7 @@ impl LessonWriter {
                     line_at(out, CALL, &line);
                 }
             }
-            Part::Memory {
-                end,
-                after,
-                address,
-                bytes,
-                message_bytes,
-            } => {
+            Part::Memory { end, after, address, bytes, message_bytes } => {
                 let label = match (end, after) {
                     (End::This, false) => Key::MemoryThis,
                     (End::This, true) => Key::MemoryThisAfter,
@@ -213,10 +193,7 @@ impl LessonWriter {
                     (End::Other, true) => Key::MemoryOtherAfter,
                 };
                 line_at(out, CALL, self.language.text(label));
-                let room = self
-                    .presentation
-                    .columns
-                    .saturating_sub(CALL + 2 + dump::ADDRESS);
+                let room = self.presentation.columns.saturating_sub(CALL + 2 + dump::ADDRESS);
                 let bytes_a_row = dump::bytes_a_row(room);
                 for row in dump::rows(*address, bytes, bytes_a_row) {
                     line_at(out, CALL + 2, &self.style.code(&row));
@@ -331,11 +308,7 @@ impl LessonWriter {
 
     fn paragraph(&self, out: &mut String, indent: usize, label: &str, text: &str) {
         // A wide colon includes its space.
-        let space = if label.is_empty() || label.ends_with('：') {
-            ""
-        } else {
-            " "
-        };
+        let space = if label.is_empty() || label.ends_with('：') { "" } else { " " };
         for line in wrapped(
             &format!("{label}{space}{text}"),
             self.presentation.columns.saturating_sub(indent),

@@ -97,17 +97,11 @@ fn packet_lines(
     if let Some(reth) = packet.extended.reth {
         line(
             "RETH",
-            format!(
-                "va {:#x}  rkey {:#x}  length {}",
-                reth.address, reth.rkey, reth.length_bytes
-            ),
+            format!("va {:#x}  rkey {:#x}  length {}", reth.address, reth.rkey, reth.length_bytes),
         );
     }
     if let Some(aeth) = packet.extended.aeth {
-        line(
-            "AETH",
-            format!("{}  MSN {}", syndrome_text(aeth.syndrome), aeth.msn),
-        );
+        line("AETH", format!("{}  MSN {}", syndrome_text(aeth.syndrome), aeth.msn));
     }
     if let Some(immediate) = packet.extended.immediate {
         line("ImmDt", format!("{immediate:#010x}"));
@@ -116,10 +110,7 @@ fn packet_lines(
         let bytes = packet.payload.len().to_string();
         let text = match packet.pad_bytes() {
             0 => language.filled(Key::PacketPayload, &[("n", &bytes)]),
-            pad => language.filled(
-                Key::PacketPadding,
-                &[("n", &bytes), ("pad", &pad.to_string())],
-            ),
+            pad => language.filled(Key::PacketPadding, &[("n", &bytes), ("pad", &pad.to_string())]),
         };
         line("payload", text);
         let shown = packet.payload.len().min(PAYLOAD_BYTES);
@@ -136,10 +127,7 @@ fn packet_lines(
         false => Key::PacketIcrcWrong,
     };
     let crc = passed.bytes.last_chunk::<4>().copied().unwrap_or_default();
-    line(
-        "ICRC",
-        format!("{:#010x}  {}", u32::from_le_bytes(crc), language.text(icrc)),
-    );
+    line("ICRC", format!("{:#010x}  {}", u32::from_le_bytes(crc), language.text(icrc)));
     lines
 }
 
@@ -192,23 +180,10 @@ mod tests {
 
     #[test]
     fn every_header_is_shown() {
-        let reth = Reth {
-            address: 0x7f00,
-            rkey: 0x99,
-            length_bytes: 6,
-        };
-        let aeth = Aeth {
-            syndrome: Syndrome::Nak(NakCode::RemoteAccessError),
-            msn: 1,
-        };
-        let write = Extended {
-            reth: Some(reth),
-            ..Extended::default()
-        };
-        let answer = Extended {
-            aeth: Some(aeth),
-            ..Extended::default()
-        };
+        let reth = Reth { address: 0x7f00, rkey: 0x99, length_bytes: 6 };
+        let aeth = Aeth { syndrome: Syndrome::Nak(NakCode::RemoteAccessError), msn: 1 };
+        let write = Extended { reth: Some(reth), ..Extended::default() };
+        let answer = Extended { aeth: Some(aeth), ..Extended::default() };
         let packets = [
             recorded(Opcode::WriteOnly, write, b"Hello!", 9),
             recorded(Opcode::Acknowledge, answer, b"", 7),

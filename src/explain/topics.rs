@@ -33,12 +33,9 @@ pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
     let of_send = |calls| if op.profile().receives { calls } else { "" };
     let (calls, title, body, careful) = match topic {
         Topic::Open => ("ibv_open_device", K::OpenTitle, K::OpenBody, K::OpenCareful),
-        Topic::Port => (
-            "ibv_query_port, ibv_query_gid_ex",
-            K::PortTitle,
-            K::PortBody,
-            K::PortCareful,
-        ),
+        Topic::Port => {
+            ("ibv_query_port, ibv_query_gid_ex", K::PortTitle, K::PortBody, K::PortCareful)
+        }
         Topic::Pd => ("ibv_alloc_pd", K::PdTitle, K::PdBody, K::PdCareful),
         Topic::Mr => ("ibv_reg_mr", K::MrTitle, K::MrBody, K::MrCareful),
         Topic::Cq => ("ibv_create_cq", K::CqTitle, K::CqBody, K::CqCareful),
@@ -51,11 +48,7 @@ pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
             of_send("ibv_post_recv"),
             K::ReadyTitle,
             by_op(K::ReadySendBody, K::ReadyWriteBody, K::ReadyReadBody),
-            by_op(
-                K::ReadySendCareful,
-                K::ReadyMemoryCareful,
-                K::ReadyMemoryCareful,
-            ),
+            by_op(K::ReadySendCareful, K::ReadyMemoryCareful, K::ReadyMemoryCareful),
         ),
         Topic::Post => (
             "ibv_post_send",
@@ -84,19 +77,9 @@ pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
         ),
     };
     if broken && topic == Topic::Look {
-        return Texts {
-            calls: "",
-            title,
-            body: K::LookBrokenBody,
-            careful: None,
-        };
+        return Texts { calls: "", title, body: K::LookBrokenBody, careful: None };
     }
-    Texts {
-        calls,
-        title,
-        body,
-        careful: Some(careful),
-    }
+    Texts { calls, title, body, careful: Some(careful) }
 }
 
 /// The text of a remark.
@@ -162,30 +145,12 @@ pub(super) fn concerns(mistake: Mistake, topic: Topic) -> bool {
 pub(super) fn explanation(mistake: Mistake) -> [(Key, Key); 4] {
     let [cause, see, check, remedy] = match mistake {
         Mistake::Gid => [Key::GidCause, Key::GidSee, Key::GidCheck, Key::GidRemedy],
-        Mistake::Rkey => [
-            Key::RkeyCause,
-            Key::RkeySee,
-            Key::RkeyCheck,
-            Key::RkeyRemedy,
-        ],
-        Mistake::NoRecv => [
-            Key::NoRecvCause,
-            Key::NoRecvSee,
-            Key::NoRecvCheck,
-            Key::NoRecvRemedy,
-        ],
-        Mistake::QpCount => [
-            Key::QpCountCause,
-            Key::QpCountSee,
-            Key::QpCountCheck,
-            Key::QpCountRemedy,
-        ],
+        Mistake::Rkey => [Key::RkeyCause, Key::RkeySee, Key::RkeyCheck, Key::RkeyRemedy],
+        Mistake::NoRecv => [Key::NoRecvCause, Key::NoRecvSee, Key::NoRecvCheck, Key::NoRecvRemedy],
+        Mistake::QpCount => {
+            [Key::QpCountCause, Key::QpCountSee, Key::QpCountCheck, Key::QpCountRemedy]
+        }
         Mistake::Mtu => [Key::MtuCause, Key::MtuSee, Key::MtuCheck, Key::MtuRemedy],
     };
-    [
-        (Key::Cause, cause),
-        (Key::See, see),
-        (Key::Check, check),
-        (Key::Remedy, remedy),
-    ]
+    [(Key::Cause, cause), (Key::See, see), (Key::Check, check), (Key::Remedy, remedy)]
 }

@@ -9,27 +9,15 @@ use super::launcher::Launcher;
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum LaunchError {
     #[error("the variable {name} of {launcher} is `{value}`, which is not a number")]
-    NoNumber {
-        launcher: Launcher,
-        name: &'static str,
-        value: String,
-    },
+    NoNumber { launcher: Launcher, name: &'static str, value: String },
     #[error("the variable {name} of {launcher} is not a list of nodes: {source}")]
-    NoList {
-        launcher: Launcher,
-        name: &'static str,
-        source: ListError,
-    },
+    NoList { launcher: Launcher, name: &'static str, source: ListError },
     #[error("{0} does not provide the number of ranks")]
     NumberUntold(Launcher),
     #[error("{0} does not provide the address of rank 0")]
     Rank0Untold(Launcher),
     #[error("--ranks is {asked}, but {launcher} started {told}")]
-    OtherNumber {
-        launcher: Launcher,
-        told: u32,
-        asked: u32,
-    },
+    OtherNumber { launcher: Launcher, told: u32, asked: u32 },
     #[error("this is rank {rank}, but there are only {ranks}, counted from 0")]
     RankOutside { rank: u32, ranks: u32 },
     #[error("a job has at most {MOST_NODES} ranks, not {0}")]
@@ -37,11 +25,7 @@ pub enum LaunchError {
     #[error("--rank-0 has port {written}, --port is {flag}")]
     TwoPorts { written: u16, flag: u16 },
     #[error("rank 0 runs on {here}, but {launcher} sends the other ranks to {hosts}")]
-    Rank0Elsewhere {
-        launcher: Launcher,
-        here: String,
-        hosts: String,
-    },
+    Rank0Elsewhere { launcher: Launcher, here: String, hosts: String },
 }
 
 impl LaunchError {

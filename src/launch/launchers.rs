@@ -67,10 +67,7 @@ fn of_open_mpi(reader: &Reader<'_>, rank: &'static str) -> Result<Option<Told>, 
         // All ranks are on one host.
         _ if here.is_some() && here == ranks => (vec![LOOPBACK.to_owned()], false),
         Some(uri) => (hosts_of_uri(uri), true),
-        None => (
-            namespace.and_then(host_of_namespace).into_iter().collect(),
-            true,
-        ),
+        None => (namespace.and_then(host_of_namespace).into_iter().collect(), true),
     };
     Ok(Some(Told {
         launcher,
@@ -114,10 +111,9 @@ fn mpich(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
     if is_slurms {
         return Ok(None);
     }
-    let (Some(rank), Some(ranks)) = (
-        reader.number(launcher, "PMI_RANK")?,
-        reader.number(launcher, "PMI_SIZE")?,
-    ) else {
+    let (Some(rank), Some(ranks)) =
+        (reader.number(launcher, "PMI_RANK")?, reader.number(launcher, "PMI_SIZE")?)
+    else {
         return Ok(None);
     };
     let store = reader.number(launcher, "PMI_FD")?;
@@ -142,18 +138,13 @@ fn mpich(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
 fn slurm(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
     let launcher = Launcher::Slurm;
     let list = "SLURM_STEP_NODELIST";
-    let (Some(identity), Some(rank), Some(nodes)) = (
-        reader.slurm_step(),
-        reader.number(launcher, "SLURM_PROCID")?,
-        reader.text(list),
-    ) else {
+    let (Some(identity), Some(rank), Some(nodes)) =
+        (reader.slurm_step(), reader.number(launcher, "SLURM_PROCID")?, reader.text(list))
+    else {
         return Ok(None);
     };
-    let hosts = expand(nodes).map_err(|source| LaunchError::NoList {
-        launcher,
-        name: list,
-        source,
-    })?;
+    let hosts =
+        expand(nodes).map_err(|source| LaunchError::NoList { launcher, name: list, source })?;
     let ranks = reader.number(launcher, "SLURM_STEP_NUM_TASKS")?;
     let ranks = match ranks {
         Some(ranks) => Some(ranks),

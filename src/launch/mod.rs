@@ -77,11 +77,7 @@ pub fn find(variables: &Variables, asked: &Asked) -> Result<Option<Launched>, La
     let launcher = told.launcher;
     let ranks = match (told.ranks, asked.ranks) {
         (Some(told), Some(asked)) if told != asked => {
-            return Err(LaunchError::OtherNumber {
-                launcher,
-                told,
-                asked,
-            });
+            return Err(LaunchError::OtherNumber { launcher, told, asked });
         }
         (Some(ranks), _) | (None, Some(ranks)) => ranks,
         (None, None) => return Err(LaunchError::NumberUntold(launcher)),
@@ -119,14 +115,7 @@ pub fn find(variables: &Variables, asked: &Asked) -> Result<Option<Launched>, La
         true => told.hosts,
         false => Vec::new(),
     };
-    Ok(Some(Launched {
-        launcher,
-        rank,
-        ranks,
-        host: told.host,
-        hosts,
-        rank_0,
-    }))
+    Ok(Some(Launched { launcher, rank, ranks, host: told.host, hosts, rank_0 }))
 }
 
 /// The rank of this process, whatever else is missing; `None` without a launcher.
@@ -143,12 +132,7 @@ impl Launched {
         here: &str,
         is_here: impl Fn(IpAddr) -> bool,
     ) -> Result<(), LaunchError> {
-        let Rank0::At {
-            hosts,
-            is_launchers: true,
-            ..
-        } = &self.rank_0
-        else {
+        let Rank0::At { hosts, is_launchers: true, .. } = &self.rank_0 else {
             return Ok(());
         };
         let is_of_this_host = |host: &String| match host.parse::<IpAddr>() {

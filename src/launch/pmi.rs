@@ -28,10 +28,7 @@ const KEY: &str = "rocebench-rank-0";
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum PmiError {
     #[error("descriptor {descriptor} of PMI-1 (PMI_FD): {source}")]
-    Descriptor {
-        descriptor: i32,
-        source: Arc<io::Error>,
-    },
+    Descriptor { descriptor: i32, source: Arc<io::Error> },
     #[error("PMI-1: {0}")]
     Io(Arc<io::Error>),
     #[error("PMI-1: the launcher closed its end")]
@@ -85,10 +82,8 @@ impl Reply {
 /// # Errors
 /// There is no such descriptor, it speaks something else, or a rank does not come.
 pub fn agree(descriptor: i32, value: Option<&str>, stop: &AtomicBool) -> Result<String, PmiError> {
-    let stream = inherited(descriptor).map_err(|source| PmiError::Descriptor {
-        descriptor,
-        source: Arc::new(source),
-    })?;
+    let stream = inherited(descriptor)
+        .map_err(|source| PmiError::Descriptor { descriptor, source: Arc::new(source) })?;
     agree_over(stream, value, stop)
 }
 
@@ -105,10 +100,7 @@ fn agree_over(
     stop: &AtomicBool,
 ) -> Result<String, PmiError> {
     let mut store = Store::new(stream, stop)?;
-    store.ask(
-        "cmd=init pmi_version=1 pmi_subversion=1",
-        "response_to_init",
-    )?;
+    store.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?;
     let name = store.ask("cmd=get_my_kvsname", "my_kvsname")?;
     let name = field(&name, "kvsname", "my_kvsname")?;
     if let Some(value) = value {
@@ -143,23 +135,16 @@ struct Store<'a> {
 
 impl<'a> Store<'a> {
     fn new(stream: UnixStream, stop: &'a AtomicBool) -> Result<Store<'a>, PmiError> {
-        let configured = stream
-            .set_nonblocking(false)
-            .and_then(|()| stream.set_read_timeout(Some(TICK)));
+        let configured =
+            stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(TICK)));
         configured.map_err(|error| PmiError::Io(Arc::new(error)))?;
-        Ok(Store {
-            stream,
-            unread: Vec::new(),
-            stop,
-        })
+        Ok(Store { stream, unread: Vec::new(), stop })
     }
 
     /// Sends a command and takes its reply.
     fn ask(&mut self, command: &str, expected: &'static str) -> Result<Reply, PmiError> {
         let line = format!("{command}\n");
-        self.stream
-            .write_all(line.as_bytes())
-            .map_err(|error| PmiError::Io(Arc::new(error)))?;
+        self.stream.write_all(line.as_bytes()).map_err(|error| PmiError::Io(Arc::new(error)))?;
         let line = self.line()?;
         let reply = Reply::parse(&line).filter(|it| it.command == expected && !it.is_refused());
         reply.ok_or_else(|| PmiError::Unexpected {

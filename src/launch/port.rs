@@ -15,10 +15,7 @@ pub(super) fn of_job(identity: Option<&str>) -> u16 {
         return WITHOUT_IDENTITY;
     };
     let hash = Sha256::digest(identity.as_bytes());
-    let number = hash
-        .iter()
-        .take(8)
-        .fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let number = hash.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
     FIRST + u16::try_from(number % PORTS).unwrap_or(0)
 }
 

@@ -14,11 +14,7 @@ fn found(text: &str) -> Launched {
 
 /// Where so many ranks find rank 0 by what was asked.
 fn asked(rank_0: Option<&str>, ranks: Option<u32>, port: Option<u16>) -> Asked {
-    Asked {
-        rank_0: rank_0.map(|it| it.parse().unwrap()),
-        ranks,
-        port,
-    }
+    Asked { rank_0: rank_0.map(|it| it.parse().unwrap()), ranks, port }
 }
 
 fn at(launched: &Launched) -> (Vec<&str>, u16) {
@@ -82,10 +78,7 @@ fn mpich_has_a_store() {
     assert_eq!(launched.launcher, Launcher::Mpich);
     assert_eq!((launched.rank, launched.ranks), (1, 2));
     assert_eq!(launched.host.as_deref(), Some("10.0.0.2"));
-    let store = Rank0::Store {
-        descriptor: 8,
-        port: None,
-    };
+    let store = Rank0::Store { descriptor: 8, port: None };
     assert_eq!(launched.rank_0, store);
     let launched = find(&variables(MPICH), &asked(Some("h:7"), None, None));
     let launched = launched.unwrap().unwrap();
@@ -97,10 +90,7 @@ fn kubernetes_tells_the_index_alone() {
     let job = variables("JOB_COMPLETION_INDEX=1 NODE_NAME=worker-3");
     let find = |rank_0, ranks, port| find(&job, &asked(rank_0, ranks, port));
     let (rank_0, kubernetes) = (Some("j-0.j"), Launcher::Kubernetes);
-    let two_ports = LaunchError::TwoPorts {
-        written: 8,
-        flag: 9,
-    };
+    let two_ports = LaunchError::TwoPorts { written: 8, flag: 9 };
     let outside = LaunchError::RankOutside { rank: 1, ranks: 1 };
     for (rank_0, ranks, port, error) in [
         (rank_0, None, None, LaunchError::NumberUntold(kubernetes)),

@@ -44,10 +44,7 @@ pub(crate) fn returned(done: &Result<(), VerbsError>) -> String {
 
 pub(crate) fn open(port: &Port) -> Vec<Part> {
     let name = port.context.name();
-    vec![Part::Call(Call::new(
-        format!("ibv_open_device({name})"),
-        "context",
-    ))]
+    vec![Part::Call(Call::new(format!("ibv_open_device({name})"), "context"))]
 }
 
 pub(crate) fn query(port: &Port) -> Vec<Part> {
@@ -56,28 +53,16 @@ pub(crate) fn query(port: &Port) -> Vec<Part> {
         LinkLayer::Ethernet => "IBV_LINK_LAYER_ETHERNET",
         LinkLayer::Infiniband => "IBV_LINK_LAYER_INFINIBAND",
     };
-    let asked = Call::new(
-        format!("ibv_query_port(context, {}, &attr)", info.port),
-        "0",
-    )
-    .came("state", format!("IBV_PORT_{}", info.state))
-    .came("link_layer", link_layer)
-    .came("max_mtu", info.max_mtu_bytes)
-    .came("active_mtu", info.active_mtu_bytes);
+    let asked = Call::new(format!("ibv_query_port(context, {}, &attr)", info.port), "0")
+        .came("state", format!("IBV_PORT_{}", info.state))
+        .came("link_layer", link_layer)
+        .came("max_mtu", info.max_mtu_bytes)
+        .came("active_mtu", info.active_mtu_bytes);
     let gid = port.gid.map(|entry| {
-        let code = format!(
-            "ibv_query_gid_ex(context, {}, {}, &entry, 0)",
-            info.port, entry.index
-        );
-        Call::new(code, "0")
-            .came("gid", entry.gid)
-            .came("gid_type", entry.gid_type.name())
+        let code = format!("ibv_query_gid_ex(context, {}, {}, &entry, 0)", info.port, entry.index);
+        Call::new(code, "0").came("gid", entry.gid).came("gid_type", entry.gid_type.name())
     });
-    [Some(asked), gid]
-        .into_iter()
-        .flatten()
-        .map(Part::Call)
-        .collect()
+    [Some(asked), gid].into_iter().flatten().map(Part::Call).collect()
 }
 
 pub(crate) fn register(memory: &MemoryRegion, access: Access) -> Call {
@@ -87,9 +72,7 @@ pub(crate) fn register(memory: &MemoryRegion, access: Access) -> Call {
         memory.length_bytes(),
         access.c_flags()
     );
-    Call::new(code, "mr")
-        .came("lkey", hex(memory.lkey()))
-        .came("rkey", hex(memory.rkey()))
+    Call::new(code, "mr").came("lkey", hex(memory.lkey())).came("rkey", hex(memory.rkey()))
 }
 
 /// The other end's registration, from its message.
@@ -124,13 +107,7 @@ pub(crate) fn to_init(port: u8, access: Access) -> Call {
 }
 
 pub(crate) fn to_rtr(connection: &Connection, returned: String) -> Call {
-    let Connection {
-        remote,
-        path,
-        reliability,
-        gid_note,
-        mtu_note,
-    } = connection;
+    let Connection { remote, path, reliability, gid_note, mtu_note } = connection;
     let mask = "IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER";
     let call = Call::new(format!("ibv_modify_qp(qp, &attr, {mask})"), returned)
@@ -139,11 +116,7 @@ pub(crate) fn to_rtr(connection: &Connection, returned: String) -> Call {
         .given_as("dest_qp_num", number(remote.qpn), Note::TheirQpn)
         .given_as("rq_psn", number(remote.psn), Note::TheirPsn)
         .given("max_dest_rd_atomic", reliability.responder_reads)
-        .given_as(
-            "min_rnr_timer",
-            reliability.min_rnr_timer,
-            Note::MinRnrTimer,
-        )
+        .given_as("min_rnr_timer", reliability.min_rnr_timer, Note::MinRnrTimer)
         .given("ah_attr.port_num", path.port);
     match path.gid_index {
         None => call.given("ah_attr.dlid", remote.lid),
@@ -198,8 +171,11 @@ pub(crate) fn post_send(transfer: &Transfer, memory: &MemoryRegion) -> Call {
         false => Note::TheirRkey,
     };
     let address = format!("{:#x}", transfer.address);
-    call.given_as("wr.rdma.remote_addr", address, Note::TheirAddress)
-        .given_as("wr.rdma.rkey", hex(transfer.rkey), key)
+    call.given_as("wr.rdma.remote_addr", address, Note::TheirAddress).given_as(
+        "wr.rdma.rkey",
+        hex(transfer.rkey),
+        key,
+    )
 }
 
 /// An `ibv_poll_cq` that returned this completion, or none.

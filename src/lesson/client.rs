@@ -46,8 +46,7 @@ impl LessonClient<'_> {
     /// Runs the lesson with `text` as the message.
     pub(crate) fn give(&mut self, port: Port, text: &str) -> Result<Outcome, RunFailure> {
         let lesson = self.lesson;
-        self.link
-            .send(&Message::Explain(Box::new(lesson.clone())))?;
+        self.link.send(&Message::Explain(Box::new(lesson.clone())))?;
         let profile = lesson.op.profile();
         let access = initiator_access(profile);
         let own_text = (!profile.fetches).then_some(text);
@@ -55,18 +54,14 @@ impl LessonClient<'_> {
         let mut objects =
             LessonObjects::create(port, lesson, access, own_text, superfluous, self.tell)?;
         let ours = objects.endpoints();
-        self.link
-            .send(&Message::Endpoints(Box::new(ours.clone())))?;
+        self.link.send(&Message::Endpoints(Box::new(ours.clone())))?;
         let theirs = match self.recv()? {
             Message::Endpoints(theirs) => *theirs,
             other => return Err(self.link.unexpected("endpoints", &other).into()),
         };
         if let Some(error) = self.compare(&ours, &theirs)? {
             objects.tear_down(self.tell);
-            return Ok(Outcome {
-                error: Some(error),
-                arrived: false,
-            });
+            return Ok(Outcome { error: Some(error), arrived: false });
         }
         let connection =
             Connection::sound(&objects, lesson, &ours, &theirs)?.mistaken(lesson.mistake)?;
@@ -92,10 +87,7 @@ impl LessonClient<'_> {
         };
         let arrived = self.look(&objects, observed, address, text);
         objects.tear_down(self.tell);
-        Ok(Outcome {
-            arrived: arrived && error.is_none(),
-            error,
-        })
+        Ok(Outcome { arrived: arrived && error.is_none(), error })
     }
 
     /// Shows both arrays and checks the other end's, as every run does.
@@ -104,10 +96,8 @@ impl LessonClient<'_> {
         ours: &Endpoints,
         theirs: &Endpoints,
     ) -> Result<Option<ObservedError>, RunFailure> {
-        let mut parts = vec![Part::Arrays(Box::new(Array {
-            ours: ours.clone(),
-            theirs: theirs.clone(),
-        }))];
+        let mut parts =
+            vec![Part::Arrays(Box::new(Array { ours: ours.clone(), theirs: theirs.clone() }))];
         let expected = u32::try_from(ours.qps.len()).unwrap_or(u32::MAX);
         let needed = match self.lesson.op.profile().receives {
             true => 0,
@@ -157,10 +147,7 @@ impl LessonClient<'_> {
         theirs: &Endpoints,
     ) -> Result<Option<ObservedError>, RunFailure> {
         let wrong_rkey = self.lesson.mistake == Some(Mistake::Rkey);
-        let (address, rkey) = theirs
-            .qps
-            .first()
-            .map_or((0, 0), |qp| (qp.address, qp.rkey));
+        let (address, rkey) = theirs.qps.first().map_or((0, 0), |qp| (qp.address, qp.rkey));
         let transfer = Transfer {
             op: self.lesson.op,
             wr_id: TRANSFER_ID,
@@ -222,11 +209,8 @@ impl LessonClient<'_> {
         waited: Part,
     ) -> Result<(), RunFailure> {
         let state = objects.qp.query()?.state;
-        let mut parts = vec![
-            Part::Call(calls::poll(completion)),
-            waited,
-            Part::States(End::This, vec![state]),
-        ];
+        let mut parts =
+            vec![Part::Call(calls::poll(completion)), waited, Part::States(End::This, vec![state])];
         match completion {
             Some(it) if it.status != 0 => {
                 parts.push(Part::Failed(WcStatus(it.status)));
@@ -243,10 +227,9 @@ impl LessonClient<'_> {
     fn show_packets(&mut self, objects: &LessonObjects, recorded: bool) {
         let port = &objects.port;
         let part = match recorded {
-            true => Part::Packets {
-                packets: port.context.recorded_packets(),
-                qpn: objects.qp.qpn(),
-            },
+            true => {
+                Part::Packets { packets: port.context.recorded_packets(), qpn: objects.qp.qpn() }
+            }
             false => {
                 let gid_index = port.gid.map(|entry| entry.index.into());
                 let (root, name) = (port.context.root(), port.context.name());
@@ -300,13 +283,7 @@ impl LessonClient<'_> {
     ) -> Part {
         // A peer may send more than should be shown.
         bytes.truncate(self.lesson.length_bytes as usize + 16);
-        Part::Memory {
-            end,
-            after,
-            address,
-            bytes,
-            message_bytes,
-        }
+        Part::Memory { end, after, address, bytes, message_bytes }
     }
 
     fn recv(&self) -> Result<Message, RunFailure> {

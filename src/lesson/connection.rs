@@ -57,10 +57,7 @@ impl Connection {
                 "choose one with --device, such as the embedded soft0",
             )),
             Some(Mistake::Gid) => Ok(Connection {
-                remote: RemoteQp {
-                    gid: nobodys(self.remote.gid),
-                    ..self.remote
-                },
+                remote: RemoteQp { gid: nobodys(self.remote.gid), ..self.remote },
                 gid_note: Note::WrongGid,
                 ..self
             }),
@@ -70,10 +67,7 @@ impl Connection {
                     "raise --mtu, or the network interface's MTU",
                 ))
             }
-            Some(Mistake::Mtu) => Ok(Connection {
-                mtu_note: Note::LargerMtu,
-                ..self
-            }),
+            Some(Mistake::Mtu) => Ok(Connection { mtu_note: Note::LargerMtu, ..self }),
             _ => Ok(self),
         }
     }

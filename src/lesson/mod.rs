@@ -34,15 +34,8 @@ impl Lesson {
             responder_reads,
         };
         match self.mistake {
-            Some(Mistake::Gid) => Reliability {
-                timeout: 15,
-                ..sound
-            },
-            Some(Mistake::NoRecv) => Reliability {
-                rnr_retry: 2,
-                min_rnr_timer: 20,
-                ..sound
-            },
+            Some(Mistake::Gid) => Reliability { timeout: 15, ..sound },
+            Some(Mistake::NoRecv) => Reliability { rnr_retry: 2, min_rnr_timer: 20, ..sound },
             _ => sound,
         }
     }

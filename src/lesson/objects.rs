@@ -26,12 +26,7 @@ const CQ_ENTRIES: u32 = 4;
 /// The initial contents of memory.
 const NOTHING: u8 = b'.';
 
-const CAPACITY: QpCapacity = QpCapacity {
-    send_wr: 1,
-    recv_wr: 1,
-    inline_bytes: 0,
-    sges: 1,
-};
+const CAPACITY: QpCapacity = QpCapacity { send_wr: 1, recv_wr: 1, inline_bytes: 0, sges: 1 };
 
 /// Receives each step.
 pub(crate) type Tell<'a> = dyn FnMut(Topic, Vec<Part>) + 'a;
@@ -107,30 +102,20 @@ impl LessonObjects {
             states.push(qp.query()?.state);
         }
         let call = calls::to_init(port, self.access);
-        tell(
-            Topic::Init,
-            vec![Part::Call(call), Part::States(End::This, states)],
-        );
+        tell(Topic::Init, vec![Part::Call(call), Part::States(End::This, states)]);
         Ok(())
     }
 
     /// This end's connection array.
     pub(crate) fn endpoints(&self) -> Endpoints {
         let (address, rkey, length) = match self.access {
-            Access::RemoteWrite | Access::RemoteRead | Access::RemoteAtomic => (
-                self.memory.address(),
-                self.memory.rkey(),
-                self.memory.length_bytes() as u64,
-            ),
+            Access::RemoteWrite | Access::RemoteRead | Access::RemoteAtomic => {
+                (self.memory.address(), self.memory.rkey(), self.memory.length_bytes() as u64)
+            }
             Access::LocalRead | Access::LocalWrite => (0, 0, 0),
         };
-        let entry = |qp: &QueuePair, psn: u32| QpEndpoint {
-            qpn: qp.qpn(),
-            psn,
-            address,
-            rkey,
-            length,
-        };
+        let entry =
+            |qp: &QueuePair, psn: u32| QpEndpoint { qpn: qp.qpn(), psn, address, rkey, length };
         let more = self.superfluous.iter();
         let qps = [entry(&self.qp, self.psn)]
             .into_iter()
@@ -168,16 +153,9 @@ impl LessonObjects {
         if matches!(mistake, Some(Mistake::Gid | Mistake::Mtu)) {
             parts.push(Part::OnPurpose);
         }
-        parts.push(Part::Call(calls::to_rtr(
-            connection,
-            calls::returned(&done),
-        )));
+        parts.push(Part::Call(calls::to_rtr(connection, calls::returned(&done))));
         parts.push(Part::States(End::This, vec![self.qp.query()?.state]));
-        parts.extend(
-            done.as_ref()
-                .err()
-                .map(|error| Part::Error(error.to_string())),
-        );
+        parts.extend(done.as_ref().err().map(|error| Part::Error(error.to_string())));
         tell(Topic::Rtr, parts);
         done
     }
@@ -191,10 +169,7 @@ impl LessonObjects {
         self.qp.to_rts(self.psn, reliability)?;
         let call = calls::to_rts(self.psn, reliability);
         let state = self.qp.query()?.state;
-        tell(
-            Topic::Rts,
-            vec![Part::Call(call), Part::States(End::This, vec![state])],
-        );
+        tell(Topic::Rts, vec![Part::Call(call), Part::States(End::This, vec![state])]);
         Ok(())
     }
 
@@ -204,12 +179,7 @@ impl LessonObjects {
         length_bytes: u32,
         wr_id: u64,
     ) -> Result<PostedReceive, VerbsError> {
-        let template = RecvTemplate {
-            wr_id,
-            offset: 0,
-            length_bytes,
-            sges: 1,
-        };
+        let template = RecvTemplate { wr_id, offset: 0, length_bytes, sges: 1 };
         let ring = RecvRing::new(&self.qp, &self.memory, &[template], false)?;
         let posted = ring.post(0);
         self.receive = Some(ring);
@@ -265,9 +235,7 @@ impl LessonObjects {
         parts.push(ended("mr", self.memory));
         parts.push(ended("pd", self.pd));
         // What the device said of itself holds it too.
-        let Port {
-            context, adapter, ..
-        } = self.port;
+        let Port { context, adapter, .. } = self.port;
         drop(adapter);
         parts.push(ended("context", context));
         tell(Topic::TearDown, parts);

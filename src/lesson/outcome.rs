@@ -70,10 +70,7 @@ mod tests {
             assert!(!mistake.promises(&ObservedError::NoCompletion));
             assert!(!mistake.promises(&ObservedError::Completion(WcStatus::FLUSHED)));
         }
-        let count = EndpointsError::Count {
-            expected: 2,
-            got: 1,
-        };
+        let count = EndpointsError::Count { expected: 2, got: 1 };
         assert!(Mistake::QpCount.promises(&ObservedError::Array(count)));
         assert!(!Mistake::QpCount.promises(&ObservedError::Array(EndpointsError::Mtu(1))));
     }

@@ -98,9 +98,5 @@ fn look(objects: &LessonObjects, link: &Link, lesson: &Lesson) -> Result<Observe
         link.check()?;
         completion = objects.poll()?;
     }
-    Ok(ObservedEnd {
-        state: objects.qp.query()?.state,
-        memory: objects.bytes(),
-        completion,
-    })
+    Ok(ObservedEnd { state: objects.qp.query()?.state, memory: objects.bytes(), completion })
 }

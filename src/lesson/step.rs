@@ -231,11 +231,7 @@ impl Call {
 impl Field {
     #[allow(clippy::needless_pass_by_value)] // callers give literals, numbers and fresh text
     fn new(name: &'static str, value: impl ToString) -> Field {
-        Field {
-            name,
-            value: value.to_string(),
-            note: None,
-        }
+        Field { name, value: value.to_string(), note: None }
     }
 
     fn noted(mut self, note: Note) -> Field {

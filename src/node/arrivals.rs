@@ -19,10 +19,7 @@ pub(super) struct Arrivals {
 impl Arrivals {
     /// From now on.
     pub(super) fn of(end: &RunningEnd) -> Arrivals {
-        Arrivals {
-            received: end.shared.counts().received,
-            changed_at: Instant::now(),
-        }
+        Arrivals { received: end.shared.counts().received, changed_at: Instant::now() }
     }
 
     /// Whether nothing more will come. Arrivals of RDMA WRITEs are not seen, so their quiet time is from the beginning.

@@ -63,12 +63,7 @@ pub fn agree(link: &Link, port: &Port, stop: &AtomicBool) -> Result<Option<Netwo
     }
     let ask = |network, toward| {
         let devices = Vec::new();
-        link.send(&Message::AskLimits {
-            devices,
-            network,
-            toward,
-            rails: None,
-        })?;
+        link.send(&Message::AskLimits { devices, network, toward, rails: None })?;
         take_facts(link, stop)
     };
     let moves = |network: Option<Network>| network.filter(|it| port.may_move_to(*it));
@@ -111,22 +106,11 @@ mod tests {
         for (nodes, taken) in [
             (&["10.1.0.0/24", "10.2.0.0/24"][..], None),
             (&["", "10.2.0.0/24"], None),
-            (
-                &["10.1.0.0/24 10.2.0.0/24", "10.2.0.0/24"],
-                Some("10.2.0.0/24"),
-            ),
+            (&["10.1.0.0/24 10.2.0.0/24", "10.2.0.0/24"], Some("10.2.0.0/24")),
             // A node's own order decides between several, the first node's before the others'.
+            (&["10.1.0.0/24 10.2.0.0/24", "10.2.0.0/24 10.1.0.0/24"], Some("10.1.0.0/24")),
             (
-                &["10.1.0.0/24 10.2.0.0/24", "10.2.0.0/24 10.1.0.0/24"],
-                Some("10.1.0.0/24"),
-            ),
-            (
-                &[
-                    "10.1.0.0/24 10.2.0.0/24",
-                    "10.1.0.0/24",
-                    "10.2.0.0/24",
-                    "10.2.0.0/24",
-                ],
+                &["10.1.0.0/24 10.2.0.0/24", "10.1.0.0/24", "10.2.0.0/24", "10.2.0.0/24"],
                 Some("10.2.0.0/24"),
             ),
             // One node that has a network twice is one.

@@ -39,13 +39,7 @@ impl Cores {
                 allowed.push(*core);
             }
         }
-        Cores {
-            of_workers,
-            allowed,
-            locks,
-            held: Mutex::default(),
-            said: Mutex::default(),
-        }
+        Cores { of_workers, allowed, locks, held: Mutex::default(), said: Mutex::default() }
     }
 
     pub(crate) fn allowed(&self) -> &[usize] {
@@ -61,9 +55,7 @@ impl Cores {
         let mut held = lock(&self.held);
         while held.len() < count {
             let own: Vec<_> = held.iter().map(|held| held.core()).collect();
-            let allowed = self
-                .of_workers
-                .get(own.len() % self.of_workers.len().max(1));
+            let allowed = self.of_workers.get(own.len() % self.of_workers.len().max(1));
             match self.locks.take(allowed.unwrap_or(&self.allowed), &own) {
                 Some(core) => held.push(Arc::new(core)),
                 None => break,
@@ -97,11 +89,8 @@ impl Cores {
     /// given before.
     pub(crate) fn new_sharing_warning(&self, poll: PollMode, workers: usize) -> Option<String> {
         let held = self.held_now();
-        let workers: Vec<_> = held
-            .iter()
-            .take(workers)
-            .map(|held| (held.core(), held.others()))
-            .collect();
+        let workers: Vec<_> =
+            held.iter().take(workers).map(|held| (held.core(), held.others())).collect();
         let unlocked = || {
             let error = self.locks.check().err()?;
             Some(format!(
@@ -123,9 +112,7 @@ pub(crate) fn sharing_warning(poll: PollMode, workers: &[(usize, u32)]) -> Optio
         let count = on_core.entry(*core).or_default();
         *count = others.saturating_add(1).max(*count);
     }
-    let count = on_core
-        .values()
-        .fold(0_u32, |sum, it| sum.saturating_add(*it));
+    let count = on_core.values().fold(0_u32, |sum, it| sum.saturating_add(*it));
     let cores: Vec<_> = on_core.into_keys().collect();
     let cores = match cores.as_slice() {
         [] => return None,

@@ -41,11 +41,7 @@ pub(crate) struct CpuWatch {
 impl CpuWatch {
     /// Begins now.
     pub(crate) fn start(contexts: Vec<Arc<Context>>) -> CpuWatch {
-        CpuWatch {
-            began: Instant::now(),
-            before: CpuTimes::read(&contexts),
-            contexts,
-        }
+        CpuWatch { began: Instant::now(), before: CpuTimes::read(&contexts), contexts }
     }
 
     /// What was used since, in a window of this length, or in all of the time if it has none. A node looks each 10 ms, and its

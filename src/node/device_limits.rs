@@ -76,10 +76,7 @@ impl DeviceLimits {
     /// Checks that the device can provide what the case requires at node number `node`.
     pub(crate) fn check(&self, case: &Case, node: u32) -> Result<(), VerbsError> {
         // Of a device that a flow asks for the node finds out when it opens it.
-        let ends = || {
-            case.ends_at(node)
-                .filter(|(_, flow, side)| flow.device(*side).is_none())
-        };
+        let ends = || case.ends_at(node).filter(|(_, flow, side)| flow.device(*side).is_none());
         let traffic: u64 = ends().map(|(_, flow, _)| u64::from(flow.qps)).sum();
         if case.is_set_up() {
             let qps = u64::from(case.qps) + traffic;
@@ -97,10 +94,7 @@ impl DeviceLimits {
         }
         if self.lacks_services.contains(&flow.service) {
             let (what, instead) = match flow.service {
-                Service::Rc => (
-                    "RC QPs",
-                    "use --service ud, or choose another device with -d",
-                ),
+                Service::Rc => ("RC QPs", "use --service ud, or choose another device with -d"),
                 Service::Uc => ("UC QPs", "use --service rc"),
                 Service::Ud => ("UD QPs", "use --service rc"),
             };
@@ -109,12 +103,7 @@ impl DeviceLimits {
         self.check_calls(flow)?;
         if flow.service == Service::Ud {
             let (limit, needed) = (self.packet_bytes, flow.size_bytes.into());
-            self.allow(
-                "bytes in one datagram, by its port's MTU",
-                limit,
-                needed,
-                "--size",
-            )?;
+            self.allow("bytes in one datagram, by its port's MTU", limit, needed, "--size")?;
         }
         let roles = EndRoles::of(flow, side);
         if roles.sends
@@ -130,11 +119,7 @@ impl DeviceLimits {
     }
 
     fn lacks(&self, what: &'static str, instead: &'static str) -> VerbsError {
-        VerbsError::DeviceLacks {
-            device: self.device.clone(),
-            what,
-            instead,
-        }
+        VerbsError::DeviceLacks { device: self.device.clone(), what, instead }
     }
 
     /// Checks how many of each object, and of what each object holds.
@@ -150,12 +135,7 @@ impl DeviceLimits {
         };
         for (what, limit, needed, flags) in [
             ("QPs", self.qps, u64::from(flow.qps), "--qps"),
-            (
-                "CQs",
-                self.cqs,
-                needs.cqs.into(),
-                "--qps, or use --cq shared",
-            ),
+            ("CQs", self.cqs, needs.cqs.into(), "--qps, or use --cq shared"),
             (
                 "send WRs on one QP",
                 self.wrs_of_a_queue,
@@ -176,22 +156,14 @@ impl DeviceLimits {
             ),
             (
                 "SGEs in one WR",
-                if roles.sends {
-                    sges_of_sends
-                } else {
-                    self.sges
-                },
+                if roles.sends { sges_of_sends } else { self.sges },
                 flow.sges.into(),
                 "--sges",
             ),
             (
                 "SGEs in one receive of an SRQ",
                 self.sges_of_an_srq,
-                if needs.srq_wrs.is_some() {
-                    flow.sges.into()
-                } else {
-                    0
-                },
+                if needs.srq_wrs.is_some() { flow.sges.into() } else { 0 },
                 "--sges",
             ),
             (
@@ -200,12 +172,7 @@ impl DeviceLimits {
                 needs.cq_entries.into(),
                 "--qps, --rx-depth or --tx-depth, or use --cq per-qp",
             ),
-            (
-                "bytes in one message",
-                self.message_bytes,
-                flow.size_bytes.into(),
-                "--size",
-            ),
+            ("bytes in one message", self.message_bytes, flow.size_bytes.into(), "--size"),
         ] {
             self.allow(what, limit, needed, flags)?;
         }
@@ -282,13 +249,7 @@ impl DeviceLimits {
         if limit == 0 || needed <= limit {
             return Ok(());
         }
-        Err(VerbsError::DeviceLimit {
-            device: self.device.clone(),
-            what,
-            limit,
-            needed,
-            flags,
-        })
+        Err(VerbsError::DeviceLimit { device: self.device.clone(), what, limit, needed, flags })
     }
 }
 

@@ -77,10 +77,7 @@ impl RunningEnd {
             .with_shared_receives(receives)
             .with_stamps(stamps)
             .with_initiative(end.objects.roles().initiates);
-        RunningEnd {
-            end,
-            shared: Arc::new(shared),
-        }
+        RunningEnd { end, shared: Arc::new(shared) }
     }
 
     pub(super) fn initiates(&self) -> bool {
@@ -123,10 +120,7 @@ impl RunningEnd {
                 .flatten()
                 .collect(),
         });
-        Drained {
-            sent_messages: self.shared.counts().posted,
-            posts,
-        }
+        Drained { sent_messages: self.shared.counts().posted, posts }
     }
 
     /// With `--verify`: the first wrong payload of what the peer wrote or sent.

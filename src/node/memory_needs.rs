@@ -117,19 +117,10 @@ impl MemoryOffer {
     pub fn of(resources: &NodeResources) -> MemoryOffer {
         // The sums are accurate to a few percent, and the kernel kills a control group that exceeds its limit.
         let left = available().map(|left| (left.bytes - left.bytes / 20, left.by));
-        let limit = resources
-            .memory_limit()
-            .map(|limit| (limit, "--memory".to_owned()));
-        let least = left
-            .into_iter()
-            .chain(limit)
-            .min_by_key(|(bytes, _)| *bytes);
+        let limit = resources.memory_limit().map(|limit| (limit, "--memory".to_owned()));
+        let least = left.into_iter().chain(limit).min_by_key(|(bytes, _)| *bytes);
         let (bytes, by) = least.map_or((None, String::new()), |(bytes, by)| (Some(bytes), by));
-        MemoryOffer {
-            device: resources.device_kind(),
-            bytes,
-            by,
-        }
+        MemoryOffer { device: resources.device_kind(), bytes, by }
     }
 
     /// Checks that `needs` is available. `what` names the user of the memory: `the case …`.
@@ -140,11 +131,8 @@ impl MemoryOffer {
         let Some(left) = self.bytes.filter(|left| needs.total() > *left) else {
             return Ok(());
         };
-        let message = format!(
-            "{what} takes {needs} of memory, and {} leaves {}",
-            self.by,
-            text(left)
-        );
+        let message =
+            format!("{what} takes {needs} of memory, and {} leaves {}", self.by, text(left));
         Err(RunFailure::refused(message, needs.largest().remedy()))
     }
 }
@@ -162,10 +150,9 @@ impl MemoryNeeds {
     /// A run of `case` at node number `node`, without results.
     pub fn of(case: &Case, node: u32, device: DeviceKind) -> MemoryNeeds {
         let set_up = case.is_set_up().then(|| of_rounds(case, device));
-        case.ends_at(node)
-            .fold(set_up.unwrap_or_default(), |sum, (_, flow, side)| {
-                sum.and(of_traffic(flow, side, device))
-            })
+        case.ends_at(node).fold(set_up.unwrap_or_default(), |sum, (_, flow, side)| {
+            sum.and(of_traffic(flow, side, device))
+        })
     }
 
     /// A sweep at the coordinator's host: the results of its runs, and its largest case, which is named. `nodes` are those
@@ -175,9 +162,7 @@ impl MemoryNeeds {
         nodes: &[(u32, DeviceKind)],
     ) -> Option<(&'s Case, MemoryNeeds)> {
         let of = |case| {
-            let nodes = nodes
-                .iter()
-                .map(|(node, device)| MemoryNeeds::of(case, *node, *device));
+            let nodes = nodes.iter().map(|(node, device)| MemoryNeeds::of(case, *node, *device));
             nodes.fold(MemoryNeeds::default(), MemoryNeeds::and)
         };
         let results: u64 = sweep.cases.iter().map(result_bytes).sum();
@@ -189,16 +174,12 @@ impl MemoryNeeds {
 
     /// The sum of all kinds.
     pub fn total(&self) -> u64 {
-        self.0
-            .iter()
-            .fold(0, |sum, bytes| sum.saturating_add(*bytes))
+        self.0.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))
     }
 
     fn largest(&self) -> Kind {
         let kinds = Kind::ALL.into_iter();
-        kinds
-            .max_by_key(|kind| self.0[*kind as usize])
-            .unwrap_or(Kind::Buffers)
+        kinds.max_by_key(|kind| self.0[*kind as usize]).unwrap_or(Kind::Buffers)
     }
 
     fn with(mut self, kind: Kind, bytes: u64) -> MemoryNeeds {
@@ -208,9 +189,7 @@ impl MemoryNeeds {
     }
 
     fn and(self, other: MemoryNeeds) -> MemoryNeeds {
-        Kind::ALL
-            .into_iter()
-            .fold(self, |sum, kind| sum.with(kind, other.0[kind as usize]))
+        Kind::ALL.into_iter().fold(self, |sum, kind| sum.with(kind, other.0[kind as usize]))
     }
 }
 
@@ -221,10 +200,8 @@ impl fmt::Display for MemoryNeeds {
         let mut kinds: Vec<_> = Kind::ALL.map(|kind| (self.0[kind as usize], kind)).into();
         kinds.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         kinds.retain(|(bytes, _)| *bytes > total / 20);
-        let parts: Vec<_> = kinds
-            .iter()
-            .map(|(bytes, kind)| format!("{} {}", kind.name(), text(*bytes)))
-            .collect();
+        let parts: Vec<_> =
+            kinds.iter().map(|(bytes, kind)| format!("{} {}", kind.name(), text(*bytes))).collect();
         write!(f, "{} ({})", text(total), parts.join(", "))
     }
 }
@@ -279,11 +256,7 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
     let qp_bytes = of_qp(flow, device, needs.capacity);
     let cq_bytes = of_cq(flow, device, needs.cq_entries);
     let works = roles.sends || roles.receives;
-    let workers = if works {
-        effective_workers(flow) as u64
-    } else {
-        0
-    };
+    let workers = if works { effective_workers(flow) as u64 } else { 0 };
     // Each worker converts its recorders to histograms one at a time, which takes the memory of one more.
     let histograms = recorders(flow) as u64 + workers;
     let latencies = if !flow.no_latency && roles.sends {
@@ -298,15 +271,9 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
         .with(Kind::DeviceQueues, srq.queue)
         .with(Kind::DeviceQueues, mrs * MR_BYTES)
         .with(Kind::DeviceQueues, qp_bytes.saturating_mul(qps))
-        .with(
-            Kind::DeviceQueues,
-            cq_bytes.saturating_mul(needs.cqs.into()),
-        )
+        .with(Kind::DeviceQueues, cq_bytes.saturating_mul(needs.cqs.into()))
         .with(Kind::Latencies, latencies)
-        .with(
-            Kind::Workers,
-            workers * (THREAD_BYTES + qps * WORKER_BYTES_PER_QP as u64),
-        )
+        .with(Kind::Workers, workers * (THREAD_BYTES + qps * WORKER_BYTES_PER_QP as u64))
 }
 
 /// QPs that are set up and destroyed: all QPs of a round exist at once.
@@ -316,12 +283,7 @@ fn of_rounds(case: &Case, device: DeviceKind) -> MemoryNeeds {
 }
 
 fn of_qp(case: &Settings, device: DeviceKind, capacity: QpCapacity) -> u64 {
-    let QpCapacity {
-        send_wr,
-        recv_wr,
-        inline_bytes,
-        sges,
-    } = capacity;
+    let QpCapacity { send_wr, recv_wr, inline_bytes, sges } = capacity;
     let messages = 2 * size_of::<QpEndpoint>() as u64;
     let connection = match case.connect {
         ConnectMode::Tcp => 0,

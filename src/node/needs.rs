@@ -89,11 +89,7 @@ impl Needs {
             CqMode::PerWorker => (workers, flow.qps.div_ceil(workers)),
             CqMode::PerQp => (flow.qps, 1),
         };
-        let sends = if roles.sends {
-            geometry.completions_in_flight()
-        } else {
-            0
-        };
+        let sends = if roles.sends { geometry.completions_in_flight() } else { 0 };
         let receives = if roles.receives { flow.rx_depth } else { 0 };
         let inline = |(bytes, _)| sends_inline(flow, bytes);
         let is_shared = roles.receives && flow.recv_queue == RecvQueue::Shared;
@@ -145,10 +141,7 @@ pub(crate) fn explain_inline(
     service: Service,
 ) -> VerbsError {
     let works = |inline_bytes| {
-        let capacity = QpCapacity {
-            inline_bytes,
-            ..capacity
-        };
+        let capacity = QpCapacity { inline_bytes, ..capacity };
         QueuePair::of(service, pd, [cq, cq], QpParts::default(), capacity).is_ok()
     };
     if capacity.inline_bytes == 0 || !works(0) {

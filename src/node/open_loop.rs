@@ -83,9 +83,7 @@ impl<'a> OpenLoop<'a> {
     /// How late messages of a QP were posted.
     pub(crate) fn lateness_of(&self, qp: usize) -> Option<Recorder> {
         let lateness = self.workers.iter().flat_map(|load| &load.lateness);
-        let of_qp = lateness
-            .filter(|(of, _)| *of == qp)
-            .map(|(_, recorder)| recorder);
+        let of_qp = lateness.filter(|(of, _)| *of == qp).map(|(_, recorder)| recorder);
         Recorder::merged(of_qp)
     }
 
@@ -134,9 +132,7 @@ impl<'a> OpenLoop<'a> {
         let missing_per_second = load.offered_per_second - load.achieved_per_second;
         let missing = missing_per_second * self.planned_seconds.unwrap_or(seconds);
         let is_overload = Load::is_overload(offered as f64, missing);
-        let late = latency
-            .zip(lateness)
-            .and_then(|(all, late)| spoilt(all, late));
+        let late = latency.zip(lateness).and_then(|(all, late)| spoilt(all, late));
         let why = match is_overload && missing <= self.away_part * offered as f64 {
             true => Some((NotKeptBy::Away, self.away(missing))),
             false => self
@@ -191,13 +187,8 @@ impl<'a> OpenLoop<'a> {
             })
             .collect();
         let count = tests.len() as f64;
-        let worst = tests
-            .into_iter()
-            .min_by(|a, b| a.p_value.total_cmp(&b.p_value))?;
-        Some(Gaps {
-            p_value: (worst.p_value * count).min(1.0),
-            ..worst
-        })
+        let worst = tests.into_iter().min_by(|a, b| a.p_value.total_cmp(&b.p_value))?;
+        Some(Gaps { p_value: (worst.p_value * count).min(1.0), ..worst })
     }
 }
 

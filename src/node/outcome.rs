@@ -29,12 +29,7 @@ use crate::protocol::node_report::{DeviceCounters, EndReport};
 impl EndReport {
     /// The report of a finished end; `sampled` is `None` if its window never opened.
     pub fn of(finished: &FinishedEnd, sampled: Option<Sampled>, clock: &Clock) -> EndReport {
-        let FlowEnd {
-            number,
-            flow,
-            side,
-            objects,
-        } = &finished.end;
+        let FlowEnd { number, flow, side, objects } = &finished.end;
         let roles = objects.roles();
         let sent = sampled.map(|sampled| {
             let mut sent = sent(flow, finished, clock);
@@ -64,12 +59,7 @@ impl EndReport {
 
 /// When the first worker opened its window, and the last one closed its.
 fn window_ns(finished: &FinishedEnd, clock: &Clock) -> Option<(u64, u64)> {
-    let windows = || {
-        finished
-            .workers
-            .iter()
-            .filter_map(|worker| worker.window_raw)
-    };
+    let windows = || finished.workers.iter().filter_map(|worker| worker.window_raw);
     let opened = windows().map(|(start, _)| start).min()?;
     let closed = windows().map(|(_, end)| end).max()?;
     Some((clock.ns(opened), clock.ns(closed)))
@@ -83,8 +73,7 @@ impl DeviceCounters {
             None => counter,
         };
         let grown = growth.by_counter().into_iter();
-        self.grown
-            .extend(grown.map(|(counter, by)| (named(counter), by)));
+        self.grown.extend(grown.map(|(counter, by)| (named(counter), by)));
         for (kind, (count, counters)) in growth.by_meaning() {
             self.events.push(PathEvent {
                 node: String::new(),
@@ -107,10 +96,8 @@ fn tell_timeline(
     if sampled.samples().is_empty() {
         return;
     }
-    let drift = drift(sampled.samples()).map(|drift| Doubt {
-        kind: DoubtKind::Drift,
-        message: drift.to_string(),
-    });
+    let drift = drift(sampled.samples())
+        .map(|drift| Doubt { kind: DoubtKind::Drift, message: drift.to_string() });
     flow.window.doubts.extend(drift);
     let bits = settings.mean_bytes() * 8.0;
     let gbit_per_s = sampled.rates_per_s().map(|rate| rate * bits / 1e9);
@@ -158,23 +145,16 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     let messages = per_qp(finished, completed);
     let of_workers = |worker: &WorkerReport| worker.qps.iter().map(|qp| qp.completed).sum();
     let seconds = windows.seconds_for(finished.workers.iter().map(of_workers));
-    let bytes = per_qp(finished, |worker, qp| {
-        worker.qps.get(qp).map_or(0, |qp| qp.completed_bytes)
-    });
+    let bytes =
+        per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, |qp| qp.completed_bytes));
     let errors = finished.troubles().map(Trouble::errors).sum();
     let sum: u64 = messages.iter().sum();
     let totals = Totals::in_window(sum, bytes.iter().sum(), errors, seconds);
     let recorders = |qp: usize| {
-        finished
-            .workers
-            .iter()
-            .filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
+        finished.workers.iter().filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
     };
-    let swaps_made = (flow.op.profile().access == Access::Swap).then(|| {
-        per_qp(finished, |worker, qp| {
-            worker.qps.get(qp).map_or(0, |qp| qp.swaps_made)
-        })
-    });
+    let swaps_made = (flow.op.profile().access == Access::Swap)
+        .then(|| per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, |qp| qp.swaps_made)));
     let open_loop = OpenLoop::of(flow, finished, clock);
     let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
     let objects = &finished.end.objects;
@@ -197,9 +177,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
                 .and_then(|all| open_loop::unspoilt(&all, lateness_of(index).as_ref())),
             service_ns: open_loop.as_ref().and_then(|it| it.service_of(index)),
             lateness_ns: lateness_of(index).and_then(|it| it.latency()),
-            swaps_made: swaps_made
-                .as_ref()
-                .and_then(|made| made.get(index).copied()),
+            swaps_made: swaps_made.as_ref().and_then(|made| made.get(index).copied()),
             // The coordinator knows what came.
             lost: None,
         })
@@ -232,11 +210,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         load,
         fairness: Fairness::of_qps(&qps, &asked, flow.slot_wrs()),
         qps,
-        window: Window {
-            seconds,
-            doubts,
-            ..Window::default()
-        },
+        window: Window { seconds, doubts, ..Window::default() },
         ..FlowResult::default()
     }
 }
@@ -316,13 +290,7 @@ fn add(known: &mut WorkerResult, other: &WorkerResult) {
 /// A count of each QP, summed over the workers.
 pub fn per_qp(finished: &FinishedEnd, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
     (0..finished.end.objects.qps().len())
-        .map(|qp| {
-            finished
-                .workers
-                .iter()
-                .map(|worker| figure(worker, qp))
-                .sum()
-        })
+        .map(|qp| finished.workers.iter().map(|worker| figure(worker, qp)).sum())
         .collect()
 }
 
@@ -353,15 +321,8 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
         objects.path_mtu_bytes(),
         objects.wire(),
     );
-    let limits = Limits {
-        link_gbit_per_s,
-        protocol_efficiency: efficiency,
-        share_of_limit: None,
-    };
-    Some(Limits {
-        share_of_limit: gbit_per_s.and_then(|rate| limits.share_of(rate)),
-        ..limits
-    })
+    let limits = Limits { link_gbit_per_s, protocol_efficiency: efficiency, share_of_limit: None };
+    Some(Limits { share_of_limit: gbit_per_s.and_then(|rate| limits.share_of(rate)), ..limits })
 }
 
 /// What the network interface below the port in use, of which these are the facts, does against loss.

@@ -48,14 +48,8 @@ impl PerftestLaunch {
         let environment = match embedded {
             Some(embedded) => vec![
                 ("LD_PRELOAD", Some(preload()?)),
-                (
-                    FAULTS_VARIABLE,
-                    embedded.faults.map(|faults| faults.to_string().into()),
-                ),
-                (
-                    CAPTURE_VARIABLE,
-                    embedded.pcap.as_ref().map(|path| path.clone().into()),
-                ),
+                (FAULTS_VARIABLE, embedded.faults.map(|faults| faults.to_string().into())),
+                (CAPTURE_VARIABLE, embedded.pcap.as_ref().map(|path| path.clone().into())),
             ],
             None => Vec::new(),
         };
@@ -93,11 +87,8 @@ impl PerftestLaunch {
         server: Option<&str>,
     ) -> Result<Launch, MissingProgram> {
         let port = ["-p".to_owned(), tcp_port.to_string()];
-        let arguments = port
-            .into_iter()
-            .chain(self.arguments(job))
-            .chain(server.map(str::to_owned))
-            .collect();
+        let arguments =
+            port.into_iter().chain(self.arguments(job)).chain(server.map(str::to_owned)).collect();
         Ok(Launch {
             path: job.program.find()?,
             arguments,
@@ -162,10 +153,7 @@ mod tests {
         let resources = || {
             let options = NodeOptions {
                 library: VerbsLibrary::system(),
-                request: PortRequest {
-                    device: Some("soft0".into()),
-                    ..PortRequest::default()
-                },
+                request: PortRequest { device: Some("soft0".into()), ..PortRequest::default() },
                 rails: None,
                 device_faults: Vec::new(),
                 cores: Some(vec![2, 3, 4, 5]),

@@ -28,11 +28,7 @@ impl PortCounters {
                 Reading::of_kernel(root, of_kernel.as_deref(), name, port)
             }
         });
-        PortCounters {
-            device,
-            driver,
-            watch,
-        }
+        PortCounters { device, driver, watch }
     }
 
     /// Up to now: what they grew by, and why that would not show lost packets. The coordinator knows the node.

@@ -72,10 +72,7 @@ impl Agreed {
     /// How the packets of QP `index` leave.
     pub(crate) fn path(&self, index: u32) -> Path {
         let labels = self.flow_labels.as_ref();
-        Path {
-            flow_label: labels.map_or(0, |labels| labels.of(index)),
-            ..self.path
-        }
+        Path { flow_label: labels.map_or(0, |labels| labels.of(index)), ..self.path }
     }
 
     /// The peer's GID.
@@ -85,22 +82,12 @@ impl Agreed {
 
     /// One of the peer's QPs, in the form that `ibv_modify_qp` needs.
     pub(crate) fn remote(&self, peer: &QpEndpoint) -> RemoteQp {
-        RemoteQp {
-            qpn: peer.qpn,
-            psn: peer.psn,
-            lid: self.lid,
-            gid: self.gid,
-        }
+        RemoteQp { qpn: peer.qpn, psn: peer.psn, lid: self.lid, gid: self.gid }
     }
 }
 
 fn reliability(port: &Port, flow: &Settings, peer: &Endpoints) -> Result<Reliability, VerbsError> {
-    let limit = port
-        .adapter
-        .limits
-        .max_initiator_reads
-        .min(peer.max_rd_atomic)
-        .max(1);
+    let limit = port.adapter.limits.max_initiator_reads.min(peer.max_rd_atomic).max(1);
     let initiator_reads = match flow.max_rd_atomic {
         Some(wanted) if wanted > limit => {
             return Err(VerbsError::DeviceLimit {

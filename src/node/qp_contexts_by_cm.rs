@@ -24,9 +24,8 @@ pub(crate) fn dial_qps(
     let terms = terms(objects, &agreed, peer)?;
     let mut qp_contexts = QpContexts::new(objects, &agreed, peer);
     let caller = Caller::new(listening, objects.port().context.library())?;
-    let (connections, times) = caller.dial(&terms, agreed.gid(), alive, |index, id, _| {
-        qp_contexts.add(index, id)
-    })?;
+    let (connections, times) =
+        caller.dial(&terms, agreed.gid(), alive, |index, id, _| qp_contexts.add(index, id))?;
     if let Some(slowest) = times.iter().max_by_key(|times| times.connect_ns) {
         tracing::debug!(connections = times.len(), ?slowest, "rdma_cm connected all");
     }
@@ -67,12 +66,7 @@ struct QpContexts<'a> {
 
 impl<'a> QpContexts<'a> {
     fn new(objects: &'a VerbsObjects, agreed: &'a Agreed, peer: &'a Endpoints) -> Self {
-        QpContexts {
-            objects,
-            agreed,
-            peer,
-            qp_contexts: Vec::with_capacity(peer.qps.len()),
-        }
+        QpContexts { objects, agreed, peer, qp_contexts: Vec::with_capacity(peer.qps.len()) }
     }
 
     fn add(&mut self, index: u32, id: &CmId) -> Result<(), RunFailure> {
@@ -97,9 +91,6 @@ impl<'a> QpContexts<'a> {
     /// All contexts, in QP order.
     fn all(mut self) -> Vec<QpContext> {
         self.qp_contexts.sort_unstable_by_key(|(index, _)| *index);
-        self.qp_contexts
-            .into_iter()
-            .map(|(_, qp_context)| qp_context)
-            .collect()
+        self.qp_contexts.into_iter().map(|(_, qp_context)| qp_context).collect()
     }
 }

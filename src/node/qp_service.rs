@@ -11,9 +11,9 @@ pub(crate) fn service(flow: &Settings) -> Result<Service, RunFailure> {
         settings::Service::Rc => Service::ReliableConnection,
         settings::Service::Uc => Service::UnreliableConnection,
         // Of 24 bits: the highest of 32 would have a datagram take its own QP's Q_Key.
-        settings::Service::Ud => Service::Datagram {
-            qkey: random_24_bits(1)?.into_iter().next().unwrap_or(0),
-        },
+        settings::Service::Ud => {
+            Service::Datagram { qkey: random_24_bits(1)?.into_iter().next().unwrap_or(0) }
+        }
     })
 }
 
@@ -27,8 +27,5 @@ fn random_24_bits(count: usize) -> Result<Vec<u32>, RunFailure> {
     getrandom::fill(&mut bytes).map_err(|error| {
         RunFailure::new(format!("the kernel gave no random bytes: {error}"), None)
     })?;
-    Ok(bytes
-        .chunks_exact(4)
-        .map(|b| u32::from_le_bytes([b[0], b[1], b[2], 0]))
-        .collect())
+    Ok(bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], 0])).collect())
 }

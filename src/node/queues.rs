@@ -36,25 +36,16 @@ impl Queues {
     ) -> Result<Queues, RunFailure> {
         let cqs = (0..needs.cqs as usize)
             .map(|index| {
-                completion_queue(
-                    port,
-                    flow,
-                    needs,
-                    node_threads,
-                    pollers(flow, threads, index),
-                )
+                completion_queue(port, flow, needs, node_threads, pollers(flow, threads, index))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let srq = needs
-            .srq_wrs
-            .map(|wrs| SharedReceiveQueue::new(pd, wrs, flow.sges))
-            .transpose()?;
+        let srq =
+            needs.srq_wrs.map(|wrs| SharedReceiveQueue::new(pd, wrs, flow.sges)).transpose()?;
         let domains = match flow.domains {
             Domains::Usual => Vec::new(),
-            Domains::Thread => threads
-                .iter()
-                .map(|_| ThreadDomain::new(pd))
-                .collect::<Result<Vec<_>, _>>()?,
+            Domains::Thread => {
+                threads.iter().map(|_| ThreadDomain::new(pd)).collect::<Result<Vec<_>, _>>()?
+            }
         };
         let mut qps = Vec::with_capacity(flow.qps as usize);
         for index in 0..flow.qps as usize {

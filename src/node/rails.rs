@@ -94,25 +94,17 @@ fn all_ports(options: &NodeOptions) -> Result<Vec<PortRequest>, VerbsError> {
     for name in &known.names {
         let adapter = known.opened.iter().find(|it| it.name() == name);
         let ports = adapter.map_or(1, |it| it.limits.ports);
-        let asked = options
-            .request
-            .ib_port
-            .map_or(1..=ports, |port| port..=port);
-        requests.extend(asked.map(|port| PortRequest {
-            ib_port: Some(port),
-            ..options.request(Some(name))
-        }));
+        let asked = options.request.ib_port.map_or(1..=ports, |port| port..=port);
+        requests.extend(
+            asked.map(|port| PortRequest { ib_port: Some(port), ..options.request(Some(name)) }),
+        );
     }
     Ok(requests)
 }
 
 impl From<Port> for Rails {
     fn from(port: Port) -> Rails {
-        Rails {
-            ports: vec![port],
-            are_up: vec![true],
-            left_out: Vec::new(),
-        }
+        Rails { ports: vec![port], are_up: vec![true], left_out: Vec::new() }
     }
 }
 
@@ -164,11 +156,7 @@ mod tests {
             (&two_nodes, 1, vec![vec![0]; 4]),
             (&[None; 2], 5, vec![vec![0, 2, 4], vec![1, 3]]),
             (&[None; 3], 2, vec![vec![0], vec![1], vec![0]]),
-            (
-                &[Some(1), Some(1), Some(1), Some(0)],
-                3,
-                vec![vec![0], vec![2], vec![2], vec![1]],
-            ),
+            (&[Some(1), Some(1), Some(1), Some(0)], 3, vec![vec![0], vec![2], vec![2], vec![1]]),
         ] {
             assert_eq!(threads(numa, count), wanted, "{numa:?} {count}");
         }

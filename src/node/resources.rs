@@ -126,10 +126,8 @@ impl NodeResources {
         if let Some((_, port)) = others.iter().find(|(known, _)| known == device) {
             return Ok(port.clone());
         }
-        let request = PortRequest {
-            ib_port: device.ib_port,
-            ..self.options.request(Some(&device.name))
-        };
+        let request =
+            PortRequest { ib_port: device.ib_port, ..self.options.request(Some(&device.name)) };
         let port = select_or_embedded(self.options.library, &request, self.route)?;
         others.push((device.clone(), port.clone()));
         Ok(port)
@@ -207,9 +205,7 @@ impl NodeResources {
     /// cores to choose from.
     pub fn cores_for(&self, workers: usize) -> Vec<Option<usize>> {
         let held = self.cores.hold(workers);
-        (0..workers)
-            .map(|index| held.get(index).map(|held| held.core()))
-            .collect()
+        (0..workers).map(|index| held.get(index).map(|held| held.core())).collect()
     }
 }
 
@@ -235,9 +231,6 @@ fn is_port(port: &Port, device: &FlowDevice) -> bool {
 
 impl From<CoreError> for RunFailure {
     fn from(error: CoreError) -> Self {
-        RunFailure {
-            bad_input: true,
-            ..RunFailure::new(error.to_string(), None)
-        }
+        RunFailure { bad_input: true, ..RunFailure::new(error.to_string(), None) }
     }
 }

@@ -105,9 +105,7 @@ impl RunningNode {
         };
         let ends = || self.ends.iter().filter(counted);
         ends().for_each(|end| end.set_phase(Phase::Measure));
-        self.wait(link, stop, |_| {
-            ends().all(|end| end.shared.all_entered(Phase::Measure))
-        })
+        self.wait(link, stop, |_| ends().all(|end| end.shared.all_entered(Phase::Measure)))
     }
 
     /// Starts the measurement: returns when all workers know the window. A window with a duration opens when the node's
@@ -159,14 +157,9 @@ impl RunningNode {
     /// As [`RunningNode::wait`].
     pub fn measure(&self, link: &Link, stop: &AtomicBool) -> Result<Option<Message>, EarlyEnd> {
         let not_yet = |end: &&RunningEnd| !end.shared.all_entered(Phase::Measure);
-        self.ends
-            .iter()
-            .filter(not_yet)
-            .for_each(|end| end.set_phase(Phase::Measure));
+        self.ends.iter().filter(not_yet).for_each(|end| end.set_phase(Phase::Measure));
         self.wait(link, stop, |node| {
-            node.ends
-                .iter()
-                .all(|end| end.shared.all_entered(Phase::Measure))
+            node.ends.iter().all(|end| end.shared.all_entered(Phase::Measure))
         })
     }
 
@@ -178,8 +171,7 @@ impl RunningNode {
     /// The windows of the ends that send, by number of the end.
     pub fn windows(&self) -> impl Iterator<Item = (usize, WindowProgress)> {
         let ends = self.ends.iter().enumerate();
-        ends.filter(|(_, end)| end.initiates())
-            .map(|(index, end)| (index, end.shared.window()))
+        ends.filter(|(_, end)| end.initiates()).map(|(index, end)| (index, end.shared.window()))
     }
 
     /// What each QP of an end has completed since it was made, by index of the QP.
@@ -207,8 +199,7 @@ impl RunningNode {
 
     /// Counts so far of the ends that send, each with its flow.
     pub fn sent(&self) -> impl Iterator<Item = (&Flow, Counts)> {
-        self.senders()
-            .map(|end| (&end.end.flow, end.shared.counts()))
+        self.senders().map(|end| (&end.end.flow, end.shared.counts()))
     }
 
     /// The ends, by number.
@@ -308,12 +299,8 @@ impl RunningNode {
         }
         if let AsyncEvent::CqError { cq } = event {
             // An earlier run may have left an event behind.
-            let has = |end: &&FlowEnd| {
-                end.objects
-                    .cqs()
-                    .iter()
-                    .any(|own| AsyncEvents::is_cq(own, cq))
-            };
+            let has =
+                |end: &&FlowEnd| end.objects.cqs().iter().any(|own| AsyncEvents::is_cq(own, cq));
             match self.ends().find(has) {
                 Some(end) => entries = end.objects.cq_entries(),
                 None => return Ok(()),
@@ -344,11 +331,7 @@ impl RunningNode {
         stop: &AtomicBool,
         mut done: impl FnMut(&RunningNode) -> bool,
     ) -> Result<Option<Message>, EarlyEnd> {
-        let ends = || {
-            self.ends
-                .iter()
-                .map(|end| (end.shared.flow(), end.shared.counts()))
-        };
+        let ends = || self.ends.iter().map(|end| (end.shared.flow(), end.shared.counts()));
         let mut motion = StallDetector::new(ends(), self.device_bytes(), Instant::now());
         loop {
             let is_done = done(self);
@@ -403,12 +386,7 @@ impl RunningNode {
         let mut workers = workers.unwrap_or_default().into_iter();
         let finish = |RunningEnd { end, shared }| {
             let workers = workers.next().unwrap_or_default();
-            FinishedEnd {
-                workers,
-                end,
-                edges: shared.edges(),
-                window: shared.window(),
-            }
+            FinishedEnd { workers, end, edges: shared.edges(), window: shared.window() }
         };
         Ok(self.ends.into_iter().map(finish).collect())
     }
@@ -423,10 +401,7 @@ fn is_near(now_ns: u64, at_ns: u64) -> Result<(), RunFailure> {
     if lead <= MOST_LEAD {
         return Ok(());
     }
-    let text = format!(
-        "this node's clock jumped: the window would open in {} s",
-        lead.as_secs()
-    );
+    let text = format!("this node's clock jumped: the window would open in {} s", lead.as_secs());
     let hint = "run again: pausing or moving a virtual machine does this";
     Err(RunFailure::new(text, Some(hint.to_owned())))
 }
@@ -500,10 +475,7 @@ pub(crate) fn unless_end(message: Message) -> Result<Message, EarlyEnd> {
 }
 
 fn wrong_payload(mismatch: &Mismatch) -> RunFailure {
-    RunFailure::new(
-        format!("verification failed: {mismatch}"),
-        Some(VERIFY_HINT.into()),
-    )
+    RunFailure::new(format!("verification failed: {mismatch}"), Some(VERIFY_HINT.into()))
 }
 
 #[cfg(test)]
@@ -518,11 +490,7 @@ mod tests {
         }
         let hour_ns = 3_600_000_000_000;
         let refused = is_near(now_ns, now_ns + hour_ns).unwrap_err();
-        assert!(
-            refused.message.ends_with("would open in 3600 s"),
-            "{}",
-            refused.message
-        );
+        assert!(refused.message.ends_with("would open in 3600 s"), "{}", refused.message);
         is_near(now_ns, u64::MAX).unwrap_err();
     }
 }

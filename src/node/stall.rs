@@ -122,11 +122,7 @@ fn stall_limit(flow: &Settings) -> Duration {
 }
 
 fn stalled(flow: &Settings, counts: Counts, limit: Duration) -> RunFailure {
-    let Counts {
-        posted,
-        completed,
-        received,
-    } = counts;
+    let Counts { posted, completed, received } = counts;
     let waited = limit.as_secs_f64();
     let lost_hint = match flow.timeout {
         0 => NEVER_AGAIN_HINT,
@@ -165,11 +161,7 @@ mod tests {
 
     /// When a look every second at messages that do not complete fails, if it does within three limits.
     fn fails_at(flow: &Settings, bytes_a_look: u64) -> Option<Duration> {
-        let counts = Counts {
-            posted: 8,
-            completed: 0,
-            received: 0,
-        };
+        let counts = Counts { posted: 8, completed: 0, received: 0 };
         let start = Instant::now();
         let ends = || std::iter::once((flow, counts));
         let mut motion = StallDetector::new(ends(), Some(0), start);
@@ -201,11 +193,7 @@ mod tests {
         let mut flow = case();
         flow.timeout = 0;
         assert_eq!(fails_at(&flow, 0), Some(Duration::from_secs(11)));
-        let lost = Counts {
-            posted: 8,
-            completed: 0,
-            received: 0,
-        };
+        let lost = Counts { posted: 8, completed: 0, received: 0 };
         let hint = |flow: &Settings| stalled(flow, lost, Duration::from_secs(10)).hint.unwrap();
         assert!(hint(&flow).contains("--timeout 0"));
         assert!(hint(&case()).contains("--rnr-retry"));
@@ -217,11 +205,7 @@ mod tests {
         let mut flow = case();
         flow.op = Op::Send.into();
         let told = |posted, received| {
-            let counts = Counts {
-                posted,
-                completed: posted,
-                received,
-            };
+            let counts = Counts { posted, completed: posted, received };
             stalled(&flow, counts, limit).message
         };
         let lost = "nothing was received for 44 s after 186 messages, but the sender had sent all: messages are lost";

@@ -73,9 +73,7 @@ impl VerbsObjects {
         }
         let pd = ProtectionDomain::new(&port.context)?;
         let region = |wanted: bool, layout: Layout, access| {
-            wanted
-                .then(|| Regions::new(&pd, flow, &layout, access, numa_node, &alive))
-                .transpose()
+            wanted.then(|| Regions::new(&pd, flow, &layout, access, numa_node, &alive)).transpose()
         };
         let requests = Layout::requests(flow, &geometry);
         let sizes = Sizes::of(flow);
@@ -147,21 +145,10 @@ impl VerbsObjects {
             }
             None => (0, 0, 0),
         };
-        let qps = self
-            .qps
-            .iter()
-            .zip(&self.psns)
-            .enumerate()
-            .map(|(index, (qp, &psn))| {
-                let (address, rkey, length) = memory(index);
-                QpEndpoint {
-                    qpn: qp.qpn(),
-                    psn,
-                    address,
-                    rkey,
-                    length,
-                }
-            });
+        let qps = self.qps.iter().zip(&self.psns).enumerate().map(|(index, (qp, &psn))| {
+            let (address, rkey, length) = memory(index);
+            QpEndpoint { qpn: qp.qpn(), psn, address, rkey, length }
+        });
         Endpoints {
             qkey: match self.service {
                 Service::Datagram { qkey } => qkey,
@@ -204,9 +191,7 @@ impl VerbsObjects {
             if let Some(way) = &way {
                 let qpn_of = |position: usize| {
                     let receiver = peers.receiver(index, position as u32);
-                    peer.qps
-                        .get(receiver as usize)
-                        .map_or(remote.qpn, |qp| qp.qpn)
+                    peer.qps.get(receiver as usize).map_or(remote.qpn, |qp| qp.qpn)
                 };
                 let sender = qp_context.sender.take();
                 qp_context.sender = sender.map(|it| it.addressed(way, peer.qkey, qpn_of));
@@ -266,10 +251,7 @@ impl VerbsObjects {
             // The range of the setting ends where a port's does.
             qp.set_udp_source_port(ports.of(index) as u16)?;
         }
-        let remote = RemoteMemory {
-            address: remote.address,
-            rkey: remote.rkey,
-        };
+        let remote = RemoteMemory { address: remote.address, rkey: remote.rkey };
         let sender = self
             .local
             .as_ref()
@@ -280,19 +262,13 @@ impl VerbsObjects {
                 [&self.offered, &self.receives].map(|it| Some(it.as_ref()?.of(index)));
             Numbered::of(flow, index, local.of(index), offered, receives)
         });
-        Ok(QpContext {
-            numbered,
-            qp: Arc::clone(qp),
-            sender,
-            receiver,
-        })
+        Ok(QpContext { numbered, qp: Arc::clone(qp), sender, receiver })
     }
 
     /// The UDP source port of a QP's packets; `None` where it is not known, and on ports that send no UDP.
     pub(crate) fn udp_source_port(&self, qp: &QueuePair) -> Option<u16> {
         let gid_type = self.port.gid.map(|entry| entry.gid_type);
-        qp.udp_source_port()
-            .filter(|_| gid_type == Some(GidType::RoceV2))
+        qp.udp_source_port().filter(|_| gid_type == Some(GidType::RoceV2))
     }
 
     /// The receives of the SRQ, if this end has one.
@@ -338,20 +314,14 @@ impl VerbsObjects {
 
     /// With `--verify`, checks what the peer wrote through QP `qp`; `posts` as in [`check_written`].
     pub fn check_written(&self, qp: u32, posts: &[u32]) -> Option<Mismatch> {
-        let offered = self
-            .offered
-            .as_ref()
-            .filter(|_| !self.flow.op.profile().fetches)?;
+        let offered = self.offered.as_ref().filter(|_| !self.flow.op.profile().fetches)?;
         let packet_bytes = self.path_mtu_bytes;
         check_written(offered, &self.flow, &self.sizes, qp, packet_bytes, posts)
     }
 
     /// With `--verify`, checks the words that the peer changed by atomic operations; `posts` as in [`check_sums`].
     pub fn check_sums<'p>(&self, posts: impl Iterator<Item = &'p [u32]>) -> Option<Mismatch> {
-        let offered = self
-            .offered
-            .as_ref()
-            .filter(|_| self.flow.op.profile().is_atomic())?;
+        let offered = self.offered.as_ref().filter(|_| self.flow.op.profile().is_atomic())?;
         check_sums(offered, &self.flow, posts)
     }
 

@@ -51,20 +51,14 @@ impl Windows {
                 } else {
                     doubts(asked_ns as f64 * 1e-9, &lengths_seconds, unattended)
                 };
-                Windows {
-                    lengths_seconds,
-                    doubts,
-                }
+                Windows { lengths_seconds, doubts }
             }
             Stop::MessagesPerQp(_) => {
                 let windows = || workers.iter().filter_map(|worker| worker.window_raw);
                 let start = windows().map(|window| window.0).min();
                 let end = windows().map(|window| window.1).max();
                 let common = start.zip(end).map(|(start, end)| seconds(start, end));
-                Windows {
-                    lengths_seconds: vec![common; workers.len()],
-                    doubts: Vec::new(),
-                }
+                Windows { lengths_seconds: vec![common; workers.len()], doubts: Vec::new() }
             }
         };
         windows.doubts.extend(away.flatten());
@@ -191,10 +185,7 @@ mod tests {
 
     #[test]
     fn each_count_is_divided_by_its_own_window_and_rates_are_added() {
-        let windows = |lengths_seconds| Windows {
-            lengths_seconds,
-            doubts: Vec::new(),
-        };
+        let windows = |lengths_seconds| Windows { lengths_seconds, doubts: Vec::new() };
         let none = windows(Vec::new());
         let windows = windows(vec![Some(1.0), Some(0.5), None]);
         let seconds = windows.seconds_for([100, 50, 0]);

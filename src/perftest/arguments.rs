@@ -157,12 +157,8 @@ pub(super) mod tests {
     }
 
     fn line(change: impl Fn(&mut Case)) -> String {
-        let place = Place {
-            device: "mlx5_0".into(),
-            ib_port: 1,
-            gid_index: Some(3),
-            pkey_index: 0,
-        };
+        let place =
+            Place { device: "mlx5_0".into(), ib_port: 1, gid_index: Some(3), pkey_index: 0 };
         arguments(&job(change), &place).join(" ")
     }
 

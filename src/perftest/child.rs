@@ -88,9 +88,7 @@ impl Child {
             let starter = thread::Builder::new()
                 .name("perftest-start".into())
                 .spawn_scoped(scope, || spawn(launch))?;
-            starter
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the starting thread panicked")))
+            starter.join().unwrap_or_else(|_| Err(io::Error::other("the starting thread panicked")))
         });
         let (guard, mut process) = process?;
         let name = launch.path.file_name().unwrap_or_default();
@@ -260,10 +258,7 @@ mod tests {
         });
         assert!(!child.has_ended() && std::path::Path::new(&grandchild).exists());
         let ended = child.finish();
-        assert!(
-            !ended.success && ended.status.contains("killed"),
-            "{ended:?}"
-        );
+        assert!(!ended.success && ended.status.contains("killed"), "{ended:?}");
         // Killed, it may wait to be reaped by whoever adopted it.
         wait_until("the grandchild's end", SECOND, || {
             std::fs::read_to_string(&grandchild).is_ok_and(|stat| stat.contains(") Z "))
@@ -296,10 +291,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_started_is_an_error() {
-        let launch = Launch {
-            path: "/nowhere/ib_send_bw".into(),
-            ..Launch::default()
-        };
+        let launch = Launch { path: "/nowhere/ib_send_bw".into(), ..Launch::default() };
         let error = Child::start(&launch).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
     }

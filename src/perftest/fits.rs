@@ -59,11 +59,7 @@ pub struct Misfit {
 /// Whether perftest can run a case.
 pub fn fits(case: &Case) -> Result<(), Misfit> {
     let misfit = |reason: String, hint: &str| {
-        Err(Misfit {
-            case: case.id.clone(),
-            reason,
-            hint: hint.into(),
-        })
+        Err(Misfit { case: case.id.clone(), reason, hint: hint.into() })
     };
     if case.is_set_up() {
         return misfit(
@@ -113,10 +109,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
         );
     }
     if case.ping_pong && case.qps > 1 {
-        return misfit(
-            "its latency programs have one QP".into(),
-            "compare with --qps 1",
-        );
+        return misfit("its latency programs have one QP".into(), "compare with --qps 1");
     }
     if case.spread != Spread::Own {
         return misfit(
@@ -125,10 +118,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
         );
     }
     if case.ud_fan_out {
-        return misfit(
-            "each of its UD QPs sends to one QP".into(),
-            "compare without --ud-fan-out",
-        );
+        return misfit("each of its UD QPs sends to one QP".into(), "compare without --ud-fan-out");
     }
     if case.verify {
         return misfit(
@@ -202,10 +192,7 @@ pub fn note(case: &Case) -> Option<String> {
         notes.push("perftest has one CQ for all QPs".into());
     }
     if case.poll != PollMode::Busy && !sleeps(case) {
-        notes.push(format!(
-            "perftest polls, rocebench's workers have --poll {}",
-            case.poll
-        ));
+        notes.push(format!("perftest polls, rocebench's workers have --poll {}", case.poll));
     }
     if (case.retry_cnt, case.rnr_retry, case.min_rnr_timer) != (RETRY_CNT, RNR_RETRY, MIN_RNR_TIMER)
     {

@@ -59,8 +59,7 @@ fn find(named: Option<OsString>, folder: &Path) -> Result<PathBuf, LibraryError>
     let library = match named.filter(|name| !name.is_empty()) {
         Some(name) => {
             let path = PathBuf::from(name);
-            path.canonicalize()
-                .map_err(|_| LibraryError::NoSuchFile(path))?
+            path.canonicalize().map_err(|_| LibraryError::NoSuchFile(path))?
         }
         None => {
             let installed = folder.parent().map(|above| above.join(INSTALLED));

@@ -23,9 +23,7 @@ fn has_listener(table: &str, port: u16) -> bool {
     let local = format!(":{port:04X}");
     table.lines().any(|line| {
         let mut fields = line.split_whitespace().skip(1);
-        fields
-            .next()
-            .is_some_and(|address| address.ends_with(&local))
+        fields.next().is_some_and(|address| address.ends_with(&local))
             && fields.nth(1) == Some("0A")
     })
 }

@@ -49,43 +49,26 @@ impl PerftestOption {
 
     /// The option of this long name, without dashes.
     pub fn of_name(name: &str) -> Option<&'static PerftestOption> {
-        OPTIONS
-            .iter()
-            .find(|it| it.name == name || it.other_name == Some(name))
+        OPTIONS.iter().find(|it| it.name == name || it.other_name == Some(name))
     }
 
     const fn or(self, other_name: &'static str) -> PerftestOption {
-        PerftestOption {
-            other_name: Some(other_name),
-            ..self
-        }
+        PerftestOption { other_name: Some(other_name), ..self }
     }
 
     const fn with(self, value: &'static str) -> PerftestOption {
-        PerftestOption {
-            value: Some(value),
-            ..self
-        }
+        PerftestOption { value: Some(value), ..self }
     }
 }
 
 /// An option with a letter.
 const fn both(letter: char, name: &'static str, here: Here) -> PerftestOption {
-    PerftestOption {
-        letter: Some(letter),
-        ..long(name, here)
-    }
+    PerftestOption { letter: Some(letter), ..long(name, here) }
 }
 
 /// An option without a letter.
 const fn long(name: &'static str, here: Here) -> PerftestOption {
-    PerftestOption {
-        letter: None,
-        name,
-        other_name: None,
-        value: None,
-        here,
-    }
+    PerftestOption { letter: None, name, other_name: None, value: None, here }
 }
 
 /// What `-a` runs: the powers of two from 2 to 2^23.
@@ -155,41 +138,16 @@ pub const OPTIONS: &[PerftestOption] = &[
         Already("rocebench runs at any CPU frequency; `rocebench doctor` warns about it"),
     ),
     both('N', "noPeak", Already("rocebench computes no peak")),
-    both(
-        'W',
-        "report-counters",
-        Already("the JSON result has the used ports' counters"),
-    )
-    .with("LIST"),
-    long(
-        "cpu_util",
-        Already("the result has the CPU time of the workers and of the machine"),
-    ),
-    long(
-        "data_validation_debug",
-        Already("a mismatch names QP, message and byte"),
-    ),
-    long(
-        "disable_dynamic_polling",
-        Already("each poll asks for the same number of completions"),
-    ),
+    both('W', "report-counters", Already("the JSON result has the used ports' counters"))
+        .with("LIST"),
+    long("cpu_util", Already("the result has the CPU time of the workers and of the machine")),
+    long("data_validation_debug", Already("a mismatch names QP, message and byte")),
+    long("disable_dynamic_polling", Already("each poll asks for the same number of completions")),
     long("ipv6-addr", Already("HOST may be an IPv6 address")),
-    long(
-        "perform_warm_up",
-        Already("each run warms up, as `--warmup` says"),
-    ),
-    long(
-        "report-both",
-        Already("each direction of `-b` has its own figures"),
-    ),
-    long(
-        "report_gbits",
-        Already("bandwidth is in 10^9 bits a second"),
-    ),
-    long(
-        "use_old_post_send",
-        Already("WRs are posted by `ibv_post_send`"),
-    ),
+    long("perform_warm_up", Already("each run warms up, as `--warmup` says")),
+    long("report-both", Already("each direction of `-b` has its own figures")),
+    long("report_gbits", Already("bandwidth is in 10^9 bits a second")),
+    long("use_old_post_send", Already("WRs are posted by `ibv_post_send`")),
     both('C', "report-cycles", Not("latencies are in units of time")),
     both(
         'f',
@@ -204,24 +162,16 @@ pub const OPTIONS: &[PerftestOption] = &[
     both('U', "report-unsorted", Not(HISTOGRAMS)),
     both('O', "dualport", Not(PORTS)),
     long("report-per-port", Not(PORTS)),
-    both(
-        'w',
-        "limit_bw",
-        Not("`--fail-below 40Gb` exits with status 1 when a flow is slower"),
-    )
-    .with("VALUE"),
+    both('w', "limit_bw", Not("`--fail-below 40Gb` exits with status 1 when a flow is slower"))
+        .with("VALUE"),
     both(
         'y',
         "limit_msgrate",
         Not("`--fail-if 'mmsg<2'` exits with status 1 when a flow is slower"),
     )
     .with("VALUE"),
-    both(
-        'X',
-        "vector",
-        Not("with `--poll event` each worker has a completion vector, in turn"),
-    )
-    .with("N"),
+    both('X', "vector", Not("with `--poll event` each worker has a completion vector, in turn"))
+        .with("N"),
     both(
         'z',
         "comm_rdma_cm",
@@ -245,19 +195,13 @@ pub const OPTIONS: &[PerftestOption] = &[
             "`--gid-index N` chooses the GID (`rocebench devices` lists them); without it HOST's family does",
         ),
     ),
-    long(
-        "latency_gap",
-        Not("`--rate 100K --arrivals fixed` plans a message each 10 us"),
-    )
-    .with("TIME"),
+    long("latency_gap", Not("`--rate 100K --arrivals fixed` plans a message each 10 us"))
+        .with("TIME"),
     long("out_json", Not(JSON)),
     long("out_json_file", Not(JSON)).with("FILE"),
     long("output", Not("`--csv -` prints figures and nothing else")).with("UNITS"),
-    long(
-        "payload_file_path",
-        Not("`--verify` fills payloads with a pattern of its own"),
-    )
-    .with("FILE"),
+    long("payload_file_path", Not("`--verify` fills payloads with a pattern of its own"))
+        .with("FILE"),
     long("numa_node", Not(NUMA)).with("N"),
     long("disable_numa", Not(NUMA)),
     long("rate_limit", Not(RATE)).with("RATE"),
@@ -271,25 +215,11 @@ pub const OPTIONS: &[PerftestOption] = &[
             "a file with a `[[flow]]` whose `from` is \"server\" turns the direction; so does `--op read`",
         ),
     ),
-    long(
-        "run_infinitely",
-        Not("`-D` takes up to 720h; `--runs 1000` repeats a run"),
-    ),
-    long(
-        "wait_destroy",
-        Not("a run destroys its objects when it ends"),
-    )
-    .with("SECONDS"),
-    long(
-        "unsolicited_write",
-        Not("a WRITE with immediate data uses up a receive"),
-    ),
+    long("run_infinitely", Not("`-D` takes up to 720h; `--runs 1000` repeats a run")),
+    long("wait_destroy", Not("a run destroys its objects when it ends")).with("SECONDS"),
+    long("unsolicited_write", Not("a WRITE with immediate data uses up a receive")),
     long("inline_recv", Not(DRIVER)).with("BYTES"),
-    long(
-        "recv_post_list",
-        Not("receives are posted as batches complete"),
-    )
-    .with("N"),
+    long("recv_post_list", Not("receives are posted as batches complete")).with("N"),
     long("dlid", Not(PATH)).with("LID"),
     long("force-link", Not(PATH)).with("TYPE"),
     long("congest_type", Not(DRIVER)).with("TYPE"),
@@ -338,17 +268,12 @@ pub const OPTIONS: &[PerftestOption] = &[
 ];
 
 /// The values of `-c`.
-const CONNECTION_TYPES: &[(&str, Meaning)] = &[
-    ("RC", None),
-    ("UC", Some(("service", "uc"))),
-    ("UD", Some(("service", "ud"))),
-];
+const CONNECTION_TYPES: &[(&str, Meaning)] =
+    &[("RC", None), ("UC", Some(("service", "uc"))), ("UD", Some(("service", "ud")))];
 
 /// The values of `-A`.
-const ATOMIC_TYPES: &[(&str, Meaning)] = &[
-    ("FETCH_AND_ADD", Some(("op", "fetch-add"))),
-    ("CMP_AND_SWAP", Some(("op", "compare-swap"))),
-];
+const ATOMIC_TYPES: &[(&str, Meaning)] =
+    &[("FETCH_AND_ADD", Some(("op", "fetch-add"))), ("CMP_AND_SWAP", Some(("op", "compare-swap")))];
 
 #[cfg(test)]
 mod tests {

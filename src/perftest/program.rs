@@ -123,13 +123,8 @@ impl Program {
 }
 
 fn version_in(text: &str) -> Option<String> {
-    let version = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Version:"))?
-        .trim();
-    let sound = version
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
+    let version = text.lines().find_map(|line| line.trim().strip_prefix("Version:"))?.trim();
+    let sound = version.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
     (sound && (1..=20).contains(&version.len())).then(|| version.to_owned())
 }
 

@@ -22,21 +22,16 @@ impl Tail {
     pub(super) fn of(mut stream: impl Read + Send + 'static) -> Tail {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let keeps = Arc::clone(&kept);
-        let reader = thread::Builder::new()
-            .name("perftest-output".into())
-            .spawn(move || {
-                let mut block = vec![0; 4096];
-                while let Ok(bytes @ 1..) = stream.read(&mut block) {
-                    let mut kept = keeps.lock().unwrap_or_else(PoisonError::into_inner);
-                    kept.extend_from_slice(&block[..bytes]);
-                    let excess = kept.len().saturating_sub(KEPT_BYTES);
-                    kept.drain(..excess);
-                }
-            });
-        Tail {
-            kept,
-            reader: reader.ok(),
-        }
+        let reader = thread::Builder::new().name("perftest-output".into()).spawn(move || {
+            let mut block = vec![0; 4096];
+            while let Ok(bytes @ 1..) = stream.read(&mut block) {
+                let mut kept = keeps.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&block[..bytes]);
+                let excess = kept.len().saturating_sub(KEPT_BYTES);
+                kept.drain(..excess);
+            }
+        });
+        Tail { kept, reader: reader.ok() }
     }
 
     /// What was kept. A stream that another process still holds open is not waited for.

@@ -55,9 +55,7 @@ pub enum TextError {
 /// # Errors
 /// There is none, or one that cannot be true.
 pub fn figure(program: Program, size_bytes: u32, text: &str) -> Result<Figure, TextError> {
-    let mut lines = text
-        .lines()
-        .skip_while(|line| !line.trim_start().starts_with("#bytes"));
+    let mut lines = text.lines().skip_while(|line| !line.trim_start().starts_with("#bytes"));
     let head = lines.next().ok_or(TextError::NoTable)?;
     let known = if program.is_latency() {
         head.contains("t_typical[usec]")
@@ -95,26 +93,16 @@ pub fn figure(program: Program, size_bytes: u32, text: &str) -> Result<Figure, T
         .filter(|value| value.is_finite() && *value >= 0.0)
         .ok_or_else(|| nonsense("a bandwidth of", row, 3))?;
     let by_rate = mmsg_per_s * f64::from(size_bytes) * 8.0 * 1e-3;
-    let half_digit = if gbit_per_s < 0.1 && row[3].len() > 5 {
-        SMALL_GBIT_HALF_DIGIT
-    } else {
-        GBIT_HALF_DIGIT
-    };
+    let half_digit =
+        if gbit_per_s < 0.1 && row[3].len() > 5 { SMALL_GBIT_HALF_DIGIT } else { GBIT_HALF_DIGIT };
     let by_rate_half_digit = RATE_HALF_DIGIT * by_rate / mmsg_per_s;
     let apart = (gbit_per_s - by_rate).abs();
     if apart > half_digit + by_rate_half_digit + AGREEMENT * by_rate {
         return Err(nonsense("with another rate a bandwidth of", row, 3));
     }
     // Whichever was printed with more digits that count.
-    let finer = if half_digit < by_rate_half_digit {
-        gbit_per_s
-    } else {
-        by_rate
-    };
-    Ok(Figure::Bandwidth {
-        gbit_per_s: finer,
-        mmsg_per_s,
-    })
+    let finer = if half_digit < by_rate_half_digit { gbit_per_s } else { by_rate };
+    Ok(Figure::Bandwidth { gbit_per_s: finer, mmsg_per_s })
 }
 
 /// Whether every word looks like a number, be it one that cannot be a figure, such as `nan` or `inf`.
@@ -127,10 +115,7 @@ fn number(row: &[&str], index: usize) -> Option<f64> {
 }
 
 fn nonsense(what: &'static str, row: &[&str], index: usize) -> TextError {
-    TextError::Nonsense {
-        what,
-        value: printable(row.get(index).unwrap_or(&""), MAX_QUOTED_CHARS),
-    }
+    TextError::Nonsense { what, value: printable(row.get(index).unwrap_or(&""), MAX_QUOTED_CHARS) }
 }
 
 #[cfg(test)]

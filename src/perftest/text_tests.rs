@@ -52,10 +52,7 @@ const OLD_LAT: &str = "\
 
 fn bandwidth(size_bytes: u32, text: &str) -> (f64, f64) {
     match figure(Program::IbSendBw, size_bytes, text).unwrap() {
-        Figure::Bandwidth {
-            gbit_per_s,
-            mmsg_per_s,
-        } => (gbit_per_s, mmsg_per_s),
+        Figure::Bandwidth { gbit_per_s, mmsg_per_s } => (gbit_per_s, mmsg_per_s),
         other => panic!("{other:?}"),
     }
 }
@@ -83,9 +80,8 @@ fn both_generations_are_read() {
 
 #[test]
 fn large_messages_take_the_bandwidths_digits() {
-    let text = OLD_BW
-        .replace("65536      17588", "8388608     137")
-        .replace("0.017586", "0.000137");
+    let text =
+        OLD_BW.replace("65536      17588", "8388608     137").replace("0.017586", "0.000137");
     assert_eq!(bandwidth(8_388_608, &text), (9.22, 0.000_137));
 }
 

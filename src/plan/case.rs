@@ -51,11 +51,7 @@ impl Case {
             true => vec![Flow::forward(moving)],
             false => Vec::new(),
         };
-        Case {
-            id,
-            settings,
-            flows,
-        }
+        Case { id, settings, flows }
     }
 
     /// The ends of flows at a node, each with its flow's index.

@@ -37,18 +37,11 @@ pub struct ConfigFile {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConfigError {
     #[error("cannot read the configuration file {}: {source}", path.display())]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     #[error("{} is larger than {MAX_BYTES} bytes; that is not a configuration file", path.display())]
     TooLarge { path: PathBuf },
     #[error("{}:{place}: {message}", path.display())]
-    Content {
-        path: PathBuf,
-        place: Place,
-        message: String,
-    },
+    Content { path: PathBuf, place: Place, message: String },
 }
 
 fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
@@ -84,15 +77,10 @@ impl ConfigFile {
     /// # Errors
     /// When it cannot be read, is not TOML, or has a key or value that is not known.
     pub fn read(path: &Path, machine_flags: &[&str]) -> Result<ConfigFile, ConfigError> {
-        let read = |source| ConfigError::Read {
-            path: path.to_owned(),
-            source,
-        };
+        let read = |source| ConfigError::Read { path: path.to_owned(), source };
         let bytes = small_file::read(path)
             .map_err(read)?
-            .ok_or_else(|| ConfigError::TooLarge {
-                path: path.to_owned(),
-            })?;
+            .ok_or_else(|| ConfigError::TooLarge { path: path.to_owned() })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes());
@@ -159,9 +147,7 @@ impl ConfigFile {
     /// what the file gives for all flows.
     pub fn place_of(&self, error: &PlanError, is_overridden: bool) -> Option<Place> {
         let key = error.flag();
-        let flow = error
-            .flow()
-            .and_then(|name| self.flows.iter().find(|flow| flow.name == name));
+        let flow = error.flow().and_then(|name| self.flows.iter().find(|flow| flow.name == name));
         let own = flow.and_then(|flow| flow.offsets.get(key));
         let above = || {
             let table = flow.and_then(|flow| flow.offsets.get("flow"));

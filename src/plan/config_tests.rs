@@ -15,10 +15,8 @@ fn values_are_read_as_the_flags_read_them() {
     let file = parse(text).unwrap();
     let expected = asked("qps=1,4,16 size=64K,4K cq=per-qp duration=500ms verify=true runs=10");
     assert_eq!(file.given, expected);
-    let no_effect = |flag| PlanError::Misfit {
-        misfit: Misfit::NoEffect { flag, why: "" },
-        case: None,
-    };
+    let no_effect =
+        |flag| PlanError::Misfit { misfit: Misfit::NoEffect { flag, why: "" }, case: None };
     let runs = Some(Place { line: 7, column: 3 });
     assert_eq!(file.place_of(&no_effect("runs"), false), runs);
     assert_eq!(file.place_of(&no_effect("runs"), true), None);
@@ -53,10 +51,7 @@ fn every_error_has_its_place() {
     .map(|text| format!("{text}\n-> {}\n\n", parse(text).unwrap_err()));
     insta::assert_snapshot!(said.concat());
     // What the library for TOML says.
-    for (text, place) in [
-        ("qps = 1\nqps = 2", "s.toml:2:1: "),
-        ("qps = \n", "s.toml:1:7: "),
-    ] {
+    for (text, place) in [("qps = 1\nqps = 2", "s.toml:2:1: "), ("qps = \n", "s.toml:1:7: ")] {
         assert!(parse(text).unwrap_err().starts_with(place), "{text}");
     }
 }
@@ -121,9 +116,7 @@ fn the_shipped_sweeps_expand() {
 /// A file of lines that look like settings.
 fn any_file() -> impl Strategy<Value = String> {
     let keys = ROWS.iter().map(|row| row.flag);
-    let keys: Vec<&str> = keys
-        .chain(["nodes", "flow", "flow.x", "\"\"", "x"])
-        .collect();
+    let keys: Vec<&str> = keys.chain(["nodes", "flow", "flow.x", "\"\"", "x"]).collect();
     let values = "1 0 -1 1.5 inf nan 1e308 9223372036854775807 true '' 'x' '64K' '1ms' 'a->b' [] [1,4] [[1]] [1,'x'] {} {x=1} \
                   {bytes=64,weight=1} [{bytes=64,weight=9},{bytes='1G',weight=1}] [{from=1,to=0}] 1979-05-27 0x10 '\\u001b' ] '";
     let values: Vec<&str> = values.split_whitespace().collect();

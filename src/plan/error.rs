@@ -17,15 +17,9 @@ pub enum PlanError {
         case: Option<String>,
     },
     #[error("--{flag} cannot be used with --slo and --knee: {why}")]
-    NotWithSearch {
-        flag: &'static str,
-        why: &'static str,
-    },
+    NotWithSearch { flag: &'static str, why: &'static str },
     #[error("--{flag} does not go together with --quick: {why}")]
-    NotWithQuick {
-        flag: &'static str,
-        why: &'static str,
-    },
+    NotWithQuick { flag: &'static str, why: &'static str },
     #[error("--slo and --knee search for the rate of one flow, not for rates of [[flow]] tables")]
     SearchWithFlows,
     #[error("the lists make {cases} cases; a sweep has at most {most}")]
@@ -112,10 +106,7 @@ impl PlanError {
     /// The same, of one of several flows.
     #[must_use]
     pub(super) fn in_flow(self, name: &str) -> PlanError {
-        PlanError::InFlow {
-            flow: name.to_owned(),
-            error: Box::new(self),
-        }
+        PlanError::InFlow { flow: name.to_owned(), error: Box::new(self) }
     }
 
     /// The name of the flow that it is about, where one of several is.

@@ -108,18 +108,13 @@ impl Flow {
             return false;
         }
         let both = name.split_once('>');
-        both.map_or_else(
-            || Flow::is_name(name),
-            |(from, to)| is_node(from) && is_node(to),
-        )
+        both.map_or_else(|| Flow::is_name(name), |(from, to)| is_node(from) && is_node(to))
     }
 
     /// Whether `name` may be given to a flow: 1 to 32 letters, digits, dots, dashes or underscores.
     pub fn is_name(name: &str) -> bool {
         (1..=32).contains(&name.len())
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     }
 }
 

@@ -11,15 +11,8 @@ use super::sizes_table::{is_mix, set_any};
 use super::toml_value::{Fault, Value, fault, scalar_text, text};
 
 /// Keys of a flow besides its settings.
-const KEYS: [&str; 7] = [
-    "name",
-    "from",
-    "to",
-    "from-device",
-    "to-device",
-    "from-ib-port",
-    "to-ib-port",
-];
+const KEYS: [&str; 7] =
+    ["name", "from", "to", "from-device", "to-device", "from-ib-port", "to-ib-port"];
 
 /// A flow as it is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,18 +50,12 @@ pub(super) fn read_all(value: &Value<'_>) -> Result<Vec<FlowTable>, Fault> {
         let DeValue::Table(table) = item.get_ref() else {
             return Err(not_tables());
         };
-        let mut flow = FlowTable {
-            name: format!("flow{}", index + 1),
-            ..FlowTable::default()
-        };
+        let mut flow = FlowTable { name: format!("flow{}", index + 1), ..FlowTable::default() };
         flow.offsets.insert("flow", item.span().start);
         flow.read(table)?;
         if !names.insert(flow.name.clone()) {
             let start = flow.offset("name");
-            let message = format!(
-                "two flows are named `{}`: give each its own `name`",
-                flow.name
-            );
+            let message = format!("two flows are named `{}`: give each its own `name`", flow.name);
             return Err(fault(start..start, message));
         }
         flows.push(flow);
@@ -165,10 +152,7 @@ fn read_node(key: &str, value: &Value<'_>) -> Result<String, Fault> {
 fn read_device(key: &str, value: &Value<'_>) -> Result<FlowDevice, Fault> {
     let name = text(key, value)?.to_owned();
     match FlowDevice::is_name(&name) {
-        true => Ok(FlowDevice {
-            name,
-            ib_port: None,
-        }),
+        true => Ok(FlowDevice { name, ib_port: None }),
         false => Err(fault(
             value.span(),
             format!("`{key}`: `{name}` is not the name of a device, such as mlx5_0"),
@@ -191,10 +175,7 @@ fn no_key(key: &str) -> String {
         return format!("`{key}` holds for all flows of a case: set it above the first [[flow]]");
     }
     let of_flows = ROWS.iter().filter(|row| row.scope == Scope::Flow);
-    let keys: Vec<&str> = KEYS
-        .into_iter()
-        .chain(of_flows.map(|row| row.flag))
-        .collect();
+    let keys: Vec<&str> = KEYS.into_iter().chain(of_flows.map(|row| row.flag)).collect();
     match nearest(key, &keys) {
         Some(known) => format!("unknown key `{key}` of a flow; did you mean `{known}`?"),
         None => format!(

@@ -111,14 +111,7 @@ fn some_flow() -> impl Strategy<Value = FlowTable> {
                     given.set(rows[row], value).unwrap();
                 }
             }
-            FlowTable {
-                from,
-                to,
-                from_device,
-                to_device,
-                given,
-                ..FlowTable::default()
-            }
+            FlowTable { from, to, from_device, to_device, given, ..FlowTable::default() }
         },
     )
 }

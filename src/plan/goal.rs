@@ -19,11 +19,7 @@ impl Goal {
     /// The percentile that takes the most messages to be told, 0 to 100.
     pub fn rarest(&self) -> f64 {
         match self {
-            Goal::Slo(slo) => slo
-                .limits
-                .iter()
-                .map(|it| it.percentile)
-                .fold(0.0, f64::max),
+            Goal::Slo(slo) => slo.limits.iter().map(|it| it.percentile).fold(0.0, f64::max),
             Goal::Knee(_) => 99.0,
         }
     }
@@ -66,9 +62,8 @@ impl FromStr for Slo {
     fn from_str(text: &str) -> Result<Slo, SloError> {
         let mut limits: Vec<LatencyLimit> = Vec::new();
         for part in text.split(',') {
-            let (name, time) = part
-                .split_once('<')
-                .ok_or_else(|| SloError::Syntax(part.to_owned()))?;
+            let (name, time) =
+                part.split_once('<').ok_or_else(|| SloError::Syntax(part.to_owned()))?;
             let (name, time) = (name.trim(), time.trim());
             let known = Percentile::ALL.iter().find(|it| it.name == name);
             let known = known.ok_or_else(|| SloError::Percentile(name.to_owned()))?;
@@ -83,10 +78,7 @@ impl FromStr for Slo {
                 below_ns: span.ok_or_else(|| SloError::Time(time.to_owned()))?.ns(),
             });
         }
-        Ok(Slo {
-            text: text.split_whitespace().collect(),
-            limits,
-        })
+        Ok(Slo { text: text.split_whitespace().collect(), limits })
     }
 }
 
@@ -122,17 +114,13 @@ mod tests {
         let limits = slo.limits.iter().map(|it| (it.percentile, it.below_ns));
         assert!(limits.eq([(99.0, 20_000), (99.9, 100_000)]), "{slo:?}");
         let knee = Goal::Knee("2.5".parse().unwrap());
-        for (goal, text, rarest) in [
-            (Goal::Slo(slo), "p99<20us,p99.9<0.1ms", 99.9),
-            (knee, "knee 2.5", 99.0),
-        ] {
+        for (goal, text, rarest) in
+            [(Goal::Slo(slo), "p99<20us,p99.9<0.1ms", 99.9), (knee, "knee 2.5", 99.0)]
+        {
             assert_eq!((&*goal.to_string(), goal.rarest()), (text, rarest));
         }
-        for (text, ns) in [
-            ("p50<1s", 1_000_000_000),
-            ("p90<700ns", 700),
-            ("p99.99<1.5µs", 1_500),
-        ] {
+        for (text, ns) in [("p50<1s", 1_000_000_000), ("p90<700ns", 700), ("p99.99<1.5µs", 1_500)]
+        {
             assert_eq!(text.parse::<Slo>().unwrap().limits[0].below_ns, ns);
         }
     }

@@ -31,9 +31,7 @@ fn is_ipv6(text: &str) -> bool {
 fn is_name(text: &str) -> bool {
     (1..=253).contains(&text.len())
         && !text.starts_with('-')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
 }
 
 fn port(text: &str) -> Result<u16, HostError> {
@@ -70,10 +68,7 @@ impl FromStr for HostPort {
                 _ => return Err(bad()),
             }
         };
-        Ok(HostPort {
-            host: host.to_owned(),
-            port: digits.map(port).transpose()?,
-        })
+        Ok(HostPort { host: host.to_owned(), port: digits.map(port).transpose()? })
     }
 }
 

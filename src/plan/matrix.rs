@@ -46,12 +46,7 @@ impl Axis {
                 row.read(&mut scratch, value)?;
             }
             if !values.is_empty() {
-                axes.push(Axis {
-                    row,
-                    values: values.to_vec(),
-                    is_used: false,
-                    why_not: None,
-                });
+                axes.push(Axis { row, values: values.to_vec(), is_used: false, why_not: None });
             }
         }
         Ok(axes)
@@ -72,10 +67,7 @@ impl Axis {
     fn useless(&self) -> Option<PlanError> {
         let why = self.why_not.filter(|_| !self.is_used)?;
         let flag = self.row.flag;
-        Some(PlanError::Misfit {
-            misfit: Misfit::NoEffect { flag, why },
-            case: None,
-        })
+        Some(PlanError::Misfit { misfit: Misfit::NoEffect { flag, why }, case: None })
     }
 }
 
@@ -89,14 +81,12 @@ impl OwnFlow {
     fn new(table: &FlowTable, nodes: &Nodes) -> Result<OwnFlow, PlanError> {
         let number = |key, name: &Option<String>, usual| {
             let Some(name) = name else { return Ok(usual) };
-            nodes
-                .number(name)
-                .map_err(|nearest| PlanError::UnknownNode {
-                    key,
-                    name: name.clone(),
-                    nearest,
-                    names: nodes.names_in_short(),
-                })
+            nodes.number(name).map_err(|nearest| PlanError::UnknownNode {
+                key,
+                name: name.clone(),
+                nearest,
+                names: nodes.names_in_short(),
+            })
         };
         let (from, to) = (number("from", &table.from, 0)?, number("to", &table.to, 1)?);
         if from == to {
@@ -195,10 +185,8 @@ impl<'a> Axes<'a> {
     /// How many cells the product has.
     fn cells(&self) -> Result<u64, PlanError> {
         let length = |axis: &Axis| u64::try_from(axis.values.len()).unwrap_or(u64::MAX);
-        let cases = self
-            .axes
-            .iter()
-            .fold(1u64, |product, axis| product.saturating_mul(length(axis)));
+        let cases =
+            self.axes.iter().fold(1u64, |product, axis| product.saturating_mul(length(axis)));
         let most = MOST_CASES / self.flows.len().max(1) as u64;
         if cases <= most {
             return Ok(cases);
@@ -242,10 +230,7 @@ impl<'a> Axes<'a> {
                 return Err(PlanError::ConnectWithFlows);
             }
             keep_what_matters(&mut all, own, &mut self.axes, &mut is_needed);
-            flows.push(Flow {
-                settings: all,
-                ..flow.clone()
-            });
+            flows.push(Flow { settings: all, ..flow.clone() });
         }
         match flows.as_slice() {
             [] => keep_what_matters(&mut settings, &mut [], &mut self.axes, &mut is_needed),
@@ -257,21 +242,13 @@ impl<'a> Axes<'a> {
                 settings.fit();
             }
         }
-        if is_first
-            .iter()
-            .zip(&is_needed)
-            .any(|it| it == (&false, &false))
-        {
+        if is_first.iter().zip(&is_needed).any(|it| it == (&false, &false)) {
             return Ok(None);
         }
         if flows.is_empty() {
             return Ok(Some(Case::new(self.id(&settings), settings)));
         }
-        Ok(Some(Case {
-            id: self.id_of_flows(&settings, &is_needed),
-            settings,
-            flows,
-        }))
+        Ok(Some(Case { id: self.id_of_flows(&settings, &is_needed), settings, flows }))
     }
 
     /// The cases of a cell: those of its pattern where it has one, and itself otherwise.
@@ -355,11 +332,8 @@ impl<'a> Axes<'a> {
                 continue;
             }
             let is_usual = row.is_equal(settings, &usual);
-            let varies = || {
-                self.axes
-                    .iter()
-                    .any(|axis| axis.row.flag == row.flag && axis.values.len() > 1)
-            };
+            let varies =
+                || self.axes.iter().any(|axis| axis.row.flag == row.flag && axis.values.len() > 1);
             // Writing to a String cannot fail.
             let _ = match row.id {
                 Id::Letter(letter) if row.takes == Takes::Switch && !is_usual => {

@@ -29,16 +29,8 @@ fn a_flow_has_its_own_settings_and_the_rest_from_above() {
     assert_eq!(case.id, "small+bulk");
     assert_eq!(case.settings, above);
     assert_eq!((small.signal_every, bulk.signal_every), (1, 1));
-    let small = Flow {
-        name: "small".into(),
-        ..Flow::forward(small)
-    };
-    let bulk = Flow {
-        name: "bulk".into(),
-        from: 1,
-        to: 0,
-        ..Flow::forward(bulk)
-    };
+    let small = Flow { name: "small".into(), ..Flow::forward(small) };
+    let bulk = Flow { name: "bulk".into(), from: 1, to: 0, ..Flow::forward(bulk) };
     assert_eq!(case.flows, [small, bulk]);
     assert_eq!(Sweep::check(&case), Ok(()));
 }
@@ -126,11 +118,7 @@ fn the_flows_of_all_cases_are_limited() {
     let list: Vec<String> = (1..=500).map(|it| it.to_string()).collect();
     let flows = "[[flow]]\nsize = '64K'\n".repeat(400);
     let text = format!("tx-depth = [{}]\n{flows}", list.join(","));
-    let error = PlanError::TooManyCases {
-        cases: 500,
-        most: 250,
-        longest: "tx-depth",
-    };
+    let error = PlanError::TooManyCases { cases: 500, most: 250, longest: "tx-depth" };
     assert_eq!(sweep_of(&text).unwrap_err(), error);
 }
 
@@ -173,9 +161,7 @@ fn a_pattern_makes_the_flows_of_its_cases() {
     .unwrap();
     // Three nodes have six rounds of one pair; --fan-in makes no cases of them.
     let words = sweep.cases.iter();
-    let words: Vec<_> = words
-        .map(|it| it.pattern.as_ref().unwrap().word())
-        .collect();
+    let words: Vec<_> = words.map(|it| it.pattern.as_ref().unwrap().word()).collect();
     let of = |word: &str| words.iter().filter(|it| **it == word).count();
     assert_eq!((of("pairs"), of("incast")), (12, 4));
     let ids: HashSet<_> = sweep.cases.iter().map(|case| &case.id).collect();

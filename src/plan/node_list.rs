@@ -46,10 +46,7 @@ pub fn expand(text: &str) -> Result<Vec<String>, ListError> {
 }
 
 fn from_file(path: PathBuf) -> Result<Vec<String>, ListError> {
-    let unread = |error: String| ListError::Read {
-        path: path.clone(),
-        error,
-    };
+    let unread = |error: String| ListError::Read { path: path.clone(), error };
     let bytes = small_file::read(&path).map_err(|error| unread(error.to_string()))?;
     let bytes = bytes.ok_or_else(|| ListError::TooLarge(path.clone()))?;
     let text = String::from_utf8(bytes).map_err(|error| unread(error.to_string()))?;
@@ -102,9 +99,8 @@ fn split(text: &str) -> Result<Vec<&str>, ListError> {
 fn push_expanded(item: &str, items: &mut Vec<String>) -> Result<(), ListError> {
     let mut made = vec![String::new()];
     let mut rest = item;
-    while let Some((before, (inside, after))) = rest
-        .split_once('[')
-        .and_then(|(before, rest)| Some((before, rest.split_once(']')?)))
+    while let Some((before, (inside, after))) =
+        rest.split_once('[').and_then(|(before, rest)| Some((before, rest.split_once(']')?)))
     {
         rest = after;
         if inside.contains(':') {
@@ -139,10 +135,7 @@ fn numbers<'a>(
     item: &str,
     part: &'a str,
 ) -> Result<impl Iterator<Item = String> + use<'a>, ListError> {
-    let wrong = || ListError::Part {
-        item: item.to_owned(),
-        part: part.to_owned(),
-    };
+    let wrong = || ListError::Part { item: item.to_owned(), part: part.to_owned() };
     let (first, last) = part.split_once('-').unwrap_or((part, part));
     let number = |text: &str| {
         let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
@@ -152,10 +145,7 @@ fn numbers<'a>(
         return Err(wrong());
     };
     if from > to {
-        return Err(ListError::Backwards {
-            item: item.to_owned(),
-            part: part.to_owned(),
-        });
+        return Err(ListError::Backwards { item: item.to_owned(), part: part.to_owned() });
     }
     let width = first.len();
     Ok((from..=to).map(move |number| format!("{number:0width$}")))

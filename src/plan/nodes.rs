@@ -108,10 +108,7 @@ impl Nodes {
     /// The same, where it is one alone.
     pub fn device(&self, number: u32) -> Option<FlowDevice> {
         let only = self.devices(number)?.only()?;
-        Some(FlowDevice {
-            name: only.to_owned(),
-            ib_port: None,
-        })
+        Some(FlowDevice { name: only.to_owned(), ib_port: None })
     }
 
     /// Their names, each at its number.
@@ -161,10 +158,9 @@ impl Nodes {
 impl ServerNode {
     /// Whether it is the same server as `next` in the list, of another device, which it then has too.
     fn takes_device_of(&mut self, next: &ServerNode) -> bool {
-        let (Some(Devices::Named(own)), Some(next_device)) = (
-            &mut self.devices,
-            next.devices.as_ref().and_then(Devices::only),
-        ) else {
+        let (Some(Devices::Named(own)), Some(next_device)) =
+            (&mut self.devices, next.devices.as_ref().and_then(Devices::only))
+        else {
             return false;
         };
         let is_new = self.address == next.address && !own.iter().any(|it| it == next_device);
@@ -234,10 +230,7 @@ mod tests {
         assert_eq!(nodes.names(), ["n1:7", "n2:7", "c", "d", "e"]);
         let both = Devices::Named(["mlx5_0", "mlx5_1"].map(str::to_owned).to_vec());
         for (number, devices) in [(0, Some(&both)), (1, Some(&both)), (2, Some(&Devices::All))] {
-            assert_eq!(
-                (nodes.devices(number), nodes.device(number)),
-                (devices, None)
-            );
+            assert_eq!((nodes.devices(number), nodes.device(number)), (devices, None));
         }
         assert_eq!(nodes.device(3).unwrap().name, "rxe0");
         assert_eq!(nodes.devices(4), None);

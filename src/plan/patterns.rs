@@ -34,9 +34,7 @@ pub(super) fn rounds(
         Pattern::Outcast(name) => {
             let from = node_of(name.as_deref(), nodes)?;
             let receivers = fan("fan-out", settings.fan_out, pattern, nodes)?;
-            (1..=receivers)
-                .map(|step| (from, next(from, step)))
-                .collect()
+            (1..=receivers).map(|step| (from, next(from, step))).collect()
         }
         Pattern::AllToAll => {
             let flows = u64::from(count) * u64::from(count.saturating_sub(1));
@@ -63,14 +61,12 @@ pub(super) fn rounds(
 /// The number of the node that a pattern names; the first one where it names none.
 fn node_of(name: Option<&str>, nodes: &Nodes) -> Result<u32, PlanError> {
     let Some(name) = name else { return Ok(0) };
-    nodes
-        .number(name)
-        .map_err(|nearest| PlanError::UnknownNode {
-            key: "pattern",
-            name: name.to_owned(),
-            nearest,
-            names: nodes.names_in_short(),
-        })
+    nodes.number(name).map_err(|nearest| PlanError::UnknownNode {
+        key: "pattern",
+        name: name.to_owned(),
+        nearest,
+        names: nodes.names_in_short(),
+    })
 }
 
 /// So many others, as asked for, or all.
@@ -82,12 +78,9 @@ fn fan(
 ) -> Result<u32, PlanError> {
     let others = u32::try_from(nodes.count().saturating_sub(1)).unwrap_or(u32::MAX);
     match asked {
-        Some(value) if value > others => Err(PlanError::FanTooWide {
-            flag,
-            value,
-            others,
-            pattern: pattern.word(),
-        }),
+        Some(value) if value > others => {
+            Err(PlanError::FanTooWide { flag, value, others, pattern: pattern.word() })
+        }
         asked => Ok(asked.unwrap_or(others)),
     }
 }
@@ -105,9 +98,7 @@ fn tournament(count: u32, are_both_ways: bool) -> Vec<Vec<Link>> {
             false => (seat + round) % (seats - 1),
         };
         let pairs = (0..seats / 2).map(|seat| (turned(seat), turned(seats - 1 - seat)));
-        let there: Vec<Link> = pairs
-            .filter(|(one, other)| *one.max(other) < count)
-            .collect();
+        let there: Vec<Link> = pairs.filter(|(one, other)| *one.max(other) < count).collect();
         let back = there.iter().map(|(from, to)| (*to, *from)).collect();
         rounds.push(there);
         if !are_both_ways {

@@ -9,12 +9,8 @@ use super::matrix::ROUND;
 use super::sweep::Sweep;
 
 /// Settings of quick rounds, unless others are given: enough QPs to fill a link, and windows that are enough for a rate.
-const USUAL: [(&str, &str); 4] = [
-    ("pattern", "pairs"),
-    ("qps", "4"),
-    ("duration", "200ms"),
-    ("warmup", "200ms"),
-];
+const USUAL: [(&str, &str); 4] =
+    [("pattern", "pairs"), ("qps", "4"), ("duration", "200ms"), ("warmup", "200ms")];
 
 /// Further rounds that there may be, of few nodes and of many.
 const FURTHER: [usize; 2] = [16, 128];
@@ -46,10 +42,7 @@ pub fn check(sweep: &Sweep) -> Result<(), PlanError> {
         return refused("runs", "it decides itself how often a flow is measured");
     }
     if sweep.cases.iter().any(Case::has_shares) {
-        return refused(
-            "rate",
-            "a further round has no closed loop to be a share of",
-        );
+        return refused("rate", "a further round has no closed loop to be a share of");
     }
     Ok(())
 }

@@ -85,10 +85,7 @@ pub type NodeRails = (String, Vec<Option<FlowDevice>>);
 pub fn over_rails(case: &Case, nodes: &[NodeRails], each_to_each: bool) -> Result<Case, String> {
     let over = |flow| flow_over_rails(flow, nodes, each_to_each);
     let flows: Vec<Vec<Flow>> = case.flows.iter().map(over).collect::<Result<_, _>>()?;
-    let expanded = Case {
-        flows: flows.into_iter().flatten().collect(),
-        ..case.clone()
-    };
+    let expanded = Case { flows: flows.into_iter().flatten().collect(), ..case.clone() };
     match expanded.flows.len() {
         0..=MOST_FLOWS => Ok(expanded),
         flows => Err(format!(
@@ -125,9 +122,7 @@ fn flow_over_rails(
         // One that is down at one node is left out at both.
         let pairs = from_rails.iter().zip(to_rails);
         let pairs = pairs.map(|(from, to)| (from.as_ref(), to.as_ref()));
-        pairs
-            .filter(|(from, to)| from.is_some() && to.is_some())
-            .collect()
+        pairs.filter(|(from, to)| from.is_some() && to.is_some()).collect()
     } else if up_from.len() == up_to.len() {
         up_from.into_iter().zip(up_to).collect()
     } else {
@@ -189,10 +184,7 @@ mod tests {
     fn of(from: &str, to: &str, each_to_each: bool) -> Result<String, String> {
         let rails = |names: &str| -> Vec<Option<FlowDevice>> {
             let rail = |name: &str| {
-                (name != "down").then(|| FlowDevice {
-                    name: name.to_owned(),
-                    ib_port: None,
-                })
+                (name != "down").then(|| FlowDevice { name: name.to_owned(), ib_port: None })
             };
             names.split_whitespace().map(rail).collect()
         };
@@ -230,12 +222,7 @@ mod tests {
         }
         let many: String = (0..65).map(|it| format!("m{it} ")).collect();
         for (from, to, each_to_each, says) in [
-            (
-                "a b",
-                "c d e",
-                false,
-                "2 rails (a, b) of client to 3 rails (c, d, e) of server",
-            ),
+            ("a b", "c d e", false, "2 rails (a, b) of client to 3 rails (c, d, e) of server"),
             ("a b", "", false, "its own device of server"),
             ("a down", "down b", false, "1 rail (a) of client"),
             (&many, &many, true, "4225 flows over all rails"),
@@ -250,11 +237,9 @@ mod tests {
             Ok(Devices::Named(names)) => names.join(" "),
             other => format!("{other:?}"),
         };
-        for (text, devices) in [
-            ("mlx5_0", "mlx5_0"),
-            ("mlx5_[0-1],rxe0", "mlx5_0 mlx5_1 rxe0"),
-            ("all", "Ok(All)"),
-        ] {
+        for (text, devices) in
+            [("mlx5_0", "mlx5_0"), ("mlx5_[0-1],rxe0", "mlx5_0 mlx5_1 rxe0"), ("all", "Ok(All)")]
+        {
             assert_eq!(names(text), devices);
         }
         for (text, words) in [

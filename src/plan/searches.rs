@@ -21,14 +21,8 @@ const NOT_TAKEN: [(&str, &str); 7] = [
     ("pattern", "a search finds the load of one flow"),
     ("rate", "a search chooses the rates itself"),
     ("iters", "a trial ends after a time"),
-    (
-        "signal-every",
-        "each message of a trial has its own time and its own completion",
-    ),
-    (
-        "post-list",
-        "each message of a trial is posted alone, at its time",
-    ),
+    ("signal-every", "each message of a trial has its own time and its own completion"),
+    ("post-list", "each message of a trial is posted alone, at its time"),
     ("spread", "each QP of a trial has its own planned times"),
     ("no-latency", "a search needs latencies"),
 ];
@@ -86,19 +80,13 @@ impl Searches {
         for (case, template) in cases.iter().zip(&mut templates) {
             template.id.clone_from(&case.id);
         }
-        let sweep = Sweep {
-            cases,
-            nodes: sweep.nodes,
-        };
+        let sweep = Sweep { cases, nodes: sweep.nodes };
         Ok((sweep, Searches { goals, templates }))
     }
 
     /// The templates as cases of a sweep, for checks.
     pub fn as_sweep(&self, of: &Sweep) -> Sweep {
-        Sweep {
-            cases: self.templates.clone(),
-            nodes: of.nodes.clone(),
-        }
+        Sweep { cases: self.templates.clone(), nodes: of.nodes.clone() }
     }
 }
 
@@ -132,11 +120,7 @@ mod tests {
 
     #[test]
     fn each_case_is_a_closed_loop_with_a_template_of_trials() {
-        let axes = [
-            ("qps", "1,4"),
-            ("cq", "shared,per-qp"),
-            ("arrivals", "fixed"),
-        ];
+        let axes = [("qps", "1,4"), ("cq", "shared,per-qp"), ("arrivals", "fixed")];
         let (sweep, searches) = searches(&axes).unwrap();
         assert_eq!((sweep.cases.len(), searches.templates.len()), (4, 4));
         for (case, template) in sweep.cases.iter().zip(&searches.templates) {

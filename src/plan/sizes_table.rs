@@ -32,12 +32,7 @@ pub(super) fn set_any(
 /// The text of `--size-mix`.
 fn text(value: &Value<'_>) -> Result<String, Fault> {
     let mut texts = Vec::new();
-    for item in value
-        .get_ref()
-        .as_array()
-        .into_iter()
-        .flat_map(|items| items.iter())
-    {
+    for item in value.get_ref().as_array().into_iter().flat_map(|items| items.iter()) {
         let wrong = || {
             let message = "`size`: write each size with its weight: {bytes = 64, weight = 9}";
             fault(item.span(), message)

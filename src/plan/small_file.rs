@@ -11,9 +11,7 @@ pub const MAX_BYTES: u64 = 1 << 20;
 /// The bytes of a file; `None` of one that is larger than [`MAX_BYTES`].
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= MAX_BYTES);
     Ok(fits.then_some(bytes))
 }

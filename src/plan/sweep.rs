@@ -26,10 +26,7 @@ pub struct Sweep {
 fn check(case: &Case) -> Result<(), PlanError> {
     let misfit = |settings: &Settings, scope| match settings.misfit(scope) {
         None => Ok(()),
-        Some(misfit) => Err(PlanError::Misfit {
-            misfit,
-            case: Some(case.id.clone()),
-        }),
+        Some(misfit) => Err(PlanError::Misfit { misfit, case: Some(case.id.clone()) }),
     };
     misfit(case, Scope::Case)?;
     let is_alone = matches!(case.flows.as_slice(), [flow] if flow.name == Flow::FORWARD);
@@ -48,11 +45,7 @@ fn check_flows(case: &Case) -> Result<(), PlanError> {
         let case = case.id.clone();
         Err(PlanError::NoCase { case, why })
     };
-    let usual = if case.is_set_up() {
-        0..=1
-    } else {
-        1..=MOST_FLOWS
-    };
+    let usual = if case.is_set_up() { 0..=1 } else { 1..=MOST_FLOWS };
     if !usual.contains(&case.flows.len()) {
         return refused("it has no flow, or too many");
     }
@@ -151,15 +144,13 @@ impl Sweep {
     /// not counted; `None` when runs end after a number of messages.
     pub fn longest(&self) -> Option<Duration> {
         let one_round =
-            self.cases
-                .iter()
-                .try_fold(Duration::ZERO, |sum, case| match case.stop() {
-                    Stop::DurationNs(ns) => Some(
-                        sum.saturating_add(case.warmup.longest())
-                            .saturating_add(Duration::from_nanos(ns)),
-                    ),
-                    Stop::MessagesPerQp(_) => None,
-                })?;
+            self.cases.iter().try_fold(Duration::ZERO, |sum, case| match case.stop() {
+                Stop::DurationNs(ns) => Some(
+                    sum.saturating_add(case.warmup.longest())
+                        .saturating_add(Duration::from_nanos(ns)),
+                ),
+                Stop::MessagesPerQp(_) => None,
+            })?;
         Some(one_round.saturating_mul(self.runs()))
     }
 }

@@ -176,11 +176,7 @@ fn too_many_cases_are_counted_not_built() {
         let row = Settings::row(flag).unwrap();
         given.set_items(row, &list(count)).unwrap();
     }
-    let error = PlanError::TooManyCases {
-        cases: u64::MAX,
-        most: 100_000,
-        longest: "qps",
-    };
+    let error = PlanError::TooManyCases { cases: u64::MAX, most: 100_000, longest: "qps" };
     assert_eq!(Sweep::new(&given).unwrap_err(), error);
 }
 
@@ -239,14 +235,8 @@ fn some_given() -> impl Strategy<Value = Given> {
     let values: Vec<&str> = values.split_whitespace().collect();
     // What others depend on comes more often.
     let often = ["op", "op", "service", "rate", "rate", "spread", "memory"].repeat(6);
-    let flags: Vec<&str> = settings::rules()
-        .flat_map(|rule| rule.flags())
-        .chain(often)
-        .collect();
-    let one = (
-        proptest::sample::select(flags),
-        any::<[prop::sample::Index; 2]>(),
-    );
+    let flags: Vec<&str> = settings::rules().flat_map(|rule| rule.flags()).chain(often).collect();
+    let one = (proptest::sample::select(flags), any::<[prop::sample::Index; 2]>());
     proptest::collection::vec(one, 0..7).prop_map(move |all| {
         let mut given = Given::default();
         for (flag, picks) in all {
@@ -441,11 +431,7 @@ fn calls_that_do_not_fit_are_refused_with_both_sides() {
         format!("{}: {error}; {}", error.flag(), error.hint())
     };
     let pair = "timestamps = ['cpu', 'device']\npoll-api = ['extended', 'legacy']";
-    let all = [
-        "timestamps = 'device'",
-        pair,
-        "domains = 'thread'\nworkers = 2",
-    ];
+    let all = ["timestamps = 'device'", pair, "domains = 'thread'\nworkers = 2"];
     insta::assert_snapshot!(all.map(says).join("\n"));
     for fits in [
         "post = 'extended'\ninline = 64\nsize = 64\nsges = 2",

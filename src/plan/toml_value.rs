@@ -40,10 +40,7 @@ pub(super) struct Fault {
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
 
 pub(super) fn fault(span: Range<usize>, message: impl Into<String>) -> Fault {
-    Fault {
-        span,
-        message: message.into(),
-    }
+    Fault { span, message: message.into() }
 }
 
 /// The value as the flag would be given it.
@@ -56,10 +53,7 @@ pub(super) fn scalar_text(key: &str, value: &Value<'_>) -> Result<String, Fault>
         DeValue::Float(float) => Ok(float.as_str().to_owned()),
         other => {
             let what = other.type_str();
-            Err(fault(
-                value.span(),
-                format!("`{key}` takes a number or a string, not {what}"),
-            ))
+            Err(fault(value.span(), format!("`{key}` takes a number or a string, not {what}")))
         }
     }
 }
@@ -94,7 +88,5 @@ pub(super) fn set(given: &mut Given, row: &'static Row, value: &Value<'_>) -> Re
         }
         _ => vec![scalar_text(key, value)?],
     };
-    given
-        .set_items(row, &items)
-        .map_err(|error| faulty(value.span(), error))
+    given.set_items(row, &items).map_err(|error| faulty(value.span(), error))
 }

@@ -32,11 +32,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// A socket before either, since ends agree on the size of segments when they connect.
 fn made(address: &SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(*address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
+    let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_tcp_mss(SEGMENT_BYTES)?;
     Ok(socket)
 }

@@ -26,10 +26,7 @@ pub(crate) fn dial(
     let deadline = Instant::now() + limit;
     let (tell, outcome) = bounded(1);
     // `[::1]` is how an IPv6 address is written next to a port.
-    let name = host
-        .strip_prefix('[')
-        .and_then(|name| name.strip_suffix(']'))
-        .unwrap_or(host);
+    let name = host.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(host);
     let name = name.to_owned();
     threads::spawn("control-dial", move || {
         // Nobody listens any more if this end has given up.
@@ -45,11 +42,7 @@ pub(crate) fn dial(
             Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
             Err(_) => {
                 let seconds = limit.as_secs_f64();
-                return Err(ConnectError::NoAnswer {
-                    host: host.into(),
-                    port,
-                    seconds,
-                });
+                return Err(ConnectError::NoAnswer { host: host.into(), port, seconds });
             }
         }
     }
@@ -60,15 +53,11 @@ fn try_addresses(
     port: u16,
     deadline: Instant,
 ) -> Result<(TcpStream, SocketAddr), ConnectError> {
-    let addresses: Vec<_> = (host, port)
-        .to_socket_addrs()
-        .map_err(|source| resolve_error(host, source))?
-        .collect();
+    let addresses: Vec<_> =
+        (host, port).to_socket_addrs().map_err(|source| resolve_error(host, source))?.collect();
     let mut failure: Option<(SocketAddr, io::Error)> = None;
     for (tried, &address) in (0u32..).zip(&addresses) {
-        let untried = u32::try_from(addresses.len())
-            .unwrap_or(u32::MAX)
-            .saturating_sub(tried);
+        let untried = u32::try_from(addresses.len()).unwrap_or(u32::MAX).saturating_sub(tried);
         let share = deadline.saturating_duration_since(Instant::now()) / untried.max(1);
         match control_socket::connect(&address, share.max(Duration::from_millis(1))) {
             Ok(stream) => return Ok((stream, address)),
@@ -81,17 +70,11 @@ fn try_addresses(
         }
     }
     Err(match failure {
-        Some((address, error)) => ConnectError::Unreachable {
-            address,
-            source: Arc::new(error),
-        },
+        Some((address, error)) => ConnectError::Unreachable { address, source: Arc::new(error) },
         None => resolve_error(host, io::Error::other("it has no address")),
     })
 }
 
 fn resolve_error(host: &str, source: io::Error) -> ConnectError {
-    ConnectError::Resolve {
-        host: host.into(),
-        source: Arc::new(source),
-    }
+    ConnectError::Resolve { host: host.into(), source: Arc::new(source) }
 }

@@ -150,15 +150,9 @@ impl Endpoints {
             return Err(self.bad_gid());
         }
         if usize::try_from(expected_qps) != Ok(self.qps.len()) {
-            return Err(EndpointsError::Count {
-                expected: expected_qps,
-                got: self.qps.len(),
-            });
+            return Err(EndpointsError::Count { expected: expected_qps, got: self.qps.len() });
         }
-        self.qps
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, qp)| qp.check(index, needed_bytes))
+        self.qps.iter().enumerate().try_for_each(|(index, qp)| qp.check(index, needed_bytes))
     }
 
     /// The GID's 16 bytes.
@@ -166,10 +160,7 @@ impl Endpoints {
     /// # Errors
     /// [`EndpointsError::Gid`] if the text is none.
     pub fn gid_bytes(&self) -> Result<[u8; 16], EndpointsError> {
-        self.gid
-            .parse::<Ipv6Addr>()
-            .map(|gid| gid.octets())
-            .map_err(|_| self.bad_gid())
+        self.gid.parse::<Ipv6Addr>().map(|gid| gid.octets()).map_err(|_| self.bad_gid())
     }
 
     /// Checks that packets of one port are packets to the other's: of one kind, and of RoCE v2 one family of addresses.
@@ -209,11 +200,7 @@ impl QpEndpoint {
     fn check(&self, index: usize, needed_bytes: u64) -> Result<(), EndpointsError> {
         for (field, value) in [("QPN", self.qpn), ("PSN", self.psn)] {
             if value >> 24 != 0 {
-                return Err(EndpointsError::Not24Bits {
-                    index,
-                    field,
-                    value,
-                });
+                return Err(EndpointsError::Not24Bits { index, field, value });
             }
         }
         let fits = self.length >= needed_bytes && self.address.checked_add(self.length).is_some();
@@ -231,10 +218,7 @@ impl QpEndpoint {
 
 /// A GID as sysfs writes it: eight groups of four hex digits with colons between.
 pub fn gid_text(gid: [u8; 16]) -> String {
-    Ipv6Addr::from(gid)
-        .segments()
-        .map(|group| format!("{group:04x}"))
-        .join(":")
+    Ipv6Addr::from(gid).segments().map(|group| format!("{group:04x}")).join(":")
 }
 
 #[cfg(test)]
@@ -261,16 +245,8 @@ mod tests {
             // Its GIDs are no addresses of IP.
             ((RoceV1, v4), (RoceV1, v6), None),
             ((Infiniband, v4), (Infiniband, v6), None),
-            (
-                (RoceV2, v4),
-                (RoceV2, v6),
-                Some("IPv4 (10.0.0.1), the peer's is IPv6 (fd00::9)"),
-            ),
-            (
-                (RoceV1, v6),
-                (RoceV2, v6),
-                Some("RoCE v1 (fd00::9), the peer's is RoCE v2"),
-            ),
+            ((RoceV2, v4), (RoceV2, v6), Some("IPv4 (10.0.0.1), the peer's is IPv6 (fd00::9)")),
+            ((RoceV1, v6), (RoceV2, v6), Some("RoCE v1 (fd00::9), the peer's is RoCE v2")),
             ((RoceV2, v4), (Infiniband, v6), Some("an InfiniBand port")),
         ] {
             let fits = of(here).fits(&of(there));

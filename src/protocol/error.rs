@@ -58,23 +58,12 @@ pub enum LinkError {
     #[error("{peer} is alive but sent nothing for {seconds:.1} s")]
     Overdue { peer: SocketAddr, seconds: f64 },
     #[error("reading from {peer}: {source}")]
-    Protocol {
-        peer: SocketAddr,
-        source: FrameError,
-    },
+    Protocol { peer: SocketAddr, source: FrameError },
     /// What is to be sent cannot be framed; nothing was sent and the link still works.
     #[error("sending `{kind}` to {peer}: {source}")]
-    Unsendable {
-        peer: SocketAddr,
-        kind: &'static str,
-        source: FrameError,
-    },
+    Unsendable { peer: SocketAddr, kind: &'static str, source: FrameError },
     #[error("{peer} sent `{got}` instead of `{expected}`")]
-    Unexpected {
-        peer: SocketAddr,
-        expected: &'static str,
-        got: &'static str,
-    },
+    Unexpected { peer: SocketAddr, expected: &'static str, got: &'static str },
     #[error("{peer} gave up: {}", why.reason)]
     Aborted { peer: SocketAddr, why: NodeFailure },
     #[error("interrupted while waiting for {peer}")]

@@ -42,13 +42,7 @@ impl<'a> Exchange<'a> {
         };
         configure().map_err(|error| io_error("configuring the connection", error))?;
         let reader = FrameReader::new(MAX_HANDSHAKE_BYTES);
-        Ok(Exchange {
-            stream,
-            reader,
-            started: Instant::now(),
-            limit,
-            stop,
-        })
+        Ok(Exchange { stream, reader, started: Instant::now(), limit, stop })
     }
 
     pub(crate) fn send(&mut self, message: &Message) -> Result<(), ExchangeError> {
@@ -73,10 +67,7 @@ impl<'a> Exchange<'a> {
                 Ok(Step::Partial | Step::Idle) => {}
                 Err(FrameError::Closed) => return Err(ExchangeError::Closed),
                 Err(FrameError::Io(source)) => {
-                    return Err(ExchangeError::Io {
-                        operation: "reading",
-                        source,
-                    });
+                    return Err(ExchangeError::Io { operation: "reading", source });
                 }
                 Err(error) => return Err(ExchangeError::Frame(error)),
             }
@@ -90,17 +81,13 @@ impl<'a> Exchange<'a> {
 
     pub(crate) fn into_link(self, peer: SocketAddr) -> Result<Link, ExchangeError> {
         Link::new(self.stream, peer).map_err(|error| match error {
-            LinkError::Io {
-                operation, source, ..
-            } => ExchangeError::Io { operation, source },
+            LinkError::Io { operation, source, .. } => ExchangeError::Io { operation, source },
             _ => ExchangeError::Closed,
         })
     }
 
     fn timed_out(&self) -> ExchangeError {
-        ExchangeError::TimedOut {
-            seconds: self.limit.as_secs_f64(),
-        }
+        ExchangeError::TimedOut { seconds: self.limit.as_secs_f64() }
     }
 }
 
@@ -113,8 +100,5 @@ pub(crate) fn tell_last(stream: &TcpStream, reason: String, hint: Option<String>
 }
 
 fn io_error(operation: &'static str, error: io::Error) -> ExchangeError {
-    ExchangeError::Io {
-        operation,
-        source: Arc::new(error),
-    }
+    ExchangeError::Io { operation, source: Arc::new(error) }
 }

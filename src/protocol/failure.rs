@@ -40,18 +40,12 @@ impl RunFailure {
 
     /// A request that cannot be met: exit code 2.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        RunFailure {
-            bad_input: true,
-            ..RunFailure::new(message, Some(hint.into()))
-        }
+        RunFailure { bad_input: true, ..RunFailure::new(message, Some(hint.into())) }
     }
 
     /// The user asked to stop.
     pub fn interrupted() -> Self {
-        RunFailure {
-            interrupted: true,
-            ..RunFailure::new("interrupted", None)
-        }
+        RunFailure { interrupted: true, ..RunFailure::new("interrupted", None) }
     }
 
     /// The server was asked to stop, for the coordinator to know.
@@ -73,10 +67,7 @@ impl RunFailure {
 
     /// As it stands in a result.
     pub fn to_result(&self) -> Failure {
-        Failure {
-            message: self.message.clone(),
-            hint: self.hint.clone(),
-        }
+        Failure { message: self.message.clone(), hint: self.hint.clone() }
     }
 
     /// What all workers of an end saw, if it was trouble: the earliest cause, and how much followed.
@@ -91,10 +82,7 @@ impl RunFailure {
             return Some(RunFailure::from_verbs(error));
         }
         let first = |failed: fn(&Trouble) -> Option<&FailedCompletion>| {
-            workers
-                .clone()
-                .filter_map(failed)
-                .min_by_key(|failed| failed.seen_raw)
+            workers.clone().filter_map(failed).min_by_key(|failed| failed.seen_raw)
         };
         if let Some(cause) = first(|trouble| trouble.failed.first()) {
             let more = sum(|trouble| trouble.failed_count) - 1;
@@ -107,10 +95,7 @@ impl RunFailure {
             }
             return Some(RunFailure::new(message, Some(cause.remedy())));
         }
-        if let Some(mismatch) = workers
-            .clone()
-            .find_map(|trouble| trouble.mismatches.first())
-        {
+        if let Some(mismatch) = workers.clone().find_map(|trouble| trouble.mismatches.first()) {
             let more = match mismatches - 1 {
                 0 => String::new(),
                 more => format!("; {more} more"),
@@ -138,10 +123,7 @@ impl RunFailure {
             true => Some(threads::REMEDY.to_owned()),
             false => error.hint(),
         };
-        RunFailure {
-            bad_input: error.is_bad_input(),
-            ..RunFailure::new(error.to_string(), hint)
-        }
+        RunFailure { bad_input: error.is_bad_input(), ..RunFailure::new(error.to_string(), hint) }
     }
 
     /// An asynchronous event that ends a run; `None` for one that does not.
@@ -155,10 +137,9 @@ impl RunFailure {
                 "leave --cq-depth out, so that each CQ has room for everything outstanding, or raise it; more \
                  --workers empty a CQ faster",
             ),
-            AsyncEvent::QpError { qpn, name } => (
-                format!("QP number {qpn:#08x} of {device} failed: event {name}"),
-                dmesg,
-            ),
+            AsyncEvent::QpError { qpn, name } => {
+                (format!("QP number {qpn:#08x} of {device} failed: event {name}"), dmesg)
+            }
             AsyncEvent::SrqError { .. } => {
                 (format!("an SRQ of {device} failed: event SRQ_ERR"), dmesg)
             }
@@ -188,10 +169,7 @@ impl From<&RunFailure> for NodeFailure {
 
 impl From<NodeFailure> for RunFailure {
     fn from(told: NodeFailure) -> Self {
-        RunFailure {
-            bad_input: told.bad_input,
-            ..RunFailure::new(told.reason, told.hint)
-        }
+        RunFailure { bad_input: told.bad_input, ..RunFailure::new(told.reason, told.hint) }
     }
 }
 
@@ -260,15 +238,9 @@ mod tests {
             failure.map(|failure| failure.message)
         };
         for (event, message) in [
-            (
-                AsyncEvent::SrqError { srq: 1 },
-                "an SRQ of mlx5_0 failed: event SRQ_ERR",
-            ),
+            (AsyncEvent::SrqError { srq: 1 }, "an SRQ of mlx5_0 failed: event SRQ_ERR"),
             (AsyncEvent::DeviceFatal, "mlx5_0 reported a fatal error"),
-            (
-                AsyncEvent::PortError { port: 1 },
-                "port 1 of mlx5_0 went down",
-            ),
+            (AsyncEvent::PortError { port: 1 }, "port 1 of mlx5_0 went down"),
         ] {
             assert_eq!(told(event).as_deref(), Some(message));
         }

@@ -25,14 +25,11 @@ const READ_BYTES: usize = 64 << 10;
 /// [`FrameError::Oversized`] if the message does not fit, [`FrameError::NotMessage`] if it has no JSON form.
 pub fn encode(message: &Message) -> Result<Vec<u8>, FrameError> {
     let mut bytes = vec![0; HEADER_BYTES];
-    serde_json::to_writer(&mut bytes, message).map_err(|error| FrameError::NotMessage {
-        reason: short(&error),
-    })?;
+    serde_json::to_writer(&mut bytes, message)
+        .map_err(|error| FrameError::NotMessage { reason: short(&error) })?;
     let body_bytes = bytes.len() - HEADER_BYTES;
-    let oversized = FrameError::Oversized {
-        len_bytes: body_bytes as u64,
-        limit_bytes: MAX_FRAME_BYTES,
-    };
+    let oversized =
+        FrameError::Oversized { len_bytes: body_bytes as u64, limit_bytes: MAX_FRAME_BYTES };
     let header = match u32::try_from(body_bytes) {
         Ok(len) if body_bytes <= MAX_FRAME_BYTES => len.to_le_bytes(),
         _ => return Err(oversized),
@@ -131,10 +128,8 @@ impl FrameReader {
 }
 
 fn decode(body: &[u8]) -> Result<Message, FrameError> {
-    json_bounds::check(body).map_err(|excess| FrameError::Excessive {
-        what: excess.what,
-        limit: excess.limit,
-    })?;
+    json_bounds::check(body)
+        .map_err(|excess| FrameError::Excessive { what: excess.what, limit: excess.limit })?;
     serde_json::from_slice(&text::json::cleaned(body)).map_err(|error| {
         let reason = short(&error);
         if error.is_data() {
@@ -160,10 +155,7 @@ fn read(stream: &mut impl Read, into: &mut [u8]) -> Result<Option<usize>, FrameE
 }
 
 fn truncated(got_bytes: usize, expected_bytes: usize) -> FrameError {
-    FrameError::Truncated {
-        got_bytes,
-        expected_bytes,
-    }
+    FrameError::Truncated { got_bytes, expected_bytes }
 }
 
 /// serde's reason may quote what the peer sent: shortened.

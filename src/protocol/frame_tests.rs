@@ -34,11 +34,7 @@ impl Read for Pieces {
 }
 
 fn pieces(bytes: Vec<u8>, piece: usize) -> Pieces {
-    Pieces {
-        bytes: Cursor::new(bytes),
-        piece,
-        idle: false,
-    }
+    Pieces { bytes: Cursor::new(bytes), piece, idle: false }
 }
 
 fn next(reader: &mut FrameReader, stream: &mut impl Read) -> Result<Message, FrameError> {
@@ -96,17 +92,15 @@ fn any_qp() -> impl Strategy<Value = QpEndpoint> {
 fn any_endpoints() -> impl Strategy<Value = Endpoints> {
     let numbers = any::<(u32, u8, u16, u32, bool)>();
     let all = (numbers, text(), prop::collection::vec(any_qp(), 0..5));
-    all.prop_map(
-        |((mtu_bytes, max_rd_atomic, lid, qkey, ethernet), gid, qps)| Endpoints {
-            mtu_bytes,
-            max_rd_atomic,
-            lid,
-            gid,
-            qkey,
-            link_layer: [LinkLayer::Infiniband, LinkLayer::RoceV2][usize::from(ethernet)],
-            qps,
-        },
-    )
+    all.prop_map(|((mtu_bytes, max_rd_atomic, lid, qkey, ethernet), gid, qps)| Endpoints {
+        mtu_bytes,
+        max_rd_atomic,
+        lid,
+        gid,
+        qkey,
+        link_layer: [LinkLayer::Infiniband, LinkLayer::RoceV2][usize::from(ethernet)],
+        qps,
+    })
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
@@ -138,17 +132,11 @@ fn any_message() -> impl Strategy<Value = Message> {
         maybe().prop_map(|version| Message::PerftestChecked { version }),
         any::<u16>().prop_map(|port| Message::PerftestStarted { port }),
         (any::<bool>(), texts()).prop_map(|(success, (status, output))| {
-            Message::PerftestEnded(Box::new(PerftestEnd {
-                success,
-                status,
-                output,
-            }))
+            Message::PerftestEnded(Box::new(PerftestEnd { success, status, output }))
         }),
         any_value().prop_map(|host| Message::Introduce { host }),
-        (text(), any::<u64>()).prop_map(|(client, since_seconds)| Message::Busy(BusyInfo {
-            client,
-            since_seconds
-        })),
+        (text(), any::<u64>())
+            .prop_map(|(client, since_seconds)| Message::Busy(BusyInfo { client, since_seconds })),
         any::<(u32, u32)>().prop_map(|(run, node)| Message::Prepare {
             case: Box::new(crate::protocol::message::tests::case()),
             flows: vec![run],
@@ -163,27 +151,17 @@ fn any_message() -> impl Strategy<Value = Message> {
             .prop_map(|(port, nonce)| Message::CmListening(CmListening { port, nonce })),
         any::<(u64, Option<(u32, Vec<u32>)>)>().prop_map(|(sent_messages, posts)| {
             let posts = posts.map(|(positions, packed)| Posts { positions, packed });
-            Message::Drained(vec![Drained {
-                sent_messages,
-                posts,
-            }])
+            Message::Drained(vec![Drained { sent_messages, posts }])
         }),
         any::<Vec<u64>>().prop_map(|polls| {
-            let worker = |polls| WorkerResult {
-                polls,
-                ..WorkerResult::default()
-            };
+            let worker = |polls| WorkerResult { polls, ..WorkerResult::default() };
             Message::Report(Box::new(NodeReport {
                 workers: polls.into_iter().map(worker).collect(),
                 ..NodeReport::default()
             }))
         }),
         (text(), maybe(), any::<bool>()).prop_map(|(reason, hint, bad_input)| {
-            Message::Abort(NodeFailure {
-                reason,
-                hint,
-                bad_input,
-            })
+            Message::Abort(NodeFailure { reason, hint, bad_input })
         }),
         prop::sample::select(vec![
             Message::Ready,
@@ -312,9 +290,7 @@ fn deep_nesting_is_an_error_and_no_stack_overflow() {
 
 #[test]
 fn a_message_too_large_is_not_encoded() {
-    let message = Message::Introduce {
-        host: json!("x".repeat(MAX_FRAME_BYTES)),
-    };
+    let message = Message::Introduce { host: json!("x".repeat(MAX_FRAME_BYTES)) };
     let encoded = encode(&message);
     assert!(matches!(encoded, Err(FrameError::Oversized { .. })));
 }

@@ -55,12 +55,7 @@ pub struct ServerTerms {
 impl ServerTerms {
     /// Terms with the usual [`HANDSHAKE_LIMIT`].
     pub fn new(token: Option<Token>, host: Value) -> Self {
-        ServerTerms {
-            token,
-            host,
-            limit: HANDSHAKE_LIMIT,
-            receives_files: false,
-        }
+        ServerTerms { token, host, limit: HANDSHAKE_LIMIT, receives_files: false }
     }
 }
 
@@ -112,12 +107,9 @@ pub(super) fn greet(
         })
         .map_err(broken)?;
     let (protocol, version, nonce, token_required) = match exchange.recv().map_err(broken)? {
-        Message::Challenge {
-            protocol,
-            version,
-            nonce,
-            token_required,
-        } => (protocol, version, nonce, token_required),
+        Message::Challenge { protocol, version, nonce, token_required } => {
+            (protocol, version, nonce, token_required)
+        }
         other => return Err(refusal(server, "challenge", other)),
     };
     same_version(protocol, &version).map_err(broken)?;
@@ -136,12 +128,9 @@ pub(super) fn greet(
     let asked_ns = wall_clock_ns();
     exchange.send(&Message::Proof { mac }).map_err(broken)?;
     let (mac, host, receives_files, theirs_ns) = match exchange.recv().map_err(broken)? {
-        Message::Welcome {
-            mac,
-            host,
-            receives_files,
-            clock_ns,
-        } => (mac, host, receives_files, clock_ns),
+        Message::Welcome { mac, host, receives_files, clock_ns } => {
+            (mac, host, receives_files, clock_ns)
+        }
         other => return Err(refusal(server, "welcome", other)),
     };
     let clock = match (asked_ns, theirs_ns, wall_clock_ns()) {
@@ -153,18 +142,8 @@ pub(super) fn greet(
     if !proven(token, Role::Server, &ours, &theirs, mac.as_deref()) {
         return Err(ConnectError::ServerUnproven { server });
     }
-    exchange
-        .send(&Message::Introduce {
-            host: facts.clone(),
-        })
-        .map_err(broken)?;
-    Ok(PeerInfo {
-        address: server,
-        version,
-        host,
-        receives_files,
-        clock,
-    })
+    exchange.send(&Message::Introduce { host: facts.clone() }).map_err(broken)?;
+    Ok(PeerInfo { address: server, version, host, receives_files, clock })
 }
 
 /// Does the server's half of the handshake with a client that has just connected. `acquire` is called once
@@ -179,9 +158,8 @@ pub fn accept<G>(
     stop: &AtomicBool,
     acquire: impl FnOnce(SocketAddr) -> Result<G, BusyInfo>,
 ) -> Result<Accepted<G>, AcceptError> {
-    let client = stream.peer_addr().map_err(|error| AcceptError::Lost {
-        source: Arc::new(error),
-    })?;
+    let client =
+        stream.peer_addr().map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
     let broken = |source| AcceptError::Handshake { client, source };
     let exchange = Exchange::new(stream, terms.limit, stop).map_err(broken)?;
     accept_on(exchange, client, terms, acquire)
@@ -220,11 +198,7 @@ fn admit<G>(
     let broken = |source| AcceptError::Handshake { client, source };
     let token = terms.token.as_ref();
     let (protocol, version, nonce) = match exchange.recv().map_err(broken)? {
-        Message::Hello {
-            protocol,
-            version,
-            nonce,
-        } => (protocol, version, nonce),
+        Message::Hello { protocol, version, nonce } => (protocol, version, nonce),
         Message::Abort(why) => return Err(AcceptError::Refused { client, why }),
         other => return Err(broken(unexpected("hello", &other))),
     };
@@ -260,13 +234,7 @@ fn admit<G>(
     match exchange.recv().map_err(broken)? {
         Message::Introduce { host } => Ok((
             slot,
-            PeerInfo {
-                address: client,
-                version,
-                host,
-                receives_files: false,
-                clock: None,
-            },
+            PeerInfo { address: client, version, host, receives_files: false, clock: None },
         )),
         other => Err(broken(unexpected("introduce", &other))),
     }
@@ -283,10 +251,9 @@ fn last_word(error: &AcceptError) -> Option<Message> {
     };
     match error {
         AcceptError::Busy { busy, .. } => Some(Message::Busy(busy.clone())),
-        AcceptError::Unproven { .. } => refuse(
-            "the token is wrong or missing",
-            "give both ends the same --token",
-        ),
+        AcceptError::Unproven { .. } => {
+            refuse("the token is wrong or missing", "give both ends the same --token")
+        }
         AcceptError::Handshake { source, .. } => match source {
             ExchangeError::Unexpected { got: "join", .. } => refuse(
                 "this port belongs to `rocebench serve`, not to rank 0 of the job",
@@ -319,28 +286,19 @@ fn refusal(server: SocketAddr, expected: &'static str, got: Message) -> ConnectE
     match got {
         Message::Abort(why) => ConnectError::Refused { server, why },
         Message::Busy(busy) => ConnectError::Busy { server, busy },
-        other => ConnectError::Handshake {
-            server,
-            source: unexpected(expected, &other),
-        },
+        other => ConnectError::Handshake { server, source: unexpected(expected, &other) },
     }
 }
 
 fn unexpected(expected: &'static str, got: &Message) -> ExchangeError {
-    ExchangeError::Unexpected {
-        expected,
-        got: got.kind(),
-    }
+    ExchangeError::Unexpected { expected, got: got.kind() }
 }
 
 fn same_version(protocol: u32, version: &str) -> Result<(), ExchangeError> {
     if protocol == PROTOCOL_VERSION {
         return Ok(());
     }
-    Err(ExchangeError::Version {
-        protocol,
-        version: version.into(),
-    })
+    Err(ExchangeError::Version { protocol, version: version.into() })
 }
 
 /// Whether the other end proved the token, which it need not if there is none.

@@ -25,18 +25,12 @@ pub enum ExchangeError {
     #[error("the other end does not speak rocebench's protocol: {0}")]
     Frame(#[source] FrameError),
     #[error("the other end sent `{got}` instead of `{expected}`")]
-    Unexpected {
-        expected: &'static str,
-        got: &'static str,
-    },
+    Unexpected { expected: &'static str, got: &'static str },
     /// A nonce is not 32 bytes of hex, or is this end's own.
     #[error("the other end sent a bad nonce")]
     BadNonce,
     #[error("{operation}: {source}")]
-    Io {
-        operation: &'static str,
-        source: Arc<io::Error>,
-    },
+    Io { operation: &'static str, source: Arc<io::Error> },
     #[error(
         "this end speaks protocol {PROTOCOL_VERSION} (rocebench {PROGRAM_VERSION}), \
          the peer {protocol} ({version})"
@@ -49,10 +43,7 @@ pub enum ExchangeError {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConnectError {
     #[error("resolving {host}: {source}")]
-    Resolve {
-        host: String,
-        source: Arc<io::Error>,
-    },
+    Resolve { host: String, source: Arc<io::Error> },
     #[error("connecting to {address}: {source}")]
     Unreachable {
         /// The address tried, the most telling one of several.
@@ -61,18 +52,11 @@ pub enum ConnectError {
     },
     /// Resolving and connecting took too long.
     #[error("connecting to {host} port {port}: no answer within {seconds:.0} s")]
-    NoAnswer {
-        host: String,
-        port: u16,
-        seconds: f64,
-    },
+    NoAnswer { host: String, port: u16, seconds: f64 },
     #[error("interrupted while connecting to {host}")]
     Interrupted { host: String },
     #[error("handshake with {server}: {source}")]
-    Handshake {
-        server: SocketAddr,
-        source: ExchangeError,
-    },
+    Handshake { server: SocketAddr, source: ExchangeError },
     #[error("{server} requires a token")]
     TokenRequired { server: SocketAddr },
     /// A token was given, but the server did not prove that it knows it.
@@ -94,15 +78,9 @@ pub enum ConnectError {
         port: u16,
     },
     #[error("{server} refused: {}", why.reason)]
-    Refused {
-        server: SocketAddr,
-        why: NodeFailure,
-    },
+    Refused { server: SocketAddr, why: NodeFailure },
     #[error("{} of {nodes} nodes are not available: {}", errors.len(), first_of(errors))]
-    Several {
-        errors: Vec<ConnectError>,
-        nodes: usize,
-    },
+    Several { errors: Vec<ConnectError>, nodes: usize },
 }
 
 /// Whether an IPv6 address is of one link, and it is not said of which.
@@ -116,11 +94,7 @@ const SEE_SERVER: &str = "read the output of `rocebench serve` on the other host
 const MOST_TOLD: usize = 8;
 
 fn first_of(errors: &[ConnectError]) -> String {
-    let told: Vec<String> = errors
-        .iter()
-        .take(MOST_TOLD)
-        .map(ConnectError::to_string)
-        .collect();
+    let told: Vec<String> = errors.iter().take(MOST_TOLD).map(ConnectError::to_string).collect();
     match errors.len() > MOST_TOLD {
         true => told.join("; ") + " …",
         false => told.join("; "),
@@ -216,10 +190,7 @@ impl ConnectError {
         matches!(
             self,
             ConnectError::Interrupted { .. }
-                | ConnectError::Handshake {
-                    source: ExchangeError::Interrupted,
-                    ..
-                }
+                | ConnectError::Handshake { source: ExchangeError::Interrupted, .. }
         )
     }
 }
@@ -229,27 +200,18 @@ impl ConnectError {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum AcceptError {
     #[error("handshake with {client}: {source}")]
-    Handshake {
-        client: SocketAddr,
-        source: ExchangeError,
-    },
+    Handshake { client: SocketAddr, source: ExchangeError },
     #[error("{client} does not know the token")]
     Unproven { client: SocketAddr },
     #[error("{client} was refused: the server is busy with {}", busy.client)]
     Busy { client: SocketAddr, busy: BusyInfo },
     /// The client, to which this end had connected, refused and said why.
     #[error("{client} refused: {}", why.reason)]
-    Refused {
-        client: SocketAddr,
-        why: NodeFailure,
-    },
+    Refused { client: SocketAddr, why: NodeFailure },
     #[error("closed the connection of {client}: the oldest of too many unfinished handshakes")]
     Crowded { client: SocketAddr },
     #[error("no resources for the connection of {client}: {source}")]
-    NoRoom {
-        client: SocketAddr,
-        source: Arc<io::Error>,
-    },
+    NoRoom { client: SocketAddr, source: Arc<io::Error> },
     /// The connection was gone before anything could be done with it.
     #[error("accepting a connection: {source}")]
     Lost { source: Arc<io::Error> },
@@ -259,10 +221,9 @@ impl AcceptError {
     /// What to do next, if there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
-            AcceptError::Handshake {
-                source: ExchangeError::Version { .. },
-                ..
-            } => Some(SAME_VERSION.into()),
+            AcceptError::Handshake { source: ExchangeError::Version { .. }, .. } => {
+                Some(SAME_VERSION.into())
+            }
             AcceptError::Unproven { .. } => Some("give the client this server's --token".into()),
             AcceptError::Refused { why, .. } => why.hint.clone(),
             AcceptError::NoRoom { source, .. } => {
@@ -292,11 +253,7 @@ mod tests {
             error.hint().unwrap()
         };
         assert!(hint("[fe80::1]:18515").contains("as in fe80::1%eth0"));
-        for other in [
-            "[fe80::1%2]:18515",
-            "[2001:db8::1]:18515",
-            "192.0.2.1:18515",
-        ] {
+        for other in ["[fe80::1%2]:18515", "[2001:db8::1]:18515", "192.0.2.1:18515"] {
             assert!(hint(other).contains("routes"), "{other}");
         }
     }

@@ -19,10 +19,7 @@ impl Most {
 
     /// Where so many are awaited, which may all be on one host.
     pub(crate) fn awaited(count: usize) -> Most {
-        Most {
-            all: Most::SERVER.all + count,
-            of_one: Most::SERVER.of_one + count,
-        }
+        Most { all: Most::SERVER.all + count, of_one: Most::SERVER.of_one + count }
     }
 }
 
@@ -56,10 +53,7 @@ pub(crate) struct Handshake {
 
 impl Handshakes {
     pub(crate) fn new(most: Most) -> Arc<Handshakes> {
-        Arc::new(Handshakes {
-            most,
-            entries: Mutex::default(),
-        })
+        Arc::new(Handshakes { most, entries: Mutex::default() })
     }
 
     /// Whether no more can be taken now, not even for an older one: there are as many again that were ended and whose threads
@@ -87,10 +81,7 @@ impl Handshakes {
         end_oldest(entries.iter().filter(of_host), self.most.of_one);
         end_oldest(entries.iter(), self.most.all);
         entries.push(Arc::clone(&entry));
-        Ok(Handshake {
-            all: Arc::clone(self),
-            entry,
-        })
+        Ok(Handshake { all: Arc::clone(self), entry })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Entry>>> {
@@ -170,9 +161,7 @@ mod tests {
 
     #[test]
     fn many_hosts_end_the_oldest_of_all() {
-        let Most {
-            all: most_of_all, ..
-        } = Most::SERVER;
+        let Most { all: most_of_all, .. } = Most::SERVER;
         let all = Handshakes::new(Most::SERVER);
         let of = |index: usize| connection(&all, &format!("2001:db8:0:{index:x}::1"));
         let most: Vec<_> = (0..most_of_all).map(of).collect();

@@ -49,10 +49,7 @@ pub fn join(
     stop: &AtomicBool,
 ) -> Result<Accepted<()>, JoinError> {
     let (stream, coordinator) = dial_any(hosts, port, stop)?;
-    let broken = |source| AcceptError::Handshake {
-        client: coordinator,
-        source,
-    };
+    let broken = |source| AcceptError::Handshake { client: coordinator, source };
     let mut exchange = Exchange::new(stream, terms.limit, stop).map_err(broken)?;
     let word = Message::Join(Box::new(join.clone()));
     exchange.send(&word).map_err(broken)?;
@@ -94,21 +91,13 @@ impl<'a> Joining<'a> {
     /// # Errors
     /// It says something else, or nothing in time.
     pub fn take(stream: TcpStream, stop: &'a AtomicBool) -> Result<Joining<'a>, AcceptError> {
-        let address = stream.peer_addr().map_err(|error| AcceptError::Lost {
-            source: Arc::new(error),
-        })?;
+        let address =
+            stream.peer_addr().map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-        let broken = |source| AcceptError::Handshake {
-            client: address,
-            source,
-        };
+        let broken = |source| AcceptError::Handshake { client: address, source };
         let mut exchange = Exchange::new(stream, HANDSHAKE_LIMIT, stop).map_err(broken)?;
         match exchange.recv().map_err(broken)? {
-            Message::Join(join) => Ok(Joining {
-                exchange,
-                address,
-                join: *join,
-            }),
+            Message::Join(join) => Ok(Joining { exchange, address, join: *join }),
             other => {
                 let text = format!(
                     "this port belongs to rank 0 of a launcher's job, which takes ranks and no `{}`",
@@ -116,10 +105,7 @@ impl<'a> Joining<'a> {
                 );
                 let hint = "start `rocebench serve` on this host, or choose another port";
                 refuse(exchange, &RunFailure::refused(text, hint));
-                Err(broken(ExchangeError::Unexpected {
-                    expected: "join",
-                    got: other.kind(),
-                }))
+                Err(broken(ExchangeError::Unexpected { expected: "join", got: other.kind() }))
             }
         }
     }

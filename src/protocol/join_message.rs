@@ -64,25 +64,17 @@ impl Join {
                 own.ranks,
                 own.ranks.saturating_sub(1)
             );
-            return Some((
-                text,
-                "give each process a rank of its own, and start them as one job",
-            ));
+            return Some((text, "give each process a rank of its own, and start them as one job"));
         }
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if !(1..=253).contains(&self.host.len()) || !self.host.bytes().all(is_name) {
-            let text = format!(
-                "rank {} is on `{}`, which is not a host name",
-                self.rank, self.host
-            );
+            let text =
+                format!("rank {} is on `{}`, which is not a host name", self.rank, self.host);
             return Some((text, "give its host a name of letters, digits, `-` and `.`"));
         }
         let lacks = |of: &[String], other: &[String]| {
-            let lacking: Vec<&str> = other
-                .iter()
-                .filter(|option| !of.contains(option))
-                .map(String::as_str)
-                .collect();
+            let lacking: Vec<&str> =
+                other.iter().filter(|option| !of.contains(option)).map(String::as_str).collect();
             match lacking.is_empty() {
                 true => "none of them".to_owned(),
                 false => lacking.join(" "),

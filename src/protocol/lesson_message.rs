@@ -50,11 +50,7 @@ impl Lesson {
             ));
         }
         let offered = self.offered.as_ref().map(String::len);
-        let expected = self
-            .op
-            .profile()
-            .fetches
-            .then_some(self.length_bytes as usize);
+        let expected = self.op.profile().fetches.then_some(self.length_bytes as usize);
         if offered != expected {
             return Err("the text that is offered has not the message's length".to_owned());
         }
@@ -159,11 +155,9 @@ mod tests {
         assert_eq!(read.check(), differs);
         read.offered = None;
         assert_eq!(read.check(), differs);
-        for (op, mistake) in [
-            (Op::Send, Mistake::Rkey),
-            (Op::Write, Mistake::NoRecv),
-            (Op::Read, Mistake::Mtu),
-        ] {
+        for (op, mistake) in
+            [(Op::Send, Mistake::Rkey), (Op::Write, Mistake::NoRecv), (Op::Read, Mistake::Mtu)]
+        {
             let lesson = Lesson::new(op, Some(mistake), None, "x");
             has(lesson.check().unwrap_err(), [mistake.name()]);
         }

@@ -112,13 +112,8 @@ impl Link {
     /// # Errors
     /// [`LinkError::Io`] if the operating system does not know it any more.
     pub fn local(&self) -> Result<SocketAddr, LinkError> {
-        let fail = |error| {
-            io_error(
-                "reading the local address of the connection to",
-                self.peer(),
-                error,
-            )
-        };
+        let fail =
+            |error| io_error("reading the local address of the connection to", self.peer(), error);
         self.shared.stream.local_addr().map_err(fail)
     }
 
@@ -161,9 +156,7 @@ impl Link {
     /// at most. A peer ends the session by itself if the word does not arrive.
     pub fn part<'l>(links: impl IntoIterator<Item = &'l Link>, stop: &AtomicBool) {
         let links = links.into_iter();
-        let told: Vec<&Link> = links
-            .filter(|link| link.send(&Message::Goodbye).is_ok())
-            .collect();
+        let told: Vec<&Link> = links.filter(|link| link.send(&Message::Goodbye).is_ok()).collect();
         let began = Instant::now();
         for link in told {
             let _ = link.recv(PARTING.saturating_sub(began.elapsed()), stop);
@@ -200,10 +193,7 @@ impl Link {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.shared.ended()),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     let seconds = timeout.as_secs_f64();
-                    return Err(LinkError::Overdue {
-                        peer: self.peer(),
-                        seconds,
-                    });
+                    return Err(LinkError::Overdue { peer: self.peer(), seconds });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -262,19 +252,12 @@ impl Link {
 
     /// Whether the peer lives. It costs one atomic load, and does not wait for unread messages to be taken.
     pub fn check(&self) -> Result<(), LinkError> {
-        self.shared
-            .failure
-            .get()
-            .map_or(Ok(()), |failure| Err(failure.clone()))
+        self.shared.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
     /// The error for a message that came where `expected` was due.
     pub fn unexpected(&self, expected: &'static str, got: &Message) -> LinkError {
-        LinkError::Unexpected {
-            peer: self.peer(),
-            expected,
-            got: got.kind(),
-        }
+        LinkError::Unexpected { peer: self.peer(), expected, got: got.kind() }
     }
 }
 
@@ -299,10 +282,7 @@ fn configure(stream: &TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(READ_TIMEOUT))?;
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let user_timeout_ms = u32::try_from(TCP_USER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
-    Ok(rustix::net::sockopt::set_tcp_user_timeout(
-        stream,
-        user_timeout_ms,
-    )?)
+    Ok(rustix::net::sockopt::set_tcp_user_timeout(stream, user_timeout_ms)?)
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {

@@ -376,11 +376,7 @@ pub struct NodeFailure {
 impl NodeFailure {
     /// What happened in a run, and what to do about it.
     pub fn new(reason: impl Into<String>, hint: Option<String>) -> NodeFailure {
-        NodeFailure {
-            reason: reason.into(),
-            hint,
-            bad_input: false,
-        }
+        NodeFailure { reason: reason.into(), hint, bad_input: false }
     }
 }
 

@@ -12,13 +12,7 @@ pub(crate) fn case() -> Case {
 }
 
 fn endpoints() -> Endpoints {
-    let qp = QpEndpoint {
-        qpn: 17,
-        psn: 0xff_ffff,
-        address: 0x1000,
-        rkey: 9,
-        length: 4096,
-    };
+    let qp = QpEndpoint { qpn: 17, psn: 0xff_ffff, address: 0x1000, rkey: 9, length: 4096 };
     Endpoints {
         mtu_bytes: 1024,
         max_rd_atomic: 16,
@@ -66,12 +60,8 @@ fn hello_is_read_with_fields_of_a_later_version() {
 #[test]
 fn good_endpoints_pass() {
     assert_eq!(endpoints().check(2, 4096), Ok(()));
-    let infiniband = Endpoints {
-        link_layer: LinkLayer::Infiniband,
-        lid: 3,
-        gid: "::".into(),
-        ..endpoints()
-    };
+    let infiniband =
+        Endpoints { link_layer: LinkLayer::Infiniband, lid: 3, gid: "::".into(), ..endpoints() };
     assert_eq!(infiniband.check(2, 0), Ok(()));
 }
 

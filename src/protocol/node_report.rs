@@ -187,10 +187,7 @@ mod tests {
             side: Side::Initiator,
             mtu_bytes: 4096,
             outstanding_reads: 16,
-            sent: Some(FlowResult {
-                qps: (0..qps).map(qp).collect(),
-                ..FlowResult::default()
-            }),
+            sent: Some(FlowResult { qps: (0..qps).map(qp).collect(), ..FlowResult::default() }),
             window_ns: Some((u64::MAX, u64::MAX)),
             received: None,
             receive_queues: None,
@@ -217,10 +214,7 @@ mod tests {
                 });
             }
             end.shorten(QPS_OF_A_MESSAGE);
-            let report = NodeReport {
-                ends: vec![end],
-                ..NodeReport::default()
-            };
+            let report = NodeReport { ends: vec![end], ..NodeReport::default() };
             let sent = Message::Report(Box::new(report));
             let received = first(&encode(&sent).unwrap()).unwrap();
             assert_eq!(received, sent, "{qps} QPs");
@@ -235,10 +229,7 @@ mod tests {
             let kept = end.sent.as_ref().map_or(0, |sent| sent.qps.len());
             assert_eq!((end.qps, kept + rest.len()), (qps, qps as usize));
             assert_eq!(kept, QPS_OF_A_MESSAGE.min(qps as usize));
-            let report = NodeReport {
-                ends: vec![end],
-                ..NodeReport::default()
-            };
+            let report = NodeReport { ends: vec![end], ..NodeReport::default() };
             encode(&Message::Report(Box::new(report))).unwrap();
             for rest in rest.chunks(QPS_OF_A_MESSAGE) {
                 encode(&Message::Qps(rest.to_vec())).unwrap();

@@ -12,10 +12,7 @@ pub(crate) struct Patience {
 impl Patience {
     /// `progress` is what the peer tells `now`.
     pub(crate) fn new(progress: u64, now: Instant) -> Self {
-        Patience {
-            progress,
-            since: now,
-        }
+        Patience { progress, since: now }
     }
 
     /// Whether nothing has moved for `limit`.

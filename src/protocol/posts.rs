@@ -32,10 +32,7 @@ impl Posts {
 }
 
 fn pack<S: Serializer>(counts: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
-    let bytes: Vec<u8> = counts
-        .iter()
-        .flat_map(|count| count.to_le_bytes())
-        .collect();
+    let bytes: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
     serializer.serialize_str(&BASE64.encode(bytes))
 }
 
@@ -55,10 +52,7 @@ mod tests {
 
     #[test]
     fn counts_are_read_back_and_nothing_else_is() {
-        let posts = Posts {
-            positions: 2,
-            packed: vec![0, 1, u32::MAX, 7],
-        };
+        let posts = Posts { positions: 2, packed: vec![0, 1, u32::MAX, 7] };
         let text = serde_json::to_string(&posts).unwrap();
         assert_eq!(text, r#"{"positions":2,"packed":"AAAAAAEAAAD/////BwAAAA"}"#);
         assert_eq!(serde_json::from_str::<Posts>(&text).unwrap(), posts);
@@ -73,10 +67,7 @@ mod tests {
     #[test]
     fn the_most_bytes_are_not_exceeded_and_almost_reached() {
         for (qps, positions) in [(1, 1), (1, 65_536), (100, 777), (3000, 16)] {
-            let posts = Posts {
-                positions,
-                packed: vec![u32::MAX; (qps * positions) as usize],
-            };
+            let posts = Posts { positions, packed: vec![u32::MAX; (qps * positions) as usize] };
             let bytes = serde_json::to_string(&posts).unwrap().len() as u64;
             let most = Posts::most_bytes(qps, positions);
             assert!(bytes <= most && bytes + 64 >= most, "{bytes} of {most}");

@@ -19,8 +19,5 @@ pub fn tool() -> Tool {
 fn a_build_of_a_checkout_knows_its_revision() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let (tool, is_checkout) = (tool(), root.join(".git").exists());
-    assert_eq!(
-        (&*tool.name, tool.git.is_some()),
-        ("rocebench", is_checkout)
-    );
+    assert_eq!((&*tool.name, tool.git.is_some()), ("rocebench", is_checkout));
 }

@@ -14,10 +14,7 @@ pub(crate) struct Silence {
 impl Silence {
     /// `read_timeout` is what a read waits; one that took longer counts for at most twice as much.
     pub(crate) fn new(read_timeout: Duration) -> Self {
-        Silence {
-            cap_per_read: read_timeout * 2,
-            total: Duration::ZERO,
-        }
+        Silence { cap_per_read: read_timeout * 2, total: Duration::ZERO }
     }
 
     /// Bytes came.

@@ -68,11 +68,7 @@ impl Token {
             Role::Client => b"rocebench client proof\0",
             Role::Server => b"rocebench server proof\0",
         };
-        self.keyed
-            .clone()
-            .chain_update(label)
-            .chain_update(client)
-            .chain_update(server)
+        self.keyed.clone().chain_update(label).chain_update(client).chain_update(server)
     }
 }
 
@@ -103,11 +99,7 @@ pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != N * 2 {
         return None;
     }
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
         *byte = digit(pair[0])? << 4 | digit(pair[1])?;

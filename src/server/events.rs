@@ -56,10 +56,7 @@ pub enum ServerEvent<'a> {
         runs: u32,
     },
     /// A session ended otherwise.
-    Broken {
-        client: SocketAddr,
-        failure: &'a RunFailure,
-    },
+    Broken { client: SocketAddr, failure: &'a RunFailure },
     /// A connection did not become a session.
     Refused { error: &'a AcceptError },
 }

@@ -57,9 +57,7 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
         let rail = run.resources.rail_of(port);
         let of_group = threads.take_group(rail.unwrap_or(over_none + usize::from(flow.worker_set)));
         if rail.is_some() {
-            flow.workers = flow
-                .workers
-                .min(u32::try_from(of_group).unwrap_or(u32::MAX));
+            flow.workers = flow.workers.min(u32::try_from(of_group).unwrap_or(u32::MAX));
         }
         let alive = || run.alive();
         let objects = VerbsObjects::create(port, &flow, side, numa_node, &mut threads, alive)?;
@@ -93,10 +91,7 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
         let free = cores.without_workers();
         embedded.for_each(|context| context.place_engine(&free));
     }
-    link.send(&Message::Created {
-        arrays: arrays.collect(),
-        note,
-    })?;
+    link.send(&Message::Created { arrays: arrays.collect(), note })?;
     let peers = match recv()? {
         Message::Connect(peers) => peers,
         other => return Err(link.unexpected("connect", &other).into()),
@@ -149,9 +144,8 @@ fn qp_contexts(
         (ConnectMode::Tcp, ..) => objects.connect(endpoints, alive),
         (ConnectMode::Cm, Some(listener), _) => accept_qps(objects, endpoints, listener, alive),
         (ConnectMode::Cm, None, Some(listening)) => dial_qps(objects, endpoints, listening, alive),
-        (ConnectMode::Cm, None, None) => Err(RunFailure::new(
-            "the other end does not say where it listens for rdma_cm",
-            None,
-        )),
+        (ConnectMode::Cm, None, None) => {
+            Err(RunFailure::new("the other end does not say where it listens for rdma_cm", None))
+        }
     }
 }

@@ -50,11 +50,7 @@ impl Server {
     /// The socket cannot be set not to block.
     pub fn new(listener: TcpListener, options: ServerOptions, log: ServerLog) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(Server {
-            listener,
-            options: Arc::new(options),
-            log,
-        })
+        Ok(Server { listener, options: Arc::new(options), log })
     }
 
     /// Serves until `stop` is set, or one session has ended where that was asked for: then why that one ended early,
@@ -88,11 +84,8 @@ impl Server {
                 Err(error) => return Err(error),
             };
             let (slot, served) = (Arc::clone(&slot), Arc::clone(&served));
-            let (options, log, stop) = (
-                Arc::clone(&self.options),
-                Arc::clone(&self.log),
-                Arc::clone(stop),
-            );
+            let (options, log, stop) =
+                (Arc::clone(&self.options), Arc::clone(&self.log), Arc::clone(stop));
             let same = stream.try_clone();
             // It counts until the closure is dropped, which a thread that cannot be had does at once.
             let thread = handshakes.take(&stream, client).and_then(|handshake| {
@@ -122,11 +115,7 @@ impl Server {
         for thread in threads {
             let _ = thread.join();
         }
-        Ok(served
-            .get()
-            .filter(|_| self.options.once)
-            .cloned()
-            .flatten())
+        Ok(served.get().filter(|_| self.options.once).cloned().flatten())
     }
 }
 

@@ -82,10 +82,7 @@ impl Notes {
         let mut ports = vec![own];
         for end in node.ends() {
             let port = end.objects.port();
-            if ports
-                .iter()
-                .all(|known| !Arc::ptr_eq(&known.context, &port.context))
-            {
+            if ports.iter().all(|known| !Arc::ptr_eq(&known.context, &port.context)) {
                 ports.push(port);
             }
         }
@@ -182,9 +179,7 @@ impl NodeRun<'_> {
             Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
             Stop::MessagesPerQp(_) => None,
         });
-        lengths
-            .reduce(|one, other| one.filter(|_| one == other))
-            .flatten()
+        lengths.reduce(|one, other| one.filter(|_| one == other)).flatten()
     }
 
     /// Goes on as long as the link and this node's owner want it.
@@ -199,10 +194,7 @@ impl NodeRun<'_> {
 
 /// How far all flows from this node are since they began.
 pub(crate) fn progress(node: &RunningNode, elapsed_ns: u64) -> Progress {
-    let mut progress = Progress {
-        elapsed_ns,
-        ..Progress::default()
-    };
+    let mut progress = Progress { elapsed_ns, ..Progress::default() };
     for (flow, counts) in node.sent() {
         add(&mut progress, flow, counts.completed);
         progress.outstanding += counts.posted.saturating_sub(counts.completed);
@@ -234,10 +226,7 @@ pub(crate) struct LiveLatency {
 
 impl LiveLatency {
     pub(crate) fn new(node: &RunningNode) -> LiveLatency {
-        LiveLatency {
-            of_flows: node.live_latencies(),
-            looked_at: Instant::now(),
-        }
+        LiveLatency { of_flows: node.live_latencies(), looked_at: Instant::now() }
     }
 
     /// The highest of the flows' 99th percentiles since the last look, if the next look is due.
@@ -259,10 +248,7 @@ pub(crate) struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     pub(crate) fn new(link: &'a Link) -> Self {
-        Meter {
-            link,
-            told_at: Instant::now(),
-        }
+        Meter { link, told_at: Instant::now() }
     }
 
     pub(crate) fn tell(&mut self, progress: impl FnOnce() -> Progress) {

@@ -42,9 +42,7 @@ pub(crate) fn permit(
     }
     equipped(resources, programs).map_err(|failure| RunFailure {
         message: format!("at the server: {}", failure.message),
-        hint: failure
-            .hint
-            .map(|hint| format!("on the server's machine: {hint}")),
+        hint: failure.hint.map(|hint| format!("on the server's machine: {hint}")),
         ..failure
     })
 }
@@ -62,10 +60,7 @@ pub(crate) fn serve_perftest(
     let mut told_to_stop = false;
     let end = match start(launch, job) {
         Ok((child, port)) => watch(link, child, port, job, stop, &mut told_to_stop)?,
-        Err(status) => PerftestEnd {
-            status,
-            ..PerftestEnd::default()
-        },
+        Err(status) => PerftestEnd { status, ..PerftestEnd::default() },
     };
     link.send(&Message::PerftestEnded(Box::new(end)))?;
     if told_to_stop {
@@ -81,9 +76,7 @@ pub(crate) fn serve_perftest(
 fn start(launch: &PerftestLaunch, job: &Job) -> Result<(Child, u16), String> {
     let cannot = |error: &dyn std::fmt::Display| format!("cannot start {}: {error}", job.program);
     let port = free_port().map_err(|error| cannot(&error))?;
-    let launch = launch
-        .launch(job, port, None)
-        .map_err(|error| cannot(&error))?;
+    let launch = launch.launch(job, port, None).map_err(|error| cannot(&error))?;
     let child = Child::start(&launch).map_err(|error| cannot(&error))?;
     Ok((child, port))
 }
@@ -125,10 +118,7 @@ fn watch(
             link.send(&Message::PerftestStarted { port })?;
         }
         if began.elapsed() > limit {
-            why = Some(format!(
-                "{what} within {}",
-                seconds_text(limit.as_secs_f64())
-            ));
+            why = Some(format!("{what} within {}", seconds_text(limit.as_secs_f64())));
             break;
         }
     }

@@ -92,10 +92,7 @@ fn is_final(error: &JoinError, was_there: bool) -> bool {
         }
         JoinError::Connect(error) => error.is_interrupt(),
         JoinError::Accept(error) => {
-            matches!(
-                error,
-                AcceptError::Refused { .. } | AcceptError::Unproven { .. }
-            )
+            matches!(error, AcceptError::Refused { .. } | AcceptError::Unproven { .. })
         }
     }
 }
@@ -115,11 +112,7 @@ fn told(error: JoinError, last: Option<RunFailure>) -> RunFailure {
                 ),
                 error => error.hint(),
             };
-            RunFailure {
-                bad_input: false,
-                hint,
-                ..RunFailure::from(error)
-            }
+            RunFailure { bad_input: false, hint, ..RunFailure::from(error) }
         }
         (JoinError::Accept(error), None) => {
             let hint = match &error {

@@ -51,13 +51,9 @@ pub(crate) fn serve_run(run: &NodeRun<'_>) -> Result<(), RunFailure> {
     if failure.link_lost || is_interrupted {
         return Err(failure);
     }
-    run.link
-        .send(&Message::Failed(Box::new((&failure).into())))?;
+    run.link.send(&Message::Failed(Box::new((&failure).into())))?;
     // What was under way when it failed is of no use any more.
-    while !matches!(
-        run.link.recv(ANSWER_LIMIT, run.stop)?,
-        Message::Finish { .. }
-    ) {}
+    while !matches!(run.link.recv(ANSWER_LIMIT, run.stop)?, Message::Finish { .. }) {}
     run.report(finished, notes, flush)?;
     Err(failure)
 }
@@ -78,15 +74,12 @@ impl NodeRun<'_> {
                 Message::Measure => self.count(node)?,
                 Message::AskClock => {
                     let clock = self.resources.clock();
-                    self.link.send(&Message::Clock {
-                        ns: clock.ns(clock.raw()),
-                    })?;
+                    self.link.send(&Message::Clock { ns: clock.ns(clock.raw()) })?;
                     None
                 }
-                Message::Open {
-                    at_ns,
-                    live_latency,
-                } => self.measure(node, notes, at_ns, live_latency)?,
+                Message::Open { at_ns, live_latency } => {
+                    self.measure(node, notes, at_ns, live_latency)?
+                }
                 Message::Stop => self.drain(node, notes)?,
                 Message::Settle(peers) => self.settle(node, &peers)?,
                 Message::SetUp => set_up::measure(self, node, notes)?,
@@ -210,9 +203,8 @@ impl NodeRun<'_> {
         let clock = self.resources.clock();
         let engine_cores = self.resources.port().context.engine_cores();
         let engine_cores = engine_cores.map(|cores| CoreList(cores).to_string());
-        let mut ends: Vec<EndReport> = ends
-            .map(|(end, sampled)| EndReport::of(end, sampled, clock))
-            .collect();
+        let mut ends: Vec<EndReport> =
+            ends.map(|(end, sampled)| EndReport::of(end, sampled, clock)).collect();
         let mut workers = outcome::workers(&finished, clock);
         // The next run has the memory. Where the user is to hear of a failure, that does not wait for it.
         let still_there = Some(finished).filter(|_| flushed);

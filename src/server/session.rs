@@ -69,16 +69,8 @@ fn serve_session(
     };
     loop {
         match message {
-            Message::Prepare {
-                case,
-                flows,
-                run,
-                node,
-            } => {
-                log(ServerEvent::Run {
-                    case: &case.id,
-                    run,
-                });
+            Message::Prepare { case, flows, run, node } => {
+                log(ServerEvent::Run { case: &case.id, run });
                 may_run(&case, &flows, node)?;
                 admit(&case, node, &resources)?;
                 serve_run(&NodeRun {
@@ -93,12 +85,7 @@ fn serve_session(
                 })?;
                 *runs += 1;
             }
-            Message::AskLimits {
-                devices,
-                network,
-                toward,
-                rails,
-            } => {
+            Message::AskLimits { devices, network, toward, rails } => {
                 let port = resources.port();
                 let network = network.or_else(|| port.toward(toward?));
                 resources = suited(resources, link, options, log, (network, rails))?;
@@ -110,10 +97,7 @@ fn serve_session(
                 link.send(&Message::PerftestChecked { version })?;
             }
             Message::PerftestStart(job) => {
-                log(ServerEvent::Perftest {
-                    program: job.program,
-                    case: &job.case.id,
-                });
+                log(ServerEvent::Perftest { program: job.program, case: &job.case.id });
                 resources = perftest(link, options, resources, &job, stop)?;
             }
             Message::Explain(lesson) => {
@@ -224,16 +208,11 @@ fn open_resources(
     network: Option<Network>,
     rails: Option<Devices>,
 ) -> Result<NodeResources, RunFailure> {
-    let route = Route {
-        network,
-        ..options.route.map_or_else(|| link.route(), Ok)?
-    };
+    let route = Route { network, ..options.route.map_or_else(|| link.route(), Ok)? };
     let mut resources = options.resources.clone();
     resources.rails = rails.or(resources.rails);
-    NodeResources::open(resources, Some(route)).map_err(|error| RunFailure {
-        message: format!("{}{error}", options.whose),
-        ..error
-    })
+    NodeResources::open(resources, Some(route))
+        .map_err(|error| RunFailure { message: format!("{}{error}", options.whose), ..error })
 }
 
 /// Runs perftest's server, meanwhile with the embedded device closed; returns the resources as they were.
@@ -249,8 +228,7 @@ fn perftest(
         ..RunFailure::new(format!("at the server: {message}"), hint)
     };
     permit(options.allow_perftest, &resources, &[])?;
-    job.check()
-        .map_err(|error| refuse(error.to_string(), None))?;
+    job.check().map_err(|error| refuse(error.to_string(), None))?;
     admit(&job.case, 1, &resources)?;
     let launch = PerftestLaunch::of(&resources, &job.case)
         .map_err(|error| refuse(error.to_string(), Some(error.hint())))?;

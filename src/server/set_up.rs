@@ -105,10 +105,7 @@ fn lead(
         return Err(unexpected(run, &early));
     }
     rounds(run, (&objects, &connector), node, notes, tally)?;
-    Ok(link.send(&Message::Measured {
-        messages: tally.told.rounds,
-        seconds: tally.told.seconds,
-    })?)
+    Ok(link.send(&Message::Measured { messages: tally.told.rounds, seconds: tally.told.seconds })?)
 }
 
 fn unexpected(run: &NodeRun<'_>, message: &Message) -> EarlyEnd {
@@ -118,18 +115,12 @@ fn unexpected(run: &NodeRun<'_>, message: &Message) -> EarlyEnd {
 
 fn phase(run: &NodeRun<'_>, name: &str, expected: Option<Duration>) -> Result<(), EarlyEnd> {
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    Ok(run.link.send(&Message::Phase {
-        name: name.to_owned(),
-        expected_ms: expected.map(ms),
-    })?)
+    Ok(run.link.send(&Message::Phase { name: name.to_owned(), expected_ms: expected.map(ms) })?)
 }
 
 /// Time passes, and nothing that has a rate goes on.
 fn waiting(since: Instant) -> Progress {
-    Progress {
-        elapsed_ns: since.elapsed().as_nanos() as u64,
-        ..Progress::default()
-    }
+    Progress { elapsed_ns: since.elapsed().as_nanos() as u64, ..Progress::default() }
 }
 
 /// The traffic's rate without set-ups.

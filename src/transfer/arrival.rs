@@ -27,10 +27,7 @@ pub(super) struct ReceivedFile<'a> {
 
 impl<'a> From<&'a FileHello> for ReceivedFile<'a> {
     fn from(hello: &'a FileHello) -> Self {
-        ReceivedFile {
-            name: &hello.name,
-            size_bytes: hello.size_bytes,
-        }
+        ReceivedFile { name: &hello.name, size_bytes: hello.size_bytes }
     }
 }
 
@@ -70,10 +67,7 @@ pub(super) fn finish(
 pub(super) fn check_name(text: &str) -> Result<(), RunFailure> {
     name::check(text).map_err(|error| {
         RunFailure::refused(
-            format!(
-                "the receiver does not take {:?} as a name: {error}",
-                printable(text, 100)
-            ),
+            format!("the receiver does not take {:?} as a name: {error}", printable(text, 100)),
             "send it under another name",
         )
     })

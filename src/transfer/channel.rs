@@ -102,19 +102,16 @@ impl Channel {
         };
         // At most MAX_MEMORY_BYTES.
         let bytes = memory_bytes(&settings);
-        MemoryOffer::of(resources)
-            .check("the transfer", &MemoryNeeds::of_buffers(bytes))
-            .map_err(|failure| RunFailure {
+        MemoryOffer::of(resources).check("the transfer", &MemoryNeeds::of_buffers(bytes)).map_err(
+            |failure| RunFailure {
                 hint: Some("lower --qps, --window or --chunk".into()),
                 ..failure
-            })?;
+            },
+        )?;
         let length = bytes as usize;
         let memory = MemoryRegion::new(&pd, length, access, resources.numa_node())?;
         let qps = settings.qps as usize;
-        let workers = MAX_WORKERS
-            .min(qps)
-            .min(resources.allowed_cores().len())
-            .max(1);
+        let workers = MAX_WORKERS.min(qps).min(resources.allowed_cores().len()).max(1);
         // A CQ has an entry for every WR that its QPs can have posted.
         let entries = (qps.div_ceil(workers) as u32) * 2 * settings.window;
         let cqs = (0..workers)
@@ -173,10 +170,7 @@ impl Channel {
                 length,
             })
             .collect();
-        Endpoints {
-            max_rd_atomic: 1,
-            ..port_path::endpoints(&self.port, qps)
-        }
+        Endpoints { max_rd_atomic: 1, ..port_path::endpoints(&self.port, qps) }
     }
 
     /// Connects all QPs to the peer's, posts receives, and assigns the QPs to workers. `window` makes the window of
@@ -219,12 +213,7 @@ impl Channel {
         let count = workers.len();
         let ends = self.qps.iter().zip(&self.psns).zip(&peer.qps);
         for (index, ((qp, &psn), remote)) in ends.enumerate() {
-            let remote_qp = RemoteQp {
-                qpn: remote.qpn,
-                psn: remote.psn,
-                lid: peer.lid,
-                gid,
-            };
+            let remote_qp = RemoteQp { qpn: remote.qpn, psn: remote.psn, lid: peer.lid, gid };
             qp.to_rtr(&path, &remote_qp, &reliability)?;
             let poster = Poster::new(qp, &self.memory)?;
             let qps = &mut workers[index % count].qps;

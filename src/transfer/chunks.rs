@@ -53,10 +53,7 @@ impl FileProgress {
             next: AtomicU64::new(0),
             done: AtomicU64::new(0),
             halted: AtomicBool::new(false),
-            wakeups: workers
-                .iter()
-                .map(|worker| Arc::clone(worker.sleeper.wakeup()))
-                .collect(),
+            wakeups: workers.iter().map(|worker| Arc::clone(worker.sleeper.wakeup())).collect(),
         }
     }
 
@@ -106,10 +103,7 @@ pub(super) struct WorkerBuffers {
 
 impl WorkerBuffers {
     pub(super) fn new(chunk_bytes: u32) -> WorkerBuffers {
-        WorkerBuffers {
-            batch: WcBatch::new(),
-            scratch: vec![0; chunk_bytes as usize],
-        }
+        WorkerBuffers { batch: WcBatch::new(), scratch: vec![0; chunk_bytes as usize] }
     }
 }
 
@@ -120,10 +114,7 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> RunFailure {
             format!("{name:?} became shorter while it was sent"),
             "send it again when no program writes to it",
         ),
-        _ => (
-            format!("reading {name:?}: {error}"),
-            "look at the file and at `dmesg`",
-        ),
+        _ => (format!("reading {name:?}: {error}"), "look at the file and at `dmesg`"),
     };
     RunFailure::new(text, Some(hint.into()))
 }
@@ -257,8 +248,7 @@ pub(super) fn receive(
                 let chunk = &mut buffers.scratch[..progress.length(index)];
                 qp.poster.memory().read_at(qp.offset + slot as usize, chunk);
                 digest.add(index, chunk);
-                file.write_at(chunk, progress.start(index))
-                    .map_err(unwritten)?;
+                file.write_at(chunk, progress.start(index)).map_err(unwritten)?;
                 qp.window.taken();
                 expect_more(qp, id.qp())?;
                 if progress.done.fetch_add(1, Ordering::Relaxed) + 1 == progress.chunks {

@@ -30,21 +30,14 @@ impl Folder {
 
     /// As [`Folder::open`]; with `names_all` it behaves as on a file system without unnamed files.
     fn with(path: &Path, names_all: bool) -> Result<Arc<Folder>, PlaceError> {
-        let directory = Directory::with(path, names_all).map_err(|error| PlaceError::Folder {
+        let directory = Directory::with(path, names_all)
+            .map_err(|error| PlaceError::Folder { path: path.to_owned(), source: error.into() })?;
+        directory.sweep();
+        directory.new_file().map_err(|error| PlaceError::NotWritable {
             path: path.to_owned(),
             source: error.into(),
         })?;
-        directory.sweep();
-        directory
-            .new_file()
-            .map_err(|error| PlaceError::NotWritable {
-                path: path.to_owned(),
-                source: error.into(),
-            })?;
-        Ok(Arc::new(Folder {
-            directory,
-            path: path.to_owned(),
-        }))
+        Ok(Arc::new(Folder { directory, path: path.to_owned() }))
     }
 
     /// Its path as given.
@@ -66,10 +59,7 @@ impl Folder {
             FileType::Symlink => "a symbolic link",
             _ => "a device, pipe or socket",
         };
-        Err(PlaceError::Special {
-            name: name.into(),
-            what,
-        })
+        Err(PlaceError::Special { name: name.into(), what })
     }
 
     /// Creates an unnamed file with room for `size_bytes`, to be received as `name`.
@@ -88,10 +78,7 @@ impl Folder {
             }
             error => self.call(error, "making a file for", name, size_bytes),
         })?;
-        let incoming = Incoming {
-            folder: Arc::clone(self),
-            file,
-        };
+        let incoming = Incoming { folder: Arc::clone(self), file };
         if size_bytes > 0 {
             match fallocate(incoming.file.file(), FallocateFlags::empty(), 0, size_bytes) {
                 // A file system that cannot reserve space reports a full disk during writing.
@@ -136,11 +123,7 @@ impl Folder {
             Some(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => {
                 self.no_room(name, size_bytes, error)
             }
-            _ => PlaceError::Call {
-                operation,
-                name: name.into(),
-                source: error,
-            },
+            _ => PlaceError::Call { operation, name: name.into(), source: error },
         }
     }
 }
@@ -172,25 +155,18 @@ impl Incoming {
     /// [`PlaceError::Exists`] and [`PlaceError::Special`] if something was created there meanwhile; or a failed call.
     pub fn publish(self, name: &str, replace: bool) -> Result<(), PlaceError> {
         self.folder.admits(name, replace)?;
-        if replace {
-            self.file.replace(name)
-        } else {
-            self.file.publish(name)
-        }
-        .map_err(|error| match error {
-            Errno::EXIST => PlaceError::Exists { name: name.into() },
-            error => failed("giving its name to", name, error),
-        })?;
+        if replace { self.file.replace(name) } else { self.file.publish(name) }.map_err(
+            |error| match error {
+                Errno::EXIST => PlaceError::Exists { name: name.into() },
+                error => failed("giving its name to", name, error),
+            },
+        )?;
         (self.folder.directory.sync()).map_err(|error| failed("syncing the folder of", name, error))
     }
 }
 
 fn failed(operation: &'static str, name: &str, error: Errno) -> PlaceError {
-    PlaceError::Call {
-        operation,
-        name: name.into(),
-        source: error.into(),
-    }
+    PlaceError::Call { operation, name: name.into(), source: error.into() }
 }
 
 #[cfg(test)]

@@ -31,11 +31,7 @@ pub enum PlaceError {
     #[error("no file can be made for {name:?} at the receiver: its file system has no inode left")]
     NoInode { name: String },
     #[error("{operation} {name:?} at the receiver: {source}")]
-    Call {
-        operation: &'static str,
-        name: String,
-        source: io::Error,
-    },
+    Call { operation: &'static str, name: String, source: io::Error },
 }
 
 impl PlaceError {

@@ -145,11 +145,9 @@ fn a_file_larger_than_the_disk_is_refused_before_it_comes() {
 fn a_full_disk_has_its_own_words() {
     let home = tempfile::tempdir().unwrap();
     let folder = Folder::open(home.path()).unwrap();
-    for (errno, says) in [
-        (Errno::NOSPC, "bytes are free"),
-        (Errno::DQUOT, "quota"),
-        (Errno::FBIG, "ulimit -f"),
-    ] {
+    for (errno, says) in
+        [(Errno::NOSPC, "bytes are free"), (Errno::DQUOT, "quota"), (Errno::FBIG, "ulimit -f")]
+    {
         let error = folder.call(errno, "writing", "a", 77);
         let PlaceError::NoRoom { needed_bytes, .. } = error else {
             panic!("{error}");

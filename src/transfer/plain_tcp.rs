@@ -58,11 +58,7 @@ pub(super) fn open(
     chunk_bytes: u32,
     stop: &AtomicBool,
 ) -> Result<TcpStream, RunFailure> {
-    link.send(&Message::TcpHello(TcpHello {
-        name: name.to_owned(),
-        size_bytes,
-        chunk_bytes,
-    }))?;
+    link.send(&Message::TcpHello(TcpHello { name: name.to_owned(), size_bytes, chunk_bytes }))?;
     let TcpAccept { port, key } =
         match TransferEnd::Sender.recv(link, Duration::from_secs(120), stop)? {
             Message::TcpAccept(accept) => accept,
@@ -103,18 +99,12 @@ pub(super) fn send(
     let mut told = Instant::now();
     let mut offset = 0;
     for index in 0.. {
-        let length = opened
-            .size_bytes
-            .saturating_sub(offset)
-            .min(u64::from(chunk_bytes));
+        let length = opened.size_bytes.saturating_sub(offset).min(u64::from(chunk_bytes));
         if length == 0 {
             break;
         }
         let chunk = &mut chunk[..length as usize];
-        opened
-            .file
-            .read_exact_at(chunk, offset)
-            .map_err(|error| unreadable(name, &error))?;
+        opened.file.read_exact_at(chunk, offset).map_err(|error| unreadable(name, &error))?;
         digest.add(index, chunk);
         let mut unsent: &[u8] = chunk;
         while !unsent.is_empty() {
@@ -150,10 +140,7 @@ pub(super) fn receive(
     }
     let incoming = folder.incoming(&hello.name, hello.size_bytes)?;
     let listening = |error: io::Error| {
-        RunFailure::new(
-            format!("listening for the comparison with TCP: {error}"),
-            None,
-        )
+        RunFailure::new(format!("listening for the comparison with TCP: {error}"), None)
     };
     let listener = TcpListener::bind((link.local()?.ip(), 0)).map_err(listening)?;
     let key = token::nonce().map_err(listening)?;
@@ -165,10 +152,7 @@ pub(super) fn receive(
         .map_err(|found| worker_pool::reason(link, found, stop))?;
     let digest = store(&mut stream, folder, &incoming, hello, link, stop)
         .map_err(|found| worker_pool::reason(link, found, stop))?;
-    let received_file = ReceivedFile {
-        name: &hello.name,
-        size_bytes: hello.size_bytes,
-    };
+    let received_file = ReceivedFile { name: &hello.name, size_bytes: hello.size_bytes };
     let sync_seconds = finish(link, folder, &incoming, received_file, digest, stop)?;
     drop(incoming);
     link.send(&Message::FileAck(FileAck { sync_seconds }))?;
@@ -189,9 +173,7 @@ fn accept(
     stop: &AtomicBool,
 ) -> Result<TcpStream, RunFailure> {
     let deadline = Instant::now() + CONNECT_LIMIT;
-    listener
-        .set_nonblocking(true)
-        .map_err(|error| broken(&error))?;
+    listener.set_nonblocking(true).map_err(|error| broken(&error))?;
     while Instant::now() < deadline {
         TransferEnd::Receiver.alive(link, stop)?;
         match listener.accept() {
@@ -202,9 +184,7 @@ fn accept(
                     .and_then(|()| stream.set_read_timeout(Some(Duration::from_secs(1))))
                     .and_then(|()| stream.read_exact(&mut shown));
                 if read.is_ok() && shown == *key {
-                    stream
-                        .set_read_timeout(Some(TICK))
-                        .map_err(|error| broken(&error))?;
+                    stream.set_read_timeout(Some(TICK)).map_err(|error| broken(&error))?;
                     return Ok(stream);
                 }
             }
@@ -225,11 +205,7 @@ fn store(
     link: &Link,
     stop: &AtomicBool,
 ) -> Result<Digest, RunFailure> {
-    let TcpHello {
-        name,
-        size_bytes,
-        chunk_bytes,
-    } = hello;
+    let TcpHello { name, size_bytes, chunk_bytes } = hello;
     let mut digest = Digest::default();
     let mut chunk = vec![0; *chunk_bytes as usize];
     let mut offset = 0;

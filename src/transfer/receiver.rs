@@ -34,10 +34,7 @@ pub struct FileReceiver {
 impl FileReceiver {
     /// Receives into `folder`; existing files are overwritten if a sender asks for it and `may_replace`.
     pub fn new(folder: Arc<Folder>, may_replace: bool) -> FileReceiver {
-        FileReceiver {
-            folder,
-            may_replace,
-        }
+        FileReceiver { folder, may_replace }
     }
 }
 
@@ -107,14 +104,10 @@ impl FileReceiver {
         stop: &AtomicBool,
     ) -> Result<(), RunFailure> {
         let started = Instant::now();
-        let FileHello {
-            name, size_bytes, ..
-        } = hello;
+        let FileHello { name, size_bytes, .. } = hello;
         check_name(name)?;
         let replace = hello.force && self.may_replace;
-        self.folder
-            .admits(name, replace)
-            .map_err(|error| self.refused(error, hello.force))?;
+        self.folder.admits(name, replace).map_err(|error| self.refused(error, hello.force))?;
         let incoming = self.folder.incoming(name, *size_bytes)?;
         let endpoints = match &hello.channel {
             None => None,

@@ -133,14 +133,8 @@ pub fn send_files(
     if let Some(text) = resources.remark() {
         observer.note(&text);
     }
-    let mut session = Session {
-        options,
-        link: &link,
-        resources: &resources,
-        stop,
-        observer,
-        connected: None,
-    };
+    let mut session =
+        Session { options, link: &link, resources: &resources, stop, observer, connected: None };
     let sent = (0..options.files.len()).try_for_each(|index| session.file(index));
     if let Err(failure) = &sent {
         let told = RunFailure {
@@ -212,10 +206,7 @@ impl Session<'_> {
         let digest = self
             .write(source, opened)
             .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
-        if opened
-            .has_changed()
-            .map_err(|error| chunks::unreadable(&source.name, &error))?
-        {
+        if opened.has_changed().map_err(|error| chunks::unreadable(&source.name, &error))? {
             return Err(RunFailure::new(
                 format!(
                     "{:?} was written to, or its attributes were changed, while it was sent",
@@ -236,22 +227,16 @@ impl Session<'_> {
             Some(_) => None,
             None => {
                 let alive = || self.link.check().map_err(RunFailure::from);
-                Some(Channel::create(
-                    self.resources,
-                    settings,
-                    TransferEnd::Sender,
-                    alive,
-                )?)
+                Some(Channel::create(self.resources, settings, TransferEnd::Sender, alive)?)
             }
         };
         let hello = FileHello {
             name: source.name.clone(),
             size_bytes,
             force: self.options.force,
-            channel: fresh.as_ref().map(|channel| ChannelHello {
-                settings,
-                endpoints: channel.endpoints(),
-            }),
+            channel: fresh
+                .as_ref()
+                .map(|channel| ChannelHello { settings, endpoints: channel.endpoints() }),
         };
         self.link.send(&Message::FileHello(Box::new(hello)))?;
         let accept = match self.recv(ACCEPT_LIMIT)? {
@@ -267,10 +252,7 @@ impl Session<'_> {
         };
         let workers = channel.connect(&peer, SendWindow::new)?;
         self.connected = Some(SendingQps {
-            benches: workers
-                .iter()
-                .map(|_| WorkerBuffers::new(settings.chunk_bytes))
-                .collect(),
+            benches: workers.iter().map(|_| WorkerBuffers::new(settings.chunk_bytes)).collect(),
             workers,
             channel,
         });
@@ -320,10 +302,7 @@ impl Session<'_> {
         .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
         if digest != rdma {
             return Err(RunFailure::new(
-                format!(
-                    "{:?} was written to while it was sent again over TCP",
-                    source.name
-                ),
+                format!("{:?} was written to while it was sent again over TCP", source.name),
                 Some("send it again when no program writes to it".into()),
             ));
         }
@@ -336,9 +315,7 @@ impl Session<'_> {
     /// seconds.
     fn fin(&mut self, digest: Digest) -> Result<f64, RunFailure> {
         self.observer.syncing();
-        self.link.send(&Message::FileFin(FileFin {
-            digest: digest.to_string(),
-        }))?;
+        self.link.send(&Message::FileFin(FileFin { digest: digest.to_string() }))?;
         match self.recv(ACK_LIMIT)? {
             Message::FileAck(FileAck { sync_seconds }) => Ok(sync_seconds),
             other => Err(self.link.unexpected("file_ack", &other).into()),

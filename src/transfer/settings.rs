@@ -18,25 +18,12 @@ pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// Checks the settings of a transfer against their limits.
 pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
     let bad = |text: String, hint: &str| Err(RunFailure::refused(text, hint));
-    let ChannelSettings {
-        qps,
-        window,
-        chunk_bytes,
-        timeout,
-        retry_cnt,
-        ..
-    } = *settings;
+    let ChannelSettings { qps, window, chunk_bytes, timeout, retry_cnt, .. } = *settings;
     if qps == 0 || qps > MAX_QPS {
-        return bad(
-            format!("{qps} QPs are too few or too many"),
-            "give --qps 1 to 4096",
-        );
+        return bad(format!("{qps} QPs are too few or too many"), "give --qps 1 to 4096");
     }
     if window == 0 || window > MAX_WINDOW {
-        return bad(
-            format!("a window of {window} is out of range"),
-            "give --window 1 to 1024",
-        );
+        return bad(format!("a window of {window} is out of range"), "give --window 1 to 1024");
     }
     if !CHUNK_BYTES.contains(&chunk_bytes) || chunk_bytes % 4096 != 0 {
         let text = format!("chunks of {chunk_bytes} bytes are not possible");

@@ -18,17 +18,9 @@ pub enum SourceError {
     #[error("{} is {what}, but only files are sent", path.display())]
     NotAFile { path: PathBuf, what: &'static str },
     #[error("{} and {} would both be received as {name:?}", first.display(), second.display())]
-    SameName {
-        first: PathBuf,
-        second: PathBuf,
-        name: String,
-    },
+    SameName { first: PathBuf, second: PathBuf, name: String },
     #[error("{} has {size_bytes} bytes, which is more than 2^32 chunks of {chunk_bytes}", path.display())]
-    TooLarge {
-        path: PathBuf,
-        size_bytes: u64,
-        chunk_bytes: u32,
-    },
+    TooLarge { path: PathBuf, size_bytes: u64, chunk_bytes: u32 },
     /// It goes on where the system says that it ends, as files of /proc do.
     #[error("{} is longer than the {size_bytes} bytes that its file system reports", path.display())]
     Unsized { path: PathBuf, size_bytes: u64 },
@@ -104,10 +96,8 @@ pub fn sources(paths: &[PathBuf], chunk_bytes: u32) -> Result<Vec<Source>, Sourc
                 chunk_bytes,
             });
         }
-        let name = name::of_path(path).map_err(|source| SourceError::Name {
-            path: path.clone(),
-            source,
-        })?;
+        let name = name::of_path(path)
+            .map_err(|source| SourceError::Name { path: path.clone(), source })?;
         if let Some(first) = names.insert(name.to_owned(), path) {
             return Err(SourceError::SameName {
                 first: first.to_owned(),
@@ -115,20 +105,14 @@ pub fn sources(paths: &[PathBuf], chunk_bytes: u32) -> Result<Vec<Source>, Sourc
                 name: name.to_owned(),
             });
         }
-        sources.push(Source {
-            path: path.clone(),
-            name: name.to_owned(),
-        });
+        sources.push(Source { path: path.clone(), name: name.to_owned() });
     }
     Ok(sources)
 }
 
 /// Opens a file without blocking on a pipe.
 pub(super) fn open(path: &Path) -> Result<Opened, SourceError> {
-    let failed = |source| SourceError::Io {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = |source| SourceError::Io { path: path.to_owned(), source };
     let looked_at = std::fs::metadata(path).map_err(failed)?;
     let kind = looked_at.file_type();
     if !kind.is_file() {
@@ -138,10 +122,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, SourceError> {
             kind if kind.is_socket() => "a socket",
             _ => "a device",
         };
-        return Err(SourceError::NotAFile {
-            path: path.to_owned(),
-            what,
-        });
+        return Err(SourceError::NotAFile { path: path.to_owned(), what });
     }
     let file = OpenOptions::new()
         .read(true)
@@ -150,16 +131,9 @@ pub(super) fn open(path: &Path) -> Result<Opened, SourceError> {
         .map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if file.read_at(&mut [0], metadata.len()).map_err(failed)? > 0 {
-        return Err(SourceError::Unsized {
-            path: path.to_owned(),
-            size_bytes: metadata.len(),
-        });
+        return Err(SourceError::Unsized { path: path.to_owned(), size_bytes: metadata.len() });
     }
-    Ok(Opened {
-        size_bytes: metadata.len(),
-        before: Stamp::of(&metadata),
-        file,
-    })
+    Ok(Opened { size_bytes: metadata.len(), before: Stamp::of(&metadata), file })
 }
 
 impl Opened {

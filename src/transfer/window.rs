@@ -17,12 +17,7 @@ pub(super) struct TooMuchCredit;
 
 impl SendWindow {
     pub(super) fn new(slots: u32) -> Self {
-        SendWindow {
-            slots: u64::from(slots.max(1)),
-            posted: 0,
-            completed: 0,
-            credited: 0,
-        }
+        SendWindow { slots: u64::from(slots.max(1)), posted: 0, completed: 0, credited: 0 }
     }
 
     /// The slot of the next chunk, if it is free.
@@ -70,12 +65,7 @@ pub(super) struct ReceiveWindow {
 
 impl ReceiveWindow {
     pub(super) fn new(slots: u32) -> Self {
-        ReceiveWindow {
-            slots: u64::from(slots.max(1)),
-            taken: 0,
-            told: 0,
-            telling: 0,
-        }
+        ReceiveWindow { slots: u64::from(slots.max(1)), taken: 0, told: 0, telling: 0 }
     }
 
     /// The slot of the next chunk to arrive.

@@ -26,12 +26,8 @@ const OPTIONS: &str = "--headless --remote-debugging-pipe --no-first-run --disab
     --disable-dev-shm-usage --disable-extensions --disable-background-networking \
     --disable-component-update --disable-breakpad --disable-sync --force-color-profile=srgb";
 
-const PROGRAMS: [&str; 4] = [
-    "chromium-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-];
+const PROGRAMS: [&str; 4] =
+    ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
 /// The browser that tests share, and how many of them use it or wait for it.
 static SHARED: Mutex<Option<Browser>> = Mutex::new(None);
@@ -92,11 +88,7 @@ fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let folders = folders.iter();
-    let in_folders = |name| {
-        folders
-            .clone()
-            .map(move |folder: &PathBuf| folder.join(name))
-    };
+    let in_folders = |name| folders.clone().map(move |folder: &PathBuf| folder.join(name));
     let mut programs = PROGRAMS.iter().flat_map(in_folders);
     let found = programs.find(|program| program.is_file());
     found.unwrap_or_else(|| {
@@ -119,10 +111,7 @@ impl Browser {
             .arg(program())
             .args(OPTIONS.split(' '))
             .arg("--host-resolver-rules=MAP * ~NOTFOUND")
-            .arg(format!(
-                "--user-data-dir={}",
-                folder.path().join("profile").display()
-            ));
+            .arg(format!("--user-data-dir={}", folder.path().join("profile").display()));
         if rustix::process::geteuid().is_root() {
             // Its sandbox refuses root; the page shown is our own.
             command.arg("--no-sandbox");

@@ -25,10 +25,7 @@ fn page() -> &'static Path {
 fn draw(folder: &Path) -> PathBuf {
     let results = folder.join("results");
     std::fs::create_dir_all(&results).unwrap();
-    let first = Synthetic {
-        ops: vec!["send", "read"],
-        ..Synthetic::default()
-    };
+    let first = Synthetic { ops: vec!["send", "read"], ..Synthetic::default() };
     let later = Synthetic {
         factor: 0.93,
         git: "abcdef012345",
@@ -53,12 +50,8 @@ fn draw(folder: &Path) -> PathBuf {
         rates: vec!["10%", "30%", "50%", "70%", "90%", "95%", "100%"],
         ..Synthetic::default()
     };
-    let searched = Synthetic {
-        search: true,
-        rates: Vec::new(),
-        link_gbit_per_s: None,
-        ..loads.clone()
-    };
+    let searched =
+        Synthetic { search: true, rates: Vec::new(), link_gbit_per_s: None, ..loads.clone() };
     let mesh = Mesh::of(16).with(Slow::Receives(6, 0.6));
     let mesh = mesh.with(Slow::Pair(2, 8, 0.5));
     let mut nodes = mesh.pairs();
@@ -211,10 +204,7 @@ fn a_keyboard_is_enough() {
     let light = browser.evaluate(BACKGROUND);
     browser.press("Tab");
     browser.press("Enter");
-    assert_eq!(
-        browser.evaluate("document.querySelector('.menu').open"),
-        true
-    );
+    assert_eq!(browser.evaluate("document.querySelector('.menu').open"), true);
     browser.press("Tab");
     assert_eq!(browser.evaluate(focused), "colours-system");
     browser.press("ArrowRight");

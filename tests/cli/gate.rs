@@ -32,9 +32,7 @@ impl Gate {
         // Another process writes it: one that is open for writing cannot be run.
         let write = "printf '#!/bin/sh\n%s' \"$1\" >\"$2\"; chmod +x \"$2\"";
         let path = gate.path("program").display().to_string();
-        let done = Command::new("sh")
-            .args(["-c", write, "sh", script, &path])
-            .status();
+        let done = Command::new("sh").args(["-c", write, "sh", script, &path]).status();
         assert!(done.unwrap().success());
         gate
     }

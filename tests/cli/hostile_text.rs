@@ -169,12 +169,7 @@ fn a_hostile_path_is_shown_tamely_wherever_it_is_named() {
             let words: Vec<&str> = words.split(' ').collect();
             let ran = Ran::of(program(&words).arg(name).current_dir(&home));
             is_tame(&ran);
-            assert!(
-                ran.code.is_some_and(|code| code < 3),
-                "{}: {}",
-                ran.what,
-                ran.err
-            );
+            assert!(ran.code.is_some_and(|code| code < 3), "{}: {}", ran.what, ran.err);
         }
     }
     let at_sign = OsStr::from_bytes(b"@\x1b[2J\xff");

@@ -47,9 +47,7 @@ fn help() {
     }
     assert_ne!(run(&["serve", "-h"]).out, short);
     insta::assert_snapshot!("help", help);
-    for command in [
-        "serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send",
-    ] {
+    for command in ["serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send"] {
         let help = run(&[command, "--help"]).ends(0).out;
         insta::assert_snapshot!(format!("{command}_help"), help);
     }
@@ -259,12 +257,7 @@ fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
 
 #[test]
 fn a_value_that_is_also_a_commands_name_stays_a_value() {
-    let lines = [
-        "--op send",
-        "--op send -q 2",
-        "--out plot --op send",
-        "--token serve -q 2",
-    ];
+    let lines = ["--op send", "--op send -q 2", "--out plot --op send", "--token serve -q 2"];
     for line in lines {
         run(&words(&format!("{line} --dry-run"))).ends(0);
     }

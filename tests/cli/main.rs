@@ -38,12 +38,7 @@ impl Ran {
     fn of(command: &mut Command) -> Ran {
         let output = command.output().unwrap();
         let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
-        Ran {
-            what: format!("{:?}", command.get_args()),
-            code: output.status.code(),
-            out,
-            err,
-        }
+        Ran { what: format!("{:?}", command.get_args()), code: output.status.code(), out, err }
     }
 
     /// Demands this exit code.

@@ -71,17 +71,8 @@ fn write_odd(folder: &Path, random: &mut fastrand::Rng) {
         set_up: vec![1, 16],
         ..Synthetic::default()
     };
-    let loads = Synthetic {
-        rates: vec!["10%", "90%"],
-        set_up: Vec::new(),
-        ..few.clone()
-    };
-    let whole = [
-        few.result(),
-        loads.result(),
-        Mesh::of(4).pairs(),
-        Mesh::of(4).incast(&[1, 3]),
-    ];
+    let loads = Synthetic { rates: vec!["10%", "90%"], set_up: Vec::new(), ..few.clone() };
+    let whole = [few.result(), loads.result(), Mesh::of(4).pairs(), Mesh::of(4).incast(&[1, 3])];
     let whole = whole.map(|result| serde_json::to_value(result).unwrap());
     for number in 0..FILES {
         let mut changed = whole[number % whole.len()].clone();
@@ -109,17 +100,12 @@ fn whatever_a_result_holds_is_drawn_compared_or_refused() {
         }
         let all =
             "--json c.json --markdown c.md --junit c.xml --bmf c.bmf --otava c.csv --across time";
-        let compare: Vec<&str> = ["compare", "base", "new"]
-            .into_iter()
-            .chain(all.split(' '))
-            .collect();
+        let compare: Vec<&str> =
+            ["compare", "base", "new"].into_iter().chain(all.split(' ')).collect();
         for words in [&*compare, &["plot", "new", "--base", "base", "-o", "plots"]] {
             let Ran { code, err, .. } = run_in(&home, words);
             let last: String = err.lines().rev().take(8).collect::<Vec<_>>().join("\n");
-            assert!(
-                code.is_some_and(|code| code < 3),
-                "seed {seed}, {words:?}: {last}"
-            );
+            assert!(code.is_some_and(|code| code < 3), "seed {seed}, {words:?}: {last}");
         }
     }
 }

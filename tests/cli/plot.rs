@@ -43,11 +43,7 @@ fn read(folder: &TempDir, name: &str) -> String {
 
 #[test]
 fn every_case_is_on_the_page_and_software_is_named() {
-    let software = Synthetic {
-        set_up: vec![1, 16],
-        link_gbit_per_s: None,
-        ..small()
-    };
+    let software = Synthetic { set_up: vec![1, 16], link_gbit_per_s: None, ..small() };
     let result = software.result();
     let folder = folder_of(&result);
     plot(&folder, &[]).ends(0);
@@ -101,10 +97,7 @@ fn the_page_and_its_pictures_are_told_and_written() {
 
 #[test]
 fn open_loops_alone_make_a_page_whose_first_picture_has_its_name() {
-    let loads = Synthetic {
-        rates: vec!["200k", "1M", "1800k"],
-        ..small()
-    };
+    let loads = Synthetic { rates: vec!["200k", "1M", "1800k"], ..small() };
     let mut result = loads.result();
     result.cases.retain(|case| !case.config.rate.is_closed());
     let folder = folder_of(&result);
@@ -159,11 +152,7 @@ fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
 
 #[test]
 fn a_single_set_up_counts_and_has_no_figure() {
-    let one = Synthetic {
-        ops: Vec::new(),
-        set_up: vec![16],
-        ..small()
-    };
+    let one = Synthetic { ops: Vec::new(), set_up: vec![16], ..small() };
     let folder = folder_of(&one.result());
     let ran = plot(&folder, &[]).ends(2);
     has(&ran.err, ["shows a single case", "--qps 1,4,16"]);
@@ -184,10 +173,7 @@ fn nothing_to_draw_is_told_and_nothing_is_written() {
         (&["r.json"][..], no_run),
         (&["empty.json"], "no result could be read"),
         (&["none"], "none holds no result files"),
-        (
-            &["r.json", "--across", "mtu"],
-            "need a base to compare with",
-        ),
+        (&["r.json", "--across", "mtu"], "need a base to compare with"),
         (&["r.json", "--base", "empty.json"], "no base could be read"),
     ] {
         let args = [&["plot", "-o", "plots"], args].concat();
@@ -224,22 +210,12 @@ fn a_folder_that_cannot_be_written_is_one_clear_error() {
 #[test]
 fn made_up_results_do_not_contradict_themselves() {
     let (rates, set_up) = (vec!["10%", "50%", "95%", "100%"], vec![16, 256]);
-    let plain = Synthetic {
-        link_gbit_per_s: None,
-        set_up,
-        ..Synthetic::default()
-    };
-    let loads = Synthetic {
-        rates,
-        search: true,
-        ..Synthetic::default()
-    };
+    let plain = Synthetic { link_gbit_per_s: None, set_up, ..Synthetic::default() };
+    let loads = Synthetic { rates, search: true, ..Synthetic::default() };
     let synthetic = [Synthetic::default(), plain, loads].map(|it| it.result());
     let mesh = Mesh::quiet(6);
     for mut result in
-        synthetic
-            .into_iter()
-            .chain([mesh.all_to_all(), mesh.pairs(), mesh.incast(&[1, 3])])
+        synthetic.into_iter().chain([mesh.all_to_all(), mesh.pairs(), mesh.incast(&[1, 3])])
     {
         contradiction::note(&mut result);
         for case in &result.cases {

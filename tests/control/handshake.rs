@@ -33,10 +33,7 @@ fn listen() -> (TcpListener, u16) {
 }
 
 fn terms(token: Option<Token>) -> ServerTerms {
-    ServerTerms {
-        limit: WATCHDOG,
-        ..ServerTerms::new(token, json!({"cpu": "server's"}))
-    }
+    ServerTerms { limit: WATCHDOG, ..ServerTerms::new(token, json!({"cpu": "server's"})) }
 }
 
 /// One `accept` against what `client` does with the port; also how often the slot was asked for.
@@ -73,20 +70,11 @@ fn send(mut stream: &TcpStream, message: &Message) {
 }
 
 fn hello(protocol: u32) -> Message {
-    Message::Hello {
-        protocol,
-        version: "0.3.0".into(),
-        nonce: to_hex(&[7; 32]),
-    }
+    Message::Hello { protocol, version: "0.3.0".into(), nonce: to_hex(&[7; 32]) }
 }
 
 fn challenge(protocol: u32, nonce: String, token_required: bool) -> Message {
-    Message::Challenge {
-        protocol,
-        version: "0.3.0".into(),
-        nonce,
-        token_required,
-    }
+    Message::Challenge { protocol, version: "0.3.0".into(), nonce, token_required }
 }
 
 /// How an `accept` ended because the handshake failed.
@@ -175,13 +163,8 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
     for reflect in [true, false] {
         let error = against(token("secret").as_ref(), |stream| {
             recv(&stream).unwrap();
-            send(
-                &stream,
-                &challenge(PROTOCOL_VERSION, to_hex(&[9; 32]), true),
-            );
-            let Message::Proof { mac } = recv(&stream).unwrap() else {
-                panic!("no proof")
-            };
+            send(&stream, &challenge(PROTOCOL_VERSION, to_hex(&[9; 32]), true));
+            let Message::Proof { mac } = recv(&stream).unwrap() else { panic!("no proof") };
             assert!(mac.is_some());
             let welcome = Message::Welcome {
                 mac: mac.filter(|_| reflect),
@@ -199,14 +182,10 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
 #[test]
 fn a_server_that_sends_the_clients_nonce_back_is_refused() {
     let error = against(None, |stream| {
-        let Message::Hello { nonce, .. } = recv(&stream).unwrap() else {
-            panic!("no hello")
-        };
+        let Message::Hello { nonce, .. } = recv(&stream).unwrap() else { panic!("no hello") };
         send(&stream, &challenge(PROTOCOL_VERSION, nonce, false));
     });
-    let ConnectError::Handshake { source, .. } = &error else {
-        panic!("{error}")
-    };
+    let ConnectError::Handshake { source, .. } = &error else { panic!("{error}") };
     assert!(matches!(source, ExchangeError::BadNonce), "{error}");
 }
 
@@ -224,13 +203,7 @@ fn another_version_is_told_to_both_ends() {
     let error = accepted.unwrap_err();
     assert!(error.to_string().ends_with(&sentence), "{error}");
     assert!(error.hint().unwrap().contains("same version"));
-    let is_challenge = matches!(
-        answer,
-        Message::Challenge {
-            protocol: PROTOCOL_VERSION,
-            ..
-        }
-    );
+    let is_challenge = matches!(answer, Message::Challenge { protocol: PROTOCOL_VERSION, .. });
     assert!(is_challenge, "{answer:?}");
     assert_eq!(asked, 0);
 
@@ -247,13 +220,8 @@ fn a_busy_server_says_with_whom() {
     let (listener, port) = listen();
     thread::scope(|scope| {
         let server = scope.spawn(|| {
-            let busy = BusyInfo {
-                client: "192.0.2.7:4000".into(),
-                since_seconds: 12,
-            };
-            accept(listener.accept().unwrap().0, &terms(None), &GO_ON, |_| {
-                Err::<(), _>(busy)
-            })
+            let busy = BusyInfo { client: "192.0.2.7:4000".into(), since_seconds: 12 };
+            accept(listener.accept().unwrap().0, &terms(None), &GO_ON, |_| Err::<(), _>(busy))
         });
         let error = client(None)(port).unwrap_err();
         let says = "is busy: it has served 192.0.2.7:4000 for 12 s";
@@ -308,21 +276,15 @@ fn strangers_get_their_error_and_cost_the_server_nothing() {
 
 #[test]
 fn a_slow_client_is_cut_off_in_time() {
-    let terms = ServerTerms {
-        limit: SECOND / 2,
-        ..terms(None)
-    };
+    let terms = ServerTerms { limit: SECOND / 2, ..terms(None) };
     let (accepted, is_cut_off, _) = serve_one(&terms, &Arc::default(), |port| {
         let mut stream = raw(port);
         // It takes more than two seconds for all: between two bytes it waits for what the server says.
         stream.set_read_timeout(Some(SECOND / 50)).unwrap();
-        frame::encode(&hello(PROTOCOL_VERSION))
-            .unwrap()
-            .iter()
-            .any(|byte| {
-                let is_closed = matches!(stream.read(&mut [0]), Ok(0));
-                is_closed || stream.write_all(&[*byte]).is_err()
-            })
+        frame::encode(&hello(PROTOCOL_VERSION)).unwrap().iter().any(|byte| {
+            let is_closed = matches!(stream.read(&mut [0]), Ok(0));
+            is_closed || stream.write_all(&[*byte]).is_err()
+        })
     });
     let error = handshake(accepted);
     assert!(matches!(error, ExchangeError::TimedOut { .. }), "{error}");

@@ -24,9 +24,7 @@ fn sockets() -> (TcpStream, TcpStream) {
 
 /// A message with so much text.
 fn large(bytes: usize) -> Message {
-    Message::Introduce {
-        host: json!({ "histogram": "x".repeat(bytes) }),
-    }
+    Message::Introduce { host: json!({ "histogram": "x".repeat(bytes) }) }
 }
 
 fn link(stream: TcpStream) -> Link {
@@ -184,9 +182,7 @@ fn frames_that_break_the_protocol_end_the_link_with_their_error_and_the_peer_is_
         let (near, far) = link_to_raw();
         (&far).write_all(bytes).unwrap();
         let error = end_of(&near);
-        let LinkError::Protocol { source, .. } = &error else {
-            panic!("{bytes:?}: {error}")
-        };
+        let LinkError::Protocol { source, .. } = &error else { panic!("{bytes:?}: {error}") };
         assert!(wanted(source), "{bytes:?}: {error}");
         let abort = Message::Abort(NodeFailure::new(error.to_string(), error.hint()));
         near.send(&abort).unwrap();
@@ -203,10 +199,7 @@ fn a_frame_cut_off_is_truncated() {
     (&far).write_all(b"\x20\0\0\0{\"type\":").unwrap();
     drop(far);
     let error = end_of(&near);
-    let cut = FrameError::Truncated {
-        got_bytes: 8,
-        expected_bytes: 32,
-    };
+    let cut = FrameError::Truncated { got_bytes: 8, expected_bytes: 32 };
     assert!(error.to_string().ends_with(&cut.to_string()), "{error}");
 }
 
@@ -217,9 +210,7 @@ fn a_flood_is_refused() {
         send_raw(&far, r#"{"type":"ready"}"#);
     }
     let error = end_unread(&near);
-    let LinkError::Protocol { source, .. } = &error else {
-        panic!("{error}")
-    };
+    let LinkError::Protocol { source, .. } = &error else { panic!("{error}") };
     assert!(matches!(source, FrameError::Flood { .. }), "{error}");
 }
 
@@ -281,9 +272,7 @@ fn a_wait_can_be_interrupted() {
 fn a_message_too_large_is_refused_and_the_link_works_on() {
     let (near, far) = links();
     let error = near.send(&large(MAX_FRAME_BYTES)).unwrap_err();
-    let LinkError::Unsendable { kind, .. } = &error else {
-        panic!("{error}")
-    };
+    let LinkError::Unsendable { kind, .. } = &error else { panic!("{error}") };
     assert_eq!(*kind, "introduce");
     near.send(&Message::Goodbye).unwrap();
     assert_eq!(far.recv(WATCHDOG, &GO_ON).unwrap(), Message::Goodbye);

@@ -10,11 +10,8 @@ use settings::{CqMode, MrMode, Op, PollMode, RecvQueue, Settings, Spread, TouchO
 use crate::bench::{Bench, SetUp, US};
 use crate::loopback_node::{Choices, Device, Flows, Pair, Rest, Steer, case_of, port, small};
 
-const DELAYS: [Duration; 3] = [
-    Duration::ZERO,
-    Duration::from_micros(5),
-    Duration::from_micros(100),
-];
+const DELAYS: [Duration; 3] =
+    [Duration::ZERO, Duration::from_micros(5), Duration::from_micros(100)];
 
 /// Runs a case of `messages` a QP with threads and checks every sum.
 fn counted(case: &Case, messages: u64, warm_up: Option<u64>) {
@@ -183,14 +180,7 @@ pub fn mix(
     // Less than a slot, whole slots and not, less than the depth and more.
     let depth = u64::from(Geometry::of(&case).depth());
     let unit = u64::from(unit);
-    let counts = [
-        1,
-        unit.max(2) - 1,
-        unit,
-        depth.max(2) - 1,
-        2 * depth + 1,
-        5 * unit + unit / 3,
-    ];
+    let counts = [1, unit.max(2) - 1, unit, depth.max(2) - 1, 2 * depth + 1, 5 * unit + unit / 3];
     let messages = choices.one(&counts).min(600 / u64::from(case.qps));
     (case, messages, choices.one(&[None, None, Some(20)]))
 }

@@ -57,14 +57,7 @@ pub struct SetUp {
 impl SetUp {
     /// A bench whose threads see each event when it happens.
     pub fn new(case: Case, seed: u64, serving: Serving) -> SetUp {
-        SetUp {
-            case,
-            server_case: None,
-            tamper: |_| {},
-            seed,
-            serving,
-            pass_ns: None,
-        }
+        SetUp { case, server_case: None, tamper: |_| {}, seed, serving, pass_ns: None }
     }
 
     /// A bench whose WRs take times by chance beside each other, which may be short or long.
@@ -100,11 +93,7 @@ impl SetUp {
             let specs = vec![end.objects.worker_specs()];
             let specs = node.specs(&[], specs).unwrap();
             // An end that only offers memory has no workers.
-            let specs = if end.objects.workers() > 0 {
-                specs
-            } else {
-                Vec::new()
-            };
+            let specs = if end.objects.workers() > 0 { specs } else { Vec::new() };
             SteppedThreads::new(&[Arc::clone(&end.shared)], specs)
         });
         let threads = |end: usize| {
@@ -128,12 +117,7 @@ impl SetUp {
         let (reports, history) = bench.finish();
         drop(stepped);
         let rest = pair.into_rest(reports);
-        let over = Over {
-            rest,
-            served: loopback::take_served(),
-            history,
-            clock,
-        };
+        let over = Over { rest, served: loopback::take_served(), history, clock };
         (outcome, over)
     }
 }
@@ -238,15 +222,11 @@ impl Bench<'_> {
 
     /// Threads look at these instants too: one that is never to sleep does not say what it waits for.
     pub fn look_at(&mut self, at_ns: impl IntoIterator<Item = u64>) {
-        at_ns
-            .into_iter()
-            .for_each(|at_ns| self.plan(at_ns, Event::Passes));
+        at_ns.into_iter().for_each(|at_ns| self.plan(at_ns, Event::Passes));
     }
 
     fn plan(&mut self, at_ns: u64, event: Event) {
-        let place = self
-            .events
-            .partition_point(|(planned_ns, _)| *planned_ns <= at_ns);
+        let place = self.events.partition_point(|(planned_ns, _)| *planned_ns <= at_ns);
         self.events.insert(place, (at_ns, event));
     }
 
@@ -268,10 +248,7 @@ impl Bench<'_> {
         for index in (0..count).map(|index| (first + index) % count) {
             let stepped = &mut self.threads[index];
             if stepped.away_until_ns <= now_ns {
-                self.history.looks.push(Look {
-                    thread: index,
-                    at_ns: now_ns,
-                });
+                self.history.looks.push(Look { thread: index, at_ns: now_ns });
                 found |= stepped.thread.pass();
             }
         }
@@ -335,11 +312,7 @@ impl Bench<'_> {
     pub fn run_until(&mut self, what: &str, limit_ns: u64, mut done: impl FnMut(&Self) -> bool) {
         let until_ns = self.now_ns() + limit_ns;
         while !done(self) {
-            assert!(
-                self.now_ns() < until_ns,
-                "no {what}: {}",
-                self.pair.describe()
-            );
+            assert!(self.now_ns() < until_ns, "no {what}: {}", self.pair.describe());
             self.step(until_ns);
         }
     }
@@ -364,9 +337,7 @@ impl Bench<'_> {
                             qps.push(window.elapsed_ns, |of_qps| shared.read_completed(of_qps));
                         }
                     }
-                    self.history
-                        .samples
-                        .push((next_ns, self.history.looks.len()));
+                    self.history.samples.push((next_ns, self.history.looks.len()));
                     self.plan(at_ns + interval_ns, event);
                 }
             }
@@ -380,10 +351,7 @@ impl Bench<'_> {
         self.run_for(warm_up_ns);
         let opens_raw = self.now_ns() + LEAD_NS;
         self.longest_ns = longest_pass_ns(window_ns);
-        let edges = WindowEdges {
-            opens_raw,
-            closes_raw: opens_raw + window_ns,
-        };
+        let edges = WindowEdges { opens_raw, closes_raw: opens_raw + window_ns };
         for end in [&self.pair.client, &self.pair.server] {
             end.shared.set_edges(edges);
         }
@@ -450,10 +418,10 @@ impl Over {
             edges: shared.edges(),
             window: shared.window(),
         };
-        let sampled = self.history.sampled.unwrap_or_else(|| Sampled {
-            flow: Timeline::default(),
-            qps: None,
-        });
+        let sampled = self
+            .history
+            .sampled
+            .unwrap_or_else(|| Sampled { flow: Timeline::default(), qps: None });
         EndReport::of(&finished, Some(sampled), &self.clock)
     }
 }

@@ -26,12 +26,8 @@ fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
 /// The device tells once that few are left, and once more after the event was asked for again.
 #[test]
 fn the_limit_of_an_srq_is_told_and_asked_for_again() {
-    let case = case_of(Settings {
-        qps: 4,
-        recv_queue: RecvQueue::Shared,
-        rx_depth: 8,
-        ..small(Op::Send)
-    });
+    let case =
+        case_of(Settings { qps: 4, recv_queue: RecvQueue::Shared, rx_depth: 8, ..small(Op::Send) });
     let run = |bench: &mut Bench<'_>| {
         let pair = bench.pair;
         let receives = pair.server.objects.shared_receives().unwrap();
@@ -96,17 +92,11 @@ fn shares_of_sizes_are_right() {
 
 #[test]
 fn a_message_of_the_wrong_size_is_found() {
-    let case = case_of(Settings {
-        verify: true,
-        size_mix: "64:3,128:1".parse().ok(),
-        ..small(Op::Send)
-    });
+    let case =
+        case_of(Settings { verify: true, size_mix: "64:3,128:1".parse().ok(), ..small(Op::Send) });
     let mut server_case = case.clone();
     server_case.size_mix = "64:1,128:3".parse().ok();
-    let set_up = SetUp {
-        server_case: Some(server_case),
-        ..SetUp::delayed(case, 1)
-    };
+    let set_up = SetUp { server_case: Some(server_case), ..SetUp::delayed(case, 1) };
     let failure = set_up.failing(20, |_| {}).server_failure().unwrap();
     assert!(failure.message.contains("wrong length"), "{failure}");
 }

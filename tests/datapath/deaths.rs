@@ -143,11 +143,8 @@ fn check(over: &Over, death: Death, (died_ns, posted, has_opened): (u64, u64, bo
     let case: &Case = &over.rest.case;
     let (_, shared, reports) = &over.rest.client;
     let qpn = |qp: usize| shared.qp_contexts()[qp].qp.qpn();
-    let qp_of = |served: &Served| {
-        (0..case.qps as usize)
-            .find(|qp| qpn(*qp) == served.qp_num)
-            .unwrap()
-    };
+    let qp_of =
+        |served: &Served| (0..case.qps as usize).find(|qp| qpn(*qp) == served.qp_num).unwrap();
     let fails = over.served.iter().position(|it| it.done_ns > died_ns);
     let failed_qp = fails.map_or(0, |index| qp_of(&over.served[index]));
     let (dead, status) = death.of_client(case.qps as usize, failed_qp);

@@ -24,22 +24,13 @@ fn each_status_is_told_apart_from_its_flushes() {
     for (index, code) in CAUSES.into_iter().enumerate() {
         for workers in [1, 3] {
             let op = Op::ALL[index % 3];
-            let case = case_of(Settings {
-                workers,
-                qps: 3,
-                signal_every: 4,
-                ..small(op)
-            });
+            let case = case_of(Settings { workers, qps: 3, signal_every: 4, ..small(op) });
             let set_up = SetUp::delayed(case, index as u64);
             let rest = set_up.failing(1000, |_| fail_next(code));
             let failure = rest.client_failure().unwrap();
             let status = WcStatus(code);
             let start = format!("{} on QP ", op.name().to_uppercase());
-            let name = format!(
-                "failed with {} ({code}): {}",
-                status.name(),
-                status.meaning()
-            );
+            let name = format!("failed with {} ({code}): {}", status.name(), status.meaning());
             assert!(failure.message.starts_with(&start), "{failure}");
             assert!(failure.message.contains(&name), "{failure}");
             assert!(!failure.message.contains("more failed"), "{failure}");
@@ -48,11 +39,7 @@ fn each_status_is_told_apart_from_its_flushes() {
             assert_eq!(troubles().map(|t| t.failed_count).sum::<u64>(), 1);
             assert!(troubles().map(|t| t.flushed_count).sum::<u64>() > 0);
             assert!(troubles().all(|t| t.refused.is_none()));
-            assert!(
-                rest.server_failure().is_none(),
-                "{:?}",
-                rest.server_failure()
-            );
+            assert!(rest.server_failure().is_none(), "{:?}", rest.server_failure());
         }
     }
 }
@@ -110,11 +97,7 @@ fn workers_that_sleep_wake_for_every_phase() {
 #[test]
 fn flushes_do_not_overflow_the_cq() {
     for (tx_depth, signal_every) in [(128, 100), (128, 32), (16, 1)] {
-        let case = case_of(Settings {
-            tx_depth,
-            signal_every,
-            ..small(Op::Write)
-        });
+        let case = case_of(Settings { tx_depth, signal_every, ..small(Op::Write) });
         let run = |bench: &mut Bench<'_>| {
             fail_next(10);
             bench.run_counted(1000, None).unwrap_err();
@@ -132,11 +115,7 @@ fn flushes_do_not_overflow_the_cq() {
 fn later_phases_do_not_hide_a_failure() {
     for stop in [Stop::MessagesPerQp(1000), Stop::DurationNs(1)] {
         for workers in [1, 2] {
-            let mut case = case_of(Settings {
-                workers,
-                qps: 3,
-                ..small(Op::Write)
-            });
+            let mut case = case_of(Settings { workers, qps: 3, ..small(Op::Write) });
             case.set_stop(stop);
             let run = |bench: &mut Bench<'_>| {
                 bench.pair.set_budgets(1000);
@@ -157,20 +136,12 @@ fn later_phases_do_not_hide_a_failure() {
 
 #[test]
 fn a_wrong_key_or_address_is_a_remote_access_error() {
-    let tampers: [fn(&mut Endpoints); 2] = [
-        |endpoints| endpoints.qps[1].rkey += 1,
-        |endpoints| endpoints.qps[1].address += 1 << 20,
-    ];
+    let tampers: [fn(&mut Endpoints); 2] =
+        [|endpoints| endpoints.qps[1].rkey += 1, |endpoints| endpoints.qps[1].address += 1 << 20];
     for (op, name) in [(Op::Write, "WRITE"), (Op::Read, "READ")] {
         for tamper in tampers {
-            let case = case_of(Settings {
-                qps: 2,
-                ..small(op)
-            });
-            let set_up = SetUp {
-                tamper,
-                ..SetUp::delayed(case, 1)
-            };
+            let case = case_of(Settings { qps: 2, ..small(op) });
+            let set_up = SetUp { tamper, ..SetUp::delayed(case, 1) };
             let rest = set_up.failing(100, |_| {});
             let text = rest.client_failure().unwrap().message;
             let start = format!("{name} on QP 1 (number ");
@@ -192,10 +163,7 @@ fn the_target_learns_of_a_refused_access() {
         let server = &bench.pair.server;
         let qpn = server.shared.qp_contexts()[0].qp.qpn();
         let event = server.events.next().unwrap();
-        let expected = AsyncEvent::QpError {
-            qpn,
-            name: "QP_ACCESS_ERR",
-        };
+        let expected = AsyncEvent::QpError { qpn, name: "QP_ACCESS_ERR" };
         assert_eq!(event, expected);
         let failure = RunFailure::from_event(event, "loop0", 1).unwrap();
         assert!(failure.message.contains("QP_ACCESS_ERR"), "{failure}");
@@ -204,11 +172,7 @@ fn the_target_learns_of_a_refused_access() {
 
 #[test]
 fn a_receiver_that_never_posts_exceeds_the_rnr_retries() {
-    let case = case_of(Settings {
-        rx_depth: 1,
-        rnr_retry: 2,
-        ..small(Op::Send)
-    });
+    let case = case_of(Settings { rx_depth: 1, rnr_retry: 2, ..small(Op::Send) });
     // A receiver that is away posts nothing more than its first receive.
     let set_up = SetUp::delayed(case, 1);
     let rest = set_up.failing(10, |bench| {
@@ -225,10 +189,7 @@ fn a_message_longer_than_its_receive_fails_at_both_ends() {
     // The ends of one session run the same case; here the server's is shorter.
     let mut server_case = case(Op::Send);
     server_case.size_bytes = 63;
-    let set_up = SetUp {
-        server_case: Some(server_case),
-        ..SetUp::delayed(case(Op::Send), 1)
-    };
+    let set_up = SetUp { server_case: Some(server_case), ..SetUp::delayed(case(Op::Send), 1) };
     let rest = set_up.failing(10, |_| {});
     let client = rest.client_failure().unwrap();
     assert!(client.message.starts_with("SEND on QP 0"), "{client}");

@@ -143,12 +143,7 @@ impl Truth {
                         of_qp.latencies_ns.push(look.at_ns - served.posted_ns);
                     }
                     if end == 0 {
-                        self.seen.push(Seen {
-                            look: number,
-                            qp,
-                            messages,
-                            is_in_window,
-                        });
+                        self.seen.push(Seen { look: number, qp, messages, is_in_window });
                     }
                 }
             }
@@ -211,9 +206,8 @@ impl Truth {
     /// Time in the window `at_ns`, after so many passes.
     fn elapsed_ns(&self, edges: WindowEdges, at_ns: u64, looks: usize) -> u64 {
         let windows = self.ends[0].iter().map(|worker| &worker.window);
-        let opened = windows
-            .clone()
-            .filter(|window| window.opened_in.is_some_and(|look| look < looks));
+        let opened =
+            windows.clone().filter(|window| window.opened_in.is_some_and(|look| look < looks));
         let first_ns = opened.map(|window| window.start_ns).min();
         let is_closed = |window: &Watch| window.closed_in.is_some_and(|look| look < looks);
         let last_ns = match windows.clone().all(is_closed) {
@@ -300,11 +294,7 @@ impl WorkerTruth {
             assert_eq!(counts, expected, "worker {worker}");
             if let Some(recorder) = &told.latency {
                 let expected = recorder_of(&truth.latencies_ns);
-                assert_eq!(
-                    recorder.histogram(),
-                    expected.histogram(),
-                    "worker {worker}"
-                );
+                assert_eq!(recorder.histogram(), expected.histogram(), "worker {worker}");
             }
         }
     }
@@ -312,20 +302,12 @@ impl WorkerTruth {
 
 /// A run by time of so long.
 pub fn timed(settings: Settings, window_ns: u64) -> Settings {
-    Settings {
-        iterations_per_qp: None,
-        duration_seconds: TimeSpan::from_ns(window_ns),
-        ..settings
-    }
+    Settings { iterations_per_qp: None, duration_seconds: TimeSpan::from_ns(window_ns), ..settings }
 }
 
 /// Servers that take these times: one for each QP, or one for all.
 pub fn servers(times: ServiceTimes, is_of_qp: bool) -> Serving {
-    Serving::Servers {
-        times,
-        is_of_qp,
-        queue_limit: None,
-    }
+    Serving::Servers { times, is_of_qp, queue_limit: None }
 }
 
 /// Servers that take the same time for each message.
@@ -414,11 +396,7 @@ impl Watch {
 
     fn away_over(&self, edge_ns: u64, looked_ns: u64) -> u64 {
         let (length_ns, end_ns) = self.absence_ns;
-        let before_ns = if length_ns + end_ns > edge_ns {
-            length_ns
-        } else {
-            0
-        };
+        let before_ns = if length_ns + end_ns > edge_ns { length_ns } else { 0 };
         before_ns.max(looked_ns.saturating_sub(edge_ns))
     }
 
@@ -438,11 +416,7 @@ impl Watch {
             self.absence_ns = (gap_ns, now_ns);
         }
         let (opens_ns, closes_ns) = (self.opens_ns, self.closes_ns);
-        let gap_ns = if gap_ns > self.away_after_ns {
-            gap_ns
-        } else {
-            0
-        };
+        let gap_ns = if gap_ns > self.away_after_ns { gap_ns } else { 0 };
         if self.state == State::Open && now_ns < closes_ns {
             self.away_ns += gap_ns;
         }
@@ -468,9 +442,8 @@ impl Watch {
     fn after_pass(&mut self, was_full: bool, now_ns: u64, look: usize) {
         let opens_ns = self.opens_ns;
         let window_ns = self.closes_ns - opens_ns;
-        let is_quick = self
-            .caught_up_ns
-            .is_some_and(|before_ns| now_ns - before_ns <= self.late_ns);
+        let is_quick =
+            self.caught_up_ns.is_some_and(|before_ns| now_ns - before_ns <= self.late_ns);
         let has_caught_up = is_quick && !was_full;
         if has_caught_up || now_ns >= opens_ns + window_ns / GIVE_UP_PARTS {
             self.gave_up = !has_caught_up;

@@ -17,12 +17,7 @@ const EACH: u64 = 24;
 fn starved(qps: u32, times_as_long: u64, seed: u64) -> (Vec<u64>, usize, FlowResult) {
     let choices = &mut Choices(seed);
     let case = case_of(timed(
-        Settings {
-            qps,
-            tx_depth: choices.upto(3) as u32,
-            no_latency: true,
-            ..small(Op::Write)
-        },
+        Settings { qps, tx_depth: choices.upto(3) as u32, no_latency: true, ..small(Op::Write) },
         WINDOW_NS,
     ));
     let starved = choices.upto(qps.into()) as usize - 1;
@@ -42,11 +37,7 @@ fn one_starved_qp_has_its_share_and_is_named() {
     let mut named_in_many = 0;
     for seed in 0..220 {
         let choices = &mut Choices(seed + 1_000);
-        let qps = if seed % 22 == 0 {
-            256
-        } else {
-            1 + choices.upto(31) as u32
-        };
+        let qps = if seed % 22 == 0 { 256 } else { 1 + choices.upto(31) as u32 };
         let (counts, starved, told) = starved(qps, 10, seed);
         let of_qps: Vec<u64> = told.qps.iter().map(|qp| qp.messages).collect();
         assert_eq!(of_qps, counts, "seed {seed}");
@@ -73,10 +64,7 @@ fn one_starved_qp_has_its_share_and_is_named() {
         }
         let shown = [fairness.jain, fairness.min_share, fairness.max_share];
         let is_same = |(shown, expected): (f64, f64)| (shown - expected).abs() < 1e-12;
-        assert!(
-            shown.into_iter().zip(expected).all(is_same),
-            "{shown:?} {expected:?}"
-        );
+        assert!(shown.into_iter().zip(expected).all(is_same), "{shown:?} {expected:?}");
     }
     assert_eq!(named_in_many, 10);
 }
@@ -96,12 +84,7 @@ fn is_too_few(count: u64, mean: f64, qps: f64) -> bool {
 #[test]
 fn fairness_is_of_bytes() {
     let case = case_of(timed(
-        Settings {
-            qps: 2,
-            tx_depth: 1,
-            size_mix: "64:1,4096:1".parse().ok(),
-            ..small(Op::Write)
-        },
+        Settings { qps: 2, tx_depth: 1, size_mix: "64:1,4096:1".parse().ok(), ..small(Op::Write) },
         20 * MS,
     ));
     let (_, over) =

@@ -12,31 +12,20 @@ use crate::loopback_node::{
     Choices, Device, Flows, Pair, Rest, Steer as _, all_asleep, case_of, port, small,
 };
 
-const NONE_YET: [Counts; 2] = [Counts {
-    posted: 0,
-    completed: 0,
-    received: 0,
-}; 2];
+const NONE_YET: [Counts; 2] = [Counts { posted: 0, completed: 0, received: 0 }; 2];
 
 /// Waits for messages that complete from now on.
 fn traffic(pair: &mut Pair) {
     let completed = |pair: &Pair| pair.client.shared.counts().completed;
     let before = completed(pair);
-    pair.wait("traffic", |pair| completed(pair) > before + 500)
-        .unwrap();
+    pair.wait("traffic", |pair| completed(pair) > before + 500).unwrap();
 }
 
 /// Three flows of `poll` on two threads: one per kind of CQ, so that a sleeping thread has CQs of its own and CQs that
 /// it shares.
 fn one_of_each_cq(poll: PollMode) -> Vec<Case> {
     let case = |(op, &cq): (&Op, &CqMode)| {
-        case_of(Settings {
-            poll,
-            cq,
-            qps: 4,
-            workers: 2,
-            ..small(*op)
-        })
+        case_of(Settings { poll, cq, qps: 4, workers: 2, ..small(*op) })
     };
     Op::ALL.iter().zip(CqMode::ALL).map(case).collect()
 }
@@ -103,8 +92,7 @@ fn each_flow_has_a_window_of_its_own() {
             pair.set_phase(Phase::Warmup);
         }
         for pair in &mut flows.pairs {
-            pair.wait("warm-up", |pair| pair.entered(Phase::Warmup))
-                .unwrap();
+            pair.wait("warm-up", |pair| pair.entered(Phase::Warmup)).unwrap();
         }
         let now_raw = clock.raw();
         let edge = |ms: u64| clock.raw_after(now_raw, ms * 1_000_000);
@@ -120,10 +108,7 @@ fn each_flow_has_a_window_of_its_own() {
             pair.set_phase(Phase::Measure);
         }
         for pair in &mut flows.pairs {
-            pair.wait("end of the window", |pair| {
-                pair.client.shared.window().is_closed
-            })
-            .unwrap();
+            pair.wait("end of the window", |pair| pair.client.shared.window().is_closed).unwrap();
         }
         for pair in &mut flows.pairs {
             pair.drain().unwrap();
@@ -159,9 +144,7 @@ fn a_flow_goes_through_its_phases_alone() {
         traffic(first);
         // A flow that has ended does not end the thread, nor keep it awake.
         second.set_phase(Phase::Exit);
-        second
-            .wait("exit", |pair| pair.entered(Phase::Exit))
-            .unwrap();
+        second.wait("exit", |pair| pair.entered(Phase::Exit)).unwrap();
         first.drain().unwrap();
         third.run_counted(300, None).unwrap();
         let all = flows.pairs.iter().map(Pair::counts).collect::<Vec<_>>();
@@ -229,11 +212,7 @@ fn a_thread_sleeps_while_all_of_its_flows_are_idle() {
 #[test]
 fn small_flows_are_spread_over_the_threads() {
     let _device = Device::get();
-    let case = case_of(Settings {
-        cq: CqMode::PerWorker,
-        workers: 3,
-        ..small(Op::Write)
-    });
+    let case = case_of(Settings { cq: CqMode::PerWorker, workers: 3, ..small(Op::Write) });
     let cases = vec![case; 4];
     let mut flows = Flows::new(&cases, 3);
     for pair in &mut flows.pairs {

@@ -17,9 +17,7 @@ type Change = fn(&mut Settings, u32);
 fn refused(settings: Settings) -> RunFailure {
     let case = case_of(settings);
     let mut threads = NodeThreads::new(1, case.poll);
-    VerbsObjects::create(&port(), &case, Side::Target, None, &mut threads, || Ok(()))
-        .err()
-        .unwrap()
+    VerbsObjects::create(&port(), &case, Side::Target, None, &mut threads, || Ok(())).err().unwrap()
 }
 
 #[test]
@@ -28,27 +26,16 @@ fn each_limit_is_named_with_its_flag() {
     let limits = port().adapter.limits.clone();
     let rows: [(&str, u64, &str, Change); 4] = [
         ("QPs", limits.max_qp, "--qps", |it, most| it.qps = most),
-        (
-            "send WRs on one QP",
-            limits.max_qp_wr,
-            "--tx-depth",
-            |it, most| (it.bidirectional, it.tx_depth) = (true, most),
-        ),
-        (
-            "receive WRs on one QP",
-            limits.max_qp_wr,
-            "--rx-depth",
-            |it, most| it.rx_depth = most,
-        ),
+        ("send WRs on one QP", limits.max_qp_wr, "--tx-depth", |it, most| {
+            (it.bidirectional, it.tx_depth) = (true, most)
+        }),
+        ("receive WRs on one QP", limits.max_qp_wr, "--rx-depth", |it, most| it.rx_depth = most),
         ("entries in one CQ", limits.max_cqe, "--qps", |it, most| {
             it.cq_depth = Some(most);
         }),
     ];
     for (what, limit, flag, change) in rows {
-        let mut settings = Settings {
-            cq: CqMode::PerQp,
-            ..small(Op::Send)
-        };
+        let mut settings = Settings { cq: CqMode::PerQp, ..small(Op::Send) };
         change(&mut settings, u32::try_from(limit).unwrap() + 1);
         let failure = refused(settings);
         let start = format!("loop0 can do at most {limit} {what}, but the case needs ");
@@ -60,16 +47,9 @@ fn each_limit_is_named_with_its_flag() {
 
 #[test]
 fn buffers_beyond_the_memory_are_refused() {
-    let large = case_of(Settings {
-        qps: 4096,
-        size_bytes: 1 << 30,
-        ..small(Op::Write)
-    });
-    let offer = MemoryOffer {
-        device: DeviceKind::System,
-        bytes: Some(1 << 40),
-        by: "this machine".into(),
-    };
+    let large = case_of(Settings { qps: 4096, size_bytes: 1 << 30, ..small(Op::Write) });
+    let offer =
+        MemoryOffer { device: DeviceKind::System, bytes: Some(1 << 40), by: "this machine".into() };
     let needs = MemoryNeeds::of(&large, 0, offer.device);
     let failure = offer.check("the case test", &needs).unwrap_err();
     assert_eq!(
@@ -84,11 +64,7 @@ fn buffers_beyond_the_memory_are_refused() {
 fn calls_that_the_device_lacks_are_named_with_what_it_has() {
     let _device = Device::get();
     let rows: [(Change, &str, &str); 4] = [
-        (
-            |it, _| it.post = CallStyle::Extended,
-            "extended posting (ibv_wr_start)",
-            "--post legacy",
-        ),
+        (|it, _| it.post = CallStyle::Extended, "extended posting (ibv_wr_start)", "--post legacy"),
         (
             |it, _| it.poll_api = CallStyle::Extended,
             "extended polling (ibv_start_poll)",

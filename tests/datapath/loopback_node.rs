@@ -53,10 +53,7 @@ pub fn null_port() -> Port {
 }
 
 fn port_of(device: &str) -> Port {
-    let request = PortRequest {
-        device: Some(device.into()),
-        ..PortRequest::default()
-    };
+    let request = PortRequest { device: Some(device.into()), ..PortRequest::default() };
     select(testing::null_library::null_library(), &request, None).unwrap()
 }
 
@@ -231,9 +228,7 @@ pub trait Steer {
     /// Lets both ends' queues run empty.
     fn come_to_rest(&mut self) -> Result<(), WorkerError> {
         self.set_phase(Phase::Drain);
-        self.wait("rest", |pair| {
-            pair.client.shared.at_rest() && pair.server.shared.at_rest()
-        })
+        self.wait("rest", |pair| pair.client.shared.at_rest() && pair.server.shared.at_rest())
     }
 
     /// Lets both ends' queues run empty and waits for all that was sent to arrive.
@@ -322,22 +317,14 @@ impl Flows {
         let reversed: Vec<bool> = (0..cases.len()).map(|flow| flow % 2 == 1).collect();
         let flows = cases.iter().zip(&reversed).map(|(case, &is_reversed)| {
             let [first, second] = &mut nodes;
-            let ends = if is_reversed {
-                [second, first]
-            } else {
-                [first, second]
-            };
+            let ends = if is_reversed { [second, first] } else { [first, second] };
             Pair::connected(port, &clock(), [case, case], ends, |_| {})
         });
         let pairs: Vec<Pair> = flows.collect();
         let start = |node: usize| {
             let ends = pairs.iter().zip(&reversed).map(|(pair, &is_reversed)| {
                 let is_client = (node == 0) != is_reversed;
-                if is_client {
-                    &pair.client
-                } else {
-                    &pair.server
-                }
+                if is_client { &pair.client } else { &pair.server }
             });
             let parts = ends.clone().map(|end| end.objects.worker_specs());
             let mut specs = nodes[node].specs(cores, parts.collect()).unwrap();
@@ -349,11 +336,7 @@ impl Flows {
             WorkerPool::start(&flows, specs)
         };
         let pools = [start(0)?, start(1)?];
-        Ok(Flows {
-            pairs,
-            reversed,
-            pools,
-        })
+        Ok(Flows { pairs, reversed, pools })
     }
 
     pub fn finish(self) -> Vec<Rest> {
@@ -361,11 +344,7 @@ impl Flows {
         let reports = first.into_iter().zip(second).zip(self.reversed);
         let rests = self.pairs.into_iter().zip(reports);
         let rest = |(pair, ((first, second), is_reversed)): (Pair, _)| {
-            pair.into_rest(if is_reversed {
-                [second, first]
-            } else {
-                [first, second]
-            })
+            pair.into_rest(if is_reversed { [second, first] } else { [first, second] })
         };
         rests.map(rest).collect()
     }
@@ -408,13 +387,11 @@ impl Rest {
     pub fn verified(&self) -> Option<String> {
         let check = |at: &(VerbsObjects, Arc<Shared>, Vec<WorkerReport>), from: &Arc<Shared>| {
             let qp_contexts = from.qp_contexts().iter().zip(at.1.qp_contexts());
-            let written = (0..)
-                .zip(qp_contexts)
-                .find_map(|(qp, (sending, receiving))| {
-                    let posts = sending.sender.as_ref()?.posts()?;
-                    let arrived = || receiving.receiver.as_ref()?.check_counts(|_| &posts);
-                    at.0.check_written(qp, &posts).or_else(arrived)
-                });
+            let written = (0..).zip(qp_contexts).find_map(|(qp, (sending, receiving))| {
+                let posts = sending.sender.as_ref()?.posts()?;
+                let arrived = || receiving.receiver.as_ref()?.check_counts(|_| &posts);
+                at.0.check_written(qp, &posts).or_else(arrived)
+            });
             written.or_else(|| {
                 let senders = from.qp_contexts().iter().flat_map(|it| &it.sender);
                 let posts: Vec<Vec<u32>> = senders.filter_map(|sender| sender.posts()).collect();

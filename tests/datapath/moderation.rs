@@ -19,14 +19,7 @@ pub fn latency_ns(served: &Served) -> u64 {
 /// i-th message of a slot waits for all of the other slots and for i of its own. Returns the mean of those that the
 /// histogram holds and the mean of all messages, in times of the server.
 fn means(signal_every: u32, tx_depth: u32, seed: u64) -> [f64; 2] {
-    let case = case_of(timed(
-        Settings {
-            signal_every,
-            tx_depth,
-            ..small(Op::Write)
-        },
-        WINDOW_NS,
-    ));
+    let case = case_of(timed(Settings { signal_every, tx_depth, ..small(Op::Write) }, WINDOW_NS));
     let service_ns = (Choices(seed).upto(9) + 5) * US;
     let set_up = SetUp::new(case, seed, constant(service_ns, false));
     let (_, over) = set_up.run(|bench| bench.measure(5 * MS, WINDOW_NS));
@@ -40,10 +33,7 @@ fn means(signal_every: u32, tx_depth: u32, seed: u64) -> [f64; 2] {
     let latency = over.report().sent.unwrap().latency_ns.unwrap();
     let exact = vec![depth * service_ns; latency.count as usize];
     assert_latency(&latency, &exact);
-    let all = (1..=every)
-        .map(|place| (depth - every + place) as f64)
-        .sum::<f64>()
-        / every as f64;
+    let all = (1..=every).map(|place| (depth - every + place) as f64).sum::<f64>() / every as f64;
     [depth as f64, all]
 }
 

@@ -12,17 +12,8 @@ const MESSAGES: u64 = 100;
 fn every_operation_of_uc_and_ud_completes_both_ways() {
     let _device = Device::get();
     for service in [Service::Uc, Service::Ud] {
-        for (&op, bidirectional) in service
-            .ops()
-            .iter()
-            .flat_map(|op| [(op, false), (op, true)])
-        {
-            let case = case_of(Settings {
-                service,
-                bidirectional,
-                qps: 3,
-                ..small(op)
-            });
+        for (&op, bidirectional) in service.ops().iter().flat_map(|op| [(op, false), (op, true)]) {
+            let case = case_of(Settings { service, bidirectional, qps: 3, ..small(op) });
             sends_all(&case);
         }
     }
@@ -37,8 +28,7 @@ fn sends_all(case: &Case) {
     let all = MESSAGES * u64::from(case.qps);
     let ends = |pair: &Pair| [&pair.client, &pair.server].map(|end| end.shared.counts());
     let done = |pair: &Pair| ends(pair).iter().filter(|it| it.completed == all).count();
-    pair.wait("all messages", |pair| done(pair) == directions)
-        .unwrap();
+    pair.wait("all messages", |pair| done(pair) == directions).unwrap();
     pair.come_to_rest().unwrap();
     let rest = flows.finish().remove(0);
     rest.assert_clean();

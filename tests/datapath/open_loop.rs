@@ -125,10 +125,7 @@ fn an_overloaded_server_has_the_latencies_of_its_growing_backlog() {
         });
         let set_up = seed.bench(&case, constant(service_ns, true));
         let ran = Ran::of(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
-        let WindowEdges {
-            opens_raw,
-            closes_raw,
-        } = ran.edges;
+        let WindowEdges { opens_raw, closes_raw } = ran.edges;
         let planned = planned_times(seed, &case, closes_raw);
         let mut is_busy = true;
         for (planned, served) in planned.iter().zip(served_by_qp(&ran.over)) {
@@ -242,10 +239,7 @@ fn a_worker_that_was_away_behind_a_full_queue_is_late_and_the_queue_was_not_full
         let least_ns = AWAY_NS..AWAY_NS + 500 * US;
         assert!(least_ns.contains(&(SECOND - full_ns)), "{full_ns}");
         // Two digits.
-        assert!(
-            (AWAY_NS..AWAY_NS / 100 * 101 + 500 * US).contains(&late_ns),
-            "{late_ns}"
-        );
+        assert!((AWAY_NS..AWAY_NS / 100 * 101 + 500 * US).contains(&late_ns), "{late_ns}");
     });
 }
 

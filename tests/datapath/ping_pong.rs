@@ -66,9 +66,7 @@ fn turns(over: &Over, qp: usize) -> Vec<u64> {
     let qpn = |end: &datapath::Shared| end.qp_contexts()[qp].qp.qpn();
     let asked = of_end(qpn(&over.rest.client.1));
     if !over.rest.case.is_answered() {
-        return asked
-            .map(|(posted_ns, done_ns)| done_ns - posted_ns)
-            .collect();
+        return asked.map(|(posted_ns, done_ns)| done_ns - posted_ns).collect();
     }
     let answers = of_end(qpn(&over.rest.server.1));
     let mut last_ns = 0;

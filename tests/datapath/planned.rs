@@ -47,11 +47,7 @@ impl Seed {
 /// Does `one` for so many seeds.
 pub fn for_seeds(seeds: u64, mut one: impl FnMut(&mut Seed)) {
     for number in 0..seeds {
-        one(&mut Seed {
-            number,
-            choices: Choices(number),
-            case: None,
-        });
+        one(&mut Seed { number, choices: Choices(number), case: None });
     }
 }
 
@@ -103,9 +99,7 @@ pub fn planned_times(seed: &Seed, case: &Case, until_ns: u64) -> Vec<Vec<u64>> {
 pub fn served_by_qp(over: &Over) -> Vec<Vec<Served>> {
     let contexts = over.rest.client.1.qp_contexts().iter();
     let of_qp = |qpn: u32| over.served.iter().filter(move |it| it.qp_num == qpn);
-    contexts
-        .map(|context| of_qp(context.qp.qpn()).copied().collect())
-        .collect()
+    contexts.map(|context| of_qp(context.qp.qpn()).copied().collect()).collect()
 }
 
 /// When each message was posted, by QP of the client.
@@ -174,12 +168,7 @@ impl Ran {
             bench.close_window();
             (edges, gave_up_ns)
         });
-        Ran {
-            edges,
-            gave_up_ns,
-            away,
-            over,
-        }
+        Ran { edges, gave_up_ns, away, over }
     }
 }
 
@@ -330,10 +319,7 @@ impl Expected {
             assert_eq!(load.achieved_per_second, per_second);
         }
         let seconds = (ran.edges.closes_raw - ran.edges.opens_raw) as f64 * 1e-9;
-        assert_eq!(
-            (load.verdict, load.not_kept_by),
-            self.verdict(load, seconds, away_ns)
-        );
+        assert_eq!((load.verdict, load.not_kept_by), self.verdict(load, seconds, away_ns));
         sent
     }
 
@@ -349,19 +335,10 @@ impl Expected {
         let is_overload = missing > 0.01 * offered && missing > 4.0 * offered.sqrt();
         let gaps = load.gaps.as_ref();
         let reasons = [
-            (
-                NotKeptBy::Away,
-                is_overload && missing <= offered * away_ns as f64 / all_ns as f64,
-            ),
-            (
-                NotKeptBy::NotPosted,
-                self.late_with_room as f64 > 0.01 * offered,
-            ),
+            (NotKeptBy::Away, is_overload && missing <= offered * away_ns as f64 / all_ns as f64),
+            (NotKeptBy::NotPosted, self.late_with_room as f64 > 0.01 * offered),
             (NotKeptBy::Gaps, gaps.is_some_and(|it| it.p_value < 0.001)),
-            (
-                NotKeptBy::Lateness,
-                [0.5, 0.99, 0.999].into_iter().any(|it| self.is_spoilt(it)),
-            ),
+            (NotKeptBy::Lateness, [0.5, 0.99, 0.999].into_iter().any(|it| self.is_spoilt(it))),
         ];
         match (reasons.iter().find(|(_, is)| *is), is_overload) {
             (Some((by, _)), _) => (LoadVerdict::NotKept, Some(*by)),

@@ -43,9 +43,7 @@ impl<'c> Source<'c> {
         let qps = case.qps as usize;
         let mine: Vec<usize> = (worker..qps).step_by(workers).collect();
         let all = u64::from(geometry.slots) * mine.len() as u64;
-        let credits = case
-            .outstanding
-            .map_or(all / 2, |wrs| u64::from(wrs / geometry.unit));
+        let credits = case.outstanding.map_or(all / 2, |wrs| u64::from(wrs / geometry.unit));
         let weights: Vec<(u32, u32)> = match &case.qp_weights {
             Some(weights) => weights.groups().collect(),
             None => vec![(case.qps, 1)],
@@ -82,15 +80,10 @@ impl<'c> Source<'c> {
             Spread::RoundRobin => {
                 // As nginx does: each gets its weight, who has most is next and pays for all.
                 let sum: i64 = self.groups.iter().map(|(share, ..)| share).sum();
-                self.groups
-                    .iter_mut()
-                    .for_each(|(share, has, _)| *has += *share);
+                self.groups.iter_mut().for_each(|(share, has, _)| *has += *share);
                 let most = self.groups.iter().map(|(_, has, _)| *has).max().unwrap();
-                let (_, has, own) = self
-                    .groups
-                    .iter_mut()
-                    .find(|(_, has, _)| *has == most)
-                    .unwrap();
+                let (_, has, own) =
+                    self.groups.iter_mut().find(|(_, has, _)| *has == most).unwrap();
                 *has -= sum;
                 own.rotate_left(1);
                 own[own.len() - 1]
@@ -109,10 +102,7 @@ impl<'c> Source<'c> {
 
     fn set(&mut self, qp: usize, in_flight: u32) {
         self.changes += 1;
-        self.queues[qp] = Queue {
-            in_flight,
-            since: self.changes,
-        };
+        self.queues[qp] = Queue { in_flight, since: self.changes };
     }
 
     fn post(&mut self, now_ns: u64) {
@@ -156,12 +146,7 @@ fn each_message_is_where_and_when_the_policy_says() {
         let unit = signal_every.max(post_list);
         let qps = choices.upto(9) as u32 + 1;
         let first = choices.upto(u64::from(qps) - 1) as u32;
-        let weights = format!(
-            "{first}:{},{}:{}",
-            choices.upto(5),
-            qps - first,
-            choices.upto(5)
-        );
+        let weights = format!("{first}:{},{}:{}", choices.upto(5), qps - first, choices.upto(5));
         let spread = choices.one(&[Spread::RoundRobin, Spread::LeastLoaded, Spread::Hash]);
         let is_weighted = spread == Spread::RoundRobin && choices.one(&[true, false]);
         let outstanding = unit * choices.upto(9) as u32;
@@ -194,18 +179,10 @@ fn each_message_is_where_and_when_the_policy_says() {
         let workers = reports.len();
         let source = |worker| Source::new(case, worker, workers, messages);
         let mut sources: Vec<Source<'_>> = (0..workers).map(source).collect();
-        sources
-            .iter_mut()
-            .for_each(|source| source.post(started_ns));
+        sources.iter_mut().for_each(|source| source.post(started_ns));
         let mut served_of = vec![0_u32; case.qps as usize];
         let mut posted_ns: HashMap<usize, Vec<u64>> = HashMap::new();
-        for Served {
-            qp_num,
-            posted_ns: at_ns,
-            done_ns,
-            ..
-        } in &over.served
-        {
+        for Served { qp_num, posted_ns: at_ns, done_ns, .. } in &over.served {
             let qp = qp_of[qp_num];
             served_of[qp] += 1;
             if served_of[qp].is_multiple_of(unit) {
@@ -213,10 +190,8 @@ fn each_message_is_where_and_when_the_policy_says() {
                 sources[qp % workers].completed(qp, *done_ns);
             }
         }
-        let expected: HashMap<usize, Vec<u64>> = sources
-            .iter_mut()
-            .flat_map(|it| std::mem::take(&mut it.posts_ns))
-            .collect();
+        let expected: HashMap<usize, Vec<u64>> =
+            sources.iter_mut().flat_map(|it| std::mem::take(&mut it.posts_ns)).collect();
         assert_eq!(posted_ns, expected);
         let told: Vec<u64> = reports.iter().map(|report| report.blocked).collect();
         let blocked: Vec<u64> = sources.iter().map(|it| it.blocked).collect();

@@ -21,10 +21,7 @@ const WINDOW_NS: u64 = 640 * MS;
 const BEFORE_NS: u64 = 25 * MS;
 
 fn closed_loop(depth: u64) -> Case {
-    let settings = Settings {
-        tx_depth: depth as u32,
-        ..small(Op::Write)
-    };
+    let settings = Settings { tx_depth: depth as u32, ..small(Op::Write) };
     case_of(timed(settings, WINDOW_NS))
 }
 
@@ -44,9 +41,8 @@ fn window(seed: &mut Seed, times: ServiceTimes) -> (FlowResult, Option<Drift>) {
     let at_ns = timeline.at_seconds.iter();
     let at_ns = at_ns.map(|at| (at * 1e9).round() as u64);
     let samples = at_ns.zip(&timeline.messages);
-    let samples: Vec<Sample> = samples
-        .map(|(at_ns, &messages)| Sample { at_ns, messages })
-        .collect();
+    let samples: Vec<Sample> =
+        samples.map(|(at_ns, &messages)| Sample { at_ns, messages }).collect();
     let all: u64 = samples.iter().map(|it| it.messages).sum();
     assert_eq!(all, sent.totals.messages);
     let found = drift(&samples);
@@ -104,10 +100,7 @@ fn a_server_that_becomes_slower_or_faster_is_told_with_its_change() {
         assert_eq!(found.shape, shape);
         // Each of the 16 parts has a message more or less.
         let message = 16.0 / sent.totals.messages as f64;
-        assert!(
-            (found.change - change).abs() < message,
-            "{found:?} {change}"
-        );
+        assert!((found.change - change).abs() < message, "{found:?} {change}");
     });
 }
 

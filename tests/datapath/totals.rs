@@ -45,10 +45,7 @@ fn figures_are_those_of_the_device() {
         // A worker that looks only so often: latencies end when it looks.
         let pass_ns = choices.one(&[None, None, None, Some(7 * US), Some(31_337)]);
         let sample_ns = choices.upto(12) * MS;
-        let set_up = SetUp {
-            pass_ns,
-            ..seed.bench(&case, serving)
-        };
+        let set_up = SetUp { pass_ns, ..seed.bench(&case, serving) };
         let (edges, over) = set_up.run(|bench| {
             bench.sample_every(sample_ns);
             bench.measure(5 * MS, WINDOW_NS)

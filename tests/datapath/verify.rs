@@ -9,11 +9,7 @@ use crate::bench::{Bench, SetUp, whole};
 use crate::loopback_node::{Pair, Rest, Steer, case_of, port, small};
 
 fn verified(op: Op) -> Settings {
-    Settings {
-        verify: true,
-        no_latency: true,
-        ..small(op)
-    }
+    Settings { verify: true, no_latency: true, ..small(op) }
 }
 
 /// A run of few messages, of which byte `byte` of the next of a QP is inverted: fewer than the ring has positions, so that
@@ -29,21 +25,14 @@ fn qp_1(pair: &Pair) -> Option<u32> {
 
 /// Two QPs of messages of 100 bytes.
 fn two(op: Op) -> Settings {
-    Settings {
-        qps: 2,
-        size_bytes: 100,
-        ..verified(op)
-    }
+    Settings { qps: 2, size_bytes: 100, ..verified(op) }
 }
 
 const WRONG: &str = "QP 1, slot 0, sequence 0: byte 37 of 100 is ";
 
 #[test]
 fn a_corrupted_payload_is_found_where_it_came() {
-    for (op, place) in [
-        (Op::Send, "the receive buffer"),
-        (Op::Read, "the initiator's memory"),
-    ] {
+    for (op, place) in [(Op::Send, "the receive buffer"), (Op::Read, "the initiator's memory")] {
         let rest = corrupted(two(op), 37, qp_1);
         let mut failures = [rest.client_failure(), rest.server_failure()];
         // The end that has the memory tells.
@@ -83,10 +72,7 @@ fn the_wrong_byte_and_the_right_one_are_both_named() {
 
 #[test]
 fn the_other_direction_is_verified_too() {
-    let settings = Settings {
-        bidirectional: true,
-        ..verified(Op::Send)
-    };
+    let settings = Settings { bidirectional: true, ..verified(Op::Send) };
     let qpn = |pair: &Pair| Some(pair.server.shared.qp_contexts()[0].qp.qpn());
     let rest = corrupted(settings, 0, qpn);
     assert!(rest.server_failure().is_none());
@@ -97,11 +83,7 @@ fn the_other_direction_is_verified_too() {
 #[test]
 fn lost_and_doubled_messages_are_found() {
     let rest = whole(&case_of(verified(Op::Send)), 1, 40, None);
-    let posts = rest.client.1.qp_contexts()[0]
-        .sender
-        .as_ref()
-        .unwrap()
-        .posts();
+    let posts = rest.client.1.qp_contexts()[0].sender.as_ref().unwrap().posts();
     let posts = posts.unwrap();
     let receiver = rest.server.1.qp_contexts()[0].receiver.as_ref().unwrap();
     let checked = |change: &dyn Fn(&mut Vec<u32>)| {
@@ -124,26 +106,15 @@ fn lost_and_doubled_messages_are_found() {
 #[test]
 fn lost_and_doubled_additions_are_found() {
     for (target, expected) in [
-        (
-            AtomicTarget::Shared,
-            "QP 0, slot 0: 0x50, and 0x51 was added",
-        ),
-        (
-            AtomicTarget::PerQp,
-            "QP 1, slot 0: 0x28, and 0x29 was added",
-        ),
+        (AtomicTarget::Shared, "QP 0, slot 0: 0x50, and 0x51 was added"),
+        (AtomicTarget::PerQp, "QP 1, slot 0: 0x28, and 0x29 was added"),
         (AtomicTarget::Spread, "QP 1, slot 3: 0x3, and 0x4 was added"),
     ] {
-        let case = case_of(Settings {
-            qps: 2,
-            atomic_target: target,
-            ..verified(Op::FetchAdd)
-        });
+        let case = case_of(Settings { qps: 2, atomic_target: target, ..verified(Op::FetchAdd) });
         let rest = whole(&case, 1, 40, None);
         let contexts = rest.client.1.qp_contexts().iter();
-        let mut posts: Vec<Vec<u32>> = contexts
-            .map(|context| context.sender.as_ref().unwrap().posts().unwrap())
-            .collect();
+        let mut posts: Vec<Vec<u32>> =
+            contexts.map(|context| context.sender.as_ref().unwrap().posts().unwrap()).collect();
         posts[1][3] += 1;
         let found = rest.server.0.check_sums(posts.iter().map(Vec::as_slice));
         let found = found.unwrap().to_string();
@@ -154,17 +125,9 @@ fn lost_and_doubled_additions_are_found() {
 /// Over UC a packet's place may hold what was sent there before, or nothing, and nothing else.
 #[test]
 fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
-    let reliable = Settings {
-        size_bytes: 1000,
-        qps: 2,
-        tx_depth: 4,
-        signal_every: 1,
-        ..verified(Op::Write)
-    };
-    let unreliable = Settings {
-        service: Service::Uc,
-        ..reliable.clone()
-    };
+    let reliable =
+        Settings { size_bytes: 1000, qps: 2, tx_depth: 4, signal_every: 1, ..verified(Op::Write) };
+    let unreliable = Settings { service: Service::Uc, ..reliable.clone() };
     let layout = Layout::requests(&reliable, &Geometry::of(&reliable));
     let sizes = Sizes::of(&reliable);
     let pd = ProtectionDomain::new(&port().context).unwrap();
@@ -200,12 +163,7 @@ fn exchanges(settings: Settings, seed: u64) -> Vec<u64> {
 #[test]
 fn a_qp_alone_on_its_word_makes_every_exchange() {
     for (qps, tx_depth) in [(1, 1), (1, 7), (3, 16)] {
-        let settings = Settings {
-            qps,
-            tx_depth,
-            verify: false,
-            ..verified(Op::CompareSwap)
-        };
+        let settings = Settings { qps, tx_depth, verify: false, ..verified(Op::CompareSwap) };
         let made = exchanges(settings, 1);
         assert_eq!(made, vec![101; qps as usize], "depth {tx_depth}");
     }
@@ -215,11 +173,8 @@ fn a_qp_alone_on_its_word_makes_every_exchange() {
 #[test]
 fn qps_on_one_word_take_it_from_each_other() {
     for seed in 0..20 {
-        let settings = Settings {
-            qps: 4,
-            atomic_target: AtomicTarget::Shared,
-            ..verified(Op::CompareSwap)
-        };
+        let settings =
+            Settings { qps: 4, atomic_target: AtomicTarget::Shared, ..verified(Op::CompareSwap) };
         let made: u64 = exchanges(settings, seed).iter().sum();
         assert!((1..4 * 101).contains(&made), "{made}");
     }

@@ -23,12 +23,8 @@ const AWAY_PARTS: u64 = 50;
 fn absences(choices: &mut Choices, edges: WindowEdges) -> Vec<(u64, u64)> {
     let [opens, closes] = [edges.opens_raw, edges.closes_raw];
     let most_ns = choices.one(&[120 * US, 500 * US, MS, 4 * MS]);
-    let mut over = |edge_ns: u64| {
-        (
-            edge_ns - choices.upto(most_ns),
-            edge_ns + choices.upto(most_ns),
-        )
-    };
+    let mut over =
+        |edge_ns: u64| (edge_ns - choices.upto(most_ns), edge_ns + choices.upto(most_ns));
     let (start, end) = (over(opens), over(closes));
     let length_ns = choices.upto(most_ns);
     let gap_ns = choices.upto(length_ns + 300 * US);
@@ -90,20 +86,13 @@ fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
         let told: Vec<DoubtKind> = told.window.doubts.iter().map(|doubt| doubt.kind).collect();
         assert_eq!(told, doubts(&truth));
         sound += u32::from(told.is_empty());
-        let kinds = [
-            DoubtKind::WindowLength,
-            DoubtKind::EdgeMissed,
-            DoubtKind::WorkerAway,
-        ];
+        let kinds = [DoubtKind::WindowLength, DoubtKind::EdgeMissed, DoubtKind::WorkerAway];
         for (kind, count) in kinds.iter().zip(&mut doubtful) {
             *count += u32::from(told.contains(kind));
         }
     });
     // Each is tried.
-    assert!(
-        sound > 50 && doubtful.iter().all(|&count| count > 50),
-        "{sound} {doubtful:?}"
-    );
+    assert!(sound > 50 && doubtful.iter().all(|&count| count > 50), "{sound} {doubtful:?}");
 }
 
 /// Who is away posts nothing meanwhile: 7.5 % of the window are as much of the messages.
@@ -117,10 +106,7 @@ fn a_closed_loop_whose_worker_is_away_in_the_middle_is_told_and_has_a_doubt_from
         (40 * MS, Some(DoubtKind::WorkerAway)),
         (150 * MS, Some(DoubtKind::WorkerAway)),
     ] {
-        let settings = Settings {
-            tx_depth: 1,
-            ..small(Op::Write)
-        };
+        let settings = Settings { tx_depth: 1, ..small(Op::Write) };
         let case = case_of(timed(settings, window_ns));
         let set_up = SetUp::new(case, 1, constant(service_ns, false));
         let (edges, over) = set_up.run(|bench| {
@@ -148,9 +134,7 @@ fn a_closed_loop_whose_worker_is_away_in_the_middle_is_told_and_has_a_doubt_from
 /// The doubts that the windows of the client's workers raise.
 fn doubts(truth: &Truth) -> Vec<DoubtKind> {
     let workers = || truth.ends[0].iter();
-    let lengths = workers()
-        .map(|it| it.window_ns())
-        .map(|(start, end)| end - start);
+    let lengths = workers().map(|it| it.window_ns()).map(|(start, end)| end - start);
     let is_off = lengths
         .map(|length_ns| length_ns.abs_diff(WINDOW_NS))
         .any(|off_ns| off_ns * LENGTH_PARTS >= WINDOW_NS);
@@ -168,8 +152,5 @@ fn doubts(truth: &Truth) -> Vec<DoubtKind> {
         (is_missed(1), DoubtKind::EdgeMissed),
         (is_away, DoubtKind::WorkerAway),
     ];
-    kinds
-        .into_iter()
-        .filter_map(|(is, kind)| is.then_some(kind))
-        .collect()
+    kinds.into_iter().filter_map(|(is, kind)| is.then_some(kind)).collect()
 }

@@ -16,10 +16,8 @@ const ENDLESS: &str = "--op connect -s 4K -t 8 -D 10m --warmup 0";
 #[test]
 fn connections_are_counted_beside_traffic_and_alone() {
     let server = Server::start();
-    for (line, cases) in [
-        ("-q 16 --traffic-qps 0,2 -s 4K -t 8", 4),
-        ("-q 128 --traffic-qps 0", 2),
-    ] {
+    for (line, cases) in [("-q 16 --traffic-qps 0,2 -s 4K -t 8", 4), ("-q 128 --traffic-qps 0", 2)]
+    {
         let line = format!("--op connect --connect tcp,cm -n 3 --warmup 100ms {line}");
         let ended = server.call(&line).passes();
         testing::check::schema(ended.json());

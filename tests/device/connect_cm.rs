@@ -20,11 +20,7 @@ use crate::session::{await_more, held, way, whole};
 fn every_operation_with_all_that_a_case_asks_for() {
     let server = Server::start();
     for (line, cases, mtu) in [
-        (
-            "--op send,write,read --cq per-qp -q 16 -s 16K --workers 2 -n 7",
-            3,
-            4096,
-        ),
+        ("--op send,write,read --cq per-qp -q 16 -s 16K --workers 2 -n 7", 3, 4096),
         (
             "--op send -q 64 -b -m 1024 --max-rd-atomic 4 --retry-cnt 3 --rnr-retry 6 -n 9 -s 4K --poll event",
             1,
@@ -73,9 +69,7 @@ fn without_the_device_node_it_says_which_module() {
     std::fs::rename(node, away).unwrap();
     let ended = sweep("--connect cm -n 1").run();
     std::fs::rename(away, node).unwrap();
-    ended
-        .exits(2)
-        .says(&["/dev/infiniband/rdma_cm", "modprobe rdma_ucm"]);
+    ended.exits(2).says(&["/dev/infiniband/rdma_cm", "modprobe rdma_ucm"]);
 }
 
 /// Asks rdma_cm for a connection of QP number 0x11 to a port of the server's, and returns the answer.
@@ -132,13 +126,7 @@ fn strangers_are_rejected_and_told_why() {
     let nonce = listening["nonce"].as_str().unwrap();
     let nonce: [u8; 16] = from_hex(nonce).unwrap();
     let request = |index: u32, qpn: u32, nonce: &[u8]| {
-        [
-            b"rocb\x01\x01\0\0",
-            &index.to_le_bytes()[..],
-            &qpn.to_le_bytes(),
-            nonce,
-        ]
-        .concat()
+        [b"rocb\x01\x01\0\0", &index.to_le_bytes()[..], &qpn.to_le_bytes(), nonce].concat()
     };
     for (private_data, why) in [
         (b"let me in".to_vec(), "it is not from rocebench"),
@@ -155,10 +143,7 @@ fn strangers_are_rejected_and_told_why() {
     }
     // The QP that the run has is taken.
     wire.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
-    assert_eq!(
-        ask(port, &request(0, 0x11, &nonce)).kind,
-        CmEventKind::ConnectResponse
-    );
+    assert_eq!(ask(port, &request(0, 0x11, &nonce)).kind, CmEventKind::ConnectResponse);
     wire.close();
     server.serves_the_next();
     server.end();

@@ -47,10 +47,7 @@ fn soft_roce_is_listed_and_examined() {
     assert_eq!(port, ["ACTIVE", "v0"]);
     assert_eq!(first["active_mtu_bytes"], 4096);
     let gid = &first["gids"][1];
-    assert_eq!(
-        [&gid["gid"], &gid["gid_type"]],
-        ["::ffff:192.0.2.1", "RoCE v2"]
-    );
+    assert_eq!([&gid["gid"], &gid["gid_type"]], ["::ffff:192.0.2.1", "RoCE v2"]);
     let choice = &listed["choice"];
     assert_eq!(choice["device"], "rxe0");
     assert_eq!(choice["gid_index"], 1);

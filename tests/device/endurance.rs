@@ -27,10 +27,7 @@ fn many_sessions_leave_nothing() {
     }
     // A thread may be kept for the next session.
     for (before, after) in figures_before.into_iter().zip(figures()) {
-        assert!(
-            after <= before + 2,
-            "{before} files or threads, then {after}"
-        );
+        assert!(after <= before + 2, "{before} files or threads, then {after}");
     }
     server.serves_the_next();
     server.end();

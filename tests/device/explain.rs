@@ -32,10 +32,7 @@ fn every_mistake_brings_the_error_it_promises() {
     let server = Server::start();
     for (mistake, error) in [
         // The kernel looks for a neighbour that is not there.
-        (
-            "gid",
-            "Error: ibv_modify_qp INIT→RTR with GID index 1 failed",
-        ),
+        ("gid", "Error: ibv_modify_qp INIT→RTR with GID index 1 failed"),
         ("rkey", "Error: REM_ACCESS_ERR (10)"),
         ("no-recv", "Error: RNR_RETRY_EXC_ERR (13)"),
         ("mtu", "Error: REM_INV_REQ_ERR (9)"),

@@ -21,11 +21,7 @@ const PROGRAMS: [(&str, u64); 5] = [
 ];
 
 fn run(client: End, family: Family, program: &str, bytes: u64, messages: u64, options: &str) {
-    let size = if bytes == 8 {
-        String::new()
-    } else {
-        format!("-s {bytes}")
-    };
+    let size = if bytes == 8 { String::new() } else { format!("-s {bytes}") };
     let words = format!("{program} {size} -n {messages} {options}");
     let row = pair(client, family, &words);
     assert_eq!(row, (bytes, messages), "{words}");
@@ -74,10 +70,7 @@ fn perftest_and_every_packet_of_it() {
         let sent = packets.iter().filter(|packet| end.has(packet.source));
         let opcodes: BTreeSet<u8> = sent.clone().map(|it| it.packet.opcode as u8).collect();
         for opcode in OPCODES {
-            assert!(
-                opcodes.contains(&(opcode as u8)),
-                "{end:?} sent no {opcode:?}"
-            );
+            assert!(opcodes.contains(&(opcode as u8)), "{end:?} sent no {opcode:?}");
         }
         // Otherwise the CRC would prove nothing about them.
         let identifications: BTreeSet<_> = sent.clone().map(|it| it.identification).collect();
@@ -133,9 +126,6 @@ fn check_atomics(packets: &[Captured<'_>]) {
     }
     for end in [RXE, SOFT] {
         let compared = compared.get(&end.v4.parse().unwrap());
-        assert!(
-            compared.is_some_and(|count| *count > 100),
-            "{end:?}: {compared:?}"
-        );
+        assert!(compared.is_some_and(|count| *count > 100), "{end:?}: {compared:?}");
     }
 }

@@ -8,24 +8,12 @@ fn more_than_the_devices_have() {
     let server = Server::start();
     let of_cqs = ["entries in one CQ", "32767"];
     for (line, told) in [
-        (
-            "--cq-depth 40000",
-            &["rxe0", "40000", of_cqs[0], of_cqs[1]][..],
-        ),
-        (
-            "-q 600 -t 100 -Q 1 -s 64 --op write",
-            &["60000", "--cq per-qp", of_cqs[0], of_cqs[1]],
-        ),
+        ("--cq-depth 40000", &["rxe0", "40000", of_cqs[0], of_cqs[1]][..]),
+        ("-q 600 -t 100 -Q 1 -s 64 --op write", &["60000", "--cq per-qp", of_cqs[0], of_cqs[1]]),
         ("-I 64K -s 64", &["inline", "--inline"]),
-        (
-            "--op read --max-rd-atomic 255",
-            &["READs", "255", "--max-rd-atomic"],
-        ),
+        ("--op read --max-rd-atomic 255", &["READs", "255", "--max-rd-atomic"]),
         // Only the receiver needs room for receives: it is the server's limit, told to the client.
-        (
-            "-r 40000 -t 8 -s 64",
-            &["rxe1", "40000", "--rx-depth", of_cqs[0], of_cqs[1]],
-        ),
+        ("-r 40000 -t 8 -s 64", &["rxe1", "40000", "--rx-depth", of_cqs[0], of_cqs[1]]),
     ] {
         let call = server.call(&format!("{line} -n 1 --warmup 0"));
         call.is_refused(told).says(&["hint:"]);

@@ -43,14 +43,8 @@ fn small_messages() {
             "--op send,write,read --cq per-qp -q 16 -n 33 -t 16 -r 32 --workers 2 -s 64 --warmup 0",
             3,
         ),
-        (
-            "--op send,read -b -q 5 -n 13 -t 8 -r 16 --workers 2 -s 64 --warmup 0",
-            2,
-        ),
-        (
-            "--op fetch-add,compare-swap --atomic-target shared -q 4 -n 33 -t 16 --warmup 0",
-            2,
-        ),
+        ("--op send,read -b -q 5 -n 13 -t 8 -r 16 --workers 2 -s 64 --warmup 0", 2),
+        ("--op fetch-add,compare-swap --atomic-target shared -q 4 -n 33 -t 16 --warmup 0", 2),
     ]);
 }
 
@@ -58,18 +52,9 @@ fn small_messages() {
 #[test]
 fn sizes_about_one_packet() {
     all_whole(&[
-        (
-            "--op send,write,read -s 4097,64K -q 5 -n 7 -t 4 -r 8 --warmup 0",
-            6,
-        ),
-        (
-            "--service uc --op send,write-imm -s 4097,16K -q 4 -n 33 -t 8 -r 64 --warmup 0",
-            4,
-        ),
-        (
-            "--service ud --op send-imm -s 4096 -q 4 -n 33 -t 8 -r 64 --warmup 0",
-            1,
-        ),
+        ("--op send,write,read -s 4097,64K -q 5 -n 7 -t 4 -r 8 --warmup 0", 6),
+        ("--service uc --op send,write-imm -s 4097,16K -q 4 -n 33 -t 8 -r 64 --warmup 0", 4),
+        ("--service ud --op send-imm -s 4096 -q 4 -n 33 -t 8 -r 64 --warmup 0", 1),
     ]);
 }
 
@@ -86,10 +71,7 @@ fn shared_receives_and_scattered_messages() {
 #[test]
 fn by_time_and_at_a_rate() {
     all_whole(&[
-        (
-            "--op send,read -b -D 500ms --warmup 50ms -t 4 -r 8 -q 3 -s 16K",
-            2,
-        ),
+        ("--op send,read -b -D 500ms --warmup 50ms -t 4 -r 8 -q 3 -s 16K", 2),
         (
             "--op write,read --rate 500 -q 4 --workers 2 -s 64 -D 500ms --warmup 50ms --poll event",
             2,

@@ -19,26 +19,12 @@ type Expected = fn(&CaseConfig) -> bool;
 fn the_kernel_takes_them() {
     let server = Server::start();
     let table: [(&str, usize, Expected); 6] = [
-        (
-            "-t 32 -r 64 --op send,write,read -Q 8 -l 32 -s 64",
-            3,
-            |it| it.signal_every == 8,
-        ),
-        ("-t 32 -r 64 --op send -Q 7 -l 3 -s 64", 1, |it| {
-            it.signal_every == 7
-        }),
-        ("-I 64 --op send,write -s 64 -t 16", 2, |it| {
-            it.inline_bytes == 64
-        }),
-        ("-t 1 -r 1 -q 3 --op send,read -s 64", 2, |it| {
-            it.tx_depth == 1
-        }),
+        ("-t 32 -r 64 --op send,write,read -Q 8 -l 32 -s 64", 3, |it| it.signal_every == 8),
+        ("-t 32 -r 64 --op send -Q 7 -l 3 -s 64", 1, |it| it.signal_every == 7),
+        ("-I 64 --op send,write -s 64 -t 16", 2, |it| it.inline_bytes == 64),
+        ("-t 1 -r 1 -q 3 --op send,read -s 64", 2, |it| it.tx_depth == 1),
         // 8 completions of sends can be outstanding, and 8 receives at the other end.
-        (
-            "--cq-depth 8 -t 8 -Q 1 -r 8 --op send,read -s 64",
-            2,
-            |it| it.cq_depth == Some(8),
-        ),
+        ("--cq-depth 8 -t 8 -Q 1 -r 8 --op send,read -s 64", 2, |it| it.cq_depth == Some(8)),
         (
             "--timeout 16 --retry-cnt 3 --rnr-retry 6 --min-rnr-timer 1 --service-level 3 --traffic-class 106 \
              --max-rd-atomic 1 --op read,send -s 64",
@@ -67,11 +53,7 @@ fn ping_pongs_are_answered() {
         ("--service uc --op send,write", 2),
         ("--service ud --op send --poll event", 1),
     ] {
-        whole(
-            &server,
-            &format!("--ping-pong {line} -s 64 -n 40 --warmup 0"),
-            cases,
-        );
+        whole(&server, &format!("--ping-pong {line} -s 64 -n 40 --warmup 0"), cases);
     }
     server.end();
 }

@@ -67,10 +67,7 @@ fn a_file_through_losses_arrives_whole() {
     let loss = Loss::of_both("1%");
     let patience = Duration::from_secs(10 + 10 * mib as u64);
     let ended = send(&file, &server).wait_for(patience).exits(0);
-    assert!(
-        loss[0].dropped() > 0,
-        "nothing was lost, so nothing was tested"
-    );
+    assert!(loss[0].dropped() > 0, "nothing was lost, so nothing was tested");
     drop(loss);
     writeln!(std::io::stdout(), "{}", ended.stdout.trim()).unwrap();
     same(&file, &target.path().join("large"));
@@ -96,10 +93,9 @@ fn an_end_that_is_killed_leaves_nothing() {
     // A tmpfs: files have no name there until they are whole.
     let target = tempfile::tempdir_in("/dev/shm").unwrap();
     let server = server(target.path());
-    for (how, says) in [
-        (Signal::Kill, "closed the connection"),
-        (Signal::Interrupt, "the sender was stopped"),
-    ] {
+    for (how, says) in
+        [(Signal::Kill, "closed the connection"), (Signal::Interrupt, "the sender was stopped")]
+    {
         let sender = slow(home.path(), &server);
         let lines = server.program.lines().len();
         sender.signal(how);
@@ -139,11 +135,7 @@ fn a_disk_that_has_no_room() {
     let file = home.path().join("large");
     source(&file, 2);
     for (options, says, hint) in [
-        (
-            "size=1m",
-            "no room for \"large\" at the receiver: it takes 2097152 bytes",
-            "hint:",
-        ),
+        ("size=1m", "no room for \"large\" at the receiver: it takes 2097152 bytes", "hint:"),
         (
             "size=4m,nr_inodes=2",
             "no file can be made for \"large\" at the receiver: its file system has no inode left",

@@ -16,10 +16,7 @@ const SOON: Duration = Duration::from_secs(5);
 
 /// How clients reach a server by a proxy.
 pub fn way(server: &Server) -> Way<'static> {
-    Way {
-        proxy: "192.0.2.1",
-        server: server.name.parse().unwrap(),
-    }
+    Way { proxy: "192.0.2.1", server: server.name.parse().unwrap() }
 }
 
 /// The result of a sweep against the server, of which all cases are complete and right.
@@ -34,9 +31,7 @@ pub fn held(device: &str) -> BTreeMap<String, u64> {
     // Before the pairs are the device's number and name.
     let words: Vec<&str> = shown.split_whitespace().skip(2).collect();
     let pairs = words.chunks_exact(2);
-    pairs
-        .map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap()))
-        .collect()
+    pairs.map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
 }
 
 /// Waits until it holds more of a kind than `before`, by this many.
@@ -48,9 +43,7 @@ pub fn await_more(before: &BTreeMap<String, u64>, device: &str, kind: &str, more
 /// Waits until both devices hold what they held before.
 pub fn await_freed(before: &[BTreeMap<String, u64>; 2]) {
     let is_so = || (both_hold() == *before).then_some(());
-    wait_or_tell(SOON, is_so, || {
-        format!("{:?} to be {before:?} again", both_hold())
-    });
+    wait_or_tell(SOON, is_so, || format!("{:?} to be {before:?} again", both_hold()));
 }
 
 /// What it holds on both devices.
@@ -93,7 +86,5 @@ impl Drop for Disk {
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
-    entries
-        .map(|entry| name(entry).into_string().unwrap())
-        .collect()
+    entries.map(|entry| name(entry).into_string().unwrap()).collect()
 }

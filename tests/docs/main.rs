@@ -70,9 +70,9 @@ fn options_of(page: &str) -> BTreeSet<String> {
 /// The options in the help of every command.
 fn all_options() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    for command in [
-        "", "mesh", "serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send",
-    ] {
+    for command in
+        ["", "mesh", "serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send"]
+    {
         let words: Vec<&str> = command.split_terminator(' ').chain(["--help"]).collect();
         let help = run(".", &words);
         let lines = help.lines().map(str::trim_start);
@@ -135,12 +135,7 @@ fn settings_page() -> String {
         | flag | is | |\n|---|---|---|\n";
     for rule in settings::rules() {
         let flags: Vec<String> = rule.flags().map(|it| format!("`--{it}`")).collect();
-        text += &format!(
-            "| {} | {} | {} |\n",
-            flags.join(", "),
-            rule.kind.word(),
-            rule.sentence()
-        );
+        text += &format!("| {} | {} | {} |\n", flags.join(", "), rule.kind.word(), rule.sentence());
     }
     text
 }
@@ -393,15 +388,10 @@ fn csv_columns_that_the_page_names_exist() {
         node.engine_cores = Some("1".into());
     }
     let flow = &mut run.flows[0];
-    flow.window.doubts = vec![Doubt {
-        kind: DoubtKind::Drift,
-        message: String::new(),
-    }];
+    flow.window.doubts = vec![Doubt { kind: DoubtKind::Drift, message: String::new() }];
     flow.load = Some(Load::default());
-    flow.delivery = Some(Delivery {
-        goodput_gbit_per_s: Some(1.0),
-        ..Delivery::of_qps(&[2], &[1])
-    });
+    flow.delivery =
+        Some(Delivery { goodput_gbit_per_s: Some(1.0), ..Delivery::of_qps(&[2], &[1]) });
     (flow.service_ns, flow.lateness_ns) = (flow.latency_ns.clone(), flow.latency_ns.clone());
     flow.notice_ns = flow.latency_ns.clone();
     sample.nodes[0].devices[0].faults = Some("drop=1%".to_owned());

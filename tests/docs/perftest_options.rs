@@ -19,11 +19,7 @@ fn spelling(option: &PerftestOption) -> String {
         Some(value) => format!("`--{name} {value}`"),
         None => format!("`--{name}`"),
     });
-    letter
-        .into_iter()
-        .chain(names)
-        .collect::<Vec<_>>()
-        .join(", ")
+    letter.into_iter().chain(names).collect::<Vec<_>>().join(", ")
 }
 
 /// The same for rocebench's flag.

@@ -43,10 +43,7 @@ fn every_operation_beside_its_program() {
         ("write", "ib_write_bw", "-n 500", "-n 500"),
         ("read", "ib_read_bw", "-n 500", "-n 500"),
     ] {
-        let ended = sweep(
-            call,
-            &format!("-d soft0 --op {op} -s 4K -t 32 -r 64 -q 2 {stop}"),
-        );
+        let ended = sweep(call, &format!("-d soft0 --op {op} -s 4K -t 32 -r 64 -q 2 {stop}"));
         let told = comparison(&ended);
         // Two pairs tell nothing.
         let words = [&told.program, &told.metric, &told.verdict];
@@ -73,10 +70,7 @@ fn two_processes_both_directions_and_a_latency_sweep() {
     let first = [0, 1].map(|pair| &*both.pairs[pair].first);
     assert_eq!(first, ["rocebench", "perftest"]);
     let line = both.arguments.join(" ");
-    assert!(
-        line.contains("-l 4 -n 400") && line.contains(" -b "),
-        "{line}"
-    );
+    assert!(line.contains("-l 4 -n 400") && line.contains(" -b "), "{line}");
     // That of READ alone: `ib_write_lat` spins on its memory, and takes for ever where cores are short.
     let latency = sweep("--op read -s 64 --ping-pong -n 500");
     let latency = comparison(&latency);
@@ -84,8 +78,5 @@ fn two_processes_both_directions_and_a_latency_sweep() {
     assert_eq!(told, ["ib_read_lat", "latency_ns"]);
     server.is_idle();
     let said = server.end();
-    assert!(
-        said.contains("ib_write_bw") && !said.contains("ended early"),
-        "{said}"
-    );
+    assert!(said.contains("ib_write_bw") && !said.contains("ended early"), "{said}");
 }

@@ -41,18 +41,10 @@ const SERVES: &str = "exec $real \"$@\"";
 #[test]
 fn a_client_that_crashes_prints_nonsense_or_hangs() {
     place_beside_the_program();
-    let (ended, pair) = failing(
-        "echo \"faults: $SOFTROCE_FAULTS\"; echo boom >&2; exit 3",
-        "20s",
-    );
+    let (ended, pair) = failing("echo \"faults: $SOFTROCE_FAULTS\"; echo boom >&2; exit 3", "20s");
     assert_eq!(text(&pair, "failure"), "ib_write_bw: exit status: 3");
     let output = text(&pair, "output");
-    for word in [
-        "boom",
-        "faults: seed=5,duplicate=0.001",
-        "--- client",
-        "--- server",
-    ] {
+    for word in ["boom", "faults: seed=5,duplicate=0.001", "--- client", "--- server"] {
         assert!(output.contains(word), "no {word} in {output}");
     }
     ended.says(&["(pair 1): ib_write_bw: exit status: 3", "its output: "]);
@@ -73,11 +65,7 @@ fn a_server_that_crashes_or_does_not_listen() {
     place_beside_the_program();
     for (server, limit, says) in [
         ("echo 'no such device'; exit 7", "20s", "exit status: 7"),
-        (
-            "echo 'no such device'; sleep 1000",
-            "500ms",
-            "did not listen within 0.5 s",
-        ),
+        ("echo 'no such device'; sleep 1000", "500ms", "did not listen within 0.5 s"),
     ] {
         let fake = Fake::new("ib_write_bw", "exit 0", server);
         let ended = sweep(&fake, limit).fails(&["its output: no such device"]);

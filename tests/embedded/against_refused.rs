@@ -74,14 +74,8 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
         start(damage).is_closed();
     }
     let numbers: [(Damage, &str); 2] = [
-        (
-            |job| job["case"]["qps"] = json!(0),
-            "--qps 0 is out of range",
-        ),
-        (
-            |job| job["program"] = json!("ib_read_bw"),
-            "ib_read_bw does not run this case",
-        ),
+        (|job| job["case"]["qps"] = json!(0), "--qps 0 is out of range"),
+        (|job| job["program"] = json!("ib_read_bw"), "ib_read_bw does not run this case"),
     ];
     for (damage, says) in numbers {
         let reason = start(damage).abort();

@@ -22,8 +22,7 @@ fn rounds(words: &str) -> Call {
     let how =
         "-d soft0 --timeout 18 --warmup 0 -D 200ms --config flows.toml --beside noise,./mine.toml";
     let call = call(&format!("{how} --pairs 2 --max-pairs 2 {words}"));
-    call.with_file("flows.toml", FLOWS)
-        .with_file("mine.toml", MINE)
+    call.with_file("flows.toml", FLOWS).with_file("mine.toml", MINE)
 }
 
 /// The cases of all runs, in the order in which they began.
@@ -31,9 +30,7 @@ fn order(ended: &Ended) -> Vec<String> {
     let result = ended.result();
     let runs = result.cases.iter().flat_map(|case| {
         let id = case.id.clone();
-        case.runs
-            .iter()
-            .map(move |run| (run.started_at.clone(), id.clone()))
+        case.runs.iter().map(move |run| (run.started_at.clone(), id.clone()))
     });
     let mut runs: Vec<_> = runs.collect();
     runs.sort();
@@ -48,10 +45,7 @@ fn rounds_begin_at_either_end_and_tell_of_each_attacker() {
     let are_known = all.iter().all(|it| it.gbit_per_s.factor.is_some());
     let ended = ended.exits(i32::from(!are_known)).all_whole(3);
     let there = ["prey", "prey+noise", "prey+mine"];
-    assert_eq!(
-        order(&ended),
-        [there, ["prey+mine", "prey+noise", "prey"]].concat()
-    );
+    assert_eq!(order(&ended), [there, ["prey+mine", "prey+noise", "prey"]].concat());
     let result = ended.result();
     let named: Vec<&str> = result.beside.iter().map(|it| &*it.attacker).collect();
     assert_eq!(named, ["noise", "mine"]);
@@ -60,21 +54,13 @@ fn rounds_begin_at_either_end_and_tell_of_each_attacker() {
         assert_eq!(told.rounds, 2);
         let is_known = told.gbit_per_s.factor.is_some();
         assert_eq!(is_known, told.counted > 0, "{told:?}");
-        assert_eq!(
-            (&*told.verdict, told.gbit_per_s.factor_low),
-            ("unclear", None)
-        );
+        assert_eq!((&*told.verdict, told.gbit_per_s.factor_low), ("unclear", None));
         // The victim's thread is its own.
         for run in &case.runs {
             assert_eq!(run.node("client").unwrap().workers.len(), 2);
         }
     }
-    ended.shows(&[
-        "the victim is",
-        "noise ",
-        "mine ",
-        "a verdict needs at least 8 rounds",
-    ]);
+    ended.shows(&["the victim is", "noise ", "mine ", "a verdict needs at least 8 rounds"]);
 }
 
 #[test]

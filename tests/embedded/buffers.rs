@@ -40,10 +40,9 @@ fn receives_that_are_shared_take_less_memory_and_the_result_tells() {
     assert_eq!([own.queues, shared.queues], [256, 1]);
     assert_eq!([own.receives, shared.receives], [256 * 512, 256 * 4]);
     assert_eq!(own.buffer_bytes, 128 * shared.buffer_bytes);
-    for (own, shared) in [
-        (own.allocated_bytes, shared.allocated_bytes),
-        (own.queue_bytes, shared.queue_bytes),
-    ] {
+    for (own, shared) in
+        [(own.allocated_bytes, shared.allocated_bytes), (own.queue_bytes, shared.queue_bytes)]
+    {
         assert!(own > 100 * shared && shared > 0, "{own}, {shared}");
     }
     assert_eq!(own.limit_events, None);
@@ -53,10 +52,7 @@ fn receives_that_are_shared_take_less_memory_and_the_result_tells() {
 
 #[test]
 fn an_srq_that_runs_low_is_counted() {
-    let ended = whole(
-        "--op send -b --recv-queue shared -q 8 -s 64 -t 64 -r 16 -n 400",
-        1,
-    );
+    let ended = whole("--op send -b --recv-queue shared -q 8 -s 64 -t 64 -r 16 -n 400", 1);
     let flows = ended.runs().remove(0).flows;
     assert_eq!(flows.len(), 2);
     for flow in flows {
@@ -95,10 +91,7 @@ fn a_working_set_holds_whole_messages_in_either_order() {
              --workers 2 -q 4 -s 3000 -n 200 -t 10 -Q 4 -l 2 -r 16",
             3,
         ),
-        (
-            "--op send --recv-queue shared --memory 300K -q 4 -s 3000 -n 100 -t 8 -r 16",
-            1,
-        ),
+        ("--op send --recv-queue shared --memory 300K -q 4 -s 3000 -n 100 -t 8 -r 16", 1),
     ] {
         whole(words, cases);
     }

@@ -17,11 +17,7 @@ fn whole_of_any_service(words: &str, cases: usize) {
 #[test]
 fn every_operation_of_every_service_goes_by_extended_calls() {
     for (service, ops, cases) in [
-        (
-            "rc --timeout 18",
-            "send,write,read,send-imm,write-imm,fetch-add,compare-swap",
-            14,
-        ),
+        ("rc --timeout 18", "send,write,read,send-imm,write-imm,fetch-add,compare-swap", 14),
         ("uc", "send,write,send-imm,write-imm", 8),
         ("ud", "send,send-imm", 4),
     ] {
@@ -39,10 +35,7 @@ fn inline_data_lists_of_elements_and_srqs_go_by_extended_calls() {
              --workers 2 -q 6 -s 100 -I 128 -n 40 -t 8 -r 24",
             36,
         ),
-        (
-            "--op send,write,read --sges 3 -q 3 -s 100,1000 -I 128 -n 40 -t 8",
-            6,
-        ),
+        ("--op send,write,read --sges 3 -q 3 -s 100,1000 -I 128 -n 40 -t 8", 6),
         ("--op write --spread round-robin -q 4 -s 64 -n 40 -t 8", 1),
     ] {
         whole(&format!("{EXTENDED} {words}"), cases);
@@ -57,10 +50,7 @@ fn each_call_is_chosen_alone_and_workers_have_domains() {
     let words =
         format!("--op send,read {each} --poll busy,event --workers 2 -q 4 -s 300 -n 30 -t 8");
     whole(&words, 64);
-    whole(
-        "--op send --domains thread --recv-queue shared -q 3 -s 300 -n 30 -t 8 -b",
-        1,
-    );
+    whole("--op send --domains thread --recv-queue shared -q 3 -s 300 -n 30 -t 8 -b", 1);
 }
 
 /// Each message is signalled, so that each completion has a stamp, a latency and a time until it was noticed.

@@ -12,10 +12,7 @@ fn kernel_has_a_device() -> bool {
 fn without_a_device_the_embedded_one_is_taken_and_says_so() {
     let ended = call("-n 20 --timeout 18 --warmup 0").passes();
     if kernel_has_a_device() {
-        assert_eq!(
-            ended.json()["nodes"][0]["devices"][0]["library"],
-            "libibverbs"
-        );
+        assert_eq!(ended.json()["nodes"][0]["devices"][0]["library"], "libibverbs");
         return;
     }
     let ended = ended.says(&[
@@ -57,11 +54,9 @@ fn an_address_that_no_interface_has_is_named() {
 #[test]
 fn an_address_that_is_taken_is_named() {
     let _taken = UdpSocket::bind("127.77.2.1:4791").unwrap();
-    call("-d soft0 -n 1 --quiet")
-        .env("SOFTROCE_ADDRESS", "127.77.2.1")
-        .fails(&[
-            "soft0 (UDP port 4791 of 127.77.2.1)",
-            "in use",
-            "hint: end the program that has this port",
-        ]);
+    call("-d soft0 -n 1 --quiet").env("SOFTROCE_ADDRESS", "127.77.2.1").fails(&[
+        "soft0 (UDP port 4791 of 127.77.2.1)",
+        "in use",
+        "hint: end the program that has this port",
+    ]);
 }

@@ -15,10 +15,7 @@ fn a_second_client_is_told_that_the_server_is_busy() {
     server.says(0, "was refused: the server is busy");
     first.signal(Signal::Interrupt);
     let first = first.wait().exits(1);
-    assert!(
-        first.runs()[0].interrupted,
-        "the first one was not disturbed"
-    );
+    assert!(first.runs()[0].interrupted, "the first one was not disturbed");
     server.serves_the_next();
 }
 

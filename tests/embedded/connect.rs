@@ -35,9 +35,8 @@ fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
 #[test]
 fn thousands_of_queue_pairs_in_two_processes() {
     let server = Server::embedded("-d soft0");
-    let ended = server
-        .call("--op connect -q 2048 -s 4K -n 2 --warmup 0 --timeout 18 --quiet")
-        .passes();
+    let ended =
+        server.call("--op connect -q 2048 -s 4K -n 2 --warmup 0 --timeout 18 --quiet").passes();
     check_all(&ended, 1, 2);
     server.is_idle();
     assert!(!server.end().contains("ended early"));
@@ -55,9 +54,7 @@ fn its_results_are_compared_and_drawn() {
     let file = folder.path().join("r.json");
     std::fs::write(&file, ended.file(".json")).unwrap();
     let path = file.to_str().unwrap();
-    let comparison = call(&format!("compare {path} {path} --json -"))
-        .run()
-        .document();
+    let comparison = call(&format!("compare {path} {path} --json -")).run().document();
     let connect = &comparison["cases"][3];
     assert_eq!(connect["id"], "connect-shared-q4-4KiB");
     let metrics = connect["metrics"].as_array().unwrap();

@@ -21,14 +21,8 @@ struct Host {
 /// This machine as if nobody else were on it.
 fn host() -> Host {
     let cores = allowed_cores().unwrap();
-    assert!(
-        cores.len() > 1,
-        "these tests take cores apart: run them where there are two"
-    );
-    Host {
-        folder: tempfile::tempdir().unwrap(),
-        cores,
-    }
+    assert!(cores.len() > 1, "these tests take cores apart: run them where there are two");
+    Host { folder: tempfile::tempdir().unwrap(), cores }
 }
 
 impl Host {
@@ -66,18 +60,11 @@ fn a_server_and_a_client_in_two_terminals_have_cores_of_their_own() {
     let host = host();
     let server = host.server("");
     let ended = host.client(&server, "--op send").passes();
-    assert_eq!(
-        workers(&ended),
-        [0, 1].map(|end| vec![(host.cores[end], 0)])
-    );
+    assert_eq!(workers(&ended), [0, 1].map(|end| vec![(host.cores[end], 0)]));
     assert!(!ended.stderr().contains(SHARED), "{}", ended.stderr());
     assert!(!server.end().contains(SHARED));
     // Both gave theirs back.
-    assert!(
-        host.cores
-            .iter()
-            .all(|core| host.locks().workers_on(*core) == 0)
-    );
+    assert!(host.cores.iter().all(|core| host.locks().workers_on(*core) == 0));
 }
 
 #[test]
@@ -101,10 +88,7 @@ fn cores_that_a_third_process_has_are_left_to_it() {
     assert_eq!(workers(&ended)[0], [(host.cores[1], 0)]);
     assert!(!ended.stderr().contains(SHARED), "{}", ended.stderr());
     // A WRITE's target has no worker, and takes no core.
-    assert_eq!(
-        (third.others(), host.locks().workers_on(host.cores[1])),
-        (0, 0)
-    );
+    assert_eq!((third.others(), host.locks().workers_on(host.cores[1])), (0, 0));
 }
 
 #[test]
@@ -118,9 +102,7 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
             set.set(core);
             sched_setaffinity(None, &set).unwrap();
             let server = host.server("");
-            let ended = host
-                .client(&server, "--op send --workers 2 -q 2 -s 64,65 --runs 2")
-                .run();
+            let ended = host.client(&server, "--op send --workers 2 -q 2 -s 64,65 --runs 2").run();
             (ended, server.end())
         });
         on_one_core.join().unwrap()

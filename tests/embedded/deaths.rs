@@ -169,12 +169,7 @@ fn clients_get(signal: Signal, deaths: &[Death], more: &[&str]) {
         let client = client_until(death, (&server, more), (signal, Program::pid));
         server.says(lines, words_of(signal));
         if signal == Signal::Interrupt {
-            let run = client
-                .wait()
-                .exits(1)
-                .says(&["interrupted"])
-                .runs()
-                .remove(0);
+            let run = client.wait().exits(1).says(&["interrupted"]).runs().remove(0);
             assert!(run.interrupted, "{death:?} {more:?}");
             assert!(run.flows[0].totals.messages > 0, "{death:?} {more:?}");
         } else {
@@ -188,21 +183,14 @@ fn clients_get(signal: Signal, deaths: &[Death], more: &[&str]) {
 
 #[test]
 fn server_killed_at_each_step() {
-    servers_get(
-        Signal::Kill,
-        &[&HANDSHAKE[..], &CONNECT, &TRAFFIC, &DRAIN].concat(),
-        &[],
-    );
+    servers_get(Signal::Kill, &[&HANDSHAKE[..], &CONNECT, &TRAFFIC, &DRAIN].concat(), &[]);
 }
 
 /// Workers that sleep, which a death wakes; and a death between two queue pairs that are set up.
 const OTHER_TRAFFIC: [(Death, &[&str]); 4] = [
     (IN_THE_WINDOW, &["-q", "4"]),
     (IN_THE_WINDOW, &["--op", "read", "-q", "4"]),
-    (
-        IN_THE_WINDOW,
-        &["--poll", "event", "-q", "4", "--workers", "2"],
-    ),
+    (IN_THE_WINDOW, &["--poll", "event", "-q", "4", "--workers", "2"]),
     (Death::In("set up"), &["--op", "connect", "-q", "300"]),
 ];
 
@@ -225,11 +213,8 @@ fn server_falls_silent() {
 #[test]
 fn client_killed_at_each_step() {
     // After the last run's `run_done` a client may say goodbye before it is gone.
-    let report = [
-        at(From::Client, "finish"),
-        at(From::Server, "report"),
-        first(From::Client, "run_done"),
-    ];
+    let report =
+        [at(From::Client, "finish"), at(From::Server, "report"), first(From::Client, "run_done")];
     let all = [&HANDSHAKE[..], &CONNECT, &TRAFFIC, &DRAIN, &report];
     clients_get(Signal::Kill, &all.concat(), &[]);
 }
@@ -268,8 +253,9 @@ fn a_server_of_one_session_says_whether_it_ended_well() {
     client.has_moved(0, "measure", 0);
     client.signal(Signal::Kill);
     client.wait();
-    server.program.wait().exits(1).says(&[
-        "session ended early: ",
-        "rocebench: error: the session of --once ended early",
-    ]);
+    server
+        .program
+        .wait()
+        .exits(1)
+        .says(&["session ended early: ", "rocebench: error: the session of --once ended early"]);
 }

@@ -18,19 +18,13 @@ fn both_distributions_are_in_every_file() {
         let (min, max) = (bandwidth.min, bandwidth.max);
         assert!(bandwidth.p50.is_none_or(|p50| min <= p50 && p50 <= max));
         let told = flow.totals.gbit_per_s.unwrap();
-        assert!(
-            min < told * 1.02 && told * 0.98 < max,
-            "{bandwidth:?}, {told}"
-        );
+        assert!(min < told * 1.02 && told * 0.98 < max, "{bandwidth:?}, {told}");
     }
     let rows = ended.file("-histograms.csv");
     assert_eq!(ended.stdout.trim_end(), rows.trim_end());
     for kind in ["latency_ns", "bandwidth_kbit_per_s"] {
         for flow in ["forward", "reverse"] {
-            assert!(
-                rows.lines()
-                    .any(|row| row.contains(kind) && row.contains(flow))
-            );
+            assert!(rows.lines().any(|row| row.contains(kind) && row.contains(flow)));
         }
     }
     let names = ended.results();

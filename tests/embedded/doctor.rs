@@ -57,10 +57,7 @@ fn a_machine_that_works_is_well() {
     let report = call("doctor -d soft0 --json").passes().document();
     assert_eq!(report["choice"]["device"], "soft0");
     assert_eq!(report["target"], Value::Null);
-    assert_eq!(
-        findings(&report, "transfer"),
-        [("send", "ok"), ("write", "ok"), ("read", "ok")]
-    );
+    assert_eq!(findings(&report, "transfer"), [("send", "ok"), ("write", "ok"), ("read", "ok")]);
     for finding in report["findings"].as_array().unwrap() {
         assert!(!finding["why"].as_str().unwrap().is_empty(), "{finding}");
         let mends = finding["remedy"].is_string();
@@ -85,19 +82,10 @@ fn another_end_is_examined() {
     let report = ended.document();
     server.is_idle();
     let said = server.end();
-    for check in [
-        "reach",
-        "peer version",
-        "peer clock",
-        "device used",
-        "extended verbs",
-        "path MTU",
-    ] {
-        assert_eq!(
-            findings(&report, check),
-            [("", "ok")],
-            "{check}; server: {said}"
-        );
+    for check in
+        ["reach", "peer version", "peer clock", "device used", "extended verbs", "path MTU"]
+    {
+        assert_eq!(findings(&report, check), [("", "ok")], "{check}; server: {said}");
     }
     assert_eq!(findings(&report, "transfer").len(), 3);
     let served = said.matches("session ends, 3 runs served").count();
@@ -141,10 +129,7 @@ fn of_four_nodes_the_one_that_differs_and_the_one_that_is_gone_are_named() {
     let odd = json!([servers[3].name]);
     let ended = call(&format!("doctor --json --nodes {nodes}")).run();
     let report = ended.exits(1).document();
-    assert_eq!(
-        found(&report, "difference"),
-        [(&odd, "--faults"), (&odd, "GID")]
-    );
+    assert_eq!(found(&report, "difference"), [(&odd, "--faults"), (&odd, "GID")]);
     let gone = json!(["127.0.0.1:1"]);
     assert_eq!(found(&report, "reach"), [(&gone, "reach")]);
     let ended = call(&format!("doctor --nodes {nodes}")).run();

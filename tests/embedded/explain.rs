@@ -51,12 +51,7 @@ fn every_operation_shows_its_packets_and_where_the_bytes_went() {
             "ibv_close_device(context) → 0",
             "The message has arrived",
         ]);
-        assert_eq!(
-            ended.stdout.matches("ICRC    0x").count(),
-            2,
-            "{}",
-            ended.stdout
-        );
+        assert_eq!(ended.stdout.matches("ICRC    0x").count(), 2, "{}", ended.stdout);
         assert!(!ended.stdout.contains("EBUSY)"), "{}", ended.stdout);
     }
 }
@@ -65,13 +60,7 @@ fn every_operation_shows_its_packets_and_where_the_bytes_went() {
 fn a_message_of_many_packets() {
     let text = "0123456789".repeat(60);
     let ended = call(&format!("explain -d soft0 -m 256 --text {text}")).passes();
-    ended.shows(&[
-        "IBV_MTU_256",
-        "SEND First",
-        "SEND Middle",
-        "SEND Last",
-        "88 bytes",
-    ]);
+    ended.shows(&["IBV_MTU_256", "SEND First", "SEND Middle", "SEND Last", "88 bytes"]);
 }
 
 #[test]
@@ -80,11 +69,8 @@ fn every_mistake_brings_the_error_it_promises() {
         (
             "gid",
             "RETRY_EXC_ERR (12)",
-            &[
-                "not the other end's: no host has it",
-                "the same packet again",
-                "ibv_query_qp: ERR",
-            ][..],
+            &["not the other end's: no host has it", "the same packet again", "ibv_query_qp: ERR"]
+                [..],
             "",
         ),
         (
@@ -99,19 +85,11 @@ fn every_mistake_brings_the_error_it_promises() {
             "Open the device",
         ),
         ("rkey --op read", "REM_ACCESS_ERR (10)", &[], ""),
-        (
-            "no-recv",
-            "RNR_RETRY_EXC_ERR (13)",
-            &["(RNR NAK, timer 20)"],
-            "",
-        ),
+        ("no-recv", "RNR_RETRY_EXC_ERR (13)", &["(RNR NAK, timer 20)"], ""),
         (
             "qp-count",
             "the peer sent 1 QPs instead of 2",
-            &[
-                "The other end says: the peer sent 2 QPs instead of 1",
-                "QP 1: QPN",
-            ],
+            &["The other end says: the peer sent 2 QPs instead of 1", "QP 1: QPN"],
             "INIT → RTR, ready",
         ),
         ("mtu", "REM_INV_REQ_ERR (9)", &[], ""),
@@ -121,13 +99,7 @@ fn every_mistake_brings_the_error_it_promises() {
         let expected = format!("The expected error of --break {name} has occurred.");
         ended.shows(&[&format!("Error: {error}"), &expected]);
         ended.shows(on_the_wire);
-        for words in [
-            "On purpose:",
-            "Cause\n",
-            "What you see\n",
-            "How to check\n",
-            "Remedy\n",
-        ] {
+        for words in ["On purpose:", "Cause\n", "What you see\n", "How to check\n", "Remedy\n"] {
             assert_eq!(ended.stdout.matches(words).count(), 1, "{mistake}: {words}");
         }
         let arrived = "as text: Hello, remote memory!\n\n      (other";
@@ -208,10 +180,7 @@ fn the_other_end_may_be_a_server() {
     // Lessons and runs are served by turns.
     server.serves_the_next();
     let said = server.end();
-    for words in [
-        "  a lesson: read\n",
-        "  a lesson: write, with the mistake rkey\n",
-    ] {
+    for words in ["  a lesson: read\n", "  a lesson: write, with the mistake rkey\n"] {
         assert!(said.contains(words), "no {words:?} in {said}");
     }
 }
@@ -248,10 +217,7 @@ fn a_server_checks_what_it_is_asked_for() {
     type Change = fn(&mut serde_json::Value);
     let wrongs: [(Change, &str); 3] = [
         (|it| it["length_bytes"] = 4097.into(), "1 to 4096 bytes"),
-        (
-            |it| it["mistake"] = "no-recv".into(),
-            "cannot be made with write",
-        ),
+        (|it| it["mistake"] = "no-recv".into(), "cannot be made with write"),
         (|it| it["mtu_bytes"] = 1500.into(), "the MTU is none of"),
     ];
     for (change, says) in wrongs {
@@ -262,8 +228,5 @@ fn a_server_checks_what_it_is_asked_for() {
     session.send(&json!({"type": "explain_look"}));
     session.is_closed();
     let said = server.end();
-    assert!(
-        said.contains("`explain_look` instead of `endpoints`"),
-        "{said}"
-    );
+    assert!(said.contains("`explain_look` instead of `endpoints`"), "{said}");
 }

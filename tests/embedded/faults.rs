@@ -83,9 +83,7 @@ fn both_ends_tell_what_their_devices_counted() {
         "--faults tx.drop=3%,seed=3 --op send -s 20000 -n 400 -t 32 --timeout 14 --warmup 0";
     let ended = server.call(words).is_whole(1);
     let run = ended.runs().remove(0);
-    let [own, peer] = &run.nodes[..] else {
-        panic!("{:?}", run.nodes)
-    };
+    let [own, peer] = &run.nodes[..] else { panic!("{:?}", run.nodes) };
     assert!(counted(own, "fault_tx_dropped") > 10);
     assert_eq!(counted(peer, "fault_tx_dropped"), 0);
     assert!(counted(peer, "packets_received") > 0);

@@ -42,10 +42,7 @@ fn small_writes_go_beside_large_reads() {
         "-n 40",
     );
     let there = || "client server".to_owned();
-    let expected = [
-        (there(), 12, 12 * 40, 12 * 40 * 64),
-        (there(), 4, 4 * 40, (4 * 40) << 20),
-    ];
+    let expected = [(there(), 12, 12 * 40, 12 * 40 * 64), (there(), 4, 4 * 40, (4 * 40) << 20)];
     assert_eq!(moved(&ended), expected);
     let config = &ended.cases()[0]["config"]["flows"];
     assert_eq!(config[1]["settings"]["size_bytes"], 1 << 20);
@@ -133,9 +130,6 @@ fn one_flow_fails_and_the_others_figures_are_kept() {
     let ended = call(words).with_file("flows.toml", text).run().exits(1);
     let run = ended.runs().remove(0);
     let failure = run.failure.unwrap().message;
-    assert!(
-        !run.complete && failure.contains("RETRY_EXC_ERR"),
-        "{failure}"
-    );
+    assert!(!run.complete && failure.contains("RETRY_EXC_ERR"), "{failure}");
     assert!(run.flows[0].totals.messages > 0);
 }

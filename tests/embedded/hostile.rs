@@ -139,11 +139,8 @@ fn doctor_shows_what_hostile_nodes_say_tamely() {
         welcome(&json!({"hostname": HOSTILE, "kernel": HOSTILE, "cores": 2})),
         examined(),
     ]);
-    let (strange, strangely) = server(vec![
-        challenge("0.1.0", PROTOCOL_VERSION),
-        welcome(&json!({})),
-        abort(),
-    ]);
+    let (strange, strangely) =
+        server(vec![challenge("0.1.0", PROTOCOL_VERSION), welcome(&json!({})), abort()]);
     let honest = honest.each_ref().map(|server| &*server.name).join(",");
     let words = format!("doctor --nodes 127.0.0.1:{port},127.0.0.1:{strange},{honest}");
     let ended = shows_tamely(&words, "\\u{1b}[2J", 1).exits(1);
@@ -163,11 +160,7 @@ fn a_clients_errors_quote_a_hostile_server_tamely() {
             challenge("0.1.0", PROTOCOL_VERSION),
             json!({"type": "busy", "body": {"client": HOSTILE, "since_seconds": 1}}),
         ],
-        vec![
-            challenge("0.1.0", PROTOCOL_VERSION),
-            welcome(&json!({"hostname": HOSTILE})),
-            abort(),
-        ],
+        vec![challenge("0.1.0", PROTOCOL_VERSION), welcome(&json!({"hostname": HOSTILE})), abort()],
         vec![json!({"type": HOSTILE})],
         vec![json!(HOSTILE)],
     ] {

@@ -37,15 +37,10 @@ fn a_server_that_got_no_threads_for_a_while_serves_on() {
     let process = Some(Pid::from_raw(pid as i32).unwrap());
     // Room for what a program allocates, but not for a stack.
     let now = memory_bytes(pid, "VmSize:").unwrap();
-    let none = Rlimit {
-        current: Some(now + (1 << 20)),
-        maximum: None,
-    };
+    let none = Rlimit { current: Some(now + (1 << 20)), maximum: None };
     let before = prlimit(process, Resource::As, none).unwrap();
     // Some find the stack of a thread that has ended.
-    let idles: Vec<TcpStream> = (0..64)
-        .map(|index| idle(&server, [127, 0, 1, index]))
-        .collect();
+    let idles: Vec<TcpStream> = (0..64).map(|index| idle(&server, [127, 0, 1, index])).collect();
     server.says(0, "no resources for the connection of [::ffff:127.0.1.63]");
     drop(idles);
     prlimit(process, Resource::As, before).unwrap();

@@ -5,10 +5,7 @@ use std::process::Command;
 
 /// What stands between ```` ```sh ```` and the end of the box, of all boxes.
 fn boxes(page: &str) -> Vec<String> {
-    page.split("```sh\n")
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap().to_owned())
-        .collect()
+    page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
 /// Instead of a second. Messages are counted: beside other tests, a window may pass while a worker waits for its core.
@@ -43,17 +40,11 @@ fn every_box_of_the_lesson_works() {
             .env("PATH", &path)
             .output()
             .unwrap();
-        let (out, error) = (
-            String::from_utf8_lossy(&ended.stdout),
-            String::from_utf8_lossy(&ended.stderr),
-        );
+        let (out, error) =
+            (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
         // `doctor` finds something to say on many a machine.
         let may_warn = script.contains("rocebench doctor") && ended.status.code() == Some(1);
-        assert!(
-            ended.status.success() || may_warn,
-            "{script}\n{:?}\n{out}\n{error}",
-            ended.status
-        );
+        assert!(ended.status.success() || may_warn, "{script}\n{:?}\n{out}\n{error}", ended.status);
         assert!(out.lines().count() > 1, "{script}\n{out}\n{error}");
     }
 }

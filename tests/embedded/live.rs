@@ -29,10 +29,7 @@ fn on_a_terminal(words: &str) -> Call {
 /// A time as the line has it, in nanoseconds.
 fn nanoseconds(text: &str) -> f64 {
     let (number, unit) = text.split_once(' ').unwrap();
-    let unit = ["ns", "µs", "ms", "s"]
-        .iter()
-        .position(|it| *it == unit)
-        .unwrap();
+    let unit = ["ns", "µs", "ms", "s"].iter().position(|it| *it == unit).unwrap();
     number.parse::<f64>().unwrap() * 1000_f64.powi(unit as i32)
 }
 
@@ -41,9 +38,8 @@ fn the_p99_of_each_second_is_among_the_percentiles_of_the_run() {
     let ended = on_a_terminal("-d soft0 --op write -q 4 -s 64 -t 4 -Q 1 -D 2s --warmup 0").passes();
     // Each redrawing of the line, without the sequences that move the cursor.
     let lines = ended.stdout.split(['\r', '\n']);
-    let live: Vec<&str> = lines
-        .filter(|line| line.contains("measure") && line.contains("  p99 "))
-        .collect();
+    let live: Vec<&str> =
+        lines.filter(|line| line.contains("measure") && line.contains("  p99 ")).collect();
     let p99s = live.iter().map(|line| {
         let (_, behind) = line.split_once("  p99 ").unwrap();
         let words: Vec<&str> = behind.split_whitespace().skip(1).take(2).collect();
@@ -60,17 +56,11 @@ fn the_p99_of_each_second_is_among_the_percentiles_of_the_run() {
     // Notes are broken between words.
     ended.shows(&["rocebench: note: soft0 is the embedded software device"]);
     let (note, _) = ended.stdout.split_once("adapter").unwrap();
-    assert!(
-        note.lines().all(|line| line.chars().count() <= 80),
-        "{note}"
-    );
+    assert!(note.lines().all(|line| line.chars().count() <= 80), "{note}");
     let latency = &ended.first_flow()["latency_ns"];
     let [least, most] = ["p50", "max"].map(|name| latency[name].as_f64().unwrap());
     for p99 in p99s {
         // A line has three digits.
-        assert!(
-            (0.99 * least..1.01 * most).contains(&p99),
-            "{p99}: {latency}"
-        );
+        assert!((0.99 * least..1.01 * most).contains(&p99), "{p99}: {latency}");
     }
 }

@@ -80,24 +80,17 @@ fn what_is_told_is_what_is_taken() {
 #[test]
 fn a_server_takes_no_more_than_it_is_allowed() {
     let server = Server::embedded("-d soft0 --memory 24M");
-    let client = |words: &str| {
-        server
-            .call(&format!("--timeout 18 --warmup 0 --quiet {words}"))
-            .run()
-    };
+    let client =
+        |words: &str| server.call(&format!("--timeout 18 --warmup 0 --quiet {words}")).run();
     let before = memory_bytes(server.program.pid(), "VmHWM:").unwrap();
-    client("--op send -q 1024 --cq per-qp --rx-depth 4096 -t 16 -s 64 -n 100")
-        .exits(2)
-        .says(&[
-            "at the server the case",
-            "QPs and CQs",
-            "--memory leaves 24 MiB",
-            "hint: lower --qps, --tx-depth or --rx-depth",
-        ]);
+    client("--op send -q 1024 --cq per-qp --rx-depth 4096 -t 16 -s 64 -n 100").exits(2).says(&[
+        "at the server the case",
+        "QPs and CQs",
+        "--memory leaves 24 MiB",
+        "hint: lower --qps, --tx-depth or --rx-depth",
+    ]);
     // Larger than any of its parts.
-    client("--op connect -q 16384 -n 1")
-        .exits(2)
-        .says(&["--memory leaves 24 MiB"]);
+    client("--op connect -q 16384 -n 1").exits(2).says(&["--memory leaves 24 MiB"]);
     client("-n 100").exits(0).all_whole(1);
     let grown = memory_bytes(server.program.pid(), "VmHWM:").unwrap() - before;
     assert!(grown < 64 << 20, "{grown} bytes");

@@ -36,10 +36,8 @@ fn ring(names: [&str; 3], words: &str) -> Call {
     let text = text.fold(RING.to_owned(), |text, (letter, name)| {
         text.replace(&format!("\"{letter}\""), &format!("\"{name}\""))
     });
-    call(&format!(
-        "--timeout 18 --config ring.toml --warmup 0 --nodes {nodes} {words}"
-    ))
-    .with_file("ring.toml", &text)
+    call(&format!("--timeout 18 --config ring.toml --warmup 0 --nodes {nodes} {words}"))
+        .with_file("ring.toml", &text)
 }
 
 fn messages(run: &Run) -> Vec<u64> {

@@ -7,14 +7,7 @@ use testing::program::rocebench;
 use testing::server::on_this_machine;
 
 /// What the embedded device, or the machine that runs the tests, may lack.
-const MAY_FAIL: [&str; 6] = [
-    "speed",
-    "perftest",
-    "udp-sport",
-    "dscp",
-    "transparent",
-    "huge",
-];
+const MAY_FAIL: [&str; 6] = ["speed", "perftest", "udp-sport", "dscp", "transparent", "huge"];
 
 const SECRET: &str = "what-both-ends-know";
 
@@ -48,10 +41,7 @@ fn every_item_of_the_list_is_in_the_table_and_the_archive_has_no_secret() {
         .current_dir(&folder)
         // It is to find the program of this test, not another build.
         .env("CARGO_TARGET_DIR", folder.path().join("none"))
-        .env(
-            "PATH",
-            format!("{built}:{}", std::env::var("PATH").unwrap()),
-        )
+        .env("PATH", format!("{built}:{}", std::env::var("PATH").unwrap()))
         .env("ROCEBENCH_TOKEN", SECRET);
     let said = printed(&mut command);
 

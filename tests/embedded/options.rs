@@ -7,9 +7,7 @@ const SHORT: &str = "-d soft0 --timeout 18 -s 64 --warmup 0";
 
 /// The result of a sweep all of whose runs are complete.
 fn result(words: &str, cases: usize) -> ResultFile {
-    call(&format!("-d soft0 --timeout 18 -s 64 {words}"))
-        .is_whole(cases)
-        .result()
+    call(&format!("-d soft0 --timeout 18 -s 64 {words}")).is_whole(cases).result()
 }
 
 #[test]

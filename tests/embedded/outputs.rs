@@ -17,9 +17,7 @@ const QUICK: &str = "-d soft0 --timeout 18 -n 10 --warmup 0 -s 64";
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let paths = entries.map(|entry| entry.unwrap().path());
-    paths
-        .filter(|path| path.to_str().unwrap().ends_with(end))
-        .collect()
+    paths.filter(|path| path.to_str().unwrap().ends_with(end)).collect()
 }
 
 #[test]
@@ -53,9 +51,7 @@ fn a_run_costs_the_same_however_many_came_before() {
     let written = io.lines().find_map(|line| line.strip_prefix("wchar: "));
     let written: u64 = written.unwrap().parse().unwrap();
     let results = ended.folder().join("results");
-    let sizes = files(&results, "")
-        .into_iter()
-        .map(|path| fs::metadata(path).unwrap().len());
+    let sizes = files(&results, "").into_iter().map(|path| fs::metadata(path).unwrap().len());
     let size: u64 = sizes.sum();
     // The files, and a line for each run. Written whole after every run they would take 20 times their size.
     assert!(written < 4 * size, "{written} bytes for {size}");
@@ -115,15 +111,7 @@ fn a_full_stdout_is_told_by_all_that_print_there() {
     let plots = tempfile::tempdir().unwrap();
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
     let plot = format!("plot {sample} -o {}", plots.path().display());
-    for words in [
-        QUICK,
-        "--dry-run",
-        "devices",
-        &plot,
-        "explain -d soft0",
-        "--help",
-        "--version",
-    ] {
+    for words in [QUICK, "--dry-run", "devices", &plot, "explain -d soft0", "--help", "--version"] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let ended = call(words).start_to(full).wait();
         ended.exits(1).says(&["No space left on device"]);
@@ -189,15 +177,9 @@ fn a_place_that_does_not_do_is_bad_input() {
 
 #[test]
 fn an_address_that_is_none_is_bad_input_everywhere() {
-    for words in [
-        "-n 10",
-        "--dry-run",
-        "serve",
-        "devices",
-        "doctor",
-        "explain",
-        "send /etc/hostname HOST",
-    ] {
+    for words in
+        ["-n 10", "--dry-run", "serve", "devices", "doctor", "explain", "send /etc/hostname HOST"]
+    {
         call(words)
             .env("SOFTROCE_ADDRESS", "x")
             .is_refused(&["the variable SOFTROCE_ADDRESS: `x` is not an IP address"]);
@@ -214,35 +196,25 @@ fn a_flow_below_what_was_asked_for_fails_the_sweep_and_its_test() {
     };
     let (ended, xml) = run("0.000001Gb");
     ended.exits(0);
-    assert!(
-        xml.contains("tests=\"2\"") && xml.contains("failures=\"0\""),
-        "{xml}"
-    );
+    assert!(xml.contains("tests=\"2\"") && xml.contains("failures=\"0\""), "{xml}");
     let (ended, xml) = run("9000Gb");
     let words = "error: --fail-below 9000Gb: 1 of 1 flow fails: forward: ";
     ended.exits(1).says(&[words, " Gb/s, below 9000"]);
-    assert!(
-        xml.contains("failures=\"1\"") && xml.contains("below 9000"),
-        "{xml}"
-    );
+    assert!(xml.contains("failures=\"1\"") && xml.contains("below 9000"), "{xml}");
 }
 
 /// Nothing is printed and the exit status is 0 where nothing is wrong, else each problem is a line.
 #[test]
 fn only_problems_are_lines_of_their_own_and_a_failure() {
     for (words, is_surely_wrong) in [("-n 40", false), ("-n 400 --faults drop=10%,seed=7", true)] {
-        let ended = call(&format!(
-            "-d soft0 --only-problems --op write -s 64K --warmup 0 {words}"
-        ))
-        .run();
+        let ended =
+            call(&format!("-d soft0 --only-problems --op write -s 64K --warmup 0 {words}")).run();
         let said = ended.json()["findings"].as_array().unwrap().iter();
         let is_problem = |it: &&Value| {
             ["wrong", "slow_rail", "rails_differ"].contains(&it["finding"].as_str().unwrap())
         };
-        let problems: Vec<&str> = said
-            .filter(is_problem)
-            .map(|it| it["sentence"].as_str().unwrap())
-            .collect();
+        let problems: Vec<&str> =
+            said.filter(is_problem).map(|it| it["sentence"].as_str().unwrap()).collect();
         assert!(!problems.is_empty() || !is_surely_wrong);
         assert_eq!(ended.stdout.lines().collect::<Vec<_>>(), problems);
         let (code, says) = match problems.len() {

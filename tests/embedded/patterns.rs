@@ -61,10 +61,7 @@ fn windows_that_were_not_open_together_are_told() {
     let run = runs(&ended).next().unwrap();
     for flow in run["flows"].as_array().unwrap() {
         let doubts = flow["window"]["doubts"].as_array().unwrap();
-        assert!(
-            doubts.iter().any(|doubt| doubt["kind"] == "not_together"),
-            "{doubts:?}"
-        );
+        assert!(doubts.iter().any(|doubt| doubt["kind"] == "not_together"), "{doubts:?}");
     }
     ended.shows(&["not together"]);
 }

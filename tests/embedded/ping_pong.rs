@@ -16,17 +16,11 @@ fn every_operation_service_and_way_of_polling_answers() {
         ("--op send,send-imm --service ud", 2, half),
         ("--op send,write --connect cm -s 9000", 2, half),
         ("--op send --recv-queue shared -q 4 -r 8", 1, half),
-        (
-            "--op write --mr per-qp -q 4 --workers 2 --cq per-worker",
-            1,
-            half,
-        ),
+        ("--op write --mr per-qp -q 4 --workers 2 --cq per-worker", 1, half),
     ] {
         let size = if words.contains("-s ") { "" } else { "-s 64" };
-        let ended = call(&format!(
-            "-d soft0 --ping-pong {words} {size} -n 40 --warmup 10ms"
-        ))
-        .is_whole(cases);
+        let ended = call(&format!("-d soft0 --ping-pong {words} {size} -n 40 --warmup 10ms"))
+            .is_whole(cases);
         ended.shows(&[says]);
         for run in ended.runs() {
             let flow = &run.flows[0];
@@ -41,10 +35,7 @@ fn every_operation_service_and_way_of_polling_answers() {
 #[test]
 fn what_is_lost_is_counted_and_the_next_follows() {
     let words = "--service uc --op send,write -s 64 -q 8 -n 25 --warmup 0";
-    let ended = sweep(&format!(
-        "-d soft0 --ping-pong {words} --faults drop=5%,seed=7"
-    ))
-    .is_whole(2);
+    let ended = sweep(&format!("-d soft0 --ping-pong {words} --faults drop=5%,seed=7")).is_whole(2);
     for run in ended.runs() {
         let flow = &run.flows[0];
         assert_eq!(flow.totals.messages, 200);
@@ -62,9 +53,7 @@ fn a_partner_that_dies_ends_it_with_what_was_measured() {
     for op in ["send", "write", "read"] {
         let server = Server::embedded("-d soft0");
         let client = server
-            .call(&format!(
-                "--ping-pong --op {op} -s 64 -q 2 -D 60s --warmup 0 --timeout 18"
-            ))
+            .call(&format!("--ping-pong --op {op} -s 64 -q 2 -D 60s --warmup 0 --timeout 18"))
             .start();
         client.has_moved(0, "measure", 0);
         server.kill();

@@ -20,9 +20,7 @@ fn a_flow_goes_over_each_of_four_devices_and_below_them_is_what_they_move_togeth
     assert_eq!(flows(&ended), rails.flatten().collect::<Vec<_>>());
     let result = ended.result();
     let config = &result.cases[0].config.flows;
-    let devices = config
-        .iter()
-        .map(|it| [it.from_device.clone(), it.to_device.clone()]);
+    let devices = config.iter().map(|it| [it.from_device.clone(), it.to_device.clone()]);
     for (device, config) in devices.zip(config) {
         let rail = config.name.split_once('@').map(|(_, rail)| rail.to_owned());
         assert_eq!(device, [rail.clone(), rail]);
@@ -60,9 +58,7 @@ fn the_slow_rail_is_named_and_fails_below() {
 fn each_rail_goes_to_each_where_that_is_asked_for() {
     let words = format!("-d soft[0-1] --rails all {FEW} --workers 2");
     // Devices of one family of addresses reach each other.
-    let ended = call(&words)
-        .env("SOFTROCE_ADDRESS", "127.77.2.1")
-        .is_whole(1);
+    let ended = call(&words).env("SOFTROCE_ADDRESS", "127.77.2.1").is_whole(1);
     let names = ["soft0", "soft0>soft1", "soft1>soft0", "soft1"];
     assert_eq!(flows(&ended), names.map(|rail| format!("forward@{rail}")));
 }
@@ -91,13 +87,9 @@ fn nodes_of_a_mesh_have_the_rails_that_are_listed_with_them() {
     .is_whole(1);
     assert_eq!(flows(&ended).len(), 6);
     let servers = [(); 2].map(|()| Server::embedded("-d soft0"));
-    let nodes = servers
-        .each_ref()
-        .map(|it| format!("{}/soft[0-1]", it.name));
+    let nodes = servers.each_ref().map(|it| format!("{}/soft[0-1]", it.name));
     let ended = call(&format!("--nodes {} --pattern ring {FEW}", nodes.join(","))).is_whole(1);
-    let over = flows(&ended)
-        .into_iter()
-        .filter(|name| name.ends_with("@soft1"));
+    let over = flows(&ended).into_iter().filter(|name| name.ends_with("@soft1"));
     assert_eq!(over.count(), 2);
 }
 
@@ -107,14 +99,8 @@ fn lists_that_are_none_say_why() {
         ("-d soft0,soft[0-1]", "soft0 is listed twice"),
         ("-d soft[0", "does not close"),
         ("-d soft0,mlx5_77", "there is no RDMA device \"mlx5_77\""),
-        (
-            "-d soft[0-1] --faults soft2:rate=1G",
-            "--faults names soft2, which is not in --device",
-        ),
-        (
-            "-d soft[0-1] --slo p99<1ms",
-            "--slo and --knee cannot be used",
-        ),
+        ("-d soft[0-1] --faults soft2:rate=1G", "--faults names soft2, which is not in --device"),
+        ("-d soft[0-1] --slo p99<1ms", "--slo and --knee cannot be used"),
         ("send x 127.0.0.1 -d soft[0-1]", "takes one device"),
     ] {
         call(&format!("{words} --timeout 18")).is_refused(&[says]);

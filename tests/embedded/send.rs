@@ -12,14 +12,10 @@ fn files_of_all_sizes_arrive() {
     let stage = Stage::new("");
     // Sizes around those of a chunk and of all memory together, which is 2 x 2 x 4 KiB here.
     let sizes = [0, 1, 4095, 4096, 4097, 16_384, 3_000_001];
-    let files: Vec<_> = sizes
-        .iter()
-        .map(|&size| stage.file(&format!("file {size}"), size))
-        .collect();
+    let files: Vec<_> =
+        sizes.iter().map(|&size| stage.file(&format!("file {size}"), size)).collect();
     let all: Vec<_> = files.iter().collect();
-    let ended = stage
-        .send(&all, "-q 2 --window 2 --chunk 4K --json")
-        .exits(0);
+    let ended = stage.send(&all, "-q 2 --window 2 --chunk 4K --json").exits(0);
     for file in &files {
         stage.has(file);
     }
@@ -32,10 +28,7 @@ fn files_of_all_sizes_arrive() {
     assert!(told[6]["rdma"]["gbit_per_s"].as_f64().unwrap() > 0.0);
     assert_eq!(document["failure"], Value::Null);
     let said = stage.server.end();
-    assert!(
-        said.contains("\"file 3000001\" received: 3000001 bytes"),
-        "{said}"
-    );
+    assert!(said.contains("\"file 3000001\" received: 3000001 bytes"), "{said}");
 }
 
 #[test]
@@ -43,9 +36,7 @@ fn sweeps_are_served_beside_files() {
     let stage = Stage::new("");
     let file = stage.file("a", 100_000);
     stage.send(&[&file], "").exits(0);
-    let client = stage
-        .server
-        .call("--timeout 18 -n 50 --warmup 0 --verify --quiet");
+    let client = stage.server.call("--timeout 18 -n 50 --warmup 0 --verify --quiet");
     client.is_whole(1);
 }
 
@@ -53,15 +44,8 @@ fn sweeps_are_served_beside_files() {
 fn tcp_is_compared_with_and_leaves_nothing() {
     let stage = Stage::new("");
     let files = [stage.file("a", 5_000_000), stage.file("b", 0)];
-    let ended = stage
-        .send(&[&files[0], &files[1]], "--against tcp")
-        .exits(0);
-    assert_eq!(
-        ended.stdout.matches("plain TCP: ").count(),
-        2,
-        "{}",
-        ended.stdout
-    );
+    let ended = stage.send(&[&files[0], &files[1]], "--against tcp").exits(0);
+    assert_eq!(ended.stdout.matches("plain TCP: ").count(), 2, "{}", ended.stdout);
     assert!(ended.stdout.contains(" than TCP"), "{}", ended.stdout);
     stage.has(&files[0]);
     assert_eq!(stage.received(), ["a", "b"]);
@@ -82,10 +66,9 @@ fn files_arrive_although_packets_are_lost() {
 fn a_killed_or_stopped_sender_leaves_nothing() {
     let stage = Stage::new("");
     let server = &stage.server;
-    for (how, says) in [
-        (Signal::Kill, "closed the connection"),
-        (Signal::Interrupt, "the sender was stopped"),
-    ] {
+    for (how, says) in
+        [(Signal::Kill, "closed the connection"), (Signal::Interrupt, "the sender was stopped")]
+    {
         let lines = server.program.lines().len();
         let sender = stage.slow();
         sender.signal(how);

@@ -17,10 +17,7 @@ fn nothing_is_overwritten_without_force() {
     let file = stage.file("a", 1000);
     let place = stage.target.path().join("a");
     fs::write(&place, "mine").unwrap();
-    stage
-        .send(&[&file], "")
-        .exits(2)
-        .says(&["\"a\" exists at the receiver", "--force"]);
+    stage.send(&[&file], "").exits(2).says(&["\"a\" exists at the receiver", "--force"]);
     assert_eq!(fs::read_to_string(&place).unwrap(), "mine");
     stage.send(&[&file], "--force").exits(0);
     stage.has(&file);
@@ -33,24 +30,14 @@ fn a_receiver_may_keep_what_it_has() {
     let file = stage.file("a", 1000);
     stage.send(&[&file], "--force").exits(0);
     fs::write(&file, "other").unwrap();
-    stage
-        .send(&[&file], "--force")
-        .exits(2)
-        .says(&["\"a\" exists", "--keep-existing"]);
-    assert_eq!(
-        fs::metadata(stage.target.path().join("a")).unwrap().len(),
-        1000
-    );
+    stage.send(&[&file], "--force").exits(2).says(&["\"a\" exists", "--keep-existing"]);
+    assert_eq!(fs::metadata(stage.target.path().join("a")).unwrap().len(), 1000);
 }
 
 #[test]
 fn the_second_file_may_fail_and_the_first_stays() {
     let stage = Stage::new("");
-    let files = [
-        stage.file("a", 5000),
-        stage.file("b", 5000),
-        stage.file("c", 5000),
-    ];
+    let files = [stage.file("a", 5000), stage.file("b", 5000), stage.file("c", 5000)];
     fs::create_dir(stage.target.path().join("b")).unwrap();
     stage
         .send(&[&files[0], &files[1], &files[2]], "-q 1")
@@ -71,21 +58,12 @@ fn what_cannot_be_sent_is_told_before_anything_is() {
     // Nobody listens there: what is refused is refused without asking.
     let host = "127.0.0.1:1";
     for (words, says) in [
-        (
-            format!("{} {} {host}", path("a"), path("d/a")),
-            "would both be received as \"a\"",
-        ),
-        (
-            format!("{} {host}", path("d")),
-            "is a folder, but only files are sent",
-        ),
+        (format!("{} {} {host}", path("a"), path("d/a")), "would both be received as \"a\""),
+        (format!("{} {host}", path("d")), "is a folder, but only files are sent"),
         (format!("{} {host}", path("absent")), "No such file"),
         (format!("{} {}", path("a"), path("d/a")), "HOST is missing"),
         ("node1".to_owned(), "there is no file node1"),
-        (
-            format!("{} {host} --chunk 5000", path("a")),
-            "give --chunk a multiple of 4K",
-        ),
+        (format!("{} {host} --chunk 5000", path("a")), "give --chunk a multiple of 4K"),
     ] {
         call(&format!("send -d soft0 {words}")).is_refused(&[says]);
     }
@@ -98,15 +76,11 @@ fn a_server_must_be_started_for_it() {
     let file = home.path().join("a");
     fs::write(&file, "").unwrap();
     let send = call("send").arg(&file).arg(&server.name);
-    send.arg("-d")
-        .arg("soft0")
-        .is_refused(&["receives no files", "rocebench serve --receive DIR"]);
+    send.arg("-d").arg("soft0").is_refused(&["receives no files", "rocebench serve --receive DIR"]);
     // A folder that is surely not there: a server that finds one serves until it is told to end.
     let absent = home.path().join("absent");
     let says = format!("cannot open the folder {}", absent.display());
-    call("serve -p 0 -d soft0 --receive")
-        .arg(&absent)
-        .is_refused(&[&says, "--receive"]);
+    call("serve -p 0 -d soft0 --receive").arg(&absent).is_refused(&[&says, "--receive"]);
 }
 
 #[test]
@@ -132,9 +106,7 @@ fn refusal(client: &mut Wire) -> String {
 fn names_that_lead_out_are_refused_by_the_receiver() {
     let stage = Stage::new("");
     let long = "x".repeat(256);
-    for name in [
-        "../a", "/tmp/a", "a/b", "..", ".", "", "a\0b", "a\nb", &long,
-    ] {
+    for name in ["../a", "/tmp/a", "a/b", "..", ".", "", "a\0b", "a\nb", &long] {
         let mut liar = Wire::session(&stage.server.name);
         let hello = json!({"file_name": name, "size_bytes": 1, "force": true, "channel": null});
         liar.send(&json!({"type": "file_hello", "body": hello}));

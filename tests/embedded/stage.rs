@@ -82,10 +82,7 @@ impl Stage {
     #[track_caller]
     pub fn has(&self, path: &PathBuf) {
         let received = self.target.path().join(path.file_name().unwrap());
-        assert!(
-            fs::read(received).unwrap() == fs::read(path).unwrap(),
-            "{path:?} differs"
-        );
+        assert!(fs::read(received).unwrap() == fs::read(path).unwrap(), "{path:?} differs");
     }
 }
 

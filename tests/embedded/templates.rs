@@ -24,10 +24,7 @@ impl Job {
         let mut python = Command::new("/usr/bin/python3");
         let program = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))";
         let file = std::fs::File::open(path).unwrap();
-        let read = python
-            .args(["-c", program])
-            .stdin(file)
-            .stderr(Stdio::inherit());
+        let read = python.args(["-c", program]).stdin(file).stderr(Stdio::inherit());
         let read: Value = serde_json::from_slice(&read.output().unwrap().stdout).unwrap();
         let variables = read.pointer(variables).unwrap().as_object().unwrap().iter();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -47,22 +44,15 @@ impl Job {
         let own = self.variables.iter().map(|(k, v)| (&**k, &**v));
         let all = own.chain(other.iter().copied());
         let call = all.fold(call, |call, (name, value)| call.env(name, value));
-        call.env("PATH", &path)
-            .env("GITHUB_STEP_SUMMARY", "summary.md")
-            .run()
+        call.env("PATH", &path).env("GITHUB_STEP_SUMMARY", "summary.md").run()
     }
 
     fn does_what_it_says(&self) {
         // As it stands in the file, but that nothing is opened.
-        let (_, options) = self
-            .variables
-            .iter()
-            .find(|(name, _)| name == "ROCEBENCH_OPTIONS")
-            .unwrap();
+        let (_, options) =
+            self.variables.iter().find(|(name, _)| name == "ROCEBENCH_OPTIONS").unwrap();
         let plan = format!("{options} --dry-run");
-        self.run(&[("ROCEBENCH_OPTIONS", &plan)])
-            .exits(0)
-            .shows(&["4 cases x 3 runs"]);
+        self.run(&[("ROCEBENCH_OPTIONS", &plan)]).exits(0).shows(&["4 cases x 3 runs"]);
 
         let short = ("ROCEBENCH_OPTIONS", SHORT);
         let no_limits = ("ROCEBENCH_LIMITS", "");

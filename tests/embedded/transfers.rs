@@ -6,19 +6,13 @@ use testing::server::Server;
 #[test]
 fn every_operation_and_cq_mode_arrives_whole() {
     let ops = "--op send,write,read,send-imm,write-imm --cq shared,per-worker,per-qp";
-    whole(
-        &format!("{ops} -q 1,5 --workers 2 -s 1,10000 -n 60 -t 16"),
-        60,
-    );
+    whole(&format!("{ops} -q 1,5 --workers 2 -s 1,10000 -n 60 -t 16"), 60);
 }
 
 #[test]
 fn both_directions_lists_and_inline() {
     let ops = "-b --op send,write,read,send-imm,write-imm --cq shared,per-qp -q 3 -s 64,9000";
-    let ended = whole(
-        &format!("{ops} -l 4 -Q 2 -I 64 -t 32 -n 200 --mtu 1024"),
-        20,
-    );
+    let ended = whole(&format!("{ops} -l 4 -Q 2 -I 64 -t 32 -n 200 --mtu 1024"), 20);
     for case in ended.cases() {
         assert_eq!(case["config"]["flows"][1]["path_mtu"], 1024);
     }
@@ -64,9 +58,7 @@ fn two_processes_take_an_address_each() {
         assert_eq!(server.library, "embedded");
         assert!(client.gid.is_some() && client.gid != server.gid);
         // Both are soft0 on this machine, which is said once.
-        let marks = ended
-            .stdout
-            .matches("soft0 is the embedded software device");
+        let marks = ended.stdout.matches("soft0 is the embedded software device");
         assert_eq!(marks.count(), 1, "{}", ended.stdout);
     }
     server.is_idle();

@@ -26,10 +26,7 @@ impl Cluster {
     pub fn start() -> Cluster {
         let folder = TempDir::new().unwrap();
         std::fs::create_dir(folder.path().join("state")).unwrap();
-        let mut cluster = Cluster {
-            daemons: Vec::new(),
-            folder,
-        };
+        let mut cluster = Cluster { daemons: Vec::new(), folder };
         std::fs::write(cluster.conf(), cluster.text()).unwrap();
         cluster.daemon("slurmctld", &["-D"]);
         for node in 1..=NODES {
@@ -162,10 +159,7 @@ fn processes_with(variable: &str) -> Vec<Pid> {
         let has = variables.any(|it| it == variable.as_bytes());
         has.then(|| Pid::from_raw(pid))
     };
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(of_process)
-        .collect()
+    std::fs::read_dir("/proc").unwrap().filter_map(of_process).collect()
 }
 
 /// The name and the address of a node.

@@ -31,15 +31,8 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        let starts = [
-            "SLURM",
-            "OMPI_",
-            "PMI",
-            "PRTE_",
-            "JOB_COMPLETION_INDEX",
-            "ROCEBENCH_",
-            "SOFTROCE_",
-        ];
+        let starts =
+            ["SLURM", "OMPI_", "PMI", "PRTE_", "JOB_COMPLETION_INDEX", "ROCEBENCH_", "SOFTROCE_"];
         if starts.iter().any(|start| text.starts_with(start)) {
             command.env_remove(&name);
         }
@@ -132,12 +125,8 @@ impl Ranks {
                 let mut all = variables.split('\0');
                 all.find_map(|it| it.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
             };
-            let names = [
-                "OMPI_COMM_WORLD_RANK",
-                "PMI_RANK",
-                "SLURM_PROCID",
-                "JOB_COMPLETION_INDEX",
-            ];
+            let names =
+                ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX"];
             Some((names.into_iter().find_map(value)?, pid))
         };
         let processes = std::fs::read_dir("/proc").unwrap();

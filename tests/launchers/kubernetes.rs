@@ -37,9 +37,7 @@ fn kubectl(words: &[&str], object: &str) -> Value {
 
 /// Whether this client is older than Kubernetes 1.21, as Debian 12's is.
 fn is_before_indexed_jobs() -> bool {
-    let told = command("kubectl")
-        .args(["version", "--client", "-o", "json"])
-        .output();
+    let told = command("kubectl").args(["version", "--client", "-o", "json"]).output();
     let told: Value = serde_json::from_slice(&told.unwrap().stdout).unwrap();
     let minor = told["clientVersion"]["minor"].as_str().unwrap();
     let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -60,11 +58,7 @@ fn lacking(part: &Value, all: &Value, path: &str) -> Vec<String> {
         (Value::Object(part), Value::Object(all)) => {
             let none = Value::Null;
             let each = part.iter().flat_map(|(key, value)| {
-                lacking(
-                    value,
-                    all.get(key).unwrap_or(&none),
-                    &format!("{path}.{key}"),
-                )
+                lacking(value, all.get(key).unwrap_or(&none), &format!("{path}.{key}"))
             });
             each.collect()
         }
@@ -84,10 +78,7 @@ fn the_manifest_is_what_kubectl_knows() {
     for object in objects() {
         let mut written = kubectl(&["label", "checked=yes"], &object);
         // What this has added.
-        written["metadata"]
-            .as_object_mut()
-            .unwrap()
-            .remove("labels");
+        written["metadata"].as_object_mut().unwrap().remove("labels");
         let mut lost = lacking(&written, &typed(&object), "");
         if is_before_indexed_jobs() {
             lost.retain(|it| it != ".spec.completionMode");
@@ -123,10 +114,7 @@ fn the_job_of_the_manifest_runs() {
     let rank_0 = format!("--rank-0={name}-0.{}", pod["subdomain"].as_str().unwrap());
     let ranks = format!("--ranks={}", job["spec"]["completions"]);
     assert_eq!(job["spec"]["completions"], job["spec"]["parallelism"]);
-    assert!(
-        words.contains(&rank_0.as_str()) && words.contains(&ranks.as_str()),
-        "{words:?}"
-    );
+    assert!(words.contains(&rank_0.as_str()) && words.contains(&ranks.as_str()), "{words:?}");
     assert_eq!(words[0], "rocebench");
     let port = format!("--port={}", free_port());
     let here = |word: &str| -> String {
@@ -172,9 +160,7 @@ fn pods_that_wait_for_others_say_so_and_end() {
         pod.env("JOB_COMPLETION_INDEX", index.to_string());
         Job::start(pod, &[&["mesh"][..], &options].concat())
     });
-    pods[0]
-        .program
-        .await_line(0, "2 of 3 nodes have joined", EXPECTED);
+    pods[0].program.await_line(0, "2 of 3 nodes have joined", EXPECTED);
     for pod in &pods {
         pod.program.signal(Signal::Terminate);
     }

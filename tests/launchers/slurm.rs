@@ -129,9 +129,7 @@ fn bad_input(cluster: &Cluster) {
 }
 
 fn dry_run(cluster: &Cluster) {
-    let ended = Job::mesh(cluster.srun(&["-N4"]), "--dry-run")
-        .ended()
-        .exits(0);
+    let ended = Job::mesh(cluster.srun(&["-N4"]), "--dry-run").ended().exits(0);
     ended.shows(&["pairs"]);
     let mut lines = ended.stdout.lines();
     assert!(lines.all(|line| line.starts_with("0:")), "{}", ended.stdout);
@@ -146,11 +144,7 @@ fn batch_script(cluster: &Cluster) {
         let mut sbatch = cluster.command("sbatch");
         sbatch.args(["--wait", "--nodes=4"]).env("PATH", &path);
         sbatch.env("ROCEBENCH_OPTIONS", options);
-        Job::start(
-            sbatch,
-            &["--output=log", "--export=ALL,ROCEBENCH_RESULTS=OUT", script],
-        )
-        .ended()
+        Job::start(sbatch, &["--output=log", "--export=ALL,ROCEBENCH_RESULTS=OUT", script]).ended()
     };
     let text = std::fs::read_to_string(script).unwrap();
     let (_, own) = text.split_once("{ROCEBENCH_OPTIONS:-").unwrap();
@@ -170,11 +164,7 @@ fn batch_script(cluster: &Cluster) {
 #[test]
 fn without_a_launcher_one_is_told_how() {
     let mut command = super::job::command(PROGRAM);
-    command.envs([
-        ("SLURM_JOB_ID", "7"),
-        ("SLURM_PROCID", "0"),
-        ("SLURM_NTASKS", "8"),
-    ]);
+    command.envs([("SLURM_JOB_ID", "7"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]);
     let says = "no launcher has started this process";
     Call::of(command, "mesh").is_refused(&[says, "srun -N8 rocebench mesh"]);
 }

@@ -51,11 +51,7 @@ impl Observer for Notes {
 }
 
 pub(super) fn asked(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
-    PortRequest {
-        device: device.map(str::to_owned),
-        gid_index,
-        ..PortRequest::default()
-    }
+    PortRequest { device: device.map(str::to_owned), gid_index, ..PortRequest::default() }
 }
 
 pub(super) fn options(machine: &PersonaMachine, request: PortRequest, locks: &Path) -> NodeOptions {
@@ -100,12 +96,7 @@ impl Serving {
         let stop = Arc::new(AtomicBool::new(false));
         let for_server = Arc::clone(&stop);
         let thread = std::thread::spawn(move || drop(server.run(&for_server).unwrap()));
-        Serving {
-            port,
-            notes,
-            stop,
-            thread: Some(thread),
-        }
+        Serving { port, notes, stop, thread: Some(thread) }
     }
 
     pub(super) fn target(&self) -> Target {
@@ -138,10 +129,7 @@ pub(super) fn sweep_over(
     resources: NodeOptions,
     rails: RailsAsked,
 ) -> (Result<ResultFile, String>, Notes) {
-    run(&SweepOptions {
-        rails,
-        ..swept(target, resources, Nodes::TwoEnds, Vec::new())
-    })
+    run(&SweepOptions { rails, ..swept(target, resources, Nodes::TwoEnds, Vec::new()) })
 }
 
 pub(super) fn run(options: &SweepOptions) -> (Result<ResultFile, String>, Notes) {
@@ -157,22 +145,11 @@ pub(super) fn swept(
     nodes: Nodes,
     servers: Vec<(String, u16)>,
 ) -> SweepOptions {
-    let mut given = Given::from([
-        ("op", "write"),
-        ("size", "64"),
-        ("iters", "8"),
-        ("warmup", "0"),
-    ]);
+    let mut given = Given::from([("op", "write"), ("size", "64"), ("iters", "8"), ("warmup", "0")]);
     if !servers.is_empty() {
-        given
-            .set(settings::Settings::row("pattern").unwrap(), "ring")
-            .unwrap();
+        given.set(settings::Settings::row("pattern").unwrap(), "ring").unwrap();
     }
-    let ends = Ends {
-        target,
-        resources,
-        token: None,
-    };
+    let ends = Ends { target, resources, token: None };
     SweepOptions {
         servers,
         ..SweepOptions::of(Sweep::with_flows(&given, &[], nodes).unwrap(), ends)
@@ -205,10 +182,7 @@ fn an_end_without_a_device_takes_the_port_in_the_other_ends_network() {
         let (result, notes) = sweep(serving.target(), of(client), Nodes::TwoEnds, Vec::new());
         assert_eq!(devices(&result), taken);
         let is_one_network = taken[0] == taken[1];
-        assert_eq!(
-            result.cases[0].runs[0].complete, is_one_network,
-            "{taken:?}"
-        );
+        assert_eq!(result.cases[0].runs[0].complete, is_one_network, "{taken:?}");
         match (client, taken[0]) {
             (None, "mlx5_0") => notes.has(FIRST),
             (None, _) => notes.has(MOVED),
@@ -231,14 +205,8 @@ fn routed(to: IpAddr) -> Option<IpAddr> {
 fn without_a_common_network_the_route_to_the_other_end_decides() {
     let (machine, there) = (persona("rails"), persona("connectx6dx"));
     let locks = tempfile::tempdir().unwrap();
-    let library = Box::leak(Box::new(VerbsLibrary {
-        source: routed,
-        ..*machine.library()
-    }));
-    let of = |request| NodeOptions {
-        library,
-        ..options(&machine, request, locks.path())
-    };
+    let library = Box::leak(Box::new(VerbsLibrary { source: routed, ..*machine.library() }));
+    let of = |request| NodeOptions { library, ..options(&machine, request, locks.path()) };
     let serving = Serving::start(options(&there, asked(None, None), locks.path()));
     for (device, taken) in [(None, "mlx5_1"), (Some("mlx5_0"), "mlx5_0")] {
         let own = of(asked(device, None));
@@ -257,12 +225,8 @@ fn of_many_nodes_all_take_ports_in_the_network_that_most_have() {
     let (machine, locks) = (persona("rails"), tempfile::tempdir().unwrap());
     let servers = [None, None, Some("mlx5_1")]
         .map(|device| Serving::start(options(&machine, asked(device, None), locks.path())));
-    let places = servers
-        .each_ref()
-        .map(|it| ("127.0.0.1".to_owned(), it.port));
-    let list = places
-        .each_ref()
-        .map(|(host, port)| format!("{host}:{port}"));
+    let places = servers.each_ref().map(|it| ("127.0.0.1".to_owned(), it.port));
+    let list = places.each_ref().map(|(host, port)| format!("{host}:{port}"));
     let nodes = Nodes::from_items(&list).unwrap();
     let own = options(&machine, asked(None, None), locks.path());
     let (result, _) = sweep(Target::Local, own, nodes, places.to_vec());
@@ -297,11 +261,7 @@ fn a_lesson_goes_between_the_ports_in_the_servers_network() {
     let lesson = LessonOptions {
         lesson: Lesson::new(Op::Write, None, None, "hello"),
         text: "hello".to_owned(),
-        ends: Ends {
-            target: serving.target(),
-            resources: of(None),
-            token: None,
-        },
+        ends: Ends { target: serving.target(), resources: of(None), token: None },
     };
     let mut device = None;
     let mut tell = |event| {
@@ -320,16 +280,8 @@ fn a_gid_of_the_others_family_is_taken_and_one_that_the_other_does_not_see_is_re
     let of = |gid_index| options(&machine, asked(None, gid_index), locks.path());
     for (client, server, refused) in [
         (None, Some(5), None),
-        (
-            Some(3),
-            Some(5),
-            Some(["IPv4 (192.0.2.10)", "IPv6 (2001:db8::10)"]),
-        ),
-        (
-            None,
-            Some(2),
-            Some(["RoCE v2 (192.0.2.10)", "RoCE v1 (192.0.2.10)"]),
-        ),
+        (Some(3), Some(5), Some(["IPv4 (192.0.2.10)", "IPv6 (2001:db8::10)"])),
+        (None, Some(2), Some(["RoCE v2 (192.0.2.10)", "RoCE v1 (192.0.2.10)"])),
     ] {
         let serving = Serving::start(of(server));
         let (result, _) = sweep(serving.target(), of(client), Nodes::TwoEnds, Vec::new());

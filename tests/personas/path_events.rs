@@ -32,12 +32,7 @@ struct Planted {
 
 /// The adapter of the table.
 const fn usual(persona: &'static str) -> Planted {
-    Planted {
-        persona,
-        variant: "",
-        others: &[],
-        near_the_end: &[],
-    }
+    Planted { persona, variant: "", others: &[], near_the_end: &[] }
 }
 
 /// Those with which rocebench runs.
@@ -45,14 +40,7 @@ const RUN: [Planted; 11] = [
     usual("connectx7"),
     Planted {
         variant: ", the Q counters wrap",
-        near_the_end: &[
-            "rx_write",
-            "out_of",
-            "packet_seq",
-            "roce_",
-            "local_ack",
-            "req_",
-        ],
+        near_the_end: &["rx_write", "out_of", "packet_seq", "roce_", "local_ack", "req_"],
         ..usual("connectx7")
     },
     usual("thor2"),
@@ -107,11 +95,8 @@ impl Planted {
         let port = device.join("ports/1");
         let is_near = |name: &str| self.near_the_end.iter().any(|it| name.starts_with(it));
         let mut counters = Counters(Vec::new());
-        for folder in [
-            port.join("hw_counters"),
-            device.join("hw_counters"),
-            port.join("counters"),
-        ] {
+        for folder in [port.join("hw_counters"), device.join("hw_counters"), port.join("counters")]
+        {
             let names = fs::read_dir(&folder).into_iter().flatten();
             let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
             for name in names.filter(|name| name != "lifespan") {
@@ -124,9 +109,7 @@ impl Planted {
         }
         let others = self.others.iter();
         let folder = port.join("hw_counters");
-        counters
-            .0
-            .extend(others.map(|name| (folder.join(name), 0, STEP)));
+        counters.0.extend(others.map(|name| (folder.join(name), 0, STEP)));
         counters.write(|before, _| before);
         (machine, counters)
     }

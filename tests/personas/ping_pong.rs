@@ -9,13 +9,7 @@ use super::networks::{Serving, asked, options, run, swept};
 
 #[test]
 fn each_operation_is_answered() {
-    for name in [
-        "connectx7",
-        "connectx7_vf",
-        "infiniband_ndr",
-        "irdma_roce",
-        "thor2",
-    ] {
+    for name in ["connectx7", "connectx7_vf", "infiniband_ndr", "irdma_roce", "thor2"] {
         let (machine, locks) = (persona(name), tempfile::tempdir().unwrap());
         let of = || options(&machine, asked(None, None), locks.path());
         let serving = Serving::start(of());

@@ -15,10 +15,7 @@ fn flows(devices: &str, all_up: bool) -> (Result<Vec<String>, String>, Notes) {
         ..options(&machine, asked(None, None), locks.path())
     };
     let serving = Serving::start(of());
-    let rails = RailsAsked {
-        all_up,
-        ..RailsAsked::default()
-    };
+    let rails = RailsAsked { all_up, ..RailsAsked::default() };
     let (result, notes) = sweep_over(serving.target(), of(), rails);
     let names = |result: ResultFile| {
         let run = &result.cases[0].runs[0];

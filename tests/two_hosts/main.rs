@@ -25,9 +25,7 @@ struct PeerLoss;
 
 impl PeerLoss {
     fn of_all(percent: &str) -> PeerLoss {
-        run(&format!(
-            "lab-peer tc qdisc replace dev eth0 root netem limit 100000 loss {percent}"
-        ));
+        run(&format!("lab-peer tc qdisc replace dev eth0 root netem limit 100000 loss {percent}"));
         PeerLoss
     }
 }
@@ -59,10 +57,7 @@ fn serves_on() {
 fn way(port: u16) -> Way<'static> {
     await_listener(port);
     let mut addresses = (SERVER, port).to_socket_addrs().unwrap();
-    Way {
-        proxy: "10.77.0.2",
-        server: addresses.find(|it| it.is_ipv4()).unwrap(),
-    }
+    Way { proxy: "10.77.0.2", server: addresses.find(|it| it.is_ipv4()).unwrap() }
 }
 
 /// What the other guest's server has said; its stderr is a file in the folder that the guests share.
@@ -74,10 +69,7 @@ struct Said {
 impl Said {
     fn from_now() -> Said {
         let folder = PathBuf::from(std::env::var("LAB_OUT").unwrap());
-        let mut said = Said {
-            file: folder.join("serve-server.log"),
-            before: 0,
-        };
+        let mut said = Said { file: folder.join("serve-server.log"), before: 0 };
         said.before = said.all().len();
         said
     }
@@ -127,10 +119,7 @@ fn one_percent_of_loss() {
     let (here, there) = (Loss::of_all("eth0", "1%"), PeerLoss::of_all("1%"));
     let how = "-q 2 -s 16K -t 4 -r 8 -n 100 --verify --warmup 0 --timeout 17";
     whole(&format!("{SERVER} --op send,write,read {how}"), 3);
-    assert!(
-        here.dropped() > 0,
-        "nothing was lost, so nothing was tested"
-    );
+    assert!(here.dropped() > 0, "nothing was lost, so nothing was tested");
     drop((here, there));
 }
 

@@ -27,14 +27,8 @@ impl Exchange {
     pub(super) fn of(qp: u32, number: u64) -> Exchange {
         let held = u64::from(qp) + 1;
         match number.is_multiple_of(2) {
-            true => Exchange {
-                expected: 0,
-                new: held,
-            },
-            false => Exchange {
-                expected: held,
-                new: 0,
-            },
+            true => Exchange { expected: 0, new: held },
+            false => Exchange { expected: held, new: 0 },
         }
     }
 

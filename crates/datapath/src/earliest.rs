@@ -16,19 +16,14 @@ pub(super) struct At {
     pub(super) place: u32,
 }
 
-const NEVER: At = At {
-    time: u64::MAX,
-    place: 0,
-};
+const NEVER: At = At { time: u64::MAX, place: 0 };
 
 impl Earliest {
     /// Memory for each place at most, in bytes.
     pub(super) const BYTES_PER_PLACE: usize = 4 * size_of::<At>();
 
     pub(super) fn new(places: usize) -> Earliest {
-        Earliest {
-            nodes: vec![NEVER; 2 * places.next_power_of_two()].into(),
-        }
+        Earliest { nodes: vec![NEVER; 2 * places.next_power_of_two()].into() }
     }
 
     /// The earliest time; `u64::MAX` where there is none.

@@ -35,12 +35,7 @@ impl Geometry {
         }
         let contended = flow.cq == CqMode::Shared && flow.workers > 1;
         let whole_slots = contended || flow.spread != Spread::Own;
-        Geometry::new(
-            flow.tx_depth,
-            flow.signal_every,
-            flow.post_list,
-            whole_slots,
-        )
+        Geometry::new(flow.tx_depth, flow.signal_every, flow.post_list, whole_slots)
     }
 
     /// Rounds the depth down to a multiple of the unit if `whole_slots`, or if the post list is longer than the
@@ -56,13 +51,7 @@ impl Geometry {
             let slots = depth.div_ceil(unit);
             (slots, depth - (slots - 1) * unit)
         };
-        Geometry {
-            unit,
-            slots,
-            head,
-            signal_every,
-            post_list,
-        }
+        Geometry { unit, slots, head, signal_every, post_list }
     }
 
     /// Positions in the ring.

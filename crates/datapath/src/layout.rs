@@ -228,10 +228,7 @@ mod tests {
                 ("memory", memory),
             ]);
             let requests = Layout::requests(&flow, &Geometry::of(&flow));
-            (
-                requests.walk().laps(),
-                Layout::receives(&flow).walk().laps(),
-            )
+            (requests.walk().laps(), Layout::receives(&flow).walk().laps())
         };
         assert_eq!(laps("send", "1G"), (4096, 16384));
         assert_eq!(laps("send", "1"), (1, 1));

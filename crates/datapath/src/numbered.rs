@@ -39,10 +39,7 @@ impl Numbered {
             Access::None => receives.map(|memory| (Arc::clone(memory), received())),
             _ => offered.map(|memory| (Arc::clone(memory), written)),
         };
-        Some(Numbered {
-            leaving: (Arc::clone(local), written),
-            coming: coming?,
-        })
+        Some(Numbered { leaving: (Arc::clone(local), written), coming: coming? })
     }
 
     #[inline]

@@ -23,11 +23,7 @@ pub fn send_opcode(profile: &Profile, remote: RemoteMemory) -> SendOpcode {
         (Access::Write, false) => SendOpcode::Write { address, rkey },
         (Access::Write, true) => SendOpcode::WriteImmediate { address, rkey },
         (Access::Read, _) => SendOpcode::Read { address, rkey },
-        (Access::Add, _) => SendOpcode::FetchAdd {
-            address,
-            rkey,
-            add: ADDED,
-        },
+        (Access::Add, _) => SendOpcode::FetchAdd { address, rkey, add: ADDED },
         (Access::Swap, _) => SendOpcode::CompareSwap { address, rkey },
     }
 }

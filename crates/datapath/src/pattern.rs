@@ -47,11 +47,7 @@ impl PatternKey {
 
     /// Decodes immediate data of QP `qp`.
     pub fn from_immediate(qp: u32, immediate: u32) -> Self {
-        PatternKey {
-            qp,
-            position: immediate as u16,
-            sequence: (immediate >> 16) as u16,
-        }
+        PatternKey { qp, position: immediate as u16, sequence: (immediate >> 16) as u16 }
     }
 
     /// The 8-byte word at byte `8 × index`.
@@ -149,14 +145,7 @@ mod tests {
 
     #[test]
     fn no_word_repeats_along_a_payload() {
-        let all = bytes(
-            PatternKey {
-                qp: 3,
-                position: 1,
-                sequence: 9,
-            },
-            1 << 16,
-        );
+        let all = bytes(PatternKey { qp: 3, position: 1, sequence: 9 }, 1 << 16);
         let mut words: Vec<_> = all.chunks(8).collect();
         words.sort_unstable();
         words.dedup();

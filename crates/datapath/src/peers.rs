@@ -15,10 +15,7 @@ impl Peers {
     /// Those of a flow.
     pub fn of(flow: &Settings) -> Peers {
         let qps = flow.qps.max(1);
-        Peers {
-            turn: if flow.ud_fan_out { qps } else { 1 },
-            qps,
-        }
+        Peers { turn: if flow.ud_fan_out { qps } else { 1 }, qps }
     }
 
     /// The QP that receives what QP `sender` sends from `position`.
@@ -37,11 +34,7 @@ mod tests {
     use super::*;
 
     fn peers(qps: u32, ud_fan_out: bool) -> Peers {
-        Peers::of(&Settings {
-            qps,
-            ud_fan_out,
-            ..Settings::default()
-        })
+        Peers::of(&Settings { qps, ud_fan_out, ..Settings::default() })
     }
 
     #[test]

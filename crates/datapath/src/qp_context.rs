@@ -160,8 +160,7 @@ impl Sender {
     /// Allows `messages` more messages, in a run with a message count.
     pub fn set_budget(&self, geometry: &Geometry, messages: u64) {
         let unit = u64::from(geometry.unit);
-        self.slots_left
-            .store(i64::try_from(messages / unit).unwrap_or(i64::MAX), Relaxed);
+        self.slots_left.store(i64::try_from(messages / unit).unwrap_or(i64::MAX), Relaxed);
         let tail = (messages % unit) as u32;
         self.tail_messages.store(tail, Relaxed);
         self.tail_pending.store(tail > 0, Relaxed);

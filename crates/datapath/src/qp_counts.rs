@@ -21,14 +21,8 @@ impl QpCounts {
     pub(super) const BYTES_PER_QP: usize = size_of::<AtomicU64>();
 
     pub(super) fn new(qps: usize, workers: usize) -> QpCounts {
-        let cells = |_| {
-            (0..qps.div_ceil(CELLS))
-                .map(|_| CachePadded::default())
-                .collect()
-        };
-        QpCounts {
-            workers: (0..workers).map(cells).collect(),
-        }
+        let cells = |_| (0..qps.div_ceil(CELLS)).map(|_| CachePadded::default()).collect();
+        QpCounts { workers: (0..workers).map(cells).collect() }
     }
 
     /// A worker's cells, by index of the QP; at least one for each QP.

@@ -46,9 +46,7 @@ impl Regions {
     /// The MR of QP `qp`.
     pub fn of(&self, qp: u32) -> &Arc<MemoryRegion> {
         let after_first = (qp as usize).checked_sub(1);
-        after_first
-            .and_then(|place| self.rest.get(place))
-            .unwrap_or(&self.first)
+        after_first.and_then(|place| self.rest.get(place)).unwrap_or(&self.first)
     }
 }
 

@@ -129,10 +129,7 @@ mod tests {
         let nearest = [0.0, 0.4, 0.6, 1.0, 1.5, 1e9 + 0.25, 1e15, LAST];
         let found = nearest.map(whole);
         assert_eq!(found, nearest.map(|it| it.round() as u64));
-        assert_eq!(
-            [LAST + 1.0, 1e300, f64::INFINITY].map(whole),
-            [LAST as u64; 3]
-        );
+        assert_eq!([LAST + 1.0, 1e300, f64::INFINITY].map(whole), [LAST as u64; 3]);
     }
 
     #[test]

@@ -64,10 +64,7 @@ pub struct WindowEdges {
 
 impl WindowEdges {
     /// A window that opens when a worker enters [`Phase::Measure`] and closes when it enters another phase.
-    pub const OF_PHASE: WindowEdges = WindowEdges {
-        opens_raw: 0,
-        closes_raw: u64::MAX,
-    };
+    pub const OF_PHASE: WindowEdges = WindowEdges { opens_raw: 0, closes_raw: u64::MAX };
 
     fn to_array(self) -> [u64; 2] {
         [self.opens_raw, self.closes_raw]
@@ -229,22 +226,15 @@ impl Shared {
 
     /// When the window opens and closes.
     pub fn edges(&self) -> WindowEdges {
-        let [opens_raw, closes_raw] = self
-            .edges
-            .each_ref()
-            .map(|cell| cell.load(Ordering::Relaxed));
-        WindowEdges {
-            opens_raw,
-            closes_raw,
-        }
+        let [opens_raw, closes_raw] =
+            self.edges.each_ref().map(|cell| cell.load(Ordering::Relaxed));
+        WindowEdges { opens_raw, closes_raw }
     }
 
     /// Progress of the workers' windows.
     pub fn window(&self) -> WindowProgress {
-        let mut progress = WindowProgress {
-            is_closed: !self.counters.is_empty(),
-            ..WindowProgress::default()
-        };
+        let mut progress =
+            WindowProgress { is_closed: !self.counters.is_empty(), ..WindowProgress::default() };
         let edges = self.edges();
         let (mut first_raw, mut last_raw) = (u64::MAX, 0);
         for counters in &self.counters {
@@ -330,19 +320,12 @@ impl Shared {
     /// equal sums mean that nothing is in flight.
     pub fn counts(&self) -> Counts {
         let sum = |field: fn(&Counters) -> &AtomicU64| {
-            self.counters
-                .iter()
-                .map(|counters| field(counters).load(Ordering::Acquire))
-                .sum()
+            self.counters.iter().map(|counters| field(counters).load(Ordering::Acquire)).sum()
         };
         let received = sum(|counters| &counters.received);
         let completed = sum(|counters| &counters.completed);
         let posted = sum(|counters| &counters.posted);
-        Counts {
-            posted,
-            completed,
-            received,
-        }
+        Counts { posted, completed, received }
     }
 
     /// Posted messages of each QP completed since the start, by index of the QP.

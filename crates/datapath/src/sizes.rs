@@ -25,10 +25,7 @@ impl Sizes {
             Some(mix) => mix.order().into(),
             None => [flow.size_bytes].into(),
         };
-        Sizes {
-            order,
-            ring: Geometry::of(flow).ring(),
-        }
+        Sizes { order, ring: Geometry::of(flow).ring() }
     }
 
     /// Whether messages differ in size.
@@ -45,9 +42,7 @@ impl Sizes {
 
     /// Bytes of the messages at `count` positions from `first`.
     pub fn sum(&self, qp: u32, first: u32, count: u32) -> u64 {
-        (first..first + count)
-            .map(|position| u64::from(self.at(qp, position)))
-            .sum()
+        (first..first + count).map(|position| u64::from(self.at(qp, position))).sum()
     }
 }
 

@@ -131,11 +131,7 @@ impl Source {
         self.policy.loaded(qp, queue.in_flight - 1, queue.in_flight);
         self.credits -= 1;
         self.left -= 1;
-        Some(NextSlot {
-            qp,
-            slot,
-            is_tail: self.ends_in_tail && self.left == 0,
-        })
+        Some(NextSlot { qp, slot, is_tail: self.ends_in_tail && self.left == 0 })
     }
 
     #[inline]
@@ -157,11 +153,7 @@ impl Policy {
             Spread::Own => Policy::None,
             Spread::RoundRobin => Policy::turns(flow, mine),
             Spread::LeastLoaded => Policy::LeastLoaded(Loads::new(queues, mine)),
-            Spread::Hash => Policy::Hash {
-                qps: mine.into(),
-                seed: worker as u64,
-                number: 0,
-            },
+            Spread::Hash => Policy::Hash { qps: mine.into(), seed: worker as u64, number: 0 },
         }
     }
 
@@ -175,9 +167,8 @@ impl Policy {
         let (mut first, mut shares, mut members) = (0, Vec::new(), Vec::new());
         for (count, share) in groups {
             let end = first + count as usize;
-            let qps: Box<[usize]> = (mine.iter().copied())
-                .filter(|qp| (first..end).contains(qp))
-                .collect();
+            let qps: Box<[usize]> =
+                (mine.iter().copied()).filter(|qp| (first..end).contains(qp)).collect();
             first = end;
             if !qps.is_empty() {
                 // Exact where the worker has the whole group. At most 2^20, 2^16 and 2^20, of 16 groups.
@@ -185,10 +176,7 @@ impl Policy {
                 members.push(Group { qps, next: 0 });
             }
         }
-        Policy::Turns {
-            groups: SmoothTurns::new(shares),
-            members: members.into(),
-        }
+        Policy::Turns { groups: SmoothTurns::new(shares), members: members.into() }
     }
 
     #[inline]
@@ -202,11 +190,7 @@ impl Policy {
                 };
                 let group = members.get_mut(group)?;
                 let qp = group.qps.get(group.next).copied();
-                group.next = if group.next + 1 == group.qps.len() {
-                    0
-                } else {
-                    group.next + 1
-                };
+                group.next = if group.next + 1 == group.qps.len() { 0 } else { group.next + 1 };
                 qp
             }
             Policy::LeastLoaded(loads) => loads.least(),

@@ -1,13 +1,7 @@
 use super::*;
 
 fn flow(spread: Spread, qps: u32, depth: u32) -> Settings {
-    Settings {
-        spread,
-        qps,
-        tx_depth: depth,
-        signal_every: 1,
-        ..Settings::default()
-    }
+    Settings { spread, qps, tx_depth: depth, signal_every: 1, ..Settings::default() }
 }
 
 /// The source of the only worker, without a limit of slots to post.

@@ -56,8 +56,6 @@ impl SteppedThread<'_> {
     /// The reports of its workers, each with the number of its flow.
     pub fn into_reports(self) -> Vec<(usize, WorkerReport)> {
         let workers = self.workers.into_iter();
-        workers
-            .map(|(flow, worker)| (flow, worker.report()))
-            .collect()
+        workers.map(|(flow, worker)| (flow, worker.report())).collect()
     }
 }

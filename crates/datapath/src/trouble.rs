@@ -174,11 +174,7 @@ impl fmt::Display for FailedCompletion {
             Some(op) => write!(f, "{} ", op.name().to_uppercase())?,
             None => f.write_str("receive ")?,
         }
-        write!(
-            f,
-            "on QP {} (number {:#08x}) failed with {}",
-            self.qp, self.qpn, self.status
-        )?;
+        write!(f, "on QP {} (number {:#08x}) failed with {}", self.qp, self.qpn, self.status)?;
         if self.vendor_error != 0 {
             write!(f, ", vendor error {:#x}", self.vendor_error)?;
         }
@@ -199,49 +195,24 @@ impl fmt::Display for Place {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Mismatch::Byte {
-                place,
-                qp,
-                position,
-                sequence,
-                size_bytes,
-                wrong,
-            } => write!(
+            Mismatch::Byte { place, qp, position, sequence, size_bytes, wrong } => write!(
                 f,
                 "wrong payload in {place}: QP {qp}, slot {position}, sequence {sequence}: byte {} of {size_bytes} \
                  is {:#04x} and should be {:#04x}",
                 wrong.byte, wrong.found, wrong.expected
             ),
-            Mismatch::Length {
-                qp,
-                found_bytes,
-                expected_bytes,
-            } => write!(
+            Mismatch::Length { qp, found_bytes, expected_bytes } => write!(
                 f,
                 "wrong length on QP {qp}: {found_bytes} bytes arrived of a message of {expected_bytes}"
             ),
-            Mismatch::Word {
-                place,
-                qp,
-                position,
-                found,
-                expected,
-            } => {
-                write!(
-                    f,
-                    "wrong value in {place}: QP {qp}, slot {position}: {found:#x}"
-                )?;
+            Mismatch::Word { place, qp, position, found, expected } => {
+                write!(f, "wrong value in {place}: QP {qp}, slot {position}: {found:#x}")?;
                 match expected {
                     Some(expected) => write!(f, ", and {expected:#x} was added"),
                     None => f.write_str(", which no operation writes"),
                 }
             }
-            Mismatch::Count {
-                qp,
-                position,
-                found,
-                expected,
-            } => write!(
+            Mismatch::Count { qp, position, found, expected } => write!(
                 f,
                 "messages lost or doubled on QP {qp}, slot {position}: {found} arrived of {expected}"
             ),

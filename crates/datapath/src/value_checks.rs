@@ -98,10 +98,8 @@ impl SenderCheck {
     /// Prepares the cell of a position before it is posted: fills the payload of a SEND or WRITE, or writes bytes
     /// that a READ or an atomic operation must replace.
     pub(super) fn prepare(&self, position: u32) -> Prepared {
-        let count = self
-            .posts
-            .get(position as usize)
-            .map_or(0, |count| count.fetch_add(1, Relaxed));
+        let count =
+            self.posts.get(position as usize).map_or(0, |count| count.fetch_add(1, Relaxed));
         let offset = self.layout.offset_after(self.qp, position, count.into());
         if self.profile.is_atomic() {
             self.memory.write_at(offset, &AWAITED.to_ne_bytes());
@@ -125,10 +123,7 @@ impl SenderCheck {
             self.sizes.at(self.qp, position) as usize,
             self.profile.fetches,
         );
-        Prepared {
-            immediate: self.profile.receives.then(|| key.immediate()),
-            exchange: None,
-        }
+        Prepared { immediate: self.profile.receives.then(|| key.immediate()), exchange: None }
     }
 
     /// The lap in which a position is posted for the time `count`, from 0, which tells what a READ fetches.
@@ -148,10 +143,7 @@ impl SenderCheck {
         let positions = first..first + count;
         match (self.profile.fetches, self.profile.is_atomic()) {
             (false, _) => Fetched::default(),
-            (true, false) => Fetched {
-                mismatch: self.wrong_read(positions),
-                swaps_made: 0,
-            },
+            (true, false) => Fetched { mismatch: self.wrong_read(positions), swaps_made: 0 },
             (true, true) => positions.fold(Fetched::default(), |mut all, position| {
                 let found = word(&self.memory, self.layout.offset(self.qp, position));
                 let posts = self.posts.get(position as usize);
@@ -185,11 +177,7 @@ impl SenderCheck {
             check_cell(
                 &self.memory,
                 self.layout.offset_after(self.qp, position, last.into()),
-                PatternKey {
-                    qp: self.qp,
-                    position: position as u16,
-                    sequence: self.lap_of(last),
-                },
+                PatternKey { qp: self.qp, position: position as u16, sequence: self.lap_of(last) },
                 &self.sizes,
                 Place::LocalMemory,
             )
@@ -204,11 +192,7 @@ pub fn fill_for_reads(memory: &Regions, flow: &Settings, sizes: &Sizes) {
     for qp in 0..flow.qps {
         for position in 0..geometry.ring() {
             for lap in 0..layout.walk().laps() {
-                let key = PatternKey {
-                    qp,
-                    position: position as u16,
-                    sequence: lap as u16,
-                };
+                let key = PatternKey { qp, position: position as u16, sequence: lap as u16 };
                 let offset = layout.offset_after(qp, position, lap);
                 let length = sizes.at(qp, position) as usize;
                 key.fill(memory.of(qp), offset, length, false);
@@ -229,28 +213,24 @@ pub fn check_sums<'p>(
     for (qp, posts) in (0..).zip(posts) {
         for (position, &count) in (0..).zip(posts) {
             let target = Layout::target_of(flow, qp);
-            let at = (
-                target,
-                layout.start_of(target) + layout.within_target(flow, position),
-            );
+            let at = (target, layout.start_of(target) + layout.within_target(flow, position));
             sums.entry(at).or_insert((0, qp, position)).0 += u64::from(count);
         }
     }
-    sums.into_iter()
-        .find_map(|((target, at), (sum, qp, position))| {
-            let found = word(memory.of(target), at);
-            let (is_right, expected) = match flow.op.profile().access {
-                Access::Swap => (Exchange::may_leave(found, flow.qps), None),
-                _ => (found == sum, Some(sum)),
-            };
-            (!is_right).then_some(Mismatch::Word {
-                place: Place::TargetMemory,
-                qp,
-                position,
-                found,
-                expected,
-            })
+    sums.into_iter().find_map(|((target, at), (sum, qp, position))| {
+        let found = word(memory.of(target), at);
+        let (is_right, expected) = match flow.op.profile().access {
+            Access::Swap => (Exchange::may_leave(found, flow.qps), None),
+            _ => (found == sum, Some(sum)),
+        };
+        (!is_right).then_some(Mismatch::Word {
+            place: Place::TargetMemory,
+            qp,
+            position,
+            found,
+            expected,
         })
+    })
 }
 
 /// Checks memory that the peer has written, after its last WRITE completed: each position must hold the last payload
@@ -269,11 +249,7 @@ pub fn check_written(
     let wrong = |position: u32, count: u32, first: u32| {
         // The last message that came to the same cell.
         let uses = u64::from(count - 1 - first) / laps * laps + u64::from(first);
-        let last = PatternKey {
-            qp,
-            position: position as u16,
-            sequence: uses as u16,
-        };
+        let last = PatternKey { qp, position: position as u16, sequence: uses as u16 };
         let offset = layout.offset_after(qp, position, uses);
         let wrong = check_cell(memory.of(qp), offset, last, sizes, Place::TargetMemory)?;
         let cell = (offset, sizes.at(qp, position) as usize);
@@ -300,10 +276,7 @@ fn are_of_any(
     (0..length).step_by(packet_bytes.max(1)).all(|start| {
         let part = start..length.min(start + packet_bytes);
         let is_of = |back: u16| {
-            let key = PatternKey {
-                sequence: last.sequence.wrapping_sub(back),
-                ..last
-            };
+            let key = PatternKey { sequence: last.sequence.wrapping_sub(back), ..last };
             key.check_part(memory, offset, part.clone()).is_none()
         };
         is_of(0) || is_untouched(memory, offset + start, part.len()) || (1..sequences).any(is_of)
@@ -326,14 +299,7 @@ fn check_cell(
     let position = u32::from(key.position);
     let size_bytes = sizes.at(key.qp, position);
     let wrong = key.check(memory, offset, size_bytes as usize)?;
-    Some(Mismatch::Byte {
-        place,
-        qp: key.qp,
-        position,
-        sequence: key.sequence,
-        size_bytes,
-        wrong,
-    })
+    Some(Mismatch::Byte { place, qp: key.qp, position, sequence: key.sequence, size_bytes, wrong })
 }
 
 impl ReceiverCheck {
@@ -385,17 +351,10 @@ impl ReceiverCheck {
         immediate: Option<u32>,
     ) -> Option<Mismatch> {
         let told = PatternKey::from_immediate(self.qp, immediate.unwrap_or(u32::MAX));
-        let key = PatternKey {
-            qp: self.peers.sender(self.qp, told.position.into()),
-            ..told
-        };
+        let key = PatternKey { qp: self.peers.sender(self.qp, told.position.into()), ..told };
         let expected_bytes = self.sizes.at(key.qp, key.position.into());
         if byte_len != expected_bytes {
-            return Some(Mismatch::Length {
-                qp: self.qp,
-                found_bytes: byte_len,
-                expected_bytes,
-            });
+            return Some(Mismatch::Length { qp: self.qp, found_bytes: byte_len, expected_bytes });
         }
         if let Some(seen) = self.seen.get(usize::from(key.position)) {
             seen.count.fetch_add(1, Relaxed);

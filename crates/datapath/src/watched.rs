@@ -34,10 +34,7 @@ impl Watched {
     /// Keeps a recorder of this QP, if it is one of those; the first one that is offered.
     pub(super) fn offer(&self, qp: usize, samples: &Samples) {
         let number = qp / self.group;
-        let of_group = self
-            .group
-            .min(self.qps.saturating_sub(number * self.group))
-            .max(1);
+        let of_group = self.group.min(self.qps.saturating_sub(number * self.group)).max(1);
         // At random, because equal distances would be those of the QPs of one worker.
         if qp % self.group == mix(number as u64) as usize % of_group
             && let Some(recorder) = self.recorders.get(number)
@@ -47,10 +44,7 @@ impl Watched {
     }
 
     pub(super) fn recorders(&self) -> Vec<LiveCounters> {
-        self.recorders
-            .iter()
-            .filter_map(|recorder| recorder.get().cloned())
-            .collect()
+        self.recorders.iter().filter_map(|recorder| recorder.get().cloned()).collect()
     }
 }
 

@@ -280,10 +280,6 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
 /// The most completions that can wait in a worker's CQs.
 fn most_piled_up(shared: &Shared, spec: &WorkerSpec, contended: bool) -> u64 {
     let geometry = shared.geometry;
-    let qps = if contended {
-        shared.qp_contexts.len()
-    } else {
-        spec.qps.len()
-    };
+    let qps = if contended { shared.qp_contexts.len() } else { spec.qps.len() };
     qps as u64 * u64::from(geometry.completions_in_flight()) + shared.flow.receives_of(qps as u32)
 }

@@ -60,10 +60,7 @@ impl WorkerPool {
             shared.set_wakeups(sleeps.map(|it| Arc::clone(it.sleeper.wakeup())).collect());
         }
         let (ready, all_ready) = bounded(count);
-        let mut pool = WorkerPool {
-            flows: flows.to_vec(),
-            threads: Vec::with_capacity(count),
-        };
+        let mut pool = WorkerPool { flows: flows.to_vec(), threads: Vec::with_capacity(count) };
         for (index, (spec, parts)) in threads.into_iter().zip(parts).enumerate() {
             let ready = ready.clone();
             let body = move || work(&parts, spec.core, spec.sleep, &ready);
@@ -72,9 +69,7 @@ impl WorkerPool {
         }
         drop(ready);
         for index in 0..count {
-            all_ready
-                .recv_timeout(START_LIMIT)
-                .map_err(|_| WorkerPoolError::Lost { index })??;
+            all_ready.recv_timeout(START_LIMIT).map_err(|_| WorkerPoolError::Lost { index })??;
         }
         Ok(pool)
     }
@@ -126,11 +121,7 @@ pub(super) fn parts(flows: &[Arc<Shared>], threads: &mut [ThreadSpec]) -> Vec<Ve
                 flow,
                 shared: Arc::clone(shared),
                 spec,
-                place: WorkerPlace {
-                    worker: *worker - 1,
-                    thread,
-                    core,
-                },
+                place: WorkerPlace { worker: *worker - 1, thread, core },
             })
         });
         served.collect()

@@ -53,20 +53,12 @@ pub(super) fn work(
     let start = || drop(ready.send(pinned));
     // Clocks agree with each other, so that of one flow serves all.
     let clock = parts.first().map(|part| part.shared.clock().clone());
-    let sleeping = sleep
-        .zip(clock)
-        .map(|(sleep, clock)| Sleeping::new(sleep, clock));
+    let sleeping = sleep.zip(clock).map(|(sleep, clock)| Sleeping::new(sleep, clock));
     if let [part] = parts {
-        let report = part.kind().visit(ServeAlone {
-            part,
-            start,
-            sleeping,
-        });
+        let report = part.kind().visit(ServeAlone { part, start, sleeping });
         return vec![(part.flow, report)];
     }
-    let mut several = Several {
-        workers: parts.iter().map(boxed).collect(),
-    };
+    let mut several = Several { workers: parts.iter().map(boxed).collect() };
     start();
     serve(&mut several, sleeping);
     let reports = several.workers.into_iter().map(|worker| worker.report());

@@ -44,11 +44,7 @@ pub(super) fn memory_left(root: &Path) -> Option<(String, u64)> {
         let group = groups.lines().find_map(|line| mount.group_of(line))?;
         mount.least(root, &group)
     };
-    mounts
-        .lines()
-        .filter_map(Mount::parse)
-        .filter_map(of_mount)
-        .min_by_key(|(_, bytes)| *bytes)
+    mounts.lines().filter_map(Mount::parse).filter_map(of_mount).min_by_key(|(_, bytes)| *bytes)
 }
 
 impl Mount {
@@ -63,11 +59,7 @@ impl Mount {
             "cgroup" if kind.nth(1)?.split(',').any(|option| option == "memory") => &V1,
             _ => return None,
         };
-        Some(Mount {
-            point: point.into(),
-            root: root.into(),
-            files,
-        })
+        Some(Mount { point: point.into(), root: root.into(), files })
     }
 
     /// The group that a line of `/proc/self/cgroup` names, if it is of this hierarchy.
@@ -134,10 +126,7 @@ pub(crate) mod tests {
 
     /// What is left where these are the groups of this process, and the mounts.
     fn left(groups: &str, mounts: &str, files: &[(&str, &str)]) -> Option<(String, u64)> {
-        let own = [
-            ("proc/self/cgroup", groups),
-            ("proc/self/mountinfo", mounts),
-        ];
+        let own = [("proc/self/cgroup", groups), ("proc/self/mountinfo", mounts)];
         memory_left(machine(&[&own, files].concat()).path())
     }
 

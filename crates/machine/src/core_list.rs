@@ -30,11 +30,7 @@ fn core_number(digits: &str, item: &str) -> Result<usize, CoreListError> {
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     let number = digits.parse::<usize>().ok().filter(|_| is_number);
     let number = number.ok_or_else(|| CoreListError::Syntax(item.to_owned()))?;
-    if number > MAX_CORE {
-        Err(CoreListError::TooHigh(number))
-    } else {
-        Ok(number)
-    }
+    if number > MAX_CORE { Err(CoreListError::TooHigh(number)) } else { Ok(number) }
 }
 
 impl FromStr for CoreList {
@@ -63,11 +59,7 @@ impl FromStr for CoreList {
 impl fmt::Display for CoreList {
     /// Runs of neighbours as ranges: `2,4-7`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, run) in self
-            .0
-            .chunk_by(|a, b| a.checked_add(1) == Some(*b))
-            .enumerate()
-        {
+        for (index, run) in self.0.chunk_by(|a, b| a.checked_add(1) == Some(*b)).enumerate() {
             if index > 0 {
                 f.write_str(",")?;
             }
@@ -89,23 +81,11 @@ mod tests {
     fn cores_and_ranges() {
         assert_eq!("2,4-7".parse(), Ok(CoreList(vec![2, 4, 5, 6, 7])));
         assert_eq!("3-3".parse(), Ok(CoreList(vec![3])));
-        assert_eq!(
-            "7-4".parse::<CoreList>(),
-            Err(CoreListError::Backwards(7, 4))
-        );
-        assert_eq!(
-            "1-4,2".parse::<CoreList>(),
-            Err(CoreListError::Duplicate(2))
-        );
-        assert_eq!(
-            "0-9999999".parse::<CoreList>(),
-            Err(CoreListError::TooHigh(9_999_999))
-        );
+        assert_eq!("7-4".parse::<CoreList>(), Err(CoreListError::Backwards(7, 4)));
+        assert_eq!("1-4,2".parse::<CoreList>(), Err(CoreListError::Duplicate(2)));
+        assert_eq!("0-9999999".parse::<CoreList>(), Err(CoreListError::TooHigh(9_999_999)));
         for text in ["", "a", "1-", "-1", "1-2-3", "1,"] {
-            assert!(
-                matches!(text.parse::<CoreList>(), Err(CoreListError::Syntax(_))),
-                "{text}"
-            );
+            assert!(matches!(text.parse::<CoreList>(), Err(CoreListError::Syntax(_))), "{text}");
         }
     }
 

@@ -54,11 +54,7 @@ impl CoreLocks {
     /// Those of this host, in the folder that [`FOLDER_VARIABLE`] names or else a usual one.
     pub fn of_host() -> CoreLocks {
         let named = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
-        let usual = || {
-            FOLDERS
-                .into_iter()
-                .find(|folder| Path::new(folder).is_dir())
-        };
+        let usual = || FOLDERS.into_iter().find(|folder| Path::new(folder).is_dir());
         CoreLocks::within(match named {
             Some(folder) => folder.into(),
             None => usual().unwrap_or(FOLDERS[0]).into(),
@@ -120,12 +116,9 @@ impl CoreLocks {
 
     fn take_place(&self, core: usize, place: u32) -> Option<HeldCore> {
         match self.lock(core, place, FlockOperation::NonBlockingLockExclusive, true) {
-            Attempt::Locked(lock) => Some(HeldCore {
-                core,
-                place,
-                lock: Some(lock),
-                locks: self.clone(),
-            }),
+            Attempt::Locked(lock) => {
+                Some(HeldCore { core, place, lock: Some(lock), locks: self.clone() })
+            }
             _ => None,
         }
     }
@@ -166,10 +159,8 @@ impl CoreLocks {
 }
 
 /// Whatever another user may have put there is neither followed nor waited for.
-const OPEN: OFlags = OFlags::RDONLY
-    .union(OFlags::CLOEXEC)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::NONBLOCK);
+const OPEN: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
 fn open_to_lock(path: &Path) -> Result<File, Errno> {
     open(path, OPEN, Mode::empty()).map(File::from)

@@ -58,11 +58,7 @@ pub enum CoreError {
     #[error(
         "cannot read the cores of NUMA node {node} from {path}: {source}; name them with --cores"
     )]
-    Node {
-        node: u32,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Node { node: u32, path: PathBuf, source: io::Error },
 }
 
 /// Pins the calling thread to one core.
@@ -76,10 +72,8 @@ pub fn pin_current_thread(core: usize) -> Result<(), CoreError> {
     }
     Err(CoreError::Pin {
         core,
-        allowed: allowed_cores().map_or_else(
-            |_| "none known".to_owned(),
-            |cores| CoreList(cores).to_string(),
-        ),
+        allowed: allowed_cores()
+            .map_or_else(|_| "none known".to_owned(), |cores| CoreList(cores).to_string()),
     })
 }
 
@@ -101,12 +95,8 @@ pub fn keep_to(cores: &[usize]) -> io::Result<()> {
 /// # Errors
 /// [`CoreError::Affinity`] when the kernel does not tell.
 pub fn allowed_cores() -> Result<Vec<usize>, CoreError> {
-    let set =
-        rustix::thread::sched_getaffinity(Some(rustix::process::getpid())).map_err(|errno| {
-            CoreError::Affinity {
-                source: errno.into(),
-            }
-        })?;
+    let set = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()))
+        .map_err(|errno| CoreError::Affinity { source: errno.into() })?;
     Ok((0..MAX_CORES).filter(|&core| set.is_set(core)).collect())
 }
 
@@ -117,10 +107,7 @@ pub fn allowed_cores() -> Result<Vec<usize>, CoreError> {
 pub fn allowed_cores_of_node(root: &Path, node: u32) -> Result<Vec<usize>, CoreError> {
     let allowed = allowed_cores()?;
     let of_node = cores_of_node(root, node)?;
-    Ok(of_node
-        .into_iter()
-        .filter(|core| allowed.contains(core))
-        .collect())
+    Ok(of_node.into_iter().filter(|core| allowed.contains(core)).collect())
 }
 
 /// The cores of a NUMA node, by the files below `root`.
@@ -163,12 +150,7 @@ mod tests {
     fn the_machines_time_is_that_in_which_its_cpus_worked() {
         let stat = "cpu  1000 20 300 70000 5 40 200 99 50 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         assert_eq!(busy_seconds(stat), Some(15.6));
-        for unknown in [
-            "",
-            "cpu  1 2 3\n",
-            "cpu  1 2 x 4 5 6 7\n",
-            "cpu0 1 2 3 4 5 6 7\n",
-        ] {
+        for unknown in ["", "cpu  1 2 3\n", "cpu  1 2 x 4 5 6 7\n", "cpu0 1 2 3 4 5 6 7\n"] {
             assert_eq!(busy_seconds(unknown), None, "{unknown}");
         }
         let before = machine_seconds();

@@ -50,13 +50,8 @@ pub struct Bridging {
 /// Asks the kernel; `None` where the interface's driver has no such thing.
 pub fn read(netdev: &str) -> Option<Bridging> {
     let socket = open().ok()?;
-    sendto(
-        &socket,
-        &request(netdev),
-        SendFlags::empty(),
-        &netlink::SocketAddrNetlink::new(0, 0),
-    )
-    .ok()?;
+    sendto(&socket, &request(netdev), SendFlags::empty(), &netlink::SocketAddrNetlink::new(0, 0))
+        .ok()?;
     let mut answer = vec![0; 16 << 10];
     let (received, _) = recv(&socket, &mut answer[..], RecvFlags::empty()).ok()?;
     parse(answer.get(..received)?)
@@ -64,23 +59,14 @@ pub fn read(netdev: &str) -> Option<Bridging> {
 
 fn open() -> rustix::io::Result<OwnedFd> {
     // No protocol is that of routes and interfaces.
-    let socket = socket_with(
-        AddressFamily::NETLINK,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
     Ok(socket)
 }
 
 fn request(netdev: &str) -> Vec<u8> {
     let mut body = vec![0, DCB_CMD_IEEE_GET, 0, 0];
-    put_attribute(
-        &mut body,
-        DCB_ATTR_IFNAME,
-        &[netdev.as_bytes(), &[0]].concat(),
-    );
+    put_attribute(&mut body, DCB_ATTR_IFNAME, &[netdev.as_bytes(), &[0]].concat());
     message(RTM_GETDCB, NLM_F_REQUEST, &body)
 }
 
@@ -183,11 +169,7 @@ mod tests {
             let [low, high] = protocol.to_ne_bytes();
             attribute(DCB_ATTR_IEEE_APP, &[selector, priority, low, high])
         };
-        let table = [
-            app(SELECTS_DSCP, 6, 48),
-            app(1, 3, 0x8915),
-            app(SELECTS_DSCP, 3, 26),
-        ];
+        let table = [app(SELECTS_DSCP, 6, 48), app(1, 3, 0x8915), app(SELECTS_DSCP, 3, 26)];
         let trust = [attribute(1, &[SELECTS_DSCP]), attribute(2, &[SELECTS_PCP])];
         let ieee = [
             attribute(1, &[8; 60]),

@@ -58,9 +58,7 @@ fn read_pci(device: &mut Device, folder: &Path) {
     device.pci_gtransfer_per_s = text(&folder.join("current_link_speed"))
         .and_then(|speed| speed.split_whitespace().next()?.parse().ok());
     if let Ok(target) = fs::canonicalize(folder) {
-        let address = target
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned());
+        let address = target.file_name().map(|name| name.to_string_lossy().into_owned());
         device.pci_address = address.filter(|address| is_pci_address(address));
     }
 }
@@ -68,10 +66,7 @@ fn read_pci(device: &mut Device, folder: &Path) {
 /// `0000:3b:00.0`: domain, bus, device and function.
 fn is_pci_address(name: &str) -> bool {
     let parts: Vec<_> = name.split([':', '.']).collect();
-    parts.len() == 4
-        && parts
-            .iter()
-            .all(|part| u32::from_str_radix(part, 16).is_ok())
+    parts.len() == 4 && parts.iter().all(|part| u32::from_str_radix(part, 16).is_ok())
 }
 
 /// `ACTIVE` of `4: ACTIVE`.
@@ -99,11 +94,7 @@ mod tests {
             (device, "ports/1/link_layer", "Ethernet\n"),
             (device, "ports/1/state", "4: ACTIVE\n"),
             (device, "ports/1/lid", "0x0\n"),
-            (
-                device,
-                "ports/1/gids/3",
-                "0000:0000:0000:0000:0000:ffff:c0a8:0102\n",
-            ),
+            (device, "ports/1/gids/3", "0000:0000:0000:0000:0000:ffff:c0a8:0102\n"),
             (device, "ports/1/gid_attrs/types/3", "RoCE v2\n"),
             (device, "ports/1/gid_attrs/ndevs/3", "eth2\n"),
             ("sys/class/net/eth2", "mtu", "4200\n"),
@@ -148,12 +139,8 @@ mod tests {
     #[test]
     fn a_device_the_kernel_does_not_know_has_its_name_alone() {
         let root = machine(&[]);
-        let expected = Device {
-            name: "soft0".to_owned(),
-            port: 1,
-            gid_index: Some(0),
-            ..Device::default()
-        };
+        let expected =
+            Device { name: "soft0".to_owned(), port: 1, gid_index: Some(0), ..Device::default() };
         assert_eq!(read(root.path(), "soft0", 1, Some(0)), expected);
     }
 }

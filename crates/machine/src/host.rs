@@ -39,9 +39,7 @@ pub(super) fn text(path: &Path) -> Option<String> {
 
 /// `PRETTY_NAME` of an os-release file.
 fn pretty_name(os_release: &str) -> Option<String> {
-    let value = os_release
-        .lines()
-        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    let value = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(value.trim().trim_matches(['"', '\'']).to_owned())
 }
 
@@ -60,18 +58,15 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
 }
 
 fn cores(cpuinfo: &str) -> u32 {
-    let processors = cpuinfo.lines().filter(|line| {
-        line.split_once(':')
-            .is_some_and(|(key, _)| key.trim() == "processor")
-    });
+    let processors = cpuinfo
+        .lines()
+        .filter(|line| line.split_once(':').is_some_and(|(key, _)| key.trim() == "processor"));
     processors.count() as u32
 }
 
 fn numa_nodes(folder: &Path) -> Option<u32> {
-    let is_node = |name: &str| {
-        name.strip_prefix("node")
-            .is_some_and(|number| number.parse::<u32>().is_ok())
-    };
+    let is_node =
+        |name: &str| name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok());
     let entries = fs::read_dir(folder).ok()?.flatten();
     let nodes = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_node));
     Some(nodes.count() as u32)
@@ -83,9 +78,7 @@ fn rdma_core(maps: &str) -> Option<String> {
     maps.lines().find_map(|line| {
         let (_, name) = line.rsplit_once('/')?;
         let version = name.strip_prefix("libibverbs.so.")?;
-        let (_abi, release) = version
-            .split_once('.')
-            .and_then(|(_, rest)| rest.split_once('.'))?;
+        let (_abi, release) = version.split_once('.').and_then(|(_, rest)| rest.split_once('.'))?;
         let digits = |c: char| c.is_ascii_digit() || c == '.';
         release.chars().all(digits).then(|| release.to_owned())
     })
@@ -106,22 +99,13 @@ mod tests {
     #[test]
     fn files_are_read_below_the_root() {
         let root = machine(&[
-            (
-                "etc/os-release",
-                "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
-            ),
+            ("etc/os-release", "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
             (
                 "proc/cpuinfo",
                 "processor\t: 0\nmodel name\t: EPYC\n\nprocessor\t: 1\nmodel name\t: EPYC\n",
             ),
-            (
-                "proc/self/maps",
-                "7f00-7f01 r--p 0 00:1f 1 /usr/lib/libibverbs.so.1.14.44.0\n",
-            ),
-            (
-                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-                "performance\n",
-            ),
+            ("proc/self/maps", "7f00-7f01 r--p 0 00:1f 1 /usr/lib/libibverbs.so.1.14.44.0\n"),
+            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
             ("sys/devices/system/node/node0/cpulist", "0\n"),
             ("sys/devices/system/node/node1/cpulist", "1\n"),
             ("sys/devices/system/node/online", "0-1\n"),
@@ -137,10 +121,7 @@ mod tests {
     #[test]
     fn what_is_not_shown_is_left_out() {
         let host = read_below(machine(&[]).path());
-        assert_eq!(
-            (host.os, host.cpu_model, host.numa_nodes),
-            (None, None, None)
-        );
+        assert_eq!((host.os, host.cpu_model, host.numa_nodes), (None, None, None));
         assert_eq!((host.governor, host.rdma_core), (None, None));
     }
 
@@ -152,11 +133,7 @@ mod tests {
             "libibverbs.so.1.14 (deleted)",
             "other.so.1.14.44.0",
         ] {
-            assert_eq!(
-                rdma_core(&format!("7f00 r--p /usr/lib/{name}")),
-                None,
-                "{name}"
-            );
+            assert_eq!(rdma_core(&format!("7f00 r--p /usr/lib/{name}")), None, "{name}");
         }
         assert_eq!(
             cpu_model("CPU implementer : 0x41\nCPU part : 0xd0c\n").unwrap(),

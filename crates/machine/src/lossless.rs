@@ -47,10 +47,7 @@ impl Lossless {
             pause_frames: None,
             ecn_priorities: ecn_priorities(&net),
             // MLNX_OFED's file, where the kernel is older than the netlink table (6.2).
-            trust: bridging
-                .trust
-                .map(str::to_owned)
-                .or_else(|| text(&net.join("qos/trust"))),
+            trust: bridging.trust.map(str::to_owned).or_else(|| text(&net.join("qos/trust"))),
             dscp_priorities: bridging.dscp_priorities,
             traffic_class: global_traffic_class(root, device),
         }
@@ -105,9 +102,7 @@ impl Lossless {
     fn lossless_dscp(&self) -> Option<u8> {
         let of = |dscp: u8| self.treatment(dscp << 2, 0).is_lossless == Some(true);
         let by_dscp = self.trust.as_deref() != Some("pcp") && self.traffic_class.is_none();
-        [26].into_iter()
-            .chain(0..64)
-            .find(|dscp| by_dscp && of(*dscp))
+        [26].into_iter().chain(0..64).find(|dscp| by_dscp && of(*dscp))
     }
 }
 
@@ -143,9 +138,7 @@ fn ecn_priorities(net: &Path) -> Option<Vec<u8>> {
 fn global_traffic_class(root: &Path, (device, port): (&str, u8)) -> Option<u8> {
     let folder = root.join("sys/class/infiniband").join(device);
     let told = text(&folder.join(format!("tc/{port}/traffic_class")))?;
-    let line = told
-        .lines()
-        .find_map(|line| line.strip_prefix("Global tclass="))?;
+    let line = told.lines().find_map(|line| line.strip_prefix("Global tclass="))?;
     line.trim().parse().ok()
 }
 
@@ -163,24 +156,15 @@ mod tests {
         let net = "sys/class/net/eth2";
         let mut files = vec![
             (format!("{net}/qos/trust"), "dscp\n"),
-            (
-                "sys/class/infiniband/mlx5_0/tc/1/traffic_class".to_owned(),
-                "Global tclass=106\n",
-            ),
+            ("sys/class/infiniband/mlx5_0/tc/1/traffic_class".to_owned(), "Global tclass=106\n"),
         ];
         for priority in 0..8 {
             let on = |on| if on { "1\n" } else { "0\n" };
             let enable = |role: &str| format!("{net}/ecn/roce_{role}/enable/{priority}");
-            files.extend([
-                (enable("np"), on(priority > 2)),
-                (enable("rp"), on(priority < 5)),
-            ]);
+            files.extend([(enable("np"), on(priority > 2)), (enable("rp"), on(priority < 5))]);
         }
         let files: Vec<_> = files.iter().map(|(path, text)| (&**path, *text)).collect();
-        let bridging = Bridging {
-            pfc_priorities: Some(vec![3]),
-            ..Bridging::default()
-        };
+        let bridging = Bridging { pfc_priorities: Some(vec![3]), ..Bridging::default() };
         let expected = Lossless {
             pfc_priorities: Some(vec![3]),
             ecn_priorities: Some(vec![3, 4]),
@@ -209,21 +193,12 @@ mod tests {
         assert_eq!(of(&usual(), 0, 5), (0, Some(0), Some(false)));
         assert_eq!(of(&usual(), 106, 0), (106, Some(3), Some(true)));
         assert_eq!(of(&usual(), 4, 0), (4, None, None));
-        let forced = Lossless {
-            traffic_class: Some(106),
-            ..usual()
-        };
+        let forced = Lossless { traffic_class: Some(106), ..usual() };
         assert_eq!(of(&forced, 0, 0), (106, Some(3), Some(true)));
-        let by_tag = Lossless {
-            trust: Some("pcp".into()),
-            ..usual()
-        };
+        let by_tag = Lossless { trust: Some("pcp".into()), ..usual() };
         assert_eq!(of(&by_tag, 106, 3), (106, Some(3), Some(true)));
         assert_eq!(of(&by_tag, 106, 0), (106, Some(0), Some(false)));
-        let without = Lossless {
-            pfc_priorities: Some(Vec::new()),
-            ..Lossless::default()
-        };
+        let without = Lossless { pfc_priorities: Some(Vec::new()), ..Lossless::default() };
         assert_eq!(of(&without, 106, 0), (106, None, Some(false)));
         assert_eq!(of(&Lossless::default(), 106, 0), (106, None, None));
     }
@@ -231,22 +206,13 @@ mod tests {
     #[test]
     fn the_dscp_of_lossless_packets_is_found() {
         assert_eq!(usual().lossless_dscp(), Some(26));
-        let other = Lossless {
-            dscp_priorities: Some(vec![(0, 0), (24, 3)]),
-            ..usual()
-        };
+        let other = Lossless { dscp_priorities: Some(vec![(0, 0), (24, 3)]), ..usual() };
         assert_eq!(other.lossless_dscp(), Some(24));
         assert_eq!(Lossless::default().lossless_dscp(), None);
         let told = usual().treatment(0, 0).to_string();
-        assert_eq!(
-            told,
-            "packets of DSCP 0 have priority 0, without PFC: they can be lost"
-        );
+        assert_eq!(told, "packets of DSCP 0 have priority 0, without PFC: they can be lost");
         assert!(usual().advice().starts_with("give --dscp 26"));
-        let forced = Lossless {
-            traffic_class: Some(0),
-            ..usual()
-        };
+        let forced = Lossless { traffic_class: Some(0), ..usual() };
         assert!(forced.advice().contains("whatever --traffic-class says"));
     }
 }

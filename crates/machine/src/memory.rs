@@ -33,14 +33,9 @@ pub fn available() -> Option<Available> {
 fn below(root: &Path) -> Option<Available> {
     let meminfo = std::fs::read_to_string(root.join("proc/meminfo")).ok();
     let machine = meminfo.as_deref().and_then(|it| kib(it, "MemAvailable:"));
-    let machine = machine.map(|bytes| Available {
-        bytes,
-        by: "this machine".to_owned(),
-    });
-    let groups = cgroup::memory_left(root).map(|(group, bytes)| Available {
-        bytes,
-        by: format!("the control group {group}"),
-    });
+    let machine = machine.map(|bytes| Available { bytes, by: "this machine".to_owned() });
+    let groups = cgroup::memory_left(root)
+        .map(|(group, bytes)| Available { bytes, by: format!("the control group {group}") });
     machine.into_iter().chain(groups).min_by_key(|it| it.bytes)
 }
 
@@ -55,10 +50,8 @@ fn kib(text: &str, line: &str) -> Option<u64> {
 /// An amount for people, in the largest binary unit of which there is one: `1.5 GiB`, `20 MiB`, `0 KiB`.
 pub fn text(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let (unit, name) = UNITS
-        .into_iter()
-        .find(|(unit, _)| bytes >= *unit)
-        .unwrap_or((1 << 10, "KiB"));
+    let (unit, name) =
+        UNITS.into_iter().find(|(unit, _)| bytes >= *unit).unwrap_or((1 << 10, "KiB"));
     let amount = bytes as f64 / unit as f64;
     let decimals = usize::from(amount < 10.0 && !bytes.is_multiple_of(unit));
     format!("{amount:.decimals$} {name}")

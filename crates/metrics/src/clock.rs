@@ -34,11 +34,7 @@ impl Clock {
     }
 
     fn of(inner: quanta::Clock, is_virtual: bool) -> Self {
-        Clock {
-            scale: inner.delta_as_nanos(0, 1 << SCALE_BITS),
-            inner,
-            is_virtual,
-        }
+        Clock { scale: inner.delta_as_nanos(0, 1 << SCALE_BITS), inner, is_virtual }
     }
 
     /// Whether its time is advanced by a test, to which the system's other clocks have no relation.

@@ -60,11 +60,8 @@ pub fn drift(intervals: &[Sample]) -> Option<Drift> {
     }
     let parts = messages_by_part(intervals)?;
     let average = mean(parts.iter().copied());
-    let points: Vec<(f64, f64)> = parts
-        .iter()
-        .zip(0..)
-        .map(|(&messages, at)| (f64::from(at), messages))
-        .collect();
+    let points: Vec<(f64, f64)> =
+        parts.iter().zip(0..).map(|(&messages, at)| (f64::from(at), messages)).collect();
     let line = Line::through(&points)?;
     let (first, second) = parts.split_at(PARTS / 2);
     let means = [first, second].map(|half| mean(half.iter().copied()));
@@ -73,27 +70,11 @@ pub fn drift(intervals: &[Sample]) -> Option<Drift> {
     let scatter = (squares(first, means[0]) + squares(second, means[1])) / (PARTS - 2) as f64;
     let [first, second] = means;
     [
-        (
-            Shape::Line,
-            line.slope * PARTS as f64,
-            line.slope_error * PARTS as f64,
-        ),
-        (
-            Shape::Halves,
-            second - first,
-            (scatter * 4.0 / PARTS as f64).sqrt(),
-        ),
+        (Shape::Line, line.slope * PARTS as f64, line.slope_error * PARTS as f64),
+        (Shape::Halves, second - first, (scatter * 4.0 / PARTS as f64).sqrt()),
     ]
     .into_iter()
-    .map(|(shape, change, error)| {
-        (
-            Drift {
-                change: change / average,
-                shape,
-            },
-            change.abs() / error,
-        )
-    })
+    .map(|(shape, change, error)| (Drift { change: change / average, shape }, change.abs() / error))
     .filter(|(drift, t)| *t >= LEAST_T && drift.change.abs() >= LEAST_CHANGE)
     .max_by(|(_, one), (_, other)| one.total_cmp(other))
     .map(|(drift, _)| drift)
@@ -108,10 +89,7 @@ fn messages_by_part(intervals: &[Sample]) -> Option<[f64; PARTS]> {
     for interval in intervals {
         let ended_ns = interval.at_ns as f64;
         let rate = interval.messages as f64 / (ended_ns - began_ns);
-        for (part, from_ns) in parts
-            .iter_mut()
-            .zip((0..).map(|index| f64::from(index) * part_ns))
-        {
+        for (part, from_ns) in parts.iter_mut().zip((0..).map(|index| f64::from(index) * part_ns)) {
             let both_ns = ended_ns.min(from_ns + part_ns) - began_ns.max(from_ns);
             if both_ns > 0.0 {
                 *part += rate * both_ns;
@@ -173,10 +151,7 @@ mod tests {
         for (share, least) in [
             (marked(300, 0.05, 0.0, |at| 1.0 + 0.1 * (at - 0.5)), 0.95),
             (marked(300, 0.2, 0.0, |at| 1.0 - 0.5 * at), 0.95),
-            (
-                marked(300, 0.05, 0.0, |at| if at < 0.5 { 1.0 } else { 0.8 }),
-                0.99,
-            ),
+            (marked(300, 0.05, 0.0, |at| if at < 0.5 { 1.0 } else { 0.8 }), 0.99),
             (marked(300, 0.05, 0.0, slow_start), 0.9),
         ] {
             assert!(share >= least, "{share}, not {least}");

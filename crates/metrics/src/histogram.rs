@@ -72,13 +72,7 @@ impl Samples {
             count.store(0, Relaxed);
         }
         std::hint::black_box(&mut high).fill(0);
-        Samples {
-            digits,
-            half_magnitude,
-            low,
-            high,
-            overflows: 0,
-        }
+        Samples { digits, half_magnitude, low, high, overflows: 0 }
     }
 
     /// Adds a sample. One above [`HIGHEST_NS`] is counted there, and as an overflow.
@@ -110,10 +104,7 @@ impl Samples {
 
     /// The counters, to be read while samples are added.
     pub fn live(&self) -> LiveCounters {
-        LiveCounters {
-            half_magnitude: self.half_magnitude,
-            low: Arc::clone(&self.low),
-        }
+        LiveCounters { half_magnitude: self.half_magnitude, low: Arc::clone(&self.low) }
     }
 
     /// The samples as a histogram.
@@ -166,18 +157,12 @@ impl Recorder {
             Digits::Two => 2,
             Digits::Three => 3,
         };
-        #[expect(
-            clippy::expect_used,
-            reason = "the bounds are constants that tests create"
-        )]
+        #[expect(clippy::expect_used, reason = "the bounds are constants that tests create")]
         let mut histogram =
             Histogram::new_with_bounds(1, HIGHEST_NS, digits).expect("valid histogram bounds");
         histogram.auto(false);
         histogram.reset();
-        Recorder {
-            histogram,
-            overflows: 0,
-        }
+        Recorder { histogram, overflows: 0 }
     }
 
     /// Adds a sample. One above [`HIGHEST_NS`] is counted there, and as an overflow.
@@ -186,8 +171,7 @@ impl Recorder {
         if latency_ns > HIGHEST_NS {
             self.overflows += 1;
         }
-        self.histogram
-            .saturating_record(latency_ns.clamp(1, HIGHEST_NS));
+        self.histogram.saturating_record(latency_ns.clamp(1, HIGHEST_NS));
     }
 
     /// Forgets all samples, as between warm-up and measurement.
@@ -248,10 +232,7 @@ mod tests {
             let counters = Recorder::new(digits).histogram.distinct_values();
             assert_eq!(counters * 8, digits.recorder_bytes());
             let samples = Samples::new(digits);
-            assert_eq!(
-                (samples.low.len(), samples.high.len()),
-                (counters, counters)
-            );
+            assert_eq!((samples.low.len(), samples.high.len()), (counters, counters));
         }
         let most = MEMORY_LIMIT_BYTES / Digits::Three.recorder_bytes();
         assert_eq!(digits_for(most), Digits::Three);

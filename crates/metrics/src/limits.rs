@@ -97,10 +97,7 @@ pub fn protocol_efficiency(
     let sum = |sum: (f64, f64), (size_bytes, count): (u64, u32)| {
         let wire_bytes = wire_bytes(kind, size_bytes, mtu_bytes, wire);
         let count = f64::from(count);
-        (
-            sum.0 + size_bytes as f64 * count,
-            sum.1 + wire_bytes as f64 * count,
-        )
+        (sum.0 + size_bytes as f64 * count, sum.1 + wire_bytes as f64 * count)
     };
     let (payload, all) = sizes.into_iter().fold((0.0, 0.0), sum);
     payload / all
@@ -126,11 +123,7 @@ mod tests {
     }
 
     fn share_of(gbit_per_s: f64, link_gbit_per_s: f64, protocol_efficiency: f64) -> Option<f64> {
-        let limits = Limits {
-            link_gbit_per_s,
-            protocol_efficiency,
-            share_of_limit: None,
-        };
+        let limits = Limits { link_gbit_per_s, protocol_efficiency, share_of_limit: None };
         limits.share_of(gbit_per_s)
     }
 

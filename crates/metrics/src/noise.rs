@@ -13,11 +13,7 @@ impl Noise {
     pub(super) fn new(seed: u64, steps: f64) -> Noise {
         let mut noise = Noise {
             random: fastrand::Rng::with_seed(seed),
-            alike: if steps > 0.0 {
-                (-1.0 / steps).exp()
-            } else {
-                0.0
-            },
+            alike: if steps > 0.0 { (-1.0 / steps).exp() } else { 0.0 },
             last: 0.0,
         };
         noise.last = noise.normal();

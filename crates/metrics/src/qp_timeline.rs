@@ -115,11 +115,7 @@ impl QpTimeline {
         };
         let messages = (0..self.qps).map(of_qp).collect();
         self.ends_ns.extend((end_ns > 0).then_some(end_ns));
-        QpIntervals {
-            interval_ns: self.interval_ns,
-            ends_ns: self.ends_ns,
-            messages,
-        }
+        QpIntervals { interval_ns: self.interval_ns, ends_ns: self.ends_ns, messages }
     }
 }
 

@@ -116,11 +116,9 @@ impl SteadyDetector {
         let last = self.intervals.range(self.intervals.len() - count..);
         let point = |it: &Interval| ((it.began_s + it.ended_s) / 2.0, it.messages_per_s);
         let points: Vec<(f64, f64)> = last.clone().map(point).collect();
-        let (Some(line), Some(first), Some(end)) = (
-            Line::through(&points),
-            last.clone().next(),
-            self.intervals.back(),
-        ) else {
+        let (Some(line), Some(first), Some(end)) =
+            (Line::through(&points), last.clone().next(), self.intervals.back())
+        else {
             return false;
         };
         let (slope, error) = (line.slope.abs(), ERRORS * line.slope_error);
@@ -145,9 +143,7 @@ mod tests {
         count_at_ms: impl Fn(u64) -> u64,
     ) -> Option<u64> {
         let mut detector = SteadyDetector::new(messages_per_completion);
-        (0..=10_000)
-            .step_by(step_ms as usize)
-            .find(|&ms| detector.push(ms * MS, count_at_ms(ms)))
+        (0..=10_000).step_by(step_ms as usize).find(|&ms| detector.push(ms * MS, count_at_ms(ms)))
     }
 
     #[test]
@@ -268,9 +264,7 @@ mod tests {
     fn early(rate: &dyn Fn(f64) -> f64, scatter: f64, times: u64) -> (usize, f64) {
         let rates = (0..times).filter_map(|seed| steady_after_s(rate, scatter, 0.0, seed));
         let rates = rates.map(rate).filter(|rate| *rate < 0.97);
-        rates.fold((0, 1.0), |(count, least), rate| {
-            (count + 1, rate.min(least))
-        })
+        rates.fold((0, 1.0), |(count, least), rate| (count + 1, rate.min(least)))
     }
 
     #[test]

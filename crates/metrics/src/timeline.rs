@@ -83,19 +83,14 @@ impl Timeline {
 
     /// Messages a second in each interval, oldest first.
     pub fn rates_per_s(&self) -> impl Iterator<Item = f64> {
-        self.lengths_ns()
-            .map(|(length_ns, messages)| messages as f64 / (length_ns as f64 / 1e9))
+        self.lengths_ns().map(|(length_ns, messages)| messages as f64 / (length_ns as f64 / 1e9))
     }
 
     /// The longest row of intervals without a message.
     pub fn longest_stall_ns(&self) -> u64 {
         let mut stall_ns = 0;
         let stalls = self.lengths_ns().map(|(length_ns, messages)| {
-            stall_ns = if messages == 0 {
-                stall_ns + length_ns
-            } else {
-                0
-            };
+            stall_ns = if messages == 0 { stall_ns + length_ns } else { 0 };
             stall_ns
         });
         stalls.max().unwrap_or(0)
@@ -152,21 +147,12 @@ mod tests {
 
     fn samples(timeline: &Timeline) -> Vec<(u64, u64)> {
         let samples = timeline.samples().iter();
-        samples
-            .map(|sample| (sample.at_ns / MS, sample.messages))
-            .collect()
+        samples.map(|sample| (sample.at_ns / MS, sample.messages)).collect()
     }
 
     #[test]
     fn an_interval_holds_what_was_done_in_it() {
-        let pushes = [
-            (4, 40),
-            (10, 100),
-            (15, 150),
-            (22, 220),
-            (33, 220),
-            (40, 300),
-        ];
+        let pushes = [(4, 40), (10, 100), (15, 150), (22, 220), (33, 220), (40, 300)];
         // The rest of 7 ms is long enough to stand alone.
         let intervals = [(10, 100), (22, 120), (33, 0), (40, 80)];
         assert_eq!(samples(&of(&pushes)), intervals);
@@ -199,14 +185,7 @@ mod tests {
 
     #[test]
     fn rates_and_stalls_are_those_of_the_intervals() {
-        let pushes = [
-            (10, 100),
-            (20, 100),
-            (32, 100),
-            (40, 300),
-            (50, 300),
-            (60, 301),
-        ];
+        let pushes = [(10, 100), (20, 100), (32, 100), (40, 300), (50, 300), (60, 301)];
         let timeline = of(&pushes);
         assert_eq!(timeline.longest_stall_ns(), 22 * MS);
         let rates: Vec<f64> = timeline.rates_per_s().map(f64::round).collect();

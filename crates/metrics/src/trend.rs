@@ -25,11 +25,7 @@ impl Line {
         let slope = common / spread;
         let off = |(x, y): &(f64, f64)| (y - value - slope * (x - place)).powi(2);
         let scatter = points.iter().map(off).sum::<f64>() / free as f64;
-        Some(Line {
-            mean: value,
-            slope,
-            slope_error: (scatter / spread).sqrt(),
-        })
+        Some(Line { mean: value, slope, slope_error: (scatter / spread).sqrt() })
     }
 }
 

@@ -25,11 +25,7 @@ pub(crate) struct Channel {
 impl Channel {
     pub(crate) fn create(context: *mut ibv_context) -> io::Result<*mut ibv_comp_channel> {
         let notices = EventQueue::new()?;
-        let verbs = ibv_comp_channel {
-            context,
-            fd: notices.fd(),
-            refcnt: 0,
-        };
+        let verbs = ibv_comp_channel { context, fd: notices.fd(), refcnt: 0 };
         Ok(keep(Channel { verbs, notices }).cast())
     }
 

@@ -85,9 +85,7 @@ pub unsafe extern "C" fn free_device_list(list: *mut *mut ibv_device) {
         while !(*list.add(length - 1)).is_null() {
             length += 1;
         }
-        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
-            list, length,
-        )));
+        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(list, length)));
     }
 }
 

@@ -257,9 +257,7 @@ unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_w
         let waiting = (*cq).tail.load(Ordering::Relaxed).wrapping_sub(head);
         let count = waiting.min(num_entries.max(0) as u32);
         for index in 0..count {
-            let cqe = *(*cq)
-                .ring
-                .add((head.wrapping_add(index) & (*cq).mask) as usize);
+            let cqe = *(*cq).ring.add((head.wrapping_add(index) & (*cq).mask) as usize);
             let wc = wc.add(index as usize);
             (*wc).wr_id = cqe.wr_id;
             (*wc).status = ibv_wc_status::IBV_WC_SUCCESS;
@@ -269,9 +267,7 @@ unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_w
             (*wc).qp_num = cqe.qp_num;
             (*wc).wc_flags = 0;
         }
-        (*cq)
-            .head
-            .store(head.wrapping_add(count), Ordering::Relaxed);
+        (*cq).head.store(head.wrapping_add(count), Ordering::Relaxed);
         Cq::unlock(cq);
         count as c_int
     }

@@ -75,9 +75,7 @@ pub struct Adapter {
 
 impl Adapter {
     pub(crate) fn port(&self, number: u32) -> Option<&Port> {
-        self.port
-            .iter()
-            .find(|port| u32::from(port.number) == number)
+        self.port.iter().find(|port| u32::from(port.number) == number)
     }
 }
 
@@ -210,9 +208,7 @@ impl TryFrom<String> for Answer {
             "EOPNOTSUPP" => Err(libc::EOPNOTSUPP),
             "EPERM" => Err(libc::EPERM),
             _ => {
-                return Err(format!(
-                    "{name} is neither `ok` nor an errno that is known here"
-                ));
+                return Err(format!("{name} is neither `ok` nor an errno that is known here"));
             }
         }))
     }

@@ -20,10 +20,7 @@ pub struct Entry {
     pub get_device_list: unsafe extern "C" fn(*mut c_int) -> *mut *mut ibv_device,
 }
 
-#[expect(
-    clippy::panic,
-    reason = "the tables are part of this crate, and its tests read all"
-)]
+#[expect(clippy::panic, reason = "the tables are part of this crate, and its tests read all")]
 fn parse(name: &str, text: &str) -> Persona {
     toml::from_str(text).unwrap_or_else(|error| panic!("personas/{name}.toml: {error}"))
 }

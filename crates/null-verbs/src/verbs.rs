@@ -117,10 +117,7 @@ pub unsafe extern "C" fn query_port_speed(
 ) -> c_int {
     // SAFETY: the caller passes an open context and room for a number.
     unsafe {
-        match table(context)
-            .port(port)
-            .map(|port| port.port_speed_100mbit_per_s)
-        {
+        match table(context).port(port).map(|port| port.port_speed_100mbit_per_s) {
             None => return libc::EINVAL,
             Some(0) => return libc::EOPNOTSUPP,
             Some(speed) => *speed_100mbit_per_s = speed,
@@ -365,13 +362,8 @@ pub unsafe extern "C" fn query_qp(
 pub unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, _port: u16) -> c_int {
     use rdma_sys::{ibv_qp_state::IBV_QPS_RTS, ibv_qp_type::IBV_QPT_UD};
     // SAFETY: a live QP of an open context.
-    let (table, kind, state) = unsafe {
-        (
-            Context::of((*qp).context).table(),
-            (*qp).qp_type,
-            (*qp).state,
-        )
-    };
+    let (table, kind, state) =
+        unsafe { (Context::of((*qp).context).table(), (*qp).qp_type, (*qp).state) };
     match table.udp_sport {
         Answer(Err(code)) => code,
         _ if kind == IBV_QPT_UD || state != IBV_QPS_RTS => libc::EOPNOTSUPP,
@@ -409,11 +401,7 @@ pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, _attr: *mut ibv_ah_attr) -> 
     // SAFETY: a live protection domain of an open context.
     pointer_or_errno(unsafe {
         match engine((*pd).context) {
-            Engine::Null => Ok(keep(ibv_ah {
-                context: (*pd).context,
-                pd,
-                handle: 0,
-            })),
+            Engine::Null => Ok(keep(ibv_ah { context: (*pd).context, pd, handle: 0 })),
             Engine::Loopback => Err(libc::EOPNOTSUPP),
         }
     })

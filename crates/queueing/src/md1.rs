@@ -14,10 +14,7 @@ pub struct Md1 {
 impl Md1 {
     /// The queue at this load; `None` unless it is above 0 and below 1.
     pub fn new(load: f64) -> Option<Md1> {
-        (load > 0.0 && load < 1.0).then(|| Md1 {
-            load,
-            at_most: at_most_in_queue(load),
-        })
+        (load > 0.0 && load < 1.0).then(|| Md1 { load, at_most: at_most_in_queue(load) })
     }
 
     /// The highest load at which a share of at least `quantile` waits at most `wait`.
@@ -98,9 +95,7 @@ fn at_most_in_queue(load: f64) -> Vec<f64> {
         let more = |j: usize| more_than.get(j).copied().unwrap_or(0.0);
         let first = n.saturating_sub(more_than.len()).max(1);
         let up = in_system[0] * more(n)
-            + (first..=n)
-                .map(|i| in_system[i] * more(n + 1 - i))
-                .sum::<f64>();
+            + (first..=n).map(|i| in_system[i] * more(n + 1 - i)).sum::<f64>();
         let next = up / none_arrives;
         in_system.push(next);
         sum += next;

@@ -15,13 +15,7 @@ pub struct Queue {
 impl Queue {
     /// `poisson` makes arrivals by chance; without it they come at equal distances.
     pub fn new(service: f64, mean_gap: f64, poisson: Option<Rng>) -> Queue {
-        Queue {
-            service,
-            mean_gap,
-            poisson,
-            at: 0.0,
-            free: 0.0,
-        }
+        Queue { service, mean_gap, poisson, at: 0.0, free: 0.0 }
     }
 
     /// When the next message arrives, and how long it takes, its service with it.

@@ -68,11 +68,7 @@ impl Directory {
                 (file, Some(name))
             }
         };
-        Ok(NewFile {
-            directory: Arc::clone(self),
-            file: file.into(),
-            temporary,
-        })
+        Ok(NewFile { directory: Arc::clone(self), file: file.into(), temporary })
     }
 
     /// A file without a name, if there are such files here and a way to give them one.
@@ -170,13 +166,7 @@ impl NewFile {
         let Some(temporary) = self.temporary.as_deref() else {
             return self.link(name);
         };
-        match renameat_with(
-            directory,
-            temporary,
-            directory,
-            name,
-            RenameFlags::NOREPLACE,
-        ) {
+        match renameat_with(directory, temporary, directory, name, RenameFlags::NOREPLACE) {
             Ok(()) => {
                 self.temporary = None;
                 Ok(())
@@ -216,13 +206,7 @@ impl NewFile {
 
     /// Gives a file without a name one.
     fn link(&self, name: &OsStr) -> Result<(), Errno> {
-        linkat(
-            CWD,
-            path_of(&self.file),
-            &self.directory.handle,
-            name,
-            AtFlags::SYMLINK_FOLLOW,
-        )
+        linkat(CWD, path_of(&self.file), &self.directory.handle, name, AtFlags::SYMLINK_FOLLOW)
     }
 }
 

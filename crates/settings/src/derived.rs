@@ -89,9 +89,7 @@ impl Settings {
     pub fn sizes_text(&self) -> String {
         match &self.size_mix {
             Some(mix) => mix.to_string(),
-            None => Size::from_bytes(self.size_bytes)
-                .unwrap_or(Size::MAX)
-                .to_string(),
+            None => Size::from_bytes(self.size_bytes).unwrap_or(Size::MAX).to_string(),
         }
     }
 
@@ -135,11 +133,7 @@ impl Settings {
     /// The defaults, of which those that may follow from other settings, size and send depth too, are left to
     /// [`Settings::fit`].
     pub fn unfitted() -> Settings {
-        Settings {
-            size_bytes: FITTED,
-            tx_depth: FITTED,
-            ..Settings::default()
-        }
+        Settings { size_bytes: FITTED, tx_depth: FITTED, ..Settings::default() }
     }
 
     /// Fills in the defaults that follow from other settings, once those are set.
@@ -199,10 +193,9 @@ impl Settings {
     pub fn fitted_rx_depth(&self) -> u32 {
         match self.recv_queue {
             RecvQueue::PerQp => RECEIVES_OF_A_QP,
-            RecvQueue::Shared => self
-                .qps
-                .saturating_mul(self.tx_depth)
-                .clamp(RECEIVES_OF_A_QP, MOST_SHARED_RECEIVES),
+            RecvQueue::Shared => {
+                self.qps.saturating_mul(self.tx_depth).clamp(RECEIVES_OF_A_QP, MOST_SHARED_RECEIVES)
+            }
         }
     }
 

@@ -154,12 +154,7 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_is_unusual() {
         assert_eq!(flags(Settings::from([("size", "64")]).unusual()), ["size"]);
-        let asked = [
-            ("qps", "4"),
-            ("signal-every", "2"),
-            ("duration", "1"),
-            ("poll", "event"),
-        ];
+        let asked = [("qps", "4"), ("signal-every", "2"), ("duration", "1"), ("poll", "event")];
         let told = ["qps", "signal-every", "poll", "duration"];
         assert_eq!(flags(Settings::from(asked).unusual()), told);
         let srq = Settings::from([("recv-queue", "shared"), ("qps", "64")]);

@@ -57,9 +57,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_ranges() {
-        for text in [
-            "64", "1...4", "a..b", "..", "1..", "..4", "1K..4K", "-1..4", "+1..4",
-        ] {
+        for text in ["64", "1...4", "a..b", "..", "1..", "..4", "1K..4K", "-1..4", "+1..4"] {
             assert_eq!(doubled(text, false), None, "{text}");
         }
     }

@@ -111,9 +111,7 @@ impl FromStr for TimeSpan {
 
     fn from_str(text: &str) -> Result<Self, TimeSpanError> {
         let syntax = || TimeSpanError::Syntax(text.to_owned());
-        let end = text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(text.len());
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
         let unit_ns = match unit {
             "" => SECOND_NS,
@@ -188,9 +186,7 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for text in [
-            "", "s", ".5s", "5.s", "1.2.3", "-1s", "5 s", "5x", "1e3", "5S",
-        ] {
+        for text in ["", "s", ".5s", "5.s", "1.2.3", "-1s", "5 s", "5x", "1e3", "5S"] {
             let read = text.parse::<TimeSpan>();
             assert!(matches!(read, Err(TimeSpanError::Syntax(_))), "{text}");
         }

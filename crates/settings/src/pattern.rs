@@ -29,15 +29,7 @@ pub enum Pattern {
 }
 
 /// Words of the patterns.
-const WORDS: [&str; 7] = [
-    "pairs",
-    "ring",
-    "incast",
-    "outcast",
-    "all-to-all",
-    "bisection",
-    "loop",
-];
+const WORDS: [&str; 7] = ["pairs", "ring", "incast", "outcast", "all-to-all", "bisection", "loop"];
 
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,10 +39,7 @@ pub enum PatternError {
         "`{word}` is not a pattern: patterns are {}{}", WORDS.join(", "),
         .nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
     )]
-    Unknown {
-        word: String,
-        nearest: Option<&'static str>,
-    },
+    Unknown { word: String, nearest: Option<&'static str> },
     #[error("`{0}` names a node: only incast and outcast take one, as incast:NODE, outcast:NODE")]
     Node(String),
     #[error(

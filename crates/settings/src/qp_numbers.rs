@@ -41,10 +41,7 @@ impl FromStr for QpNumbers {
                 format!("`{item}` is not a number: write 1,2,3 or 0x1,0x2, one for each QP")
             })
         };
-        let numbers = text
-            .split(',')
-            .map(number)
-            .collect::<Result<Vec<u32>, _>>()?;
+        let numbers = text.split(',').map(number).collect::<Result<Vec<u32>, _>>()?;
         match numbers.len() <= MOST_ENTRIES {
             true => Ok(QpNumbers(numbers)),
             false => Err(format!("the list has more than {MOST_ENTRIES} entries")),
@@ -71,10 +68,7 @@ mod tests {
     #[test]
     fn qps_take_the_numbers_in_turn() {
         let numbers: QpNumbers = "7,0x10".parse().unwrap();
-        assert_eq!(
-            (0..5).map(|qp| numbers.of(qp)).collect::<Vec<_>>(),
-            [7, 16, 7, 16, 7]
-        );
+        assert_eq!((0..5).map(|qp| numbers.of(qp)).collect::<Vec<_>>(), [7, 16, 7, 16, 7]);
         assert_eq!(numbers.to_string(), "7,16");
     }
 

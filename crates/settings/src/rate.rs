@@ -100,23 +100,15 @@ fn decimal(text: &str, digits: u32) -> Option<u64> {
     let part = part.trim_end_matches('0');
     let missing = digits.checked_sub(u32::try_from(part.len()).ok()?)?;
     let scale = 10u64.checked_pow(digits)?;
-    let part: u64 = if part.is_empty() {
-        0
-    } else {
-        part.parse().ok()?
-    };
+    let part: u64 = if part.is_empty() { 0 } else { part.parse().ok()? };
     let whole: u64 = whole.parse().ok()?;
-    whole
-        .checked_mul(scale)?
-        .checked_add(part * 10u64.pow(missing))
+    whole.checked_mul(scale)?.checked_add(part * 10u64.pow(missing))
 }
 
 /// A number with a unit, as `1.5M`.
 fn with_unit(text: &str) -> Option<u64> {
     let unit = text.chars().next_back()?;
-    let known = UNITS
-        .iter()
-        .find(|(_, letter)| *letter == unit || (unit == 'K' && *letter == 'k'));
+    let known = UNITS.iter().find(|(_, letter)| *letter == unit || (unit == 'K' && *letter == 'k'));
     match known {
         Some((factor, _)) => decimal(&text[..text.len() - 1], factor.ilog10()),
         None => decimal(text, 0),
@@ -223,10 +215,7 @@ mod tests {
                 assert_eq!(text.parse::<Rate>(), Err(error(text.into())), "{text}");
             }
         };
-        refused(
-            "fast -1 1e6 10GB 5%% 1.0001k % .5M 2. 1..2 M 1é",
-            RateError::Syntax,
-        );
+        refused("fast -1 1e6 10GB 5%% 1.0001k % .5M 2. 1..2 M 1é", RateError::Syntax);
         refused("0 0M 0b 0% 0.00%", RateError::Zero);
         refused("110% 100.01% 99999999999%", RateError::AboveMaximum);
         refused("1001G 1000001Gb", RateError::TooMuch);

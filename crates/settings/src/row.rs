@@ -101,12 +101,7 @@ pub enum SettingError {
     #[error("{0}")]
     Syntax(String),
     #[error("--{flag} {value} is out of range: it must be {min} to {max}")]
-    OutOfRange {
-        flag: &'static str,
-        value: u64,
-        min: u64,
-        max: u64,
-    },
+    OutOfRange { flag: &'static str, value: u64, min: u64, max: u64 },
 }
 
 impl<S> Row<S> {
@@ -198,10 +193,7 @@ impl<S: Default> Row<S> {
         if value.is_empty() {
             return String::new();
         }
-        let (one, many) = self
-            .label
-            .split_once('|')
-            .unwrap_or((self.label, self.label));
+        let (one, many) = self.label.split_once('|').unwrap_or((self.label, self.label));
         let words = if value == "1" { one } else { many };
         words.replace("{}", value)
     }

@@ -8,11 +8,8 @@ use std::str::FromStr;
 pub struct Size(u32);
 
 /// Binary units, largest first: K is 1024, as in perftest and fio.
-const UNITS: [(u32, &str, &str); 3] = [
-    (1 << 30, "GiB", "G"),
-    (1 << 20, "MiB", "M"),
-    (1 << 10, "KiB", "K"),
-];
+const UNITS: [(u32, &str, &str); 3] =
+    [(1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K")];
 
 /// Why a text is no size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,9 +71,7 @@ impl FromStr for Size {
 
 /// The bytes that a text says; `None` beyond 64 bits.
 pub(crate) fn bytes(text: &str) -> Result<Option<u64>, SizeError> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     let unit_bytes = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,
@@ -157,13 +152,9 @@ mod tests {
 
     #[test]
     fn sizes_read_well() {
-        for (bytes, text) in [
-            (0, "0B"),
-            (64, "64B"),
-            (1500, "1500B"),
-            (65536, "64KiB"),
-            (1 << 30, "1GiB"),
-        ] {
+        for (bytes, text) in
+            [(0, "0B"), (64, "64B"), (1500, "1500B"), (65536, "64KiB"), (1 << 30, "1GiB")]
+        {
             assert_eq!(Size(bytes).to_string(), text);
         }
     }

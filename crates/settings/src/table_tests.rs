@@ -61,14 +61,7 @@ fn values_are_read_back_and_ranges_end_where_they_say() {
 #[test]
 fn a_dscp_makes_the_traffic_class_and_lets_switches_mark() {
     let of = |flag, text| Settings::from([(flag, text)]).traffic_class;
-    assert_eq!(
-        [
-            of("dscp", "26"),
-            of("dscp", "0"),
-            of("traffic-class", "104")
-        ],
-        [106, 2, 104]
-    );
+    assert_eq!([of("dscp", "26"), of("dscp", "0"), of("traffic-class", "104")], [106, 2, 104]);
 }
 
 #[test]

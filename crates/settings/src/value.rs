@@ -47,12 +47,7 @@ fn number<S>(text: &str, row: &Row<S>) -> Result<u64, SettingError> {
 }
 
 fn out_of_range<S>(row: &Row<S>, value: u64, max: u64) -> SettingError {
-    SettingError::OutOfRange {
-        flag: row.flag,
-        value,
-        min: row.range.0,
-        max,
-    }
+    SettingError::OutOfRange { flag: row.flag, value, min: row.range.0, max }
 }
 
 macro_rules! numbers {
@@ -137,9 +132,7 @@ impl Value for bool {
         match text {
             "true" => Ok(true),
             "false" => Ok(false),
-            other => Err(SettingError::Syntax(format!(
-                "`{other}` is not true or false"
-            ))),
+            other => Err(SettingError::Syntax(format!("`{other}` is not true or false"))),
         }
     }
 
@@ -157,8 +150,6 @@ impl<T: Value> Value for Option<T> {
     }
 
     fn write<S>(&self, row: &Row<S>) -> String {
-        self.as_ref()
-            .map(|value| value.write(row))
-            .unwrap_or_default()
+        self.as_ref().map(|value| value.write(row)).unwrap_or_default()
     }
 }

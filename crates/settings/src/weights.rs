@@ -72,9 +72,7 @@ impl SizeMix {
     pub fn order(&self) -> Vec<u32> {
         let weights = self.0.iter().map(|(_, weight)| i64::from(*weight));
         let mut turns = SmoothTurns::new(weights);
-        (0..turns.period())
-            .filter_map(|_| Some(self.0.get(turns.next_turn())?.0.bytes()))
-            .collect()
+        (0..turns.period()).filter_map(|_| Some(self.0.get(turns.next_turn())?.0.bytes())).collect()
     }
 }
 
@@ -114,10 +112,7 @@ impl SmoothTurns {
     /// For entries with these weights, which are not negative.
     pub fn new(weights: impl IntoIterator<Item = i64>) -> SmoothTurns {
         let entries: Vec<(i64, i64)> = weights.into_iter().map(|weight| (weight, 0)).collect();
-        SmoothTurns {
-            sum: entries.iter().map(|(weight, _)| weight).sum(),
-            entries,
-        }
+        SmoothTurns { sum: entries.iter().map(|(weight, _)| weight).sum(), entries }
     }
 
     /// Turns after which the order repeats.
@@ -210,10 +205,8 @@ impl FromStr for QpWeights {
 }
 
 fn write_entries<T: fmt::Display>(f: &mut fmt::Formatter<'_>, entries: &[(T, u32)]) -> fmt::Result {
-    let texts: Vec<String> = entries
-        .iter()
-        .map(|(first, weight)| format!("{first}:{weight}"))
-        .collect();
+    let texts: Vec<String> =
+        entries.iter().map(|(first, weight)| format!("{first}:{weight}")).collect();
     f.pad(&texts.join(","))
 }
 

@@ -17,11 +17,7 @@ use super::nearest::nearest;
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum WordError {
     #[error("`{word}` is not one of {known}{}", suggestion(*.nearest))]
-    Unknown {
-        word: String,
-        known: String,
-        nearest: Option<&'static str>,
-    },
+    Unknown { word: String, known: String, nearest: Option<&'static str> },
     /// SEND with invalidate: in user space the key that it takes back can only be that of a memory window of type 2, which
     /// the target must bind again before the next.
     #[error(
@@ -34,9 +30,7 @@ pub enum WordError {
 }
 
 fn suggestion(nearest: Option<&str>) -> String {
-    nearest
-        .map(|word| format!("; did you mean `{word}`?"))
-        .unwrap_or_default()
+    nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }
 
 /// The value whose name is `word`.
@@ -45,17 +39,14 @@ pub(crate) fn find<T: Copy>(
     all: &[T],
     name: fn(T) -> &'static str,
 ) -> Result<T, WordError> {
-    all.iter()
-        .copied()
-        .find(|item| name(*item) == word)
-        .ok_or_else(|| {
-            let known: Vec<&'static str> = all.iter().map(|item| name(*item)).collect();
-            WordError::Unknown {
-                word: word.to_owned(),
-                known: known.join(", "),
-                nearest: nearest(word, &known),
-            }
-        })
+    all.iter().copied().find(|item| name(*item) == word).ok_or_else(|| {
+        let known: Vec<&'static str> = all.iter().map(|item| name(*item)).collect();
+        WordError::Unknown {
+            word: word.to_owned(),
+            known: known.join(", "),
+            nearest: nearest(word, &known),
+        }
+    })
 }
 
 /// An enum each of whose values has a name, by which it is shown.
@@ -275,9 +266,7 @@ impl FromStr for Mtu {
     fn from_str(word: &str) -> Result<Self, String> {
         match word.parse::<u32>() {
             Ok(bytes) if !word.starts_with('+') => Mtu::try_from(bytes),
-            _ => Err(format!(
-                "an MTU is 256, 512, 1024, 2048 or 4096, not `{word}`"
-            )),
+            _ => Err(format!("an MTU is 256, 512, 1024, 2048 or 4096, not `{word}`")),
         }
     }
 }

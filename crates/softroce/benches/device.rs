@@ -1,12 +1,7 @@
 //! Measures the device, and plain UDP with GSO and GRO in the same run: both ends in one process, with a thread each.
 //! `cargo bench -p softroce --bench device [SECONDS]`.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::expect_used
-)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, clippy::expect_used)]
 
 #[path = "support/connected.rs"]
 mod connected;
@@ -77,11 +72,7 @@ fn ping_pong_ns(rounds: usize) -> Vec<u64> {
 /// Seconds to create and connect this many QPs at both ends, and KiB per QP.
 fn connect_many(qps: usize) -> (f64, f64) {
     let before = resident_kib();
-    let plan = Plan {
-        qps,
-        memory_bytes: 4096,
-        ..Plan::default()
-    };
+    let plan = Plan { qps, memory_bytes: 4096, ..Plan::default() };
     let start = Instant::now();
     let ends = pair(&plan);
     let seconds = start.elapsed().as_secs_f64();
@@ -92,10 +83,7 @@ fn connect_many(qps: usize) -> (f64, f64) {
 
 fn resident_kib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS"))
-        .unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -126,26 +114,15 @@ fn main() {
     let alone = std::env::var_os("ALONE").is_some();
     let udp = || match alone {
         true => 1.0,
-        false => {
-            apart(|| plain_udp::one_way(4112, 15, time))
-                .unwrap()
-                .gbyte_per_s
-        }
+        false => apart(|| plain_udp::one_way(4112, 15, time)).unwrap().gbyte_per_s,
     };
 
     let small_udp = |bytes| match alone {
         true => 1.0,
-        false => {
-            apart(|| plain_udp::one_way(bytes, 32, time))
-                .unwrap()
-                .mpackets_per_s
-        }
+        false => apart(|| plain_udp::one_way(bytes, 32, time)).unwrap().mpackets_per_s,
     };
 
-    println!(
-        "{:<44} {:>10} {:>12} {:>8}",
-        "what", "device", "plain UDP", "ratio"
-    );
+    println!("{:<44} {:>10} {:>12} {:>8}", "what", "device", "plain UDP", "ratio");
     let mut four = 0.0;
     for (op, qps) in [
         (Op::Write, 4),
@@ -174,10 +151,7 @@ fn main() {
             four = rate;
         }
         let beside = of_four(qps, rate / four);
-        println!(
-            "{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2} {beside}",
-            rate / limit
-        );
+        println!("{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2} {beside}", rate / limit);
     }
     let mut four = 0.0;
     for (op, qps, post_list) in [
@@ -188,11 +162,8 @@ fn main() {
         (Op::Send, 4, 1),
         (Op::Write, 16_384, 1),
     ] {
-        let lists = if post_list == 1 {
-            "one a call".into()
-        } else {
-            format!("lists of {post_list}")
-        };
+        let lists =
+            if post_list == 1 { "one a call".into() } else { format!("lists of {post_list}") };
         let name = format!("64 B {}, {qps} QPs, {lists}, M/s", op.name());
         if !wanted(&name) {
             continue;
@@ -211,19 +182,13 @@ fn main() {
             four = rate;
         }
         let beside = of_four(qps, rate / four);
-        println!(
-            "{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2} {beside}",
-            rate / limit
-        );
+        println!("{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2} {beside}", rate / limit);
     }
     let name = "64 B UD SEND, lists of 32, M/s";
     if wanted(name) {
         let limit = small_udp(88);
         let rate = datagrams::received_per_s(time) / 1e6;
-        println!(
-            "{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2}",
-            rate / limit
-        );
+        println!("{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2}", rate / limit);
     }
     let name = "64 B SEND ping-pong";
     if wanted(name) {
@@ -234,10 +199,7 @@ fn main() {
             let name = format!("{name}, p{percent} round trip, us");
             let of = |sorted| plain_udp::quantile_us(sorted, percent);
             let (round_trip, limit) = (of(&round_trips), of(&limits));
-            println!(
-                "{name:<44} {round_trip:>10.2} {limit:>12.2} {:>8.2}",
-                round_trip / limit
-            );
+            println!("{name:<44} {round_trip:>10.2} {limit:>12.2} {:>8.2}", round_trip / limit);
         }
     }
     for qps in [4096, 16_384] {

@@ -32,20 +32,11 @@ fn main() -> io::Result<()> {
     let gso_batches = |headers, payload, gso_batch| move || one_way(headers, payload, gso_batch);
     println!("median of {ROUNDS} rounds             GB/s   M packets/s");
     line("UDP, 4112 B, GSO and GRO", plain(4112, GSO_BATCH))?;
-    line(
-        "gso_batches of 4112 B",
-        gso_batches(Bth::BYTES, 4096, GSO_BATCH),
-    )?;
+    line("gso_batches of 4112 B", gso_batches(Bth::BYTES, 4096, GSO_BATCH))?;
     line("UDP, 4112 B, one by one", plain(4112, 1))?;
-    line(
-        "packets of 4112 B, one by one",
-        gso_batches(Bth::BYTES, 4096, 1),
-    )?;
+    line("packets of 4112 B, one by one", gso_batches(Bth::BYTES, 4096, 1))?;
     line("UDP, 32 x 96 B, GSO and GRO", plain(96, 32))?;
-    line(
-        "gso_batches of 32 x 96 B",
-        gso_batches(LONG_HEADERS, 64, 32),
-    )?;
+    line("gso_batches of 32 x 96 B", gso_batches(LONG_HEADERS, 64, 32))?;
     println!();
     println!("round trip of 92 bytes, p50 in us");
     let mut bare = Vec::new();
@@ -115,22 +106,14 @@ fn one_way(header_bytes: usize, payload_bytes: usize, count: usize) -> io::Resul
             let (headers, payload) = (vec![0; header_bytes], vec![7; payload_bytes]);
             let mut gso_batch = GsoBatch::new();
             while !over.load(Ordering::Relaxed) {
-                send(
-                    &from.transmitter,
-                    &mut gso_batch,
-                    &flow,
-                    (&headers, &payload),
-                    count,
-                );
+                send(&from.transmitter, &mut gso_batch, &flow, (&headers, &payload), count);
             }
         });
         pin(0);
         let (start, mut bytes, mut packets) = (Instant::now(), 0, 0);
         while start.elapsed() < TIME {
-            packets += to
-                .receiver
-                .receive(|_| true, |it| bytes += it.bytes.len() as u64 + 4)
-                as u64;
+            packets +=
+                to.receiver.receive(|_| true, |it| bytes += it.bytes.len() as u64 + 4) as u64;
         }
         over.store(true, Ordering::Relaxed);
         Rate::of(bytes, packets, start.elapsed())

@@ -21,9 +21,7 @@ pub fn gaps_p_value(gaps: &[f64], messages_of_gap: u64) -> Option<f64> {
     }
     let mut sorted = gaps.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let probabilities = sorted
-        .into_iter()
-        .map(|gap| gamma_at_most_and_above(messages_of_gap, gap));
+    let probabilities = sorted.into_iter().map(|gap| gamma_at_most_and_above(messages_of_gap, gap));
     let statistic = anderson_darling(&probabilities.collect::<Vec<_>>());
     Some(p_value(gaps.len() as f64, statistic))
 }
@@ -55,22 +53,9 @@ fn polynomial(x: f64, coefficients: &[f64]) -> f64 {
 
 /// Probability of a larger A² of infinitely many values, within 2e-5.
 fn above_without_end(statistic: f64) -> f64 {
-    const BELOW_2: [f64; 6] = [
-        2.00012,
-        0.247_105,
-        -0.064_982_1,
-        0.034_796_2,
-        -0.011_672_0,
-        0.001_686_91,
-    ];
-    const FROM_2: [f64; 6] = [
-        1.0776,
-        -2.30695,
-        0.43424,
-        -0.082_433,
-        0.008_056,
-        -0.000_314_6,
-    ];
+    const BELOW_2: [f64; 6] =
+        [2.00012, 0.247_105, -0.064_982_1, 0.034_796_2, -0.011_672_0, 0.001_686_91];
+    const FROM_2: [f64; 6] = [1.0776, -2.30695, 0.43424, -0.082_433, 0.008_056, -0.000_314_6];
     if statistic <= 0.0 {
         1.0
     } else if statistic < 2.0 {
@@ -86,9 +71,7 @@ fn above_without_end(statistic: f64) -> f64 {
 
 /// What is to be added to `at_most`, the probability for infinitely many values of at most this A², for `n` values.
 fn correction(n: f64, at_most: f64) -> f64 {
-    const ABOVE: [f64; 6] = [
-        -130.2137, 745.2337, -1705.091, 1950.646, -1116.360, 255.7844,
-    ];
+    const ABOVE: [f64; 6] = [-130.2137, 745.2337, -1705.091, 1950.646, -1116.360, 255.7844];
     const BETWEEN: [f64; 6] = [-0.000_226_33, 6.54034, -14.6538, 14.458, -8.259, 1.91864];
     let edge = 0.01265 + 0.1757 / n;
     if at_most > 0.8 {
@@ -112,16 +95,12 @@ mod tests {
     fn poisson_gaps(seed: u64, gaps: usize, messages_of_gap: u64) -> Vec<f64> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut gap = || -(1.0 - random.f64()).ln();
-        (0..gaps)
-            .map(|_| (0..messages_of_gap).map(|_| gap()).sum())
-            .collect()
+        (0..gaps).map(|_| (0..messages_of_gap).map(|_| gap()).sum()).collect()
     }
 
     /// Of so many samples, how many a test at `level` refuses.
     fn refused(samples: u64, level: f64, gaps: impl Fn(u64) -> Vec<f64>, of: u64) -> u64 {
-        (0..samples)
-            .filter(|seed| gaps_p_value(&gaps(*seed), of).unwrap() < level)
-            .count() as u64
+        (0..samples).filter(|seed| gaps_p_value(&gaps(*seed), of).unwrap() < level).count() as u64
     }
 
     /// The same probability by the exact series (Anderson and Darling 1952, Ann. Math. Stat. 23, 193), its integrals summed
@@ -201,12 +180,9 @@ mod tests {
 
     #[test]
     fn the_level_is_held() {
-        for (of, gaps, samples) in [
-            (1, 50, 4000),
-            (1, 1000, 4000),
-            (20, 200, 1000),
-            (2000, 50, 1000),
-        ] {
+        for (of, gaps, samples) in
+            [(1, 50, 4000), (1, 1000, 4000), (20, 200, 1000), (2000, 50, 1000)]
+        {
             for level in [0.05, 0.01, 0.001] {
                 let found = refused(samples, level, |seed| poisson_gaps(seed, gaps, of), of);
                 // Within four standard deviations of what chance has, and one.

@@ -80,9 +80,7 @@ pub(super) fn count(base: usize, new: usize) -> f64 {
 
 /// Runs on each side without which no test can come out at this level.
 pub(super) fn runs_for(level: f64) -> usize {
-    (1..)
-        .find(|runs| count(*runs, *runs) * level >= 1.0)
-        .unwrap_or(usize::MAX)
+    (1..).find(|runs| count(*runs, *runs) * level >= 1.0).unwrap_or(usize::MAX)
 }
 
 /// Deals by the sizes of the sides, each made once.

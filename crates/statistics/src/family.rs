@@ -34,10 +34,7 @@ pub fn verdicts(questions: &[Question<'_>], part: f64) -> Verdicts {
     let pooled = Pooled::of(&asked);
     let over_all = Family::over_all(&pooled, part, &mut deals);
     let by_case = Family::by_case(asked, &over_all, part, &mut deals);
-    Verdicts {
-        over_all: over_all.verdicts,
-        by_case: by_case.verdicts,
-    }
+    Verdicts { over_all: over_all.verdicts, by_case: by_case.verdicts }
 }
 
 /// Questions that are tested together.
@@ -99,13 +96,7 @@ impl<'a> Family<'a> {
         let word = |(one, tests)| word(one, tests, (levels, tail), deals);
         let verdicts = asked.iter().zip(&tested).map(word);
         let verdicts = verdicts.map(|it| it.unwrap_or(Verdict::Unclear)).collect();
-        Family {
-            asked,
-            levels,
-            tail,
-            tested,
-            verdicts,
-        }
+        Family { asked, levels, tail, tested, verdicts }
     }
 
     /// What chance alone reaches, in one direction, among those questions that are not found to have changed.
@@ -129,12 +120,9 @@ fn tests(asked: &[Asked<'_>], deals: &mut DealsBySize) -> Vec<[Option<Tested>; 2
             continue;
         }
         let asked = asked.iter().enumerate();
-        let (places, series): (Vec<usize>, Vec<Series>) = asked
-            .filter_map(|(place, one)| Some((place, one.series(direction)?)))
-            .unzip();
-        for (place, test) in places
-            .into_iter()
-            .zip(joint::test(&series, LEAST_OBSERVATIONS, deals))
+        let (places, series): (Vec<usize>, Vec<Series>) =
+            asked.filter_map(|(place, one)| Some((place, one.series(direction)?))).unzip();
+        for (place, test) in places.into_iter().zip(joint::test(&series, LEAST_OBSERVATIONS, deals))
         {
             tested[place][direction as usize] = Some(test);
         }

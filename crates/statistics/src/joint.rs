@@ -60,9 +60,7 @@ impl Series<'_> {
         winsorise(&mut scores);
         let centre = scores.iter().sum::<f64>() / scores.len() as f64;
         let sign = if self.downwards { -1.0 } else { 1.0 };
-        scores
-            .iter_mut()
-            .for_each(|score| *score = sign * (*score - centre));
+        scores.iter_mut().for_each(|score| *score = sign * (*score - centre));
         scores
     }
 }
@@ -135,11 +133,7 @@ impl Sitting {
                 false => Rc::new(Deals::drawn(base, new, stream)),
             })
         });
-        Sitting {
-            blocks: blocks.collect(),
-            series: series.len(),
-            least: least as f64,
-        }
+        Sitting { blocks: blocks.collect(), series: series.len(), least: least as f64 }
     }
 
     /// Shows every deal's statistics, that of the deal which was made first.
@@ -189,9 +183,8 @@ impl Block {
         number: usize,
         deals: impl FnOnce(usize, usize) -> Rc<Deals>,
     ) -> Block {
-        let members: Vec<usize> = (0..series.len())
-            .filter(|index| series[*index].block == number)
-            .collect();
+        let members: Vec<usize> =
+            (0..series.len()).filter(|index| series[*index].block == number).collect();
         let runs = [0, 1].map(|side| {
             let of = |member: &usize| series[*member].units[side];
             let mut units: Vec<Unit> = members.iter().flat_map(of).copied().collect();
@@ -221,14 +214,7 @@ impl Block {
         if present.iter().all(|present| *present > 0.0) {
             present.clear();
         }
-        Block {
-            members,
-            deals: deals(base, new),
-            scores,
-            present,
-            totals,
-            new,
-        }
+        Block { members, deals: deals(base, new), scores, present, totals, new }
     }
 
     fn statistics(&self, runs: &[u32], least: f64, room: &mut Room, statistics: &mut [f64]) {
@@ -238,9 +224,7 @@ impl Block {
             sums.resize(width, 0.0);
             for run in runs {
                 let row = &rows[*run as usize * width..][..width];
-                sums.iter_mut()
-                    .zip(row)
-                    .for_each(|(sum, value)| *sum += value);
+                sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
             }
         };
         add(&self.scores, &mut room.sums);
@@ -254,11 +238,7 @@ impl Block {
         for ((member, total), (sum, new)) in self.members.iter().zip(&self.totals).zip(sums) {
             let (shift, error) = total.shift(*sum, *new);
             let counts = *new >= least && total.count - new >= least;
-            statistics[*member] = if counts {
-                shift / error
-            } else {
-                f64::NEG_INFINITY
-            };
+            statistics[*member] = if counts { shift / error } else { f64::NEG_INFINITY };
         }
     }
 }

@@ -20,11 +20,7 @@ fn made(rng: &mut Rng, launches: usize, shift: f64) -> Made {
         let figure = |_| shift + (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
         (0..launches).map(figure).collect()
     };
-    Made {
-        units: [units(), units()],
-        logs: [side(0.0), side(shift)],
-        block: 0,
-    }
+    Made { units: [units(), units()], logs: [side(0.0), side(shift)], block: 0 }
 }
 
 fn series(all: &[Made]) -> Vec<Series<'_>> {
@@ -56,9 +52,7 @@ fn a_clear_question_stays_clear_among_two_hundred() {
 #[test]
 fn what_all_of_them_show_is_found_in_all_of_them() {
     let mut rng = Rng::with_seed(2);
-    let all: Vec<Made> = (0..126)
-        .map(|n| made(&mut rng, 5, 8.0 + f64::from(n)))
-        .collect();
+    let all: Vec<Made> = (0..126).map(|n| made(&mut rng, 5, 8.0 + f64::from(n))).collect();
     let found = p(&all);
     assert!(found.iter().all(|p| *p < 0.03), "{found:?}");
 }
@@ -67,11 +61,7 @@ fn what_all_of_them_show_is_found_in_all_of_them() {
 fn the_same_question_twice_is_one() {
     let mut rng = Rng::with_seed(3);
     let one = made(&mut rng, 6, 1.2);
-    let same = |_| Made {
-        units: one.units.clone(),
-        logs: one.logs.clone(),
-        block: 0,
-    };
+    let same = |_| Made { units: one.units.clone(), logs: one.logs.clone(), block: 0 };
     let twenty: Vec<Made> = (0..20).map(same).collect();
     let alone = p(&twenty[..1])[0];
     assert!(p(&twenty).iter().all(|p| (p - alone).abs() < 1e-12));

@@ -122,9 +122,7 @@ impl Family<'_> {
         critical: [Option<f64>; 2],
         deals: &mut DealsBySize,
     ) -> Answer {
-        let too_few = Unsettled::TooFew {
-            needed: runs_for(self.levels[0]),
-        };
+        let too_few = Unsettled::TooFew { needed: runs_for(self.levels[0]) };
         let mut answer = Answer {
             estimate: None,
             verdict,
@@ -170,9 +168,7 @@ impl Family<'_> {
                     None => one.question.margin - (estimate.ratio - 1.0).abs(),
                 };
                 let width = (estimate.high / estimate.low).ln() / 2.0;
-                Unsettled::Noise {
-                    about: more_runs(runs, width / wanted),
-                }
+                Unsettled::Noise { about: more_runs(runs, width / wanted) }
             }
         });
         answer

@@ -13,15 +13,10 @@ fn judge(questions: &[Question<'_>]) -> Judgement {
     super::judge(questions, 1.0)
 }
 
-const BASE: [f64; 10] = [
-    20.0, 20.1, 19.9, 20.2, 19.8, 20.05, 19.95, 20.15, 19.85, 20.02,
-];
+const BASE: [f64; 10] = [20.0, 20.1, 19.9, 20.2, 19.8, 20.05, 19.95, 20.15, 19.85, 20.02];
 
 const UNITS: [Unit; 12] = {
-    let mut units = [Unit {
-        launch: 0,
-        run: None,
-    }; 12];
+    let mut units = [Unit { launch: 0, run: None }; 12];
     let mut launch = 0;
     while launch < units.len() {
         units[launch].launch = launch;
@@ -31,10 +26,7 @@ const UNITS: [Unit; 12] = {
 };
 
 fn question<'a>(case: usize, base: &'a [f64], new: &'a [f64]) -> Question<'a> {
-    let figures = |values: &'a [f64]| Figures {
-        units: &UNITS[..values.len()],
-        values,
-    };
+    let figures = |values: &'a [f64]| Figures { units: &UNITS[..values.len()], values };
     Question {
         case,
         metric: 0,
@@ -77,12 +69,7 @@ fn the_four_words() {
     let sides = (0..).zip([&same, &less, &more, &wild]);
     let questions: Vec<Question> = sides.map(|(n, new)| question(n, &BASE, new)).collect();
     let judgement = judge(&questions);
-    let expected = [
-        Verdict::Equal,
-        Verdict::Worse,
-        Verdict::Better,
-        Verdict::Unclear,
-    ];
+    let expected = [Verdict::Equal, Verdict::Worse, Verdict::Better, Verdict::Unclear];
     assert_eq!(words(&judgement), expected);
     assert_eq!(super::verdicts(&questions, 1.0).by_case, expected);
     let mut less_is_better = question(0, &BASE, &less);
@@ -129,9 +116,7 @@ fn what_single_cases_hide_is_found_over_all() {
         (0..30).map(|_| case()).collect()
     };
     let (base, new) = (side(20.0), side(19.2));
-    let questions: Vec<_> = (0..30)
-        .map(|case| question(case, &base[case], &new[case]))
-        .collect();
+    let questions: Vec<_> = (0..30).map(|case| question(case, &base[case], &new[case])).collect();
     let judgement = judge(&questions);
     assert_eq!(judgement.over_all[0].1.verdict, Verdict::Worse);
     let mut words = words(&judgement);
@@ -142,10 +127,7 @@ fn what_single_cases_hide_is_found_over_all() {
 #[test]
 fn a_case_that_a_launch_lacks_counts_in_the_others() {
     let judgement = all(4, 6, 0.9, |questions| {
-        questions[2].base = Figures {
-            units: &UNITS[1..6],
-            values: &BASE[1..6],
-        };
+        questions[2].base = Figures { units: &UNITS[1..6], values: &BASE[1..6] };
     });
     assert_eq!(words(&judgement), [Verdict::Worse; 4]);
     let (pooled, answer) = &judgement.over_all[0];
@@ -177,9 +159,7 @@ fn the_reach_tells_what_can_be_settled_before_anything_is_found() {
     let mut rng = fastrand::Rng::with_seed(2);
     let mut case = || -> Vec<f64> { (0..5).map(|_| 18.0 + 4.0 * rng.f64()).collect() };
     let sides: Vec<_> = (0..20).map(|_| (case(), case())).collect();
-    let noisy = (0..)
-        .zip(&sides)
-        .map(|(n, (base, new))| question(n, base, new));
+    let noisy = (0..).zip(&sides).map(|(n, (base, new))| question(n, base, new));
     let noisy = judge(&noisy.collect::<Vec<_>>()).reach_by_case;
     assert!(noisy.settled < 20 && noisy.needed > Some(5), "{noisy:?}");
 }

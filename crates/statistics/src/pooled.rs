@@ -34,28 +34,18 @@ impl Pooled {
     pub(super) fn of(asked: &[Asked<'_>]) -> Vec<Pooled> {
         let mut cases: HashMap<usize, HashSet<usize>> = HashMap::new();
         for one in asked {
-            cases
-                .entry(one.block)
-                .or_default()
-                .insert(one.question.case);
+            cases.entry(one.block).or_default().insert(one.question.case);
         }
-        let largest = cases
-            .into_iter()
-            .map(|(block, cases)| (cases.len(), std::cmp::Reverse(block)));
+        let largest =
+            cases.into_iter().map(|(block, cases)| (cases.len(), std::cmp::Reverse(block)));
         let Some((_, std::cmp::Reverse(block))) = largest.max() else {
             return Vec::new();
         };
         let mut by_metric: BTreeMap<usize, Vec<&Asked<'_>>> = BTreeMap::new();
-        for one in asked
-            .iter()
-            .filter(|one| one.block == block && one.enough().is_some())
-        {
+        for one in asked.iter().filter(|one| one.block == block && one.enough().is_some()) {
             by_metric.entry(one.question.metric).or_default().push(one);
         }
-        by_metric
-            .into_values()
-            .filter_map(|parts| Pooled::one(&parts))
-            .collect()
+        by_metric.into_values().filter_map(|parts| Pooled::one(&parts)).collect()
     }
 
     fn one(parts: &[&Asked<'_>]) -> Option<Pooled> {
@@ -75,9 +65,7 @@ impl Pooled {
             }
         }
         let mean = |(sum, count): &(f64, f64)| (sum / count).exp();
-        let [base, new] = sums
-            .each_ref()
-            .map(|sums| sums.values().map(mean).collect());
+        let [base, new] = sums.each_ref().map(|sums| sums.values().map(mean).collect());
         Some(Pooled {
             metric: first.metric,
             cases: parts.len(),
@@ -95,14 +83,8 @@ impl Pooled {
         Question {
             case: 0,
             metric: self.metric,
-            base: Figures {
-                units: base,
-                values: &self.base,
-            },
-            new: Figures {
-                units: new,
-                values: &self.new,
-            },
+            base: Figures { units: base, values: &self.base },
+            new: Figures { units: new, values: &self.new },
             margin: self.margin,
             higher_is_better: self.higher_is_better,
         }

@@ -67,18 +67,10 @@ mod tests {
 
     #[test]
     fn the_extremes() {
-        let even = Shares {
-            jain: 1.0,
-            min_share: 1.0,
-            max_share: 1.0,
-        };
+        let even = Shares { jain: 1.0, min_share: 1.0, max_share: 1.0 };
         assert_eq!(shares(&[7.0]), Some(even));
         assert_eq!(shares(&[7.0; 4]), Some(even));
-        let alone = Shares {
-            jain: 0.25,
-            min_share: 0.0,
-            max_share: 4.0,
-        };
+        let alone = Shares { jain: 0.25, min_share: 0.0, max_share: 4.0 };
         assert_eq!(shares(&[0.0, 9.0, 0.0, 0.0]), Some(alone));
     }
 
@@ -95,9 +87,7 @@ mod tests {
     fn chance_starves_none_of_many_parties_more_often_than_told() {
         for parties in [2, 256, 4096] {
             for mean in [1.0, 12.0, 24.0, 36.0, 100.0, 600.0] {
-                let most = (0..1000)
-                    .filter(|got| is_starved(*got, mean, parties))
-                    .max();
+                let most = (0..1000).filter(|got| is_starved(*got, mean, parties)).max();
                 let Some(most) = most else { continue };
                 assert!((0..most).all(|got| is_starved(got, mean, parties)));
                 let chance = poisson_at_most(most, mean) * parties as f64;

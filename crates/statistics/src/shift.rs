@@ -149,18 +149,12 @@ fn end(mut far: f64, mut near: f64, asked: &[f64], is_refused: impl Fn(f64) -> b
 fn students_error(base: &[f64], new: &[f64]) -> (f64, f64) {
     let squares = |values: &[f64]| {
         let centre = mean(values);
-        values
-            .iter()
-            .map(|value| (value - centre).powi(2))
-            .sum::<f64>()
+        values.iter().map(|value| (value - centre).powi(2)).sum::<f64>()
     };
     let counts = [base, new].map(|values| values.len() as f64);
     let degrees = counts[0] + counts[1] - 2.0;
     let variance = (squares(base) + squares(new)) / degrees;
-    (
-        (variance * (1.0 / counts[0] + 1.0 / counts[1])).sqrt(),
-        degrees,
-    )
+    ((variance * (1.0 / counts[0] + 1.0 / counts[1])).sqrt(), degrees)
 }
 
 fn mean(values: &[f64]) -> f64 {

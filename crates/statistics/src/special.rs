@@ -16,9 +16,7 @@ pub(super) fn ln_gamma(x: f64) -> f64 {
     let series = TERMS
         .iter()
         .zip(1..)
-        .fold(1.000_000_000_190_015, |sum, (term, n)| {
-            sum + term / (x + f64::from(n))
-        });
+        .fold(1.000_000_000_190_015, |sum, (term, n)| sum + term / (x + f64::from(n)));
     (x + 0.5) * base.ln() - base + ((2.0 * PI).sqrt() * series / x).ln()
 }
 

@@ -61,19 +61,13 @@ impl Looks {
         let mut planned = vec![first, middle, last - last % 2];
         planned.retain(|pairs| (first..=last).contains(pairs));
         planned.dedup();
-        Looks {
-            planned,
-            fewest: FEWEST_PAIRS,
-            part_of_first: PART_OF_FIRST_LOOK,
-        }
+        Looks { planned, fewest: FEWEST_PAIRS, part_of_first: PART_OF_FIRST_LOOK }
     }
 
     /// Looks at launches, of which there are at most `last` a side, all with the same part.
     pub fn of_launches(last: u32) -> Looks {
         let times = f64::from(last) / FIRST_LAUNCHES;
-        let steps = (times.ln() / GROWTH.ln())
-            .clamp(0.0, MOST_LOOKS - 1.0)
-            .floor();
+        let steps = (times.ln() / GROWTH.ln()).clamp(0.0, MOST_LOOKS - 1.0).floor();
         let before_last = (0..steps as u32)
             .map(|step| (FIRST_LAUNCHES * times.powf(f64::from(step) / steps)).round() as u32);
         Looks {
@@ -110,23 +104,16 @@ impl Looks {
 /// What going first gives is the same in all pairs, so it is how much the pairs that begin with the one differ from
 /// those that begin with the other which tells, twice over, how the programs differ.
 pub fn ratio_in_turns(turns: &[Turn], tail: f64) -> Option<RatioEstimate> {
-    let positive = |turn: &Turn| {
-        [turn.base, turn.new]
-            .iter()
-            .all(|it| it.is_finite() && *it > 0.0)
-    };
+    let positive = |turn: &Turn| [turn.base, turn.new].iter().all(|it| it.is_finite() && *it > 0.0);
     if turns.is_empty() || !turns.iter().all(positive) {
         return None;
     }
     let figures = |of: fn(&Turn) -> f64| turns.iter().map(of).collect::<Vec<f64>>();
-    let (base_median, new_median) = (
-        median(&figures(|it| it.base))?,
-        median(&figures(|it| it.new))?,
-    );
+    let (base_median, new_median) =
+        (median(&figures(|it| it.base))?, median(&figures(|it| it.new))?);
     let first_over_second = |new_first: bool| -> Vec<f64> {
         let of = turns.iter().filter(|turn| turn.new_first == new_first);
-        of.map(|turn| (turn.new / turn.base).ln() * if new_first { 1.0 } else { -1.0 })
-            .collect()
+        of.map(|turn| (turn.new / turn.base).ln() * if new_first { 1.0 } else { -1.0 }).collect()
     };
     let (base_first, new_first) = (first_over_second(false), first_over_second(true));
     let (log, low, high) = if base_first.is_empty() || new_first.is_empty() {
@@ -155,16 +142,8 @@ mod tests {
     fn turns(pairs: u32, times: f64) -> Vec<Turn> {
         let turn = |pair: u32| {
             let luck = 10.0 + 0.1 * f64::from(pair * 7 % 10);
-            let (own, other) = if goes_first(pair) {
-                (1.1, 1.0)
-            } else {
-                (1.0, 1.1)
-            };
-            Turn {
-                new_first: goes_first(pair),
-                base: luck * other,
-                new: luck * own * times,
-            }
+            let (own, other) = if goes_first(pair) { (1.1, 1.0) } else { (1.0, 1.1) };
+            Turn { new_first: goes_first(pair), base: luck * other, new: luck * own * times }
         };
         (1..=pairs).map(turn).collect()
     }
@@ -190,20 +169,14 @@ mod tests {
         let found = ratio_in_turns(&turns(1, 1.2), 0.02).unwrap();
         assert_eq!((found.low, found.high), (0.0, f64::INFINITY));
         assert_eq!(ratio_in_turns(&[], 0.02), None);
-        let stopped = Turn {
-            new_first: true,
-            base: 1.0,
-            new: 0.0,
-        };
+        let stopped = Turn { new_first: true, base: 1.0, new: 0.0 };
         assert_eq!(ratio_in_turns(&[stopped], 0.02), None);
     }
 
     #[test]
     fn looks_are_planned_and_share_the_chance_of_error() {
         let looks = Looks::planned(8, 24);
-        let planned: Vec<u32> = (1..=24)
-            .filter(|pairs| looks.is_look(*pairs, false))
-            .collect();
+        let planned: Vec<u32> = (1..=24).filter(|pairs| looks.is_look(*pairs, false)).collect();
         assert_eq!(planned, [8, 16, 24]);
         let all: f64 = planned.iter().map(|pairs| looks.tail(*pairs)).sum();
         assert!((all - TAIL).abs() < 1e-12);

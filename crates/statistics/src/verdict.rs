@@ -21,16 +21,8 @@ pub fn verdict(estimate: &RatioEstimate, margin: f64, higher_is_better: bool) ->
     if estimate.low > lowest && estimate.high < highest {
         return Verdict::Equal;
     }
-    let up = if higher_is_better {
-        Verdict::Better
-    } else {
-        Verdict::Worse
-    };
-    let down = if higher_is_better {
-        Verdict::Worse
-    } else {
-        Verdict::Better
-    };
+    let up = if higher_is_better { Verdict::Better } else { Verdict::Worse };
+    let down = if higher_is_better { Verdict::Worse } else { Verdict::Better };
     if estimate.ratio > highest && estimate.low > 1.0 {
         up
     } else if estimate.ratio < lowest && estimate.high < 1.0 {

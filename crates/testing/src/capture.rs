@@ -129,10 +129,7 @@ fn roce(frame: &[u8]) -> Option<Headers<'_>> {
         }
         0x86dd if *ip.get(6)? == UDP => {
             let sixteen = |at| Some(Ipv6Addr::from(*ip.get(at..)?.first_chunk::<16>()?));
-            let addresses = IcrcAddresses::V6 {
-                source: sixteen(8)?,
-                destination: sixteen(24)?,
-            };
+            let addresses = IcrcAddresses::V6 { source: sixteen(8)?, destination: sixteen(24)? };
             (addresses, ip.get(40..40 + usize::from(two(ip, 4)?))?)
         }
         _ => return None,
@@ -146,11 +143,7 @@ fn roce(frame: &[u8]) -> Option<Headers<'_>> {
 
 /// The packet in a frame, or why it is none.
 pub fn decode(frame: &[u8]) -> Result<Captured<'_>, String> {
-    let Headers {
-        addresses,
-        source_port,
-        udp_payload,
-    } = roce(frame).ok_or("not RoCEv2")?;
+    let Headers { addresses, source_port, udp_payload } = roce(frame).ok_or("not RoCEv2")?;
     let packet = Packet::parse(udp_payload).map_err(|error| error.to_string())?;
     let (body, written) = udp_payload.split_last_chunk::<4>().ok_or("no CRC")?;
     let right = icrc(addresses, source_port, body);
@@ -158,17 +151,8 @@ pub fn decode(frame: &[u8]) -> Result<Captured<'_>, String> {
         return Err(format!("invariant CRC {written:x?} instead of {right:x?}"));
     }
     let (source, identification) = match addresses {
-        IcrcAddresses::V4 {
-            source,
-            identification,
-            ..
-        } => (source.into(), Some(identification)),
+        IcrcAddresses::V4 { source, identification, .. } => (source.into(), Some(identification)),
         IcrcAddresses::V6 { source, .. } => (source.into(), None),
     };
-    Ok(Captured {
-        source,
-        source_port,
-        identification,
-        packet,
-    })
+    Ok(Captured { source, source_port, identification, packet })
 }

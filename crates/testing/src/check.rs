@@ -93,11 +93,7 @@ fn check_flow(place: &str, settings: &Settings, told: &FlowConfig, flow: &FlowRe
         assert_eq!(of_qps, by_qp, "{place}: lost of QPs");
         assert_eq!(flow.gbit_per_s(), delivery.goodput_gbit_per_s, "{place}");
     } else if let (Some(received), Some(messages)) = (&flow.received, settings.iterations_per_qp) {
-        assert_eq!(
-            received.messages,
-            messages * u64::from(settings.qps),
-            "{place}"
-        );
+        assert_eq!(received.messages, messages * u64::from(settings.qps), "{place}");
         assert_eq!(received.bytes, flow.totals.bytes, "{place}");
     }
     let totals = &flow.totals;
@@ -106,11 +102,7 @@ fn check_flow(place: &str, settings: &Settings, told: &FlowConfig, flow: &FlowRe
     assert_eq!(flow.qps.len(), settings.qps as usize, "{place}");
     let messages: u64 = flow.qps.iter().map(|qp| qp.messages).sum();
     let bytes: u64 = flow.qps.iter().map(|qp| qp.bytes).sum();
-    assert_eq!(
-        (messages, bytes),
-        (totals.messages, totals.bytes),
-        "{place}"
-    );
+    assert_eq!((messages, bytes), (totals.messages, totals.bytes), "{place}");
     if settings.size_mix.is_none() {
         assert_eq!(bytes, messages * u64::from(settings.size_bytes), "{place}");
     }
@@ -128,18 +120,12 @@ fn check_flow(place: &str, settings: &Settings, told: &FlowConfig, flow: &FlowRe
     let jain = flow.fairness.as_ref().map(|fairness| fairness.jain);
     let least = 1.0 / f64::from(settings.qps);
     assert_eq!(jain.is_some(), settings.qps > 1, "{place}: Jain");
-    assert!(
-        (least - 1e-9..=1.0 + 1e-9).contains(&jain.unwrap_or(1.0)),
-        "{place}: Jain {jain:?}"
-    );
+    assert!((least - 1e-9..=1.0 + 1e-9).contains(&jain.unwrap_or(1.0)), "{place}: Jain {jain:?}");
     // The embedded device has no link whose speed would be a limit.
     let embedded = told.from_device.as_deref().unwrap().starts_with("soft");
     assert_eq!(flow.limits.is_none(), embedded, "{place}");
     if let Some(limits) = &flow.limits {
-        assert!(
-            limits.protocol_efficiency > 0.0 && limits.protocol_efficiency < 1.0,
-            "{place}"
-        );
+        assert!(limits.protocol_efficiency > 0.0 && limits.protocol_efficiency < 1.0, "{place}");
     }
     check_latencies(place, settings, flow);
 }
@@ -213,15 +199,9 @@ fn check_times(place: &str, times: &Latency) {
     assert!(times.count > 0, "{place}");
     let percentiles = times.percentiles().filter_map(|(_, ns)| ns);
     let orders: Vec<u64> = std::iter::once(times.min).chain(percentiles).collect();
-    assert!(
-        [&orders[..], &[times.max]].concat().is_sorted(),
-        "{place}: {times:?}"
-    );
+    assert!([&orders[..], &[times.max]].concat().is_sorted(), "{place}: {times:?}");
     let (min, max) = (times.min as f64, times.max as f64);
-    assert!(
-        (min * 0.98..=max * 1.02).contains(&times.mean),
-        "{place}: {times:?}"
-    );
+    assert!((min * 0.98..=max * 1.02).contains(&times.mean), "{place}: {times:?}");
 }
 
 /// Checks a run of set-up: each connection is counted at each step at both ends, and so is traffic beside it.
@@ -240,10 +220,9 @@ pub fn connects(case: &CaseResult, rounds: u64) {
     let is_by_cm = config.connect == ConnectMode::Cm;
     assert_eq!(connect.stale_rejections.is_some(), is_by_cm, "{place}");
     let [client, server] = match is_by_cm {
-        true => [
-            "create resolve route connect init rtr rts destroy",
-            "create init rtr rts destroy",
-        ],
+        true => {
+            ["create resolve route connect init rtr rts destroy", "create init rtr rts destroy"]
+        }
         false => ["create init exchange rtr rts destroy"; 2],
     };
     for (steps, wanted) in [(&connect.steps, client), (&connect.peer_steps, server)] {
@@ -252,24 +231,15 @@ pub fn connects(case: &CaseResult, rounds: u64) {
         for ConnectStep { step, per, time_ns } in steps {
             let once = if per == "round" { rounds } else { connections };
             assert_eq!(time_ns.count, once, "{place}: {step}");
-            assert_eq!(
-                time_ns.p99.is_some(),
-                can_tell(once, 0.99),
-                "{place}: {step}"
-            );
+            assert_eq!(time_ns.p99.is_some(), can_tell(once, 0.99), "{place}: {step}");
             assert!(time_ns.min > 0, "{place}: {step}");
             check_times(&format!("{place}: {step}"), time_ns);
         }
     }
     // All steps of a round are within its time, and all rounds within the window.
     let times = connect.steps.iter().map(|it| &it.time_ns);
-    let all_s = times
-        .map(|it| it.mean * it.count as f64 * 1e-9)
-        .sum::<f64>();
-    assert!(
-        is_by_cm || all_s <= connect.seconds * 1.01,
-        "{place}: {all_s}"
-    );
+    let all_s = times.map(|it| it.mean * it.count as f64 * 1e-9).sum::<f64>();
+    assert!(is_by_cm || all_s <= connect.seconds * 1.01, "{place}: {all_s}");
     // The traffic beside set-up is a flow.
     let qps: Vec<usize> = run.flows.iter().map(|flow| flow.qps.len()).collect();
     let has_traffic = config.traffic_qps > 0;

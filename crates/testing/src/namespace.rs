@@ -12,19 +12,11 @@ use crate::preload::library;
 use crate::program::{copied, run};
 
 /// The kernel's end.
-pub const RXE: End = End {
-    device: "rxe2",
-    interface: "x0",
-    v4: "198.51.100.1",
-    v6: "2001:db8:1::1",
-};
+pub const RXE: End =
+    End { device: "rxe2", interface: "x0", v4: "198.51.100.1", v6: "2001:db8:1::1" };
 /// The embedded device's end; its name where it is the only one.
-pub const SOFT: End = End {
-    device: "soft0",
-    interface: "x1",
-    v4: "198.51.100.2",
-    v6: "2001:db8:1::2",
-};
+pub const SOFT: End =
+    End { device: "soft0", interface: "x1", v4: "198.51.100.2", v6: "2001:db8:1::2" };
 
 const NAME: &str = "softroce";
 
@@ -89,10 +81,7 @@ impl Wire {
             run(&format!("{ip} address add {v6}/64 dev {device} nodad"));
             run(&format!("{ip} link set {device} up"));
         }
-        run(&format!(
-            "rdma link add {} type rxe netdev {here}",
-            RXE.device
-        ));
+        run(&format!("rdma link add {} type rxe netdev {here}", RXE.device));
         wire
     }
 
@@ -103,10 +92,7 @@ impl Wire {
 
     /// From now on each end loses this share of what it sends.
     pub fn lose(&self, percent: u32) {
-        for (end, tc) in [
-            (RXE, "tc".to_owned()),
-            (SOFT, format!("ip netns exec {NAME} tc")),
-        ] {
+        for (end, tc) in [(RXE, "tc".to_owned()), (SOFT, format!("ip netns exec {NAME} tc"))] {
             let interface = end.interface;
             run(&format!(
                 "{tc} qdisc replace dev {interface} root netem limit 100000 loss {percent}%"
@@ -123,12 +109,8 @@ impl Wire {
 
     /// How often rxe had something to repair: packets that came a second time, and gaps that either end found.
     pub fn repaired(&self) -> u64 {
-        const REPAIRS: [&str; 4] = [
-            "duplicate_request",
-            "out_of_seq_request",
-            "rcvd_seq_err",
-            "completer_retry_err",
-        ];
+        const REPAIRS: [&str; 4] =
+            ["duplicate_request", "out_of_seq_request", "rcvd_seq_err", "completer_retry_err"];
         let counted = counted();
         REPAIRS.iter().map(|name| counted[*name]).sum()
     }
@@ -151,10 +133,7 @@ impl Drop for Wire {
     fn drop(&mut self) {
         // The veth goes with the namespace, and rxe2 with it.
         for arguments in [["link", "delete", RXE.interface], ["netns", "delete", NAME]] {
-            let _ = Command::new("ip")
-                .args(arguments)
-                .stderr(Stdio::null())
-                .status();
+            let _ = Command::new("ip").args(arguments).stderr(Stdio::null()).status();
         }
     }
 }

@@ -10,9 +10,7 @@ pub struct Loss(&'static str);
 impl Loss {
     /// This share of all packets.
     pub fn of_all(interface: &'static str, percent: &str) -> Loss {
-        run(&format!(
-            "tc qdisc replace dev {interface} root netem limit 100000 loss {percent}"
-        ));
+        run(&format!("tc qdisc replace dev {interface} root netem limit 100000 loss {percent}"));
         Loss(interface)
     }
 
@@ -48,8 +46,6 @@ impl Loss {
 impl Drop for Loss {
     fn drop(&mut self) {
         let mut command = Command::new("tc");
-        let _ = command
-            .args(["qdisc", "del", "dev", self.0, "root"])
-            .status();
+        let _ = command.args(["qdisc", "del", "dev", self.0, "root"]).status();
     }
 }

@@ -23,10 +23,7 @@ pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The only port of `null0`.
 pub fn port() -> Outcome<Port> {
-    let request = PortRequest {
-        device: Some("null0".into()),
-        ..PortRequest::default()
-    };
+    let request = PortRequest { device: Some("null0".into()), ..PortRequest::default() };
     Ok(select(crate::null_library::null_library(), &request, None)?)
 }
 
@@ -60,34 +57,21 @@ pub fn qp_contexts(
     let cqs = (0..cqs)
         .map(|_| CompletionQueue::new(&port.context, entries))
         .collect::<Result<Vec<_>, _>>()?;
-    let remote = RemoteMemory {
-        address: memory.address(),
-        rkey: memory.rkey(),
-    };
+    let remote = RemoteMemory { address: memory.address(), rkey: memory.rkey() };
     let sizes = Sizes::of(case);
     let qp_contexts = (0..case.qps)
         .zip(cqs.iter().cycle())
         .map(|(index, cq)| {
             let qp = QueuePair::new(&pd, cq, cq, capacity(geometry.depth()))?;
             let sender = Sender::new(case, &sizes, index, &qp, &memory, remote)?;
-            Ok(QpContext {
-                numbered: None,
-                qp,
-                sender: Some(sender),
-                receiver: None,
-            })
+            Ok(QpContext { numbered: None, qp, sender: Some(sender), receiver: None })
         })
         .collect::<Outcome<Vec<_>>>()?;
     Ok((qp_contexts, cqs))
 }
 
 pub fn capacity(send_wr: u32) -> QpCapacity {
-    QpCapacity {
-        send_wr,
-        recv_wr: 1,
-        inline_bytes: 0,
-        sges: 1,
-    }
+    QpCapacity { send_wr, recv_wr: 1, inline_bytes: 0, sges: 1 }
 }
 
 /// Workers on the last cores; QPs are assigned in turn.

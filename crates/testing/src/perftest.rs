@@ -59,11 +59,7 @@ fn start(end: End, family: Family, words: &str) -> Running {
         .stderr(output.as_file().try_clone().unwrap())
         .spawn()
         .unwrap();
-    Running {
-        what: format!("{words} on {}", end.device),
-        child,
-        output,
-    }
+    Running { what: format!("{words} on {}", end.device), child, output }
 }
 
 impl Running {
@@ -122,12 +118,7 @@ pub fn pair(client: End, family: Family, words: &str) -> (u64, u64) {
     let told = || format!("{words} to end: {:?}; rxe: {:?}", said(), counted());
     let statuses = wait_or_tell(USUAL, look, told);
     let is_well = statuses.iter().all(ExitStatus::success);
-    assert!(
-        is_well,
-        "{words}: {statuses:?}: {:?}; rxe: {:?}",
-        said(),
-        counted()
-    );
+    assert!(is_well, "{words}: {statuses:?}: {:?}; rxe: {:?}", said(), counted());
     row(&client.said()).unwrap_or_else(|| panic!("{words} printed no result: {:?}", said()))
 }
 

@@ -47,28 +47,20 @@ pub fn persona(name: &str) -> PersonaMachine {
         get_device_list: entry.get_device_list,
         ..*null_library()
     };
-    PersonaMachine {
-        entry,
-        library: Box::leak(Box::new(library)),
-        root,
-    }
+    PersonaMachine { entry, library: Box::leak(Box::new(library)), root }
 }
 
 /// The addresses of all personas, each in a network of 256 or, of IPv6, 2^64 addresses.
 fn prefixes() -> Vec<(IpAddr, u8)> {
     let gids = ALL.iter().flat_map(|entry| (entry.persona)().gids());
     let addresses = gids.map(|gid| IpAddr::from(gid).to_canonical());
-    addresses
-        .map(|address| (address, if address.is_ipv4() { 24 } else { 64 }))
-        .collect()
+    addresses.map(|address| (address, if address.is_ipv4() { 24 } else { 64 })).collect()
 }
 
 impl PersonaMachine {
     /// The names of all, but of this project's own devices.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        ALL.iter()
-            .map(|entry| entry.name)
-            .filter(|name| *name != "plain")
+        ALL.iter().map(|entry| entry.name).filter(|name| *name != "plain")
     }
 
     /// The adapter and its mode, in a line.

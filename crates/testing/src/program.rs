@@ -152,9 +152,7 @@ impl Call {
     /// Runs `command` with these words, in a folder that goes away.
     pub fn of(mut command: Command, words: &str) -> Call {
         let folder = tempfile::tempdir().unwrap();
-        command
-            .args(words.split_whitespace())
-            .current_dir(folder.path());
+        command.args(words.split_whitespace()).current_dir(folder.path());
         Call { command, folder }
     }
 
@@ -244,14 +242,7 @@ impl Program {
                 bytes
             })
         });
-        Program {
-            child,
-            stderr,
-            stdout,
-            reader: Some(reader),
-            status: None,
-            folder: Some(folder),
-        }
+        Program { child, stderr, stdout, reader: Some(reader), status: None, folder: Some(folder) }
     }
 
     pub fn pid(&self) -> u32 {
@@ -276,9 +267,7 @@ impl Program {
     #[track_caller]
     pub fn await_lines(&self, expected: Duration, what: &str, is_so: impl Fn(&[String]) -> bool) {
         let look = || is_so(&self.stderr.lock().unwrap()).then_some(());
-        wait_or_tell(expected, look, || {
-            format!("{what}; stderr: {}", joined(&self.lines()))
-        });
+        wait_or_tell(expected, look, || format!("{what}; stderr: {}", joined(&self.lines())));
     }
 
     /// Waits for a line with this text; the search begins with line number `from`.
@@ -315,10 +304,7 @@ impl Program {
     /// after line number `from`.
     #[track_caller]
     pub fn has_moved(&self, from: usize, phase: &str, node: usize) {
-        let (entered, moved) = (
-            format!("phase {phase}"),
-            format!("node {node} has completed "),
-        );
+        let (entered, moved) = (format!("phase {phase}"), format!("node {node} has completed "));
         self.await_lines(STEP, &format!("{moved:?} in {phase}"), |lines| {
             let mut lines = lines.iter().skip(from);
             let has_entered = lines.any(|line| line.contains(&entered));
@@ -339,12 +325,7 @@ impl Program {
         let status = wait_or_tell(
             expected,
             || self.child.try_wait().unwrap(),
-            || {
-                format!(
-                    "the program's end; stderr: {}",
-                    joined(&stderr.lock().unwrap())
-                )
-            },
+            || format!("the program's end; stderr: {}", joined(&stderr.lock().unwrap())),
         );
         self.status = Some(status);
         let stdout = self.stdout.take().map(|it| it.join().unwrap());
@@ -362,9 +343,7 @@ impl Program {
 
     /// Entries of a folder of /proc: `fd` or `task`.
     pub fn count(&self, folder: &str) -> usize {
-        std::fs::read_dir(format!("/proc/{}/{folder}", self.pid()))
-            .unwrap()
-            .count()
+        std::fs::read_dir(format!("/proc/{}/{folder}", self.pid())).unwrap().count()
     }
 }
 
@@ -438,9 +417,7 @@ impl Ended {
 
     /// Names of the files in its results folder.
     pub fn results(&self) -> Vec<String> {
-        let files = std::fs::read_dir(results(&self.folder))
-            .into_iter()
-            .flatten();
+        let files = std::fs::read_dir(results(&self.folder)).into_iter().flatten();
         let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.collect()
     }

@@ -57,11 +57,7 @@ impl Proxy {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let proxy = Proxy {
             address: listener.local_addr().unwrap(),
-            state: Arc::new(Mutex::new(State {
-                step,
-                seen: 0,
-                deed: Some(Box::new(deed)),
-            })),
+            state: Arc::new(Mutex::new(State { step, seen: 0, deed: Some(Box::new(deed)) })),
         };
         let accepting = proxy.clone();
         std::thread::spawn(move || {
@@ -69,10 +65,9 @@ impl Proxy {
                 let Ok(server) = TcpStream::connect(server) else {
                     continue;
                 };
-                for (from, source, sink) in [
-                    (From::Client, &client, &server),
-                    (From::Server, &server, &client),
-                ] {
+                for (from, source, sink) in
+                    [(From::Client, &client, &server), (From::Server, &server, &client)]
+                {
                     let proxy = accepting.clone();
                     let (source, sink) = (source.try_clone().unwrap(), sink.try_clone().unwrap());
                     std::thread::spawn(move || {

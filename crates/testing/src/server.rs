@@ -71,9 +71,7 @@ impl Server {
 
     /// On a device of the kernel's.
     pub fn on(address: &str, device: &str, words: &str) -> Server {
-        Server::on_rxe(bare(&format!(
-            "serve --bind {address} -p 0 -d {device} {words}"
-        )))
+        Server::on_rxe(bare(&format!("serve --bind {address} -p 0 -d {device} {words}")))
     }
 
     fn on_rxe(call: Call) -> Server {
@@ -103,12 +101,7 @@ impl Server {
             true => format!("127.0.0.1:{}", address.port()),
             false => address.to_string(),
         };
-        Server {
-            client,
-            port: address.port(),
-            name,
-            program,
-        }
+        Server { client, port: address.port(), name, program }
     }
 
     /// At an end of the wire between the kernel's device and the embedded one.

@@ -130,34 +130,20 @@ impl Synthetic {
     ) {
         let config = config(settings);
         let rates: Vec<f64> = (0..self.runs).map(|_| self.rate(rng, &config)).collect();
-        let mut closed = CaseResult {
-            id,
-            config,
-            ..CaseResult::default()
-        };
+        let mut closed = CaseResult { id, config, ..CaseResult::default() };
         let config = &closed.config;
         if self.rates.is_empty() && !self.search {
             let runs = (1..).zip(&rates);
-            closed.runs = runs
-                .map(|(run, &rate)| self.run(rng, config, rate, run))
-                .collect();
+            closed.runs = runs.map(|(run, &rate)| self.run(rng, config, rate, run)).collect();
             closed.perftest = Some(perftest(rng, &closed.runs));
             return cases.push(closed);
         }
         closed.runs = runs_of(&rates, |rate| {
             let waiting = f64::from(config.tx_depth * config.qps) * 1e9 / rate;
-            flow(
-                &config.flows[0],
-                config,
-                rate,
-                latency(rng, 2_200.0 + waiting, 4000, true),
-            )
+            flow(&config.flows[0], config, rate, latency(rng, 2_200.0 + waiting, 4000, true))
         });
         closed.searches = self.search.then(|| search(rates[0])).into_iter().collect();
-        let open = self
-            .rates
-            .iter()
-            .map(|rate| open(rng, &closed, rate, &rates));
+        let open = self.rates.iter().map(|rate| open(rng, &closed, rate, &rates));
         let open: Vec<CaseResult> = open.collect();
         cases.push(closed);
         cases.extend(open);
@@ -198,10 +184,7 @@ impl Synthetic {
         let messages: u64 = qps.iter().map(|qp| qp.messages).sum();
         let timeline = timeline(rng, messages);
         let bits = size as f64 * 8.0 / timeline.interval_seconds;
-        let rates = timeline
-            .messages
-            .iter()
-            .map(|&count| count as f64 * bits / 1e9);
+        let rates = timeline.messages.iter().map(|&count| count as f64 * bits / 1e9);
         let protocol_efficiency = efficiency(size as f64);
         let flow = FlowResult {
             totals: Totals::in_window(messages, messages * size, 0, SECONDS),
@@ -216,12 +199,7 @@ impl Synthetic {
             }),
             bandwidth_gbit_per_s: Bandwidth::of_intervals(timeline.interval_seconds, rates),
             timeline: Some(timeline),
-            ..flow(
-                &config.flows[0],
-                config,
-                rate,
-                latency(rng, typical_ns, 400, true),
-            )
+            ..flow(&config.flows[0], config, rate, latency(rng, typical_ns, 400, true))
         };
         let workers = config.workers.min(config.qps);
         let worker = |core| WorkerResult {
@@ -235,10 +213,8 @@ impl Synthetic {
             empty_polls: messages / 3,
             blocked: 0,
         };
-        let client = NodeResult {
-            workers: (0..workers).map(worker).collect(),
-            ..NodeResult::named(CLIENT)
-        };
+        let client =
+            NodeResult { workers: (0..workers).map(worker).collect(), ..NodeResult::named(CLIENT) };
         Run {
             run,
             started_at: self.started_at.to_owned(),
@@ -298,18 +274,12 @@ fn runs_of(rates: &[f64], mut flow: impl FnMut(f64) -> FlowResult) -> Vec<Run> {
 /// The case at a rate of messages, or a share of what each run of the closed loop moved. Cases of many QPs do not keep
 /// high ones.
 fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]) -> CaseResult {
-    let settings = Settings {
-        rate: rate.parse().unwrap(),
-        ..closed.config.settings.clone()
-    };
+    let settings = Settings { rate: rate.parse().unwrap(), ..closed.config.settings.clone() };
     let (asked, bytes, qps) = (settings.rate, settings.mean_bytes(), settings.qps);
     let config = config(settings);
     let runs = runs_of(maxima, |maximum| {
         let of_maximum = |rate: f64| rate / maximum;
-        let share = asked
-            .share()
-            .or(asked.messages_per_second(bytes).map(of_maximum))
-            .unwrap();
+        let share = asked.share().or(asked.messages_per_second(bytes).map(of_maximum)).unwrap();
         let (late, overloaded) = (qps > 8 && share > 0.9, share >= 1.0);
         let offered = maximum * share;
         let achieved = if overloaded { maximum * 0.985 } else { offered };
@@ -317,12 +287,8 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
             true => 4e8,
             false => 1e9 / maximum * share / (1.0 - share),
         };
-        let mut flow = flow(
-            &config.flows[0],
-            &config,
-            achieved,
-            latency(rng, 2_200.0 + waits, 4000, true),
-        );
+        let mut flow =
+            flow(&config.flows[0], &config, achieved, latency(rng, 2_200.0 + waits, 4000, true));
         flow.service_ns = flow.latency_ns.clone();
         flow.lateness_ns = latency(rng, if late { 9_000.0 } else { 150.0 }, 400, true);
         flow.load = Some(Load {
@@ -349,12 +315,7 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
         flow.window.doubts = late.then_some(doubt).into_iter().collect();
         flow
     });
-    CaseResult {
-        id: format!("{}-R{rate}", closed.id),
-        config,
-        runs,
-        ..CaseResult::default()
-    }
+    CaseResult { id: format!("{}-R{rate}", closed.id), config, runs, ..CaseResult::default() }
 }
 
 /// A search that ended between 60 and 62 % of what the closed loop moves.
@@ -373,10 +334,7 @@ fn search(maximum: f64) -> LoadSearch {
     };
     LoadSearch {
         asked: "p99<10us".to_owned(),
-        limits: vec![LatencyLimit {
-            percentile: 99.0,
-            below_ns: 10_000,
-        }],
+        limits: vec![LatencyLimit { percentile: 99.0, below_ns: 10_000 }],
         maximum_per_second: maximum,
         lower_per_second: Some(maximum * 0.6),
         upper_per_second: Some(maximum * 0.62),
@@ -406,18 +364,10 @@ fn set_up(rng: &mut fastrand::Rng, qps: u32) -> CaseResult {
     CaseResult {
         id: format!("connect-q{qps}"),
         config: CaseConfig {
-            settings: Settings {
-                qps,
-                ..Settings::from([("op", "connect"), ("traffic-qps", "0")])
-            },
+            settings: Settings { qps, ..Settings::from([("op", "connect"), ("traffic-qps", "0")]) },
             flows: Vec::new(),
         },
-        runs: vec![Run {
-            run: 1,
-            complete: true,
-            connect: Some(connect),
-            ..Run::default()
-        }],
+        runs: vec![Run { run: 1, complete: true, connect: Some(connect), ..Run::default() }],
         ..CaseResult::default()
     }
 }
@@ -438,10 +388,7 @@ fn latency(rng: &mut fastrand::Rng, typical_ns: f64, samples: u32, whole: bool) 
     }
     let latency = Latency::from_histogram(&histogram, 0)?;
     let histogram = latency.histogram.filter(|_| whole);
-    Some(Latency {
-        histogram,
-        ..latency
-    })
+    Some(Latency { histogram, ..latency })
 }
 
 /// A hundred intervals, of which one has no message.
@@ -459,9 +406,7 @@ fn timeline(rng: &mut fastrand::Rng, messages: u64) -> Timeline {
     let messages = weights.into_iter().map(count).collect();
     Timeline {
         interval_seconds,
-        at_seconds: (1..=100)
-            .map(|end| f64::from(end) * interval_seconds)
-            .collect(),
+        at_seconds: (1..=100).map(|end| f64::from(end) * interval_seconds).collect(),
         messages,
         longest_stall_seconds: Some(interval_seconds),
     }

@@ -23,10 +23,7 @@ pub struct Traffic {
 
 impl Traffic {
     pub fn of(device: &'static str) -> Traffic {
-        Traffic {
-            device,
-            before: sent(device),
-        }
+        Traffic { device, before: sent(device) }
     }
 
     /// Waits for so many packets.

@@ -120,11 +120,7 @@ pub fn never_block(fd: i32) {
 }
 
 pub fn is_readable(fd: i32) -> bool {
-    let mut poll = libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: one pollfd.
     unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
 }
@@ -246,18 +242,11 @@ impl End {
 
     #[track_caller]
     pub fn owned(&self, qp: *mut ibv_qp) -> Qp {
-        Qp {
-            object: Owned::new(qp, self.library.destroy_qp),
-            library: self.library,
-        }
+        Qp { object: Owned::new(qp, self.library.destroy_qp), library: self.library }
     }
 
     pub fn sge(&self, offset: usize, length: u32) -> ibv_sge {
-        ibv_sge {
-            addr: self.address() + offset as u64,
-            length,
-            lkey: self.mr.lkey,
-        }
+        ibv_sge { addr: self.address() + offset as u64, length, lkey: self.mr.lkey }
     }
 
     pub fn address(&self) -> u64 {
@@ -266,10 +255,7 @@ impl End {
 
     /// Where a peer reads and writes this place of the buffer.
     pub fn remote(&self, offset: usize) -> rdma_t {
-        rdma_t {
-            remote_addr: self.address() + offset as u64,
-            rkey: self.mr.rkey,
-        }
+        rdma_t { remote_addr: self.address() + offset as u64, rkey: self.mr.rkey }
     }
 
     #[track_caller]
@@ -423,12 +409,7 @@ pub fn send_wr(opcode: u32, sge: &mut ibv_sge) -> ibv_send_wr {
 }
 
 pub fn receive_wr(wr_id: u64, sge: &mut ibv_sge) -> ibv_recv_wr {
-    ibv_recv_wr {
-        wr_id,
-        next: null_mut(),
-        sg_list: sge,
-        num_sge: 1,
-    }
+    ibv_recv_wr { wr_id, next: null_mut(), sg_list: sge, num_sge: 1 }
 }
 
 /// Attributes for every transition of a QP at an end whose peer is this one.

@@ -67,8 +67,7 @@ pub fn wait_until(what: &str, expected: Duration, mut is_so: impl FnMut() -> boo
 pub fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     let (tell, told) = mpsc::channel();
     let thread = thread::spawn(move || {
-        tell.send(fs::read_link("/proc/thread-self").unwrap())
-            .unwrap();
+        tell.send(fs::read_link("/proc/thread-self").unwrap()).unwrap();
         body()
     });
     let stat = Path::new("/proc").join(told.recv().unwrap()).join("stat");

@@ -79,11 +79,8 @@ pub struct AdapterPort {
 }
 
 /// The services of which a device may have QPs.
-const SERVICES: [Service; 3] = [
-    Service::ReliableConnection,
-    Service::UnreliableConnection,
-    Service::Datagram { qkey: 0 },
-];
+const SERVICES: [Service; 3] =
+    [Service::ReliableConnection, Service::UnreliableConnection, Service::Datagram { qkey: 0 }];
 
 impl Adapter {
     pub(super) fn probe(context: Arc<Context>) -> Result<Adapter, VerbsError> {
@@ -123,9 +120,7 @@ impl Adapter {
 
     /// The extended verbs that it has, found when they are first asked for.
     pub fn extensions(&self) -> Extensions {
-        *self
-            .extensions
-            .get_or_init(|| Extensions::probe(&self.context))
+        *self.extensions.get_or_init(|| Extensions::probe(&self.context))
     }
 
     /// The GIDs of a port whose network interface is in this network namespace. The others are in the table as well, and a QP
@@ -148,10 +143,9 @@ impl Adapter {
     /// is first asked for.
     pub fn refused_services(&self) -> &[(Service, VerbsError)] {
         self.services.get_or_init(|| {
-            let (Ok(pd), Ok(cq)) = (
-                ProtectionDomain::new(&self.context),
-                CompletionQueue::new(&self.context, 1),
-            ) else {
+            let (Ok(pd), Ok(cq)) =
+                (ProtectionDomain::new(&self.context), CompletionQueue::new(&self.context, 1))
+            else {
                 return Vec::new();
             };
             let (parts, least) = (QpParts::default(), QpCapacity::LEAST);
@@ -171,9 +165,7 @@ fn says_that_it_has_none(error: &VerbsError) -> bool {
         return false;
     };
     let codes = [libc::EINVAL, libc::EOPNOTSUPP, libc::ENOSYS];
-    source
-        .raw_os_error()
-        .is_some_and(|code| codes.contains(&code))
+    source.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
 /// A device that was not opened, or did not tell of itself.

@@ -33,10 +33,7 @@ impl AddressHandle {
             let object = format!("{} to GID {}", pd.context().name(), remote.gid);
             VerbsError::last(Operation::CreateAh, object)
         })?;
-        Ok(Arc::new(AddressHandle {
-            pd: Arc::clone(pd),
-            raw,
-        }))
+        Ok(Arc::new(AddressHandle { pd: Arc::clone(pd), raw }))
     }
 
     pub(super) fn raw(&self) -> *mut ibv_ah {

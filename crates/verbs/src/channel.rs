@@ -184,17 +184,9 @@ impl Sleeper {
         let descriptors = channels.iter().map(|channel| channel.fd());
         let files = std::iter::once(wakeup.0.as_raw_fd())
             .chain(descriptors)
-            .map(|fd| libc::pollfd {
-                fd,
-                events: libc::POLLIN,
-                revents: 0,
-            })
+            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
             .collect();
-        Sleeper {
-            channels,
-            wakeup,
-            files,
-        }
+        Sleeper { channels, wakeup, files }
     }
 
     /// What ends its sleep.

@@ -77,11 +77,7 @@ impl CompletionQueue {
                 libc::EOPNOTSUPP,
             ));
         };
-        let events = Events {
-            channel: Arc::clone(channel),
-            request,
-            notices: Arc::default(),
-        };
+        let events = Events { channel: Arc::clone(channel), request, notices: Arc::default() };
         Self::create(context, entries, calls, Some(events), vector)
     }
 
@@ -123,11 +119,7 @@ impl CompletionQueue {
         let Some(poll) = poll else {
             // SAFETY: made above, and nothing uses it.
             unsafe { (context.library().destroy_cq)(raw.as_ptr()) };
-            return Err(VerbsError::returned(
-                Operation::PollCq,
-                object(),
-                libc::EOPNOTSUPP,
-            ));
+            return Err(VerbsError::returned(Operation::PollCq, object(), libc::EOPNOTSUPP));
         };
         if let Some(events) = &events {
             events.channel.joined();
@@ -157,11 +149,7 @@ impl CompletionQueue {
         // SAFETY: the CQ lives while `self` does.
         match unsafe { (events.request)(self.raw.as_ptr(), 0) } {
             0 => Ok(true),
-            code => Err(VerbsError::returned(
-                Operation::ReqNotifyCq,
-                self.context.name(),
-                code,
-            )),
+            code => Err(VerbsError::returned(Operation::ReqNotifyCq, self.context.name(), code)),
         }
     }
 
@@ -170,11 +158,7 @@ impl CompletionQueue {
     pub fn poll<'b>(&self, batch: &'b mut WcBatch) -> Result<&'b [Completion], VerbsError> {
         // SAFETY: the CQ lives while `self` does, and the batch has room for POLL_BATCH entries.
         let count = unsafe {
-            (self.poll)(
-                self.raw.as_ptr(),
-                POLL_BATCH as i32,
-                batch.completions.as_mut_ptr().cast(),
-            )
+            (self.poll)(self.raw.as_ptr(), POLL_BATCH as i32, batch.completions.as_mut_ptr().cast())
         };
         match usize::try_from(count) {
             // SAFETY: the library has filled the first `count` entries.
@@ -253,9 +237,7 @@ impl Teardown for CompletionQueue {
         };
         match &self.events {
             None => destroy(),
-            Some(events) => events
-                .channel
-                .leave(self.raw.as_ptr(), &events.notices, destroy),
+            Some(events) => events.channel.leave(self.raw.as_ptr(), &events.notices, destroy),
         }
         code
     }

@@ -152,13 +152,7 @@ impl Context {
             true => None,
             false => sysfs::driver(Path::new(library.root), &name).and_then(|it| Driver::of(&it)),
         };
-        Arc::new(Context {
-            library,
-            raw,
-            name,
-            driver,
-            closed: false,
-        })
+        Arc::new(Context { library, raw, name, driver, closed: false })
     }
 
     /// What is known of its kernel driver; `None` for another one, and for the embedded device.
@@ -283,11 +277,7 @@ impl Context {
 
     /// Whether `file` is readable.
     pub(super) fn readable(file: BorrowedFd<'_>) -> bool {
-        let mut poll = libc::pollfd {
-            fd: file.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one valid pollfd, no waiting.
         unsafe { libc::poll(&mut poll, 1, 0) == 1 }
     }
@@ -299,11 +289,7 @@ impl Context {
         // SAFETY: the context is open and `attr` writable.
         let code = unsafe { (self.library.query_device)(self.raw(), &mut attr) };
         if code != 0 {
-            return Err(VerbsError::returned(
-                Operation::QueryDevice,
-                &self.name,
-                code,
-            ));
+            return Err(VerbsError::returned(Operation::QueryDevice, &self.name, code));
         }
         let firmware: Vec<u8> = attr
             .fw_ver

@@ -16,21 +16,13 @@ pub struct Driver {
 }
 
 const fn driver(name: &'static str, relaxed_ordering: bool, computes_port: bool) -> Driver {
-    Driver {
-        name,
-        relaxed_ordering,
-        takes_udp_ports: false,
-        computes_port,
-    }
+    Driver { name, relaxed_ordering, takes_udp_ports: false, computes_port }
 }
 
 static DRIVERS: [Driver; 13] = [
     // mlx5/mr.c, set_mkc_access_pd_addr_fields; mlx5/qp.c, mlx5_set_path_udp_sport; rdma-core's
     // mlx5dv_modify_qp_udp_sport.
-    Driver {
-        takes_udp_ports: true,
-        ..driver("mlx5_core", true, true)
-    },
+    Driver { takes_udp_ports: true, ..driver("mlx5_core", true, true) },
     // bnxt_re/ib_verbs.c, bnxt_re_check_and_set_relaxed_ordering.
     driver("bnxt_en", true, false),
     // irdma/verbs.c, irdma_modify_qp_roce.

@@ -106,10 +106,7 @@ fn with_embedded(error: VerbsError, name: &str, devices: &[EmbeddedDevice]) -> V
         Some(address) => format!("{} (embedded, {address})", device.name),
         None => format!("{} (embedded, loopback)", device.name),
     }));
-    VerbsError::NoSuchDevice {
-        name: name.to_owned(),
-        available,
-    }
+    VerbsError::NoSuchDevice { name: name.to_owned(), available }
 }
 
 /// The device for a route: that of its address, or else one that probably reaches the other end.
@@ -139,20 +136,15 @@ fn open(
     because: Option<String>,
 ) -> Result<Port, VerbsError> {
     let library = VerbsLibrary::embedded();
-    let options = OpenOptions {
-        faults: request.faults.unwrap_or_default(),
-        capture: request.pcap.clone(),
-    };
+    let options =
+        OpenOptions { faults: request.faults.unwrap_or_default(), capture: request.pcap.clone() };
     let raw = softroce::verbs::open_with(&device.name, options).map_err(|error| {
         let Some(code) = softroce::net::os_error(&error) else {
             return VerbsError::Capture(error);
         };
         let object = match device.address {
             Some(address) => format!("{} (UDP port 4791 of {address})", device.name),
-            None => format!(
-                "{} (UDP port 4791 of an address of 127.0.0.0/8)",
-                device.name
-            ),
+            None => format!("{} (UDP port 4791 of an address of 127.0.0.0/8)", device.name),
         };
         VerbsError::Call {
             operation: Operation::OpenDevice,

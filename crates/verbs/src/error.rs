@@ -71,9 +71,9 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // Whole, as docs quote it.
-            Operation::ModifyToRtr {
-                gid_index: Some(index),
-            } => write!(f, "ibv_modify_qp INIT→RTR with GID index {index}"),
+            Operation::ModifyToRtr { gid_index: Some(index) } => {
+                write!(f, "ibv_modify_qp INIT→RTR with GID index {index}")
+            }
             call => f.write_str(call.name()),
         }
     }
@@ -86,10 +86,7 @@ pub enum VerbsError {
     #[error("no RDMA device on this machine")]
     NoDevice,
     #[error("there is no RDMA device {name:?}; this machine has: {}", .available.join(", "))]
-    NoSuchDevice {
-        name: String,
-        available: Vec<String>,
-    },
+    NoSuchDevice { name: String, available: Vec<String> },
     #[error("no usable RDMA port: {}", .reasons.join("; "))]
     NoUsablePort { reasons: Vec<String> },
     #[error("no RDMA port {port}: {}", .have.join("; "))]
@@ -148,25 +145,14 @@ pub enum VerbsError {
 impl VerbsError {
     /// The error of a call whose error number is in `errno`.
     pub(super) fn last(operation: Operation, object: impl Into<String>) -> Self {
-        VerbsError::Call {
-            operation,
-            object: object.into(),
-            source: io::Error::last_os_error(),
-        }
+        VerbsError::Call { operation, object: object.into(), source: io::Error::last_os_error() }
     }
 
     /// The error of a call that returned its error number (or -1 with it in `errno`).
     pub(super) fn returned(operation: Operation, object: impl Into<String>, code: i32) -> Self {
-        let source = if code > 0 {
-            io::Error::from_raw_os_error(code)
-        } else {
-            io::Error::last_os_error()
-        };
-        VerbsError::Call {
-            operation,
-            object: object.into(),
-            source,
-        }
+        let source =
+            if code > 0 { io::Error::from_raw_os_error(code) } else { io::Error::last_os_error() };
+        VerbsError::Call { operation, object: object.into(), source }
     }
 
     /// Whether the request is at fault (a flag names something missing, or asks for more than the device has), rather
@@ -219,9 +205,7 @@ impl VerbsError {
                 ));
             }
             VerbsError::Capture(_) => return None,
-            VerbsError::Call {
-                operation, source, ..
-            } => (operation, source),
+            VerbsError::Call { operation, source, .. } => (operation, source),
         };
         let errno = source.raw_os_error().unwrap_or(0);
         let hint = match (operation, errno) {

@@ -53,10 +53,7 @@ pub struct AsyncEvents {
 impl AsyncEvents {
     /// The events of `context`.
     pub fn new(context: &Arc<Context>) -> std::io::Result<Self> {
-        Ok(AsyncEvents {
-            file: context.async_file()?,
-            context: Arc::clone(context),
-        })
+        Ok(AsyncEvents { file: context.async_file()?, context: Arc::clone(context) })
     }
 
     /// The next event, if one is pending.
@@ -77,9 +74,7 @@ impl AsyncEvents {
         // its object is not destroyed before the event is acknowledged.
         let read = unsafe {
             match code {
-                0 => AsyncEvent::CqError {
-                    cq: event.element.cq as usize,
-                },
+                0 => AsyncEvent::CqError { cq: event.element.cq as usize },
                 1..=3 | 7 => AsyncEvent::QpError {
                     qpn: (*event.element.qp).qp_num,
                     name: [
@@ -97,12 +92,8 @@ impl AsyncEvents {
                 10 => AsyncEvent::PortError {
                     port: u8::try_from(event.element.port_num).unwrap_or(0),
                 },
-                14 => AsyncEvent::SrqError {
-                    srq: event.element.srq as usize,
-                },
-                15 => AsyncEvent::SrqLimit {
-                    srq: event.element.srq as usize,
-                },
+                14 => AsyncEvent::SrqError { srq: event.element.srq as usize },
+                15 => AsyncEvent::SrqLimit { srq: event.element.srq as usize },
                 _ => AsyncEvent::Other,
             }
         };

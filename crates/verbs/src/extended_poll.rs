@@ -27,11 +27,7 @@ pub struct CqCalls {
 
 impl CqCalls {
     /// As `ibv_create_cq(3)` makes it.
-    pub const USUAL: CqCalls = CqCalls {
-        extended: false,
-        stamps: false,
-        single_threaded: false,
-    };
+    pub const USUAL: CqCalls = CqCalls { extended: false, stamps: false, single_threaded: false };
 }
 
 /// What is read of completions, as flags of `ibv_create_cq_ex`.
@@ -115,9 +111,7 @@ pub(super) unsafe fn poll_stamped(
     unsafe {
         poll(cq, most, |cq, place| {
             wc.add(place).write(completion(cq));
-            stamps
-                .add(place)
-                .write(rdma_sys::ibv_wc_read_completion_ts(cq));
+            stamps.add(place).write(rdma_sys::ibv_wc_read_completion_ts(cq));
         })
     }
 }

@@ -29,10 +29,9 @@ impl Extensions {
         if !context.is_extended() {
             return Extensions::default();
         }
-        let (Ok(pd), Ok(plain)) = (
-            ProtectionDomain::new(context),
-            CompletionQueue::new(context, 1),
-        ) else {
+        let (Ok(pd), Ok(plain)) =
+            (ProtectionDomain::new(context), CompletionQueue::new(context, 1))
+        else {
             return Extensions::default();
         };
         let has_cq = |calls| CompletionQueue::of(context, 1, calls, None).is_ok();
@@ -42,32 +41,17 @@ impl Extensions {
         };
         let domain = ThreadDomain::new(&pd).ok();
         let clock = StampClock::of(context);
-        let extended_post = has_qp(QpParts {
-            extended_post: true,
-            ..QpParts::default()
-        });
+        let extended_post = has_qp(QpParts { extended_post: true, ..QpParts::default() });
         Extensions {
             extended_post,
             extended_lists: extended_post && !context.is_soft_roce(),
-            extended_poll: has_cq(CqCalls {
-                extended: true,
-                ..CqCalls::USUAL
-            }),
-            thread_domains: has_cq(CqCalls {
-                single_threaded: true,
-                ..CqCalls::USUAL
-            }) && domain.as_ref().is_some_and(|domain| {
-                has_qp(QpParts {
-                    domain: Some(domain),
-                    ..QpParts::default()
-                })
-            }),
-            stamps: clock.is_some_and(|clock| clock.read().is_ok())
-                && has_cq(CqCalls {
-                    extended: true,
-                    stamps: true,
-                    single_threaded: false,
+            extended_poll: has_cq(CqCalls { extended: true, ..CqCalls::USUAL }),
+            thread_domains: has_cq(CqCalls { single_threaded: true, ..CqCalls::USUAL })
+                && domain.as_ref().is_some_and(|domain| {
+                    has_qp(QpParts { domain: Some(domain), ..QpParts::default() })
                 }),
+            stamps: clock.is_some_and(|clock| clock.read().is_ok())
+                && has_cq(CqCalls { extended: true, stamps: true, single_threaded: false }),
         }
     }
 }

@@ -169,16 +169,7 @@ pub(super) unsafe extern "C" fn query_gid_ex(
     flags: u32,
 ) -> c_int {
     // SAFETY: forwarded as it came; the size is that of the struct behind `entry`.
-    unsafe {
-        _ibv_query_gid_ex(
-            context,
-            port,
-            gid_index,
-            entry,
-            flags,
-            size_of::<ibv_gid_entry>(),
-        )
-    }
+    unsafe { _ibv_query_gid_ex(context, port, gid_index, entry, flags, size_of::<ibv_gid_entry>()) }
 }
 
 /// The event's type as a number: a newer library may use one that the enum lacks.

@@ -165,19 +165,17 @@ pub(super) fn choose_gid(
         Some((entry, if v4 { GidReason::Ipv4 } else { GidReason::Ipv6 }))
     };
     let because = |reason| move |entry| (entry, reason);
-    (local
-        .and_then(with_address)
-        .map(because(GidReason::OwnAddress)))
-    .or_else(|| {
-        let reason = match network?.only() {
-            Some(_) => GidReason::OwnRoute,
-            None => GidReason::CommonNetwork,
-        };
-        Some((within(network?)?, reason))
-    })
-    .or_else(|| of_family(local?))
-    .or_else(|| first(&|it| !it.gid.is_link_local()).map(because(GidReason::NotLinkLocal)))
-    .or_else(|| first(&|_| true).map(because(GidReason::OnlyLinkLocal)))
+    (local.and_then(with_address).map(because(GidReason::OwnAddress)))
+        .or_else(|| {
+            let reason = match network?.only() {
+                Some(_) => GidReason::OwnRoute,
+                None => GidReason::CommonNetwork,
+            };
+            Some((within(network?)?, reason))
+        })
+        .or_else(|| of_family(local?))
+        .or_else(|| first(&|it| !it.gid.is_link_local()).map(because(GidReason::NotLinkLocal)))
+        .or_else(|| first(&|_| true).map(because(GidReason::OnlyLinkLocal)))
 }
 
 #[cfg(test)]
@@ -185,12 +183,7 @@ mod tests {
     use super::*;
 
     fn entry(index: u8, gid: &str, gid_type: GidType) -> GidEntry {
-        GidEntry {
-            index,
-            gid: Gid::parse(gid).unwrap(),
-            gid_type,
-            interface: None,
-        }
+        GidEntry { index, gid: Gid::parse(gid).unwrap(), gid_type, interface: None }
     }
 
     fn table() -> Vec<GidEntry> {
@@ -209,18 +202,8 @@ mod tests {
         use GidReason::{CommonNetwork, Ipv4, Ipv6, NotLinkLocal, OnlyLinkLocal, OwnAddress};
         for (entries, local, network, chosen) in [
             (6, Some("10.1.0.5"), None, Some((5, OwnAddress))),
-            (
-                6,
-                Some("10.0.0.5"),
-                Some("10.1.0.0/24"),
-                Some((3, OwnAddress)),
-            ),
-            (
-                6,
-                Some("192.0.2.9"),
-                Some("10.1.0.0/24"),
-                Some((5, CommonNetwork)),
-            ),
+            (6, Some("10.0.0.5"), Some("10.1.0.0/24"), Some((3, OwnAddress))),
+            (6, Some("192.0.2.9"), Some("10.1.0.0/24"), Some((5, CommonNetwork))),
             (6, None, Some("2001:db8::/64"), Some((4, CommonNetwork))),
             (6, Some("192.0.2.9"), Some("10.9.0.0/24"), Some((3, Ipv4))),
             (6, Some("127.0.0.1"), None, Some((3, Ipv4))),
@@ -241,10 +224,7 @@ mod tests {
 
     #[test]
     fn addresses_and_gids_convert_both_ways() {
-        for (text, gid) in [
-            ("10.2.3.4", "::ffff:10.2.3.4"),
-            ("2001:db8::7", "2001:db8::7"),
-        ] {
+        for (text, gid) in [("10.2.3.4", "::ffff:10.2.3.4"), ("2001:db8::7", "2001:db8::7")] {
             let address: IpAddr = text.parse().unwrap();
             let made = Gid::from_address(address);
             assert_eq!((made.address(), made.to_string().as_str()), (address, gid));

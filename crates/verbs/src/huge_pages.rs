@@ -26,9 +26,7 @@ pub(super) fn transparent_bytes() -> usize {
 
 /// Of `/proc/meminfo`: the default size.
 fn reserved(meminfo: &str) -> Option<usize> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("Hugepagesize:"))?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
     let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     page(kib.checked_mul(1024)?)
 }
@@ -51,12 +49,7 @@ mod tests {
         assert_eq!(reserved(&told("    2048")), Some(2 << 20));
         assert_eq!(reserved(&told("  524288")), Some(512 << 20));
         assert_eq!(transparent("536870912\n"), Some(512 << 20));
-        for text in [
-            "",
-            "Hugepagesize: 0 kB",
-            "Hugepagesize: x kB",
-            "Hugepagesize: 3 kB",
-        ] {
+        for text in ["", "Hugepagesize: 0 kB", "Hugepagesize: x kB", "Hugepagesize: 3 kB"] {
             assert_eq!(reserved(text), None, "{text}");
         }
         assert_eq!(transparent("0"), None);

@@ -41,9 +41,7 @@ impl KernelLink {
 /// Data rate and lanes of `100 Gb/sec (4X EDR)`.
 fn rate(text: &str) -> (Option<f64>, Option<u32>) {
     let (speed, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let lanes = rest
-        .split_once('(')
-        .and_then(|(_, width)| width.split_once('X'));
+    let lanes = rest.split_once('(').and_then(|(_, width)| width.split_once('X'));
     let lanes = lanes.and_then(|(lanes, _)| lanes.parse().ok());
     let speed = speed.parse().ok().filter(|speed| *speed > 0.0);
     (speed, lanes.filter(|lanes| *lanes > 0))

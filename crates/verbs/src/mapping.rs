@@ -68,20 +68,12 @@ impl Mapping {
             source,
         };
         let too_much = || failed(io::Error::from_raw_os_error(libc::ENOMEM));
-        let rounded = |page_bytes| {
-            length_bytes
-                .checked_next_multiple_of(page_bytes)
-                .ok_or_else(too_much)
-        };
+        let rounded =
+            |page_bytes| length_bytes.checked_next_multiple_of(page_bytes).ok_or_else(too_much);
         let mapping = match pages {
             Pages::Usual => {
                 let mapped = map(length_bytes, 0).map_err(failed)?;
-                Mapping {
-                    mapped,
-                    mapped_bytes: length_bytes,
-                    start: mapped,
-                    length_bytes,
-                }
+                Mapping { mapped, mapped_bytes: length_bytes, start: mapped, length_bytes }
             }
             Pages::Huge => {
                 let page_bytes = reserved_bytes();
@@ -91,12 +83,7 @@ impl Mapping {
                         needed: (mapped_bytes / page_bytes) as u64,
                         mib: page_bytes >> 20,
                     })?;
-                Mapping {
-                    mapped,
-                    mapped_bytes,
-                    start: mapped,
-                    length_bytes,
-                }
+                Mapping { mapped, mapped_bytes, start: mapped, length_bytes }
             }
             Pages::Transparent => {
                 let rounded = rounded(transparent_bytes())?;
@@ -121,12 +108,7 @@ impl Mapping {
         let ahead = mapped.as_ptr().align_offset(page_bytes);
         // SAFETY: `ahead` is less than the page that was mapped on top.
         let start = unsafe { mapped.add(ahead) };
-        let mapping = Mapping {
-            mapped,
-            mapped_bytes,
-            start,
-            length_bytes,
-        };
+        let mapping = Mapping { mapped, mapped_bytes, start, length_bytes };
         // SAFETY: a range of the mapping above; the advice changes no contents.
         match unsafe { libc::madvise(start.as_ptr().cast(), rounded, libc::MADV_HUGEPAGE) } {
             0 => Ok(mapping),
@@ -235,10 +217,7 @@ mod tests {
         assert!(error.is_bad_input());
         let text = error.to_string();
         let pages = (1_usize << 46) / reserved_bytes();
-        assert!(
-            text.contains(&format!("takes {pages} huge pages")),
-            "{text}"
-        );
+        assert!(text.contains(&format!("takes {pages} huge pages")), "{text}");
         assert!(error.hint().unwrap().contains("/proc/sys/vm/nr_hugepages"));
     }
 

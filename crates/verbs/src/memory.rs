@@ -29,11 +29,7 @@ impl ProtectionDomain {
         let raw = unsafe { (context.library().alloc_pd)(context.raw()) };
         let raw = NonNull::new(raw)
             .ok_or_else(|| VerbsError::last(Operation::AllocPd, context.name()))?;
-        Ok(Arc::new(ProtectionDomain {
-            context: Arc::clone(context),
-            raw,
-            deallocated: false,
-        }))
+        Ok(Arc::new(ProtectionDomain { context: Arc::clone(context), raw, deallocated: false }))
     }
 
     /// The device it belongs to.
@@ -175,13 +171,7 @@ impl MemoryRegion {
         numa_node: Option<u32>,
     ) -> Result<Arc<Self>, VerbsError> {
         let mapping = Mapping::new(length_bytes, Pages::Usual, numa_node)?;
-        MemoryRegion::within(
-            pd,
-            &mapping,
-            0,
-            mapping.length_bytes(),
-            (access, Ordering::Strict),
-        )
+        MemoryRegion::within(pd, &mapping, 0, mapping.length_bytes(), (access, Ordering::Strict))
     }
 
     /// Registers `length_bytes` at `offset` of `mapping` with this access and ordering.

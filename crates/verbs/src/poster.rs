@@ -74,10 +74,7 @@ impl Poster {
         let element = element.ok_or(PostError::new(libc::EFAULT))?;
         let mut wr = signalled(write.wr_id, write.immediate);
         wr.opcode = ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
-        wr.wr.rdma = rdma_t {
-            remote_addr: write.address,
-            rkey: write.rkey,
-        };
+        wr.wr.rdma = rdma_t { remote_addr: write.address, rkey: write.rkey };
         self.post(wr, Some(element))
     }
 
@@ -107,12 +104,7 @@ impl Poster {
     /// # Errors
     /// The error number of `ibv_post_recv`.
     pub fn receive(&self, wr_id: u64) -> Result<(), PostError> {
-        let mut wr = ibv_recv_wr {
-            wr_id,
-            next: null_mut(),
-            sg_list: null_mut(),
-            num_sge: 0,
-        };
+        let mut wr = ibv_recv_wr { wr_id, next: null_mut(), sg_list: null_mut(), num_sge: 0 };
         let mut bad = null_mut();
         // SAFETY: the QP is alive, and the request lives during the call, which copies it.
         PostError::of(unsafe { (self.post_recv)(self.qp.raw(), &raw mut wr, &raw mut bad) })

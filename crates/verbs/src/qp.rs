@@ -34,12 +34,8 @@ pub struct QpCapacity {
 
 impl QpCapacity {
     /// One WR of one element in each queue: what a device takes if it makes such QPs at all.
-    pub(super) const LEAST: QpCapacity = QpCapacity {
-        send_wr: 1,
-        recv_wr: 1,
-        inline_bytes: 0,
-        sges: 1,
-    };
+    pub(super) const LEAST: QpCapacity =
+        QpCapacity { send_wr: 1, recv_wr: 1, inline_bytes: 0, sges: 1 };
 }
 
 /// What a QP is made with besides its CQs.
@@ -186,10 +182,9 @@ impl QueuePair {
                     extended_post::create(pd.context(), in_domain, &attr, service),
                     Operation::CreateQpEx,
                 ),
-                false => (
-                    NonNull::new((library.create_qp)(in_domain, &mut attr)),
-                    Operation::CreateQp,
-                ),
+                false => {
+                    (NonNull::new((library.create_qp)(in_domain, &mut attr)), Operation::CreateQp)
+                }
             }
         };
         let raw = raw.ok_or_else(|| {
@@ -428,12 +423,7 @@ mod tests {
     }
 
     fn remote() -> RemoteQp {
-        RemoteQp {
-            qpn: 17,
-            psn: 5,
-            lid: 0x2a,
-            gid: Gid::parse("::ffff:10.0.0.9").unwrap(),
-        }
+        RemoteQp { qpn: 17, psn: 5, lid: 0x2a, gid: Gid::parse("::ffff:10.0.0.9").unwrap() }
     }
 
     #[test]

@@ -113,14 +113,9 @@ mod tests {
 
     #[test]
     fn states_have_their_names() {
-        for (code, name) in [
-            (0, "RESET"),
-            (1, "INIT"),
-            (2, "RTR"),
-            (3, "RTS"),
-            (6, "ERR"),
-            (9, "unknown"),
-        ] {
+        for (code, name) in
+            [(0, "RESET"), (1, "INIT"), (2, "RTR"), (3, "RTS"), (6, "ERR"), (9, "unknown")]
+        {
             assert_eq!(QpState::of(code).to_string(), name);
         }
     }

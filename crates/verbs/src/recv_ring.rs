@@ -83,12 +83,7 @@ impl RecvRing {
         // SAFETY: the SRQ and so its context are alive, and the table of operations is filled.
         let post = unsafe { (*(*srq.raw()).context).ops.post_srq_recv };
         let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
-        RecvRing::of(
-            Queue::Shared(Arc::clone(srq), post),
-            memory,
-            templates,
-            linked,
-        )
+        RecvRing::of(Queue::Shared(Arc::clone(srq), post), memory, templates, linked)
     }
 
     fn of(
@@ -111,11 +106,7 @@ impl RecvRing {
                 next: std::ptr::null_mut(),
                 sg_list,
                 // A length of 0 means 2^31 to some devices.
-                num_sge: if template.length_bytes > 0 {
-                    num_sge
-                } else {
-                    0
-                },
+                num_sge: if template.length_bytes > 0 { num_sge } else { 0 },
             })
             .collect();
         if linked {
@@ -125,13 +116,7 @@ impl RecvRing {
                 wr.next = start.wrapping_add(index + 1);
             }
         }
-        Ok(RecvRing {
-            queue,
-            memory: Arc::clone(memory),
-            wrs,
-            _sges: sges,
-            walker: None,
-        })
+        Ok(RecvRing { queue, memory: Arc::clone(memory), wrs, _sges: sges, walker: None })
     }
 
     /// Memory of a walk of one prebuilt receive, in bytes.

@@ -20,11 +20,7 @@ impl Route {
     /// The route of a connection between these addresses.
     pub fn between(local: IpAddr, peer: IpAddr) -> Route {
         let (local, peer) = (local.to_canonical(), peer.to_canonical());
-        Route {
-            local,
-            within_host: local.is_loopback() || local == peer,
-            network: None,
-        }
+        Route { local, within_host: local.is_loopback() || local == peer, network: None }
     }
 
     /// The route of connections to this address from anywhere.

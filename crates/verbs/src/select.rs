@@ -89,10 +89,7 @@ impl Port {
             _ => String::new(),
         };
         let name = self.context.name();
-        Some(format!(
-            "{name} port {}{address}: {sentence}",
-            self.info.port
-        ))
+        Some(format!("{name} port {}{address}: {sentence}", self.info.port))
     }
 }
 
@@ -106,11 +103,7 @@ pub fn select(
     request: &PortRequest,
     route: Option<Route>,
 ) -> Result<Port, VerbsError> {
-    among(
-        Adapters::open(library, request.device.as_deref())?,
-        request,
-        route,
-    )
+    among(Adapters::open(library, request.device.as_deref())?, request, route)
 }
 
 /// As [`select`], among these.
@@ -119,18 +112,11 @@ pub(super) fn among(
     request: &PortRequest,
     route: Option<Route>,
 ) -> Result<Port, VerbsError> {
-    let Adapters {
-        names,
-        opened,
-        refused,
-    } = adapters;
+    let Adapters { names, opened, refused } = adapters;
     if opened.is_empty() {
         return Err(match (refused.into_iter().next(), &request.device) {
             (Some(refused), _) => refused.error,
-            (None, Some(name)) => VerbsError::NoSuchDevice {
-                name: name.clone(),
-                available: names,
-            },
+            (None, Some(name)) => VerbsError::NoSuchDevice { name: name.clone(), available: names },
             (None, None) => VerbsError::NoDevice,
         });
     }
@@ -140,10 +126,7 @@ pub(super) fn among(
     let mut no_gid = None;
     for adapter in &opened {
         let last = adapter.limits.ports;
-        if request
-            .ib_port
-            .is_some_and(|port| !(1..=last).contains(&port))
-        {
+        if request.ib_port.is_some_and(|port| !(1..=last).contains(&port)) {
             let name = adapter.name();
             have.push(match last {
                 1 => format!("{name} has port 1"),
@@ -152,11 +135,8 @@ pub(super) fn among(
             continue;
         }
         reasons.extend(adapter.silent.iter().map(ToString::to_string));
-        let is_wanted = |port: &&AdapterPort| {
-            request
-                .ib_port
-                .is_none_or(|wanted| wanted == port.info.port)
-        };
+        let is_wanted =
+            |port: &&AdapterPort| request.ib_port.is_none_or(|wanted| wanted == port.info.port);
         for port in adapter.ports.iter().filter(is_wanted) {
             match candidate(adapter, port, request, route) {
                 Ok(port) => candidates.push(port),
@@ -253,9 +233,7 @@ fn candidate(
     let because = |text: String| Err(Unfit::Because(text));
     if let Some(transport) = adapter.transport.name() {
         let name = adapter.name();
-        return because(format!(
-            "{name} has {transport}, but rocebench needs RoCE or InfiniBand"
-        ));
+        return because(format!("{name} has {transport}, but rocebench needs RoCE or InfiniBand"));
     }
     let info = &port.info;
     let name = format!("{} port {}", adapter.name(), info.port);

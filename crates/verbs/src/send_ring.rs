@@ -253,12 +253,7 @@ impl SendRing {
             scratch.0.push(copy);
         }
         let start = scratch.0.as_mut_ptr();
-        for (place, copy) in scratch
-            .0
-            .iter_mut()
-            .take(count.saturating_sub(1))
-            .enumerate()
-        {
+        for (place, copy) in scratch.0.iter_mut().take(count.saturating_sub(1)).enumerate() {
             copy.next = start.wrapping_add(place + 1);
         }
         if count == 0 {
@@ -400,16 +395,9 @@ fn work_request(template: &SendTemplate, (sg_list, num_sge): List) -> ibv_send_w
         wr.send_flags |= ibv_send_flags::IBV_SEND_INLINE.0;
     }
     use ibv_wr_opcode as code;
-    let rdma = |remote_addr, rkey| rdma_sys::wr_t {
-        rdma: rdma_sys::rdma_t { remote_addr, rkey },
-    };
+    let rdma = |remote_addr, rkey| rdma_sys::wr_t { rdma: rdma_sys::rdma_t { remote_addr, rkey } };
     let atomic = |remote_addr, rkey, compare_add| rdma_sys::wr_t {
-        atomic: rdma_sys::atomic_t {
-            remote_addr,
-            compare_add,
-            swap: 0,
-            rkey,
-        },
+        atomic: rdma_sys::atomic_t { remote_addr, compare_add, swap: 0, rkey },
     };
     let (opcode, remote) = match template.opcode {
         SendOpcode::Send => (code::IBV_WR_SEND, None),
@@ -419,14 +407,12 @@ fn work_request(template: &SendTemplate, (sg_list, num_sge): List) -> ibv_send_w
             (code::IBV_WR_RDMA_WRITE_WITH_IMM, Some(rdma(address, rkey)))
         }
         SendOpcode::Read { address, rkey } => (code::IBV_WR_RDMA_READ, Some(rdma(address, rkey))),
-        SendOpcode::FetchAdd { address, rkey, add } => (
-            code::IBV_WR_ATOMIC_FETCH_AND_ADD,
-            Some(atomic(address, rkey, add)),
-        ),
-        SendOpcode::CompareSwap { address, rkey } => (
-            code::IBV_WR_ATOMIC_CMP_AND_SWP,
-            Some(atomic(address, rkey, 0)),
-        ),
+        SendOpcode::FetchAdd { address, rkey, add } => {
+            (code::IBV_WR_ATOMIC_FETCH_AND_ADD, Some(atomic(address, rkey, add)))
+        }
+        SendOpcode::CompareSwap { address, rkey } => {
+            (code::IBV_WR_ATOMIC_CMP_AND_SWP, Some(atomic(address, rkey, 0)))
+        }
     };
     wr.opcode = opcode;
     if let Some(remote) = remote {

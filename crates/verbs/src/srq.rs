@@ -36,28 +36,17 @@ impl SharedReceiveQueue {
             let name = pd.context().name();
             VerbsError::last(Operation::CreateSrq, format!("{name} ({wrs} receives)"))
         })?;
-        Ok(Arc::new(SharedReceiveQueue {
-            pd: Arc::clone(pd),
-            raw,
-        }))
+        Ok(Arc::new(SharedReceiveQueue { pd: Arc::clone(pd), raw }))
     }
 
     /// Requests one asynchronous event for when fewer than `limit` receives are left (`ibv_modify_srq(3)`).
     pub fn arm(&self, limit: u32) -> Result<(), VerbsError> {
-        let mut attr = ibv_srq_attr {
-            max_wr: 0,
-            max_sge: 0,
-            srq_limit: limit,
-        };
+        let mut attr = ibv_srq_attr { max_wr: 0, max_sge: 0, srq_limit: limit };
         let mask = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0.cast_signed();
         // SAFETY: the SRQ is alive and `attr` filled for the mask.
         match unsafe { (self.pd.context().library().modify_srq)(self.raw(), &mut attr, mask) } {
             0 => Ok(()),
-            code => Err(VerbsError::returned(
-                Operation::ModifySrq,
-                self.context().name(),
-                code,
-            )),
+            code => Err(VerbsError::returned(Operation::ModifySrq, self.context().name(), code)),
         }
     }
 

@@ -19,11 +19,7 @@ impl StampClock {
         // SAFETY: the context is open.
         let attr = unsafe { ffi::query_device_ex(context.raw()) }?;
         let (mask, khz) = (attr.completion_timestamp_mask, attr.hca_core_clock);
-        (mask != 0 && khz != 0).then(|| StampClock {
-            context: Arc::clone(context),
-            mask,
-            khz,
-        })
+        (mask != 0 && khz != 0).then(|| StampClock { context: Arc::clone(context), mask, khz })
     }
 
     /// What it says, in ticks as those of stamps.
@@ -55,10 +51,8 @@ mod tests {
 
     fn clock(mask: u64) -> StampClock {
         let devices: Vec<EmbeddedDevice> = embedded_devices().unwrap();
-        let request = PortRequest {
-            device: Some(devices[0].name.clone()),
-            ..PortRequest::default()
-        };
+        let request =
+            PortRequest { device: Some(devices[0].name.clone()), ..PortRequest::default() };
         let port = select_or_embedded(VerbsLibrary::system(), &request, None).unwrap();
         let clock = StampClock::of(&port.context).unwrap();
         StampClock { mask, ..clock }

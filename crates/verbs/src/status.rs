@@ -121,11 +121,7 @@ impl WcStatus {
                 "look it up in `verbs.h` (enum ibv_wc_status) and look at `dmesg`",
             ),
         };
-        Text {
-            name,
-            meaning,
-            remedy,
-        }
+        Text { name, meaning, remedy }
     }
 }
 

@@ -38,11 +38,7 @@ impl ThreadDomain {
             unsafe { ffi::dealloc_td(raw.as_ptr()) };
             return Err(error);
         };
-        Ok(Arc::new(ThreadDomain {
-            pd: Arc::clone(pd),
-            parent,
-            raw,
-        }))
+        Ok(Arc::new(ThreadDomain { pd: Arc::clone(pd), parent, raw }))
     }
 
     /// The parent domain.

@@ -31,12 +31,7 @@ impl Walk {
     pub fn new(cell_bytes: usize, positions: u32, laps: u64, keys: Option<[u64; 2]>) -> Walk {
         let (positions, laps) = (positions.max(1), laps.max(1));
         let count = laps.saturating_mul(positions.into());
-        Walk {
-            cell_bytes,
-            positions,
-            laps,
-            shuffle: keys.map(|keys| Shuffle::new(keys, count)),
-        }
+        Walk { cell_bytes, positions, laps, shuffle: keys.map(|keys| Shuffle::new(keys, count)) }
     }
 
     /// How many laps there are until a WR uses a cell again.
@@ -69,11 +64,7 @@ impl Walk {
 
 impl Shuffle {
     fn new(keys: [u64; 2], count: u64) -> Shuffle {
-        Shuffle {
-            keys,
-            count,
-            bits: u64::BITS - count.saturating_sub(1).leading_zeros(),
-        }
+        Shuffle { keys, count, bits: u64::BITS - count.saturating_sub(1).leading_zeros() }
     }
 
     /// Each step permutes the numbers of so many bits: a product with an odd number, a sum, and an exclusive or with the upper
@@ -192,11 +183,7 @@ mod tests {
     /// In either order all cells are used, each once, before any is used again.
     #[test]
     fn every_cell_is_used_once_in_all_laps() {
-        let keys = [
-            None,
-            Some([0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9]),
-            Some([0; 2]),
-        ];
+        let keys = [None, Some([0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9]), Some([0; 2])];
         let sizes = (1..20u32).flat_map(|positions| (1..20u64).map(move |laps| (positions, laps)));
         for ((positions, laps), keys) in sizes.flat_map(|size| keys.map(|keys| (size, keys))) {
             let walk = Walk::new(64, positions, laps, keys);
@@ -218,8 +205,7 @@ mod tests {
         let walk = |keys| Walk::new(1, 128, 8192, keys);
         let all = |walk: Walk| {
             let uses = (0..8192).flat_map(|uses| (0..128).map(move |position| (position, uses)));
-            uses.map(move |(position, uses)| walk.offset(position, uses) as i64)
-                .collect::<Vec<_>>()
+            uses.map(move |(position, uses)| walk.offset(position, uses) as i64).collect::<Vec<_>>()
         };
         let is_near = |pair: &&[i64]| (pair[1] - pair[0]).abs() < 4096;
         let sequential = all(walk(None));

@@ -7,11 +7,7 @@ use verbs::{
 };
 
 fn asked(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
-    PortRequest {
-        device: device.map(str::to_owned),
-        gid_index,
-        ..PortRequest::default()
-    }
+    PortRequest { device: device.map(str::to_owned), gid_index, ..PortRequest::default() }
 }
 
 #[test]
@@ -49,10 +45,7 @@ fn roce_comes_before_infiniband_and_a_port_that_does_not_fit_ends_no_search() {
     let machine = persona("mixed");
     let chosen = |device, gid_index| {
         let port = select(machine.library(), &asked(device, gid_index), None).unwrap();
-        (
-            port.context.name().to_owned(),
-            port.gid.map(|entry| entry.index),
-        )
+        (port.context.name().to_owned(), port.gid.map(|entry| entry.index))
     };
     // mlx5_0 may not be opened, mlx5_1 is InfiniBand, mlx5_2 has no IP address, and no such entry.
     assert_eq!(chosen(None, None), ("mlx5_3".into(), Some(3)));
@@ -86,26 +79,14 @@ fn the_own_address_comes_before_the_common_network_and_both_before_the_first_por
     for (local, common_network, chosen) in [
         ("127.0.0.1", None, ("mlx5_0", PortReason::Routable)),
         ("127.0.0.1", Some(second), ("mlx5_1", common)),
-        (
-            "127.0.0.1",
-            Some("192.0.2.0/24"),
-            ("mlx5_0", PortReason::Routable),
-        ),
-        (
-            "203.0.113.10",
-            Some(first),
-            ("mlx5_1", PortReason::OwnAddress),
-        ),
+        ("127.0.0.1", Some("192.0.2.0/24"), ("mlx5_0", PortReason::Routable)),
+        ("203.0.113.10", Some(first), ("mlx5_1", PortReason::OwnAddress)),
     ] {
         let route = route(local, common_network);
         let port = select(machine.library(), &asked(None, None), route).unwrap();
         let told = (port.context.name(), port.choice.reason);
         assert_eq!(told, chosen, "{local}, {common_network:?}");
-        let other = if chosen.0 == "mlx5_0" {
-            "mlx5_1"
-        } else {
-            "mlx5_0"
-        };
+        let other = if chosen.0 == "mlx5_0" { "mlx5_1" } else { "mlx5_0" };
         assert_eq!(port.choice.others, [other]);
     }
 }
@@ -124,21 +105,13 @@ fn a_port_may_move_to_the_networks_of_all_that_fit_the_request_unless_it_has_the
     assert!(free.may_move_to(second.parse().unwrap()));
     assert!(!free.may_move_to(first.parse().unwrap()), "it is there");
     assert!(!free.may_move_to("192.0.2.0/24".parse().unwrap()));
-    assert_eq!(
-        told(&of(asked(None, None), route("127.0.0.1", Some(second)))),
-        [second, first]
-    );
+    assert_eq!(told(&of(asked(None, None), route("127.0.0.1", Some(second)))), [second, first]);
     assert_eq!(told(&of(asked(Some("mlx5_1"), None), None)), [second]);
-    assert_eq!(
-        told(&of(asked(None, None), route("203.0.113.10", None))),
-        [second]
-    );
+    assert_eq!(told(&of(asked(None, None), route("203.0.113.10", None))), [second]);
     // RoCE v1 has no IP network, and neither has an address without a prefix.
     assert!(told(&of(asked(None, Some(2)), None)).is_empty());
-    let library = Box::leak(Box::new(verbs::VerbsLibrary {
-        prefixes: Vec::new,
-        ..*machine.library()
-    }));
+    let library =
+        Box::leak(Box::new(verbs::VerbsLibrary { prefixes: Vec::new, ..*machine.library() }));
     let unknown = select(library, &asked(None, None), None).unwrap();
     assert!(told(&unknown).is_empty());
 }
@@ -199,10 +172,7 @@ fn services_without_qps_are_known_before_a_run() {
         ("connectx7", vec![]),
         ("thor2", vec![("UC", libc::EINVAL)]),
         ("hns", vec![("UC", libc::EOPNOTSUPP)]),
-        (
-            "mana",
-            vec![("UC", libc::EOPNOTSUPP), ("UD", libc::EOPNOTSUPP)],
-        ),
+        ("mana", vec![("UC", libc::EOPNOTSUPP), ("UD", libc::EOPNOTSUPP)]),
     ] {
         let machine = persona(name);
         let port = select(machine.library(), &asked(None, None), None).unwrap();

@@ -22,15 +22,9 @@ fn port(machine: &PersonaMachine) -> Port {
 fn connected(port: &Port, flow_label: u32) -> Arc<QueuePair> {
     let pd = ProtectionDomain::new(&port.context).unwrap();
     let cq = CompletionQueue::new(&port.context, 2).unwrap();
-    let capacity = QpCapacity {
-        send_wr: 1,
-        recv_wr: 1,
-        inline_bytes: 0,
-        sges: 1,
-    };
+    let capacity = QpCapacity { send_wr: 1, recv_wr: 1, inline_bytes: 0, sges: 1 };
     let qp = QueuePair::new(&pd, &cq, &cq, capacity).unwrap();
-    qp.to_init(port.info.port, port.pkey_index, Access::RemoteWrite)
-        .unwrap();
+    qp.to_init(port.info.port, port.pkey_index, Access::RemoteWrite).unwrap();
     let path = Path {
         port: port.info.port,
         link_layer: port.info.link_layer,
@@ -41,12 +35,7 @@ fn connected(port: &Port, flow_label: u32) -> Arc<QueuePair> {
         hop_limit: 64,
         mtu_code: Path::mtu_code(1024),
     };
-    let remote = RemoteQp {
-        qpn: qp.qpn(),
-        psn: 1,
-        lid: port.info.lid,
-        gid: port.gid.unwrap().gid,
-    };
+    let remote = RemoteQp { qpn: qp.qpn(), psn: 1, lid: port.info.lid, gid: port.gid.unwrap().gid };
     let reliability = Reliability {
         timeout: 14,
         retry_cnt: 7,
@@ -90,10 +79,7 @@ fn only_mlx5_takes_a_udp_source_port() {
     let error = connected(&port(&machine), 0).set_udp_source_port(50_000);
     let error = error.unwrap_err();
     let told = error.to_string();
-    assert!(
-        told.starts_with("mlx5dv_modify_qp_udp_sport failed for"),
-        "{told}"
-    );
+    assert!(told.starts_with("mlx5dv_modify_qp_udp_sport failed for"), "{told}");
     assert!(error.hint().unwrap().contains("--flow-label"));
 }
 
@@ -130,10 +116,7 @@ fn drivers_do_what_their_adapters_tables_say() {
 fn a_pkey_is_one_of_the_ports_table() {
     let machine = persona("infiniband_ndr");
     let with = |index| {
-        let request = PortRequest {
-            pkey_index: index,
-            ..PortRequest::default()
-        };
+        let request = PortRequest { pkey_index: index, ..PortRequest::default() };
         select(machine.library(), &request, None).map(|port| port.pkey_index)
     };
     assert_eq!((with(None).unwrap(), with(Some(5)).unwrap()), (0, 5));
@@ -158,16 +141,11 @@ unsafe extern "C" fn remembering(
 #[test]
 fn relaxed_ordering_is_asked_for_where_the_setting_says_so() {
     let machine = persona("connectx7");
-    let library = Box::leak(Box::new(VerbsLibrary {
-        reg_mr: remembering,
-        ..*machine.library()
-    }));
+    let library = Box::leak(Box::new(VerbsLibrary { reg_mr: remembering, ..*machine.library() }));
     let port = select(library, &PortRequest::default(), None).unwrap();
     let pd = ProtectionDomain::new(&port.context).unwrap();
     let mapping = Mapping::new(4096, Pages::Usual, None).unwrap();
-    let bit = ibv_access_flags::IBV_ACCESS_RELAXED_ORDERING
-        .0
-        .cast_signed();
+    let bit = ibv_access_flags::IBV_ACCESS_RELAXED_ORDERING.0.cast_signed();
     for (ordering, is_asked) in [(Ordering::Relaxed, true), (Ordering::Strict, false)] {
         MemoryRegion::within(&pd, &mapping, 0, 64, (Access::RemoteWrite, ordering)).unwrap();
         assert_eq!(ASKED.load(Relaxed) & bit != 0, is_asked, "{ordering:?}");

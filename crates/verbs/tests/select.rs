@@ -14,10 +14,7 @@ use testing::null_library::null_library;
 fn with_list(
     list: unsafe extern "C" fn(*mut c_int) -> *mut *mut ibv_device,
 ) -> &'static VerbsLibrary {
-    Box::leak(Box::new(VerbsLibrary {
-        get_device_list: list,
-        ..*null_library()
-    }))
+    Box::leak(Box::new(VerbsLibrary { get_device_list: list, ..*null_library() }))
 }
 
 fn fails<T>(code: c_int) -> *mut T {
@@ -47,12 +44,7 @@ extern "C" fn may_not_open(_: *mut ibv_device) -> *mut ibv_context {
 }
 
 fn asked(device: Option<&str>, ib_port: Option<u8>, gid_index: Option<u8>) -> PortRequest {
-    PortRequest {
-        device: device.map(str::to_owned),
-        ib_port,
-        gid_index,
-        ..PortRequest::default()
-    }
+    PortRequest { device: device.map(str::to_owned), ib_port, gid_index, ..PortRequest::default() }
 }
 
 #[test]
@@ -73,9 +65,7 @@ fn a_kernel_without_rdma_has_no_device() {
 
 #[test]
 fn a_list_that_fails_is_not_taken_for_an_empty_one() {
-    let error = Adapters::open(with_list(out_of_memory), None)
-        .err()
-        .unwrap();
+    let error = Adapters::open(with_list(out_of_memory), None).err().unwrap();
     assert!(matches!(error, VerbsError::Call { .. }), "{error}");
     let text = "ibv_get_device_list failed for null-verbs: Cannot allocate memory (os error 12)";
     assert_eq!(error.to_string(), text);
@@ -83,10 +73,8 @@ fn a_list_that_fails_is_not_taken_for_an_empty_one() {
 
 #[test]
 fn a_device_that_may_not_be_opened_is_named() {
-    let library = Box::leak(Box::new(VerbsLibrary {
-        open_device: may_not_open,
-        ..*null_library()
-    }));
+    let library =
+        Box::leak(Box::new(VerbsLibrary { open_device: may_not_open, ..*null_library() }));
     // Also if another could be opened: a device of that name is there.
     let error = select(library, &asked(Some("loop0"), None, None), None);
     let error = error.err().unwrap();

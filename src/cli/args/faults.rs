@@ -39,10 +39,7 @@ mod tests {
         let [drop, rate] = ["drop=1%", "rate=1G"].map(|text| text.parse::<Faults>().unwrap());
         assert_eq!(of("drop=1%").all, Some(drop));
         let both = of("drop=1%;soft1:rate=1G");
-        assert_eq!(
-            (both.all, &both.of[..]),
-            (Some(drop), &[("soft1".to_owned(), rate)][..])
-        );
+        assert_eq!((both.all, &both.of[..]), (Some(drop), &[("soft1".to_owned(), rate)][..]));
         assert_eq!(of("soft1:rate=1G").all, None);
         assert!(of("drop=1%,peer=fd00::1").of.is_empty());
         assert!("soft1:nothing=1".parse::<FaultsOfDevices>().is_err());

@@ -100,12 +100,7 @@ impl GateArgs {
         if across.is_empty() && machines_differ {
             across = vec![Aspect::Device, Aspect::Host];
         }
-        Options {
-            metrics,
-            margins: margins.or_at_least(GATE_MARGIN),
-            across,
-            part,
-        }
+        Options { metrics, margins: margins.or_at_least(GATE_MARGIN), across, part }
     }
 
     /// The words of the sweep.
@@ -156,12 +151,7 @@ mod tests {
 
     #[test]
     fn sides_are_keys_and_values() {
-        for (key, value) in [
-            ("program", "a=b"),
-            ("lib", "/x"),
-            ("env", "A="),
-            ("run", "a -b"),
-        ] {
+        for (key, value) in [("program", "a=b"), ("lib", "/x"), ("env", "A="), ("run", "a -b")] {
             let value = value.to_owned();
             assert_eq!(format!("{key}={value}").parse(), Ok(Switch { key, value }));
         }

@@ -21,12 +21,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub sweep: SweepArgs,
     /// Nodes, in place of HOST: two servers or more, such as a,b:18516, or local:N for N nodes in this process
-    #[arg(
-        long,
-        value_name = "LIST",
-        help_heading = "What to run",
-        conflicts_with = "host"
-    )]
+    #[arg(long, value_name = "LIST", help_heading = "What to run", conflicts_with = "host")]
     pub nodes: Option<Nodes>,
     /// With several devices (--device), pairs of rails: same (first to first, second to second), all (each to each);
     /// each pair has --qps QPs [default: same]
@@ -68,12 +63,7 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct OutputArgs {
     /// Folder for the result files, created if needed
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "results",
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "DIR", default_value = "results", help_heading = "Output")]
     pub out: PathBuf,
     /// Write the result as JSON to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
@@ -112,9 +102,7 @@ pub struct OutputArgs {
 
 /// `1.5x` as a number.
 fn times(text: &str) -> Result<f64, String> {
-    let number = text
-        .strip_suffix('x')
-        .and_then(|number| number.parse().ok());
+    let number = text.strip_suffix('x').and_then(|number| number.parse().ok());
     number
         .filter(|it| (1.0..=1e6).contains(it))
         .ok_or_else(|| format!("`{text}` is not how many times: write 1.5x"))
@@ -124,12 +112,7 @@ fn times(text: &str) -> Result<f64, String> {
 fn metric(name: &str) -> Result<Metric, String> {
     Metric::from_name(name)
         .filter(|metric| !metric.is_of_search())
-        .ok_or_else(|| {
-            format!(
-                "there is no such figure; there are {}",
-                Condition::metrics()
-            )
-        })
+        .ok_or_else(|| format!("there is no such figure; there are {}", Condition::metrics()))
 }
 
 /// Which loads to search for.

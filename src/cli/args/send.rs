@@ -40,12 +40,7 @@ pub struct SendArgs {
     #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "How")]
     pub qps: u32,
     /// Bytes of each chunk, one RDMA WRITE: a multiple of 4K, up to 64M
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value = "256K",
-        help_heading = "How"
-    )]
+    #[arg(long, value_name = "BYTES", default_value = "256K", help_heading = "How")]
     pub chunk: Size,
     /// Chunks outstanding on each QP, 1 to 1024
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "How")]

@@ -34,10 +34,7 @@ fn flag(row: &'static Row) -> Arg {
         name => flag.visible_alias(name),
     };
     match row.takes {
-        Takes::Switch => flag
-            .num_args(0..=1)
-            .require_equals(true)
-            .default_missing_value("true"),
+        Takes::Switch => flag.num_args(0..=1).require_equals(true).default_missing_value("true"),
         Takes::List | Takes::One(_) => flag,
     }
 }

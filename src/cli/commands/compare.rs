@@ -110,14 +110,9 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
         Failure::bad_input(format!("cannot create {}: {error}", folder.display()))
             .with_hint("choose a folder that you may write to with --github-action-benchmark")
     })?;
-    for (name, bigger) in [
-        ("bigger-is-better.json", true),
-        ("smaller-is-better.json", false),
-    ] {
-        write_whole(&folder.join(name), |out| {
-            output::programs::action(comparison, bigger, out)
-        })
-        .map_err(Failure::bad_input)?;
+    for (name, bigger) in [("bigger-is-better.json", true), ("smaller-is-better.json", false)] {
+        write_whole(&folder.join(name), |out| output::programs::action(comparison, bigger, out))
+            .map_err(Failure::bad_input)?;
     }
     Ok(())
 }
@@ -135,9 +130,7 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
             true => String::new(),
             false => format!("over all cases {} regressed; ", names.join(", ")),
         };
-        return Err(Failure::failed(format!(
-            "{over_all}{regressed} of {of} cases regressed"
-        )));
+        return Err(Failure::failed(format!("{over_all}{regressed} of {of} cases regressed")));
     }
     if of == 0 {
         return Err(Failure::bad_input("no case is on both sides")
@@ -151,11 +144,10 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
     }
     let no_verdict = cases(Verdict::NoVerdict);
     if no_verdict > 0 {
-        return Err(
-            Failure::bad_input(format!("{no_verdict} of {of} cases are unclear")).with_hint(
+        return Err(Failure::bad_input(format!("{no_verdict} of {of} cases are unclear"))
+            .with_hint(
                 "launch both sides in turns, 10 times each; or judge anyway with --across time",
-            ),
-        );
+            ));
     }
     if let Some(strict) = strict {
         let is_unclear = |case: &&CaseComparison| {
@@ -166,10 +158,9 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
         let missing = comparison.only_in_base.len();
         let (unclear, over_all) = match strict {
             Strict::Cases => (whole, 0),
-            Strict::Figures => (
-                cases(Verdict::Unclear),
-                comparison.over_all_with(Verdict::Unclear).len(),
-            ),
+            Strict::Figures => {
+                (cases(Verdict::Unclear), comparison.over_all_with(Verdict::Unclear).len())
+            }
         };
         if unclear + missing + over_all > 0 {
             return Err(Failure::failed(format!(

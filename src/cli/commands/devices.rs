@@ -18,10 +18,7 @@ use crate::cli::terminal::print::{print, print_json};
 /// `--device` names none of them, the environment's address is none, or stdout cannot be written.
 pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
     check_environment()?;
-    let request = PortRequest {
-        device: args.device.clone(),
-        ..PortRequest::default()
-    };
+    let request = PortRequest { device: args.device.clone(), ..PortRequest::default() };
     let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
     let route = Route::between(loopback, loopback);
     let mut inventory = Inventory::read(&Machine::this(), VerbsLibrary::system(), &request, route)

@@ -35,9 +35,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
         resources,
         port: target
             .as_ref()
-            .map_or(args.connection.port.unwrap_or(DEFAULT_PORT), |(_, port)| {
-                *port
-            }),
+            .map_or(args.connection.port.unwrap_or(DEFAULT_PORT), |(_, port)| *port),
         host: target.map(|(host, _)| host),
         token,
     };
@@ -65,10 +63,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     } else if !quiet {
         print(&report_text::summary(&report))?;
     }
-    let words = [
-        "check found something broken",
-        "checks found something broken",
-    ];
+    let words = ["check found something broken", "checks found something broken"];
     ending(report.interrupted, report.count(State::Broken), words)
 }
 
@@ -114,9 +109,6 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
         let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);
         print(table::text(&report, all_reasons, quiet).trim_start())?;
     }
-    let words = [
-        "finding breaks or slows runs",
-        "findings break or slow runs",
-    ];
+    let words = ["finding breaks or slows runs", "findings break or slow runs"];
     ending(report.interrupted, report.count(State::Broken), words)
 }

@@ -37,12 +37,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     };
     let terminal = pager::terminal();
     let columns = terminal.map_or(PAGE, |it| it.columns.clamp(NARROWEST, PAGE));
-    let presentation = Presentation {
-        language,
-        style: style(),
-        columns,
-        has_all_steps: args.all,
-    };
+    let presentation = Presentation { language, style: style(), columns, has_all_steps: args.all };
     let (op, mistake) = (options.lesson.op, options.lesson.mistake);
     let mut lesson_writer = LessonWriter::new(presentation, op, mistake);
     let mut pager = Pager::new(terminal.filter(|_| !args.no_pager));
@@ -84,16 +79,9 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
     };
     let op = op.unwrap_or(Op::Send);
     if let Some(mistake) = mistake.filter(|mistake| !mistake.fits(op)) {
-        let fitting: Vec<&str> = Op::BASIC
-            .into_iter()
-            .filter(|op| mistake.fits(*op))
-            .map(Op::name)
-            .collect();
-        let text = format!(
-            "--break {} cannot be shown with --op {}",
-            mistake.name(),
-            op.name()
-        );
+        let fitting: Vec<&str> =
+            Op::BASIC.into_iter().filter(|op| mistake.fits(*op)).map(Op::name).collect();
+        let text = format!("--break {} cannot be shown with --op {}", mistake.name(), op.name());
         let hint = format!("leave --op out, or give --op {}", fitting.join(" or "));
         return Err(Failure::bad_input(text).with_hint(hint));
     }

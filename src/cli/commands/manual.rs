@@ -26,17 +26,12 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let command = args::command().disable_help_subcommand(true);
     match &args.out {
         Some(folder) => write_pages(command, folder).map_err(|error| {
-            Failure::failed(format!(
-                "writing the manual to {}: {error}",
-                folder.display()
-            ))
-            .with_hint("name a folder in which you may write")
+            Failure::failed(format!("writing the manual to {}: {error}", folder.display()))
+                .with_hint("name a folder in which you may write")
         }),
         None => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(command)
-                .render(&mut page)
-                .map_err(Failure::failed)?;
+            clap_mangen::Man::new(command).render(&mut page).map_err(Failure::failed)?;
             print(&String::from_utf8_lossy(&page))
         }
     }

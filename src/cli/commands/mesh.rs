@@ -62,11 +62,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// # Errors
 /// Bad input, what stopped it, or that runs failed.
 pub fn run(args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
-    let asked = Asked {
-        rank_0: args.rank_0,
-        ranks: args.ranks,
-        port: args.run.connection.port,
-    };
+    let asked = Asked { rank_0: args.rank_0, ranks: args.ranks, port: args.run.connection.port };
     let launched = launch::find(&variables(), &asked);
     if args.run.nodes.is_some() || args.run.host.is_some() {
         return match launched {
@@ -79,10 +75,7 @@ pub fn run(args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
             "{} started 1 rank, but a mesh needs 2 nodes or more",
             launched.launcher
         ))
-        .with_hint(format!(
-            "start one for each node, such as {}",
-            launched.launcher.example()
-        ))),
+        .with_hint(format!("start one for each node, such as {}", launched.launcher.example()))),
         Some(launched) => {
             let host = launched.host.as_deref().map_or_else(host_name, as_name);
             let own = Join::new(launched.rank, launched.ranks, host, options(matches));
@@ -131,9 +124,7 @@ fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
     logging::start(args.speech.verbose, args.speech.quiet);
     let RankSignals { stop, .. } = signals_of_rank(Duration::ZERO).map_err(Failure::failed)?;
     let is_here = |address: IpAddr| TcpListener::bind((address, 0)).is_ok();
-    launched
-        .check_place(&host_name(), is_here)
-        .map_err(unlaunched)?;
+    launched.check_place(&host_name(), is_here).map_err(unlaunched)?;
     let token = token(args.connection.token.clone())?;
     let listener = match &launched.rank_0 {
         Rank0::At { port, .. } => listen(*port)?,
@@ -205,18 +196,11 @@ fn followed(
         examiner: None,
     };
     let place = match &launched.rank_0 {
-        Rank0::At { hosts, port, .. } => Place {
-            hosts: hosts.clone(),
-            port: *port,
-        },
+        Rank0::At { hosts, port, .. } => Place { hosts: hosts.clone(), port: *port },
         Rank0::Store { descriptor, .. } => {
-            let told: HostPort = agree(*descriptor, None, stop)?
-                .parse()
-                .map_err(Failure::failed)?;
-            Place {
-                hosts: vec![told.host],
-                port: told.port.unwrap_or_default(),
-            }
+            let told: HostPort =
+                agree(*descriptor, None, stop)?.parse().map_err(Failure::failed)?;
+            Place { hosts: vec![told.host], port: told.port.unwrap_or_default() }
         }
     };
     let log: ServerLog = Arc::new(|event| tracing::debug!(?event, "the node of this rank"));
@@ -239,9 +223,7 @@ fn listen(port: u16) -> Result<TcpListener, Failure> {
 
 fn variables() -> Variables {
     let text = |text: OsString| text.to_string_lossy().into_owned();
-    std::env::vars_os()
-        .map(|(name, value)| (text(name), text(value)))
-        .collect()
+    std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
 }
 
 /// This host's name, as it may stand in the name of a node.
@@ -267,10 +249,9 @@ pub(in crate::cli) fn is_further_rank(mut arguments: impl Iterator<Item = OsStri
 /// The options that were given and that all ranks must have alike, as `--flag=value`.
 fn options(matches: &ArgMatches) -> Vec<String> {
     let command = args::command();
-    let (Some(command), Some(matches)) = (
-        command.find_subcommand(COMMAND),
-        matches.subcommand_matches(COMMAND),
-    ) else {
+    let (Some(command), Some(matches)) =
+        (command.find_subcommand(COMMAND), matches.subcommand_matches(COMMAND))
+    else {
         return Vec::new();
     };
     let mut options = Vec::new();

@@ -66,9 +66,8 @@ pub(in crate::cli) fn convert(svg: &str, format: Format) -> Result<Vec<u8>, Stri
 
 /// Runs the command with the text as its input.
 fn run(mut command: Command, input: &str) -> io::Result<Output> {
-    let mut child = (command.stdin(Stdio::piped()).stdout(Stdio::piped()))
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let mut child =
+        (command.stdin(Stdio::piped()).stdout(Stdio::piped())).stderr(Stdio::piped()).spawn()?;
     let stdin = child.stdin.take();
     thread::scope(|scope| {
         // While it reads, its output is read: neither waits for the other.

@@ -56,10 +56,7 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     pictures::check(&formats)?;
     let began = Instant::now();
     let input = read(&args.results);
-    let base = args
-        .base
-        .as_ref()
-        .map(|path| read(std::slice::from_ref(path)));
+    let base = args.base.as_ref().map(|path| read(std::slice::from_ref(path)));
     let refused: Vec<String> = std::iter::once(&input)
         .chain(&base)
         .flat_map(|input| input.refused.iter().cloned())
@@ -80,10 +77,7 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     let comparison =
         (args.base.as_deref()).map(|path| compare_with(path, base.clone(), &results, options));
     let (sums, base_sums) = (sums::of_patterns(&results), sums::of_patterns(&base));
-    let sides = Sides {
-        new: &sums,
-        base: &base_sums,
-    };
+    let sides = Sides { new: &sums, base: &base_sums };
     let mut sections = sections::sections(&results, sides, comparison.as_ref(), &racks);
     let mut left_out = sections::left_out(&results, comparison.as_ref());
     left_out.extend(sections::cap(&mut sections));
@@ -102,11 +96,7 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
         headlines: &headlines,
         left_out: &left_out,
     };
-    let how = Written {
-        width: args.width,
-        formats: &formats,
-        convert: &pictures::convert,
-    };
+    let how = Written { width: args.width, formats: &formats, convert: &pictures::convert };
     let path = folder::write(&args.out, &page.html(), figures(), how)
         .map_err(|error| unwritten(&error))?;
     report(&path, figures().count(), cases)?;
@@ -121,10 +111,8 @@ fn both_have_results(input: &Input, base: Option<&Input>) -> Result<(), Failure>
     let is_empty = |input: &Input| input.results.is_empty();
     let empty = sides.iter().find(|(_, input)| input.is_some_and(is_empty));
     empty.map_or(Ok(()), |(side, _)| {
-        Err(
-            Failure::bad_input(format!("no {side} could be read, nothing is drawn"))
-                .with_hint("name the JSON files that rocebench wrote, or a folder with them"),
-        )
+        Err(Failure::bad_input(format!("no {side} could be read, nothing is drawn"))
+            .with_hint("name the JSON files that rocebench wrote, or a folder with them"))
     })
 }
 
@@ -183,11 +171,9 @@ fn racks_of(args: &PlotArgs, results: &[Loaded]) -> Result<Racks, Failure> {
     let name = names.map(|node| text::printable(&node.name, 60)).next();
     let name = name.map_or_else(String::new, |name| format!(", such as {name}"));
     let file = text::path(path);
-    Err(
-        Failure::bad_input(format!("{file} names none of the results' nodes{name}")).with_hint(
-            "write lines NODE RACK, with the nodes' names in the results or their host names",
-        ),
-    )
+    Err(Failure::bad_input(format!("{file} names none of the results' nodes{name}")).with_hint(
+        "write lines NODE RACK, with the nodes' names in the results or their host names",
+    ))
 }
 
 fn compare_with(
@@ -196,15 +182,8 @@ fn compare_with(
     results: &[Loaded],
     options: &Options,
 ) -> Comparison {
-    let found = |results| Found {
-        results,
-        refused: Vec::new(),
-    };
-    compare(
-        (path, &found(base)),
-        (Path::new("the results"), &found(results.to_vec())),
-        options,
-    )
+    let found = |results| Found { results, refused: Vec::new() };
+    compare((path, &found(base)), (Path::new("the results"), &found(results.to_vec())), options)
 }
 
 fn unwritten(error: &FolderError) -> Failure {
@@ -224,19 +203,13 @@ fn read(paths: &[PathBuf]) -> Input {
         let Found { results, refused } = load(&[path]);
         let before = input.refused.len();
         if results.is_empty() && refused.is_empty() {
-            input
-                .refused
-                .push(format!("{} holds no result files", text::path(path)));
+            input.refused.push(format!("{} holds no result files", text::path(path)));
         }
-        input
-            .refused
-            .extend(refused.iter().map(ToString::to_string));
+        input.refused.extend(refused.iter().map(ToString::to_string));
         if results.is_empty() || !path.is_dir() {
             input.named += input.refused.len() - before;
         }
-        let new = results
-            .into_iter()
-            .filter(|loaded| seen.insert(real(&loaded.path)));
+        let new = results.into_iter().filter(|loaded| seen.insert(real(&loaded.path)));
         input.results.extend(new);
     }
     input

@@ -22,25 +22,11 @@ pub enum RacksError {
     #[error(
         "{file}, line {line}: `{text}` is not a node and its rack: write NODE RACK, as in node[01-16] rack1"
     )]
-    Line {
-        file: String,
-        line: usize,
-        text: String,
-    },
+    Line { file: String, line: usize, text: String },
     #[error("{file}, line {line}: {error}")]
-    Nodes {
-        file: String,
-        line: usize,
-        error: ListError,
-    },
+    Nodes { file: String, line: usize, error: ListError },
     #[error("{file}, line {line}: {node} is in {rack} here and in {other} on an earlier line")]
-    Twice {
-        file: String,
-        line: usize,
-        node: String,
-        rack: String,
-        other: String,
-    },
+    Twice { file: String, line: usize, node: String, rack: String, other: String },
     #[error("{file} has more than {MOST_NODES} nodes")]
     TooMany { file: String },
     #[error("{file} names no node")]
@@ -77,22 +63,13 @@ fn parse(file: &str, lines: &str) -> Result<HashMap<String, String>, RacksError>
                 return Err(RacksError::Line { file, line, text });
             }
         };
-        let nodes = expand(nodes).map_err(|error| RacksError::Nodes {
-            file: file(),
-            line,
-            error,
-        })?;
+        let nodes =
+            expand(nodes).map_err(|error| RacksError::Nodes { file: file(), line, error })?;
         for node in nodes {
             let rack = rack.to_owned();
             match racks.insert(node.clone(), rack.clone()) {
                 Some(other) if other != rack => {
-                    return Err(RacksError::Twice {
-                        file: file(),
-                        line,
-                        node,
-                        rack,
-                        other,
-                    });
+                    return Err(RacksError::Twice { file: file(), line, node, rack, other });
                 }
                 _ => {}
             }

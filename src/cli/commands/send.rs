@@ -112,17 +112,12 @@ fn split(words: &[OsString]) -> Result<(Vec<PathBuf>, HostPort), Failure> {
             DEFAULT_PORT
         )));
     }
-    let host: HostPort = OsStr::to_str(last)
-        .unwrap_or_default()
-        .parse()
-        .map_err(|error| {
-            Failure::bad_input(format!("HOST, the last word: {error}")).with_hint(usage)
-        })?;
+    let host: HostPort = OsStr::to_str(last).unwrap_or_default().parse().map_err(|error| {
+        Failure::bad_input(format!("HOST, the last word: {error}")).with_hint(usage)
+    })?;
     if files.is_empty() {
-        return Err(
-            Failure::bad_input(format!("nothing to send: there is no file {shown}"))
-                .with_hint(usage),
-        );
+        return Err(Failure::bad_input(format!("nothing to send: there is no file {shown}"))
+            .with_hint(usage));
     }
     Ok((files.iter().map(PathBuf::from).collect(), host))
 }

@@ -61,19 +61,9 @@ impl Show<'_> {
     /// For these files; with `json` no lines, for a document comes at the end.
     pub(in crate::cli) fn new(files: &[Source], quiet: bool, json: bool) -> Show<'_> {
         let wants_bar = !quiet && std::io::stderr().is_terminal();
-        let target = if wants_bar {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        Show {
-            files,
-            quiet,
-            json,
-            bar: bar(target, BAR),
-            documents: Vec::new(),
-            unwritten: None,
-        }
+        let target =
+            if wants_bar { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Show { files, quiet, json, bar: bar(target, BAR), documents: Vec::new(), unwritten: None }
     }
 }
 
@@ -109,8 +99,7 @@ impl SendObserver for Show<'_> {
 
     fn note(&mut self, text: &str) {
         if !self.quiet {
-            self.bar
-                .suspend(|| say(&format!("rocebench: note: {text}")));
+            self.bar.suspend(|| say(&format!("rocebench: note: {text}")));
         }
     }
 }
@@ -129,9 +118,7 @@ fn line(report: &FileReport) -> String {
             timing.seconds, timing.sync_seconds, timing.gbit_per_s
         )
     };
-    let FileReport {
-        name, bytes, qps, ..
-    } = report;
+    let FileReport { name, bytes, qps, .. } = report;
     let mut text = format!("{name}  {bytes} bytes  {}  {qps} QPs\n", of(&report.rdma));
     if let (Some(tcp), Some(ratio)) = (&report.tcp, report.ratio()) {
         text += &format!("  plain TCP: {}; RDMA was {}\n", of(tcp), compared(ratio));
@@ -154,11 +141,7 @@ mod tests {
 
     #[test]
     fn a_line_says_how_long_and_how_fast() {
-        let timing = |seconds| FileTiming {
-            seconds,
-            sync_seconds: 0.5,
-            gbit_per_s: 8.0 / seconds,
-        };
+        let timing = |seconds| FileTiming { seconds, sync_seconds: 0.5, gbit_per_s: 8.0 / seconds };
         let mut report = FileReport {
             name: "a b".into(),
             bytes: 1_000_000_000,

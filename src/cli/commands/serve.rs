@@ -29,17 +29,12 @@ use crate::cli::token::token;
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
     logging::start(args.speech.verbose, args.speech.quiet);
     let stop = stop_flag().map_err(Failure::failed)?;
-    let resources = NodeOptions {
-        memory_limit: args.memory.map(|limit| limit.0),
-        ..resources(args.endpoint)?
-    };
+    let resources =
+        NodeOptions { memory_limit: args.memory.map(|limit| limit.0), ..resources(args.endpoint)? };
     let token = token(args.token)?;
     let any_device = resources.request.device.is_none() && resources.rails.is_none();
     // Found out now, not by the first client.
-    let route = args
-        .bind
-        .filter(|address| !address.is_unspecified())
-        .map(Route::to);
+    let route = args.bind.filter(|address| !address.is_unspecified()).map(Route::to);
     let opened = NodeResources::open(resources.clone(), route)?;
     let listener = listen(args.bind, args.port)?;
     let address = listener.local_addr().map_err(Failure::failed)?;
@@ -93,9 +88,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     match broken {
         None => Ok(()),
         // Its reason and what to try were told when it happened.
-        Some(_) => Err(Failure::failed(
-            "the session of --once ended early, see above",
-        )),
+        Some(_) => Err(Failure::failed("the session of --once ended early, see above")),
     }
 }
 

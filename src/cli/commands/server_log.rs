@@ -31,25 +31,17 @@ fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
         ServerEvent::Note { text } => format!("rocebench: note: {text}"),
         ServerEvent::Lesson { lesson } => match lesson.mistake {
             None => format!("  a lesson: {}", lesson.op.name()),
-            Some(mistake) => format!(
-                "  a lesson: {}, with the mistake {}",
-                lesson.op.name(),
-                mistake.name()
-            ),
+            Some(mistake) => {
+                format!("  a lesson: {}, with the mistake {}", lesson.op.name(), mistake.name())
+            }
         },
         ServerEvent::Perftest { program, case } => format!("  {case}, {program}"),
-        ServerEvent::File {
-            name,
-            bytes,
-            seconds,
-            qps: 0,
-        } => format!("  {name:?} again over TCP, {bytes} bytes in {seconds:.2} s, discarded"),
-        ServerEvent::File {
-            name,
-            bytes,
-            seconds,
-            qps,
-        } => format!("  {name:?} received: {bytes} bytes in {seconds:.2} s over {qps} QPs"),
+        ServerEvent::File { name, bytes, seconds, qps: 0 } => {
+            format!("  {name:?} again over TCP, {bytes} bytes in {seconds:.2} s, discarded")
+        }
+        ServerEvent::File { name, bytes, seconds, qps } => {
+            format!("  {name:?} received: {bytes} bytes in {seconds:.2} s over {qps} QPs")
+        }
         ServerEvent::Finished { client, runs: 0 } => format!("{client}: session ends"),
         ServerEvent::Finished { client, runs } => {
             format!("{client}: session ends, {runs} runs served")

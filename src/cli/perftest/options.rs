@@ -31,11 +31,8 @@ pub(in crate::cli) fn translate(
     words: impl IntoIterator<Item = OsString>,
     command: &Command,
 ) -> Result<OwnWords, Failure> {
-    let mut translation = Translation {
-        given: words.into_iter(),
-        command,
-        own: OwnWords::default(),
-    };
+    let mut translation =
+        Translation { given: words.into_iter(), command, own: OwnWords::default() };
     // The program's name.
     translation.keep_next();
     while let Some(word) = translation.given.next() {

@@ -39,10 +39,7 @@ fn letters_and_names_in_every_way_of_writing() {
         ("r -FNbu14", "r -b --timeout=14"),
         ("r -RFq 4", "r --connect=cm -q 4"),
         ("r -Fq4 -b=false", "r -q4 -b=false"),
-        (
-            "r -c RC -e -A FETCH_AND_ADD",
-            "r --poll=event --op=fetch-add",
-        ),
+        ("r -c RC -e -A FETCH_AND_ADD", "r --poll=event --op=fetch-add"),
         (
             "r --all -W counters/x",
             "r --size=2,4,8,16,32,64,128,256,512,1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M,8M",
@@ -66,10 +63,7 @@ fn values_that_look_like_options_are_values() {
         ("r -q -R", "r -q -R"),
         ("r --qps -R -R", "r --qps -R --connect=cm"),
         ("r --json - -R", "r --json - --connect=cm"),
-        (
-            "r --token=-R --verify -R",
-            "r --token=-R --verify --connect=cm",
-        ),
+        ("r --token=-R --verify -R", "r --token=-R --verify --connect=cm"),
         ("r -v -R", "r -v --connect=cm"),
         ("r --knee -R", "r --knee --connect=cm"),
         ("r -F -- -F --all", "r -- -F --all"),
@@ -145,10 +139,7 @@ fn no_option_means_one_thing_here_and_another_in_perftest() {
             let long = arg.get_long().unwrap();
             match option.here {
                 Here::Unchanged => assert_eq!(long, option.name),
-                here => assert!(
-                    matches!(here, Here::Flag(flag) if flag == long),
-                    "{option:?}"
-                ),
+                here => assert!(matches!(here, Here::Flag(flag) if flag == long), "{option:?}"),
             }
             assert_eq!(needs_value(arg), option.value.is_some(), "{option:?}");
         }
@@ -272,12 +263,7 @@ fn some_options(
 ) -> impl Strategy<Value = Vec<(&'static PerftestOption, Style)>> {
     let accepted: Vec<_> = OPTIONS
         .iter()
-        .filter(|it| {
-            !matches!(
-                it.here,
-                Here::Unchanged | Here::Not(_) | Here::Setting("op", _)
-            )
-        })
+        .filter(|it| !matches!(it.here, Here::Unchanged | Here::Not(_) | Here::Setting("op", _)))
         .filter(|it| !matches!(it.here, Here::OneOf(..)) || it.letter == Some('c'))
         .filter(|it| it.letter != Some('T'))
         .filter(|it| it.letter != Some('a') && is_meant(it))

@@ -68,8 +68,7 @@ fn in_own_words(
             first.push(format!("--size={LATENCY_SIZE}"));
         }
     }
-    own.words
-        .splice(1..1, first.into_iter().map(OsString::from));
+    own.words.splice(1..1, first.into_iter().map(OsString::from));
     Ok(own)
 }
 
@@ -101,27 +100,12 @@ mod tests {
                 "/usr/bin/ib_write_lat host -D 5 -s8",
                 "rocebench --op=write --ping-pong host -D 5 -s8",
             ),
-            (
-                "ib_read_lat -a host",
-                "rocebench --op=read --ping-pong host",
-            ),
-            (
-                "ib_send_lat host",
-                "rocebench --op=send --ping-pong --size=2 host",
-            ),
-            (
-                "ib_atomic_bw -A CMP_AND_SWAP host",
-                "rocebench --op=compare-swap host",
-            ),
+            ("ib_read_lat -a host", "rocebench --op=read --ping-pong host"),
+            ("ib_send_lat host", "rocebench --op=send --ping-pong --size=2 host"),
+            ("ib_atomic_bw -A CMP_AND_SWAP host", "rocebench --op=compare-swap host"),
             ("ib_atomic_bw host", "rocebench --op=fetch-add host"),
-            (
-                "ib_write_bw --write_with_imm host",
-                "rocebench --op=write-imm host",
-            ),
-            (
-                "rocebench ib_send_bw -d mlx5_0 -q 4",
-                "rocebench serve --once -d mlx5_0",
-            ),
+            ("ib_write_bw --write_with_imm host", "rocebench --op=write-imm host"),
+            ("rocebench ib_send_bw -d mlx5_0 -q 4", "rocebench serve --once -d mlx5_0"),
             ("ib_send_bw --help", "rocebench --op=send --help"),
         ] {
             let words: Vec<OsString> = typed.split(' ').map(OsString::from).collect();

@@ -29,16 +29,12 @@ pub(in crate::cli) fn against(
         return Ok(None);
     }
     if sweep.nodes != Nodes::TwoEnds {
-        return Err(
-            Failure::bad_input("--against perftest compares two ends, not --nodes")
-                .with_hint("give one server as HOST"),
-        );
+        return Err(Failure::bad_input("--against perftest compares two ends, not --nodes")
+            .with_hint("give one server as HOST"));
     }
     if sweep.cases.iter().any(|case| case.pattern.is_some()) {
-        return Err(
-            Failure::bad_input("--against perftest compares one flow, not --pattern")
-                .with_hint("leave one of them out"),
-        );
+        return Err(Failure::bad_input("--against perftest compares one flow, not --pattern")
+            .with_hint("leave one of them out"));
     }
     let (pairs, max_pairs) = pairs(args, sweep)?;
     let limit = match args.perftest_limit {
@@ -46,10 +42,8 @@ pub(in crate::cli) fn against(
         None => DEFAULT_LIMIT,
     };
     if limit < Duration::from_millis(1) || limit > LONGEST_LIMIT {
-        return Err(
-            Failure::bad_input("--perftest-limit is out of range: it must be 1ms to 1h")
-                .with_hint("20s is enough for hundreds of QPs"),
-        );
+        return Err(Failure::bad_input("--perftest-limit is out of range: it must be 1ms to 1h")
+            .with_hint("20s is enough for hundreds of QPs"));
     }
     for case in &sweep.cases {
         fits(case).map_err(|misfit| {
@@ -57,11 +51,7 @@ pub(in crate::cli) fn against(
             Failure::bad_input(misfit).with_hint(hint)
         })?;
     }
-    Ok(Some(Against {
-        pairs,
-        max_pairs,
-        limit,
-    }))
+    Ok(Some(Against { pairs, max_pairs, limit }))
 }
 
 /// Least and most pairs, or rounds.
@@ -81,9 +71,7 @@ fn pairs(args: &AgainstArgs, sweep: &Sweep) -> Result<(u32, u32), Failure> {
         return Err(Failure::bad_input(format!(
             "--max-pairs {max_pairs} is less than the {pairs} pairs of --pairs or --runs"
         ))
-        .with_hint(format!(
-            "give --max-pairs at least {pairs}, or lower --pairs"
-        )));
+        .with_hint(format!("give --max-pairs at least {pairs}, or lower --pairs")));
     }
     Ok((pairs, max_pairs))
 }
@@ -107,11 +95,7 @@ pub(in crate::cli) fn beside(
     let (least, most) = pairs(args, &sweep)?;
     let made = plan::beside::beside(sweep, &args.beside);
     let (sweep, attackers) = made.map_err(|why| Failure::bad_input(format!("--beside: {why}")))?;
-    let rounds = Rounds {
-        attackers,
-        least,
-        most,
-    };
+    let rounds = Rounds { attackers, least, most };
     Ok((sweep, Some(rounds)))
 }
 

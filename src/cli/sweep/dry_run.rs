@@ -45,11 +45,7 @@ fn footer(plan: &RunPlan) -> String {
         text += &format!(" x {}", counted(sweep.runs() as usize, "run"));
     }
     if let Some(case) = sweep.cases.first() {
-        text += &format!(
-            ", {} each after a warm-up of {}",
-            case.stop_text(),
-            case.warmup
-        );
+        text += &format!(", {} each after a warm-up of {}", case.stop_text(), case.warmup);
     }
     let further = if plan.quick { quick::most_of(sweep) } else { 0 };
     if further > 0 {
@@ -118,19 +114,12 @@ fn memory_of_servers(sweep: &Sweep, device: DeviceKind) -> Option<String> {
         names.map(move |(node, name)| (case, name, MemoryNeeds::of(case, node, device)))
     });
     let (case, name, needs) = ends.max_by_key(|(_, _, needs)| needs.total())?;
-    Some(format!(
-        "memory: {} takes {needs} at {name}, the node that needs most",
-        case.id
-    ))
+    Some(format!("memory: {} takes {needs} at {name}, the node that needs most", case.id))
 }
 
 /// perftest's programs that the cases need.
 fn programs(sweep: &Sweep) -> Vec<&'static str> {
-    let mut names: Vec<_> = sweep
-        .cases
-        .iter()
-        .map(|case| Program::for_case(case).name())
-        .collect();
+    let mut names: Vec<_> = sweep.cases.iter().map(|case| Program::for_case(case).name()).collect();
     let mut seen = std::collections::HashSet::new();
     names.retain(|name| seen.insert(*name));
     names
@@ -147,15 +136,8 @@ fn longest_of_searches(sweep: &Sweep, searches: &Searches) -> Option<Duration> {
 /// As [`Sweep::longest`], of all pairs that there may be; `None` where perftest counts messages.
 fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
     let once = sweep.longest()? / sweep.runs();
-    let theirs = sweep
-        .cases
-        .iter()
-        .map(measuring)
-        .sum::<Option<Duration>>()?;
-    Some(
-        once.saturating_add(theirs)
-            .saturating_mul(against.max_pairs),
-    )
+    let theirs = sweep.cases.iter().map(measuring).sum::<Option<Duration>>()?;
+    Some(once.saturating_add(theirs).saturating_mul(against.max_pairs))
 }
 
 /// What all cases have alike in words, and a column for each setting in which they differ.
@@ -166,9 +148,7 @@ fn write_table(cases: &[Case], columns: usize, out: &mut impl Write) -> io::Resu
     }
     let rows = differing(&settings);
     let is_word = |row: &Row| settings.iter().all(|it| row.number(it).is_none());
-    let of_rows = rows
-        .iter()
-        .map(|row| (row.heading_of_column(), is_word(row)));
+    let of_rows = rows.iter().map(|row| (row.heading_of_column(), is_word(row)));
     let heads: Vec<(&str, bool)> = std::iter::once(("case", true)).chain(of_rows).collect();
     let mut table: Vec<Vec<String>> =
         vec![heads.iter().map(|(head, _)| (*head).to_owned()).collect()];

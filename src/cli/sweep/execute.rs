@@ -130,10 +130,8 @@ fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
     if failed == 0 {
         return Ok(());
     }
-    let text = format!(
-        "{failed} of {} comparisons with perftest failed in every pair",
-        made().count()
-    );
+    let text =
+        format!("{failed} of {} comparisons with perftest failed in every pair", made().count());
     Err(Failure::failed(text)
         .with_hint("perftest's output is in the JSON file (perftest.pairs[].output)"))
 }

@@ -21,25 +21,13 @@ pub(in crate::cli) fn conditions_apply(
             if cases().any(|case| case.is_set_up()) {
                 continue;
             }
-            (
-                "is about set-up, but no case measures it",
-                "add --op connect",
-            )
+            ("is about set-up, but no case measures it", "add --op connect")
         } else if cases().all(|case| case.flows.is_empty()) {
-            (
-                "is about traffic, but --traffic-qps 0 has none",
-                "raise --traffic-qps",
-            )
+            ("is about traffic, but --traffic-qps 0 has none", "raise --traffic-qps")
         } else if of_latency && flows.all(|flow| flow.no_latency) {
-            (
-                "is about latency, but --no-latency records none",
-                "leave --no-latency out",
-            )
+            ("is about latency, but --no-latency records none", "leave --no-latency out")
         } else if metric == Metric::Fairness && flows.all(|flow| flow.qps < 2) {
-            (
-                "is about fairness between QPs, but every flow has only one",
-                "give more QPs (-q)",
-            )
+            ("is about fairness between QPs, but every flow has only one", "give more QPs (-q)")
         } else {
             continue;
         };

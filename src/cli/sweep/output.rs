@@ -78,25 +78,16 @@ impl Output {
         prepare_directory(folder).map_err(refused("--out"))?;
         let endings = Format::OF_SWEEP.map(Format::ending);
         let journal = Journal::reserve(folder, &stem, &endings).map_err(refused("--out"))?;
-        let of_sweep = Format::OF_SWEEP.map(|format| Document {
-            path: journal.beside(format.ending()),
-            format,
-        });
+        let of_sweep = Format::OF_SWEEP
+            .map(|format| Document { path: journal.beside(format.ending()), format });
         let mut documents = Vec::from(of_sweep);
         for (format, sink) in &plan.output.further {
             if let Sink::File(path) = sink {
                 prepare(path).map_err(refused(format.option()))?;
-                documents.push(Document {
-                    path: path.clone(),
-                    format: *format,
-                });
+                documents.push(Document { path: path.clone(), format: *format });
             }
         }
-        let is_counted = [
-            plan.against.is_none(),
-            plan.beside.is_none(),
-            plan.searches.is_none(),
-        ];
+        let is_counted = [plan.against.is_none(), plan.beside.is_none(), plan.searches.is_none()];
         let is_counted = is_counted == [true; 3];
         let on_stdout = plan.output.on_stdout();
         let only_problems = plan.output.only_problems;
@@ -241,11 +232,7 @@ fn shown(cases: &[Case]) -> Vec<Settings> {
     let of_case = |case: &Case| -> Vec<Settings> {
         match case.is_set_up() {
             true => vec![case.settings.clone()],
-            false => case
-                .flows
-                .iter()
-                .map(|flow| flow.settings.clone())
-                .collect(),
+            false => case.flows.iter().map(|flow| flow.settings.clone()).collect(),
         }
     };
     cases.iter().flat_map(of_case).collect()
@@ -255,13 +242,7 @@ impl Observer for Output {
     fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {
         self.case.clone_from(&case.id);
         self.run = Some(run);
-        let place = Place {
-            index,
-            total,
-            id: &case.id,
-            run,
-            runs,
-        };
+        let place = Place { index, total, id: &case.id, run, runs };
         let left = self.time_left.as_ref().and_then(TimeLeft::left);
         self.progress.run_started(place, left);
         self.begun = Some((Instant::now(), measures(case)));
@@ -357,25 +338,18 @@ fn last_words(failure: &str, output: Option<&str>) -> Option<String> {
     let output = output?;
     let at = output.find("--- server:").unwrap_or(output.len());
     let (client, server) = output.split_at(at);
-    let line = if failure.contains("server") {
-        server
-    } else {
-        client
-    }
-    .lines()
-    .rev()
-    .map(str::trim)
-    .find(|line| !line.starts_with("---") && line.contains(char::is_alphabetic))?;
+    let line = if failure.contains("server") { server } else { client }
+        .lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| !line.starts_with("---") && line.contains(char::is_alphabetic))?;
     Some(printable(line, 200))
 }
 
 /// `2026-11-20T12:00:00.5Z` as a file's name: `rocebench-20261120T120000Z`.
 fn file_stem(now: &str) -> String {
     let seconds = now.split(['.', 'Z']).next().unwrap_or_default();
-    let digits: String = seconds
-        .chars()
-        .filter(|c| !matches!(c, '-' | ':'))
-        .collect();
+    let digits: String = seconds.chars().filter(|c| !matches!(c, '-' | ':')).collect();
     format!("rocebench-{digits}Z")
 }
 

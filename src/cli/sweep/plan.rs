@@ -165,15 +165,13 @@ fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), F
     let given = over(given, &file.flows)?;
     let nodes = ground.nodes(args.nodes.clone().or_else(|| file.nodes.clone()));
     let cases = cases(goals, &given, &file.flows, nodes);
-    cases.map_err(
-        |error| match file.place_of(&error, flags_give(args, &error)) {
-            Some(place) => {
-                let hint = error.hint();
-                Failure::bad_input(format!("{}:{place}: {error}", path.display())).with_hint(hint)
-            }
-            None => error.into(),
-        },
-    )
+    cases.map_err(|error| match file.place_of(&error, flags_give(args, &error)) {
+        Some(place) => {
+            let hint = error.hint();
+            Failure::bad_input(format!("{}:{place}: {error}", path.display())).with_hint(hint)
+        }
+        None => error.into(),
+    })
 }
 
 /// Whether what the error is about was given as a flag: without it, the file's stands.
@@ -192,14 +190,9 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
         (Format::Histograms, args.csv_histograms),
         (Format::Junit, args.junit),
     ];
-    let further: Vec<(Format, Sink)> = asked
-        .into_iter()
-        .filter_map(|(format, path)| Some((format, path?.into())))
-        .collect();
-    let sinks: Vec<_> = further
-        .iter()
-        .map(|(it, sink)| (it.option(), sink))
-        .collect();
+    let further: Vec<(Format, Sink)> =
+        asked.into_iter().filter_map(|(format, path)| Some((format, path?.into()))).collect();
+    let sinks: Vec<_> = further.iter().map(|(it, sink)| (it.option(), sink)).collect();
     apart(&sinks)?;
     let (below, fail_if) = (args.fail_below, args.fail_if);
     Ok(OutputOptions {

@@ -47,11 +47,7 @@ fn told(id: &str, search: &LoadSearch) -> Option<(String, bool, &'static str)> {
         _ => return None,
     };
     let is_bad_input = search.end == SearchEnd::TooFewMessages;
-    Some((
-        format!("{id}: {}: {text}", search.asked),
-        is_bad_input,
-        hint,
-    ))
+    Some((format!("{id}: {}: {text}", search.asked), is_bad_input, hint))
 }
 
 /// What the lowest load did that broke the limits.
@@ -61,11 +57,7 @@ fn none_keeps(search: &LoadSearch) -> String {
     let Some(trial) = lowest else {
         return "no load keeps the limit".to_owned();
     };
-    let figures = [
-        ("p50", trial.p50_ns),
-        ("p99", trial.p99_ns),
-        ("p99.9", trial.p99_9_ns),
-    ];
+    let figures = [("p50", trial.p50_ns), ("p99", trial.p99_ns), ("p99.9", trial.p99_9_ns)];
     let known = figures
         .into_iter()
         .filter_map(|(name, ns)| Some(format!("{name} {:.1} us", ns? as f64 / 1e3)));
@@ -99,11 +91,7 @@ mod tests {
             trials: vec![trial(5e4, 70_000), trial(1e3, 4_321)],
             ..LoadSearch::default()
         };
-        CaseResult {
-            id: "q4".into(),
-            searches: vec![search],
-            ..CaseResult::default()
-        }
+        CaseResult { id: "q4".into(), searches: vec![search], ..CaseResult::default() }
     }
 
     #[test]
@@ -115,10 +103,8 @@ mod tests {
         assert_eq!(text(&[case(SearchEnd::ScheduleNotKept, Some(1.0))]), Ok(()));
         let (kind, said) = text(&[case(SearchEnd::NoneKeeps, None)]).unwrap_err();
         assert_eq!(kind, ExitKind::Failed);
-        let parts = [
-            "q4: p99<1us: no load keeps the limit",
-            "1000 messages a second, had p50 4.3 us",
-        ];
+        let parts =
+            ["q4: p99<1us: no load keeps the limit", "1000 messages a second, had p50 4.3 us"];
         has(said, parts);
         let (kind, said) = text(&[case(SearchEnd::TooFewMessages, None)]).unwrap_err();
         assert_eq!(kind, ExitKind::BadInput);

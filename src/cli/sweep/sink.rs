@@ -17,11 +17,7 @@ pub enum Sink {
 
 impl From<PathBuf> for Sink {
     fn from(path: PathBuf) -> Sink {
-        if path == Path::new("-") {
-            Sink::Stdout
-        } else {
-            Sink::File(path)
-        }
+        if path == Path::new("-") { Sink::Stdout } else { Sink::File(path) }
     }
 }
 
@@ -67,10 +63,8 @@ pub(in crate::cli) fn apart(sinks: &[(&str, &Sink)]) -> Result<(), Failure> {
                 Sink::File(path) => path.display().to_string(),
                 Sink::Stdout => "stdout".to_owned(),
             };
-            return Err(
-                Failure::bad_input(format!("{one} and {two} both go to {place}"))
-                    .with_hint("give one of them a file of its own"),
-            );
+            return Err(Failure::bad_input(format!("{one} and {two} both go to {place}"))
+                .with_hint("give one of them a file of its own"));
         }
     }
     Ok(())

@@ -55,17 +55,11 @@ mod tests {
             told("c", [none; 2]),
             told("few", [(0.0, 3.0), none]),
         ];
-        let failing = [
-            "a: p99 is 1.80 [1.60, 1.80] times worse",
-            "c: could not be measured",
-        ];
+        let failing = ["a: p99 is 1.80 [1.60, 1.80] times worse", "c: could not be measured"];
         let may = [
             "b: throughput is 1.60 [1.40, 1.60] times worse",
             "few: throughput is 3.00 times worse",
         ];
-        assert_eq!(
-            harm(&all, 1.5),
-            [failing, may].map(|all| all.map(str::to_owned).to_vec())
-        );
+        assert_eq!(harm(&all, 1.5), [failing, may].map(|all| all.map(str::to_owned).to_vec()));
     }
 }

@@ -34,28 +34,17 @@ pub struct Failure {
 impl Failure {
     /// A failed run.
     pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
-        Failure {
-            kind: ExitKind::Failed,
-            error: error.into(),
-            hint: None,
-        }
+        Failure { kind: ExitKind::Failed, error: error.into(), hint: None }
     }
 
     /// Bad input.
     pub fn bad_input(error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
-        Failure {
-            kind: ExitKind::BadInput,
-            error: error.into(),
-            hint: None,
-        }
+        Failure { kind: ExitKind::BadInput, error: error.into(), hint: None }
     }
 
     /// What was to be judged could not be measured.
     pub fn undone(error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
-        Failure {
-            kind: ExitKind::Undone,
-            ..Failure::failed(error)
-        }
+        Failure { kind: ExitKind::Undone, ..Failure::failed(error) }
     }
 
     /// Bad input or a failed run, with what to do about it.

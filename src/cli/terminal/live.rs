@@ -50,10 +50,7 @@ struct Latest {
 
 impl Latest {
     fn new() -> Latest {
-        Latest {
-            bars: Spark::new(P99_BARS),
-            last_ns: None,
-        }
+        Latest { bars: Spark::new(P99_BARS), last_ns: None }
     }
 
     fn push(&mut self, p99_ns: u64) {
@@ -126,9 +123,7 @@ impl Live {
 
     /// Draws the bar at this time of the phase, with the rates there. What a narrow terminal can best do without is last.
     fn draw(&mut self, elapsed: Duration, [gbit, mmsg]: [&str; 2]) {
-        let left = self
-            .end
-            .map(|end| end.saturating_duration_since((self.now)()));
+        let left = self.end.map(|end| end.saturating_duration_since((self.now)()));
         let left = left.filter(|left| !left.is_zero()).map(left_text);
         self.bar.set_prefix(match left {
             Some(left) => format!("{}, {left}", self.title),
@@ -145,10 +140,8 @@ impl Live {
 
     /// `measure 1.2/5.0 s`.
     fn clock(&self, elapsed: Duration) -> String {
-        let of = self
-            .expected
-            .map(|span| format!("/{:.1}", span.as_secs_f64()))
-            .unwrap_or_default();
+        let of =
+            self.expected.map(|span| format!("/{:.1}", span.as_secs_f64())).unwrap_or_default();
         format!("{} {:.1}{of} s", self.phase, elapsed.as_secs_f64())
     }
 }
@@ -269,13 +262,7 @@ mod tests {
         // Time stands still.
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         live.now = || *START;
-        let place = Place {
-            index: 0,
-            total: 2,
-            id: "write-per-qp-q1-64B",
-            run: 1,
-            runs: 1,
-        };
+        let place = Place { index: 0, total: 2, id: "write-per-qp-q1-64B", run: 1, runs: 1 };
         live.run_started(place, None);
         live.run_finished(Some(17_500));
         live.run_finished(Some(35_000));

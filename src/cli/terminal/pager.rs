@@ -41,11 +41,7 @@ enum Shown {
     /// At once.
     Plain,
     /// Not yet: it fits the rows of the terminal so far.
-    Held {
-        text: String,
-        rows: usize,
-        command: Command,
-    },
+    Held { text: String, rows: usize, command: Command },
     /// By a pager, which a thread feeds: a person may read long, and the sender must not wait.
     Paged {
         /// All that the pager was given, for a shell that finds no such program.
@@ -68,11 +64,7 @@ impl Pager {
     fn to(out: Box<dyn Write>, paged: Option<(usize, Command)>) -> Pager {
         let shown = match paged {
             None => Shown::Plain,
-            Some((rows, command)) => Shown::Held {
-                text: String::new(),
-                rows,
-                command,
-            },
+            Some((rows, command)) => Shown::Held { text: String::new(), rows, command },
         };
         Pager { out, shown }
     }
@@ -87,11 +79,7 @@ impl Pager {
                 let _ = texts.send(more.to_owned());
                 return Ok(());
             }
-            Shown::Held {
-                text,
-                rows,
-                command,
-            } => {
+            Shown::Held { text, rows, command } => {
                 text.push_str(more);
                 // A line is left for the prompt.
                 if text.lines().count() < *rows {
@@ -115,12 +103,7 @@ impl Pager {
         match std::mem::replace(&mut self.shown, Shown::Plain) {
             Shown::Plain => Ok(()),
             Shown::Held { text, .. } => self.write(&text),
-            Shown::Paged {
-                given,
-                texts,
-                feeder,
-                mut child,
-            } => {
+            Shown::Paged { given, texts, feeder, mut child } => {
                 drop(texts);
                 // What the pager says of itself it has said on the terminal.
                 let _ = feeder.join();
@@ -156,12 +139,7 @@ fn paged(command: &mut Command, text: String) -> Result<Shown, String> {
         }
     });
     let _ = texts.send(text.clone());
-    Ok(Shown::Paged {
-        given: text,
-        texts,
-        feeder,
-        child,
-    })
+    Ok(Shown::Paged { given: text, texts, feeder, child })
 }
 
 /// The user's pager, or less; `None` where `$PAGER` is empty.

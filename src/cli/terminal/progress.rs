@@ -63,13 +63,7 @@ impl Progress for Silent {
 
 /// `[3/12] send-shared-q4-64KiB, run 2 of 3, ~2 min 5 s left`.
 pub(in crate::cli) fn title(place: Place<'_>, left: Option<Duration>) -> String {
-    let Place {
-        index,
-        total,
-        id,
-        run,
-        runs,
-    } = place;
+    let Place { index, total, id, run, runs } = place;
     let mut text = format!("[{}/{total}] {id}", index.saturating_add(1));
     if runs > 1 {
         text += &format!(", run {run} of {runs}");
@@ -83,13 +77,7 @@ pub(in crate::cli) fn title(place: Place<'_>, left: Option<Duration>) -> String 
 /// `p99<20us: trial 12 at 812k/s, limit in 750k .. 875k/s, ~40 s left`.
 pub(in crate::cli) fn trial_text(trial: TrialStart<'_>) -> String {
     let rate = |load| Rate::Messages(load).to_string();
-    let TrialStart {
-        asked,
-        number,
-        load,
-        within,
-        left,
-    } = trial;
+    let TrialStart { asked, number, load, within, left } = trial;
     let mut text = format!("{asked}: trial {number} at {}/s", rate(load));
     if let Some((low, high)) = within {
         let low = if low == 0 { "0".to_owned() } else { rate(low) };
@@ -134,13 +122,7 @@ mod tests {
     fn a_pipe_gets_one_line_a_run() {
         let mut out = Vec::new();
         let mut lines = Lines::new(&mut out);
-        let place = |index, id, run, runs| Place {
-            index,
-            total: 12,
-            id,
-            run,
-            runs,
-        };
+        let place = |index, id, run, runs| Place { index, total: 12, id, run, runs };
         lines.run_started(place(2, "send-shared-q4-64KiB", 1, 1), None);
         lines.phase("measure", None);
         lines.sample(Duration::from_secs(1), 1.0, 1.0);

@@ -24,10 +24,7 @@ pub(in crate::cli) fn screen(stream: &(impl AsFd + IsTerminal)) -> Screen {
             .unwrap_or(USUAL_COLUMNS),
         false => of_variable().unwrap_or(Screen::ENDLESS.columns),
     };
-    Screen {
-        columns,
-        is_coloured: stream.is_terminal() && takes_colours(),
-    }
+    Screen { columns, is_coloured: stream.is_terminal() && takes_colours() }
 }
 
 /// The text as a terminal may have it, whoever chose the names in it, and in lines that fit the one behind stderr.

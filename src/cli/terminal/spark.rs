@@ -14,10 +14,7 @@ pub(in crate::cli) struct Spark {
 impl Spark {
     /// None so far, and at most so many.
     pub(in crate::cli) fn new(most: usize) -> Spark {
-        Spark {
-            most,
-            figures: VecDeque::new(),
-        }
+        Spark { most, figures: VecDeque::new() }
     }
 
     /// One more; the oldest goes where there are too many.

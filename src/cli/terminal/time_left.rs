@@ -55,10 +55,7 @@ impl TimeLeft {
             return None;
         }
         let besides = self.besides.checked_div(self.runs_over)?;
-        Some(
-            self.planned
-                .saturating_add(besides.saturating_mul(self.runs)),
-        )
+        Some(self.planned.saturating_add(besides.saturating_mul(self.runs)))
     }
 }
 
@@ -128,12 +125,9 @@ mod tests {
 
     #[test]
     fn spans_read_well() {
-        for (ms, text) in [
-            (1_500, "1.5 s"),
-            (45_000, "45 s"),
-            (150_000, "2 min 30 s"),
-            (3_900_000, "1 h 5 min"),
-        ] {
+        for (ms, text) in
+            [(1_500, "1.5 s"), (45_000, "45 s"), (150_000, "2 min 30 s"), (3_900_000, "1 h 5 min")]
+        {
             assert_eq!(for_people(Duration::from_millis(ms)), text);
         }
         assert_eq!(left_text(Duration::from_millis(39_100)), "~40 s left");

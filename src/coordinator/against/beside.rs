@@ -24,9 +24,8 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
         return Ok(());
     };
     let named = others.iter().zip(&rounds.attackers);
-    let mut all: Vec<Attacked> = named
-        .map(|(case, name)| Attacked::new(rounds, name, alone, case))
-        .collect();
+    let mut all: Vec<Attacked> =
+        named.map(|(case, name)| Attacked::new(rounds, name, alone, case)).collect();
     for number in 1..=rounds.most {
         let order = order(&all, number);
         if order.is_empty() {
@@ -60,9 +59,7 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
 /// Flows of the victim in a run: one with traffic both ways is told as two.
 fn victims(alone: &Case) -> usize {
     let directions = alone.flows.iter();
-    directions
-        .map(|flow| 1 + usize::from(flow.bidirectional))
-        .sum()
+    directions.map(|flow| 1 + usize::from(flow.bidirectional)).sum()
 }
 
 /// The cases of a round: the victim alone at either end of it, and all attackers of which it is not clear yet.
@@ -170,11 +167,7 @@ impl Attacked {
 
     /// Adds a round.
     fn add(&mut self, alone_first: bool, alone: &Counted, beside: &Counted, is_last: bool) {
-        let turn = |base, new| Turn {
-            new_first: alone_first,
-            base,
-            new,
-        };
+        let turn = |base, new| Turn { new_first: alone_first, base, new };
         self.told.rounds += 1;
         self.failures_in_a_row += 1;
         match (alone, beside) {
@@ -212,15 +205,9 @@ impl Attacked {
         word(verdict).clone_into(&mut told.verdict);
         told.counted = u32::try_from(count).unwrap_or(u32::MAX);
         let failed = told.rounds - told.counted;
-        let failed = (failed > 0).then(|| {
-            format!(
-                "{failed} of {} rounds do not count: {}",
-                told.rounds, self.doubt
-            )
-        });
-        let notes = failed
-            .into_iter()
-            .chain(looked::note(count, "rounds", is_last, verdict));
+        let failed = (failed > 0)
+            .then(|| format!("{failed} of {} rounds do not count: {}", told.rounds, self.doubt));
+        let notes = failed.into_iter().chain(looked::note(count, "rounds", is_last, verdict));
         let notes = notes.collect::<Vec<_>>().join("; ");
         told.note = (!notes.is_empty()).then_some(notes);
     }

@@ -7,20 +7,12 @@ use crate::protocol::message::tests::case;
 type Part = fn(u32) -> f64;
 
 fn attacked() -> Attacked {
-    let rounds = Rounds {
-        attackers: Vec::new(),
-        least: 8,
-        most: 24,
-    };
+    let rounds = Rounds { attackers: Vec::new(), least: 8, most: 24 };
     Attacked::new(&rounds, "a", &case(), &case())
 }
 
 fn figures(gbit_per_s: f64, p99_ns: Option<f64>) -> Counted {
-    Ok(Figures {
-        gbit_per_s,
-        p99_ns,
-        attacker_gbit_per_s: 7.0,
-    })
+    Ok(Figures { gbit_per_s, p99_ns, attacker_gbit_per_s: 7.0 })
 }
 
 /// So many rounds in which the victim beside it has this part of its throughput and so many times its p99; what is first is
@@ -56,13 +48,7 @@ fn harm_is_a_factor_above_one_of_either_figure() {
     ];
     for (part, p99, factor, words) in all {
         let attacked = after(8, part, p99);
-        let BesideAttacker {
-            verdict,
-            gbit_per_s: gbit,
-            p99_ns,
-            note,
-            ..
-        } = &attacked.told;
+        let BesideAttacker { verdict, gbit_per_s: gbit, p99_ns, note, .. } = &attacked.told;
         let found = [verdict, &gbit.verdict, &p99_ns.verdict].map(String::as_str);
         assert_eq!(found.join(" "), words);
         assert!(attacked.is_over() && note.is_none());
@@ -118,16 +104,10 @@ fn figures_are_of_the_victims_flows_and_both_must_move() {
         flow.totals.gbit_per_s = Some(gbit_per_s);
         flow
     };
-    let mut run = Run {
-        complete: true,
-        flows: [2.0, 3.0, 4.0].map(flow).to_vec(),
-        ..Run::default()
-    };
+    let mut run =
+        Run { complete: true, flows: [2.0, 3.0, 4.0].map(flow).to_vec(), ..Run::default() };
     let counted = Figures::of(&run, 2).unwrap();
-    assert_eq!(
-        (counted.gbit_per_s, counted.attacker_gbit_per_s),
-        (5.0, 4.0)
-    );
+    assert_eq!((counted.gbit_per_s, counted.attacker_gbit_per_s), (5.0, 4.0));
     run.flows[2] = flow(0.0);
     let why = |run: &Run| Figures::of(run, 2).unwrap_err();
     assert_eq!(why(&run), "the attacker moved nothing");

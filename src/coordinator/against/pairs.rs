@@ -149,11 +149,9 @@ impl<'a> Pairing<'a> {
     /// One run of each. What failed is in the pair.
     fn pair(&mut self, sweeper: &mut Sweeper<'_>, pair: &mut PerftestPair) -> Result<(), Halt> {
         let done = if pair.first == OWN {
-            self.own(sweeper, pair)
-                .and_then(|()| self.theirs(sweeper, pair))
+            self.own(sweeper, pair).and_then(|()| self.theirs(sweeper, pair))
         } else {
-            self.theirs(sweeper, pair)
-                .and_then(|()| self.own(sweeper, pair))
+            self.theirs(sweeper, pair).and_then(|()| self.own(sweeper, pair))
         };
         if let Err(Halt::Interrupted) = &done {
             pair.failure.get_or_insert_with(|| "interrupted".into());
@@ -314,9 +312,7 @@ impl<'a> Pairing<'a> {
             entry.perftest = Some(self.comparison.clone());
         }
         if let Some(pair) = self.comparison.pairs.last() {
-            sweeper
-                .observer
-                .pair_finished(self.case, pair, &sweeper.outcome.result);
+            sweeper.observer.pair_finished(self.case, pair, &sweeper.outcome.result);
         }
     }
 }
@@ -331,11 +327,7 @@ fn counting(comparison: &PerftestComparison) -> Vec<Turn> {
     let pairs = comparison.pairs.iter();
     let turns = pairs.filter_map(|pair| {
         let (new, base) = pair.counted()?;
-        Some(Turn {
-            new_first: pair.first == OWN,
-            base,
-            new,
-        })
+        Some(Turn { new_first: pair.first == OWN, base, new })
     });
     turns.collect()
 }

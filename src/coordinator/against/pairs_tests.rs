@@ -5,16 +5,9 @@ use crate::protocol::message::tests::case;
 use report::results::model::{FlowResult, Run};
 use settings::{Op, Settings};
 
-const AGAINST: Against = Against {
-    pairs: 8,
-    max_pairs: 24,
-    limit: Duration::from_secs(20),
-};
+const AGAINST: Against = Against { pairs: 8, max_pairs: 24, limit: Duration::from_secs(20) };
 
-const PATH: PathFacts = PathFacts {
-    mtu_bytes: 1024,
-    outstanding_reads: 4,
-};
+const PATH: PathFacts = PathFacts { mtu_bytes: 1024, outstanding_reads: 4 };
 
 fn pairing<'a>(case: &'a Case, points: &[(f64, f64)]) -> Pairing<'a> {
     let mut pairing = Pairing::new(0, case, &AGAINST, Some("6.06"));
@@ -80,19 +73,12 @@ fn pairs_that_failed_or_are_in_doubt_do_not_count_and_are_told() {
         ..PerftestPair::default()
     };
     let why = "do not count, since rocebench's run is in doubt";
-    for (pair, note) in [
-        (failed, "1 of 9 pairs failed".to_owned()),
-        (doubtful, format!("1 of 9 pairs {why}")),
-    ] {
+    for (pair, note) in
+        [(failed, "1 of 9 pairs failed".to_owned()), (doubtful, format!("1 of 9 pairs {why}"))]
+    {
         let case = case();
         let mut pairing = pairing(&case, &[(10.0, 10.0); 8]);
-        pairing.add(
-            PerftestPair {
-                rocebench: Some(100.0),
-                ..pair
-            },
-            false,
-        );
+        pairing.add(PerftestPair { rocebench: Some(100.0), ..pair }, false);
         let comparison = &pairing.comparison;
         assert_eq!(comparison.rocebench_median, Some(10.0));
         assert_eq!(comparison.verdict, "equal");
@@ -163,10 +149,7 @@ fn both_directions_count_together() {
 #[test]
 fn a_latency_run_has_as_many_messages_as_ours_had() {
     let mut case = case();
-    case = Case::new(
-        case.id,
-        Settings::from([("ping-pong", "true"), ("tx-depth", "1")]),
-    );
+    case = Case::new(case.id, Settings::from([("ping-pong", "true"), ("tx-depth", "1")]));
     let mut pairing = pairing(&case, &[]);
     assert_eq!(pairing.job(PATH).messages, Some(1_000));
     pairing.whole = Some((40_000, 2.0));

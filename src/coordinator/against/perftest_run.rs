@@ -38,10 +38,7 @@ pub(crate) struct PerftestFailure {
 
 impl From<LinkError> for PerftestFailure {
     fn from(error: LinkError) -> Self {
-        PerftestFailure {
-            failure: error.into(),
-            output: None,
-        }
+        PerftestFailure { failure: error.into(), output: None }
     }
 }
 
@@ -51,9 +48,7 @@ impl From<LinkError> for PerftestFailure {
 /// It must not, or something is missing there.
 pub(crate) fn ask(link: &Link, programs: &[Program], stop: &AtomicBool) -> Result<(), RunFailure> {
     address(link)?;
-    link.send(&Message::PerftestCheck {
-        programs: programs.to_vec(),
-    })?;
+    link.send(&Message::PerftestCheck { programs: programs.to_vec() })?;
     match link.recv(ANSWER_LIMIT, stop)? {
         Message::PerftestChecked { .. } => Ok(()),
         other => Err(link.unexpected("perftest_checked", &other).into()),
@@ -91,10 +86,7 @@ pub(crate) fn run_perftest(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Figure, PerftestFailure> {
-    let mut ends = Ends {
-        server: None,
-        client: None,
-    };
+    let mut ends = Ends { server: None, client: None };
     link.send(&Message::PerftestStart(Box::new(job.clone())))?;
     let driven = drive(link, launch, job, stop, observer, &mut ends);
     if let Err(failure) = &driven
@@ -102,15 +94,9 @@ pub(crate) fn run_perftest(
     {
         return Err(with_output(failure.clone(), &ends));
     }
-    link.send(&Message::PerftestStop {
-        now: driven.is_err(),
-    })?;
+    link.send(&Message::PerftestStop { now: driven.is_err() })?;
     let never = AtomicBool::new(false);
-    let limit = if driven.is_ok() {
-        job.limit() + ANSWER_LIMIT
-    } else {
-        ANSWER_LIMIT
-    };
+    let limit = if driven.is_ok() { job.limit() + ANSWER_LIMIT } else { ANSWER_LIMIT };
     let deadline = Instant::now() + limit;
     while ends.server.is_none() {
         match link.recv(deadline.saturating_duration_since(Instant::now()), &never)? {
@@ -120,9 +106,7 @@ pub(crate) fn run_perftest(
             other => return Err(link.unexpected("perftest_ended", &other).into()),
         }
     }
-    driven
-        .and_then(|()| conclude(job, &ends))
-        .map_err(|failure| with_output(failure, &ends))
+    driven.and_then(|()| conclude(job, &ends)).map_err(|failure| with_output(failure, &ends))
 }
 
 /// Until the client has ended well.
@@ -231,8 +215,5 @@ fn with_output(failure: RunFailure, ends: &Ends) -> PerftestFailure {
     if let Some(server) = &ends.server {
         output += &server.output;
     }
-    PerftestFailure {
-        failure,
-        output: (!output.is_empty()).then_some(output),
-    }
+    PerftestFailure { failure, output: (!output.is_empty()).then_some(output) }
 }

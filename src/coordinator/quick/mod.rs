@@ -16,10 +16,7 @@ use rounds::{Link, next_pass};
 /// The sweep cannot go on.
 pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), Halt> {
     for rounds in quick::rounds(sweeper.sweep) {
-        let (mut done, most) = (
-            rounds.len(),
-            quick::most_further(rounds.len()) + rounds.len(),
-        );
+        let (mut done, most) = (rounds.len(), quick::most_further(rounds.len()) + rounds.len());
         while let Some(mesh) = mesh_of(sweeper, rounds[0]) {
             let pass = next_pass(&mesh, done, most - done);
             if pass.is_empty() {

@@ -66,10 +66,7 @@ pub(super) fn next_pass(mesh: &Mesh, done: usize, left: usize) -> Vec<Vec<Link>>
     for link in doubted(mesh) {
         let is_taken = rounds.iter_mut().any(|round| round.takes(link));
         if !is_taken && rounds.len() < most {
-            let mut round = Round {
-                links: Vec::new(),
-                is_busy: vec![false; matrix.nodes.len()],
-            };
+            let mut round = Round { links: Vec::new(), is_busy: vec![false; matrix.nodes.len()] };
             round.takes(link);
             rounds.push(round);
         }
@@ -96,11 +93,7 @@ fn doubted(mesh: &Mesh) -> Vec<Link> {
         own.map(|it| it.runs.len()).sum::<usize>() >= ENOUGH
     };
     let (known, open): (Vec<Place>, Vec<Place>) = places.into_iter().partition(is_known);
-    let sign = if quantity.higher_is_better() {
-        1.0
-    } else {
-        -1.0
-    };
+    let sign = if quantity.higher_is_better() { 1.0 } else { -1.0 };
     let worse = |cell: &Cell| Some(sign * (1.0 - cell.figures.of(quantity)? / usual));
     let all: Vec<f64> = matrix.cells.iter().filter_map(worse).collect();
     let floor = floor(quantity).max(DEVIATIONS * spread(&all).unwrap_or(0.0));
@@ -119,9 +112,8 @@ fn doubted(mesh: &Mesh) -> Vec<Link> {
     };
     let open = matrix.cells.iter();
     let open = open.filter(|cell| cell.runs.len() + cell.lost < ENOUGH);
-    let mut found: Vec<(f64, Link)> = open
-        .filter_map(|cell| Some((excess(cell)?, (cell.from, cell.to))))
-        .collect();
+    let mut found: Vec<(f64, Link)> =
+        open.filter_map(|cell| Some((excess(cell)?, (cell.from, cell.to)))).collect();
     found.sort_by(|(one, _), (two, _)| two.total_cmp(one));
     let mut seen = HashSet::new();
     let links = found.into_iter().map(|(_, link)| link);

@@ -31,11 +31,7 @@ impl<'a> Network<'a> {
     fn new(wrong: Wrong<'a>, seed: u64) -> Network<'a> {
         let pairs = (0..NODES).flat_map(|from| (0..NODES).map(move |to| (from, to)));
         let cells = pairs.filter(|(from, to)| from != to);
-        let cells = cells.map(|(from, to)| Cell {
-            from,
-            to,
-            ..Cell::default()
-        });
+        let cells = cells.map(|(from, to)| Cell { from, to, ..Cell::default() });
         let matrix = Matrix {
             title: String::new(),
             cases: Vec::new(),
@@ -66,9 +62,7 @@ impl<'a> Network<'a> {
         let rate = 100.0 * factor * chance * (1.0 + self.noise * normal);
         let lost = rng.f64() < loses;
         let cell = &mut self.matrix.cells[place];
-        cell.runs.push(Figures::new(|metric| {
-            (metric == Metric::GbitPerS).then_some(rate)
-        }));
+        cell.runs.push(Figures::new(|metric| (metric == Metric::GbitPerS).then_some(rate)));
         cell.losing += usize::from(lost);
         cell.figures = Figures::median(&cell.runs);
     }
@@ -80,14 +74,11 @@ impl<'a> Network<'a> {
             let mesh = Mesh::of(self.matrix.clone());
             let pass = next_pass(&mesh, ROUNDS + further, most_further(ROUNDS) - further);
             if pass.is_empty() {
-                let named = mesh
-                    .findings
-                    .into_iter()
-                    .filter_map(|finding| match finding {
-                        NodesFinding::Slow(slow) => Some((slow.part, slow.nodes)),
-                        NodesFinding::Lossy { part, nodes, .. } => Some((part, nodes)),
-                        _ => None,
-                    });
+                let named = mesh.findings.into_iter().filter_map(|finding| match finding {
+                    NodesFinding::Slow(slow) => Some((slow.part, slow.nodes)),
+                    NodesFinding::Lossy { part, nodes, .. } => Some((part, nodes)),
+                    _ => None,
+                });
                 return named.collect();
             }
             further += pass.len();
@@ -119,10 +110,7 @@ fn check(of: impl Fn([usize; 2], [usize; 2]) -> (f64, f64), expected: Option<Par
         let named = Network::new(&wrong, seed).found();
         let is_it =
             |(part, nodes): &(Part, Vec<String>)| Some(*part) == expected && *nodes == guilty;
-        assert!(
-            named.iter().all(is_it),
-            "seed {seed}, {guilty:?}: {named:?}"
-        );
+        assert!(named.iter().all(is_it), "seed {seed}, {guilty:?}: {named:?}");
         right += u64::from(named.is_empty() == expected.is_none());
     }
     assert!(right * 100 >= SEEDS * 95, "{expected:?}: {right}");

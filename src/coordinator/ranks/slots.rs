@@ -229,10 +229,8 @@ impl Slots {
             }
             if started.elapsed() >= OLD_LINK_LIMIT {
                 let first = slot.host.as_deref().unwrap_or_default();
-                let text = format!(
-                    "rank {} joined twice, from {first} and from {}",
-                    join.rank, join.host
-                );
+                let text =
+                    format!("rank {} joined twice, from {first} and from {}", join.rank, join.host);
                 let why = RunFailure::refused(text, "start all ranks as one job, once");
                 state.refuse(&why);
                 return Err(why);

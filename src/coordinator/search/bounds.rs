@@ -134,8 +134,7 @@ impl Bounds {
             if is_open { still } else { 0 }
         };
         let left = left(self.lower, Bound::Lower) + left(self.upper, Bound::Upper);
-        left.min(Searches::MOST_TRIALS.saturating_sub(self.trials))
-            .max(1)
+        left.min(Searches::MOST_TRIALS.saturating_sub(self.trials)).max(1)
     }
 
     /// Adds a trial. One that failed says nothing.
@@ -177,15 +176,8 @@ impl Bounds {
         let lower = open(self.lower, Bound::Lower);
         let upper = open(self.upper, Bound::Upper);
         // In turns, so that what changes over time is not taken for what changes with the load.
-        match lower
-            .into_iter()
-            .chain(upper)
-            .min_by_key(|(trials, _)| *trials)
-        {
-            Some((_, load)) => Next::Try {
-                load,
-                is_short: false,
-            },
+        match lower.into_iter().chain(upper).min_by_key(|(trials, _)| *trials) {
+            Some((_, load)) => Next::Try { load, is_short: false },
             None if self.evidence(self.upper.load).is_out_of_reach() => {
                 Next::Over(SearchEnd::ScheduleNotKept)
             }
@@ -220,10 +212,7 @@ impl Bounds {
             }
         }
         self.is_bracketed = true;
-        let at = |load: u64| Candidate {
-            load: load.clamp(self.lowest, self.highest),
-            left: 0,
-        };
+        let at = |load: u64| Candidate { load: load.clamp(self.lowest, self.highest), left: 0 };
         (self.lower, self.upper) = (at(self.kept), at(self.broke));
         None
     }
@@ -233,10 +222,8 @@ impl Bounds {
         while self.is_left(self.lower, Bound::Lower) && self.lower.load > self.lowest {
             let step = goal_width(self.lower.load) << self.lower.left.min(16);
             let load = rounded(self.lower.load.saturating_sub(step)).max(self.lowest);
-            self.lower = Candidate {
-                load: load.min(self.lower.load - 1),
-                left: self.lower.left + 1,
-            };
+            self.lower =
+                Candidate { load: load.min(self.lower.load - 1), left: self.lower.left + 1 };
         }
         let at_lowest = self.evidence(self.lower.load);
         if at_lowest.is_out_of_reach() {
@@ -248,10 +235,8 @@ impl Bounds {
         while self.is_left(self.upper, Bound::Upper) && self.upper.load < self.highest {
             let step = goal_width(self.upper.load) << self.upper.left.min(16);
             let load = rounded(self.upper.load + step).min(self.highest);
-            self.upper = Candidate {
-                load: load.max(self.upper.load + 1),
-                left: self.upper.left + 1,
-            };
+            self.upper =
+                Candidate { load: load.max(self.upper.load + 1), left: self.upper.left + 1 };
         }
         let is_lower = self.evidence(self.upper.load).bound() == Some(Bound::Lower);
         (is_lower && self.upper.load == self.highest).then_some(SearchEnd::AllKeep)

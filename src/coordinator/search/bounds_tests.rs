@@ -41,12 +41,7 @@ struct Tried {
 fn try_often(searches: u32, limit: f64, allowed: f64, services: u32) -> Tried {
     // A share of `allowed` takes more than `limit` services there.
     let truth = Md1::highest_load(1.0 - allowed, limit - 1.0) * CAPACITY as f64;
-    let mut tried = Tried {
-        hold_the_truth: 0,
-        trials: 0,
-        most_trials: 0,
-        width: 0.0,
-    };
+    let mut tried = Tried { hold_the_truth: 0, trials: 0, most_trials: 0, width: 0.0 };
     for seed in 0..searches {
         let mut rng = fastrand::Rng::with_seed(u64::from(seed) << 32 | u64::from(services));
         let (_, bounds) = search(CAPACITY / 100, |load, is_short| {

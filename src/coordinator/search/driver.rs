@@ -254,10 +254,7 @@ impl Searching<'_> {
                 within: bounds.map(Bounds::within),
                 left: self.left(bounds),
             };
-            let ask = Ask {
-                span,
-                seed: self.seed(number),
-            };
+            let ask = Ask { span, seed: self.seed(number) };
             let begun = Instant::now();
             let run = self.trials.run(ask, start).map_err(Cut::Halted)?;
             self.beside_windows += begun.elapsed().saturating_sub(span.into());
@@ -266,10 +263,7 @@ impl Searching<'_> {
             }
             match judge(&run, load, &self.told.limits) {
                 Ok(trial) => {
-                    let trial = Trial {
-                        seconds: seconds(span),
-                        ..trial
-                    };
+                    let trial = Trial { seconds: seconds(span), ..trial };
                     self.told.trials.push(trial.clone());
                     return Ok(trial);
                 }

@@ -33,12 +33,7 @@ impl<F: FnMut(u64, usize) -> Result<Run, Halt>> Trials for Fake<F> {
 }
 
 fn fake<F: FnMut(u64, usize) -> Result<Run, Halt>>(respond: F) -> Fake<F> {
-    Fake {
-        respond,
-        asked: Vec::new(),
-        told: Vec::new(),
-        notes: Vec::new(),
-    }
+    Fake { respond, asked: Vec::new(), told: Vec::new(), notes: Vec::new() }
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -134,11 +129,9 @@ fn too_few_messages_are_told_with_the_time_that_has_enough() {
     let of_p99_9 = found(&slo("p99.9<20us"), 5_000.0, &mut trials);
     let of_knee = found(&knee(), 5_000.0, &mut trials);
     let of_p99 = found(&slo("p99<20us"), 2_500.0, &mut none);
-    for (found, words) in [
-        (of_p99_9, ["-D 22s", "p99.9"]),
-        (of_knee, ["-D 3s", ""]),
-        (of_p99, [from_1172, ""]),
-    ] {
+    for (found, words) in
+        [(of_p99_9, ["-D 22s", "p99.9"]), (of_knee, ["-D 3s", ""]), (of_p99, [from_1172, ""])]
+    {
         assert_eq!(found.end, SearchEnd::TooFewMessages);
         has(found.note.unwrap(), words);
     }
@@ -147,10 +140,9 @@ fn too_few_messages_are_told_with_the_time_that_has_enough() {
 
 #[test]
 fn a_limit_that_no_load_keeps_or_all_keep() {
-    for (goal, end, lower) in [
-        ("p99<1us", SearchEnd::NoneKeeps, None),
-        ("p99<1s", SearchEnd::AllKeep, Some(1e6)),
-    ] {
+    for (goal, end, lower) in
+        [("p99<1us", SearchEnd::NoneKeeps, None), ("p99<1s", SearchEnd::AllKeep, Some(1e6))]
+    {
         let found = found(&slo(goal), 1e6, &mut fake(|_, _| Ok(kept_but(200))));
         assert_eq!((found.end, found.lower_per_second), (end, lower));
         assert!(lower.is_none() || found.upper_per_second.is_none());
@@ -199,10 +191,7 @@ fn a_trial_that_fails_is_made_once_more() {
 
 #[test]
 fn a_search_that_is_interrupted_keeps_what_it_has() {
-    let interrupted = Run {
-        interrupted: true,
-        ..failed()
-    };
+    let interrupted = Run { interrupted: true, ..failed() };
     for halt in [Ok(interrupted), Err(Halt::Interrupted)] {
         let mut halt = Some(halt);
         let mut trials = fake(|load, number| match number {
@@ -262,12 +251,7 @@ fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queued,
         false => slo(&format!("p90<{limit_ns}ns")),
     };
     let span_ns = service_ns * if is_knee { 12_000 } else { 3_000 };
-    let mut queue = Queued {
-        service_ns: service_ns as f64,
-        is_poisson,
-        seed,
-        p99s: Vec::new(),
-    };
+    let mut queue = Queued { service_ns: service_ns as f64, is_poisson, seed, p99s: Vec::new() };
     let capacity = 1e9 / service_ns as f64;
     let maximum = match is_poisson {
         true => capacity,

@@ -159,9 +159,6 @@ mod tests {
         unkept.add_unkept();
         assert!(unkept.is_hopeless_as(Bound::Upper) && unkept.trials() == 2);
         (0..3).for_each(|_| unkept.add(2.0));
-        assert!(
-            !unkept.is_out_of_reach(),
-            "the machine was busy for a while"
-        );
+        assert!(!unkept.is_out_of_reach(), "the machine was busy for a while");
     }
 }

@@ -106,29 +106,16 @@ pub(super) mod tests {
             }),
             ..FlowResult::default()
         };
-        Run {
-            complete: true,
-            flows: vec![flow],
-            ..Run::default()
-        }
+        Run { complete: true, flows: vec![flow], ..Run::default() }
     }
 
     pub(in super::super) fn failed() -> Run {
         let message = "boom".to_owned();
-        Run {
-            failure: Some(Failure {
-                message,
-                hint: None,
-            }),
-            ..Run::default()
-        }
+        Run { failure: Some(Failure { message, hint: None }), ..Run::default() }
     }
 
     fn limit(percentile: f64, below_ns: u64) -> LatencyLimit {
-        LatencyLimit {
-            percentile,
-            below_ns,
-        }
+        LatencyLimit { percentile, below_ns }
     }
 
     #[test]
@@ -192,11 +179,9 @@ pub(super) mod tests {
             let trial = judge(run, 1, &[limit(percentile, 20_000)]).unwrap();
             trial.outcome
         };
-        for (percentile, expected) in [
-            (50.0, TrialOutcome::Kept),
-            (99.0, TrialOutcome::Kept),
-            (99.9, TrialOutcome::NotKept),
-        ] {
+        for (percentile, expected) in
+            [(50.0, TrialOutcome::Kept), (99.0, TrialOutcome::Kept), (99.9, TrialOutcome::NotKept)]
+        {
             assert_eq!(outcome(&run, percentile), expected, "{percentile}");
         }
         // The median is spoilt, and with it all of them.

@@ -36,12 +36,7 @@ pub(super) fn of_case(
         Stop::MessagesPerQp(_) => return Ok(()),
     };
     for goal in &searches.goals {
-        let mut trials = OfCase {
-            sweeper,
-            index,
-            case,
-            template,
-        };
+        let mut trials = OfCase { sweeper, index, case, template };
         let (found, done) = search(goal, maximum, span, &mut trials);
         publish(sweeper, case, found);
         done?;

@@ -122,9 +122,7 @@ fn judge(rules: &str, control_port: u16) -> Rules {
     }
     let named = |port: u16| {
         let port = port.to_string();
-        rules
-            .split(|c: char| !c.is_ascii_digit())
-            .any(|number| number == port)
+        rules.split(|c: char| !c.is_ascii_digit()).any(|number| number == port)
     };
     match (drops, named(control_port) && named(ROCE_PORT)) {
         (false, _) => Rules::Open,

@@ -38,9 +38,8 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
     let driver = device.driver.as_deref();
     let reading = Reading::of_kernel(root, driver, &device.name, port.port);
     let told = reading.as_ref().map_or_else(Vec::new, Reading::events);
-    let (lost, more): (Vec<_>, Vec<_>) = told
-        .into_iter()
-        .partition(|(meaning, ..)| meaning.is_loss());
+    let (lost, more): (Vec<_>, Vec<_>) =
+        told.into_iter().partition(|(meaning, ..)| meaning.is_loss());
     let more = match more.as_slice() {
         [] => String::new(),
         more => format!("; also {}", listed(more)),
@@ -51,10 +50,7 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
             let why = reason.of_driver(driver);
             return finding(State::Unknown, format!("loss unknown: {why}{more}"));
         }
-        return finding(
-            State::Ok,
-            format!("none counted since the driver was loaded{more}"),
-        );
+        return finding(State::Ok, format!("none counted since the driver was loaded{more}"));
     }
     finding(
         State::Warning,
@@ -71,10 +67,8 @@ fn listed(told: &[(PathEventKind, &str, u64)]) -> String {
     let told: Vec<_> = told
         .chunk_by(|a, b| a.0 == b.0)
         .map(|alike| {
-            let counters: Vec<_> = alike
-                .iter()
-                .map(|(_, name, value)| format!("{name} {value}"))
-                .collect();
+            let counters: Vec<_> =
+                alike.iter().map(|(_, name, value)| format!("{name} {value}")).collect();
             format!("{}: {}", alike[0].0.words(), counters.join(", "))
         })
         .collect();
@@ -194,11 +188,7 @@ mod tests {
     #[test]
     fn counters_mean_what_their_driver_means() {
         let tree = Tree::new(&[]);
-        for (driver, device) in [
-            ("bnxt_en", "bnxt_re0"),
-            ("ice", "rocep1s0"),
-            ("qede", "qedr0"),
-        ] {
+        for (driver, device) in [("bnxt_en", "bnxt_re0"), ("ice", "rocep1s0"), ("qede", "qedr0")] {
             let pci = format!("sys/devices/{device}");
             let card = format!("sys/class/infiniband/{device}");
             tree.add(&pci, &[("numa_node", "0\n")]);
@@ -246,16 +236,8 @@ mod tests {
         };
         for (dscps, state, found) in [
             (&[(0, 3)], State::Ok, "priority 3, with PFC"),
-            (
-                &[(0, 1)],
-                State::Warning,
-                "priority 1, without PFC: they can be lost",
-            ),
-            (
-                &[(8, 1)],
-                State::Unknown,
-                "a priority that the driver does not report",
-            ),
+            (&[(0, 1)], State::Warning, "priority 1, without PFC: they can be lost"),
+            (&[(8, 1)], State::Unknown, "a priority that the driver does not report"),
         ] {
             let frames = "since the driver was loaded: rx_prio3_pause 7";
             let told = format!(

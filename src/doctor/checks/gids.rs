@@ -19,11 +19,8 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
     let netdev = port.netdev.as_deref().unwrap_or("NETDEV");
     let address =
         format!("sudo ip address add 192.0.2.1/24 dev {netdev} (an address of your network)");
-    let v2: Vec<_> = port
-        .table()
-        .into_iter()
-        .filter(|entry| entry.gid_type == GidType::RoceV2)
-        .collect();
+    let v2: Vec<_> =
+        port.table().into_iter().filter(|entry| entry.gid_type == GidType::RoceV2).collect();
     let routable = v2.iter().filter(|entry| !entry.gid.is_link_local()).count();
     match (port.gids.len(), v2.len(), routable) {
         (0, ..) => finding(State::Broken, "the table is empty (all entries are zero)".into()).remedy(address),
@@ -59,10 +56,7 @@ mod tests {
             gid_type: (*gid_type).into(),
             ..GidRow::default()
         };
-        let port = PortEntry {
-            gids: rows.iter().map(row).collect(),
-            ..PortEntry::default()
-        };
+        let port = PortEntry { gids: rows.iter().map(row).collect(), ..PortEntry::default() };
         judge(&DeviceEntry::default(), &port).state
     }
 

@@ -11,17 +11,13 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mode = machine
         .text("sys/kernel/mm/transparent_hugepage/enabled")
         .and_then(|text| chosen(&text).map(str::to_owned));
-    let reserved = machine
-        .text("proc/meminfo")
-        .and_then(|text| reserved(&text))
-        .unwrap_or(0);
+    let reserved = machine.text("proc/meminfo").and_then(|text| reserved(&text)).unwrap_or(0);
     let reserved = format!("{reserved} reserved");
     let finding = |state, found: String| Finding::new("huge pages", state, found, WHY);
     vec![match mode.as_deref() {
-        Some("always") => finding(
-            State::Ok,
-            format!("every large buffer gets transparent ones; {reserved}"),
-        ),
+        Some("always") => {
+            finding(State::Ok, format!("every large buffer gets transparent ones; {reserved}"))
+        }
         Some(mode) if subject.has_adapters() => finding(
             State::Warning,
             format!("transparent ones are set to {mode}, so buffers get none; {reserved}"),
@@ -33,23 +29,17 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 "transparent ones are set to {mode}, which matters only with an adapter; {reserved}"
             ),
         ),
-        None => finding(
-            State::Ok,
-            format!("the kernel has no transparent ones; {reserved}"),
-        ),
+        None => finding(State::Ok, format!("the kernel has no transparent ones; {reserved}")),
     }]
 }
 
 /// `madvise` of `always [madvise] never`.
 fn chosen(text: &str) -> Option<&str> {
-    text.split_whitespace()
-        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+    text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }
 
 fn reserved(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("HugePages_Total:"))?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("HugePages_Total:"))?;
     line.trim().parse().ok()
 }
 
@@ -62,10 +52,7 @@ mod tests {
     fn the_mode_in_brackets_counts() {
         let mode = "sys/kernel/mm/transparent_hugepage/enabled";
         let reserved = "MemTotal: 1 kB\nHugePages_Total:     12\n";
-        let files = [
-            (mode, "always [madvise] never\n"),
-            ("proc/meminfo", reserved),
-        ];
+        let files = [(mode, "always [madvise] never\n"), ("proc/meminfo", reserved)];
         let tree = tree();
         tree.add("", &files);
         let found = &findings(&tree, check)[0];

@@ -27,11 +27,8 @@ const WHY: &str = "verbs programs reach a device through the kernel's RDMA core 
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let machine = subject.machine;
-    let devices: Vec<&str> = subject
-        .inventory
-        .system()
-        .map(|device| device.name.as_str())
-        .collect();
+    let devices: Vec<&str> =
+        subject.inventory.system().map(|device| device.name.as_str()).collect();
     if subject.only_embedded {
         let found = "the embedded device needs no kernel module";
         return vec![Finding::new("kernel", State::Ok, found, WHY)];
@@ -59,10 +56,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         (false, false) => Finding::new(
             "kernel",
             State::Ok,
-            format!(
-                "libibverbs has {}, which the kernel does not know",
-                listed(&devices)
-            ),
+            format!("libibverbs has {}, which the kernel does not know", listed(&devices)),
             WHY,
         ),
         (true, _) => {

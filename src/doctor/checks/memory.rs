@@ -74,9 +74,7 @@ fn limit(machine: &Machine) -> Option<Limit> {
 }
 
 fn soft_limit(limits: &str) -> Option<Limit> {
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max locked memory"))?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"))?;
     match line.split_whitespace().next()? {
         "unlimited" => Some(Limit::None),
         bytes => bytes.parse().ok().map(Limit::Bytes),

@@ -70,10 +70,8 @@ pub(super) mod tests {
         check: fn(&Subject<'_>) -> Vec<Finding>,
         add: impl FnOnce(&mut Vec<DeviceEntry>),
     ) -> Vec<Finding> {
-        let mut inventory = Inventory {
-            devices: sysfs::devices(&tree.machine),
-            ..Inventory::default()
-        };
+        let mut inventory =
+            Inventory { devices: sysfs::devices(&tree.machine), ..Inventory::default() };
         add(&mut inventory.devices);
         let all = check(&Subject {
             machine: &tree.machine,

@@ -11,10 +11,7 @@ const WHY: &str = "a core and memory on another socket than the adapter cost lat
      its workers to the adapter's node if it can";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    subject
-        .adapters()
-        .map(|device| judge(subject, device).of(&device.name))
-        .collect()
+    subject.adapters().map(|device| judge(subject, device).of(&device.name)).collect()
 }
 
 fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
@@ -33,10 +30,7 @@ fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
         };
     };
     let Ok(cores) = cores_of_node(machine.root(), node) else {
-        return finding(
-            State::Unknown,
-            format!("node {node}, whose cores are unknown"),
-        );
+        return finding(State::Unknown, format!("node {node}, whose cores are unknown"));
     };
     let allowed = machine
         .text("proc/self/status")
@@ -57,9 +51,7 @@ fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
 }
 
 fn allowed_list(status: &str) -> Option<String> {
-    let list = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     Some(list.trim().to_owned())
 }
 

@@ -104,10 +104,7 @@ mod tests {
         assert_eq!(state, State::Warning);
         assert!(off.contains("turned"), "{off}");
         let (state, strict) = found("ice", &config(0x10));
-        assert_eq!(
-            (state, &*strict),
-            (State::Ok, "strict: driver ice has no relaxed ordering")
-        );
+        assert_eq!((state, &*strict), (State::Ok, "strict: driver ice has no relaxed ordering"));
         assert_eq!(found("a_new_one", &config(0x10)).0, State::Unknown);
     }
 

@@ -28,9 +28,7 @@ fn judge(device: &DeviceEntry) -> Option<Finding> {
     };
     let gbit_per_s = gbit_per_s(speed, width);
     let mut found = format!("{speed} GT/s x{width}, about {gbit_per_s:.0} Gb/s");
-    let slow = device
-        .pci_max_gtransfer_per_s
-        .is_some_and(|max| max > speed);
+    let slow = device.pci_max_gtransfer_per_s.is_some_and(|max| max > speed);
     let narrow = device.pci_max_width_lanes.is_some_and(|max| max > width);
     let network: f64 = device
         .ports
@@ -62,11 +60,7 @@ fn judge(device: &DeviceEntry) -> Option<Finding> {
 
 /// Payload rate of the lanes: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s.
 fn gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
-    let coding = if gtransfer_per_s <= 5.0 {
-        0.8
-    } else {
-        128.0 / 130.0
-    };
+    let coding = if gtransfer_per_s <= 5.0 { 0.8 } else { 128.0 / 130.0 };
     gtransfer_per_s * coding * f64::from(lanes) * PAYLOAD_SHARE
 }
 

@@ -57,19 +57,16 @@ struct Node<'a> {
 fn judge(nodes: &[Node<'_>]) -> Finding {
     let named = |filter: fn(&Node<'_>) -> bool| -> Vec<String> {
         let chosen = nodes.iter().filter(|node| filter(node));
-        chosen
-            .map(|node| format!("{} ({})", node.node, node.device))
-            .collect()
+        chosen.map(|node| format!("{} ({})", node.node, node.device)).collect()
     };
     let missing = named(|node| !node.is_there);
     let denied = named(|node| node.is_there && !node.may_use);
     let finding = |state, found: String| Finding::new("device nodes", state, found, WHY);
     if !missing.is_empty() {
-        return finding(
-            State::Broken,
-            format!("/dev/infiniband lacks {}", listed(&missing)),
-        )
-        .remedy("sudo modprobe ib_uverbs; in a container, start it with --device=/dev/infiniband");
+        return finding(State::Broken, format!("/dev/infiniband lacks {}", listed(&missing)))
+            .remedy(
+                "sudo modprobe ib_uverbs; in a container, start it with --device=/dev/infiniband",
+            );
     }
     if !denied.is_empty() {
         return finding(
@@ -81,10 +78,7 @@ fn judge(nodes: &[Node<'_>]) -> Finding {
              /etc/udev/rules.d/90-rdma.rules",
         );
     }
-    finding(
-        State::Ok,
-        format!("this user may read and write {}", listed(&named(|_| true))),
-    )
+    finding(State::Ok, format!("this user may read and write {}", listed(&named(|_| true))))
 }
 
 #[cfg(test)]
@@ -94,12 +88,8 @@ mod tests {
 
     #[test]
     fn nodes_that_are_missing_or_forbidden() {
-        let node = |is_there, may_use| Node {
-            device: "mlx5_0",
-            node: "uverbs0",
-            is_there,
-            may_use,
-        };
+        let node =
+            |is_there, may_use| Node { device: "mlx5_0", node: "uverbs0", is_there, may_use };
         assert_eq!(judge(&[node(true, true)]).state, State::Ok);
         let denied = judge(&[node(true, true), node(true, false)]);
         assert_eq!(denied.state, State::Broken);

@@ -10,10 +10,7 @@ const WHY: &str = "a QP can connect only on a port that is ACTIVE; a RoCE port i
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let ports: Vec<_> = subject.inventory.system_ports().collect();
     let any_active = ports.iter().any(|(_, port)| port.is_active());
-    ports
-        .iter()
-        .map(|(device, port)| judge(device, port, any_active))
-        .collect()
+    ports.iter().map(|(device, port)| judge(device, port, any_active)).collect()
 }
 
 fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
@@ -49,12 +46,7 @@ fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
         }
         (false, _) => "check the cable, and that a subnet manager runs (opensm)".to_owned(),
     };
-    finding(if any_active {
-        State::Warning
-    } else {
-        State::Broken
-    })
-    .remedy(remedy)
+    finding(if any_active { State::Warning } else { State::Broken }).remedy(remedy)
 }
 
 #[cfg(test)]

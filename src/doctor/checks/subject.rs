@@ -33,9 +33,7 @@ impl Subject<'_> {
 
     /// Active Ethernet ports of the system's devices.
     pub(super) fn active_roce_ports(&self) -> impl Iterator<Item = (&DeviceEntry, &PortEntry)> {
-        self.inventory
-            .system_ports()
-            .filter(|(_, port)| port.is_active() && port.is_ethernet())
+        self.inventory.system_ports().filter(|(_, port)| port.is_active() && port.is_ethernet())
     }
 
     /// Makes a finding for each of them.
@@ -43,9 +41,7 @@ impl Subject<'_> {
         &self,
         judge: fn(&DeviceEntry, &PortEntry) -> Finding,
     ) -> Vec<Finding> {
-        self.active_roce_ports()
-            .map(|(device, port)| judge(device, port))
-            .collect()
+        self.active_roce_ports().map(|(device, port)| judge(device, port)).collect()
     }
 }
 

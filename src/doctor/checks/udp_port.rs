@@ -18,10 +18,9 @@ const MOST_SHOWN: usize = 2;
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let machine = subject.machine;
-    let (Some(v4), v6) = (
-        machine.text("proc/net/udp"),
-        machine.text("proc/net/udp6").unwrap_or_default(),
-    ) else {
+    let (Some(v4), v6) =
+        (machine.text("proc/net/udp"), machine.text("proc/net/udp6").unwrap_or_default())
+    else {
         return vec![Finding::new(
             "UDP port 4791",
             State::Unknown,
@@ -29,10 +28,8 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
             WHY,
         )];
     };
-    let holders: Vec<Holder> = [v4, v6]
-        .iter()
-        .flat_map(|table| table.lines().filter_map(holder))
-        .collect();
+    let holders: Vec<Holder> =
+        [v4, v6].iter().flat_map(|table| table.lines().filter_map(holder)).collect();
     vec![judge(machine, &holders)]
 }
 
@@ -42,10 +39,8 @@ fn judge(machine: &Machine, holders: &[Holder]) -> Finding {
         return finding(State::Ok, "no program has it".into());
     }
     let everywhere = holders.iter().any(|it| it.address.is_unspecified());
-    let owners: Vec<Option<String>> = holders
-        .iter()
-        .map(|holder| owner(machine, holder.inode))
-        .collect();
+    let owners: Vec<Option<String>> =
+        holders.iter().map(|holder| owner(machine, holder.inode)).collect();
     let unseen = owners.iter().all(Option::is_none);
     if everywhere && unseen && machine.has("sys/module/rdma_rxe") {
         return finding(
@@ -68,11 +63,8 @@ fn judge(machine: &Machine, holders: &[Holder]) -> Finding {
     }
     let found = format!("taken on {}", listed(&taken));
     if everywhere {
-        finding(
-            State::Warning,
-            format!("{found}: no software RoCE device can start"),
-        )
-        .remedy("end that program (`sudo ss -ulnp sport = :4791` shows it)")
+        finding(State::Warning, format!("{found}: no software RoCE device can start"))
+            .remedy("end that program (`sudo ss -ulnp sport = :4791` shows it)")
     } else {
         finding(State::Ok, format!("{found}; other addresses are free"))
     }
@@ -91,10 +83,7 @@ fn holder(line: &str) -> Option<Holder> {
     if u16::from_str_radix(port, 16) != Ok(ROCE_PORT) {
         return None;
     }
-    Some(Holder {
-        address: parse_address(address)?,
-        inode: words.get(9)?.parse().ok()?,
-    })
+    Some(Holder { address: parse_address(address)?, inode: words.get(9)?.parse().ok()? })
 }
 
 /// Decodes an address: the kernel prints each 32-bit word, which is in network order, as a host-order number.
@@ -146,10 +135,7 @@ mod tests {
     #[test]
     fn addresses_as_the_kernel_writes_them() {
         let local = u32::from_ne_bytes([127, 0, 0, 1]);
-        let expected = Holder {
-            address: "127.0.0.1".parse().unwrap(),
-            inode: 5,
-        };
+        let expected = Holder { address: "127.0.0.1".parse().unwrap(), inode: 5 };
         let found = holder(&line(&format!("{local:08X}:12B7"), 5));
         assert_eq!(found, Some(expected));
         let any = "00000000000000000000000000000000";

@@ -8,15 +8,9 @@ const WHY: &str =
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let host = &subject.inventory.host;
-    let mut parts = vec![
-        format!("rocebench {}", env!("CARGO_PKG_VERSION")),
-        format!("Linux {}", host.kernel),
-    ];
-    parts.extend(
-        host.rdma_core
-            .iter()
-            .map(|version| format!("rdma-core {version}")),
-    );
+    let mut parts =
+        vec![format!("rocebench {}", env!("CARGO_PKG_VERSION")), format!("Linux {}", host.kernel)];
+    parts.extend(host.rdma_core.iter().map(|version| format!("rdma-core {version}")));
     parts.extend(host.os.clone());
     for device in subject.adapters() {
         if let Some(firmware) = &device.firmware {

@@ -74,9 +74,7 @@ fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBo
     let (link, peer) = connect(&node.host, node.port, token, facts, stop)
         .map_err(|error| Box::new(not_reached(&error, node.port)))?;
     let device = node.device.clone();
-    let answer = link
-        .send(&Message::Examine { device })
-        .and_then(|()| link.recv(PATIENCE, stop));
+    let answer = link.send(&Message::Examine { device }).and_then(|()| link.recv(PATIENCE, stop));
     let examination = match answer {
         Ok(Message::Examined(examination)) => bounded(*examination),
         Ok(Message::Abort(why)) => {
@@ -109,10 +107,7 @@ fn bounded(mut examination: NodeExamination) -> NodeExamination {
     for priorities in [&mut lossless.pfc_priorities, &mut lossless.ecn_priorities] {
         priorities.iter_mut().for_each(|it| it.truncate(PRIORITIES));
     }
-    lossless
-        .dscp_priorities
-        .iter_mut()
-        .for_each(|it| it.truncate(DSCPS));
+    lossless.dscp_priorities.iter_mut().for_each(|it| it.truncate(DSCPS));
     examination
 }
 

@@ -161,11 +161,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         name: "PFC",
         heading: "PFC",
         difference: State::Broken,
-        value: |node| {
-            Some(priorities(
-                node.examination.lossless.pfc_priorities.as_ref()?,
-            ))
-        },
+        value: |node| Some(priorities(node.examination.lossless.pfc_priorities.as_ref()?)),
         why: "a node without PFC for a priority loses packets under an incast, even if all others have it",
         remedy: "sudo dcb pfc set dev NETDEV prio-pfc 3:on there (the others' priorities), and the same on its switch port",
     },
@@ -181,11 +177,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         name: "ECN",
         heading: "ECN",
         difference: State::Broken,
-        value: |node| {
-            Some(priorities(
-                node.examination.lossless.ecn_priorities.as_ref()?,
-            ))
-        },
+        value: |node| Some(priorities(node.examination.lossless.ecn_priorities.as_ref()?)),
         why: "a sender that ignores congestion notifications takes bandwidth from those that obey",
         remedy: "set /sys/class/net/NETDEV/ecn/roce_np/enable/N and roce_rp/enable/N as at the others",
     },
@@ -203,15 +195,9 @@ pub(super) const ASPECTS: &[Aspect] = &[
         difference: State::Broken,
         value: |node| {
             let table = node.examination.lossless.dscp_priorities.as_ref()?;
-            let words: Vec<String> = table
-                .iter()
-                .map(|(dscp, priority)| format!("{dscp}:{priority}"))
-                .collect();
-            Some(if words.is_empty() {
-                "default".to_owned()
-            } else {
-                words.join(" ")
-            })
+            let words: Vec<String> =
+                table.iter().map(|(dscp, priority)| format!("{dscp}:{priority}")).collect();
+            Some(if words.is_empty() { "default".to_owned() } else { words.join(" ") })
         },
         why: "packets with the same DSCP get another priority there, so PFC and ECN apply to other packets",
         remedy: "sudo dcb app replace dev NETDEV dscp-prio 26:3 there (the others' table)",

@@ -22,11 +22,7 @@ pub(super) fn findings(
         let Some(offset) = offset else { continue };
         let away_ns = offset.offset_ns - middle_ns;
         if is_far(away_ns, offset.uncertainty_ns) {
-            let others = if known.len() == 2 {
-                "the other's"
-            } else {
-                "most others'"
-            };
+            let others = if known.len() == 2 { "the other's" } else { "most others'" };
             let found = format!(
                 "{}'s clock is {} {others}, ±{}",
                 named(names, &[number]),
@@ -36,17 +32,11 @@ pub(super) fn findings(
             findings.push((vec![number], finding(found)));
         }
     }
-    let middle = offsets
-        .iter()
-        .flatten()
-        .find(|offset| offset.offset_ns == middle_ns);
+    let middle = offsets.iter().flatten().find(|offset| offset.offset_ns == middle_ns);
     if let Some(middle) = middle
         && is_far(middle_ns, middle.uncertainty_ns)
     {
-        let found = format!(
-            "this machine's clock is {} the nodes'",
-            distance(-middle_ns)
-        );
+        let found = format!("this machine's clock is {} the nodes'", distance(-middle_ns));
         findings.push((Vec::new(), finding(found)));
     }
     findings

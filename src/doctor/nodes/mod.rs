@@ -179,10 +179,7 @@ fn entry(name: String, answer: Option<Answer>) -> NodeEntry {
         version: Some(answer.version),
         host: Some(answer.host),
         clock: answer.clock.and_then(clock),
-        examination: Some(NodeExamination {
-            findings: Vec::new(),
-            ..answer.examination
-        }),
+        examination: Some(NodeExamination { findings: Vec::new(), ..answer.examination }),
     }
 }
 
@@ -197,10 +194,7 @@ fn clock(offset: ClockOffset) -> Option<Clock> {
 fn findings(names: &[String], answers: &[Asked], spreads: &[Spread]) -> Vec<NodesFinding> {
     let of = |scope, nodes: &[usize], finding| NodesFinding {
         scope,
-        nodes: nodes
-            .iter()
-            .filter_map(|it| names.get(*it).cloned())
-            .collect(),
+        nodes: nodes.iter().filter_map(|it| names.get(*it).cloned()).collect(),
         finding,
     };
     let mut all = Vec::new();
@@ -214,10 +208,7 @@ fn findings(names: &[String], answers: &[Asked], spreads: &[Spread]) -> Vec<Node
             all.push(of(Scope::Difference, &spread.odd(), finding));
         }
     }
-    let offsets: Vec<_> = answers
-        .iter()
-        .map(|answer| answer.as_ref().ok()?.clock)
-        .collect();
+    let offsets: Vec<_> = answers.iter().map(|answer| answer.as_ref().ok()?.clock).collect();
     for (nodes, finding) in clocks::findings(names, &offsets) {
         all.push(of(Scope::Difference, &nodes, finding));
     }

@@ -39,22 +39,12 @@ impl Spread {
         }
         let mut groups: Vec<Group> = by_value
             .into_iter()
-            .map(|(value, nodes)| Group {
-                value: value.to_owned(),
-                nodes,
-            })
+            .map(|(value, nodes)| Group { value: value.to_owned(), nodes })
             .collect();
         groups.sort_by_key(|group| {
-            (
-                std::cmp::Reverse(group.nodes.len()),
-                group.nodes.first().copied(),
-            )
+            (std::cmp::Reverse(group.nodes.len()), group.nodes.first().copied())
         });
-        Spread {
-            aspect,
-            values,
-            groups,
-        }
+        Spread { aspect, values, groups }
     }
 
     /// How many nodes it is known of.
@@ -90,9 +80,7 @@ impl Spread {
 
     /// The nodes with another value than most; all that are known where there is no majority.
     pub(super) fn odd(&self) -> Vec<usize> {
-        (0..self.values.len())
-            .filter(|it| self.is_odd(*it))
-            .collect()
+        (0..self.values.len()).filter(|it| self.is_odd(*it)).collect()
     }
 
     /// The difference in a sentence; `None` where there is none, or nodes may differ.
@@ -130,19 +118,13 @@ impl Spread {
 
 /// `node01, node02 and node07`, or `node01, node02 … (9 nodes)`.
 pub(super) fn named(names: &[String], nodes: &[usize]) -> String {
-    let names: Vec<&str> = nodes
-        .iter()
-        .filter_map(|node| names.get(*node).map(String::as_str))
-        .collect();
+    let names: Vec<&str> =
+        nodes.iter().filter_map(|node| names.get(*node).map(String::as_str)).collect();
     if names.len() <= NAMED {
         return listed(&names);
     }
     let first = names.iter().take(NAMED - 1).copied().collect::<Vec<_>>();
-    format!(
-        "{} and {} more",
-        first.join(", "),
-        names.len() - first.len()
-    )
+    format!("{} and {} more", first.join(", "), names.len() - first.len())
 }
 
 #[cfg(test)]
@@ -188,10 +170,7 @@ mod tests {
     #[test]
     fn two_halves_are_told_as_such() {
         for (values, halves) in [
-            (
-                "1500 9000 9000 1500",
-                "1500 at n0 and n3; 9000 at n1 and n2",
-            ),
+            ("1500 9000 9000 1500", "1500 at n0 and n3; 9000 at n1 and n2"),
             ("1 2", "1 at n0; 2 at n1"),
             ("1 2 3 1", "1 at n0 and n3; 2 at n1; 3 at n2"),
         ] {

@@ -35,11 +35,7 @@ pub fn text(report: &NodesReport, all_reasons: bool, quiet: bool) -> String {
             .filter(|it| it.scope == scope)
             .filter(|it| all_reasons || it.finding.state >= State::Warning)
             .map(|it| {
-                finding_text(
-                    &whose(report, scope, &it.nodes, &it.finding),
-                    all_reasons,
-                    WIDTH,
-                )
+                finding_text(&whose(report, scope, &it.nodes, &it.finding), all_reasons, WIDTH)
             })
             .collect();
         if !told.is_empty() {
@@ -119,9 +115,7 @@ struct Column {
 impl Column {
     fn new(heading: &str, cells: impl Iterator<Item = String>, most: usize) -> Column {
         let heading = std::iter::once(heading.to_owned());
-        Column {
-            cells: heading.chain(cells).map(|cell| cut(&cell, most)).collect(),
-        }
+        Column { cells: heading.chain(cells).map(|cell| cut(&cell, most)).collect() }
     }
 
     fn of_spread(spread: &Spread) -> Column {
@@ -164,9 +158,8 @@ fn table(report: &NodesReport) -> String {
     let mut columns = vec![Column::new("clock offset", offsets, CELL)];
     let differing = report.spreads.iter().filter(|spread| spread.differs());
     columns.extend(differing.map(Column::of_spread));
-    let has_marks = columns
-        .iter()
-        .any(|column| column.cells.iter().any(|cell| cell.ends_with(" *")));
+    let has_marks =
+        columns.iter().any(|column| column.cells.iter().any(|cell| cell.ends_with(" *")));
     let mut text = String::new();
     let mut left = columns.as_slice();
     let mut is_first = true;
@@ -204,11 +197,7 @@ fn block_text(report: &NodesReport, names: &Column, block: &[Column], is_first: 
         }
         if is_silent {
             line += GAP;
-            line += &silence(
-                report,
-                node.unwrap_or_default(),
-                WIDTH - names.width() - GAP.len(),
-            );
+            line += &silence(report, node.unwrap_or_default(), WIDTH - names.width() - GAP.len());
         } else {
             for column in block {
                 let cell = column.cells.get(row).map_or("", String::as_str);
@@ -224,10 +213,8 @@ fn block_text(report: &NodesReport, names: &Column, block: &[Column], is_first: 
 /// Why a node has no row of its own: wrapped, with what follows under its beginning.
 fn silence(report: &NodesReport, node: usize, width: usize) -> String {
     let name = report.nodes.get(node).map(|node| &node.name);
-    let finding = report
-        .findings
-        .iter()
-        .find(|it| it.scope == Scope::Reach && it.nodes.first() == name);
+    let finding =
+        report.findings.iter().find(|it| it.scope == Scope::Reach && it.nodes.first() == name);
     let reason = finding.map_or("not examined", |it| it.finding.found.as_str());
     let lines = wrapped(reason, width);
     lines.join(&format!("\n{}", " ".repeat(WIDTH - width)))
@@ -235,10 +222,7 @@ fn silence(report: &NodesReport, node: usize, width: usize) -> String {
 
 /// `+0.02 ±0.11 ms`.
 fn offset(clock: Clock) -> String {
-    let (offset, within) = (
-        clock.offset_ns as f64 / 1e6,
-        clock.uncertainty_ns as f64 / 1e6,
-    );
+    let (offset, within) = (clock.offset_ns as f64 / 1e6, clock.uncertainty_ns as f64 / 1e6);
     if offset.abs() < 1000.0 {
         format!("{offset:+.2} ±{within:.2} ms")
     } else {

@@ -11,14 +11,8 @@ fn answer(number: usize) -> Answer {
     Answer {
         address: SocketAddr::from(([192, 0, 2, 1], 18515)),
         version: "0.1.0".into(),
-        host: Host {
-            kernel: "6.1.0".into(),
-            ..Host::default()
-        },
-        clock: Some(ClockOffset {
-            offset_ns: 20_000 * number as i128,
-            uncertainty_ns: 110_000,
-        }),
+        host: Host { kernel: "6.1.0".into(), ..Host::default() },
+        clock: Some(ClockOffset { offset_ns: 20_000 * number as i128, uncertainty_ns: 110_000 }),
         examination: NodeExamination {
             device: Some(Device {
                 name: format!("mlx5_{}", number % 2),

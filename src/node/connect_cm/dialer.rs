@@ -91,11 +91,7 @@ impl Caller {
             let message = "the server's nonce is not 16 bytes of hex";
             RunFailure::new(message, Some(hint.into()))
         })?;
-        Ok(Caller {
-            channel: CmChannel::open(library)?,
-            port: listening.port,
-            nonce,
-        })
+        Ok(Caller { channel: CmChannel::open(library)?, port: listening.port, nonce })
     }
 
     /// Connects all QPs to those of the listener at GID `gid`. `ready` brings a QP to RTS with the attributes of its
@@ -133,25 +129,15 @@ impl Caller {
             match dialer.channel.next(TICK)? {
                 Some(event) => {
                     heard = Instant::now();
-                    dialer
-                        .handle(&event)
-                        .map_err(|failure| behind(failure, &alive))?;
+                    dialer.handle(&event).map_err(|failure| behind(failure, &alive))?;
                 }
                 None if heard.elapsed() > SILENCE_LIMIT => return Err(dialer.silence()),
                 None => {}
             }
         }
-        let times = dialer
-            .connections
-            .iter()
-            .map(|connection| connection.times)
-            .collect();
+        let times = dialer.connections.iter().map(|connection| connection.times).collect();
         let connections = Connections {
-            ids: dialer
-                .connections
-                .into_iter()
-                .map(|connection| Some(connection.id))
-                .collect(),
+            ids: dialer.connections.into_iter().map(|connection| Some(connection.id)).collect(),
             disconnects: true,
             _channel: dialer.channel,
         };
@@ -210,9 +196,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
                 connection.times.resolve_route_ns = ns_since(connection.began);
                 (connection.step, connection.began) = (CmStep::Connect, Instant::now());
                 let data = self.terms.private_data(Role::Request, index, self.nonce);
-                connection
-                    .id
-                    .connect(&self.terms.parameters(index, &data))?;
+                connection.id.connect(&self.terms.parameters(index, &data))?;
             }
             (CmStep::Connect, CmEventKind::ConnectResponse) if event.status == 0 => {
                 self.answered(event)?;
@@ -261,10 +245,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
     /// The failure if no answer comes to the connections in progress.
     fn silence(&self) -> RunFailure {
         let waiting = |connection: &&DialedConnection| connection.step != CmStep::Establish;
-        let first = self
-            .connections
-            .iter()
-            .position(|connection| waiting(&connection));
+        let first = self.connections.iter().position(|connection| waiting(&connection));
         let index = first.unwrap_or(0) as u32;
         let step = first.map_or(CmStep::Connect, |index| self.connections[index].step);
         let error = CmError::Event {
@@ -305,11 +286,6 @@ pub(crate) fn failed(step: CmStep, object: String, event: &CmEvent) -> CmError {
             reason: RejectReason(event.status),
             said: reason(&event.private_data),
         },
-        kind => CmError::Event {
-            step,
-            object,
-            event: kind,
-            status: event.status,
-        },
+        kind => CmError::Event { step, object, event: kind, status: event.status },
     }
 }

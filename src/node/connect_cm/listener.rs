@@ -54,10 +54,7 @@ impl Listener {
 
     /// What the initiator must know to connect.
     pub(crate) fn listening(&self) -> CmListening {
-        CmListening {
-            port: self.id.local_port(),
-            nonce: to_hex(&self.nonce),
-        }
+        CmListening { port: self.id.local_port(), nonce: to_hex(&self.nonce) }
     }
 
     /// Accepts one connection for each QP. `ready` brings a QP to RTS with the attributes of its id; it is given the
@@ -103,11 +100,7 @@ impl Listener {
                 }
             }
         }
-        Ok(Connections {
-            ids,
-            disconnects: false,
-            _channel: Arc::clone(&self.channel),
-        })
+        Ok(Connections { ids, disconnects: false, _channel: Arc::clone(&self.channel) })
     }
 
     fn requested(

@@ -72,21 +72,13 @@ impl PrivateData {
         };
         let mut nonce = [0; 16];
         nonce.copy_from_slice(&bytes[16..32]);
-        Ok(PrivateData {
-            role,
-            index: number(8),
-            qpn: number(12),
-            nonce,
-        })
+        Ok(PrivateData { role, index: number(8), qpn: number(12), nonce })
     }
 }
 
 /// The text of a rejection: the printable bytes before the padding; `None` if there are none.
 pub(crate) fn reason(bytes: &[u8]) -> Option<String> {
-    let end = bytes
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(bytes.len());
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let text = std::str::from_utf8(&bytes[..end]).ok()?;
     (!text.is_empty()).then(|| report::text::printable(text, 80))
 }

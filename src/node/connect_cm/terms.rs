@@ -55,13 +55,7 @@ impl Terms {
     /// This end's private data for QP `index`.
     pub(crate) fn private_data(&self, role: Role, index: u32, nonce: Nonce) -> [u8; BYTES] {
         let qpn = self.qpns.get(index as usize).copied().unwrap_or(0);
-        PrivateData {
-            role,
-            index,
-            qpn,
-            nonce,
-        }
-        .encode()
+        PrivateData { role, index, qpn, nonce }.encode()
     }
 
     pub(crate) fn parameters<'a>(&self, index: u32, private_data: &'a [u8]) -> CmParameters<'a> {
@@ -143,12 +137,7 @@ mod tests {
             retry_count: 7,
             rnr_retry_count: 7,
         };
-        let data = PrivateData {
-            role: Role::Request,
-            index: 1,
-            qpn: 18,
-            nonce: Nonce::default(),
-        };
+        let data = PrivateData { role: Role::Request, index: 1, qpn: 18, nonce: Nonce::default() };
         assert!(terms.is_peer(&data, 18) && !terms.is_peer(&data, 17));
         let other = PrivateData { index: 0, ..data };
         assert!(!terms.is_peer(&other, 18), "of another QP");

@@ -88,9 +88,9 @@ pub(crate) fn connect(
     };
     let done = match route {
         CmRoute::Caller(caller) => caller.dial(&terms, agreed.gid(), alive, ready),
-        CmRoute::Listener(listener) => listener
-            .accept(&terms, alive, ready)
-            .map(|connections| (connections, Vec::new())),
+        CmRoute::Listener(listener) => {
+            listener.accept(&terms, alive, ready).map(|connections| (connections, Vec::new()))
+        }
     };
     let (connections, calls) =
         done.map_err(|failure| seen.take().unwrap_or(EarlyEnd::Known(failure)))?;
@@ -105,10 +105,7 @@ pub(crate) fn connect(
 
 /// Waits until the other end's QPs exist too, so that no connection waits for them, and receives its port.
 fn both_created(objects: &SetupObjects<'_>, watch: &mut Watch<'_>) -> Result<Endpoints, EarlyEnd> {
-    let ours = SetupArray {
-        endpoints: port_path::endpoints(objects.port, Vec::new()),
-        held_ns: 0,
-    };
+    let ours = SetupArray { endpoints: port_path::endpoints(objects.port, Vec::new()), held_ns: 0 };
     watch.link().send(&Message::SetupArray(Box::new(ours)))?;
     let peer = array(watch)?.0.endpoints;
     peer.check(0, 0).map_err(RunFailure::from)?;
@@ -134,9 +131,7 @@ fn bring_up(
         done.map_err(|error| failed(step, index, objects.case.qps, error))
     };
     each(SetupStep::Init, &|| qp.to_init_by_cm(id, Access::LocalRead))?;
-    each(SetupStep::Rtr, &|| {
-        qp.to_rtr_by_cm(id, path, peer_qpn, reliability)
-    })?;
+    each(SetupStep::Rtr, &|| qp.to_rtr_by_cm(id, path, peer_qpn, reliability))?;
     each(SetupStep::Rts, &|| qp.to_rts_by_cm(id, reliability))
 }
 

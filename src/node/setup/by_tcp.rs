@@ -38,8 +38,7 @@ pub(crate) fn connect(
         Side::Initiator => ask(ours, watch, times)?,
         Side::Target => answer(ours, watch, times)?,
     };
-    peer.check(objects.case.qps, 0)
-        .map_err(crate::protocol::failure::RunFailure::from)?;
+    peer.check(objects.case.qps, 0).map_err(crate::protocol::failure::RunFailure::from)?;
     let agreed = Agreed::between(objects.port, objects.case, &peer)?;
     objects.each(SetupStep::Rtr, &qps, watch, times, |index, qp| {
         let remote = agreed.remote(&peer.qps[index]);
@@ -59,13 +58,7 @@ pub(crate) fn connect(
 fn endpoints(qps: &[Arc<QueuePair>], psns: &[u32]) -> Vec<QpEndpoint> {
     qps.iter()
         .zip(psns)
-        .map(|(qp, &psn)| QpEndpoint {
-            qpn: qp.qpn(),
-            psn,
-            address: 0,
-            rkey: 0,
-            length: 0,
-        })
+        .map(|(qp, &psn)| QpEndpoint { qpn: qp.qpn(), psn, address: 0, rkey: 0, length: 0 })
         .collect()
 }
 
@@ -77,12 +70,7 @@ fn ask(
     times: &mut StepTimes,
 ) -> Result<Endpoints, EarlyEnd> {
     let started = Instant::now();
-    watch
-        .link()
-        .send(&Message::SetupArray(Box::new(SetupArray {
-            endpoints,
-            held_ns: 0,
-        })))?;
+    watch.link().send(&Message::SetupArray(Box::new(SetupArray { endpoints, held_ns: 0 })))?;
     let peer = array(watch)?.0;
     let ns = nanoseconds(started).saturating_sub(peer.held_ns);
     times.record(SetupStep::Exchange, ns);

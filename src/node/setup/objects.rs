@@ -15,12 +15,8 @@ use crate::node::running_node::EarlyEnd;
 use crate::protocol::failure::RunFailure;
 
 /// Queue sizes of QPs that carry no data.
-pub(crate) const CAPACITY: QpCapacity = QpCapacity {
-    send_wr: 1,
-    recv_wr: 1,
-    inline_bytes: 0,
-    sges: 1,
-};
+pub(crate) const CAPACITY: QpCapacity =
+    QpCapacity { send_wr: 1, recv_wr: 1, inline_bytes: 0, sges: 1 };
 
 /// A node's objects for setting QPs up.
 pub(crate) struct SetupObjects<'a> {
@@ -44,12 +40,7 @@ impl<'a> SetupObjects<'a> {
     /// More QPs than the device has; a failed call.
     pub(crate) fn new(port: &'a Port, case: &'a Case) -> Result<Self, RunFailure> {
         let pd = ProtectionDomain::new(&port.context)?;
-        Ok(SetupObjects {
-            port,
-            case,
-            pd,
-            cq: CompletionQueue::new(&port.context, 2)?,
-        })
+        Ok(SetupObjects { port, case, pd, cq: CompletionQueue::new(&port.context, 2)? })
     }
 
     /// Creates the QPs of a round.
@@ -64,9 +55,8 @@ impl<'a> SetupObjects<'a> {
         let mut qps = Vec::with_capacity(self.case.qps as usize);
         for index in 0..self.case.qps as usize {
             watch.step()?;
-            let made = times.time(SetupStep::Create, || {
-                QueuePair::new(&self.pd, &self.cq, &self.cq, CAPACITY)
-            });
+            let made = times
+                .time(SetupStep::Create, || QueuePair::new(&self.pd, &self.cq, &self.cq, CAPACITY));
             qps.push(made.map_err(|error| failed(SetupStep::Create, index, self.case.qps, error))?);
         }
         Ok(qps)
@@ -151,11 +141,7 @@ mod tests {
             source: std::io::Error::from_raw_os_error(libc::ETIMEDOUT),
         };
         let failure = failed(SetupStep::Rtr, 16, 64, error);
-        let words = [
-            "set-up step rtr failed at QP 17 of 64",
-            "rxe0 QP 0x000011",
-            "os error 110",
-        ];
+        let words = ["set-up step rtr failed at QP 17 of 64", "rxe0 QP 0x000011", "os error 110"];
         has(failure.message, words);
         has(failure.hint.unwrap(), ["ping"]);
     }

@@ -72,11 +72,7 @@ pub(crate) struct StepTimes {
 
 impl StepTimes {
     pub(crate) fn new(clock: &Clock) -> Self {
-        StepTimes {
-            clock: clock.clone(),
-            times: BTreeMap::new(),
-            stale_rejections: 0,
-        }
+        StepTimes { clock: clock.clone(), times: BTreeMap::new(), stale_rejections: 0 }
     }
 
     /// Does a step and records its time, unless it fails.
@@ -94,10 +90,7 @@ impl StepTimes {
 
     /// Adds a time that was measured elsewhere.
     pub(crate) fn record(&mut self, step: SetupStep, ns: u64) {
-        self.times
-            .entry(step)
-            .or_insert_with(|| Recorder::new(Digits::Three))
-            .record(ns);
+        self.times.entry(step).or_insert_with(|| Recorder::new(Digits::Three)).record(ns);
     }
 
     /// Counts requests that rdma_cm rejected because it remembered the last connection of their QP number.
@@ -154,11 +147,8 @@ mod tests {
         let told = times.results();
         let names = told.iter();
         let names = names.map(|it| (&*it.step, &*it.per, it.time_ns.count));
-        let expected = [
-            ("create", "connection", 2),
-            ("exchange", "round", 1),
-            ("rts", "connection", 1),
-        ];
+        let expected =
+            [("create", "connection", 2), ("exchange", "round", 1), ("rts", "connection", 1)];
         assert!(names.eq(expected), "{told:?}");
         assert_eq!((told[0].time_ns.min, told[0].time_ns.max), (100, 200));
     }

@@ -30,14 +30,7 @@ impl<'a> Watch<'a> {
         traffic: &'a RunningNode,
         show: impl FnMut() + 'a,
     ) -> Self {
-        Watch {
-            link,
-            stop,
-            traffic,
-            early: None,
-            show: Box::new(show),
-            looked_at: Instant::now(),
-        }
+        Watch { link, stop, traffic, early: None, show: Box::new(show), looked_at: Instant::now() }
     }
 
     /// The connection to the coordinator.

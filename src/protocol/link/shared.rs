@@ -71,10 +71,7 @@ impl Shared {
     }
 
     pub(super) fn ended(&self) -> LinkError {
-        self.failure
-            .get()
-            .cloned()
-            .unwrap_or(LinkError::PeerClosed { peer: self.peer })
+        self.failure.get().cloned().unwrap_or(LinkError::PeerClosed { peer: self.peer })
     }
 
     /// Half a frame may be out: nothing more can be sent, so the link ends. Returns why, which may be
@@ -90,10 +87,7 @@ impl Shared {
     }
 
     pub(super) fn silent(&self, silent: Duration) -> LinkError {
-        LinkError::PeerSilent {
-            peer: self.peer,
-            seconds: silent.as_secs_f64(),
-        }
+        LinkError::PeerSilent { peer: self.peer, seconds: silent.as_secs_f64() }
     }
 
     pub(super) fn io_failure(&self, operation: &'static str, error: io::Error) -> LinkError {
@@ -114,20 +108,13 @@ impl Shared {
                 let error = Arc::try_unwrap(error).unwrap_or_else(|error| error.kind().into());
                 self.io_failure("reading from", error)
             }
-            source => LinkError::Protocol {
-                peer: self.peer,
-                source,
-            },
+            source => LinkError::Protocol { peer: self.peer, source },
         }
     }
 }
 
 pub(super) fn io_error(operation: &'static str, peer: SocketAddr, error: io::Error) -> LinkError {
-    LinkError::Io {
-        operation,
-        peer,
-        source: Arc::new(error),
-    }
+    LinkError::Io { operation, peer, source: Arc::new(error) }
 }
 
 #[cfg(test)]

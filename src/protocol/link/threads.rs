@@ -19,10 +19,8 @@ use crate::protocol::transmit::{WriteError, write_frame};
 
 pub(crate) fn read_until_end(shared: &Shared, deliver: Sender<Unread>, done: Sender<()>) {
     let failure = read_messages(shared, &deliver);
-    let peer_may_send_on = matches!(
-        failure,
-        LinkError::Protocol { .. } | LinkError::Aborted { .. }
-    );
+    let peer_may_send_on =
+        matches!(failure, LinkError::Protocol { .. } | LinkError::Aborted { .. });
     // The owner may tell it why the link ends, and closes it then.
     let is_silent = matches!(failure, LinkError::PeerSilent { .. });
     // A failed write may have been recorded first; it is as good a reason.
@@ -72,18 +70,11 @@ fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
                 let queued = shared.unread_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
                 let full = queued > MAX_UNREAD_BYTES
                     || matches!(
-                        deliver.try_send(Unread {
-                            message,
-                            bytes,
-                            arrived: Instant::now()
-                        }),
+                        deliver.try_send(Unread { message, bytes, arrived: Instant::now() }),
                         Err(TrySendError::Full(_))
                     );
                 if full {
-                    let flood = FrameError::Flood {
-                        frames: deliver.len(),
-                        bytes: queued,
-                    };
+                    let flood = FrameError::Flood { frames: deliver.len(), bytes: queued };
                     return shared.frame_failure(flood);
                 }
             }

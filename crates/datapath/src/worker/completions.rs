@@ -151,9 +151,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         };
         self.counts.received += 1;
         let payload_bytes = payload_bytes(completion, self.facts.header_bytes);
-        worker_qp
-            .tally
-            .count_received(self.facts.is_mixed, payload_bytes);
+        worker_qp.tally.count_received(self.facts.is_mixed, payload_bytes);
         let first = match VERIFY {
             true => Some(id.slot() as usize),
             false => next_chain(&mut worker_qp.tally.pending_receives, ring),
@@ -173,17 +171,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let Some(receives) = &shared.shared_receives else {
             return;
         };
-        let Some(worker_qp) = receives
-            .index_of(completion.qpn())
-            .and_then(|qp| self.worker_qps.get_mut(qp))
+        let Some(worker_qp) =
+            receives.index_of(completion.qpn()).and_then(|qp| self.worker_qps.get_mut(qp))
         else {
             return;
         };
         self.counts.received += 1;
         let payload_bytes = payload_bytes(completion, self.facts.header_bytes);
-        worker_qp
-            .tally
-            .count_received(self.facts.is_mixed, payload_bytes);
+        worker_qp.tally.count_received(self.facts.is_mixed, payload_bytes);
         let receiver = worker_qp.qp_context.receiver.as_ref();
         let first = match VERIFY {
             true => Some(slot as usize),

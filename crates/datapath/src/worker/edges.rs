@@ -67,10 +67,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
 
     #[cold]
     fn was_away(&mut self, now_raw: u64) {
-        let absence = Absence {
-            length_raw: now_raw - self.window.attended_raw,
-            end_raw: now_raw,
-        };
+        let absence = Absence { length_raw: now_raw - self.window.attended_raw, end_raw: now_raw };
         // A window that ends meanwhile ends at the last look, before this.
         if self.window.state == WindowState::Open && now_raw < self.window.edge_raw {
             self.window.away_raw += absence.length_raw;
@@ -85,11 +82,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     /// How long the worker was absent over an edge; `looked_raw` is its last look.
     fn away_over(&self, edge_raw: u64, looked_raw: u64) -> u64 {
         let absence = self.window.absence;
-        let before_raw = if absence.reach_raw() > edge_raw {
-            absence.length_raw
-        } else {
-            0
-        };
+        let before_raw = if absence.reach_raw() > edge_raw { absence.length_raw } else { 0 };
         before_raw.max(looked_raw.saturating_sub(edge_raw))
     }
 
@@ -172,9 +165,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         self.window.empty_polls = self.counts.empty_polls;
         self.window.blocked = self.source.blocked();
         if let Some(counters) = self.shared.counters(self.place.worker) {
-            counters
-                .completed_before
-                .store(self.counts.completed, Relaxed);
+            counters.completed_before.store(self.counts.completed, Relaxed);
             counters.opened_raw.store(start_raw.max(1), Release);
         }
     }
@@ -205,9 +196,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             self.worker_qps.window_closes();
         }
         if let Some(counters) = self.shared.counters(self.place.worker) {
-            counters
-                .completed_by_end
-                .store(self.counts.completed, Relaxed);
+            counters.completed_by_end.store(self.counts.completed, Relaxed);
             counters.closed_raw.store(end_raw.max(1), Release);
         }
     }

@@ -154,10 +154,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     fn post_run(&mut self, own: usize) -> Posted {
         self.pace.renew(&self.shared.clock);
         let stamp_raw = self.pace.stamp_raw;
-        let mut run = Posted {
-            posts: 0,
-            next_raw: None,
-        };
+        let mut run = Posted { posts: 0, next_raw: None };
         let most = (self.pace.left() / POST_WEIGHT).clamp(1, LONGEST_RUN);
         let paced = &mut self.paced;
         let Some(planned_qp) = paced.own.get_mut(own) else {
@@ -278,10 +275,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     /// Ends the drain's first part, in which the backlog is posted.
     #[cold]
     fn finish_backlog(&mut self, now_raw: u64) {
-        let is_late = self
-            .paced
-            .give_up_raw
-            .is_some_and(|at_raw| now_raw >= at_raw);
+        let is_late = self.paced.give_up_raw.is_some_and(|at_raw| now_raw >= at_raw);
         if self.paced.has_backlog() && !is_late {
             return;
         }

@@ -50,8 +50,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             Mode::Budget => self.take_budgets(),
             _ => (u64::MAX, 0),
         };
-        self.source
-            .allow(slots.saturating_add(u64::from(tail > 0)), tail > 0);
+        self.source.allow(slots.saturating_add(u64::from(tail > 0)), tail > 0);
         self.post_from_source();
         self.publish();
     }
@@ -64,8 +63,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         let messages = senders.clone().fold(0u64, |sum, sender| {
             let slots = sender.slots_left.swap(0, Relaxed).max(0).unsigned_abs();
             let tail = sender.tail_messages.load(Relaxed);
-            sum.saturating_add(slots.saturating_mul(unit))
-                .saturating_add(tail.into())
+            sum.saturating_add(slots.saturating_mul(unit)).saturating_add(tail.into())
         });
         let tail = (messages % unit) as u32;
         for sender in senders {

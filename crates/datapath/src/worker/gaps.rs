@@ -123,10 +123,9 @@ mod tests {
     fn sampler(arrivals: Arrivals, mean_gap_us: u64) -> (GapSampler, impl Fn(u64) -> u64) {
         let clock = Clock::new();
         let us = clock.raw_after(0, TOLERATED_NS) as f64 / (TOLERATED_NS as f64 / 1e3);
-        (
-            GapSampler::new(arrivals, mean_gap_us as f64 * us, &clock, 1),
-            move |at_us| (at_us as f64 * us) as u64,
-        )
+        (GapSampler::new(arrivals, mean_gap_us as f64 * us, &clock, 1), move |at_us| {
+            (at_us as f64 * us) as u64
+        })
     }
 
     /// Readings are whole ticks.
@@ -137,12 +136,9 @@ mod tests {
     #[test]
     fn samples_are_as_long_as_their_spread_asks_and_cover_all_of_the_time() {
         // sqrt(16) gaps of 5 µs are ten times 2 µs.
-        for (mean_gap_us, messages) in [
-            (5, 16),
-            (1, 400),
-            (10, LEAST_MESSAGES),
-            (1_000, LEAST_MESSAGES),
-        ] {
+        for (mean_gap_us, messages) in
+            [(5, 16), (1, 400), (10, LEAST_MESSAGES), (1_000, LEAST_MESSAGES)]
+        {
             let (mut gaps, at) = sampler(Arrivals::Poisson, mean_gap_us);
             for message in 0..=2_100 * messages {
                 gaps.posted(at(5 + message * mean_gap_us), 1);
@@ -153,12 +149,7 @@ mod tests {
                 (samples.messages_of_gap, samples.mean_gaps.len()),
                 (messages, MOST_SAMPLES)
             );
-            assert!(
-                samples
-                    .mean_gaps
-                    .iter()
-                    .all(|gaps| is_about(*gaps, messages as f64))
-            );
+            assert!(samples.mean_gaps.iter().all(|gaps| is_about(*gaps, messages as f64)));
         }
     }
 
@@ -173,10 +164,7 @@ mod tests {
         };
         assert_eq!(samples(1).len(), 599);
         for together in [3, 16, 40] {
-            let (sum, count) = (
-                samples(together).iter().sum::<f64>(),
-                samples(together).len(),
-            );
+            let (sum, count) = (samples(together).iter().sum::<f64>(), samples(together).len());
             // Of 40 messages some samples begin and end together: as long as nothing, and the others longer.
             assert!((count as i64 - 599).abs() <= 2, "{together}: {count}");
             assert!((sum / count as f64 - 16.0).abs() < 0.1, "{together}: {sum}");

@@ -107,12 +107,7 @@ mod tests {
         for feed in [feed::OWN, feed::SOURCE, feed::PLANNED, feed::PING_PONG] {
             for bits in 0..8 {
                 let [verify, latency, contended] = [1, 2, 4].map(|bit| bits & bit != 0);
-                let kind = Kind {
-                    verify,
-                    latency,
-                    contended,
-                    feed,
-                };
+                let kind = Kind { verify, latency, contended, feed };
                 let found = kind.visit(Parameters);
                 let expected = match feed {
                     feed::PING_PONG => (verify, true, false, feed),

@@ -35,12 +35,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new() -> Pace {
-        Pace {
-            stamp_raw: 0,
-            since_stamp: STAMP_LASTS,
-            stamp_lasts: STAMP_LASTS,
-            batches_left: 1,
-        }
+        Pace { stamp_raw: 0, since_stamp: STAMP_LASTS, stamp_lasts: STAMP_LASTS, batches_left: 1 }
     }
 
     /// Takes a new reading.
@@ -93,10 +88,6 @@ impl Pace {
         }
         let took_ns = clock.ns_between(self.stamp_raw, clock.raw()).max(1);
         let lasts = (error_ns * weight / took_ns).clamp(1, most.into()) as u32;
-        self.stamp_lasts = if lasts == most && !has_latency {
-            u32::MAX
-        } else {
-            lasts
-        };
+        self.stamp_lasts = if lasts == most && !has_latency { u32::MAX } else { lasts };
     }
 }

@@ -70,9 +70,7 @@ impl Sampling {
         let is_sampled = messages_per_second > SAMPLED_ABOVE;
         // A float beyond the range becomes its end.
         let one_in = ((messages_per_second / MOST_SAMPLED).ceil() as u32).next_power_of_two();
-        Sampling {
-            chance: is_sampled.then(|| (one_in.into(), fastrand::Rng::with_seed(seed))),
-        }
+        Sampling { chance: is_sampled.then(|| (one_in.into(), fastrand::Rng::with_seed(seed))) }
     }
 
     fn one_in(&self) -> u64 {
@@ -193,11 +191,7 @@ impl<'s> PlannedQps<'s> {
         let service = |qp| serves(qp).then(|| Samples::new(shared.digits));
         let own_gap_raw = mean_gap_raw / mine.len().max(1) as f64;
         PlannedQps {
-            own: mine
-                .iter()
-                .filter_map(with_sender)
-                .map(planned_qp)
-                .collect(),
+            own: mine.iter().filter_map(with_sender).map(planned_qp).collect(),
             next: Earliest::new(mine.len()),
             full: Vec::with_capacity(mine.len()),
             service: (0..qps).map(service).collect(),
@@ -230,9 +224,7 @@ impl<'s> PlannedQps<'s> {
 
     /// Messages posted on each QP.
     pub(super) fn posted(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.own
-            .iter()
-            .map(|planned_qp| (planned_qp.qp, planned_qp.posted))
+        self.own.iter().map(|planned_qp| (planned_qp.qp, planned_qp.posted))
     }
 
     /// The queue of this QP is full.
@@ -276,10 +268,8 @@ impl<'s> PlannedQps<'s> {
     /// Counts for how long the queue of a QP was full in the window, until now.
     pub(super) fn count_full(&mut self, own: u32, now_raw: u64) {
         if let Some(planned_qp) = self.own.get_mut(own as usize) {
-            let (began_raw, end_raw) = (
-                planned_qp.full_raw.max(self.from_raw),
-                now_raw.min(self.until_raw),
-            );
+            let (began_raw, end_raw) =
+                (planned_qp.full_raw.max(self.from_raw), now_raw.min(self.until_raw));
             planned_qp.queue_full_raw += end_raw.saturating_sub(began_raw);
         }
     }
@@ -312,11 +302,7 @@ impl<'s> PlannedQps<'s> {
             late_with_room: own().map(|planned_qp| planned_qp.late_with_room).sum(),
             recorded_one_in: self.sampling.one_in(),
             gaps: self.gaps.into_samples(),
-            service: self
-                .service
-                .into_iter()
-                .map(|it| it.map(Samples::into_recorder))
-                .collect(),
+            service: self.service.into_iter().map(|it| it.map(Samples::into_recorder)).collect(),
             lateness: (self.own.into_iter())
                 .map(|planned_qp| (planned_qp.qp, planned_qp.lateness.into_recorder()))
                 .collect(),

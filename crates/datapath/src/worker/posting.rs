@@ -141,13 +141,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         let mut done = 0;
         while done < count {
             let result = if VERIFY {
-                post_verified(
-                    &mut self.scratch,
-                    sender,
-                    first + done,
-                    step.min(count - done),
-                    None,
-                )
+                post_verified(&mut self.scratch, sender, first + done, step.min(count - done), None)
             } else {
                 sender.ring.post((first + done) as usize)
             };
@@ -219,20 +213,18 @@ pub(super) fn post_verified(
     tail: Option<Option<u64>>,
 ) -> Result<(), PostError> {
     let check = sender.check.as_ref();
-    sender
-        .ring
-        .post_edited(scratch, first as usize, count as usize, |place, edit| {
-            if let Some(check) = check {
-                let prepared = check.prepare(first + place as u32);
-                if let Some(immediate) = prepared.immediate {
-                    edit.set_immediate(immediate);
-                }
-                if let Some(exchange) = prepared.exchange {
-                    edit.set_exchange(exchange.expected, exchange.new);
-                }
+    sender.ring.post_edited(scratch, first as usize, count as usize, |place, edit| {
+        if let Some(check) = check {
+            let prepared = check.prepare(first + place as u32);
+            if let Some(immediate) = prepared.immediate {
+                edit.set_immediate(immediate);
             }
-            if let Some(wr_id) = tail {
-                edit.set_signalled(wr_id.filter(|_| place + 1 == count as usize));
+            if let Some(exchange) = prepared.exchange {
+                edit.set_exchange(exchange.expected, exchange.new);
             }
-        })
+        }
+        if let Some(wr_id) = tail {
+            edit.set_signalled(wr_id.filter(|_| place + 1 == count as usize));
+        }
+    })
 }

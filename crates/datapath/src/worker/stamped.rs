@@ -53,9 +53,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     /// Whether the latency of what this completion frees will be recorded.
     fn is_recorded(&self, id: WrId) -> bool {
         let worker_qp = self.worker_qps.get(id.qp());
-        let Some(sender) = worker_qp
-            .filter(|it| it.samples.is_some())
-            .and_then(|it| it.sender)
+        let Some(sender) = worker_qp.filter(|it| it.samples.is_some()).and_then(|it| it.sender)
         else {
             return false;
         };

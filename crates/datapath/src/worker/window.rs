@@ -119,10 +119,7 @@ impl Window {
     /// Whether each look at the CQs must be timed.
     #[inline]
     pub(super) fn is_watched(&self) -> bool {
-        matches!(
-            self.state,
-            WindowState::Ahead | WindowState::CatchingUp | WindowState::Open
-        )
+        matches!(self.state, WindowState::Ahead | WindowState::CatchingUp | WindowState::Open)
     }
 
     #[inline]

@@ -28,11 +28,7 @@ pub(super) struct Sleeping {
 
 impl Sleeping {
     pub(super) fn new(sleep: Sleep, clock: Clock) -> Self {
-        Sleeping {
-            sleep,
-            clock,
-            empty_since_raw: None,
-        }
+        Sleeping { sleep, clock, empty_since_raw: None }
     }
 
     /// Called after a pass that found completions.

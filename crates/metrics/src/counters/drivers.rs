@@ -25,50 +25,26 @@ pub(super) struct Driver {
     pub(super) gauges: &'static [&'static str],
 }
 
-pub(super) const DRIVERS: [Driver; 10] = [
-    MLX5, BNXT_RE, IRDMA, MANA, IONIC, HNS, EFA, ERDMA, RXE, EMBEDDED,
-];
+pub(super) const DRIVERS: [Driver; 10] =
+    [MLX5, BNXT_RE, IRDMA, MANA, IONIC, HNS, EFA, ERDMA, RXE, EMBEDDED];
 
 /// One that counts nothing.
-const WITHOUT: Driver = Driver {
-    names: &[],
-    meanings: &[],
-    of_tcp: &[],
-    of_32_bits: &[],
-    gauges: &[],
-};
+const WITHOUT: Driver =
+    Driver { names: &[], meanings: &[], of_tcp: &[], of_32_bits: &[], gauges: &[] };
 
 const MLX5: Driver = Driver {
     names: &["mlx5_core"],
     meanings: &[
         (SequenceGap, &["out_of_sequence"]),
         (SequenceNak, &["packet_seq_err", "implied_nak_seq_err"]),
-        (
-            AckTimeout,
-            &["local_ack_timeout_err", "roce_adp_retrans_to"],
-        ),
-        (
-            Resent,
-            &["duplicate_request", "roce_adp_retrans", "roce_slow_restart"],
-        ),
+        (AckTimeout, &["local_ack_timeout_err", "roce_adp_retrans_to"]),
+        (Resent, &["duplicate_request", "roce_adp_retrans", "roce_slow_restart"]),
         (GaveUp, &["req_transport_retries_exceeded"]),
-        (
-            ReceiverNotReady,
-            &[
-                "rnr_nak_retry_err",
-                "out_of_buffer",
-                "req_rnr_retries_exceeded",
-            ],
-        ),
+        (ReceiverNotReady, &["rnr_nak_retry_err", "out_of_buffer", "req_rnr_retries_exceeded"]),
         (BadPacket, &["rx_icrc_encapsulated"]),
         (
             Congestion,
-            &[
-                "np_ecn_marked_roce_packets",
-                "np_cnp_sent",
-                "rp_cnp_handled",
-                "rp_cnp_ignored",
-            ],
+            &["np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored"],
         ),
     ],
     // The Q counters: `query_q_counter` answers in words of 32 bits.
@@ -110,42 +86,14 @@ const BNXT_RE: Driver = Driver {
         (SequenceGap, &["oos_drop_count", "out_of_sequence"]),
         (
             SequenceNak,
-            &[
-                "seq_err_naks_rcvd",
-                "packet_seq_err",
-                "missing_resp",
-                "implied_nak_seq_err",
-            ],
+            &["seq_err_naks_rcvd", "packet_seq_err", "missing_resp", "implied_nak_seq_err"],
         ),
-        (
-            AckTimeout,
-            &[
-                "to_retransmits",
-                "local_ack_timeout_err",
-                "roce_adp_retrans_to",
-            ],
-        ),
-        (
-            Resent,
-            &[
-                "dup_req",
-                "duplicate_request",
-                "roce_adp_retrans",
-                "roce_slow_restart",
-            ],
-        ),
-        (
-            GaveUp,
-            &["max_retry_exceeded", "req_transport_retries_exceeded"],
-        ),
+        (AckTimeout, &["to_retransmits", "local_ack_timeout_err", "roce_adp_retrans_to"]),
+        (Resent, &["dup_req", "duplicate_request", "roce_adp_retrans", "roce_slow_restart"]),
+        (GaveUp, &["max_retry_exceeded", "req_transport_retries_exceeded"]),
         (
             ReceiverNotReady,
-            &[
-                "rnr_naks_rcvd",
-                "rnr_nak_retry_err",
-                "rx_out_of_buffer",
-                "out_of_buffer",
-            ],
+            &["rnr_naks_rcvd", "rnr_nak_retry_err", "rx_out_of_buffer", "out_of_buffer"],
         ),
         (BadPacket, &["rx_roce_errors"]),
         (Dropped, &["rx_roce_discards"]),
@@ -173,19 +121,13 @@ const IRDMA: Driver = Driver {
     names: &["ice", "i40e", "idpf", "irdma"],
     meanings: &[
         (SequenceGap, &["Rcvd Out of order packets"]),
-        (
-            SequenceNak,
-            &["Nak Sequence Error", "Nak Sequence Error Implied"],
-        ),
+        (SequenceNak, &["Nak Sequence Error", "Nak Sequence Error Implied"]),
         (AckTimeout, &["RTO"]),
         (Resent, &["RetransSegs", "tcpRetransSegs"]),
         (ReceiverNotReady, &["RNR sent", "RNR received"]),
         (BadPacket, &["CRC errors"]),
         (Dropped, &["ip4InDiscards", "ip6InDiscards"]),
-        (
-            Congestion,
-            &["RxECNMrkd", "cnpSent", "cnpHandled", "cnpIgnored"],
-        ),
+        (Congestion, &["RxECNMrkd", "cnpSent", "cnpHandled", "cnpIgnored"]),
     ],
     of_tcp: &["RetransSegs", "tcpRetransSegs"],
     ..WITHOUT
@@ -195,20 +137,13 @@ const MANA: Driver = Driver {
     names: &["mana"],
     meanings: &[
         (SequenceGap, &["responder_oos"]),
-        (
-            SequenceNak,
-            &["requester_oos_nak", "requester_implicit_nak"],
-        ),
+        (SequenceNak, &["requester_oos_nak", "requester_implicit_nak"]),
         (AckTimeout, &["requester_timeout"]),
         (Resent, &["responder_dup_request", "dup_rx_requests"]),
         (GaveUp, &["requester_retries_exceeded"]),
         (
             ReceiverNotReady,
-            &[
-                "requester_rnr_nak",
-                "responder_rnr_nak",
-                "requester_rnr_nak_retries_exceeded",
-            ],
+            &["requester_rnr_nak", "responder_rnr_nak", "requester_rnr_nak_retries_exceeded"],
         ),
         (Congestion, &["received_ecns", "sent_cnps", "received_cnps"]),
     ],
@@ -221,21 +156,11 @@ const IONIC: Driver = Driver {
     names: &["ionic"],
     meanings: &[
         (SequenceGap, &["resp_rx_outouf_seq"]),
-        (
-            SequenceNak,
-            &["req_rx_pkt_seq_err", "req_rx_impl_nak_seq_err"],
-        ),
+        (SequenceNak, &["req_rx_pkt_seq_err", "req_rx_impl_nak_seq_err"]),
         (AckTimeout, &["tx_rdma_ack_timeout"]),
         (Resent, &["resp_rx_dup_request", "req_rx_dup_response"]),
         (GaveUp, &["req_tx_retry_excd_err"]),
-        (
-            ReceiverNotReady,
-            &[
-                "req_rx_rnr_retry_err",
-                "resp_tx_rnr_retry_err",
-                "resp_rx_outof_buf",
-            ],
-        ),
+        (ReceiverNotReady, &["req_rx_rnr_retry_err", "resp_tx_rnr_retry_err", "resp_rx_outof_buf"]),
         (Dropped, &["rx_rdma_mtu_discard_pkts"]),
         (Congestion, &["rx_rdma_cnp_pkts", "tx_rdma_cnp_pkts"]),
     ],
@@ -245,10 +170,7 @@ const IONIC: Driver = Driver {
 // It counts no retransmissions.
 const HNS: Driver = Driver {
     names: &["hns3", "hns_roce_hw_v2"],
-    meanings: &[
-        (BadPacket, &["rx_err_pkt"]),
-        (Congestion, &["rx_cnp_pkt", "tx_cnp_pkt"]),
-    ],
+    meanings: &[(BadPacket, &["rx_err_pkt"]), (Congestion, &["rx_cnp_pkt", "tx_cnp_pkt"])],
     ..WITHOUT
 };
 
@@ -288,10 +210,7 @@ const RXE: Driver = Driver {
         // The completer counts what it sends again after a NAK as well as after a time-out.
         (Resent, &["completer_retry_err", "duplicate_request"]),
         (GaveUp, &["retry_exceeded_err"]),
-        (
-            ReceiverNotReady,
-            &["rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err"],
-        ),
+        (ReceiverNotReady, &["rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err"]),
         (Dropped, &["send_err"]),
     ],
     ..WITHOUT
@@ -305,18 +224,10 @@ const EMBEDDED: Driver = Driver {
         (Resent, &["go_backs", "duplicate_requests"]),
         (ReceiverNotReady, &["rnr_naks_sent"]),
         (BadPacket, &["bad_icrc", "short_packets", "unparsed"]),
-        (
-            Dropped,
-            &["send_errors", "dropped_datagrams", "socket_drops"],
-        ),
+        (Dropped, &["send_errors", "dropped_datagrams", "socket_drops"]),
         (
             Congestion,
-            &[
-                "np_ecn_marked_roce_packets",
-                "np_cnp_sent",
-                "rp_cnp_handled",
-                "rp_cnp_ignored",
-            ],
+            &["np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored"],
         ),
     ],
     ..WITHOUT

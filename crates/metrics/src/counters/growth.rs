@@ -19,10 +19,7 @@ impl Growth {
     /// Nothing yet, from this reading on.
     pub fn since(first: Reading) -> Growth {
         let names = first.names().filter(|name| counts(&first, name));
-        Growth {
-            grown: names.map(|name| (name.clone(), Some(0))).collect(),
-            last: first,
-        }
+        Growth { grown: names.map(|name| (name.clone(), Some(0))).collect(), last: first }
     }
 
     /// Adds the growth up to this reading. What wrapped in between counts in full where it wrapped once: readings
@@ -33,14 +30,10 @@ impl Growth {
         let grown = grown.map(|name| {
             let before = self.last.value(name);
             let after = now.value(name);
-            let step = before
-                .zip(after)
-                .and_then(|(before, after)| step(now.kind(name), before, after));
+            let step =
+                before.zip(after).and_then(|(before, after)| step(now.kind(name), before, after));
             let so_far = self.grown.get(name).copied().flatten();
-            (
-                name.clone(),
-                so_far.zip(step).map(|(sum, step)| sum.saturating_add(step)),
-            )
+            (name.clone(), so_far.zip(step).map(|(sum, step)| sum.saturating_add(step)))
         });
         self.grown = grown.collect();
         self.last = now;
@@ -142,12 +135,7 @@ mod tests {
             ("mlx5_core", errors, &["65500", "65534"], Some(34)),
             ("mlx5_core", data, &["4294967295", "4294967299"], Some(4)),
             // The driver's own of the same name is another, and does not saturate.
-            (
-                "rdma_rxe",
-                "hw_counters/link_downed",
-                &["3", "255"],
-                Some(252),
-            ),
+            ("rdma_rxe", "hw_counters/link_downed", &["3", "255"], Some(252)),
         ] {
             let told = grown(driver, counter, values);
             assert_eq!(told, expected, "{driver} {counter} {values:?}");
@@ -196,10 +184,7 @@ mod tests {
             ],
         );
         let expected = [("gone", None), ("new", None), ("rx_pkts", Some(7))];
-        assert_eq!(
-            told(&growth),
-            expected.map(|(name, grown)| (name.to_owned(), grown))
-        );
+        assert_eq!(told(&growth), expected.map(|(name, grown)| (name.to_owned(), grown)));
     }
 
     #[test]

@@ -73,10 +73,7 @@ pub(super) fn port_counter(counter: &str) -> Kind {
 pub(super) fn meaning(driver_name: &str, counter: &str) -> Option<PathEventKind> {
     let counter = counter.strip_prefix(OF_VPORTS).unwrap_or(counter);
     let meanings = driver(driver_name)?.meanings;
-    meanings
-        .iter()
-        .find(|(_, names)| names.contains(&counter))
-        .map(|(meaning, _)| *meaning)
+    meanings.iter().find(|(_, names)| names.contains(&counter)).map(|(meaning, _)| *meaning)
 }
 
 pub(super) fn meaning_of_port_counter(counter: &str) -> Option<PathEventKind> {

@@ -52,10 +52,7 @@ mod tests {
                 "i40e",
                 "port.link_xoff_rx port.rx_priority_3_xoff port.tx_priority_3_xoff port.rx_priority_3_xoff_rx",
             ),
-            (
-                "ionic",
-                "frames_rx_pause frames_tx_pause frames_rx_pripause frames_tx_pripause",
-            ),
+            ("ionic", "frames_rx_pause frames_tx_pause frames_rx_pripause frames_tx_pripause"),
             (
                 "hns3",
                 "mac_tx_mac_pause_num mac_rx_mac_pause_num mac_tx_pfc_pkt_num mac_rx_pfc_pkt_num mac_tx_pfc_pri3_pkt_num \
@@ -82,22 +79,13 @@ mod tests {
                 "pfc_pri3_rx_duration_us pfc_pri3_rx_transitions resume_pause_events resume_roce_pause_events \
                  rx_eee_lpi_duration rx_packets_pri3 rx_ctrl_frames",
             ),
-            (
-                "ice",
-                "link_xon_rx.nic rx_priority_3_xon.nic rx_dropped.nic",
-            ),
-            (
-                "i40e",
-                "port.rx_priority_3_xon_2_xoff port.tx_priority_3_xon",
-            ),
+            ("ice", "link_xon_rx.nic rx_priority_3_xon.nic rx_dropped.nic"),
+            ("i40e", "port.rx_priority_3_xon_2_xoff port.tx_priority_3_xon"),
             (
                 "ionic",
                 "rx_pripause_3_1us_count rx_pause_1us_count frames_rx_pri_3 frames_rx_dropped",
             ),
-            (
-                "hns3",
-                "mac_tx_pfc_pri3_xoff_time mac_tx_control_pkt_num mac_tx_good_pkt_num",
-            ),
+            ("hns3", "mac_tx_pfc_pri3_xoff_time mac_tx_control_pkt_num mac_tx_good_pkt_num"),
             ("mana", "hc_tc3_rx_pkt_phy stop_queue wake_queue"),
         ] {
             for name in names.split_whitespace() {

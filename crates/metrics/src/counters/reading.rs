@@ -59,29 +59,20 @@ impl Reading {
                 }
             }
         }
-        (!values.is_empty()).then(|| Reading {
-            driver: driver.unwrap_or_default().to_owned(),
-            values,
-        })
+        (!values.is_empty())
+            .then(|| Reading { driver: driver.unwrap_or_default().to_owned(), values })
     }
 
     /// Of the embedded device.
     pub fn of_embedded(counters: Vec<(&'static str, u64)>) -> Reading {
-        let values = counters
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), (Source::Driver, value)));
-        Reading {
-            driver: EMBEDDED_DRIVER.to_owned(),
-            values: values.collect(),
-        }
+        let values =
+            counters.into_iter().map(|(name, value)| (name.to_owned(), (Source::Driver, value)));
+        Reading { driver: EMBEDDED_DRIVER.to_owned(), values: values.collect() }
     }
 
     /// Whether some counter of the driver's own would show lost packets, TCP's or others.
     pub(super) fn shows_loss(&self, of_tcp: bool) -> bool {
-        let own = self
-            .values
-            .iter()
-            .filter(|(_, (source, _))| *source == Source::Driver);
+        let own = self.values.iter().filter(|(_, (source, _))| *source == Source::Driver);
         own.filter(|(name, _)| of_tcp || !known::is_of_tcp(&self.driver, name))
             .filter_map(|(name, _)| self.meaning(name))
             .any(PathEventKind::follows_loss)
@@ -143,10 +134,7 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn write(root: &Path, device: &str, files: &[(&str, &str)]) {
-        let port = root
-            .join("sys/class/infiniband")
-            .join(device)
-            .join("ports/1");
+        let port = root.join("sys/class/infiniband").join(device).join("ports/1");
         for (path, text) in files {
             let path = port.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -20,10 +20,7 @@ pub struct CounterWatch {
 
 enum Growing {
     Here(Growth),
-    There {
-        thread: JoinHandle<Growth>,
-        stop: Sender<()>,
-    },
+    There { thread: JoinHandle<Growth>, stop: Sender<()> },
 }
 
 impl CounterWatch {
@@ -40,16 +37,14 @@ impl CounterWatch {
         let growth = if growth.needs_watching() {
             let (stop, stopped) = bounded::<()>(0);
             let (mut grows, read) = (growth.clone(), read.clone());
-            let thread = std::thread::Builder::new()
-                .name("counters".into())
-                .spawn(move || {
-                    while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                        if let Some(now) = read() {
-                            grows.add(now);
-                        }
+            let thread = std::thread::Builder::new().name("counters".into()).spawn(move || {
+                while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                    if let Some(now) = read() {
+                        grows.add(now);
                     }
-                    grows
-                });
+                }
+                grows
+            });
             match thread {
                 Ok(thread) => Growing::There { thread, stop },
                 // Without a thread a short window is still right.
@@ -58,10 +53,7 @@ impl CounterWatch {
         } else {
             Growing::Here(growth)
         };
-        Some(CounterWatch {
-            read: Box::new(read),
-            growth,
-        })
+        Some(CounterWatch { read: Box::new(read), growth })
     }
 
     /// Ends with a reading; `None` when there is none any more.

@@ -23,12 +23,7 @@ pub(super) unsafe extern "C" fn post_send(
     // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_send(3) asks.
     unsafe {
         let qpn = (*qp).qp_num;
-        post_each(
-            wr,
-            bad,
-            |wr| wr.next,
-            |fabric, wr| post_one_send(fabric, qpn, wr),
-        )
+        post_each(wr, bad, |wr| wr.next, |fabric, wr| post_one_send(fabric, qpn, wr))
     }
 }
 
@@ -108,11 +103,7 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
         payload,
         imm,
         remote_address: rdma.remote_addr,
-        rkey: if exchange.is_some() {
-            atomic.rkey
-        } else {
-            rdma.rkey
-        },
+        rkey: if exchange.is_some() { atomic.rkey } else { rdma.rkey },
         exchange,
         posted_ns: 0,
         due_ns: 0,
@@ -155,12 +146,7 @@ pub(super) unsafe extern "C" fn post_recv(
     // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_recv(3) asks.
     unsafe {
         let qpn = (*qp).qp_num;
-        post_each(
-            wr,
-            bad,
-            |wr| wr.next,
-            |fabric, wr| post_one_receive(fabric, qpn, wr),
-        )
+        post_each(wr, bad, |wr| wr.next, |fabric, wr| post_one_receive(fabric, qpn, wr))
     }
 }
 
@@ -185,10 +171,7 @@ unsafe fn post_one_receive(fabric: &mut Fabric, qpn: u32, wr: &ibv_recv_wr) -> R
     }
     // SAFETY: the caller vouches for the WR.
     let segments = unsafe { segments(wr.sg_list, wr.num_sge) };
-    qp.receives.push_back(RecvWr {
-        wr_id: wr.wr_id,
-        segments,
-    });
+    qp.receives.push_back(RecvWr { wr_id: wr.wr_id, segments });
     Ok(())
 }
 
@@ -220,11 +203,7 @@ pub(super) unsafe extern "C" fn poll_cq(
             (*wc).imm_data_invalidated_rkey_union.imm_data = cqe.imm.unwrap_or(0);
             (*wc).qp_num = cqe.qp_num;
             (*wc).src_qp = 0;
-            (*wc).wc_flags = if cqe.imm.is_some() {
-                ibv_wc_flags::IBV_WC_WITH_IMM.0
-            } else {
-                0
-            };
+            (*wc).wc_flags = if cqe.imm.is_some() { ibv_wc_flags::IBV_WC_WITH_IMM.0 } else { 0 };
         }
         if let Some(qp) = qps.get_mut(&cqe.qp_num) {
             match cqe.frees {

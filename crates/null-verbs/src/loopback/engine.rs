@@ -102,10 +102,7 @@ impl Fabric {
         if !self.active.is_empty() && self.look_again_ns > self.time.now_ns() {
             return Some(self.look_again_ns);
         }
-        let oldest = self
-            .active
-            .iter()
-            .filter_map(|qpn| self.qps.get(qpn)?.sends.front());
+        let oldest = self.active.iter().filter_map(|qpn| self.qps.get(qpn)?.sends.front());
         let events = oldest.filter_map(|wr| match wr.has_waited {
             true => wr.fails_ns,
             false => Some(wr.due_ns),
@@ -146,11 +143,8 @@ impl Fabric {
                 let qp = self.qps.get(&qpn).filter(|_| wr.signalled);
                 if let (Some((opcode, byte_len)), Some(qp)) = (done, qp) {
                     let frees = Frees::SendsUpTo(wr.sequence);
-                    let cqe = Cqe {
-                        opcode,
-                        byte_len,
-                        ..Cqe::bare(wr.wr_id, IBV_WC_SUCCESS, qpn, frees)
-                    };
+                    let cqe =
+                        Cqe { opcode, byte_len, ..Cqe::bare(wr.wr_id, IBV_WC_SUCCESS, qpn, frees) };
                     self.complete(qp.send_cq, cqe);
                 }
             }
@@ -249,10 +243,7 @@ impl Fabric {
         let requester = self.qps.get(&qpn)?;
         let peer_qpn = requester.attr.dest_qp_num;
         let peer = self.qps.get(&peer_qpn)?;
-        let ready = matches!(
-            peer.state(),
-            ibv_qp_state::IBV_QPS_RTR | ibv_qp_state::IBV_QPS_RTS
-        );
+        let ready = matches!(peer.state(), ibv_qp_state::IBV_QPS_RTR | ibv_qp_state::IBV_QPS_RTS);
         let same_psn = (peer.attr.rq_psn ^ requester.attr.sq_psn) & PSN_MASK == 0;
         (ready && same_psn && peer.attr.dest_qp_num == qpn).then_some(Responder {
             qpn: peer_qpn,
@@ -455,9 +446,7 @@ impl Fabric {
     fn remote_ok(&self, responder: &Responder, wr: &SendWr, length: u64, need: u32) -> bool {
         let address = wr.remote_address;
         responder.access & need == need
-            && self
-                .memory
-                .remote_ok(wr.rkey, responder.pd, address, length, need)
+            && self.memory.remote_ok(wr.rkey, responder.pd, address, length, need)
     }
 
     fn remote_access_error(&mut self, responder: &Responder) -> Status {
@@ -469,11 +458,7 @@ impl Fabric {
 
 /// The peer's side of a write or read; the caller has checked its key.
 fn remote_segment(wr: &SendWr, length: u32) -> Segment {
-    Segment {
-        address: wr.remote_address,
-        length,
-        lkey: 0,
-    }
+    Segment { address: wr.remote_address, length, lkey: 0 }
 }
 
 /// The WR waits for its peer until `fails_ns`.

@@ -114,15 +114,7 @@ pub(super) struct Cqe {
 impl Cqe {
     /// One that tells nothing but this, as of an error.
     pub(super) fn bare(wr_id: u64, status: ibv_wc_status::Type, qp_num: u32, frees: Frees) -> Cqe {
-        Cqe {
-            wr_id,
-            status,
-            opcode: OPCODE_OF_ERRORS,
-            byte_len: 0,
-            imm: None,
-            qp_num,
-            frees,
-        }
+        Cqe { wr_id, status, opcode: OPCODE_OF_ERRORS, byte_len: 0, imm: None, qp_num, frees }
     }
 }
 
@@ -209,10 +201,7 @@ pub(super) fn own_device() {
 
 impl Fabric {
     fn new() -> Fabric {
-        Fabric {
-            next_qpn: 0x1000,
-            ..Fabric::default()
-        }
+        Fabric { next_qpn: 0x1000, ..Fabric::default() }
     }
 
     pub(super) fn seed(&mut self, seed: u64) {

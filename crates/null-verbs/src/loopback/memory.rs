@@ -76,13 +76,10 @@ impl Memory {
 
     /// Whether all `segments` lie in regions of `pd` with the access `need`.
     pub(super) fn local_ok(&self, segments: &[Segment], pd: usize, need: u32) -> bool {
-        segments
-            .iter()
-            .filter(|segment| segment.length > 0)
-            .all(|segment| {
-                let length = u64::from(segment.length);
-                self.opens((segment.lkey, LKEY_TAG), pd, segment.address, length, need)
-            })
+        segments.iter().filter(|segment| segment.length > 0).all(|segment| {
+            let length = u64::from(segment.length);
+            self.opens((segment.lkey, LKEY_TAG), pd, segment.address, length, need)
+        })
     }
 
     /// Whether `rkey` gives a peer access to the range. An empty range needs no key.
@@ -107,11 +104,7 @@ pub(super) unsafe fn segments(list: *const ibv_sge, count: c_int) -> Vec<Segment
         .map(|index| {
             // SAFETY: the caller vouches for the entries.
             let sge = unsafe { &*list.add(index) };
-            Segment {
-                address: sge.addr,
-                length: sge.length,
-                lkey: sge.lkey,
-            }
+            Segment { address: sge.addr, length: sge.length, lkey: sge.lkey }
         })
         .collect()
 }
@@ -152,8 +145,5 @@ pub(super) unsafe fn scatter(mut bytes: &[u8], segments: &[Segment]) {
 
 /// The sum of the segments' lengths, in bytes.
 pub(super) fn total_bytes(segments: &[Segment]) -> u64 {
-    segments
-        .iter()
-        .map(|segment| u64::from(segment.length))
-        .sum()
+    segments.iter().map(|segment| u64::from(segment.length)).sum()
 }

@@ -81,11 +81,7 @@ pub fn served_count() -> usize {
 
 /// Takes what a device of a thread's own has executed since the last call, in its order.
 pub fn take_served() -> Vec<Served> {
-    fabric()
-        .log
-        .as_mut()
-        .map(std::mem::take)
-        .unwrap_or_default()
+    fabric().log.as_mut().map(std::mem::take).unwrap_or_default()
 }
 
 /// Restarts the random delays with `seed`.

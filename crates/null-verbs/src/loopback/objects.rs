@@ -70,12 +70,8 @@ pub(crate) fn create_cq(
     let mut verbs = new_cq(context, size, cq_context);
     verbs.channel = channel;
     let verbs = keep(verbs);
-    let cq = Cq {
-        capacity: size as usize,
-        entries: VecDeque::new(),
-        overflowed: false,
-        armed: false,
-    };
+    let cq =
+        Cq { capacity: size as usize, entries: VecDeque::new(), overflowed: false, armed: false };
     fabric().cqs.insert(verbs, cq);
     verbs
 }

@@ -112,9 +112,7 @@ impl Service {
                 server.free_ns = server.free_ns.max(at_ns + delay_ns);
                 return Some(server.free_ns);
             }
-            Serving::Servers {
-                times, queue_limit, ..
-            } => (times, queue_limit),
+            Serving::Servers { times, queue_limit, .. } => (times, queue_limit),
         };
         if queue_limit.is_some_and(|limit| server.waiting >= limit) {
             return None;
@@ -163,11 +161,7 @@ mod tests {
     use super::*;
 
     fn servers(times: ServiceTimes, is_of_qp: bool, queue_limit: Option<usize>) -> Service {
-        Service::new(Serving::Servers {
-            times,
-            is_of_qp,
-            queue_limit,
-        })
+        Service::new(Serving::Servers { times, is_of_qp, queue_limit })
     }
 
     #[test]

@@ -71,14 +71,7 @@ pub(super) unsafe extern "C" fn post_srq_recv(
     bad: *mut *mut ibv_recv_wr,
 ) -> c_int {
     // SAFETY: the caller passes a live SRQ of this device and a list of WRs, as ibv_post_srq_recv(3) asks.
-    unsafe {
-        post_each(
-            wr,
-            bad,
-            |wr| wr.next,
-            |fabric, wr| post_one(fabric, srq, wr),
-        )
-    }
+    unsafe { post_each(wr, bad, |wr| wr.next, |fabric, wr| post_one(fabric, srq, wr)) }
 }
 
 /// # Safety

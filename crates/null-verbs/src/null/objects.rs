@@ -29,12 +29,7 @@ pub(crate) fn create_cq(
     cq_context: *mut c_void,
 ) -> *mut ibv_cq {
     let size = size.next_power_of_two();
-    let empty = Cqe {
-        wr_id: 0,
-        qp_num: 0,
-        byte_len: 0,
-        opcode: 0,
-    };
+    let empty = Cqe { wr_id: 0, qp_num: 0, byte_len: 0, opcode: 0 };
     let ring = Box::into_raw(vec![empty; size as usize].into_boxed_slice());
     let locked = LOCKED.load(Ordering::Relaxed) || std::env::var_os("NULL_VERBS_LOCKED").is_some();
     keep(Cq {
@@ -57,9 +52,7 @@ pub(crate) unsafe fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     unsafe {
         let cq = Box::from_raw(cq.cast::<Cq>());
         let length = cq.mask as usize + 1;
-        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
-            cq.ring, length,
-        )));
+        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(cq.ring, length)));
     }
     0
 }

@@ -102,10 +102,7 @@ fn local_keys_are_checked_but_not_for_inline_data() {
     let mut device = Device::open(LOOPBACK);
     let [a, b] = device.pair();
     let receive = device.sge(64, 8);
-    let unknown = |length| rdma_sys::ibv_sge {
-        lkey: 0,
-        ..device.sge(0, length)
-    };
+    let unknown = |length| rdma_sys::ibv_sge { lkey: 0, ..device.sge(0, length) };
     let (short, long) = (unknown(8), unknown(65));
     assert_eq!(b.receive(1, receive), 0);
     device.end.buffer[..8].fill(5);

@@ -93,10 +93,7 @@ fn open_loops(files: &[&str]) -> Result<Vec<Measured>, String> {
     });
     let measured = measured.collect::<Vec<_>>();
     match measured.is_empty() {
-        true => Err(format!(
-            "no open loop with 100 messages in {}",
-            files.join(" ")
-        )),
+        true => Err(format!("no open loop with 100 messages in {}", files.join(" "))),
         false => Ok(measured),
     }
 }

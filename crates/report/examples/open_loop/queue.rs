@@ -15,10 +15,7 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
     let service_us = number(service_us, "SERVICE_US")?;
     let idle = only_open_loop(idle)?;
     let idle_mean_us = idle.latency.mean / 1e3;
-    let without_waiting = idle
-        .latency
-        .histogram()
-        .map_err(|error| error.to_string())?;
+    let without_waiting = idle.latency.histogram().map_err(|error| error.to_string())?;
     let idle_us = |quantile| without_waiting.value_at_quantile(quantile) as f64 / 1e3;
     println!(
         "One message is served in {service_us:.1} us. Without waiting its latency is {idle_mean_us:.1} us on average, {:.1} us in the median, p99 {:.1} us, p99.9 {:.1} us.\n",
@@ -37,9 +34,7 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
     for run in open_loops(files)? {
         let load = run.load.asked_per_second * service_us * 1e-6;
         let Some(queue) = Md1::new(load) else {
-            return Err(format!(
-                "a load of {load:.3} keeps no server of {service_us} us stable"
-            ));
+            return Err(format!("a load of {load:.3} keeps no server of {service_us} us stable"));
         };
         let Some(p99) = run.latency.p99 else {
             return Err("a run with fewer than 100 messages".into());
@@ -58,14 +53,11 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
             run.verdict(),
         );
         let at = format!("at {:.0} % load", load * 100.0);
-        for (what, off, within) in [
-            ("mean wait", mean_off, MEAN_WITHIN),
-            ("p99", p99_off, P99_WITHIN),
-        ] {
+        for (what, off, within) in
+            [("mean wait", mean_off, MEAN_WITHIN), ("p99", p99_off, P99_WITHIN)]
+        {
             if off.abs() > within {
-                broken.push(format!(
-                    "{at} the {what} is {off:+.1} % off, not within {within} %"
-                ));
+                broken.push(format!("{at} the {what} is {off:+.1} % off, not within {within} %"));
             }
         }
         if !run.is_kept() {
@@ -84,9 +76,7 @@ fn quantile_of_sum(queue: &Md1, service_us: f64, rest: &Histogram<u64>, quantile
             let wait = (latency_us - value_ns as f64 / 1e3) / service_us;
             queue.wait_at_most(wait) * count as f64 / all
         };
-        rest.iter_recorded()
-            .map(|it| of_value(it.value_iterated_to(), it.count_at_value()))
-            .sum()
+        rest.iter_recorded().map(|it| of_value(it.value_iterated_to(), it.count_at_value())).sum()
     };
     let most_us = rest.max() as f64 / 1e3 + queue.wait_quantile(quantile) * service_us;
     let (mut low, mut high) = (0.0, most_us);

@@ -38,9 +38,7 @@ pub fn table(stopped_ms: &str, files: &[&str]) -> Checked {
             run.verdict(),
         );
         if off.abs() > P99_WITHIN {
-            broken.push(format!(
-                "after a stop p99 is {off:+.1} % off, not within {P99_WITHIN} %"
-            ));
+            broken.push(format!("after a stop p99 is {off:+.1} % off, not within {P99_WITHIN} %"));
         }
     }
     Ok(broken)

@@ -32,15 +32,7 @@ fn tries_of(nodes: usize, tries: usize) -> usize {
 }
 
 fn setups(noise: Noise, runs: usize, fault: Option<Fault>) -> Vec<Setup> {
-    let of_spread = |spread| {
-        NODES.map(|nodes| Setup {
-            noise,
-            spread,
-            nodes,
-            runs,
-            fault,
-        })
-    };
+    let of_spread = |spread| NODES.map(|nodes| Setup { noise, spread, nodes, runs, fault });
     SPREADS.into_iter().flat_map(of_spread).collect()
 }
 
@@ -72,18 +64,13 @@ fn row(
         percent.collect::<Vec<_>>().join(" / ")
     });
     let cells: Vec<String> = cells.collect();
-    let (noise, runs) = setups
-        .first()
-        .map_or(("", 0), |it| (it.noise.name(), it.runs));
+    let (noise, runs) = setups.first().map_or(("", 0), |it| (it.noise.name(), it.runs));
     println!("| {noise} | {runs} | {} |", cells.join(" | "));
     counts
 }
 
 fn false_alarms(tries: usize, promises: &mut Promises) {
-    head(
-        "All nodes are alike: matrices of which something is told",
-        tries,
-    );
+    head("All nodes are alike: matrices of which something is told", tries);
     for &noise in Noise::ALL {
         for runs in RUNS {
             let counts = row(tries, &setups(noise, runs, None), |is_right| !is_right);

@@ -99,13 +99,7 @@ fn matrix(setup: &Setup, rng: &mut Rng) -> Matrix {
             };
             let run = |_| run(setup.noise, level, spread, rng);
             let runs: Vec<Figures> = (0..setup.runs).map(run).collect();
-            cells.push(Cell {
-                from,
-                to,
-                figures: Figures::median(&runs),
-                runs,
-                ..Cell::default()
-            });
+            cells.push(Cell { from, to, figures: Figures::median(&runs), runs, ..Cell::default() });
         }
     }
     Matrix {

@@ -38,16 +38,8 @@ pub fn compare(setup: &Setup, rng: &mut Rng) -> (Verdict, u32) {
     for pair in 1..=setup.pairs.1 {
         let new_first = goes_first(pair);
         let (first, second) = (draw(rng) + setup.order, draw(rng));
-        let (base, new) = if new_first {
-            (second, first)
-        } else {
-            (first, second)
-        };
-        turns.push(Turn {
-            new_first,
-            base: base.exp(),
-            new: new.exp() * (1.0 + setup.change),
-        });
+        let (base, new) = if new_first { (second, first) } else { (first, second) };
+        turns.push(Turn { new_first, base: base.exp(), new: new.exp() * (1.0 + setup.change) });
         if !looks.is_look(pair, pair == setup.pairs.1) {
             continue;
         }

@@ -36,13 +36,8 @@ fn percent(part: usize, of: usize) -> String {
 
 /// Cases, launches a side, and spread.
 type Size = (usize, usize, f64);
-const SIZES: [Size; 5] = [
-    (1, 5, 0.01),
-    (1, 10, 0.01),
-    (18, 5, 0.01),
-    (18, 10, 0.01),
-    (200, 5, 0.01),
-];
+const SIZES: [Size; 5] =
+    [(1, 5, 0.01), (1, 10, 0.01), (18, 5, 0.01), (18, 10, 0.01), (200, 5, 0.01)];
 
 /// The rows of a table: all of these sizes for each noise.
 fn rows(sizes: &[Size]) -> impl Iterator<Item = Setup> {
@@ -122,12 +117,7 @@ fn slower_in_one(sittings: usize, promises: &mut Promises) {
         let cell = |_: &Setup, found: &Found| percent(found.in_slower, sittings);
         let found = row(setups, sittings, cell);
         if setup.cases == 18 && setup.launches >= 8 {
-            promises.at_least(
-                "10 % slower in one of 18",
-                found[2].in_slower,
-                sittings,
-                0.95,
-            );
+            promises.at_least("10 % slower in one of 18", found[2].in_slower, sittings, 0.95);
         }
     }
     println!();

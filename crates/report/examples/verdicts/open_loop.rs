@@ -13,12 +13,8 @@ use super::sittings::questions;
 const TRIP: f64 = 4.0;
 
 /// Metrics of a case that keeps up: what it moves is what was offered.
-const METRICS: [Metric; 4] = [
-    Metric::P50Ns,
-    Metric::P99Ns,
-    Metric::P99_9Ns,
-    Metric::CpuSecondsPerGb,
-];
+const METRICS: [Metric; 4] =
+    [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns, Metric::CpuSecondsPerGb];
 
 /// What a sitting is made of.
 #[derive(Clone, Debug)]
@@ -82,7 +78,5 @@ fn sitting(setup: &Setup, rng: &mut Rng) -> Vec<Verdict> {
 /// In how many sittings a regression is found, over all cases or in any.
 pub fn found(setup: &Setup, sittings: usize, seed: u64) -> usize {
     let mut rng = Rng::with_seed(seed);
-    (0..sittings)
-        .filter(|_| sitting(setup, &mut rng).contains(&Verdict::Worse))
-        .count()
+    (0..sittings).filter(|_| sitting(setup, &mut rng).contains(&Verdict::Worse)).count()
 }

@@ -28,23 +28,12 @@ pub struct Setup {
 impl Setup {
     /// One case and five launches a side of which nothing changed, at 1 % spread.
     pub const fn of(noise: Noise) -> Setup {
-        Setup {
-            noise,
-            spread: 0.01,
-            cases: 1,
-            launches: 5,
-            slower: 0.0,
-            slower_cases: 0,
-        }
+        Setup { noise, spread: 0.01, cases: 1, launches: 5, slower: 0.0, slower_cases: 0 }
     }
 
     /// So many of its cases truly are slower by this.
     pub const fn slower_by(self, slower: f64, slower_cases: usize) -> Setup {
-        Setup {
-            slower,
-            slower_cases,
-            ..self
-        }
+        Setup { slower, slower_cases, ..self }
     }
 }
 
@@ -105,10 +94,7 @@ impl Sitting {
             }
         }
         let unit = |launch| Unit { launch, run: None };
-        Sitting {
-            values,
-            units: (0..setup.launches).map(unit).collect(),
-        }
+        Sitting { values, units: (0..setup.launches).map(unit).collect() }
     }
 
     /// What is asked of them: each metric of each case.

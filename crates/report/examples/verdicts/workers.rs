@@ -10,8 +10,6 @@ pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec
         let threads = items.iter().map(|item| scope.spawn(move || work(item)));
         let threads: Vec<_> = threads.collect();
         let results = threads.into_iter().map(|thread| thread.join());
-        results
-            .map(|it| it.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
+        results.map(|it| it.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
 }

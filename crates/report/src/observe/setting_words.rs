@@ -29,9 +29,7 @@ pub fn words(row: &Row, settings: &Settings) -> String {
 pub fn alike(all: &[Settings], followed: bool) -> Vec<String> {
     let differ = differing(all);
     let differs = |row: &Row| differ.iter().any(|it| it.field == row.field);
-    let rows = ROWS
-        .iter()
-        .filter(|row| !row.title.is_empty() && !differs(row));
+    let rows = ROWS.iter().filter(|row| !row.title.is_empty() && !differs(row));
     let told = rows.filter_map(|row| {
         let one = all.iter().find(|it| row.has_effect(it))?;
         let is_told = row.id == Id::Head

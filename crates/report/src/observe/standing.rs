@@ -48,9 +48,7 @@ fn of_flows(run: &Run, flows: &[FlowResult]) -> Standing {
     if let Some(kind) = flows.iter().flat_map(spoilt_by).next() {
         return Standing::Doubtful(kind);
     }
-    run.contradiction
-        .clone()
-        .map_or(Standing::Counts, Standing::Bad)
+    run.contradiction.clone().map_or(Standing::Counts, Standing::Bad)
 }
 
 impl Standing {
@@ -111,10 +109,7 @@ impl LeftOut {
 
     /// Each reason with its number: `1 failed`, `2 edge missed`.
     pub fn reasons(&self) -> Vec<String> {
-        let doubtful = self
-            .doubtful
-            .iter()
-            .map(|(kind, count)| (*count, kind.name()));
+        let doubtful = self.doubtful.iter().map(|(kind, count)| (*count, kind.name()));
         let others = [(self.bad, "failed"), (self.stopped, "stopped")];
         let all = others.into_iter().chain(doubtful);
         all.filter(|(count, _)| *count > 0)
@@ -192,10 +187,7 @@ mod tests {
     use crate::results::sample::{self, doubt, rows, with};
 
     fn run() -> Run {
-        Run {
-            failure: Some(Failure::default()),
-            ..sample::run(vec![FlowResult::default(); 2])
-        }
+        Run { failure: Some(Failure::default()), ..sample::run(vec![FlowResult::default(); 2]) }
     }
 
     #[test]
@@ -232,10 +224,7 @@ failure=null; flows/1/totals/errors=2 | has 2 completions with an error
     #[test]
     fn a_doubt_about_one_flow_leaves_the_other() {
         let mut run = with(&run(), "failure=null");
-        run.flows[1]
-            .window
-            .doubts
-            .push(doubt(DoubtKind::EdgeMissed));
+        run.flows[1].window.doubts.push(doubt(DoubtKind::EdgeMissed));
         let doubtful = Standing::Doubtful(DoubtKind::EdgeMissed);
         let of = |flow: usize| of_flow(&run, &run.flows[flow]);
         assert_eq!([of(0), of(1)], [Standing::Counts, doubtful.clone()]);

@@ -51,10 +51,7 @@ impl<'a> Observed<'a> {
                 standing: moved.map_or_else(|| standing::of_run(run), of_flow),
             }
         });
-        Observed {
-            runs: runs.collect(),
-            flow,
-        }
+        Observed { runs: runs.collect(), flow }
     }
 
     /// Of each flow of a case.
@@ -137,15 +134,10 @@ mod tests {
     #[test]
     fn only_complete_runs_that_kept_their_schedule_count_and_nothing_is_not_zero() {
         let run = |(complete, verdict, gbit_per_s): (_, Option<LoadVerdict>, _)| {
-            let mut flow = FlowResult {
-                load: verdict.and_then(sample::load_of),
-                ..FlowResult::default()
-            };
+            let mut flow =
+                FlowResult { load: verdict.and_then(sample::load_of), ..FlowResult::default() };
             flow.totals.gbit_per_s = gbit_per_s;
-            Run {
-                complete,
-                ..sample::run(vec![flow])
-            }
+            Run { complete, ..sample::run(vec![flow]) }
         };
         let runs = [
             (true, Some(LoadVerdict::Kept), Some(3.0)),

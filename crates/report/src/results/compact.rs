@@ -13,7 +13,5 @@ pub(crate) fn in_one_line<T: Serialize, S: Serializer>(
     out: S,
 ) -> Result<S::Ok, S::Error> {
     let text = serde_json::to_string(figures).map_err(S::Error::custom)?;
-    RawValue::from_string(text)
-        .map_err(S::Error::custom)?
-        .serialize(out)
+    RawValue::from_string(text).map_err(S::Error::custom)?.serialize(out)
 }

@@ -87,12 +87,7 @@ fn delivery(told: &Delivery, moved: &FlowResult) -> Found {
     let (sent, lost) = (told.sent, told.lost);
     at_most("lost messages", lost, "that were sent", sent)?;
     let share = Some(Delivery::share(lost, sent));
-    follows(
-        "a share of lost messages",
-        Some(told.lost_share),
-        share,
-        true,
-    )?;
+    follows("a share of lost messages", Some(told.lost_share), share, true)?;
     let of_qps: Option<Vec<u64>> = moved.qps.iter().map(|qp| qp.lost).collect();
     if let Some(of_qps) = of_qps.filter(|of_qps| !of_qps.is_empty()) {
         let sum = of_qps.iter().map(|lost| u128::from(*lost)).sum();
@@ -171,9 +166,7 @@ fn fairness(settings: &Settings, moved: &FlowResult) -> Found {
     let (jain, least, most) = (told.jain, told.min_share, told.max_share);
     let slack = FAIRNESS_TOLERANCE;
     let is_possible = jain <= 1.0 + slack && least <= 1.0 + slack && most >= 1.0 - slack;
-    unless(is_possible, || {
-        format!("has fairness {jain} with shares from {least} to {most}")
-    })?;
+    unless(is_possible, || format!("has fairness {jain} with shares from {least} to {most}"))?;
     let bytes: Vec<f64> = moved.qps.iter().map(|qp| qp.bytes as f64).collect();
     let Some(expected) = shares(&bytes).map(|it| it.jain) else {
         return Ok(());
@@ -214,21 +207,14 @@ fn limits(told: &Limits, rate: Option<f64>) -> Found {
     positive("a link (Gb/s)", told.link_gbit_per_s)?;
     let efficiency = told.protocol_efficiency;
     positive("a protocol's efficiency", efficiency)?;
-    unless(efficiency <= 1.0, || {
-        format!("has a protocol's efficiency of {efficiency}, above 1")
-    })?;
+    unless(efficiency <= 1.0, || format!("has a protocol's efficiency of {efficiency}, above 1"))?;
     let expected = rate.and_then(|rate| told.share_of(rate));
     follows("a share of the limit", told.share_of_limit, expected, false)
 }
 
 fn set_up(config: &CaseConfig, told: &Connect) -> Found {
     let all = u128::from(told.rounds) * u128::from(config.qps);
-    equals(
-        "connections",
-        told.connections,
-        "its rounds of all QPs",
-        all,
-    )?;
+    equals("connections", told.connections, "its rounds of all QPs", all)?;
     let expected = (told.seconds > 0.0).then(|| told.connections as f64 / told.seconds);
     let rate = told.connections_per_second;
     follows("connections a second", rate, expected, told.rounds > 0)?;

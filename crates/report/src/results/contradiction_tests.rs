@@ -38,11 +38,7 @@ fn moved(flow: &FlowConfig) -> FlowResult {
 fn sound() -> Run {
     let flows = config().flows;
     let mut forward = moved(&flows[0]);
-    forward.received = Some(Received {
-        messages: 3998,
-        bytes: 399_800,
-        window_seconds: Some(2.0),
-    });
+    forward.received = Some(Received { messages: 3998, bytes: 399_800, window_seconds: Some(2.0) });
     forward.timeline = Some(Timeline {
         interval_seconds: 1.0,
         at_seconds: vec![1.0, 2.0],

@@ -168,9 +168,7 @@ pub fn write_whole_until(
     let new = new_file(&directory, path)?;
     let mut buffered = BufWriter::new(new.file());
     write(&mut buffered).map_err(error("write"))?;
-    buffered
-        .into_inner()
-        .map_err(|failed| error("write")(failed.into_error()))?;
+    buffered.into_inner().map_err(|failed| error("write")(failed.into_error()))?;
     new.file().sync_all().map_err(error("sync"))?;
     new.replace(target.file_name().unwrap_or(OsStr::new("")))
         .map_err(|failed| error("give it its name")(failed.into()))?;

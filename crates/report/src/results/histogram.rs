@@ -127,9 +127,7 @@ fn encode(histogram: &Histogram<u64>) -> Option<String> {
 
 fn decode(text: Option<&str>) -> Result<Histogram<u64>, HistogramError> {
     let encoded = STANDARD.decode(text.ok_or(HistogramError::Missing)?)?;
-    Deserializer::new()
-        .deserialize(&mut encoded.as_slice())
-        .map_err(HistogramError::Format)
+    Deserializer::new().deserialize(&mut encoded.as_slice()).map_err(HistogramError::Format)
 }
 
 #[cfg(test)]

@@ -44,11 +44,7 @@ impl Journal {
                     let _ = fs::remove_file(&path);
                 }
                 Ok(file) => {
-                    return Ok(Journal {
-                        path,
-                        file: Some(file),
-                        bytes: 0,
-                    });
+                    return Ok(Journal { path, file: Some(file), bytes: 0 });
                 }
             }
         }
@@ -89,12 +85,9 @@ impl Journal {
         text.push(b'\n');
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(
-                File::options()
-                    .append(true)
-                    .create_new(true)
-                    .open(&self.path)?,
-            ),
+            None => {
+                self.file.insert(File::options().append(true).create_new(true).open(&self.path)?)
+            }
         };
         if let Err(error) = file.write_all(&text).and_then(|()| file.sync_data()) {
             // Half a line would be in the way of those to come.
@@ -141,10 +134,7 @@ pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
     for (index, line) in lines.into_iter().enumerate() {
         let later = parse(path, Some(index + 1), line)?;
         let mut cases = result.cases;
-        later
-            .cases
-            .into_iter()
-            .for_each(|case| add(&mut cases, case));
+        later.cases.into_iter().for_each(|case| add(&mut cases, case));
         // A node's devices come with its first report.
         result = ResultFile { cases, ..later };
     }
@@ -205,10 +195,7 @@ mod tests {
         let whole = sample::result();
         let mut again = whole.cases[0].runs[0].clone();
         again.run += 1;
-        let first = ResultFile {
-            cases: vec![whole.cases[0].clone()],
-            ..whole.clone()
-        };
+        let first = ResultFile { cases: vec![whole.cases[0].clone()], ..whole.clone() };
         let mut second = first.clone();
         second.cases[0].runs.push(again);
         let mut third = second.clone();
@@ -230,9 +217,7 @@ mod tests {
         let (_home, path, mut journal) = journal();
         assert_eq!(journal.path(), None);
         for stage in stages() {
-            journal
-                .add(&stage, &stage.cases[stage.cases.len() - 1].id)
-                .unwrap();
+            journal.add(&stage, &stage.cases[stage.cases.len() - 1].id).unwrap();
             assert_eq!(read(&path).unwrap(), stage);
         }
         // As after a pair with perftest: the run that is there, with more known about it.

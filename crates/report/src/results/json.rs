@@ -37,10 +37,7 @@ pub fn write_to(result: &ResultFile, mut out: impl Write) -> io::Result<()> {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file could not be opened or read.
-    #[error(
-        "cannot read {}: {reason}; name a result file that rocebench wrote",
-        text::path(path)
-    )]
+    #[error("cannot read {}: {reason}; name a result file that rocebench wrote", text::path(path))]
     Io {
         /// The file.
         path: PathBuf,
@@ -61,10 +58,7 @@ pub enum ReadError {
 
 impl ReadError {
     pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> ReadError {
-        move |reason| ReadError::Io {
-            path: path.to_owned(),
-            reason,
-        }
+        move |reason| ReadError::Io { path: path.to_owned(), reason }
     }
 }
 
@@ -122,11 +116,8 @@ pub(super) fn parse(
     struct Version {
         schema_version: u64,
     }
-    let content = |place: String, reason: String| ReadError::Content {
-        path: path.to_owned(),
-        place,
-        reason,
-    };
+    let content =
+        |place: String, reason: String| ReadError::Content { path: path.to_owned(), place, reason };
     let at_line = |at: usize| format!(":{}", at.max(1) + line.map_or(0, |line| line - 1));
     let at_place = |place: &str| match line {
         Some(line) => format!(":{line}: {place}"),
@@ -150,10 +141,7 @@ pub(super) fn parse(
         let reason = format!(
             "the file has schema_version {schema_version}, and this rocebench reads only {SCHEMA_VERSION}; {OTHER_REVISION}"
         );
-        return Err(content(
-            at_line(line_of(text, b"\"schema_version\"")),
-            reason,
-        ));
+        return Err(content(at_line(line_of(text, b"\"schema_version\"")), reason));
     }
     if let Some(field) = schema::lacking(text).map_err(format)? {
         let reason = format!("there is no such field; {OTHER_REVISION}");
@@ -239,9 +227,8 @@ mod tests {
                 // Counters carry the driver's names, and flows have the settings that differ.
                 if !pointer.ends_with("/counters") && !pointer.ends_with("/settings") {
                     let place = |name| format!("{place}.{name}")[1..].to_owned();
-                    let own = own
-                        .keys()
-                        .map(|name| [pointer.to_owned(), name.clone(), place(name)]);
+                    let own =
+                        own.keys().map(|name| [pointer.to_owned(), name.clone(), place(name)]);
                     found.extend(own);
                 }
             }
@@ -284,10 +271,9 @@ mod tests {
             let told = refused(&less.to_string());
             match &*field {
                 "schema_version" => has(told, ["missing field `schema_version`"]),
-                _ => starts(
-                    told,
-                    &format!("r.json: {place}: there is no such field; measure again"),
-                ),
+                _ => {
+                    starts(told, &format!("r.json: {place}: there is no such field; measure again"))
+                }
             }
         }
     }

@@ -17,10 +17,7 @@ use super::rates::gbit_per_s;
 pub(crate) fn result() -> ResultFile {
     ResultFile {
         // The server has told of no adapter.
-        nodes: vec![
-            node(CLIENT, "left", vec![adapter()]),
-            node(SERVER, "left", Vec::new()),
-        ],
+        nodes: vec![node(CLIENT, "left", vec![adapter()]), node(SERVER, "left", Vec::new())],
         cases: vec![
             CaseResult {
                 id: "send-shared-q2-64KiB".to_owned(),
@@ -39,10 +36,7 @@ pub(crate) fn result() -> ResultFile {
 }
 
 pub(crate) fn loaded(result: ResultFile) -> Loaded {
-    Loaded {
-        path: "r.json".into(),
-        result,
-    }
+    Loaded { path: "r.json".into(), result }
 }
 
 pub(crate) fn file(all: Vec<CaseResult>) -> Loaded {
@@ -54,10 +48,7 @@ pub(crate) fn moved(settings: Settings, gbit_per_s: Option<f64>) -> CaseResult {
     let config = CaseConfig::from(settings);
     let mut flow = FlowResult::of(&config.flows[0]);
     flow.totals.gbit_per_s = gbit_per_s;
-    CaseResult {
-        config,
-        ..case(vec![run(vec![flow])])
-    }
+    CaseResult { config, ..case(vec![run(vec![flow])]) }
 }
 
 fn adapter() -> Device {
@@ -143,15 +134,9 @@ pub(crate) fn beside() -> Vec<BesideAttacker> {
     let known =
         "attacker=packets; rounds=9; counted=8; verdict=not harmed; attacker_gbit_per_s=4.5";
     vec![
-        told(
-            "attacker=bandwidth; rounds=8; counted=8; verdict=harmed",
-            [&harmed, &not],
-        ),
+        told("attacker=bandwidth; rounds=8; counted=8; verdict=harmed", [&harmed, &not]),
         told(known, [&not, &not]),
-        told(
-            "attacker=reads; verdict=unclear; note=no rounds",
-            [&HarmFactor::default(); 2],
-        ),
+        told("attacker=reads; verdict=unclear; note=no rounds", [&HarmFactor::default(); 2]),
     ]
 }
 
@@ -161,10 +146,7 @@ fn perftest() -> PerftestComparison {
         "first=perftest; run=2; rocebench=93.1; failure=ib_send_bw did not end within 10 s; output= #bytes     #iterations",
     ];
     let pairs = pairs.map(|pair| with(&PerftestPair::default(), pair));
-    let comparison = PerftestComparison {
-        pairs: pairs.into(),
-        ..PerftestComparison::default()
-    };
+    let comparison = PerftestComparison { pairs: pairs.into(), ..PerftestComparison::default() };
     with(
         &comparison,
         r#"program=ib_send_bw; version="6.06"; arguments=["-q","2"]; metric=gbit_per_s; margin=0.03; rocebench_median=93.3; perftest_median=91.0; ratio=1.025; ratio_low=1.01; ratio_high=1.04; verdict=unclear; note=1 of 2 pairs counts"#,
@@ -175,11 +157,7 @@ fn send_run() -> Run {
     let mut forward = flow(FORWARD, &[160_000, 196_000]);
     let rates = (1..=2000).map(|index| 90.0 + f64::from(index) * 0.003);
     forward.bandwidth_gbit_per_s = Bandwidth::of_intervals(0.01, rates);
-    forward.window = Window {
-        warmup_seconds: 0.3,
-        warmup_steady: Some(true),
-        ..window(2.0)
-    };
+    forward.window = Window { warmup_seconds: 0.3, warmup_steady: Some(true), ..window(2.0) };
     forward.received = Some(Received {
         messages: forward.totals.messages,
         bytes: forward.totals.bytes,
@@ -196,17 +174,10 @@ fn send_run() -> Run {
         let of = of.iter().map(|(name, count)| ((*name).to_owned(), *count));
         Some(of.collect())
     };
-    let of_port = [
-        ("port_rcv_errors", None),
-        ("port_xmit_data", Some(5_900_000_000)),
-    ];
+    let of_port = [("port_rcv_errors", None), ("port_xmit_data", Some(5_900_000_000))];
     nodes[0].counters = counters(&of_port);
     nodes[1].counters = counters(&[("out_of_buffer", Some(3))]);
-    Run {
-        started_at: "2026-11-20T12:00:01Z".to_owned(),
-        nodes: nodes.into(),
-        ..run(vec![forward])
-    }
+    Run { started_at: "2026-11-20T12:00:01Z".to_owned(), nodes: nodes.into(), ..run(vec![forward]) }
 }
 
 fn write_run() -> Run {

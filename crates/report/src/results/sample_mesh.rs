@@ -128,10 +128,7 @@ impl Mesh {
     /// A case for each fan-in: so many nodes from the second one on send to the first one.
     pub fn incast(&self, fan_ins: &[usize]) -> ResultFile {
         let cases = fan_ins.iter().map(|&fan_in| {
-            let flags = vec![
-                ("pattern", "incast".to_owned()),
-                ("fan-in", fan_in.to_string()),
-            ];
+            let flags = vec![("pattern", "incast".to_owned()), ("fan-in", fan_in.to_string())];
             let flows = (1..=fan_in).map(|from| (from, 0)).collect();
             (format!("-incast-F{fan_in}"), flags, flows)
         });
@@ -157,12 +154,7 @@ impl Mesh {
         let hostname = name(index);
         Node {
             name: hostname.clone(),
-            host: Host {
-                hostname,
-                kernel: "6.1.0".to_owned(),
-                cores: 16,
-                ..Host::default()
-            },
+            host: Host { hostname, kernel: "6.1.0".to_owned(), cores: 16, ..Host::default() },
             devices: vec![Device {
                 name: "mlx5_0".to_owned(),
                 library: "libibverbs".to_owned(),
@@ -189,10 +181,7 @@ impl Mesh {
                 ..FlowConfig::of(&format!("{from}>{to}"), &from, &to, &settings, &settings)
             }
         };
-        let config = CaseConfig {
-            flows: flows.iter().map(config).collect(),
-            settings,
-        };
+        let config = CaseConfig { flows: flows.iter().map(config).collect(), settings };
         let shared: Vec<&str> = self.flags.iter().map(|(_, value)| *value).collect();
         let runs = (1..=self.runs).map(|number| self.run(rng, number, &config, flows));
         CaseResult {
@@ -220,14 +209,10 @@ impl Mesh {
             sent[*from] += 1;
             received[*to] += 1;
         }
-        let moved = config
-            .flows
-            .iter()
-            .zip(flows)
-            .map(|(own, &(from, to))| match failed {
-                Some(_) => FlowResult::of(own),
-                None => self.flow(rng, config, own, (from, to), sent[from].max(received[to])),
-            });
+        let moved = config.flows.iter().zip(flows).map(|(own, &(from, to))| match failed {
+            Some(_) => FlowResult::of(own),
+            None => self.flow(rng, config, own, (from, to), sent[from].max(received[to])),
+        });
         let moved: Vec<FlowResult> = moved.collect();
         let nodes: BTreeSet<usize> = flows.iter().flat_map(|(from, to)| [*from, *to]).collect();
         Run {
@@ -363,10 +348,7 @@ fn worked(index: usize, flows: &[FlowResult]) -> NodeResult {
     let name = name(index);
     let sent = flows.iter().filter(|flow| flow.from == name);
     let messages = sent.map(|flow| flow.totals.messages).sum();
-    NodeResult {
-        workers: vec![worker(messages)],
-        ..NodeResult::named(&name)
-    }
+    NodeResult { workers: vec![worker(messages)], ..NodeResult::named(&name) }
 }
 
 pub(super) fn worker(messages: u64) -> WorkerResult {

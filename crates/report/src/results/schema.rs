@@ -17,9 +17,7 @@ use super::model::ResultFile;
 /// one that may be `null`.
 pub fn schema() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
-    settings
-        .into_generator()
-        .into_root_schema_for::<ResultFile>()
+    settings.into_generator().into_root_schema_for::<ResultFile>()
 }
 
 /// The place of the first field that the text of a result lacks, such as `cases[0].config`.
@@ -155,10 +153,7 @@ mod tests {
         let validator = jsonschema::draft202012::new(&schema).unwrap();
         let mut result = sample::result();
         let (config, run) = sample::connect();
-        result.cases.push(CaseResult {
-            config,
-            ..sample::case(vec![run])
-        });
+        result.cases.push(CaseResult { config, ..sample::case(vec![run]) });
         result.cases.extend(sample::open_loop().cases);
         let valid = serde_json::to_value(result).unwrap();
         let errors = validator.iter_errors(&valid).map(|error| error.to_string());

@@ -68,10 +68,7 @@ impl Write for SpecialFile<'_> {
                 return Err(io::Error::other("its reader takes nothing"));
             }
             let tick = Timespec::try_from(TICK).ok();
-            poll(
-                &mut [PollFd::new(&self.file, PollFlags::OUT)],
-                tick.as_ref(),
-            )?;
+            poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], tick.as_ref())?;
         }
     }
 

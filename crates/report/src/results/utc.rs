@@ -6,9 +6,7 @@ use time::format_description::well_known::Rfc3339;
 /// The present time, such as `2026-11-20T12:00:00.5Z`.
 pub fn utc_now() -> String {
     // Formatting fails only after the year 9999.
-    OffsetDateTime::now_utc()
-        .format(&Rfc3339)
-        .unwrap_or_default()
+    OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default()
 }
 
 #[cfg(test)]

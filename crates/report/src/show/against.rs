@@ -121,11 +121,7 @@ fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
     let interval = comparison.ratio_low.zip(comparison.ratio_high);
     let interval = interval.map(|(low, high)| format!(" [{low:.3}, {high:.3}]"));
     let interval = interval.unwrap_or_default();
-    let ratio = known(
-        comparison
-            .ratio
-            .map(|ratio| format!("{ratio:.3}{interval}")),
-    );
+    let ratio = known(comparison.ratio.map(|ratio| format!("{ratio:.3}{interval}")));
     let counted = comparison.pairs.iter().filter_map(PerftestPair::counted);
     let counted = counted.count();
     let pairs = match comparison.pairs.len() {

@@ -35,10 +35,7 @@ fn cells(told: &BesideAttacker) -> Vec<String> {
         (counted, all) if counted == all => all.to_string(),
         (counted, all) => format!("{counted} of {all}"),
     };
-    let first = [
-        told.attacker.clone(),
-        known(told.attacker_gbit_per_s.map(exact)),
-    ];
+    let first = [told.attacker.clone(), known(told.attacker_gbit_per_s.map(exact))];
     let factors = [of(&told.gbit_per_s, exact), of(&told.p99_ns, time_text)];
     [&first[..], factors.as_flattened(), &[rounds]].concat()
 }

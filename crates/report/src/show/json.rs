@@ -39,10 +39,7 @@ pub fn write_to(result: &ResultFile, said: &Said, mut out: impl Write) -> io::Re
         },
         sentence: sentence(finding),
     });
-    let document = Document {
-        result,
-        findings: told.collect(),
-    };
+    let document = Document { result, findings: told.collect() };
     serde_json::to_writer_pretty(&mut out, &document)?;
     writeln!(out)
 }
@@ -116,18 +113,8 @@ mod tests {
         }
         let mesh = Mesh::quiet(8).with(Slow::Sends(3, 0.5)).pairs();
         for (result, key, value, of) in [
-            (
-                sample::open_loop(),
-                "kind",
-                "unreliable",
-                ("count", json!(1)),
-            ),
-            (
-                mesh,
-                "finding",
-                "slow",
-                ("case", json!("write-pairs, 14 rounds")),
-            ),
+            (sample::open_loop(), "kind", "unreliable", ("count", json!(1))),
+            (mesh, "finding", "slow", ("case", json!("write-pairs, 14 rounds"))),
         ] {
             let text = sample::text(|out| write_to(&result, &Said::of(&result), out));
             let document: Value = serde_json::from_str(&text).unwrap();

@@ -52,9 +52,7 @@ pub fn write(said: &Said, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_all(out: &mut dyn Write, findings: &[NodesFinding]) -> io::Result<()> {
-    let mut lines = findings
-        .iter()
-        .flat_map(|it| wrapped(&of_nodes(it), COLUMNS));
+    let mut lines = findings.iter().flat_map(|it| wrapped(&of_nodes(it), COLUMNS));
     lines.try_for_each(|line| writeln!(out, "{line}"))
 }
 
@@ -77,14 +75,8 @@ fn picture(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     if !quantity.higher_is_better() {
         slowest.reverse();
     }
-    let slowest: Vec<&Cell> = slowest
-        .iter()
-        .take(SLOWEST)
-        .map(|(_, cell)| *cell)
-        .collect();
-    lines.push(format!(
-        "slowest of {flows} flows; all are in the CSV file:"
-    ));
+    let slowest: Vec<&Cell> = slowest.iter().take(SLOWEST).map(|(_, cell)| *cell).collect();
+    lines.push(format!("slowest of {flows} flows; all are in the CSV file:"));
     lines.extend(list(matrix, outliers, &slowest));
     lines
 }
@@ -112,10 +104,7 @@ fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
             None => NOT_MEASURED.to_owned(),
             Some(cell) => text(cell, quantity),
         };
-        format!(
-            "{text:>width$}{}",
-            mark(from != to && is_told(outliers, from, to))
-        )
+        format!("{text:>width$}{}", mark(from != to && is_told(outliers, from, to)))
     };
     let median = |value: Option<f64>| told(value, quantity);
     let unit = quantity.heading();
@@ -132,9 +121,7 @@ fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
         lines.push(format!("{name:<label$} {cells}{:>8}", median(sends)));
     }
     let receiving = matrix.receiving(quantity).into_iter();
-    let receiving: String = receiving
-        .map(|it| format!("{:>width$} ", median(it)))
-        .collect();
+    let receiving: String = receiving.map(|it| format!("{:>width$} ", median(it))).collect();
     let all = median(matrix.median(quantity));
     lines.push(format!("{:<label$} {receiving}{all:>8}", "median"));
     lines.extend(legend(matrix, outliers));
@@ -168,10 +155,7 @@ fn list(matrix: &Matrix, outliers: &[Outlier], cells: &[&Cell]) -> Vec<String> {
     let names: Vec<String> = cells.iter().map(|cell| name(cell)).collect();
     let width = names.iter().map(|name| name.chars().count()).max();
     let width = width.unwrap_or(0).max(4);
-    let head = format!(
-        "{:<width$} {:>8}  {:>8} {:>8}",
-        "flow", "Gb/s", "p50 µs", "p99 µs"
-    );
+    let head = format!("{:<width$} {:>8}  {:>8} {:>8}", "flow", "Gb/s", "p50 µs", "p99 µs");
     let rows = cells.iter().zip(&names).map(|(cell, name)| {
         let figure = |quantity| text(cell, quantity);
         format!(
@@ -188,9 +172,8 @@ fn list(matrix: &Matrix, outliers: &[Outlier], cells: &[&Cell]) -> Vec<String> {
 /// Each node's median of what it sends and of what it receives, in as many columns as there is room for.
 fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     let quantity = matrix.quantity();
-    let sides: Vec<(Option<f64>, Option<f64>)> = (matrix.sending(quantity).into_iter())
-        .zip(matrix.receiving(quantity))
-        .collect();
+    let sides: Vec<(Option<f64>, Option<f64>)> =
+        (matrix.sending(quantity).into_iter()).zip(matrix.receiving(quantity)).collect();
     let names = heads::cut(&matrix.nodes);
     let width = names.iter().map(|name| name.chars().count()).max();
     let width = width.unwrap_or(0).max(4);

@@ -45,19 +45,13 @@ fn runs() -> impl Strategy<Value = (Run, bool)> {
                 latency.max = p50 + 3 * tail;
             }
             flow.lateness_ns = flow.latency_ns.clone();
-            flow.load = Some(Load {
-                offered_per_second: mmsg * 2e6,
-                ..Load::default()
-            });
+            flow.load = Some(Load { offered_per_second: mmsg * 2e6, ..Load::default() });
             flow.window.doubts.extend(kind.map(doubt));
             let mut run = sample::run(vec![flow]);
             (run.complete, run.interrupted) = (complete, interrupted);
             run.nodes = vec![crate::results::model::NodeResult {
                 name: "client".to_owned(),
-                workers: vec![WorkerResult {
-                    cpu_seconds: Some(cpu),
-                    ..WorkerResult::default()
-                }],
+                workers: vec![WorkerResult { cpu_seconds: Some(cpu), ..WorkerResult::default() }],
                 ..Default::default()
             }];
             let counts = complete && kind.is_none_or(|kind| kind == DoubtKind::Drift);
@@ -145,9 +139,7 @@ fn terminal(case: &CaseResult) -> Vec<String> {
     let settings = [case.config.shown(0)];
     let text = sample::text(|out| {
         let mut table = Table::new(out, Screen::ENDLESS, &settings);
-        case.runs
-            .iter()
-            .try_for_each(|run| table.run(&case.config, run))
+        case.runs.iter().try_for_each(|run| table.run(&case.config, run))
     });
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let first = lines.iter().position(|line| line.contains("Gb/s")).unwrap();

@@ -19,20 +19,10 @@ use rails::{rails_differ, slow_rail};
 /// What a finding says, as one sentence or two.
 pub fn sentence(finding: &Finding) -> String {
     match finding {
-        Finding::Best {
-            metric,
-            low,
-            high,
-            cases,
-            of_cases,
-            names,
-        } => best(*metric, [*low, *high], [*cases, *of_cases], names),
-        Finding::NoClearWinner {
-            metric,
-            low,
-            high,
-            cases,
-        } => format!(
+        Finding::Best { metric, low, high, cases, of_cases, names } => {
+            best(*metric, [*low, *high], [*cases, *of_cases], names)
+        }
+        Finding::NoClearWinner { metric, low, high, cases } => format!(
             "No clear winner in {}: {cases} cases from {}. The runs scatter too much.",
             metric.noun(),
             metric.range(*low, *high)
@@ -44,13 +34,9 @@ pub fn sentence(finding: &Finding) -> String {
             let chance = listed(&chance.collect::<Vec<_>>());
             format!("Use --runs 5: with so few runs, differences up to {chance} may be chance.")
         }
-        Finding::Scaling {
-            metric,
-            shape,
-            from,
-            to,
-            of,
-        } => scaling(*metric, *shape, [from, to], of),
+        Finding::Scaling { metric, shape, from, to, of } => {
+            scaling(*metric, *shape, [from, to], of)
+        }
         Finding::SlowRail(rail) => slow_rail(rail),
         Finding::RailsDiffer(rail) => rails_differ(rail),
         Finding::Wrong(problem) => wrong(problem),
@@ -83,10 +69,7 @@ fn best(
         [name] if cases == 1 => format!("{most} {noun}: {range} with {name}."),
         [] => format!("{most} {noun}: {range} in {cases} of {of} cases."),
         [one, two] if cases == 2 => format!("{most} {noun}: {range} with {one}, and with {two}."),
-        names => format!(
-            "{most} {noun}: {range} in {cases} of {of} cases ({}).",
-            names.join(", ")
-        ),
+        names => format!("{most} {noun}: {range} in {cases} of {of} cases ({}).", names.join(", ")),
     }
 }
 
@@ -115,23 +98,13 @@ fn scaling(metric: Metric, shape: Shape, [from, to]: [&(String, f64); 2], of: &s
 
 /// What is wrong, and what helps.
 fn wrong(problem: &Problem) -> String {
-    let Problem {
-        kind,
-        count,
-        of,
-        case,
-        most,
-        counts,
-        ..
-    } = problem;
+    let Problem { kind, count, of, case, most, counts, .. } = problem;
     let verb = |one: &'static str, many: &'static str| if *count == 1 { one } else { many };
     let runs = format!("{count} of {of} {}", plural(*of, "run"));
     let counts = counts.iter();
     let counts: Vec<String> = match kind {
         ProblemKind::Unreliable => counts.map(|(name, _)| name.clone()).collect(),
-        ProblemKind::Starved => counts
-            .map(|(name, number)| format!("{name} {number}"))
-            .collect(),
+        ProblemKind::Starved => counts.map(|(name, number)| format!("{name} {number}")).collect(),
         _ => counts.map(|(name, sum)| format!("{sum} {name}")).collect(),
     };
     let counts = counts.join(", ");
@@ -211,12 +184,7 @@ pub fn short(findings: &[Finding]) -> Vec<(bool, String)> {
         told.push((true, sentence(gravest)));
         let names = others.iter().map(|finding| match finding {
             Finding::Wrong(problem) => {
-                format!(
-                    "{} ({} of {})",
-                    problem.kind.name(),
-                    problem.count,
-                    problem.of
-                )
+                format!("{} ({} of {})", problem.kind.name(), problem.count, problem.of)
             }
             other => sentence(other).trim_end_matches('.').to_owned(),
         });

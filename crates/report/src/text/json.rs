@@ -47,11 +47,8 @@ pub fn cleaned(document: &[u8]) -> Cow<'_, [u8]> {
         let token = &document[string.clone()];
         let colon_at = skip_blanks(document, at);
         let is_key = document.get(colon_at) == Some(&b':');
-        let kind = if is_key || string.start != value_at {
-            Kind::Line
-        } else {
-            Kind::of_value(key)
-        };
+        let kind =
+            if is_key || string.start != value_at { Kind::Line } else { Kind::of_value(key) };
         if let Some(clean) = cleaned_string(token, kind) {
             out.extend_from_slice(&document[copied..string.start]);
             out.extend_from_slice(&clean);
@@ -70,9 +67,7 @@ pub fn cleaned(document: &[u8]) -> Cow<'_, [u8]> {
 
 /// The first place from `at` on without white space.
 fn skip_blanks(document: &[u8], at: usize) -> usize {
-    let blanks = document[at..]
-        .iter()
-        .take_while(|byte| byte.is_ascii_whitespace());
+    let blanks = document[at..].iter().take_while(|byte| byte.is_ascii_whitespace());
     at + blanks.count()
 }
 
@@ -81,10 +76,7 @@ fn next_string(document: &[u8], at: usize) -> Option<std::ops::Range<usize>> {
     let start = at + document[at..].iter().position(|byte| *byte == b'"')?;
     let mut end = start + 1;
     loop {
-        end += document
-            .get(end..)?
-            .iter()
-            .position(|byte| matches!(byte, b'"' | b'\\'))?;
+        end += document.get(end..)?.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
         if document[end] == b'"' {
             return Some(start..end + 1);
         }
@@ -155,16 +147,8 @@ mod tests {
     #[test]
     fn what_is_clean_or_no_json_is_not_copied() {
         let whole = r#"{"a": "b", "c": [1, 2.5e3, "µs"], "d": null}"#;
-        let broken = [
-            "",
-            "\"",
-            "\"abc",
-            "\"abc\\",
-            "\"abc\\\"",
-            "\"\\ud800\"",
-            "\"a\nb\"",
-            "\u{1b}",
-        ];
+        let broken =
+            ["", "\"", "\"abc", "\"abc\\", "\"abc\\\"", "\"\\ud800\"", "\"a\nb\"", "\u{1b}"];
         for document in broken.into_iter().chain([whole]) {
             let clean = cleaned(document.as_bytes());
             assert!(matches!(clean, Cow::Borrowed(_)), "{document}");
@@ -173,10 +157,7 @@ mod tests {
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            any::<i32>().prop_map(Value::from),
-            ".{0,9}".prop_map(Value::from)
-        ];
+        let leaf = prop_oneof![any::<i32>().prop_map(Value::from), ".{0,9}".prop_map(Value::from)];
         leaf.prop_recursive(3, 20, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),

@@ -24,10 +24,7 @@ pub enum Mark {
 
 impl Screen {
     /// A file or a pipe: lines of any width, no colours.
-    pub const ENDLESS: Screen = Screen {
-        columns: usize::MAX,
-        is_coloured: false,
-    };
+    pub const ENDLESS: Screen = Screen { columns: usize::MAX, is_coloured: false };
 
     /// The text in the colour of its mark, where there are colours.
     pub fn painted(self, mark: Mark, text: &str) -> String {
@@ -50,10 +47,7 @@ mod tests {
 
     #[test]
     fn colours_are_for_those_who_take_them() {
-        let coloured = Screen {
-            is_coloured: true,
-            ..Screen::ENDLESS
-        };
+        let coloured = Screen { is_coloured: true, ..Screen::ENDLESS };
         let bad = "\x1b[1;31mfailed\x1b[0m";
         assert_eq!(coloured.painted(Mark::Bad, "failed"), bad);
         assert_eq!(coloured.painted(Mark::Plain, "x"), "x");

@@ -25,9 +25,7 @@ pub fn short_path(path: &str) -> &str {
 
 /// As [`printable`], and lines and tabs stay.
 pub fn printable_lines(text: &str, max_chars: usize) -> String {
-    escaped(text, max_chars, |char| {
-        matches!(char, '\n' | '\t') || is_shown(char)
-    })
+    escaped(text, max_chars, |char| matches!(char, '\n' | '\t') || is_shown(char))
 }
 
 fn escaped(text: &str, max_chars: usize, is_kept: fn(char) -> bool) -> String {
@@ -62,12 +60,7 @@ mod tests {
 
     #[test]
     fn a_short_path_has_two_parts() {
-        for (path, short) in [
-            ("/a/b/c.json", "b/c.json"),
-            ("b/c", "b/c"),
-            ("c", "c"),
-            ("", ""),
-        ] {
+        for (path, short) in [("/a/b/c.json", "b/c.json"), ("b/c", "b/c"), ("c", "c"), ("", "")] {
             assert_eq!(short_path(path), short);
         }
     }
@@ -79,10 +72,7 @@ mod tests {
             ("a\nerror: forged\r\t", "a\\nerror: forged\\r\\t"),
             ("\u{9b}2J\u{7f}", "\\u{9b}2J\\u{7f}"),
             ("\u{202e}gnp.exe\u{2066}", "\\u{202e}gnp.exe\\u{2066}"),
-            (
-                "a\u{200b}b\u{feff}\u{e0041}",
-                "a\\u{200b}b\\u{feff}\\u{e0041}",
-            ),
+            ("a\u{200b}b\u{feff}\u{e0041}", "a\\u{200b}b\\u{feff}\\u{e0041}"),
             ("\u{2028}", "\\u{2028}"),
             ("\0", "\\0"),
         ] {
@@ -92,12 +82,9 @@ mod tests {
 
     #[test]
     fn what_people_write_stays() {
-        for text in [
-            "C:\\new \"x\" it's",
-            "Übergröße 4 µs × 2 → 3 …",
-            "队列对",
-            "Debian GNU/Linux 12",
-        ] {
+        for text in
+            ["C:\\new \"x\" it's", "Übergröße 4 µs × 2 → 3 …", "队列对", "Debian GNU/Linux 12"]
+        {
             assert_eq!(printable(text, 100), text);
         }
     }

@@ -16,18 +16,9 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
     let mut flow = FlowResult::of(&config.flows[0]);
     flow.window.seconds = 1.0;
     flow.totals = Totals::in_window(messages, messages * SIZE, 0, 1.0);
-    let run = Run {
-        run: 1,
-        complete: true,
-        flows: vec![flow],
-        ..Run::default()
-    };
-    let case = CaseResult {
-        id: "case".to_owned(),
-        config,
-        runs: vec![run],
-        ..CaseResult::default()
-    };
+    let run = Run { run: 1, complete: true, flows: vec![flow], ..Run::default() };
+    let case =
+        CaseResult { id: "case".to_owned(), config, runs: vec![run], ..CaseResult::default() };
     Loaded {
         path: PathBuf::from(format!("{second}.json")),
         result: ResultFile {
@@ -47,23 +38,13 @@ fn over(launches: usize, speed: impl Fn(f64) -> f64) -> Vec<f64> {
 }
 
 const DRIFTS: [(&str, Drift); 5] = [
-    ("slope", |launches, _| {
-        over(launches, |time| 1.0 - 0.2 * time)
-    }),
+    ("slope", |launches, _| over(launches, |time| 1.0 - 0.2 * time)),
     ("step", |launches, rng| {
         let at = rng.f64();
         over(launches, |time| if time < at { 1.0 } else { 0.85 })
     }),
-    ("wave", |launches, _| {
-        over(launches, |time| {
-            1.0 + 0.1 * (time * std::f64::consts::TAU).sin()
-        })
-    }),
-    ("hump", |launches, _| {
-        over(launches, |time| {
-            1.0 - 0.2 * (1.0 - (2.0 * time - 1.0).powi(2))
-        })
-    }),
+    ("wave", |launches, _| over(launches, |time| 1.0 + 0.1 * (time * std::f64::consts::TAU).sin())),
+    ("hump", |launches, _| over(launches, |time| 1.0 - 0.2 * (1.0 - (2.0 * time - 1.0).powi(2)))),
     ("walk", |launches, rng| {
         let mut speed = 1.0;
         let step = |_| {
@@ -87,11 +68,8 @@ fn verdict(order: &str, drift: Drift, across: &[Aspect], rng: &mut fastrand::Rng
         let rate = 20.0 * speed * (1.0 + 0.01 * normal(rng));
         side.results.push(launch(second, rate));
     }
-    let options = Options {
-        metrics: vec![Metric::GbitPerS],
-        across: across.to_vec(),
-        ..Options::default()
-    };
+    let options =
+        Options { metrics: vec![Metric::GbitPerS], across: across.to_vec(), ..Options::default() };
     let sides = [("base", &base), ("new", &new)].map(|(name, found)| (Path::new(name), found));
     compare(sides[0], sides[1], &options).cases[0].verdict()
 }

@@ -21,11 +21,7 @@ use statistics::ratio;
 const SITTINGS: usize = 100;
 
 fn setup(noise: Noise, spread: f64, (slower_cases, cases): (usize, usize), slower: f64) -> Setup {
-    let setup = Setup {
-        spread,
-        cases,
-        ..Setup::of(noise)
-    };
+    let setup = Setup { spread, cases, ..Setup::of(noise) };
     setup.slower_by(slower, slower_cases)
 }
 
@@ -40,10 +36,7 @@ const FEWER_SITTINGS: usize = 30;
 fn nothing_changed_seldom_calls_a_regression() {
     for &noise in Noise::ALL {
         for (spread, cases, launches) in [(0.01, 18, 5), (0.1, 1, 10), (0.1, 6, 5), (0.1, 6, 8)] {
-            let found = count(Setup {
-                launches,
-                ..setup(noise, spread, (0, cases), 0.0)
-            });
+            let found = count(Setup { launches, ..setup(noise, spread, (0, cases), 0.0) });
             // Of 100 at 3 %, 9 or more have a chance of 1 in 300; at 0.5 %, 4 or more one in 600.
             let told = format!("{noise:?}, {spread}, {cases}, {launches}: {found:?}");
             assert!(found.anywhere <= 8 && found.over_all <= 3, "{told}");
@@ -68,10 +61,7 @@ fn what_is_slower_everywhere_is_found_however_much_it_is() {
 #[test]
 fn a_slower_case_is_found_among_eighteen() {
     for &noise in Noise::ALL {
-        let setup = Setup {
-            launches: 8,
-            ..setup(noise, 0.03, (1, 18), 0.1)
-        };
+        let setup = Setup { launches: 8, ..setup(noise, 0.03, (1, 18), 0.1) };
         let found = found(&setup, FEWER_SITTINGS, 7);
         let least = FEWER_SITTINGS - 3;
         assert!(found.in_slower >= least, "{noise:?}: {found:?}");
@@ -92,10 +82,7 @@ fn a_change_of_the_margin_is_seldom_called_equal() {
 fn the_interval_holds_the_truth_and_bears_an_outlier() {
     for &noise in Noise::ALL {
         for launches in [5, 10] {
-            let setup = Setup {
-                launches,
-                ..setup(noise, 0.01, (0, 1), 0.0)
-            };
+            let setup = Setup { launches, ..setup(noise, 0.01, (0, 1), 0.0) };
             let mut rng = Rng::with_seed(7);
             let (mut held, mut narrow) = (0, 0);
             for _ in 0..SITTINGS {
@@ -122,13 +109,7 @@ fn the_interval_holds_the_truth_and_bears_an_outlier() {
 fn comparisons_with_perftest_seldom_end_falsely() {
     for &noise in Noise::ALL {
         for (spread, change) in [(0.03, 0.0), (0.1, 0.0), (0.01, -0.03)] {
-            let setup = against::Setup {
-                noise,
-                spread,
-                change,
-                order: 0.02,
-                pairs: (8, 24),
-            };
+            let setup = against::Setup { noise, spread, change, order: 0.02, pairs: (8, 24) };
             let ended = against::compared(&setup, SITTINGS, 7);
             let wrong = match change {
                 0.0 => ended.faster + ended.slower,
@@ -149,26 +130,17 @@ fn open_loops_of_which_nothing_changed_seldom_call_a_regression() {
         spread: 0.0,
         slower: 0.0,
     };
-    for setup in [
-        setup(&[0.5], 10, 2_000),
-        setup(&[0.9], 5, 2_000),
-        setup(&[0.3, 0.7, 0.95], 5, 1_000),
-    ] {
+    for setup in
+        [setup(&[0.5], 10, 2_000), setup(&[0.9], 5, 2_000), setup(&[0.3, 0.7, 0.95], 5, 1_000)]
+    {
         for spread in [0.0, 0.02] {
-            let setup = open_loop::Setup {
-                spread,
-                ..setup.clone()
-            };
+            let setup = open_loop::Setup { spread, ..setup.clone() };
             let found = open_loop::found(&setup, SITTINGS, 7);
             // As above: 9 or more of 100 at 3 % have a chance of 1 in 300.
             assert!(found <= 8, "{setup:?}: {found}");
         }
     }
-    let slower = open_loop::Setup {
-        spread: 0.01,
-        slower: 0.1,
-        ..setup(&[0.8], 5, 5_000)
-    };
+    let slower = open_loop::Setup { spread: 0.01, slower: 0.1, ..setup(&[0.8], 5, 5_000) };
     let found = open_loop::found(&slower, FEWER_SITTINGS, 7);
     assert!(found >= FEWER_SITTINGS - 1, "{found}");
 }

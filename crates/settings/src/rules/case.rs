@@ -10,15 +10,9 @@ const OF_TRAFFIC: &str = "cq size size-mix workers tx-depth signal-every post-li
     offset memory touch-order spread outstanding qp-weights poll post poll-api domains timestamps seed \
     no-latency cq-depth";
 
-const NO_EFFECT: Rule = Rule {
-    scope: Scope::Case,
-    ..Rule::NO_EFFECT
-};
+const NO_EFFECT: Rule = Rule { scope: Scope::Case, ..Rule::NO_EFFECT };
 
-const REFUSED: Rule = Rule {
-    scope: Scope::Case,
-    ..Rule::REFUSED
-};
+const REFUSED: Rule = Rule { scope: Scope::Case, ..Rule::REFUSED };
 
 /// A rule on what set-up cannot be measured with.
 const NOT_SET_UP: Rule = Rule {

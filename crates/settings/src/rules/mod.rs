@@ -23,10 +23,7 @@ use super::table::{ROWS, Row, Settings};
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum Misfit {
     #[error("--{flag} has no effect {why}")]
-    NoEffect {
-        flag: &'static str,
-        why: &'static str,
-    },
+    NoEffect { flag: &'static str, why: &'static str },
     #[error("{setting} cannot be used {why}")]
     Refused {
         flag: &'static str,

@@ -33,16 +33,10 @@ fn others(it: &Settings) -> Vec<&'static str> {
         (it.no_latency, "--no-latency"),
         (it.timestamps == Timestamps::Device, "--timestamps device"),
         (share_a_cq, "--cq shared and several --workers"),
-        (
-            !polls && it.awaits_bytes(),
-            "--poll event or adaptive on write",
-        ),
+        (!polls && it.awaits_bytes(), "--poll event or adaptive on write"),
         // What the target answers has a number in its last byte, and one place in memory.
         (it.verify && it.is_answered(), "--verify on send or write"),
-        (
-            it.memory_bytes.is_some() && it.is_answered(),
-            "--memory on send or write",
-        ),
+        (it.memory_bytes.is_some() && it.is_answered(), "--memory on send or write"),
         (it.ud_fan_out, "--ud-fan-out"),
     ];
     let broken = all.into_iter().filter(|(is, _)| *is && it.ping_pong);

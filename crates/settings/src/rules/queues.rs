@@ -9,11 +9,8 @@ use crate::words::{CqMode, Spread};
 const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
 
 /// A rule on what the send queue holds.
-const ABOVE_DEPTH: Rule = Rule {
-    says: "above --tx-depth{}",
-    values: |it| format!(" {}", it.tx_depth),
-    ..Rule::REFUSED
-};
+const ABOVE_DEPTH: Rule =
+    Rule { says: "above --tx-depth{}", values: |it| format!(" {}", it.tx_depth), ..Rule::REFUSED };
 
 rules! {
     ABOVE_DEPTH {

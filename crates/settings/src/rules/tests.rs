@@ -55,11 +55,7 @@ fn rules_are_about_settings_that_exist() {
 #[test]
 fn a_value_without_effect_is_a_misfit_of_what_no_plan_made() {
     for (words, flag, why) in [
-        (
-            "outstanding=7",
-            "outstanding",
-            "with --spread own: each QP keeps its send queue full",
-        ),
+        ("outstanding=7", "outstanding", "with --spread own: each QP keeps its send queue full"),
         (
             "service=uc ud-fan-out=true",
             "ud-fan-out",
@@ -70,10 +66,7 @@ fn a_value_without_effect_is_a_misfit_of_what_no_plan_made() {
         assert_eq!(misfit, Some(Misfit::NoEffect { flag, why }));
     }
     // A size that is not the largest of the mix, and a traffic class that is not that of the DSCP.
-    for (words, flag) in [
-        ("size-mix=64:9,64K:1", "size"),
-        ("dscp=26", "traffic-class"),
-    ] {
+    for (words, flag) in [("size-mix=64:9,64K:1", "size"), ("dscp=26", "traffic-class")] {
         let mut settings = settings(words);
         assert_eq!(settings.misfit(Scope::Flow), None);
         (settings.size_bytes, settings.traffic_class) = (64, 5);

@@ -78,11 +78,7 @@ pub fn start(program: &str, arguments: &str) -> Running {
     });
     let stdout = collect(child.stdout.take().unwrap());
     let stderr = collect(child.stderr.take().unwrap());
-    Running {
-        command: format!("{program} {arguments}"),
-        child,
-        readers: vec![stdout, stderr],
-    }
+    Running { command: format!("{program} {arguments}"), child, readers: vec![stdout, stderr] }
 }
 
 pub fn run_alone(program: &str, arguments: &str) -> Ended {
@@ -145,12 +141,7 @@ impl Running {
     fn ended(&mut self, status: ExitStatus) -> Ended {
         let texts = self.readers.drain(..).map(|it| it.join().unwrap());
         let [stdout, stderr] = texts.collect::<Vec<_>>().try_into().unwrap();
-        Ended {
-            command: self.command.clone(),
-            status,
-            stdout,
-            stderr,
-        }
+        Ended { command: self.command.clone(), status, stdout, stderr }
     }
 }
 

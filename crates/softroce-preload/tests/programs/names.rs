@@ -52,56 +52,25 @@ fn listed() -> Names {
 
 /// What a library exports, but for names that only rdma-core's own libraries use.
 fn exported(library: &Path) -> Names {
-    let table = Command::new("nm")
-        .args(["-D", "--defined-only"])
-        .arg(library)
-        .output()
-        .unwrap();
-    assert!(
-        table.status.success(),
-        "{}",
-        String::from_utf8_lossy(&table.stderr)
-    );
+    let table = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output().unwrap();
+    assert!(table.status.success(), "{}", String::from_utf8_lossy(&table.stderr));
     let lines = String::from_utf8(table.stdout).unwrap();
     let public = |line: &&str| !line.contains("_PRIVATE_") && !line.contains(" A ");
-    let names = lines
-        .lines()
-        .filter(public)
-        .filter_map(|line| line.split(' ').nth(2));
-    names
-        .filter_map(|name| name.split('@').next())
-        .map(str::to_owned)
-        .collect()
+    let names = lines.lines().filter(public).filter_map(|line| line.split(' ').nth(2));
+    names.filter_map(|name| name.split('@').next()).map(str::to_owned).collect()
 }
 
 #[test]
 fn every_name_that_takes_an_object_is_ours() {
     let (listed, ours) = (listed(), exported(library()));
     let stays = |name: &&String| LEFT.contains(&name.as_str()) || is_of_rsockets(name);
-    let missing: Vec<_> = listed
-        .difference(&ours)
-        .filter(|name| !stays(name))
-        .collect();
-    assert_eq!(
-        missing, [""; 0],
-        "not exported: the real library would get our objects"
-    );
+    let missing: Vec<_> = listed.difference(&ours).filter(|name| !stays(name)).collect();
+    assert_eq!(missing, [""; 0], "not exported: the real library would get our objects");
     let twice: Vec<_> = ours.iter().filter(stays).collect();
-    assert_eq!(
-        twice, [""; 0],
-        "exported, and said to stay the real library's"
-    );
-    let is_verb = |name: &&String| {
-        ["ibv_", "rdma_"]
-            .iter()
-            .any(|start| name.starts_with(start))
-    };
+    assert_eq!(twice, [""; 0], "exported, and said to stay the real library's");
+    let is_verb = |name: &&String| ["ibv_", "rdma_"].iter().any(|start| name.starts_with(start));
     let unknown: Vec<_> = ours.difference(&listed).filter(is_verb).collect();
-    assert_eq!(
-        unknown,
-        ["ibv_query_gid_type"],
-        "of no version of rdma-core; this one is private"
-    );
+    assert_eq!(unknown, ["ibv_query_gid_type"], "of no version of rdma-core; this one is private");
 }
 
 /// When this fails a newer rdma-core is installed: make the list anew from its map files.
@@ -110,10 +79,7 @@ fn the_list_has_every_name_of_the_installed_libraries() {
     let listed = listed();
     for name in ["libibverbs.so.1", "librdmacm.so.1"] {
         let file = file_of(name);
-        let unlisted: Vec<_> = exported(Path::new(&file))
-            .difference(&listed)
-            .cloned()
-            .collect();
+        let unlisted: Vec<_> = exported(Path::new(&file)).difference(&listed).cloned().collect();
         assert_eq!(unlisted, [""; 0], "{file}");
     }
 }
@@ -190,11 +156,6 @@ fn open(library: &str) -> *mut c_void {
 fn file_of(library: &str) -> String {
     open(library);
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    let mut files = maps
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(5));
-    files
-        .find(|file| file.contains(library))
-        .unwrap()
-        .to_owned()
+    let mut files = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    files.find(|file| file.contains(library)).unwrap().to_owned()
 }

@@ -30,9 +30,7 @@ fn several_servers_at_one_address() {
     let serve = |port: u16, options: &str| {
         let program = format!("SOFTROCE_ADDRESS={there} rping");
         let mut server = start(&program, &format!("-s {options} -p {port} -C 3 -v"));
-        wait_until("the server to listen", SOON, || {
-            !server.runs() || listens(there, port)
-        });
+        wait_until("the server to listen", SOON, || !server.runs() || listens(there, port));
         server
     };
     let at_address = format!("-a {there}");
@@ -40,11 +38,7 @@ fn several_servers_at_one_address() {
         let program = format!("SOFTROCE_ADDRESS={here} rping");
         let client = start(&program, &format!("-c -a {there} -p {port} -C 3 -v"));
         let pair = finish_well(server, client.end());
-        assert_eq!(
-            pair.client.stdout.matches("ping data: ").count(),
-            3,
-            "{pair}"
-        );
+        assert_eq!(pair.client.stdout.matches("ping data: ").count(), 3, "{pair}");
     };
     let first = serve(ports[0], &at_address);
     let all_addresses = serve(ports[1], "");
@@ -54,10 +48,7 @@ fn several_servers_at_one_address() {
         for options in [&*at_address, ""] {
             let refused = serve(port, options).end();
             assert!(!refused.succeeded(), "{refused}");
-            assert!(
-                refused.to_string().contains("Address already in use"),
-                "{refused}"
-            );
+            assert!(refused.to_string().contains("Address already in use"), "{refused}");
         }
     }
     served(third, ports[2]);

@@ -58,15 +58,8 @@ pub fn measure(load: &Load, time: Duration) -> (u64, f64) {
         qps: load.qps,
         memory_bytes: load.qps.min(BUFFERS) * load.message_bytes,
         send_wrs: depth as u32,
-        recv_wrs: if load.op == Op::Send {
-            2 * depth as u32
-        } else {
-            1
-        },
-        deliveries: Deliveries {
-            max_rd_atomic: MAX_READS,
-            ..Plan::default().deliveries
-        },
+        recv_wrs: if load.op == Op::Send { 2 * depth as u32 } else { 1 },
+        deliveries: Deliveries { max_rd_atomic: MAX_READS, ..Plan::default().deliveries },
         ..Plan::default()
     };
     let (client, server) = pair(&plan);
@@ -89,9 +82,7 @@ pub fn measure(load: &Load, time: Duration) -> (u64, f64) {
                     }
                 }
             };
-            named("server")
-                .spawn_scoped(scope, serve)
-                .expect("a thread");
+            named("server").spawn_scoped(scope, serve).expect("a thread");
         }
         // As a run does: devices' own threads keep off the core of the worker that posts.
         for end in [&client, &server] {

@@ -75,9 +75,7 @@ pub fn received_per_s(time: Duration) -> f64 {
         }
     };
     std::thread::scope(|scope| {
-        named("server")
-            .spawn_scoped(scope, serve)
-            .expect("a thread");
+        named("server").spawn_scoped(scope, serve).expect("a thread");
         named("client").spawn_scoped(scope, send).expect("a thread");
         std::thread::sleep(Duration::from_millis(200));
         let (start, before) = (Instant::now(), received.load(Ordering::Relaxed));

@@ -44,9 +44,7 @@ fn cores() -> &'static [CoreId] {
 #[allow(dead_code)] // the other bench has no devices
 pub fn cores_but(index: usize) -> Vec<usize> {
     let all = cores().iter().enumerate();
-    all.filter(|(at, _)| *at != index)
-        .map(|(_, core)| core.id)
-        .collect()
+    all.filter(|(at, _)| *at != index).map(|(_, core)| core.id).collect()
 }
 
 /// Runs the rest of this thread on one of the cores that the program started with.
@@ -86,12 +84,7 @@ pub fn one_way(segment_bytes: usize, gso_batch: usize, time: Duration) -> io::Re
     }
     let gso_batch = gso_batch.min(DATAGRAM_BYTES / segment_bytes);
     if gso_batch > 1 {
-        set(
-            &sender,
-            libc::SOL_UDP,
-            libc::UDP_SEGMENT,
-            segment_bytes as i32,
-        )?;
+        set(&sender, libc::SOL_UDP, libc::UDP_SEGMENT, segment_bytes as i32)?;
         set(&receiver, libc::SOL_UDP, libc::UDP_GRO, 1)?;
     }
     let over = AtomicBool::new(false);
@@ -121,19 +114,14 @@ pub fn one_way(segment_bytes: usize, gso_batch: usize, time: Duration) -> io::Re
             }
         };
         over.store(true, Ordering::Relaxed);
-        let sent: io::Result<()> = sending
-            .join()
-            .unwrap_or_else(|_| Err(ErrorKind::Other.into()));
+        let sent: io::Result<()> = sending.join().unwrap_or_else(|_| Err(ErrorKind::Other.into()));
         sent.and(received)
     })
 }
 
 /// Round trips of a datagram between two threads that never sleep, in nanoseconds, in order of length.
 pub fn ping_pong_ns(datagram_bytes: usize, rounds: usize) -> io::Result<Vec<u64>> {
-    let (near, far) = (
-        UdpSocket::bind("127.0.0.1:0")?,
-        UdpSocket::bind("127.0.0.1:0")?,
-    );
+    let (near, far) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
     near.connect(far.local_addr()?)?;
     far.connect(near.local_addr()?)?;
     near.set_nonblocking(true)?;

@@ -99,20 +99,13 @@ impl Connection {
     }
 
     fn send_again(&self, bytes: [u8; MAD_BYTES], out: &mut Output) {
-        out.datagrams.push(Datagram {
-            to: self.peer,
-            bytes,
-        });
+        out.datagrams.push(Datagram { to: self.peer, bytes });
     }
 
     pub(super) fn send_repeatedly(&mut self, now: u64, message: Message, out: &mut Output) {
         let bytes = self.send(message, out);
         let interval_ns = time_of_code_ns(RESPONSE_TIMEOUT);
-        self.repeated = Some(Repeated {
-            bytes,
-            left: MAX_RETRIES,
-            interval_ns,
-        });
+        self.repeated = Some(Repeated { bytes, left: MAX_RETRIES, interval_ns });
         self.timer_ns = Some(now + interval_ns);
     }
 
@@ -197,10 +190,7 @@ impl Connection {
             });
             return self.answer(rep, out);
         }
-        if !matches!(
-            self.state,
-            State::ReqReceived | State::RepSent | State::RepReceived
-        ) {
+        if !matches!(self.state, State::ReqReceived | State::RepSent | State::RepReceived) {
             return false;
         }
         self.send_rejection(reason, private_data, out);
@@ -214,10 +204,7 @@ impl Connection {
             return false;
         }
         self.enter(State::DreqSent);
-        let dreq = Dreq {
-            comms: self.comms,
-            remote_qpn: self.remote_qpn,
-        };
+        let dreq = Dreq { comms: self.comms, remote_qpn: self.remote_qpn };
         self.send_repeatedly(now, Message::Dreq(dreq), out);
         true
     }
@@ -261,11 +248,7 @@ impl Connection {
     }
 
     fn ask_for_time(&self, of: Handled, out: &mut Output) {
-        let mra = Mra {
-            comms: self.comms,
-            of,
-            service_timeout: SERVICE_TIMEOUT,
-        };
+        let mra = Mra { comms: self.comms, of, service_timeout: SERVICE_TIMEOUT };
         self.send(Message::Mra(mra), out);
     }
 

@@ -84,11 +84,7 @@ impl Manager {
         if self.listeners.contains_key(&service) {
             return Err(CmError::Taken);
         }
-        let listener = Listener {
-            number,
-            backlog,
-            waiting: 0,
-        };
+        let listener = Listener { number, backlog, waiting: 0 };
         self.listeners.insert(service, listener);
         for early in self.early.take_for(service) {
             self.take_request(now, early, out);
@@ -98,8 +94,7 @@ impl Manager {
 
     /// Ends a listener. Its requests stay.
     pub fn stop_listening(&mut self, number: u64) {
-        self.listeners
-            .retain(|_, listener| listener.number != number);
+        self.listeners.retain(|_, listener| listener.number != number);
     }
 
     /// Asks the other end for a connection; returns its number. Of the request the manager sets what is its own.
@@ -136,10 +131,7 @@ impl Manager {
         request: Message,
         out: &mut Output,
     ) -> u32 {
-        let comms = Comms {
-            local: comm,
-            remote: 0,
-        };
+        let comms = Comms { local: comm, remote: 0 };
         let mut connection = Connection::new(state, comms, peer, comm.into(), self.ca_guid);
         connection.send_repeatedly(now, request, out);
         self.keep(connection);
@@ -161,21 +153,13 @@ impl Manager {
             return;
         };
         if let Some((number, service)) = mad.message.request() {
-            let asked = Unheard {
-                from,
-                service,
-                number,
-                mad,
-            };
+            let asked = Unheard { from, service, number, mad };
             return self.take_request(now, asked, out);
         }
         let (transaction, message) = (mad.transaction, mad.message);
         let comms = match &message {
             Message::Req(_) | Message::SidrReq(_) => return,
-            Message::SidrRep(rep) => Comms {
-                local: 0,
-                remote: rep.request,
-            },
+            Message::SidrRep(rep) => Comms { local: 0, remote: rep.request },
             Message::Rep(rep) => rep.comms,
             Message::Rej(rej) => rej.comms,
             Message::Mra(mra) => mra.comms,
@@ -202,10 +186,7 @@ impl Manager {
             });
             return;
         }
-        let back = Comms {
-            local: comms.remote,
-            remote: comms.local,
-        };
+        let back = Comms { local: comms.remote, remote: comms.local };
         match message {
             // So that a connection that is forgotten here ends at once there too.
             Message::Dreq(_) => {

@@ -34,10 +34,7 @@ impl Output {
         transaction: u64,
         message: Message,
     ) -> [u8; MAD_BYTES] {
-        let mad = CmMad {
-            transaction,
-            message,
-        };
+        let mad = CmMad { transaction, message };
         let bytes = mad.to_bytes();
         self.datagrams.push(Datagram { to, bytes });
         bytes

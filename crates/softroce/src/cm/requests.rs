@@ -58,21 +58,11 @@ impl Manager {
             return;
         }
         listener.waiting += 1;
-        let asker = Asker {
-            listener: listener.number,
-            peer: from,
-        };
-        let comms = Comms {
-            local: self.fresh_comm(),
-            remote: number,
-        };
+        let asker = Asker { listener: listener.number, peer: from };
+        let comms = Comms { local: self.fresh_comm(), remote: number };
         let (state, remote_qpn, happening) = match asked.mad.message {
             Message::SidrReq(req) => (State::SidrReqReceived, 0, Happening::LookedUp(asker, req)),
-            Message::Req(req) => (
-                State::ReqReceived,
-                req.qpn,
-                Happening::Requested(asker, req),
-            ),
+            Message::Req(req) => (State::ReqReceived, req.qpn, Happening::Requested(asker, req)),
             // No request.
             _ => return,
         };

@@ -108,8 +108,7 @@ fn data_stands_for_a_lost_confirmation() {
     let (_, asked) = pair.connecting();
     pair.accept(asked).unwrap();
     for _ in 0..2 {
-        pair.with(1, asked, |it, _, out| it.notice_data(out))
-            .unwrap();
+        pair.with(1, asked, |it, _, out| it.notice_data(out)).unwrap();
     }
     assert_eq!(pair.happening(1), Happening::Established);
     assert!(pair.events[1].is_empty(), "once");

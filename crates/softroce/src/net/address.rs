@@ -63,12 +63,7 @@ fn refused(operation: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Op
             io::ErrorKind::AddrNotAvailable => "give an address that this host has (`ip address`)",
             _ => "see what the system allows this process (limits, container policy)",
         };
-        OpenError {
-            operation,
-            address,
-            source,
-            remedy,
-        }
+        OpenError { operation, address, source, remedy }
     }
 }
 
@@ -154,9 +149,7 @@ fn prepare(
 
 fn bind_receiver(address: IpAddr) -> Result<Socket, OpenError> {
     let socket = Socket::udp(address).map_err(refused("open a UDP socket", address))?;
-    socket
-        .bind((address, UDP_PORT).into())
-        .map_err(refused("take UDP port 4791", address))?;
+    socket.bind((address, UDP_PORT).into()).map_err(refused("take UDP port 4791", address))?;
     Ok(socket)
 }
 
@@ -221,10 +214,7 @@ fn sending_socket(address: IpAddr) -> io::Result<Socket> {
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, ECT_0.into())?;
         }
     }
-    if socket
-        .set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, BUFFER_BYTES)
-        .is_err()
-    {
+    if socket.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, BUFFER_BYTES).is_err() {
         socket.set(libc::SOL_SOCKET, libc::SO_SNDBUF, BUFFER_BYTES)?;
     }
     Ok(socket)

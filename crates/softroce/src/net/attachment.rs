@@ -61,10 +61,8 @@ impl Attachment {
 
     /// Sends the bytes as one datagram, or as one split into segments; never blocks.
     pub fn send_bytes(&self, bytes: &[u8], options: &SendOptions) -> io::Result<()> {
-        let piece = libc::iovec {
-            iov_base: bytes.as_ptr().cast_mut().cast(),
-            iov_len: bytes.len(),
-        };
+        let piece =
+            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         // SAFETY: the bytes are borrowed until the call is over.
         unsafe { self.send(&[piece], options) }
     }

@@ -91,17 +91,13 @@ impl Capture {
             path,
             process: process::id(),
             on: AtomicBool::new(true),
-            output: Lock::new(Output {
-                file,
-                written: Vec::new(),
-            }),
+            output: Lock::new(Output { file, written: Vec::new() }),
             buffer: Lock::default(),
             changed: Condvar::new(),
         });
         let own = Arc::clone(&shared);
-        let writer = thread::Builder::new()
-            .name("softroce-pcap".into())
-            .spawn(move || own.run())?;
+        let writer =
+            thread::Builder::new().name("softroce-pcap".into()).spawn(move || own.run())?;
         complete_at_exit(&shared);
         let writer = Some(writer);
         Ok(Capture { shared, writer })
@@ -184,9 +180,7 @@ impl Shared {
         }
         if let Err(error) = file.write_all(written) {
             self.on.store(false, Ordering::Relaxed);
-            self.say(format_args!(
-                "ends here: {error}; make room there or name another file"
-            ));
+            self.say(format_args!("ends here: {error}; make room there or name another file"));
         }
     }
 
@@ -241,12 +235,8 @@ mod tests {
 
     fn add(capture: &Capture, packet: &[u8]) {
         let address = |last| SocketAddr::from(([127, 0, 0, last], 4791));
-        let route = Route {
-            source: address(1),
-            destination: address(2),
-            traffic_class: 0,
-            hop_limit: 64,
-        };
+        let route =
+            Route { source: address(1), destination: address(2), traffic_class: 0, hop_limit: 64 };
         capture.add(&route, std::iter::once((0, packet)));
     }
 

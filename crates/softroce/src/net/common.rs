@@ -28,7 +28,6 @@ pub struct Common {
 impl Common {
     /// Whether it is down now.
     pub fn is_down(&self) -> bool {
-        self.outage
-            .is_some_and(|outage| outage.is_down(self.clock.now_ns()))
+        self.outage.is_some_and(|outage| outage.is_down(self.clock.now_ns()))
     }
 }

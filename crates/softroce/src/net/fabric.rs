@@ -104,9 +104,9 @@ impl Fabric {
             IpAddr::V4(v4) => v4.octets().to_vec(),
             IpAddr::V6(v6) => v6.octets().to_vec(),
         };
-        octets.into_iter().fold(self.seed, |seed, octet| {
-            seed.wrapping_mul(257).wrapping_add(octet.into())
-        })
+        octets
+            .into_iter()
+            .fold(self.seed, |seed, octet| seed.wrapping_mul(257).wrapping_add(octet.into()))
     }
 
     /// Lets time pass until then.
@@ -117,12 +117,7 @@ impl Fabric {
     /// When the next packet leaves a link; `u64::MAX` for never.
     pub fn next_due_ns(&self) -> u64 {
         let due_ns = |port: &Port| port.link.as_ref()?.next_due_ns();
-        self.ports
-            .lock()
-            .values()
-            .filter_map(due_ns)
-            .min()
-            .unwrap_or(u64::MAX)
+        self.ports.lock().values().filter_map(due_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Whether packets wait in a device's receive buffer.
@@ -138,9 +133,7 @@ impl Fabric {
     pub fn overflowed(&self, address: IpAddr) -> (u64, u64) {
         let ports = self.ports.lock();
         let port = ports.get(&address);
-        port.map_or((0, 0), |port| {
-            (port.counts.overflowed.get(), port.drops.into())
-        })
+        port.map_or((0, 0), |port| (port.counts.overflowed.get(), port.drops.into()))
     }
 
     /// Makes a link to an address, with a receive buffer of this size.
@@ -208,11 +201,7 @@ impl Fabric {
         };
         for packet in bytes.chunks(packet_bytes) {
             let fate = link.draw(now_ns, packet.first().copied().unwrap_or_default());
-            let packet = Transit {
-                context: source,
-                traffic_class,
-                bytes: packet.to_vec(),
-            };
+            let packet = Transit { context: source, traffic_class, bytes: packet.to_vec() };
             link.enter(now_ns, fate, packet, &port.counts);
         }
         port.leave_link(now_ns);

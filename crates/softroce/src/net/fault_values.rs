@@ -7,12 +7,7 @@ use super::faults_error::{self, FaultsError};
 use super::packet_kind::KINDS;
 use crate::wire::PacketKind;
 
-const TIMES: [(&str, u64); 4] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-];
+const TIMES: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 const RATES: [(char, f64); 3] = [('K', 1e3), ('M', 1e6), ('G', 1e9)];
 
 /// The n-th packet of a kind, counted from 1 since the device was opened.
@@ -91,10 +86,7 @@ pub fn time_ns(part: &str, value: &str) -> Result<u64, FaultsError> {
     let letters = value.find(char::is_alphabetic).ok_or_else(wrong)?;
     let (number, unit) = value.split_at(letters);
     let number = number.trim();
-    let (_, unit_ns) = TIMES
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .ok_or_else(wrong)?;
+    let (_, unit_ns) = TIMES.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
     if let Ok(number) = number.parse::<u64>() {
         return number.checked_mul(*unit_ns).ok_or_else(wrong);
     }
@@ -118,9 +110,7 @@ pub enum Mark {
 pub fn mark(part: &str, value: &str) -> Result<Mark, FaultsError> {
     let share = probability(part, value).map(Mark::Share);
     let time = || time_ns(part, value).map(Mark::AfterNs);
-    share
-        .or_else(|_| time())
-        .map_err(|_| FaultsError::of(part, faults_error::MARK))
+    share.or_else(|_| time()).map_err(|_| FaultsError::of(part, faults_error::MARK))
 }
 
 /// `10us` or `10us~5us`: a delay and how much it varies to both sides.
@@ -141,10 +131,7 @@ pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
     let wrong = || FaultsError::of(part, faults_error::PERIOD);
     let (after, lasts) = value.split_once('+').ok_or_else(wrong)?;
     let time_ns = |text: &str| time_ns(part, text.trim()).map_err(|_| wrong());
-    Ok(Period {
-        after_ns: time_ns(after)?,
-        lasts_ns: time_ns(lasts)?,
-    })
+    Ok(Period { after_ns: time_ns(after)?, lasts_ns: time_ns(lasts)? })
 }
 
 /// `ack#3`.

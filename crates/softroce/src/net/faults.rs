@@ -110,10 +110,7 @@ impl Direction {
             parts.push(("rate", rate_text(rate)));
         }
         for nth in self.lose.iter().flatten() {
-            parts.push((
-                "lose",
-                format!("{}#{}", packet_kind::name(nth.kind), nth.number),
-            ));
+            parts.push(("lose", format!("{}#{}", packet_kind::name(nth.kind), nth.number)));
         }
         if let Some(period) = self.blackhole {
             parts.push(("blackhole", period.to_string()));

@@ -51,10 +51,7 @@ impl Flow {
 
     /// The same way to the process of this QP.
     pub fn to_process_of(self, qpn: u32) -> Flow {
-        Flow {
-            slot: slot_of(qpn),
-            ..self
-        }
+        Flow { slot: slot_of(qpn), ..self }
     }
 
     /// The options for sending so many packets of this length to it at once.
@@ -76,15 +73,9 @@ impl Flow {
 /// The addresses for the CRC, with identification 0; both as IPv6 if their families differ.
 pub fn icrc_addresses(source: IpAddr, destination: IpAddr) -> IcrcAddresses {
     match (source, destination) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => IcrcAddresses::V4 {
-            source,
-            destination,
-            identification: 0,
-            flags: DONT_FRAGMENT,
-        },
-        _ => IcrcAddresses::V6 {
-            source: as_ipv6(source),
-            destination: as_ipv6(destination),
-        },
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            IcrcAddresses::V4 { source, destination, identification: 0, flags: DONT_FRAGMENT }
+        }
+        _ => IcrcAddresses::V6 { source: as_ipv6(source), destination: as_ipv6(destination) },
     }
 }

@@ -51,10 +51,7 @@ unsafe impl Send for GsoBatch {}
 impl GsoBatch {
     /// An empty batch with room for the largest.
     pub fn new() -> Box<GsoBatch> {
-        let nothing = libc::iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        };
+        let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         Box::new(GsoBatch {
             flow: None,
             segment_bytes: 0,
@@ -259,10 +256,7 @@ impl GsoBatch {
             while packet_at < piece_at + piece.iov_len
                 && let Some(opcode) = places.next()
             {
-                let byte = piece
-                    .iov_base
-                    .cast::<u8>()
-                    .wrapping_add(packet_at - piece_at);
+                let byte = piece.iov_base.cast::<u8>().wrapping_add(packet_at - piece_at);
                 // SAFETY: within the piece; as in `send_on`.
                 *opcode = unsafe { byte.read() };
                 packet_at += self.segment_bytes;
@@ -275,10 +269,7 @@ impl GsoBatch {
     /// A copy of each of its packets.
     pub(super) fn copied_packets(&self) -> impl Iterator<Item = Vec<u8>> {
         let all = self.copied();
-        let packets: Vec<_> = all
-            .chunks(self.segment_bytes.max(1))
-            .map(<[u8]>::to_vec)
-            .collect();
+        let packets: Vec<_> = all.chunks(self.segment_bytes.max(1)).map(<[u8]>::to_vec).collect();
         packets.into_iter()
     }
 
@@ -344,9 +335,7 @@ impl Staging {
     fn new() -> Staging {
         // SAFETY: the layout is not of zero bytes.
         let memory = NonNull::new(unsafe { std::alloc::alloc_zeroed(STAGING) });
-        let Some(memory) = memory else {
-            std::alloc::handle_alloc_error(STAGING)
-        };
+        let Some(memory) = memory else { std::alloc::handle_alloc_error(STAGING) };
         Staging { memory, used: 0 }
     }
 

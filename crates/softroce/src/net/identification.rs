@@ -80,8 +80,7 @@ impl Identification {
         let Some(identification) = self.solve(guess, difference, bytes) else {
             return false;
         };
-        self.sender(source)
-            .is_some_and(|sender| sender.takes(identification))
+        self.sender(source).is_some_and(|sender| sender.takes(identification))
     }
 
     /// The identification of a packet whose CRC differs by `difference` from the CRC for identification `guess`; `None`
@@ -101,10 +100,7 @@ impl Identification {
         };
         let sender = self.senders.get_mut(mixed as usize % SENDERS)?;
         if sender.address != Some(source) {
-            *sender = Sender {
-                address: Some(source),
-                ..Sender::default()
-            };
+            *sender = Sender { address: Some(source), ..Sender::default() };
         }
         Some(sender)
     }

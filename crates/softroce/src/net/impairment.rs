@@ -117,9 +117,7 @@ impl<C: Clone> Impairment<C> {
 
     /// Whether a number from 0 to 1 means a loss. In bursts, it says whether one begins or goes on.
     fn is_lost(&mut self, drawn: f64) -> bool {
-        let Direction {
-            drop, drop_burst, ..
-        } = self.direction;
+        let Direction { drop, drop_burst, .. } = self.direction;
         let probability = match (drop_burst, self.in_burst) {
             (0, _) => drop,
             (burst, false) => burst_begins(drop, burst),

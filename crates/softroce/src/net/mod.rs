@@ -129,9 +129,7 @@ pub fn open(
 ) -> io::Result<Port> {
     let taken = address::take(address.map(|it| it.to_canonical()), receive_buffer_bytes)?;
     let sending = address::sending_sockets(taken.address)?;
-    let sending = sending
-        .into_iter()
-        .map(|(it, port)| (Attachment::Udp(it), port));
+    let sending = sending.into_iter().map(|(it, port)| (Attachment::Udp(it), port));
     Ok(port(taken, sending.collect(), faults, Clock::Machine))
 }
 
@@ -153,10 +151,7 @@ pub fn open_in(
     };
     let sending = address::source_ports().take(SENDING_SOCKETS);
     let sending = sending.map(|port| (place(port), port)).collect();
-    Port {
-        seed: Some(fabric.seed_of(address)),
-        ..port(taken, sending, faults, fabric.clock())
-    }
+    Port { seed: Some(fabric.seed_of(address)), ..port(taken, sending, faults, fabric.clock()) }
 }
 
 fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: Clock) -> Port {
@@ -178,10 +173,7 @@ fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: C
         Receiver::new(common.clone(), at, link)
     };
     // Packets are named by their number among those of this process.
-    let unnamed = Direction {
-        lose: [None; MOST_NAMED],
-        ..faults.receive
-    };
+    let unnamed = Direction { lose: [None; MOST_NAMED], ..faults.receive };
     Port {
         membership: taken.membership,
         receive_buffer_bytes: taken.receive_buffer_bytes,

@@ -93,9 +93,7 @@ struct Sum(u64);
 impl Sum {
     fn add(self, bytes: &[u8]) -> Sum {
         let (words, rest) = bytes.as_chunks::<2>();
-        let words = words
-            .iter()
-            .map(|word| u64::from(u16::from_be_bytes(*word)));
+        let words = words.iter().map(|word| u64::from(u16::from_be_bytes(*word)));
         let last = rest.first().map_or(0, |byte| u64::from(*byte) << 8);
         Sum(self.0 + words.sum::<u64>() + last)
     }

@@ -12,10 +12,7 @@ pub struct Outage {
 impl Outage {
     /// An outage of a port that is opened now.
     pub(super) fn new(period: Period, now_ns: u64) -> Outage {
-        Outage {
-            period,
-            opened_ns: now_ns,
-        }
+        Outage { period, opened_ns: now_ns }
     }
 
     /// Whether the port is down.
@@ -38,10 +35,7 @@ mod tests {
 
     #[test]
     fn it_goes_down_and_comes_up() {
-        let period = Period {
-            after_ns: 20,
-            lasts_ns: 5,
-        };
+        let period = Period { after_ns: 20, lasts_ns: 5 };
         let outage = Outage::new(period, 100);
         let look = |ns| (outage.is_down(ns), outage.next_change_ns(ns));
         assert_eq!([99, 119].map(look), [(false, 120); 2]);

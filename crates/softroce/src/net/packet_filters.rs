@@ -10,20 +10,12 @@ use super::sockets::Socket;
 
 /// An instruction of a program.
 pub const fn instruction(code: u32, k: u32) -> sock_filter {
-    sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf: 0,
-        k,
-    }
+    sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
 /// Skips so many instructions if the accumulator is `k`.
 pub const fn skip_if_equal(k: u32, skipped: u8) -> sock_filter {
-    sock_filter {
-        jt: skipped,
-        ..instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, k)
-    }
+    sock_filter { jt: skipped, ..instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, k) }
 }
 
 /// Installs a filter that drops all incoming packets, so that they take no memory.
@@ -47,20 +39,11 @@ pub fn pick_by(socket: &Socket, program: &mut [sock_filter]) -> io::Result<()> {
 }
 
 fn attach(socket: &Socket, option: c_int, program: &mut [sock_filter]) -> io::Result<()> {
-    let program = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_mut_ptr(),
-    };
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     let length = size_of::<libc::sock_fprog>() as socklen_t;
     // SAFETY: the program has as many instructions as it says; the kernel copies them.
     let outcome = unsafe {
-        libc::setsockopt(
-            socket.fd(),
-            libc::SOL_SOCKET,
-            option,
-            (&raw const program).cast(),
-            length,
-        )
+        libc::setsockopt(socket.fd(), libc::SOL_SOCKET, option, (&raw const program).cast(), length)
     };
     if outcome < 0 {
         return Err(io::Error::last_os_error());

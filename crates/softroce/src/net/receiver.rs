@@ -67,10 +67,7 @@ impl Receiver {
             batch: Batch::new(),
             ask: 1,
             drained: true,
-            check: Check {
-                address: common.address,
-                identification: Identification::new(),
-            },
+            check: Check { address: common.address, identification: Identification::new() },
             socket_drops: 0,
             faults: faults.map(Box::new),
             common,
@@ -178,11 +175,7 @@ impl Receiver {
                         continue;
                     }
                 }
-                let packet = Arrival {
-                    source: datagram.source,
-                    is_marked,
-                    bytes: segment,
-                };
+                let packet = Arrival { source: datagram.source, is_marked, bytes: segment };
                 let verdict = self.check.check(tap, &mut seed, place, packet, knows);
                 tally.hand_over(verdict, packet, each);
             }
@@ -368,8 +361,7 @@ impl Check {
             SocketAddr::V4(_) => {
                 let guess = self.identification.guess(source.ip(), place);
                 let difference = seed.flip_identification(guess).over(body) ^ written;
-                self.identification
-                    .takes(source.ip(), guess, difference, body.len())
+                self.identification.takes(source.ip(), guess, difference, body.len())
             }
         };
         match good {

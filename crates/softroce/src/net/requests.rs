@@ -108,10 +108,7 @@ fn name_of_service(address: IpAddr, service: u64) -> io::Result<SocketAddr> {
 fn receive(socket: &UnixDatagram, room: &mut [u8]) -> io::Result<(usize, Option<libc::uid_t>)> {
     // Aligned as headers are.
     let mut space = [0_u64; 8];
-    let mut piece = libc::iovec {
-        iov_base: room.as_mut_ptr().cast(),
-        iov_len: room.len(),
-    };
+    let mut piece = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
     // SAFETY: plain data, for which zero is valid.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &raw mut piece;
@@ -127,12 +124,7 @@ fn receive(socket: &UnixDatagram, room: &mut [u8]) -> io::Result<(usize, Option<
         let header = libc::CMSG_FIRSTHDR(&raw const message).as_ref();
         let kind = (libc::SOL_SOCKET, libc::SCM_CREDENTIALS);
         let sender = header.filter(|it| (it.cmsg_level, it.cmsg_type) == kind);
-        sender.map(|it| {
-            libc::CMSG_DATA(it)
-                .cast::<libc::ucred>()
-                .read_unaligned()
-                .uid
-        })
+        sender.map(|it| libc::CMSG_DATA(it).cast::<libc::ucred>().read_unaligned().uid)
     };
     Ok((bytes, user))
 }

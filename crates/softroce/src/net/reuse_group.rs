@@ -62,9 +62,7 @@ pub fn make(address: IpAddr) -> io::Result<Vec<Socket>> {
         socket.bind(name)?;
         Ok(socket)
     };
-    let sockets: Vec<Socket> = repeat_with(socket)
-        .take(SOCKETS)
-        .collect::<io::Result<_>>()?;
+    let sockets: Vec<Socket> = repeat_with(socket).take(SOCKETS).collect::<io::Result<_>>()?;
     if let Some(any) = sockets.first() {
         pick_by(any, &mut slot_of_packet())?;
     }
@@ -88,10 +86,7 @@ fn slot_of_packet() -> [sock_filter; 14] {
         skip_if_equal(SIDR_REQ.into(), 6),
         skip_if_equal(SIDR_REP.into(), 2),
         instruction(LOAD | libc::BPF_W, REMOTE_COMM_ID_AT as u32),
-        sock_filter {
-            jf: 1,
-            ..skip_if_equal(0, 3)
-        },
+        sock_filter { jf: 1, ..skip_if_equal(0, 3) },
         instruction(LOAD | libc::BPF_W, LOCAL_COMM_ID_AT as u32),
         instruction(SHIFT, u32::BITS - SLOT_BITS),
         PICK,

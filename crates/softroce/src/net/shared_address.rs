@@ -67,21 +67,12 @@ pub fn join(address: IpAddr) -> io::Result<(Socket, Socket, Membership)> {
     let own = sockets.get(slot).ok_or_else(all_taken)?.duplicate()?;
     let requests = sockets.get(REQUESTS).ok_or_else(all_taken)?.duplicate()?;
     accept_incoming(&own)?;
-    let group = Arc::new(Group {
-        sockets,
-        listener,
-        ends: AtomicBool::new(false),
-    });
+    let group = Arc::new(Group { sockets, listener, ends: AtomicBool::new(false) });
     let serving = Arc::clone(&group);
-    let thread = thread::Builder::new()
-        .name("softroce-share".into())
-        .spawn(move || serving.serve())?;
-    let membership = Membership {
-        slot: slot as u8,
-        group,
-        thread: Some(thread),
-        process: std::process::id(),
-    };
+    let thread =
+        thread::Builder::new().name("softroce-share".into()).spawn(move || serving.serve())?;
+    let membership =
+        Membership { slot: slot as u8, group, thread: Some(thread), process: std::process::id() };
     Ok((own, requests, membership))
 }
 
@@ -153,13 +144,7 @@ fn ask(name: &SocketAddr) -> Option<Vec<Socket>> {
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let flags = RecvFlags::CMSG_CLOEXEC;
-    rustix::net::recvmsg(
-        &stream,
-        &mut [IoSliceMut::new(&mut byte)],
-        &mut control,
-        flags,
-    )
-    .ok()?;
+    rustix::net::recvmsg(&stream, &mut [IoSliceMut::new(&mut byte)], &mut control, flags).ok()?;
     let mut sockets = Vec::with_capacity(SOCKETS);
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(descriptors) = message {
@@ -193,23 +178,14 @@ impl Group {
         if !control.push(SendAncillaryMessage::ScmRights(&sockets)) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        rustix::net::sendmsg(
-            stream,
-            &[IoSlice::new(&[0])],
-            &mut control,
-            SendFlags::NOSIGNAL,
-        )?;
+        rustix::net::sendmsg(stream, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
         Ok(())
     }
 }
 
 /// The user of the process at the other end (SO_PEERCRED).
 fn peer_user(stream: &UnixStream) -> io::Result<u32> {
-    let mut peer = libc::ucred {
-        pid: 0,
-        uid: u32::MAX,
-        gid: u32::MAX,
-    };
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the pointers are to such a struct and to its length.
     let outcome = unsafe {

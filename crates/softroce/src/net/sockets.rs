@@ -106,13 +106,7 @@ impl Socket {
         let mut length = size_of::<c_int>() as socklen_t;
         // SAFETY: the pointers are to an int and to its length.
         checked(unsafe {
-            libc::getsockopt(
-                self.fd(),
-                level,
-                option,
-                (&raw mut value).cast(),
-                &raw mut length,
-            )
+            libc::getsockopt(self.fd(), level, option, (&raw mut value).cast(), &raw mut length)
         })?;
         Ok(value)
     }
@@ -245,11 +239,7 @@ impl Slot {
             *to = *from;
         }
         self.source = Some(source);
-        self.told = Told {
-            segment_bytes,
-            drops: Some(drops),
-            traffic_class,
-        };
+        self.told = Told { segment_bytes, drops: Some(drops), traffic_class };
     }
 }
 
@@ -278,9 +268,7 @@ impl Batch {
             source: None,
             told: Told::default(),
         };
-        Batch {
-            slots: std::iter::repeat_with(slot).take(BATCH).collect(),
-        }
+        Batch { slots: std::iter::repeat_with(slot).take(BATCH).collect() }
     }
 
     /// Room for datagrams that come by other means.
@@ -316,10 +304,7 @@ pub fn let_go(fd: RawFd) {
 
 /// The monotonic clock, in nanoseconds.
 pub fn now_ns() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a timespec; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -389,10 +374,7 @@ fn put_control(control: &mut Control, options: &SendOptions) -> usize {
         // SAFETY: these only compute. A header, an int and its padding are at most 24 bytes each, three of them 72 of
         // the 96 that there are; a header's alignment is at most 8, as is the buffer's and each step.
         unsafe {
-            let header = (&raw mut *control)
-                .cast::<u8>()
-                .add(used)
-                .cast::<libc::cmsghdr>();
+            let header = (&raw mut *control).cast::<u8>().add(used).cast::<libc::cmsghdr>();
             (*header).cmsg_level = level;
             (*header).cmsg_type = kind;
             (*header).cmsg_len = libc::CMSG_LEN(value.len() as u32) as _;

@@ -34,10 +34,7 @@ pub struct Tap {
 
 impl Tap {
     pub(super) fn new(clock: Clock) -> Tap {
-        Tap {
-            clock,
-            ..Tap::default()
-        }
+        Tap { clock, ..Tap::default() }
     }
 
     /// Starts to record, up to the first thousand packets.
@@ -59,13 +56,7 @@ impl Tap {
     pub(super) fn sent(&self, peer: IpAddr, packets: impl Iterator<Item = Vec<u8>>) {
         let at_ns = self.clock.now_ns();
         for bytes in packets {
-            self.keep(RecordedPacket {
-                at_ns,
-                outwards: true,
-                peer,
-                bytes,
-                icrc_ok: true,
-            });
+            self.keep(RecordedPacket { at_ns, outwards: true, peer, bytes, icrc_ok: true });
         }
     }
 

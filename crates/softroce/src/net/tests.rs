@@ -250,12 +250,8 @@ fn send_packet(from: &UdpSocket, to: IpAddr, identification: u16, packet: &[u8],
     let (IpAddr::V4(source_ip), IpAddr::V4(destination)) = (source.ip(), to) else {
         panic!("IPv4 only");
     };
-    let addresses = IcrcAddresses::V4 {
-        source: source_ip,
-        destination,
-        identification,
-        flags: 0x4000,
-    };
+    let addresses =
+        IcrcAddresses::V4 { source: source_ip, destination, identification, flags: 0x4000 };
     let mut bytes = packet.to_vec();
     bytes.extend(icrc(addresses, source.port(), packet));
     bytes[13] ^= damage;

@@ -57,11 +57,7 @@ impl Transmitter {
         sockets: Vec<(Attachment, u16)>,
         faults: Option<Impairment<Departure>>,
     ) -> Transmitter {
-        let outlet = |(socket, port)| Outlet {
-            socket,
-            port,
-            backlog: Backlog::default(),
-        };
+        let outlet = |(socket, port)| Outlet { socket, port, backlog: Backlog::default() };
         Transmitter {
             common,
             outlets: sockets.into_iter().map(outlet).collect(),
@@ -81,10 +77,7 @@ impl Transmitter {
     }
 
     pub(super) fn capture_to(&mut self, capture: Arc<Capture>) {
-        let hop_limit = self
-            .outlets
-            .first()
-            .and_then(|it| it.socket.hop_limit().ok());
+        let hop_limit = self.outlets.first().and_then(|it| it.socket.hop_limit().ok());
         self.capture = Some((capture, hop_limit.unwrap_or_default()));
     }
 
@@ -111,10 +104,7 @@ impl Transmitter {
     fn faulty_link(&self, flow: &Flow) -> Option<&Lock<FaultyLink>> {
         let destination = flow.destination.ip();
         let link = self.faults.as_deref()?;
-        self.common
-            .faulty_peer
-            .is_none_or(|peer| peer == destination)
-            .then_some(link)
+        self.common.faulty_peer.is_none_or(|peer| peer == destination).then_some(link)
     }
 
     /// The most packets of a GSO batch of this flow: 1 if the system allows no GSO batches.
@@ -172,8 +162,7 @@ impl Transmitter {
         match outlet.backlog.add(CopiedBatch::of(flow, outgoing)) {
             Some(first) => {
                 self.common.counters.waited.add(packets);
-                self.full_sockets
-                    .fetch_add(isize::from(first), Ordering::SeqCst);
+                self.full_sockets.fetch_add(isize::from(first), Ordering::SeqCst);
             }
             None => self.common.counters.send_errors.add(packets),
         }
@@ -211,8 +200,7 @@ impl Transmitter {
                     }
                 }
             });
-            self.full_sockets
-                .fetch_sub(isize::from(emptied), Ordering::SeqCst);
+            self.full_sockets.fetch_sub(isize::from(emptied), Ordering::SeqCst);
         }
         !self.is_full()
     }
@@ -273,11 +261,7 @@ impl Transmitter {
         }
         for ((bytes, fate), place) in gso_batch.copied_packets().zip(fates).zip(0..) {
             let context = (flow.clone(), place);
-            let packet = Transit {
-                context,
-                traffic_class: flow.traffic_class,
-                bytes,
-            };
+            let packet = Transit { context, traffic_class: flow.traffic_class, bytes };
             link.enter(now_ns, *fate, packet, &self.common.counters.transmit_faults);
         }
         self.leave(&mut all);

@@ -37,11 +37,7 @@ impl Wakeup {
     /// Sleeps until woken, until one of `sockets` is readable, or for `at_most_ns` (for ever if `u64::MAX`).
     pub fn wait_for_any(&self, sockets: &[RawFd], at_most_ns: u64) {
         let own = [self.0.as_raw_fd()];
-        let readable = |fd: &RawFd| libc::pollfd {
-            fd: *fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let readable = |fd: &RawFd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
         let mut polls: Vec<libc::pollfd> = own.iter().chain(sockets).map(readable).collect();
         self.wait_for_polls(&mut polls, at_most_ns);
     }
@@ -54,11 +50,8 @@ impl Wakeup {
         full: Option<[RawFd; SENDING_SOCKETS]>,
         at_most_ns: u64,
     ) {
-        let mut polls = [libc::pollfd {
-            fd: -1,
-            events: libc::POLLIN,
-            revents: 0,
-        }; 2 + SENDING_SOCKETS];
+        let mut polls =
+            [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; 2 + SENDING_SOCKETS];
         polls[0].fd = self.0.as_raw_fd();
         polls[1].fd = socket.unwrap_or(-1);
         for (poll, fd) in polls[2..].iter_mut().zip(full.iter().flatten()) {
@@ -74,11 +67,7 @@ impl Wakeup {
             tv_sec: (at_most_ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (at_most_ns % 1_000_000_000) as libc::c_long,
         };
-        let time = if at_most_ns == u64::MAX {
-            ptr::null()
-        } else {
-            &raw const time
-        };
+        let time = if at_most_ns == u64::MAX { ptr::null() } else { &raw const time };
         let mut wakes = [0_u8; 8];
         // SAFETY: as many entries as there are, a time or null, no signal mask; then eight writable bytes. Whatever comes out, the
         // caller looks for work and may sleep again.

@@ -96,9 +96,8 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
     addresses.retain(|address| local.is_ipv6() || address.is_ipv4());
     for address in addresses {
         let listens = state.claim(key, address, local.port()).and_then(|()| {
-            let listens = state.run(address, |manager, out| {
-                manager.listen(now, service, key, backlog, out)
-            });
+            let listens =
+                state.run(address, |manager, out| manager.listen(now, service, key, backlog, out));
             listens.ok_or(libc::ENODEV)?.map_err(errno)
         });
         if let Err(error) = listens {

@@ -51,8 +51,7 @@ unsafe fn copy(from: *const sockaddr, bytes: u32) -> *mut sockaddr {
     unsafe {
         let to = libc::malloc(bytes as usize);
         if !to.is_null() {
-            to.cast::<u8>()
-                .copy_from_nonoverlapping(from.cast(), bytes as usize);
+            to.cast::<u8>().copy_from_nonoverlapping(from.cast(), bytes as usize);
         }
         to.cast()
     }
@@ -137,9 +136,7 @@ pub unsafe extern "C" fn getaddrinfo(
     let found = Box::into_raw(whole);
     // SAFETY: a place for the pointer; made above.
     minus_one_or_zero(unsafe {
-        looked_up
-            .map(|()| result.write(found))
-            .inspect_err(|_| freeaddrinfo(found))
+        looked_up.map(|()| result.write(found)).inspect_err(|_| freeaddrinfo(found))
     })
 }
 

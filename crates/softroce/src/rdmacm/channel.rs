@@ -23,11 +23,7 @@ static QUEUES: Lock<BTreeMap<usize, Arc<Queue<Notice>>>> = Lock::new(BTreeMap::n
 /// # Errors
 /// EBADF: there is no such channel any more.
 pub(super) fn queue(channel: *mut rdma_event_channel) -> Result<Arc<Queue<Notice>>, c_int> {
-    QUEUES
-        .lock()
-        .get(&channel.addr())
-        .map(Arc::clone)
-        .ok_or(libc::EBADF)
+    QUEUES.lock().get(&channel.addr()).map(Arc::clone).ok_or(libc::EBADF)
 }
 
 pub(super) fn create() -> Result<*mut rdma_event_channel, c_int> {

@@ -92,11 +92,8 @@ fn ask(
     };
     let (traffic_class, ack_timeout) = (entry.traffic_class, entry.ack_timeout);
     let service = entry.space.service(remote.port());
-    let header = IpHeader {
-        source_port: local.port(),
-        source: local.ip(),
-        destination: remote.ip(),
-    };
+    let header =
+        IpHeader { source_port: local.port(), source: local.ip(), destination: remote.ip() };
     // The answer is taken under the same lock, so that the number is known before.
     let asked = match entry.space {
         PortSpace::Udp => {
@@ -107,9 +104,7 @@ fn ask(
                 service,
                 private_data: header.join(private_data),
             });
-            state.run(address, |manager, out| {
-                manager.look_up(now, remote.ip(), req, out)
-            })
+            state.run(address, |manager, out| manager.look_up(now, remote.ip(), req, out))
         }
         PortSpace::Tcp => {
             let req = Box::new(Req {
@@ -133,9 +128,7 @@ fn ask(
                 ..Req::default()
             });
             state.entry(key)?.terms = Terms::asking(remote.ip(), &req);
-            state.run(address, |manager, out| {
-                manager.connect(now, remote.ip(), req, out)
-            })
+            state.run(address, |manager, out| manager.connect(now, remote.ip(), req, out))
         }
     };
     let comm = asked.ok_or(libc::ENODEV)?;
@@ -216,9 +209,9 @@ pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_
     minus_one_or_zero(unsafe {
         match Id::of(id).space {
             PortSpace::Udp => tell_qp(id, parameters),
-            PortSpace::Tcp => answer(id, parameters)
-                .inspect_err(|_| qp::fail(id))
-                .and_then(|()| complete(id)),
+            PortSpace::Tcp => {
+                answer(id, parameters).inspect_err(|_| qp::fail(id)).and_then(|()| complete(id))
+            }
         }
     })
 }

@@ -76,11 +76,7 @@ pub(super) struct Devices {
 
 impl Devices {
     pub(super) const fn new(inbox: &'static Inbox) -> Devices {
-        Devices {
-            by_address: BTreeMap::new(),
-            inbox,
-            sockets_changed: false,
-        }
+        Devices { by_address: BTreeMap::new(), inbox, sockets_changed: false }
     }
 
     pub(super) fn get(&mut self, address: IpAddr) -> Option<&mut CmDevice> {
@@ -88,9 +84,7 @@ impl Devices {
     }
 
     pub(super) fn all(&mut self) -> impl Iterator<Item = (IpAddr, &mut CmDevice)> {
-        self.by_address
-            .iter_mut()
-            .map(|(address, device)| (*address, device))
+        self.by_address.iter_mut().map(|(address, device)| (*address, device))
     }
 
     /// Closes those without ids whose contexts have no objects of the program.
@@ -126,10 +120,9 @@ impl Devices {
         let _ = open.nic.begin_requests();
         let address = open.address();
         let inbox = self.inbox;
-        open.nic
-            .receive_management(Some(Box::new(move |from, payload| {
-                inbox.put(address, from, payload);
-            })));
+        open.nic.receive_management(Some(Box::new(move |from, payload| {
+            inbox.put(address, from, payload);
+        })));
         let mtu = u8::try_from(port::active_mtu_of(open)).unwrap_or(1);
         let device = CmDevice {
             context,

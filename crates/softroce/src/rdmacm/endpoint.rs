@@ -47,12 +47,7 @@ unsafe fn set_up(
             Id::of(id).own(|own| own.qp_init = init.as_ref().copied());
             return Ok(());
         }
-        done(resolve_addr(
-            id,
-            addresses.ai_src_addr,
-            addresses.ai_dst_addr,
-            TIMEOUT_MS,
-        ))?;
+        done(resolve_addr(id, addresses.ai_src_addr, addresses.ai_dst_addr, TIMEOUT_MS))?;
         done(resolve_route(id, TIMEOUT_MS))?;
         if init.is_null() {
             return Ok(());

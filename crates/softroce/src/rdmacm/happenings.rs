@@ -30,21 +30,16 @@ impl State {
             && let Some(device) = self.devices.get(address)
         {
             // Of a manager that has just told of it.
-            let _ = device
-                .manager
-                .with(comm, |it| it.reject(RejReason::CONSUMER, &[], out));
+            let _ = device.manager.with(comm, |it| it.reject(RejReason::CONSUMER, &[], out));
         }
     }
 
     fn happened_to_id(&mut self, address: IpAddr, event: Event) {
         let comm = event.comm;
-        let key = self
-            .devices
-            .get(address)
-            .and_then(|device| match event.happening {
-                Happening::TimeWaitOver => device.ids.remove(&comm),
-                _ => device.ids.get(&comm).copied(),
-            });
+        let key = self.devices.get(address).and_then(|device| match event.happening {
+            Happening::TimeWaitOver => device.ids.remove(&comm),
+            _ => device.ids.get(&comm).copied(),
+        });
         let Some(entry) = key.and_then(|key| self.ids.get_mut(&key)) else {
             return;
         };

@@ -46,12 +46,7 @@ impl Id {
         verbs.channel = channel;
         verbs.ps = space.code();
         verbs.qp_type = space.qp_type();
-        let inner = Id {
-            key,
-            space,
-            acks: Arc::default(),
-            own: Lock::default(),
-        };
+        let inner = Id { key, space, acks: Arc::default(), own: Lock::default() };
         inner.lend(verbs)
     }
 

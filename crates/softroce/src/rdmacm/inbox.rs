@@ -35,10 +35,7 @@ pub(super) struct Inbox {
 impl Inbox {
     pub(super) const fn new() -> Inbox {
         Inbox {
-            waiting: Lock::new(Waiting {
-                datagrams: Vec::new(),
-                wake_ns: u64::MAX,
-            }),
+            waiting: Lock::new(Waiting { datagrams: Vec::new(), wake_ns: u64::MAX }),
             wakeup: OnceLock::new(),
         }
     }

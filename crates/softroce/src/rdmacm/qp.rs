@@ -76,11 +76,9 @@ pub(super) unsafe fn to_rts(id: *mut rdma_cm_id) -> Result<(), c_int> {
             return Ok(());
         }
         // Before the connection was asked for the other end had no access.
-        for state in [
-            ibv_qp_state::IBV_QPS_INIT,
-            ibv_qp_state::IBV_QPS_RTR,
-            ibv_qp_state::IBV_QPS_RTS,
-        ] {
+        for state in
+            [ibv_qp_state::IBV_QPS_INIT, ibv_qp_state::IBV_QPS_RTR, ibv_qp_state::IBV_QPS_RTS]
+        {
             modify(qp, state, |attr| attributes(id, attr))?;
         }
         Ok(())

@@ -149,9 +149,8 @@ impl State {
                 device.manager.stop_listening(key);
             }
         }
-        let forgotten = entry
-            .queue
-            .take_out(|notice| notice.id == entry.id || notice.listener == entry.id);
+        let forgotten =
+            entry.queue.take_out(|notice| notice.id == entry.id || notice.listener == entry.id);
         for (notice, _) in forgotten {
             if !notice.listener.is_null() {
                 // SAFETY: a request's new id, which the program has not got.
@@ -302,10 +301,7 @@ impl State {
     pub(super) fn sockets(&mut self) -> Vec<RawFd> {
         let claims = self.ids.values().flat_map(|entry| &entry.claims);
         let claims: Vec<RawFd> = claims.map(|(_, claim)| claim.fd()).collect();
-        let requests = self
-            .devices
-            .all()
-            .filter_map(|(_, device)| device.requests_fd());
+        let requests = self.devices.all().filter_map(|(_, device)| device.requests_fd());
         requests.chain(claims).collect()
     }
 

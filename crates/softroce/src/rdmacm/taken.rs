@@ -28,10 +28,7 @@ pub(super) fn give(notice: Notice, event: kind::Type, status: c_int) -> *mut rdm
     verbs.event = event;
     verbs.status = status;
     verbs.param = notice.parameters.told;
-    let taken = Taken {
-        _private_data: notice.parameters.private_data,
-        acks: notice.acks,
-    };
+    let taken = Taken { _private_data: notice.parameters.private_data, acks: notice.acks };
     taken.lend(verbs)
 }
 

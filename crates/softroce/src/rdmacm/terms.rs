@@ -49,10 +49,7 @@ pub(super) fn path_to(peer: IpAddr, traffic_class: u8) -> ibv_ah_attr {
 impl Terms {
     /// Between datagram services.
     pub(super) fn of_datagrams(peer: IpAddr) -> Terms {
-        Terms {
-            peer: Some(peer),
-            ..Terms::default()
-        }
+        Terms { peer: Some(peer), ..Terms::default() }
     }
 
     /// Fills the attributes of a QP for datagrams, the same for each state, as the kernel does; returns their mask.

@@ -33,10 +33,7 @@ impl Cq {
     ) -> Cq {
         let core = Arc::clone(nic.core());
         let context = CqContext::new(&core.activity, capacity, has_stamps, on_event, on_overrun);
-        Cq {
-            core,
-            context: Arc::new(context),
-        }
+        Cq { core, context: Arc::new(context) }
     }
 
     pub(crate) fn context(&self) -> &Arc<CqContext> {

@@ -24,9 +24,7 @@ impl Nic {
     /// # Errors
     /// EADDRINUSE if another does.
     pub fn claim(&self, service: u64) -> io::Result<Option<OwnClaim>> {
-        self.requests_fd()
-            .map(|_| OwnClaim::new(self.address(), service))
-            .transpose()
+        self.requests_fd().map(|_| OwnClaim::new(self.address(), service)).transpose()
     }
 
     /// Takes requests from now on; until then they are other processes'.
@@ -68,10 +66,7 @@ impl Nic {
             ack_request: false,
             psn: core.gsi.next_psn(),
             extended: Extended {
-                deth: Some(Deth {
-                    qkey: GSI_QKEY,
-                    source_qpn: GSI_QPN,
-                }),
+                deth: Some(Deth { qkey: GSI_QKEY, source_qpn: GSI_QPN }),
                 ..Extended::default()
             },
             payload,

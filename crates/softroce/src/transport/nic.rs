@@ -79,11 +79,7 @@ impl Nic {
     }
 
     fn start(options: &NicOptions, devices: &mut Devices) -> io::Result<Arc<Nic>> {
-        let mut port = net::open(
-            options.address,
-            &options.faults,
-            options.receive_buffer_bytes,
-        )?;
+        let mut port = net::open(options.address, &options.faults, options.receive_buffer_bytes)?;
         if let Some(path) = &options.capture {
             port.capture(path)?;
         }
@@ -100,11 +96,7 @@ impl Nic {
     /// On a port that needs no thread: it works when it is told to, and when its CQs are polled.
     pub(crate) fn without_engine(port: net::Port) -> io::Result<Arc<Nic>> {
         let core = Arc::new(Core::new(port)?);
-        Ok(Arc::new(Nic {
-            core,
-            engine: None,
-            may_be_joined: false,
-        }))
+        Ok(Arc::new(Nic { core, engine: None, may_be_joined: false }))
     }
 
     /// When it has something to do that no packet announces, 0 for answers that are due; `u64::MAX` for never.
@@ -193,10 +185,7 @@ impl Nic {
     /// Counters since the device was opened, with their names.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut all = self.core.counters();
-        all.push((
-            ENGINE_CPU_NS,
-            self.engine.as_ref().map_or(0, Engine::cpu_ns),
-        ));
+        all.push((ENGINE_CPU_NS, self.engine.as_ref().map_or(0, Engine::cpu_ns)));
         all
     }
 }

@@ -72,10 +72,7 @@ impl Qp {
             })
         };
         let context = core.tables_mut().insert(make)?;
-        Some(Qp {
-            core: Arc::clone(core),
-            context,
-        })
+        Some(Qp { core: Arc::clone(core), context })
     }
 
     /// Removes it from the device: afterwards it does nothing and adds no completions.
@@ -177,19 +174,13 @@ impl Qp {
         });
         self.set_min_rnr_timer(min_rnr_timer);
         self.context.requester.lock().connect(path.clone());
-        self.context
-            .responder
-            .lock()
-            .connect(path, Psn::new(rq_psn), max_dest_rd_atomic);
+        self.context.responder.lock().connect(path, Psn::new(rq_psn), max_dest_rd_atomic);
         self.context.set_state(State::Rtr);
     }
 
     /// To RTS. `deliveries` is `None` for UC and UD.
     pub fn ready_to_send(&self, sq_psn: u32, deliveries: Option<Deliveries>) {
-        self.context
-            .requester
-            .lock()
-            .start(Psn::new(sq_psn), deliveries);
+        self.context.requester.lock().start(Psn::new(sq_psn), deliveries);
         self.context.set_state(State::Rts);
     }
 
@@ -233,17 +224,12 @@ impl Qp {
 
     /// Changes the code of the pause in its RNR NAKs.
     pub fn set_min_rnr_timer(&self, code: u8) {
-        self.context
-            .min_rnr_timer
-            .store(code & 0x1f, Ordering::Relaxed);
+        self.context.min_rnr_timer.store(code & 0x1f, Ordering::Relaxed);
     }
 
     /// Limits what it sends, in RTS until it is connected anew, to so many bytes of packets a nanosecond; `None` ends that.
     pub fn limit_rate(&self, bytes_per_ns: Option<f64>) {
-        self.context
-            .requester
-            .lock()
-            .limit_rate(self.core.activity.now_ns(), bytes_per_ns);
+        self.context.requester.lock().limit_rate(self.core.activity.now_ns(), bytes_per_ns);
     }
 
     /// The next PSN to send, and the next expected.
@@ -295,9 +281,8 @@ impl Qp {
                 && let Some(request) = next()
             {
                 let signaled = request.signaled || self.context.signal_all;
-                outcome = self
-                    .check(&request)
-                    .and_then(|()| requester.queue.push(&request, signaled));
+                outcome =
+                    self.check(&request).and_then(|()| requester.queue.push(&request, signaled));
             }
             // Check again under the requester's lock: a QP that failed meanwhile flushes this request too.
             if matches!(self.state(), State::Err | State::Sqe) {

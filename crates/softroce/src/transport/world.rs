@@ -42,10 +42,7 @@ impl World {
     pub fn new(seed: u64, link: Direction) -> World {
         World {
             fabric: Fabric::new(seed, link),
-            devices: Lock::new(Devices {
-                nics: Vec::new(),
-                chance: Rng::with_seed(seed),
-            }),
+            devices: Lock::new(Devices { nics: Vec::new(), chance: Rng::with_seed(seed) }),
         }
     }
 

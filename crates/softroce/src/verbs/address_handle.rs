@@ -25,15 +25,8 @@ unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_i
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
     let local = unsafe { Context::of(context) }.address();
-    let ah = Ah {
-        destination: gid::destination(attr, local)?,
-        _domain: domain.users.begin(),
-    };
-    Ok(ah.lend(ibv_ah {
-        context,
-        pd,
-        handle: 0,
-    }))
+    let ah = Ah { destination: gid::destination(attr, local)?, _domain: domain.users.begin() };
+    Ok(ah.lend(ibv_ah { context, pd, handle: 0 }))
 }
 
 /// `ibv_create_ah(3)`. EINVAL for another port or GID index, without a global route, or for a GID that is not of a

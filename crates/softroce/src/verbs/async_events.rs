@@ -70,10 +70,8 @@ mod tests {
     /// At made-up instants: of an outage during which no thread had a core, nobody is told.
     #[test]
     fn a_port_that_goes_down_and_comes_up_tells() {
-        let options = OpenOptions {
-            faults: "down=1000s+1000s".parse().unwrap(),
-            ..OpenOptions::default()
-        };
+        let options =
+            OpenOptions { faults: "down=1000s+1000s".parse().unwrap(), ..OpenOptions::default() };
         let context = open_with("soft0", options).unwrap().as_ptr();
         for (after_s, kind) in [
             (1500, ibv_event_type::IBV_EVENT_PORT_ERR),

@@ -61,11 +61,7 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
             // SAFETY: an open context.
             _context: unsafe { Context::of(context) }.users.begin(),
         };
-        channel.lend(ibv_comp_channel {
-            context,
-            fd,
-            refcnt: 0,
-        })
+        channel.lend(ibv_comp_channel { context, fd, refcnt: 0 })
     });
     pointer_or_errno(made.map_err(|error| code(&error)))
 }

@@ -58,11 +58,7 @@ pub(super) unsafe fn create(
     }
     let channel = init.channel;
     let has_domain = init.comp_mask & ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_PD.0 != 0;
-    let domain = if has_domain {
-        init.parent_domain
-    } else {
-        null_mut()
-    };
+    let domain = if has_domain { init.parent_domain } else { null_mut() };
     // SAFETY: a live channel and a live domain, or null.
     let (its_channel, its_domain) = unsafe { (channel.as_ref(), domain.as_ref()) };
     if its_channel.is_some_and(|channel| channel.context != context)
@@ -171,10 +167,7 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
             inner.users.none()?;
             if let Some((channel, _)) = &inner.channel {
                 let channel = Channel::of(*channel);
-                channel
-                    .cqs
-                    .lock()
-                    .retain(|served| *served != inner.transport);
+                channel.cqs.lock().retain(|served| *served != inner.transport);
                 drop(channel.notices.take_out(|notice| *notice == Notice(cq)));
             }
             context.end_events_of(Source::Cq(cq), &inner.async_acks);
@@ -189,10 +182,7 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 pub(super) fn wc_flags(completion: &Completion) -> u32 {
     let flag = |is_set: bool, flag: ibv_wc_flags| if is_set { flag.0 } else { 0 };
     flag(completion.has_grh, ibv_wc_flags::IBV_WC_GRH)
-        | flag(
-            completion.immediate.is_some(),
-            ibv_wc_flags::IBV_WC_WITH_IMM,
-        )
+        | flag(completion.immediate.is_some(), ibv_wc_flags::IBV_WC_WITH_IMM)
 }
 
 /// The service level of a datagram's completion. RoCE v2 has none on the wire. What annex A17.4.5.1 wants of a
@@ -218,11 +208,7 @@ fn work_completion(cq: &Cq, completion: &Completion) -> ibv_wc {
         wc_flags: wc_flags(completion),
         pkey_index: 0,
         slid: 0,
-        sl: if completion.has_grh {
-            cq.datagram_sl
-        } else {
-            0
-        },
+        sl: if completion.has_grh { cq.datagram_sl } else { 0 },
         dlid_path_bits: 0,
     }
 }

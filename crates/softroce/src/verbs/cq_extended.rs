@@ -109,9 +109,7 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
 unsafe fn read<T: Default>(cq: *mut ibv_cq_ex, field: impl Fn(&Cq, &Completion, u64) -> T) -> T {
     // SAFETY: a live CQ whose latch this thread holds.
     let (inner, current) = unsafe { (Cq::of(cq.cast()), *Cq::of(cq.cast()).current.get()) };
-    current.map_or_else(T::default, |(completion, stamp_ns)| {
-        field(inner, &completion, stamp_ns)
-    })
+    current.map_or_else(T::default, |(completion, stamp_ns)| field(inner, &completion, stamp_ns))
 }
 
 /// Defines the functions that read a field of the current completion, and gives them to the program.

@@ -48,11 +48,7 @@ impl Device {
                 *to = from as c_char;
             }
         }
-        Device {
-            verbs,
-            _provider: null(),
-            place,
-        }
+        Device { verbs, _provider: null(), place }
     }
 
     /// The device of a pointer from the list, if it is one.
@@ -155,9 +151,7 @@ pub fn address_of_environment() -> Result<Option<IpAddr>, AddressError> {
         return Ok(None);
     };
     let text = text.to_string_lossy();
-    text.parse().map(Some).map_err(|_| AddressError {
-        text: text.into_owned(),
-    })
+    text.parse().map(Some).map_err(|_| AddressError { text: text.into_owned() })
 }
 
 /// Prints a line on stderr that explains an error number, in one piece, since the ranks of a job often have the same

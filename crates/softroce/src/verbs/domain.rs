@@ -57,11 +57,7 @@ impl Behind<ibv_pd> for Pd {}
 
 impl Pd {
     fn new(id: PdId, uses: Vec<Use>) -> Pd {
-        Pd {
-            id,
-            users: Users::default(),
-            _uses: uses,
-        }
+        Pd { id, users: Users::default(), _uses: uses }
     }
 }
 
@@ -69,10 +65,7 @@ impl Pd {
 pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    let verbs = ibv_pd {
-        context,
-        handle: id,
-    };
+    let verbs = ibv_pd { context, handle: id };
     // SAFETY: an open context.
     let uses = vec![unsafe { Context::of(context) }.users.begin()];
     Pd::new(PdId(id), uses).lend(verbs)
@@ -143,24 +136,10 @@ unsafe fn register(
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
     let nic = unsafe { Context::own(context) }?.nic.clone();
-    let region = Region {
-        pd: domain.id,
-        address: start,
-        length_bytes,
-        iova,
-        access,
-    };
+    let region = Region { pd: domain.id, address: start, length_bytes, iova, access };
     // SAFETY: the caller vouches for the memory, and it is mapped now.
     let key = unsafe { nic.register(region) }.map_err(memory_error)?;
-    let verbs = ibv_mr {
-        context,
-        pd,
-        addr: address,
-        length,
-        handle: key,
-        lkey: key,
-        rkey: key,
-    };
+    let verbs = ibv_mr { context, pd, addr: address, length, handle: key, lkey: key, rkey: key };
     let _domain = domain.users.begin();
     Ok(Mr { nic, _domain }.lend(verbs))
 }

@@ -32,9 +32,8 @@ impl Acks {
 
     /// Waits until all taken events are acknowledged.
     pub(crate) fn wait(&self) {
-        let waited = self
-            .changed
-            .wait_while(self.outstanding.lock(), |outstanding| *outstanding > 0);
+        let waited =
+            self.changed.wait_while(self.outstanding.lock(), |outstanding| *outstanding > 0);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -132,9 +131,8 @@ impl<T> Queue<T> {
     /// if it is being destroyed.
     pub(crate) fn take_out(&self, of_object: impl Fn(&T) -> bool) -> VecDeque<Waiting<T>> {
         let mut waiting = self.waiting.lock();
-        let (out, stay): (VecDeque<_>, _) = std::mem::take(&mut *waiting)
-            .into_iter()
-            .partition(|(what, _)| of_object(what));
+        let (out, stay): (VecDeque<_>, _) =
+            std::mem::take(&mut *waiting).into_iter().partition(|(what, _)| of_object(what));
         *waiting = stay;
         for _ in &out {
             self.count_down();

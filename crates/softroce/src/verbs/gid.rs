@@ -20,9 +20,7 @@ const FLOW_LABEL_BITS: u32 = 0x000f_ffff;
 
 /// The GID of an address.
 pub(crate) fn of_address(address: IpAddr) -> ibv_gid {
-    ibv_gid {
-        raw: as_ipv6(address).octets(),
-    }
+    ibv_gid { raw: as_ipv6(address).octets() }
 }
 
 /// The address of a GID.

@@ -82,10 +82,7 @@ pub(super) fn places(interfaces: &[Place], wanted: Option<IpAddr>) -> Vec<Place>
 
 /// At a free address of loopback.
 pub(super) fn on_loopback(interfaces: &[Place]) -> Place {
-    Place {
-        address: None,
-        ..wanted_place(interfaces, Ipv4Addr::LOCALHOST.into())
-    }
+    Place { address: None, ..wanted_place(interfaces, Ipv4Addr::LOCALHOST.into()) }
 }
 
 /// All of 127.0.0.0/8 belongs to the loopback interface, although it has only one address. An address that no
@@ -101,10 +98,7 @@ fn wanted_place(interfaces: &[Place], address: IpAddr) -> Place {
         all.find(|place| place.address.is_some_and(is))
     };
     let found = find(&|own| own == address).or_else(|| find(&|own| own.is_loopback()));
-    Place {
-        address: Some(address),
-        ..*found.unwrap_or(&loopback)
-    }
+    Place { address: Some(address), ..*found.unwrap_or(&loopback) }
 }
 
 /// A locally administered EUI-64, derived from the address: the same in every process that has the device.
@@ -132,11 +126,7 @@ mod tests {
     use super::*;
 
     fn interface(address: &str, interface_index: u32, interface_mtu_bytes: u32) -> Place {
-        Place {
-            address: Some(address.parse().unwrap()),
-            interface_index,
-            interface_mtu_bytes,
-        }
+        Place { address: Some(address.parse().unwrap()), interface_index, interface_mtu_bytes }
     }
 
     fn machine() -> Vec<Place> {
@@ -184,14 +174,8 @@ mod tests {
 
     #[test]
     fn guids_differ_and_are_local() {
-        let addresses = [
-            "127.0.0.2",
-            "192.0.2.2",
-            "fd00::2",
-            "fe80::1",
-            "2001:db8:0:1::1",
-            "2001:db8:0:2::2",
-        ];
+        let addresses =
+            ["127.0.0.2", "192.0.2.2", "fd00::2", "fe80::1", "2001:db8:0:1::1", "2001:db8:0:2::2"];
         let of_address = addresses.map(|address| guid(Some(address.parse().unwrap())));
         let guids = BTreeSet::from_iter(of_address.into_iter().chain([guid(None)]));
         assert!(guids.iter().all(|guid| guid & 0x0200_0000_0000_0000 != 0));

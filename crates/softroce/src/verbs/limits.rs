@@ -82,8 +82,7 @@ pub unsafe extern "C" fn query_device_ex(
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {
         attr.cast::<u8>().write_bytes(0, attr_bytes);
-        attr.cast::<u8>()
-            .copy_from_nonoverlapping((&raw const whole).cast(), known);
+        attr.cast::<u8>().copy_from_nonoverlapping((&raw const whole).cast(), known);
     }
     0
 }

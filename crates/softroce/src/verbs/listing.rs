@@ -41,10 +41,7 @@ pub fn named(name: &str) -> io::Result<Option<Listing>> {
 
 impl Listing {
     fn of(device: &device::Device) -> Listing {
-        Listing {
-            name: device.name(),
-            address: device.place.address,
-        }
+        Listing { name: device.name(), address: device.place.address }
     }
 }
 

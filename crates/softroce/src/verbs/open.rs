@@ -53,10 +53,7 @@ impl OpenOptions {
             libc::EINVAL
         })?;
         let capture = env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
-        Ok(OpenOptions {
-            faults,
-            capture: capture.map(PathBuf::from),
-        })
+        Ok(OpenOptions { faults, capture: capture.map(PathBuf::from) })
     }
 }
 
@@ -125,13 +122,8 @@ pub(crate) fn open(
     verbs.context.async_fd = events.fd();
     verbs.context.num_comp_vectors = limits::completion_vectors();
     verbs.context.abi_compat = EXTENDED_ABI;
-    let context = Context {
-        nic,
-        device,
-        events,
-        _port_listener: port_listener,
-        users: Users::default(),
-    };
+    let context =
+        Context { nic, device, events, _port_listener: port_listener, users: Users::default() };
     Ok(context.lend(verbs))
 }
 

@@ -35,19 +35,12 @@ pub(super) fn mtu_bytes(code: ibv_mtu::Type) -> u32 {
 
 /// The MTU code of a device's port.
 pub(crate) fn active_mtu_of(device: &Context) -> ibv_mtu::Type {
-    active_mtu(
-        device.device.place.interface_mtu_bytes,
-        device.address().is_ipv4(),
-    )
+    active_mtu(device.device.place.interface_mtu_bytes, device.address().is_ipv4())
 }
 
 /// The largest InfiniBand MTU whose packets fit the interface without fragmentation; 256 bytes if none does.
 fn active_mtu(interface_mtu_bytes: u32, ipv4: bool) -> ibv_mtu::Type {
-    let ip = if ipv4 {
-        IPV4_HEADER_BYTES
-    } else {
-        IPV6_HEADER_BYTES
-    };
+    let ip = if ipv4 { IPV4_HEADER_BYTES } else { IPV6_HEADER_BYTES };
     let payload = interface_mtu_bytes.saturating_sub(ip + ROCE_HEADER_BYTES);
     (ibv_mtu::IBV_MTU_256..=ibv_mtu::IBV_MTU_4096)
         .rev()
@@ -96,8 +89,7 @@ pub unsafe extern "C" fn query_port_bytes(
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {
         attr.cast::<u8>().write_bytes(0, attr_bytes);
-        attr.cast::<u8>()
-            .copy_from_nonoverlapping((&raw const whole).cast(), known);
+        attr.cast::<u8>().copy_from_nonoverlapping((&raw const whole).cast(), known);
     }
     0
 }
@@ -136,14 +128,7 @@ pub unsafe extern "C" fn query_port_compat(
     attr: *mut ibv_port_attr,
 ) -> c_int {
     // SAFETY: as the caller's.
-    unsafe {
-        query_port_bytes(
-            context,
-            port,
-            attr,
-            offset_of!(ibv_port_attr, port_cap_flags2),
-        )
-    }
+    unsafe { query_port_bytes(context, port, attr, offset_of!(ibv_port_attr, port_cap_flags2)) }
 }
 
 /// `ibv_query_gid_ex(3)`. EINVAL for any port but 1, ENODATA beyond the end of the table.

@@ -49,13 +49,8 @@ pub(super) unsafe fn datagram(ah: *mut ibv_ah, qpn: u32, qkey: u32) -> Result<Da
 unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c_int> {
     use ibv_wr_opcode as Opcode;
     // SAFETY: the member that the operation needs; of the others the bytes are read, which all are numbers.
-    let (rdma, atomic, immediate) = unsafe {
-        (
-            wr.wr.rdma,
-            wr.wr.atomic,
-            wr.imm_data_invalidated_rkey_union.imm_data,
-        )
-    };
+    let (rdma, atomic, immediate) =
+        unsafe { (wr.wr.rdma, wr.wr.atomic, wr.imm_data_invalidated_rkey_union.imm_data) };
     let (address, rkey) = (rdma.remote_addr, rdma.rkey);
     let write = Operation::Write { address, rkey };
     let (operation, immediate) = match wr.opcode {
@@ -157,9 +152,9 @@ pub(super) unsafe fn post_receives(
     while let Some(request) = unsafe { next.as_ref() } {
         let outcome = match usize::try_from(request.num_sge) {
             // SAFETY: the caller's list.
-            Ok(count) => post(request.wr_id, unsafe {
-                array(request.sg_list.cast::<Sge>(), count)
-            }),
+            Ok(count) => {
+                post(request.wr_id, unsafe { array(request.sg_list.cast::<Sge>(), count) })
+            }
             Err(_) => Err(PostError::Elements),
         };
         if let Err(error) = outcome {

@@ -116,9 +116,8 @@ unsafe fn create(
         pd: domain.id,
         send_cq: send_cq.transport.clone(),
         recv_cq: recv_cq.transport.clone(),
-        receives: shared.map_or(ReceiveSource::Own, |shared| {
-            ReceiveSource::Shared(shared.queue.clone())
-        }),
+        receives: shared
+            .map_or(ReceiveSource::Own, |shared| ReceiveSource::Shared(shared.queue.clone())),
         capacities: Capacities {
             send_wrs: cap.max_send_wr,
             recv_wrs: cap.max_recv_wr,
@@ -237,11 +236,7 @@ mod tests {
         assert_eq!((cap.max_send_sge, cap.max_recv_sge), (1, 2));
         assert_eq!(cap.max_inline_data, 100);
         for (sges, inline_bytes) in [(0, 16), (1, 16), (16, 256)] {
-            let asked = ibv_qp_cap {
-                max_send_sge: sges,
-                max_inline_data: 0,
-                ..asked
-            };
+            let asked = ibv_qp_cap { max_send_sge: sges, max_inline_data: 0, ..asked };
             assert_eq!(room(&asked, false).unwrap().max_inline_data, inline_bytes);
         }
         let shared = room(&asked, true).unwrap();

@@ -27,11 +27,7 @@ pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int>
         Kind::Uc => MESSAGES | WRITES,
         Kind::Rc => MESSAGES | WRITES | READS_AND_ATOMICS,
     };
-    if operations & !there == 0 {
-        Ok(())
-    } else {
-        Err(libc::EOPNOTSUPP)
-    }
+    if operations & !there == 0 { Ok(()) } else { Err(libc::EOPNOTSUPP) }
 }
 
 /// Fills the function pointers of the operations with which the QP was created.
@@ -160,11 +156,7 @@ unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u3
 }
 
 unsafe extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, address: u64, length_bytes: u32) {
-    let sge = Sge {
-        address,
-        length_bytes,
-        lkey,
-    };
+    let sge = Sge { address, length_bytes, lkey };
     // SAFETY: as the caller's.
     unsafe { with_batch(qp, |batch| batch.set_elements(&[sge])) };
 }

@@ -80,13 +80,8 @@ pub unsafe extern "C" fn modify_srq(
     const LIMIT: u32 = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0;
     const MAX_WR: u32 = ibv_srq_attr_mask::IBV_SRQ_MAX_WR.0;
     // SAFETY: a live SRQ of an open context, and a readable struct.
-    let (own, inner, limit) = unsafe {
-        (
-            Context::own((*srq).context),
-            Srq::of(srq),
-            (*attr).srq_limit,
-        )
-    };
+    let (own, inner, limit) =
+        unsafe { (Context::own((*srq).context), Srq::of(srq), (*attr).srq_limit) };
     zero_or_error(own.and_then(|_| match mask.cast_unsigned() {
         0 => Ok(()),
         LIMIT if limit <= inner.max_wr => {

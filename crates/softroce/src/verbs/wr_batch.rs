@@ -94,11 +94,7 @@ impl Batch {
             self.error = Some(libc::EINVAL);
             return;
         };
-        let element = Sge {
-            address: offset as u64,
-            length_bytes,
-            lkey: 0,
-        };
+        let element = Sge { address: offset as u64, length_bytes, lkey: 0 };
         self.add_elements(&[element], true);
     }
 
@@ -123,11 +119,7 @@ impl Batch {
             signaled: flag(ibv_send_flags::IBV_SEND_SIGNALED),
             solicited: flag(ibv_send_flags::IBV_SEND_SOLICITED),
             fence: flag(ibv_send_flags::IBV_SEND_FENCE),
-            payload: if request.inline {
-                Payload::Inline(sges)
-            } else {
-                Payload::Registered(sges)
-            },
+            payload: if request.inline { Payload::Inline(sges) } else { Payload::Registered(sges) },
             datagram: request.datagram,
         })
     }

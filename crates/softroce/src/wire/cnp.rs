@@ -49,10 +49,7 @@ impl Cnp {
     pub fn parse(body: &[u8]) -> Option<Cnp> {
         let bth = Bth::from_bytes(*body.first_chunk()?)?;
         let is_cnp = bth.opcode_byte == Cnp::OPCODE_BYTE && body.len() == Cnp::BYTES;
-        is_cnp.then_some(Cnp {
-            destination_qpn: bth.destination_qpn,
-            pkey: bth.pkey,
-        })
+        is_cnp.then_some(Cnp { destination_qpn: bth.destination_qpn, pkey: bth.pkey })
     }
 }
 
@@ -62,10 +59,7 @@ mod tests {
 
     #[test]
     fn other_packets_are_none() {
-        let cnp = Cnp {
-            destination_qpn: 0xd2,
-            pkey: 0xffff,
-        };
+        let cnp = Cnp { destination_qpn: 0xd2, pkey: 0xffff };
         let bytes = cnp.to_bytes();
         assert_eq!(Cnp::parse(&bytes), Some(cnp));
         for length in 0..28 {

@@ -195,10 +195,7 @@ impl Aeth {
 
     /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Aeth::BYTES]) -> Aeth {
-        Aeth {
-            syndrome: Syndrome::parse(bytes[0]),
-            msn: u32::from_be_bytes(bytes) & LOW_24,
-        }
+        Aeth { syndrome: Syndrome::parse(bytes[0]), msn: u32::from_be_bytes(bytes) & LOW_24 }
     }
 }
 
@@ -239,9 +236,6 @@ impl Deth {
     /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Deth::BYTES]) -> Deth {
         let words = u64::from_be_bytes(bytes);
-        Deth {
-            qkey: (words >> 32) as u32,
-            source_qpn: words as u32 & LOW_24,
-        }
+        Deth { qkey: (words >> 32) as u32, source_qpn: words as u32 & LOW_24 }
     }
 }

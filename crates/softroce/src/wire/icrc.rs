@@ -151,12 +151,7 @@ fn headers_below(
         at += bytes.len();
     };
     match addresses {
-        IcrcAddresses::V4 {
-            source,
-            destination,
-            identification,
-            flags,
-        } => {
+        IcrcAddresses::V4 { source, destination, identification, flags } => {
             // Version and length; type of service is variable.
             put(&[0x45, 0xff]);
             put(&(length + 20).to_be_bytes());
@@ -167,10 +162,7 @@ fn headers_below(
             put(&source.octets());
             put(&destination.octets());
         }
-        IcrcAddresses::V6 {
-            source,
-            destination,
-        } => {
+        IcrcAddresses::V6 { source, destination } => {
             // Version 6; traffic class and flow label are variable.
             put(&[0x6f, 0xff, 0xff, 0xff]);
             put(&length.to_be_bytes());
@@ -215,9 +207,7 @@ mod tests {
 
     #[test]
     fn variant_fields_are_ones() {
-        let packet = [
-            0x04, 0x40, 0xff, 0xff, 0x12, 0, 0, 0x11, 0x80, 0, 0, 1, 2, 3, 4, 5,
-        ];
+        let packet = [0x04, 0x40, 0xff, 0xff, 0x12, 0, 0, 0x11, 0x80, 0, 0, 1, 2, 3, 4, 5];
         let mut all = vec![0xff; 8];
         all.extend([0x45, 0xff, 0, 48, 0, 7, 0x40, 0, 0xff, 17, 0xff, 0xff]);
         all.extend([192, 0, 2, 1, 192, 0, 2, 2]);

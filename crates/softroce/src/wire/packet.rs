@@ -185,11 +185,7 @@ impl<'a> Packet<'a> {
         let is_datagram = self.service == Service::Ud;
         writer.put_if(is_datagram, extended.deth, Deth::to_bytes);
         writer.put_if(opcode.has_reth(), extended.reth, Reth::to_bytes);
-        writer.put_if(
-            opcode.has_atomic_eth(),
-            extended.atomic,
-            AtomicEth::to_bytes,
-        );
+        writer.put_if(opcode.has_atomic_eth(), extended.atomic, AtomicEth::to_bytes);
         writer.put_if(opcode.has_aeth(), extended.aeth, Aeth::to_bytes);
         let answer = extended.atomic_answer;
         writer.put_if(opcode.has_atomic_ack(), answer, u64::to_be_bytes);

@@ -25,12 +25,7 @@ pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     for (from, seen) in &reached {
         if seen.contains(from) {
             let back = |to: &&&str| reached.get(**to).is_some_and(|seen| seen.contains(from));
-            found.insert(
-                seen.iter()
-                    .filter(back)
-                    .map(|file| (*file).to_owned())
-                    .collect(),
-            );
+            found.insert(seen.iter().filter(back).map(|file| (*file).to_owned()).collect());
         }
     }
     found.into_iter().collect()
@@ -38,15 +33,12 @@ pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
 
 #[test]
 fn a_circle_is_found_and_a_way_is_none() {
-    let arrows: Arrows = [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")]
-        .into_iter()
-        .fold(Arrows::new(), |mut arrows, (from, to)| {
+    let arrows: Arrows = [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")].into_iter().fold(
+        Arrows::new(),
+        |mut arrows, (from, to)| {
+            arrows.entry(from.into()).or_default().entry(to.into()).or_default();
             arrows
-                .entry(from.into())
-                .or_default()
-                .entry(to.into())
-                .or_default();
-            arrows
-        });
+        },
+    );
     assert_eq!(circles(&arrows), [["b", "c"]]);
 }

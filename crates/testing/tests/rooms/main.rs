@@ -42,18 +42,9 @@ fn told(circles: &[Vec<String>], arrows: &Arrows) -> String {
 #[test]
 fn no_file_imports_one_that_imports_it() {
     let arrows = files();
-    assert!(
-        arrows.len() > 300,
-        "only {} files import others",
-        arrows.len()
-    );
+    assert!(arrows.len() > 300, "only {} files import others", arrows.len());
     let found = circles(arrows);
-    assert!(
-        found.is_empty(),
-        "{} circles:\n{}",
-        found.len(),
-        told(&found, arrows)
-    );
+    assert!(found.is_empty(), "{} circles:\n{}", found.len(), told(&found, arrows));
 }
 
 /// Folders: what lies in a folder and below it is one.
@@ -61,10 +52,8 @@ fn no_file_imports_one_that_imports_it() {
 fn no_folder_imports_one_that_imports_it() {
     let files = files();
     let mut found = BTreeSet::new();
-    let folders: BTreeSet<&str> = files
-        .keys()
-        .flat_map(|file| file.match_indices('/').map(|(at, _)| &file[..at]))
-        .collect();
+    let folders: BTreeSet<&str> =
+        files.keys().flat_map(|file| file.match_indices('/').map(|(at, _)| &file[..at])).collect();
     for parent in folders {
         // The children of one folder, files and folders alike.
         let child = |file: &str| {
@@ -109,9 +98,7 @@ fn table() -> BTreeMap<String, BTreeSet<String>> {
         .flat_map(|line| {
             let cells: Vec<&str> = line.split('|').collect();
             let uses = words(cells[3]);
-            words(cells[1])
-                .into_iter()
-                .map(move |room| (room, uses.clone()))
+            words(cells[1]).into_iter().map(move |room| (room, uses.clone()))
         })
         .collect()
 }

@@ -67,10 +67,7 @@ impl Crates {
     }
 
     fn items(&mut self, name: Name, items: &[Item], file: &str, folder: &Path) {
-        let mut module = Module {
-            file: file.to_owned(),
-            ..Module::default()
-        };
+        let mut module = Module { file: file.to_owned(), ..Module::default() };
         for item in items.iter().filter(|item| !is_for_tests(parts(item).0)) {
             match item {
                 Item::Mod(inner) => {

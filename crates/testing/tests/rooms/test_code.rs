@@ -102,11 +102,7 @@ fn measured(assertion: TokenStream) -> Option<String> {
         |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',');
     let condition = all.split(is_comma).next()?;
     let text: TokenStream = condition.iter().cloned().collect();
-    let text = text
-        .to_string()
-        .replace("->", "")
-        .replace("=>", "")
-        .replace(":: <", "");
+    let text = text.to_string().replace("->", "").replace("=>", "").replace(":: <", "");
     let clauses = text.split("&&").flat_map(|clause| clause.split("||"));
     clauses.filter_map(measured_by_clause).next()
 }
@@ -196,10 +192,7 @@ fn tests_neither_measure_nor_sleep_nor_try_again() {
         }
     }
     assert!(read > 200, "only {read} files have test code");
-    assert!(
-        found.is_empty(),
-        "CONTRIBUTING.md says how tests state facts; these do not:{found}"
-    );
+    assert!(found.is_empty(), "CONTRIBUTING.md says how tests state facts; these do not:{found}");
 }
 
 #[test]

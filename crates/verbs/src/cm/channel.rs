@@ -31,10 +31,7 @@ impl CmChannel {
         // SAFETY: the function takes nothing.
         let raw = unsafe { (library.create_event_channel)() };
         let failed = || CmError::last(CmStep::CreateEventChannel, "/dev/infiniband/rdma_cm");
-        let channel = CmChannel {
-            library,
-            raw: NonNull::new(raw).ok_or_else(failed)?,
-        };
+        let channel = CmChannel { library, raw: NonNull::new(raw).ok_or_else(failed)? };
         // SAFETY: a descriptor that is open as long as the channel.
         let set = unsafe {
             let fd = channel.raw.as_ref().fd;

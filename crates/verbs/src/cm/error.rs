@@ -120,11 +120,7 @@ pub enum CmError {
 impl CmError {
     /// The error of a call whose error number is in `errno`.
     pub(super) fn last(step: CmStep, object: impl Into<String>) -> Self {
-        CmError::Call {
-            step,
-            object: object.into(),
-            source: io::Error::last_os_error(),
-        }
+        CmError::Call { step, object: object.into(), source: io::Error::last_os_error() }
     }
 
     /// Whether the request is at fault, rather than the run.
@@ -250,12 +246,7 @@ mod tests {
             status: -libc::ETIMEDOUT,
         };
         let text = error.to_string();
-        for part in [
-            "rdma_resolve_addr",
-            "QP 3",
-            "RDMA_CM_EVENT_ADDR_ERROR",
-            "timed out",
-        ] {
+        for part in ["rdma_resolve_addr", "QP 3", "RDMA_CM_EVENT_ADDR_ERROR", "timed out"] {
             assert!(text.contains(part), "{text}");
         }
         assert!(error.hint().contains("ping"), "{}", error.hint());
@@ -292,9 +283,7 @@ mod tests {
         assert!(call(libc::ENOENT).hint().contains("modprobe rdma_ucm"));
         assert!(call(libc::EACCES).hint().contains("chmod"));
         assert!(call(libc::ENOENT).is_bad_input());
-        let missing = CmError::NoLibrary {
-            detail: "no such file".into(),
-        };
+        let missing = CmError::NoLibrary { detail: "no such file".into() };
         assert!(missing.hint().contains("librdmacm1") && missing.is_bad_input());
     }
 }

@@ -57,10 +57,7 @@ impl CmId {
         };
         let failed = || CmError::last(CmStep::CreateId, format!("connection {token}"));
         let raw = NonNull::new(raw).filter(|_| code == 0).ok_or_else(failed)?;
-        Ok(CmId {
-            channel: Arc::clone(channel),
-            raw,
-        })
+        Ok(CmId { channel: Arc::clone(channel), raw })
     }
 
     /// The new id of a request.
@@ -68,10 +65,7 @@ impl CmId {
     /// # Safety
     /// `raw` came with a request's event of `channel`, and nobody else owns it.
     pub(super) unsafe fn requested(channel: &Arc<CmChannel>, raw: NonNull<rdma_cm_id>) -> CmId {
-        CmId {
-            channel: Arc::clone(channel),
-            raw,
-        }
+        CmId { channel: Arc::clone(channel), raw }
     }
 
     pub(super) fn raw(&self) -> *mut rdma_cm_id {
@@ -198,11 +192,7 @@ impl CmId {
         }
         // Read `errno` before another call changes it.
         let source = std::io::Error::last_os_error();
-        Err(CmError::Call {
-            step,
-            object: object(),
-            source,
-        })
+        Err(CmError::Call { step, object: object(), source })
     }
 }
 

@@ -58,9 +58,7 @@ impl CmLibrary {
         static LOADED: OnceLock<Result<CmLibrary, String>> = OnceLock::new();
         match LOADED.get_or_init(load) {
             Ok(library) => Ok(library),
-            Err(detail) => Err(CmError::NoLibrary {
-                detail: detail.clone(),
-            }),
+            Err(detail) => Err(CmError::NoLibrary { detail: detail.clone() }),
         }
     }
 }

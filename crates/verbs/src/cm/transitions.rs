@@ -67,10 +67,7 @@ impl QueuePair {
         };
         if path.gid_index.is_some_and(|wanted| wanted != gid_index) {
             let wanted = path.gid_index.unwrap_or(0);
-            let (taken, wanted) = (
-                format!("GID index {gid_index}"),
-                format!("GID index {wanted}"),
-            );
+            let (taken, wanted) = (format!("GID index {gid_index}"), format!("GID index {wanted}"));
             return Err(other(taken, wanted).into());
         }
         if attr.dest_qp_num != remote_qpn {
@@ -87,9 +84,7 @@ impl QueuePair {
             attr.ah_attr.grh.flow_label = path.flow_label;
         }
         attr.ah_attr.grh.hop_limit = path.hop_limit;
-        let operation = Operation::ModifyToRtr {
-            gid_index: Some(gid_index),
-        };
+        let operation = Operation::ModifyToRtr { gid_index: Some(gid_index) };
         Ok(self.modify(&mut attr, bits, operation)?)
     }
 

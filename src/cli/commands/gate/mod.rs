@@ -38,10 +38,7 @@ pub fn run(args: &GateArgs) -> Result<(), Failure> {
     let (comparison, part) = measure(args, &sides).inspect_err(|_| kept(&args.out))?;
     write(&args.out, &comparison)?;
     let stdout = io::BufWriter::new(io::stdout().lock());
-    unless_closed(
-        output::table::write(&comparison, stdout),
-        Failure::bad_input,
-    )?;
+    unless_closed(output::table::write(&comparison, stdout), Failure::bad_input)?;
     let page = PlotArgs {
         results: vec![args.out.join("new")],
         out: args.out.clone(),
@@ -71,11 +68,7 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
         rounds += 1;
         for place in order(rounds) {
             let side = &sides[place];
-            note(format!(
-                "launch {rounds} of {}: {}",
-                side.name,
-                side.title()
-            ));
+            note(format!("launch {rounds} of {}: {}", side.name, side.title()));
             side.launch(&words, &args.out, &stop)?;
         }
         let spent = began.elapsed();
@@ -91,9 +84,7 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
                 let plan = Plan::new(args.budget.into(), spent, args.launches);
                 let plan = plan.ok_or_else(|| too_small(args.budget, seconds))?;
                 let last = plan.last;
-                note(format!(
-                    "the first launches took {seconds:.0} s: at most {last} a side"
-                ));
+                note(format!("the first launches took {seconds:.0} s: at most {last} a side"));
                 none.insert(plan)
             }
         };
@@ -125,9 +116,7 @@ fn too_small(budget: TimeSpan, round_seconds: f64) -> Failure {
 
 /// What the results say at a look that has this part of the chance of error.
 fn compared(args: &GateArgs, sides: &[Side; 2], part: f64) -> Result<Comparison, Failure> {
-    let [base, new] = sides
-        .each_ref()
-        .map(|side| found(&args.out.join(side.name)));
+    let [base, new] = sides.each_ref().map(|side| found(&args.out.join(side.name)));
     let [base_title, new_title] = sides.each_ref().map(|side| PathBuf::from(side.title()));
     let (base, new) = ((&*base_title, &base?), (&*new_title, &new?));
     Ok(compare::compare(base, new, &args.options(part)))
@@ -141,10 +130,7 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
         Ok(false) => "it has files already".to_owned(),
         Err(error) => error.to_string(),
     };
-    let told = format!(
-        "{} cannot be the folder of a side: {told}",
-        text::path(folder)
-    );
+    let told = format!("{} cannot be the folder of a side: {told}", text::path(folder));
     Err(Failure::bad_input(told).with_hint("choose another folder with --out, or remove that one"))
 }
 
@@ -153,9 +139,7 @@ fn kept(out: &Path) {
     let sides = ["base", "new"].map(|name| out.join(name));
     if !load(&sides).results.is_empty() {
         let [base, new] = sides.map(|it| text::path(&it));
-        say(&format!(
-            "gate: what was measured is kept: rocebench compare {base} {new}"
-        ));
+        say(&format!("gate: what was measured is kept: rocebench compare {base} {new}"));
     }
 }
 

@@ -38,9 +38,7 @@ impl<'a> Side<'a> {
     /// What is switched.
     pub(super) fn title(&self) -> String {
         let switches = self.switches.iter();
-        let words: Vec<_> = switches
-            .map(|it| format!("{}={}", it.key, it.value))
-            .collect();
+        let words: Vec<_> = switches.map(|it| format!("{}={}", it.key, it.value)).collect();
         match words.is_empty() {
             true => "this program".to_owned(),
             false => words.join(" "),
@@ -98,12 +96,7 @@ impl<'a> Side<'a> {
         command: &str,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
-        let launch = Launch {
-            path,
-            arguments,
-            environment: self.environment(),
-            cores: Vec::new(),
-        };
+        let launch = Launch { path, arguments, environment: self.environment(), cores: Vec::new() };
         let name = self.name;
         let told = match ended(&launch, stop) {
             _ if stop.load(Ordering::Relaxed) => {

@@ -31,10 +31,7 @@ fn told(settings: &Settings, row: &Row) -> String {
 
 /// Settings of a flow that are not the default, but for those that are always told.
 fn unusual(settings: &Settings) -> impl Iterator<Item = String> {
-    let usual = Settings {
-        signal_every: 1,
-        ..Settings::default()
-    };
+    let usual = Settings { signal_every: 1, ..Settings::default() };
     ROWS.iter()
         .filter(move |row| row.scope == Scope::Flow && !ALIGNED.contains(&row.flag))
         .filter(move |row| row.has_effect(settings))
@@ -44,10 +41,7 @@ fn unusual(settings: &Settings) -> impl Iterator<Item = String> {
 
 fn cells(flow: &Flow, nodes: &[String]) -> Vec<String> {
     let node = |number: u32| nodes.get(number as usize).map_or("", String::as_str);
-    let mut cells = vec![
-        flow.name.clone(),
-        format!("{} -> {}", node(flow.from), node(flow.to)),
-    ];
+    let mut cells = vec![flow.name.clone(), format!("{} -> {}", node(flow.from), node(flow.to))];
     let rows = ALIGNED.iter().filter_map(|flag| Settings::row(flag));
     cells.extend(rows.map(|row| told(flow, row)));
     for (end, device) in [("from", &flow.from_device), ("to", &flow.to_device)] {
@@ -80,9 +74,7 @@ fn write_line(out: &mut impl Write, indent: usize, cells: &[String]) -> io::Resu
 
 fn write_case(case: &Case, nodes: &[String], out: &mut impl Write) -> io::Result<()> {
     // How long it measures is told of all cases together.
-    let of_case = ["workers", "poll"]
-        .iter()
-        .filter_map(|flag| Settings::row(flag));
+    let of_case = ["workers", "poll"].iter().filter_map(|flag| Settings::row(flag));
     let usual = Settings::default();
     let of_case = of_case.filter(|row| !row.is_equal(case, &usual));
     let head = std::iter::once(format!("case {}", case.id));
@@ -110,11 +102,7 @@ fn write_pattern(case: &Case, first: &Flow, out: &mut impl Write) -> io::Result<
         1 => "1 flow:".to_owned(),
         flows => format!("{flows} flows, each:"),
     };
-    write_line(
-        out,
-        2,
-        &std::iter::once(count).chain(settings).collect::<Vec<_>>(),
-    )?;
+    write_line(out, 2, &std::iter::once(count).chain(settings).collect::<Vec<_>>())?;
     let names = case.flows.iter().map(|flow| flow.name.clone());
     let mut names: Vec<String> = names.take(NAMED_FLOWS).collect();
     if let Some(more) = case.flows.len().checked_sub(NAMED_FLOWS + 1) {
@@ -135,8 +123,5 @@ pub(in crate::cli) fn are_shown(sweep: &Sweep) -> bool {
 /// Writes all cases.
 pub(in crate::cli) fn write(sweep: &Sweep, out: &mut impl Write) -> io::Result<()> {
     let nodes = sweep.nodes.names();
-    sweep
-        .cases
-        .iter()
-        .try_for_each(|case| write_case(case, &nodes, out))
+    sweep.cases.iter().try_for_each(|case| write_case(case, &nodes, out))
 }

@@ -36,11 +36,7 @@ pub fn compare(
     if base.files.iter().any(is_on_both) {
         notes.push("the same result is on both sides, so it is compared with itself".to_owned());
     }
-    let Pairs {
-        both,
-        only_in_base,
-        only_in_new,
-    } = pairing::pair(&base.files, &new.files);
+    let Pairs { both, only_in_base, only_in_new } = pairing::pair(&base.files, &new.files);
     let cases = both.iter().map(|pair| case(&sides, pair, options));
     let (mut cases, units): (Vec<CaseComparison>, Vec<Units>) = cases.unzip();
     let Over { over_all, reach } = judge::judge(&mut cases, &units, options.part);

@@ -43,10 +43,7 @@ pub(super) fn of_file(result: &ResultFile) -> Vec<Fact> {
         false => "several machines",
     };
     let nodes: Vec<&str> = result.nodes.iter().map(|node| &*node.name).collect();
-    let all = [
-        ("all nodes on", text(machines)),
-        ("nodes", text(nodes.join(", "))),
-    ];
+    let all = [("all nodes on", text(machines)), ("nodes", text(nodes.join(", ")))];
     let mut facts = of("", Aspect::Host, all);
     facts.extend(host("", &first.host));
     facts.extend(devices("", first));
@@ -65,10 +62,7 @@ pub(super) fn of_file(result: &ResultFile) -> Vec<Fact> {
 
 /// The embedded device takes another address each time, which makes no other device.
 fn plain(device: &Device) -> Device {
-    Device {
-        gid: None,
-        ..device.clone()
-    }
+    Device { gid: None, ..device.clone() }
 }
 
 /// A case's own facts, flow by flow. Those of `forward` have plain names.
@@ -83,11 +77,7 @@ pub(super) fn of_case(config: &CaseConfig) -> impl Iterator<Item = Fact> + '_ {
             ("device of the other end", flow.to_device.clone()),
         ];
         let mtu = [("path MTU", flow.path_mtu.map(|mtu| format!("{mtu} B")))];
-        [
-            of(&subject, Aspect::Mtu, mtu),
-            of(&subject, Aspect::Device, devices),
-        ]
-        .concat()
+        [of(&subject, Aspect::Mtu, mtu), of(&subject, Aspect::Device, devices)].concat()
     })
 }
 
@@ -109,9 +99,9 @@ fn devices(subject: &str, node: &Node) -> Vec<Fact> {
     match &node.devices[..] {
         [] => of(subject, Aspect::Device, [("device", None)]),
         [only] => device(subject, only),
-        many => (many.iter())
-            .flat_map(|one| device(&format!("{subject}{}: ", one.name), one))
-            .collect(),
+        many => {
+            (many.iter()).flat_map(|one| device(&format!("{subject}{}: ", one.name), one)).collect()
+        }
     }
 }
 
@@ -122,10 +112,7 @@ fn device(subject: &str, device: &Device) -> Vec<Fact> {
     let own = [
         ("device", text(&device.name)),
         ("verbs library", text(&device.library)),
-        (
-            "software device",
-            text(if device.software { "yes" } else { "no" }),
-        ),
+        ("software device", text(if device.software { "yes" } else { "no" })),
         ("driver", device.driver.clone()),
         ("firmware", device.firmware.clone()),
     ];
@@ -174,8 +161,7 @@ pub(super) fn differences(base: &[Vec<Fact>], new: &[Vec<Fact>]) -> Vec<(Aspect,
 fn values<'a>(files: &'a [Vec<Fact>], name: &str) -> Vec<&'a str> {
     let of_file = |facts: &'a Vec<Fact>| {
         let fact = facts.iter().find(|fact| fact.name == name);
-        fact.and_then(|fact| fact.value.as_deref())
-            .unwrap_or("not known")
+        fact.and_then(|fact| fact.value.as_deref()).unwrap_or("not known")
     };
     let values: std::collections::BTreeSet<&str> = files.iter().map(of_file).collect();
     values.into_iter().collect()
@@ -187,16 +173,10 @@ mod tests {
     use crate::results::sample::node;
 
     fn result(kernel: &str, faults: Option<&str>) -> ResultFile {
-        let device = Device {
-            faults: faults.map(str::to_owned),
-            ..Device::default()
-        };
+        let device = Device { faults: faults.map(str::to_owned), ..Device::default() };
         let mut node = node("client", "left", vec![device]);
         node.host.kernel = kernel.to_owned();
-        ResultFile {
-            nodes: vec![node],
-            ..ResultFile::default()
-        }
+        ResultFile { nodes: vec![node], ..ResultFile::default() }
     }
 
     #[test]

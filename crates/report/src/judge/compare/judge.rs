@@ -33,9 +33,8 @@ pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) ->
         }
     }
     let judgement = statistics::judge(&questions, part);
-    let fewest = judged
-        .iter()
-        .map(|(case, _)| (case.base_count.min(case.new_count), case.observation));
+    let fewest =
+        judged.iter().map(|(case, _)| (case.base_count.min(case.new_count), case.observation));
     let Some((count, observation)) = fewest.min_by_key(|(count, _)| *count) else {
         return Over::default();
     };
@@ -68,10 +67,7 @@ fn over(judgement: &Judgement, count: usize, observation: Observation) -> Over {
         let mut figures = MetricComparison::unjudged(metric, pooled.margin, base, new);
         (figures.unit, figures.ratio) = (String::new(), None);
         apply(&mut figures, answer, observation);
-        Some(OverAll {
-            cases: pooled.cases,
-            figures,
-        })
+        Some(OverAll { cases: pooled.cases, figures })
     });
     let reach = |reach: statistics::Reach| Reach {
         questions: reach.questions,
@@ -117,10 +113,9 @@ fn apply(metric: &mut MetricComparison, answer: &Answer, observation: Observatio
             metric.settled_with = Some(needed);
             return;
         }
-        Unsettled::TooMany { questions, about } => (
-            format!("the sides differ, but among {questions} figures that may be chance"),
-            about,
-        ),
+        Unsettled::TooMany { questions, about } => {
+            (format!("the sides differ, but among {questions} figures that may be chance"), about)
+        }
         Unsettled::Noise { about } => (format!("the {what} scatter too much"), about),
     };
     metric.note = Some(match about {

@@ -229,10 +229,7 @@ impl CaseComparison {
         }
         let missing = self.missing.iter().map(|missing| missing.verdict);
         let metrics = self.metrics.iter().map(|metric| metric.verdict);
-        metrics
-            .chain(missing)
-            .max()
-            .unwrap_or(Verdict::NotComparable)
+        metrics.chain(missing).max().unwrap_or(Verdict::NotComparable)
     }
 }
 

@@ -8,12 +8,8 @@ use settings::names;
 use crate::observe::metric::Metric;
 
 /// What a gate compares where nothing is asked for: what few launches settle.
-pub const GATE_METRICS: [Metric; 4] = [
-    Metric::GbitPerS,
-    Metric::P50Ns,
-    Metric::ConnectionsPerS,
-    Metric::HighestLoad,
-];
+pub const GATE_METRICS: [Metric; 4] =
+    [Metric::GbitPerS, Metric::P50Ns, Metric::ConnectionsPerS, Metric::HighestLoad];
 
 /// How much does not matter to a gate, at least.
 pub const GATE_MARGIN: f64 = 0.05;
@@ -72,10 +68,7 @@ pub enum OptionError {
     #[error("\"{word}\" is not a metric; metrics are {}", Metric::short_names())]
     Metric { word: String },
     /// No such aspect.
-    #[error(
-        "\"{word}\" is not a difference to compare across; they are {}",
-        aspect_names()
-    )]
+    #[error("\"{word}\" is not a difference to compare across; they are {}", aspect_names())]
     Aspect { word: String },
     /// Not of the form METRIC=PERCENT.
     #[error("\"{word}\" is not a margin; write it as METRIC=PERCENT, such as p99=10%")]
@@ -98,9 +91,7 @@ impl FromStr for Metric {
     type Err = OptionError;
 
     fn from_str(word: &str) -> Result<Metric, OptionError> {
-        Metric::from_name(word.trim()).ok_or_else(|| OptionError::Metric {
-            word: word.to_owned(),
-        })
+        Metric::from_name(word.trim()).ok_or_else(|| OptionError::Metric { word: word.to_owned() })
     }
 }
 
@@ -110,9 +101,7 @@ impl FromStr for Aspect {
     fn from_str(word: &str) -> Result<Aspect, OptionError> {
         let mut all = Aspect::ALL.iter().copied();
         let found = all.find(|aspect| aspect.name() == word.trim());
-        found.ok_or_else(|| OptionError::Aspect {
-            word: word.to_owned(),
-        })
+        found.ok_or_else(|| OptionError::Aspect { word: word.to_owned() })
     }
 }
 
@@ -145,22 +134,18 @@ impl FromStr for Margins {
     fn from_str(words: &str) -> Result<Margins, OptionError> {
         let mut margins = BTreeMap::new();
         for word in words.split(',') {
-            let (name, percent) = word.split_once('=').ok_or_else(|| OptionError::Margin {
-                word: word.to_owned(),
-            })?;
+            let (name, percent) = word
+                .split_once('=')
+                .ok_or_else(|| OptionError::Margin { word: word.to_owned() })?;
             let metric: Metric = name.parse()?;
             let margin = percent
                 .trim()
                 .strip_suffix('%')
                 .and_then(|number| number.trim().parse::<f64>().ok())
                 .filter(|percent| *percent > 0.0 && *percent < 100.0)
-                .ok_or_else(|| OptionError::Percent {
-                    word: percent.to_owned(),
-                })?;
+                .ok_or_else(|| OptionError::Percent { word: percent.to_owned() })?;
             if margins.insert(metric, margin / 100.0).is_some() {
-                return Err(OptionError::Twice {
-                    name: metric.short_name(),
-                });
+                return Err(OptionError::Twice { name: metric.short_name() });
             }
         }
         Ok(Margins(margins))

@@ -109,18 +109,13 @@ pub(super) fn settings_that_differ(base: &CaseConfig, new: &CaseConfig) -> Vec<S
         let rows = rows_that_differ([flow, other], is_own);
         told.extend(rows.into_iter().map(|text| format!("{flow_of}: {text}")));
     }
-    let added = new
-        .flows
-        .keys()
-        .filter(|name| !base.flows.contains_key(*name));
+    let added = new.flows.keys().filter(|name| !base.flows.contains_key(*name));
     told.extend(added.map(|name| format!("flow {name}: only in the new results")));
     told
 }
 
 fn rows_that_differ([base, new]: [&Settings; 2], is_told: impl Fn(&Row) -> bool) -> Vec<String> {
-    let rows = ROWS
-        .iter()
-        .filter(|row| !row.is_equal(base, new) && is_told(row));
+    let rows = ROWS.iter().filter(|row| !row.is_equal(base, new) && is_told(row));
     let told = rows.map(|row| {
         let [base, new] = [base, new].map(|side| match row.text(side) {
             text if text.is_empty() => "not set".to_owned(),

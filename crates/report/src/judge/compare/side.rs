@@ -28,11 +28,7 @@ pub(super) struct Launch<'a> {
 impl<'a> SideFiles<'a> {
     pub(super) fn new(name: &'static str, files: Vec<&'a Loaded>) -> SideFiles<'a> {
         let facts = files.iter().map(|file| facts::of_file(&file.result));
-        SideFiles {
-            name,
-            facts: facts.collect(),
-            files,
-        }
+        SideFiles { name, facts: facts.collect(), files }
     }
 
     /// On what a case was measured, file by file.
@@ -71,12 +67,7 @@ impl<'a> SideFiles<'a> {
                 }
             }
             if !runs.is_empty() {
-                launches.push(Launch {
-                    number,
-                    file,
-                    case,
-                    runs,
-                });
+                launches.push(Launch { number, file, case, runs });
             }
         }
         let (name, all, stopped) = (self.name, not_counted.runs, not_counted.stopped);
@@ -121,10 +112,7 @@ pub(super) fn observations(
 /// Which runs a side's observations are of, in the same order.
 pub(super) fn units(side: &[Launch<'_>], observation: Observation) -> Vec<Unit> {
     let of_launch = |launch: &Launch<'_>| -> Vec<Unit> {
-        let unit = |run| Unit {
-            launch: launch.number,
-            run,
-        };
+        let unit = |run| Unit { launch: launch.number, run };
         match observation {
             Observation::Run => launch.runs.iter().map(|run| unit(Some(run.run))).collect(),
             Observation::Launch => vec![unit(None)],

@@ -37,10 +37,8 @@ pub(super) fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
     // Launches of one moment are in no order: the lead is looked at after all of them.
     for moment in launches.chunk_by(|(one, _), (other, _)| one == other) {
         moment.iter().for_each(|(_, side)| begun[*side] += 1);
-        let parts = [
-            f64::from(begun[0]) / base.len() as f64,
-            f64::from(begun[1]) / new.len() as f64,
-        ];
+        let parts =
+            [f64::from(begun[0]) / base.len() as f64, f64::from(begun[1]) / new.len() as f64];
         if lead(parts) > lead(apart) {
             apart = parts;
         }

@@ -33,25 +33,13 @@ pub(super) fn best(
     let [low, high] = [like_best.first()?, like_best.last()?].map(|it| it.figures.median);
     let cases = like_best.len();
     if high > low * (1.0 + ALIKE) {
-        return Some(Finding::NoClearWinner {
-            metric,
-            low,
-            high,
-            cases,
-        });
+        return Some(Finding::NoClearWinner { metric, low, high, cases });
     }
     let names = match cases {
         ..=NAMED => like_best.iter().map(|it| it.named(rows)).collect(),
         _ => in_common(&like_best, rows),
     };
-    Some(Finding::Best {
-        metric,
-        low,
-        high,
-        cases,
-        of_cases: subjects.len(),
-        names,
-    })
+    Some(Finding::Best { metric, low, high, cases, of_cases: subjects.len(), names })
 }
 
 /// The settings that these share, of those in which all cases differ.

@@ -33,18 +33,10 @@ impl Said {
     pub fn of(result: &ResultFile) -> Said {
         let meshes = Mesh::of_file(result);
         let mut findings = findings(&[result]);
-        if meshes
-            .iter()
-            .flat_map(|it| &it.findings)
-            .any(|it| it.is_wrong())
-        {
+        if meshes.iter().flat_map(|it| &it.findings).any(|it| it.is_wrong()) {
             findings.retain(|it| !matches!(it, Finding::NothingWrong { .. }));
         }
-        Said {
-            findings,
-            meshes,
-            fans: Fan::of_file(result),
-        }
+        Said { findings, meshes, fans: Fan::of_file(result) }
     }
 
     /// All of it, those of nodes last.
@@ -86,9 +78,7 @@ pub fn findings(results: &[&ResultFile]) -> Vec<Finding> {
     let wrong = wrong::problems(results);
     let rails: Vec<_> = results.iter().flat_map(|it| rails::slow(it)).collect();
     if wrong.is_empty() && rails.is_empty() && !told.is_empty() {
-        told.push(Finding::NothingWrong {
-            runs: wrong::runs(results).len(),
-        });
+        told.push(Finding::NothingWrong { runs: wrong::runs(results).len() });
     }
     told.extend(wrong.into_iter().map(Finding::Wrong));
     told.extend(rails.into_iter().map(|rail| match rail.rails {

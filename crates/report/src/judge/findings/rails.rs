@@ -134,11 +134,7 @@ fn slow_ones<'a>(rails: &[(&'a End, &'a Moved)], metric: Metric) -> Vec<(&'a End
     let mut rails = rails.to_vec();
     rails.sort_by(|(_, one), (_, two)| worth(one).total_cmp(&worth(two)));
     let of_many = |rails: &[(&End, &Moved)], of: fn(&Moved) -> &[f64]| -> Vec<f64> {
-        rails
-            .iter()
-            .flat_map(|(_, moved)| of(moved))
-            .copied()
-            .collect()
+        rails.iter().flat_map(|(_, moved)| of(moved)).copied().collect()
     };
     let figures = |rails| Figures::new(metric, &of_many(rails, |moved| &moved.ratios));
     // Less than half may be slow; the last one that stands out from what is faster, so that several do not hide each other.
@@ -205,15 +201,9 @@ mod tests {
         let told = slow(&file);
         let ends = [CLIENT, SERVER].map(|node| (node.to_owned(), "mlx5_2".to_owned()));
         assert_eq!((told.len(), &told[0].ends[..]), (1, &ends[..]));
-        assert_eq!(
-            (told[0].value, told[0].usual, told[0].rails),
-            (49.0, 98.0, 4)
-        );
+        assert_eq!((told[0].value, told[0].usual, told[0].rails), (49.0, 98.0, 4));
         let said = Said::of(&file).findings;
-        assert!(
-            said.iter()
-                .any(|it| matches!(it, Finding::SlowRail(_)) && it.is_wrong())
-        );
+        assert!(said.iter().any(|it| matches!(it, Finding::SlowRail(_)) && it.is_wrong()));
         // Several do not hide each other.
         let eight = over_rails(&[&[98.0, 97.0, 49.0, 99.0, 98.0, 97.0, 45.0, 99.0]]);
         assert_eq!(names(&eight), ["mlx5_6", "mlx5_2"]);
@@ -224,11 +214,8 @@ mod tests {
         let few: [&[f64]; 3] = [&[98.0, 92.0, 95.0, 99.0], &[98.0, 70.0], &[50.0]];
         let found = few.map(|run| names(&over_rails(&[run])).len());
         assert_eq!(found, [0, 1, 0]);
-        let both_ways = over_rails(&[
-            &[98.0, 70.0, 97.0],
-            &[75.0, 98.0, 97.0],
-            &[98.0, 97.0, 70.0],
-        ]);
+        let both_ways =
+            over_rails(&[&[98.0, 70.0, 97.0], &[75.0, 98.0, 97.0], &[98.0, 97.0, 70.0]]);
         assert_eq!(names(&both_ways).len(), 0);
         let same: &[f64] = &[98.0, 97.0, 90.0];
         assert_eq!(names(&over_rails(&[same; 3])), ["mlx5_2"]);

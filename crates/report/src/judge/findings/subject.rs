@@ -56,11 +56,7 @@ impl<'a> Compared<'a> {
         let settings = cases.iter().map(|(case, _)| case.config.settings.clone());
         let mut rows = telling_apart(&settings.collect::<Vec<_>>());
         rows.retain(|row| !row.may_differ);
-        (cases.len() > 1).then_some(Compared {
-            cases,
-            rows,
-            metrics,
-        })
+        (cases.len() > 1).then_some(Compared { cases, rows, metrics })
     }
 
     pub(super) fn subjects(&self, metric: Metric) -> Vec<Subject<'a>> {
@@ -80,9 +76,7 @@ fn of_run(run: &Run, metric: Metric) -> Option<f64> {
         return metric.of(run, None);
     }
     let flows = run.flows.iter();
-    let figures: Vec<f64> = flows
-        .map(|flow| metric.of(run, Some(flow)))
-        .collect::<Option<_>>()?;
+    let figures: Vec<f64> = flows.map(|flow| metric.of(run, Some(flow))).collect::<Option<_>>()?;
     figures.into_iter().reduce(match metric.higher_is_better() {
         true => |one, other| one + other,
         false => f64::max,

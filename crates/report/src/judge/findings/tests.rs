@@ -16,21 +16,11 @@ fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
     let settings: Settings = [("op", "write")].iter().chain(flags).copied().collect();
     let flow = |gbit_per_s: f64| FlowResult {
         name: "forward".to_owned(),
-        totals: Totals {
-            gbit_per_s: Some(gbit_per_s),
-            messages: 1,
-            ..Totals::default()
-        },
-        latency_ns: Some(Latency {
-            p99: Some((gbit_per_s * 1e4) as u64),
-            ..Latency::default()
-        }),
+        totals: Totals { gbit_per_s: Some(gbit_per_s), messages: 1, ..Totals::default() },
+        latency_ns: Some(Latency { p99: Some((gbit_per_s * 1e4) as u64), ..Latency::default() }),
         ..FlowResult::default()
     };
-    let run = |(number, rate): (u32, &f64)| Run {
-        run: number,
-        ..sample::run(vec![flow(*rate)])
-    };
+    let run = |(number, rate): (u32, &f64)| Run { run: number, ..sample::run(vec![flow(*rate)]) };
     let words = flags.iter().map(|(flag, text)| format!("{flag}{text}"));
     CaseResult {
         id: words.collect::<Vec<_>>().join("-"),
@@ -57,26 +47,15 @@ fn has_best(
     [cases, of_cases]: [usize; 2],
     of: &[&str],
 ) {
-    let best = Finding::Best {
-        metric,
-        low,
-        high,
-        cases,
-        of_cases,
-        names: names(of),
-    };
+    let best = Finding::Best { metric, low, high, cases, of_cases, names: names(of) };
     assert!(findings.contains(&best), "{findings:?}");
 }
 
 fn shape_of(findings: &[Finding]) -> (Shape, String, String, String) {
     let found = findings.iter().find_map(|finding| match finding {
-        Finding::Scaling {
-            shape,
-            from,
-            to,
-            of,
-            ..
-        } => Some((*shape, from.0.clone(), to.0.clone(), of.clone())),
+        Finding::Scaling { shape, from, to, of, .. } => {
+            Some((*shape, from.0.clone(), to.0.clone(), of.clone()))
+        }
         _ => None,
     });
     found.unwrap()
@@ -120,12 +99,7 @@ fn differences_that_may_be_chance_make_no_best_case() {
 fn runs_that_scatter_have_no_winner() {
     let told = of([("1", 1.441), ("4", 9.0), ("16", 32.83)]
         .map(|(qps, rate)| case(&[("qps", qps)], &[rate, rate * 20.0, rate / 20.0])));
-    let none = Finding::NoClearWinner {
-        metric: GbitPerS,
-        low: 1.441,
-        high: 32.83,
-        cases: 3,
-    };
+    let none = Finding::NoClearWinner { metric: GbitPerS, low: 1.441, high: 32.83, cases: 3 };
     assert_eq!(told[0], none);
 }
 
@@ -150,12 +124,8 @@ fn curves_fall_grow_and_have_two_points() {
         ("1:20 4:10", Falls, "1 QP", "4 QPs"),
         ("1:10 4:20", Grows, "1 QP", "4 QPs"),
     ] {
-        let all = points
-            .split(' ')
-            .map(|point| point.split_once(':').unwrap());
-        let all: Vec<_> = all
-            .map(|(qps, rate)| (qps, rate.parse().unwrap()))
-            .collect();
+        let all = points.split(' ').map(|point| point.split_once(':').unwrap());
+        let all: Vec<_> = all.map(|(qps, rate)| (qps, rate.parse().unwrap())).collect();
         let found = shape_of(&findings(&[&of_qps(&all)]));
         let found = (found.0, &*found.1, &*found.2);
         assert_eq!(found, (shape, from, to), "{points}");
@@ -167,10 +137,8 @@ fn set_ups_are_compared_by_their_rate() {
     let set_up = |qps: &str, rate: f64| {
         let mut case = case(&[("op", "connect"), ("qps", qps)], &[1.0; 3]);
         for run in &mut case.runs {
-            run.connect = Some(Connect {
-                connections_per_second: Some(rate),
-                ..Connect::default()
-            });
+            run.connect =
+                Some(Connect { connections_per_second: Some(rate), ..Connect::default() });
         }
         case
     };
@@ -202,12 +170,7 @@ fn wrong(change: impl FnOnce(&mut Run)) -> Vec<Problem> {
 }
 
 fn event(kind: PathEventKind) -> PathEvent {
-    PathEvent {
-        node: String::new(),
-        kind,
-        count: 7,
-        counters: Vec::new(),
-    }
+    PathEvent { node: String::new(), kind, count: 7, counters: Vec::new() }
 }
 
 #[test]
@@ -242,11 +205,8 @@ fn what_looks_wrong_is_found_with_its_case() {
         let change_run = |run: &mut Run| *run = sample::with(run, change);
         assert_eq!(found(&change_run), expected, "{change}");
     }
-    let lost = Delivery {
-        lost_share: 0.031,
-        goodput_gbit_per_s: Some(10.0),
-        ..Delivery::default()
-    };
+    let lost =
+        Delivery { lost_share: 0.031, goodput_gbit_per_s: Some(10.0), ..Delivery::default() };
     let lose = |run: &mut Run| run.flows[0].delivery = Some(lost.clone());
     assert_eq!(found(&lose), (MessagesLost, 0.031));
     let overload = |run: &mut Run| run.flows[0].load = load_of(LoadVerdict::Overloaded);
@@ -316,10 +276,9 @@ fn a_slow_node_is_a_finding() {
     let none = |finding: &Finding| matches!(finding, Finding::NothingWrong { .. });
     assert!(!said.findings.iter().any(none));
     let slow = said.all().into_iter().find_map(|it| match it {
-        Finding::Nodes {
-            case,
-            said: NodesFinding::Slow(slow),
-        } => Some((case, slow.part, slow.nodes)),
+        Finding::Nodes { case, said: NodesFinding::Slow(slow) } => {
+            Some((case, slow.part, slow.nodes))
+        }
         _ => None,
     });
     let case = "write-pairs, 14 rounds".to_owned();

@@ -101,9 +101,7 @@ fn gravity(kind: ProblemKind, case: &CaseResult, run: &Run) -> Option<f64> {
             let of = |flow: CaseFlow<'_>| OverTime::of(flow.result(run)?, &flow.settings);
             let over_time = case.flows().filter_map(of);
             let longest = over_time.map(|flow| flow.longest_alone_seconds());
-            longest
-                .reduce(f64::max)
-                .filter(|it| *it >= LONG_STALL_SECONDS)
+            longest.reduce(f64::max).filter(|it| *it >= LONG_STALL_SECONDS)
         }
         ProblemKind::Starved => starved(run).map(|qp| qp.share).reduce(f64::min),
         ProblemKind::Uneven => {
@@ -126,9 +124,7 @@ fn gravity(kind: ProblemKind, case: &CaseResult, run: &Run) -> Option<f64> {
 /// What looks wrong, the gravest first.
 pub(super) fn problems(results: &[&ResultFile]) -> Vec<Problem> {
     let runs = runs(results);
-    let found = ProblemKind::ALL
-        .iter()
-        .filter_map(|kind| problem(*kind, &runs));
+    let found = ProblemKind::ALL.iter().filter_map(|kind| problem(*kind, &runs));
     found.chain(scattering(results)).collect()
 }
 
@@ -174,11 +170,7 @@ fn details<'a>(
         ProblemKind::Unreliable => {
             let left_out = LeftOut::of(runs.map(standing::of_run));
             let doubts = left_out.doubtful.iter();
-            counts.extend(
-                doubts
-                    .clone()
-                    .map(|(it, count)| (it.name().to_owned(), *count as u64)),
-            );
+            counts.extend(doubts.clone().map(|(it, count)| (it.name().to_owned(), *count as u64)));
             let worst = doubts.max_by_key(|(kind, count)| (**count, std::cmp::Reverse(**kind)));
             let reason = worst.map(|(kind, _)| standing::reason(*kind));
             hint = reason.map_or_else(String::new, |it| format!("{}. {}", it.cause, it.remedy));
@@ -189,10 +181,7 @@ fn details<'a>(
                 let sum = sums.entry(event.kind).or_default();
                 *sum = sum.saturating_add(event.count);
             }
-            counts.extend(
-                sums.iter()
-                    .map(|(kind, sum)| (kind.words().to_owned(), *sum)),
-            );
+            counts.extend(sums.iter().map(|(kind, sum)| (kind.words().to_owned(), *sum)));
         }
         ProblemKind::Starved => {
             let least = runs.flat_map(starved);
@@ -237,9 +226,7 @@ fn scattering(results: &[&ResultFile]) -> Option<Problem> {
     };
     let cases = results.iter().flat_map(|result| &result.cases);
     let found: Vec<(f64, &CaseResult)> = cases.clone().filter_map(of_case).collect();
-    let worst = found
-        .iter()
-        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    let worst = found.iter().max_by(|(one, _), (other, _)| one.total_cmp(other));
     let (most, worst) = worst?;
     Some(Problem {
         kind: ProblemKind::Scatter,

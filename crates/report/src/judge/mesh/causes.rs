@@ -103,10 +103,7 @@ struct Sides {
 
 impl Sides {
     fn of<'a>(nodes: usize, flows: impl Iterator<Item = &'a Observed<'a>>) -> Sides {
-        let mut sides = Sides {
-            from: vec![Vec::new(); nodes],
-            to: vec![Vec::new(); nodes],
-        };
+        let mut sides = Sides { from: vec![Vec::new(); nodes], to: vec![Vec::new(); nodes] };
         for flow in flows {
             sides.from[flow.from].push(flow.value);
             sides.to[flow.to].push(flow.value);
@@ -193,13 +190,7 @@ fn has_peers(flows: &[Observed<'_>], node: usize) -> bool {
 fn stands_out(nodes: usize, flows: &[Observed<'_>], cause: Cause, rule: Rule) -> bool {
     let others = || flows.iter().filter(|flow| !cause.place.has_flow(flow));
     let sides = Sides::of(nodes, others());
-    let medians = || {
-        sides
-            .from
-            .iter()
-            .chain(&sides.to)
-            .filter(|it| !it.is_empty())
-    };
+    let medians = || sides.from.iter().chain(&sides.to).filter(|it| !it.is_empty());
     let of_others: Vec<f64> = medians().filter_map(|values| median(values)).collect();
     let Some(level) = median(&of_others) else {
         return false;
@@ -250,10 +241,7 @@ fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
         slow.is_some_and(|slow| {
             // What was measured more often than the others is known better.
             let tail = rule.scatter.tail.min(tail(slow.runs.len() as f64));
-            let scatter = Scatter {
-                tail,
-                ..rule.scatter
-            };
+            let scatter = Scatter { tail, ..rule.scatter };
             level - slow.value > reach(others, scatter, flows.len(), rule.chance)
         })
     };

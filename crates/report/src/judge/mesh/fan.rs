@@ -74,23 +74,14 @@ impl Fan {
                 continue;
             };
             let node = if is_in { &first.to } else { &first.from };
-            let settings = Settings {
-                fan_in: None,
-                fan_out: None,
-                ..case.config.settings.clone()
-            };
+            let settings = Settings { fan_in: None, fan_out: None, ..case.config.settings.clone() };
             let is_alike = |(known, fan): &&mut (Settings, Fan)| {
                 fan.is_in == is_in && fan.node == *node && *known == settings
             };
             match fans.iter_mut().rev().find(is_alike) {
                 Some((_, fan)) => fan.points.push(point),
                 None => {
-                    let fan = Fan {
-                        is_in,
-                        node: node.clone(),
-                        points: vec![point],
-                        fall: None,
-                    };
+                    let fan = Fan { is_in, node: node.clone(), points: vec![point], fall: None };
                     fans.push((settings, fan));
                 }
             }
@@ -111,9 +102,7 @@ fn fall(points: &[FanPoint]) -> Option<[usize; 2]> {
     let known: Vec<(f64, usize)> = known.collect();
     let by_throughput = |one: &&(f64, usize), two: &&(f64, usize)| one.0.total_cmp(&two.0);
     let (most, best) = known.iter().max_by(by_throughput)?;
-    let after = known
-        .iter()
-        .filter(|(_, place)| points[*place].fan > points[*best].fan);
+    let after = known.iter().filter(|(_, place)| points[*place].fan > points[*best].fan);
     let (least, worst) = after.min_by(by_throughput)?;
     (*least < (1.0 - FALL) * most).then_some([*best, *worst])
 }
@@ -124,9 +113,8 @@ fn point(case: &CaseResult, is_in: bool) -> Option<FanPoint> {
     let is_whole = |run: &&Run| run.flows.len() == flows.len() && standing::run_counts(run);
     let runs: Vec<&Run> = case.runs.iter().filter(is_whole).collect();
     runs.first()?;
-    let together: Vec<FlowResult> = (runs.iter())
-        .map(|run| FlowResult::together(&run.flows))
-        .collect();
+    let together: Vec<FlowResult> =
+        (runs.iter()).map(|run| FlowResult::together(&run.flows)).collect();
     let of_runs = |of: fn(&FlowResult) -> Option<f64>| {
         median(&together.iter().filter_map(of).collect::<Vec<f64>>())
     };
@@ -152,10 +140,8 @@ fn share(index: usize, flow: &FlowConfig, runs: &[&Run], is_in: bool) -> Option<
         let even = rates.iter().sum::<f64>() / rates.len() as f64;
         Some((*rates.get(index)?, even))
     });
-    let (own, of_even): (Vec<f64>, Vec<f64>) = rates
-        .filter(|(_, even)| *even > 0.0)
-        .map(|(own, even)| (own, own / even))
-        .unzip();
+    let (own, of_even): (Vec<f64>, Vec<f64>) =
+        rates.filter(|(_, even)| *even > 0.0).map(|(own, even)| (own, own / even)).unzip();
     Some(Share {
         node: if is_in { &flow.from } else { &flow.to }.clone(),
         of_even: median(&of_even)?,

@@ -193,12 +193,7 @@ impl Mesh {
     /// Of a matrix.
     pub fn of(matrix: Matrix) -> Mesh {
         let (outliers, lossy) = (matrix.outliers(), matrix.lossy());
-        Mesh {
-            findings: matrix.findings(&outliers, &lossy),
-            outliers,
-            lossy,
-            matrix,
-        }
+        Mesh { findings: matrix.findings(&outliers, &lossy), outliers, lossy, matrix }
     }
 }
 
@@ -214,9 +209,7 @@ impl Matrix {
     fn findings(&self, outliers: &[Outlier], lossy: &[Lossy]) -> Vec<NodesFinding> {
         let is_path = |outlier: &&Outlier| matches!(outlier.place, Place::Path(..));
         let (paths, nodes): (Vec<&Outlier>, Vec<&Outlier>) = outliers.iter().partition(is_path);
-        let told = nodes
-            .into_iter()
-            .chain(paths.iter().copied().take(MOST_PATHS));
+        let told = nodes.into_iter().chain(paths.iter().copied().take(MOST_PATHS));
         let mut found = self.without_figures();
         found.extend(told.map(|it| NodesFinding::Slow(self.slow(it))));
         if let more @ 1.. = paths.len().saturating_sub(MOST_PATHS) {
@@ -352,10 +345,7 @@ impl Matrix {
     /// Flows that have no figure.
     fn without_figures(&self) -> Vec<NodesFinding> {
         let metric = self.quantity();
-        let lacking = self
-            .cells
-            .iter()
-            .filter(|cell| cell.figures.of(metric).is_none());
+        let lacking = self.cells.iter().filter(|cell| cell.figures.of(metric).is_none());
         let [mut lost, mut doubtful, mut not_begun] = [(); 3].map(|()| Vec::new());
         for cell in lacking {
             match (cell.doubtful, cell.lost, cell.runs.len()) {
@@ -371,11 +361,7 @@ impl Matrix {
         };
         let found = [
             (Why::Lost, lost.len(), self.names(lost, Place::Node)),
-            (
-                Why::Doubtful,
-                doubtful.len(),
-                self.names(doubtful, Place::From),
-            ),
+            (Why::Doubtful, doubtful.len(), self.names(doubtful, Place::From)),
             (Why::NotBegun, not_begun.len() + absent, Vec::new()),
         ];
         let found = found.into_iter().filter(|(_, flows, _)| *flows > 0);

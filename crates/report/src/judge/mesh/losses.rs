@@ -53,10 +53,7 @@ impl Matrix {
         let rule = Rule {
             floor: 0.5,
             chance: CHANCES[0],
-            scatter: Scatter {
-                least: 0.0,
-                tail: tail(1.0),
-            },
+            scatter: Scatter { least: 0.0, tail: tail(1.0) },
             path_runs: PATH_RUNS,
         };
         let found = causes(self.nodes.len(), &flows.collect::<Vec<_>>(), rule);
@@ -102,10 +99,9 @@ mod tests {
         // Doubts of rates are none of losses.
         let runs = file.cases.iter_mut().flat_map(|case| &mut case.runs);
         for flow in runs.flat_map(|run| &mut run.flows) {
-            flow.window.doubts.push(Doubt {
-                kind: DoubtKind::WindowLength,
-                message: String::new(),
-            });
+            flow.window
+                .doubts
+                .push(Doubt { kind: DoubtKind::WindowLength, message: String::new() });
         }
         assert_eq!(Mesh::of_file(&file).remove(0).lossy, mesh.lossy);
         mesh.lossy
@@ -123,28 +119,14 @@ mod tests {
         assert_eq!(path(1), []);
         let [losing, runs] = [3; 2];
         let place = Place::Path(1, 4);
-        assert_eq!(
-            path(3),
-            [Lossy {
-                place,
-                losing,
-                runs
-            }]
-        );
+        assert_eq!(path(3), [Lossy { place, losing, runs }]);
         let node = with_events(1, |from, _| match from {
             "node3" => resent(3),
             _ => Vec::new(),
         });
         let [losing, runs] = [7; 2];
         let place = Place::From(2);
-        assert_eq!(
-            node,
-            [Lossy {
-                place,
-                losing,
-                runs
-            }]
-        );
+        assert_eq!(node, [Lossy { place, losing, runs }]);
         // What followed from a receiver that was not ready.
         let refused = with_events(3, |from, _| match from {
             "node3" => [PathEventKind::ReceiverNotReady, PathEventKind::Resent]

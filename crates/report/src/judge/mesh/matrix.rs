@@ -60,9 +60,7 @@ impl Matrix {
 
     fn of(file: &ResultFile, cases: &[&CaseResult]) -> Matrix {
         let configs = || cases.iter().flat_map(|case| &case.config.flows);
-        let ends: BTreeSet<&str> = configs()
-            .flat_map(|flow| [&*flow.from, &*flow.to])
-            .collect();
+        let ends: BTreeSet<&str> = configs().flat_map(|flow| [&*flow.from, &*flow.to]).collect();
         let in_file: Vec<&str> = file.nodes.iter().map(|node| &*node.name).collect();
         let listed = in_file.iter().filter(|name| ends.contains(*name));
         let others = ends.iter().filter(|name| !in_file.contains(name));
@@ -74,9 +72,7 @@ impl Matrix {
             let cell = cells.entry((from, to)).or_default();
             (cell.from, cell.to) = (from, to);
         }
-        let is_pairs = cases
-            .iter()
-            .all(|case| case.config.pattern == Some(Pattern::Pairs));
+        let is_pairs = cases.iter().all(|case| case.config.pattern == Some(Pattern::Pairs));
         let mut cpu = vec![Vec::new(); nodes.len()];
         for run in cases.iter().flat_map(|case| &case.runs) {
             // A node's CPU time is that of all its flows.

@@ -85,11 +85,7 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> 
     let Some(middle) = all(&|_| true).filter(|middle| *middle > 0.0) else {
         return Vec::new();
     };
-    let sign = if quantity.higher_is_better() {
-        1.0
-    } else {
-        -1.0
-    };
+    let sign = if quantity.higher_is_better() { 1.0 } else { -1.0 };
     let log = |value: f64| sign * (value.max(middle * LEAST) / middle).ln();
     let runs = cells.iter().map(|cell| {
         let runs = cell.runs.iter().filter_map(|run| run.of(quantity));

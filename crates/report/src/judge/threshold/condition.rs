@@ -61,19 +61,12 @@ pub enum ConditionError {
         "`{0}` is not a condition: write a metric, one of < <= > >=, and a limit, such as gbit<90 or p99>20us"
     )]
     Syntax(String),
-    #[error(
-        "`{name}` is not a metric of a condition: metrics are {}",
-        Condition::metrics()
-    )]
+    #[error("`{name}` is not a metric of a condition: metrics are {}", Condition::metrics())]
     Metric { name: String },
     #[error("`{0}` is not a time: write a number with ns, us, ms or s, above 0")]
     Time(String),
     #[error("`{text}` is not a limit of {name}: write a number above 0{}", unit_words(.unit))]
-    Number {
-        text: String,
-        name: &'static str,
-        unit: &'static str,
-    },
+    Number { text: String, name: &'static str, unit: &'static str },
     #[error(
         "`{0}` is not a threshold: write 90% or 90%median (of the median of all flows), 90%link (of what the link allows) \
          or 40Gb (10^9 bits a second)"
@@ -123,16 +116,13 @@ impl FromStr for Condition {
             return Err(syntax());
         }
         let known = Metric::from_name(name).filter(|metric| !metric.is_of_search());
-        let metric = known.ok_or_else(|| ConditionError::Metric {
-            name: name.to_owned(),
-        })?;
+        let metric = known.ok_or_else(|| ConditionError::Metric { name: name.to_owned() })?;
         let limit = match metric.unit() {
             "ns" => {
                 let span = limit.parse::<TimeSpan>().ok().filter(|it| it.ns() > 0);
                 // A bare number would be seconds.
                 let span = span.filter(|_| limit.ends_with('s'));
-                span.ok_or_else(|| ConditionError::Time(limit.to_owned()))?
-                    .ns() as f64
+                span.ok_or_else(|| ConditionError::Time(limit.to_owned()))?.ns() as f64
             }
             unit => {
                 let digits = limit.strip_suffix(unit).unwrap_or(limit).trim_end();
@@ -180,12 +170,7 @@ impl Condition {
             }
             (None, None) => return Err(unknown()),
         };
-        Ok(Condition {
-            text: text.to_owned(),
-            metric,
-            relation: Relation::Below,
-            limit,
-        })
+        Ok(Condition { text: text.to_owned(), metric, relation: Relation::Below, limit })
     }
 }
 
@@ -265,11 +250,9 @@ jain<nan | `nan` is not a limit of fairness: write a number above 0
         ] {
             has(error(text), ["write 90% or 90%median"]);
         }
-        for (text, words) in [
-            ("0%", "not above 0"),
-            ("0Gb", "not above 0"),
-            ("101%", "at most 100%"),
-        ] {
+        for (text, words) in
+            [("0%", "not above 0"), ("0Gb", "not above 0"), ("101%", "at most 100%")]
+        {
             has(error(text), [words]);
         }
     }

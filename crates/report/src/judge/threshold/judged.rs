@@ -79,9 +79,8 @@ pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
         let set_ups = cases.iter().filter_map(|case| set_up(case, demands));
         let all = each_once(flows.chain(set_ups));
         let usual = medians(&all);
-        let mut judged: Vec<Judged> = (all.iter())
-            .map(|flow| flow.judged(demands, &usual))
-            .collect();
+        let mut judged: Vec<Judged> =
+            (all.iter()).map(|flow| flow.judged(demands, &usual)).collect();
         if judged.is_empty() {
             judged.push(Judged {
                 name: "flows".to_owned(),
@@ -89,11 +88,7 @@ pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
                 failures: vec![Failure::NoFlow],
             });
         }
-        Suite {
-            title: title(&cases),
-            cases,
-            flows: judged,
-        }
+        Suite { title: title(&cases), cases, flows: judged }
     };
     groups(file).into_iter().map(suite).collect()
 }
@@ -165,9 +160,7 @@ fn medians<'f>(flows: &'f [Measured<'_>]) -> Usual<'f> {
     }
     let usual = |figures: Vec<f64>| median(&figures).filter(|_| figures.len() > 1);
     let alike = alike.into_iter();
-    alike
-        .map(|(settings, figures)| (settings, usual(figures)))
-        .collect()
+    alike.map(|(settings, figures)| (settings, usual(figures))).collect()
 }
 
 impl Measured<'_> {

@@ -41,25 +41,19 @@ pub(super) fn none_below_zero(of: &impl Serialize) -> Found {
         }
     }
     let found = first(&to_value(of).unwrap_or_default());
-    found.map_or(Ok(()), |told| {
-        Err(format!("has {}", told.trim_start_matches('.')))
-    })
+    found.map_or(Ok(()), |told| Err(format!("has {}", told.trim_start_matches('.'))))
 }
 
 /// A figure that is there is above 0.
 pub(super) fn positive(what: &str, told: impl Into<Option<f64>>) -> Found {
     let told = told.into().unwrap_or(f64::INFINITY);
-    unless(told > 0.0, || {
-        format!("has {what} of {told}, which is not above 0")
-    })
+    unless(told > 0.0, || format!("has {what} of {told}, which is not above 0"))
 }
 
 /// A time on one clock is not longer than one on another.
 pub(super) fn not_longer(what: &str, seconds: f64, window: f64) -> Found {
     let most = window * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE_SECONDS;
-    unless(seconds <= most, || {
-        format!("has {what} of {seconds:.3} s in a window of {window:.3} s")
-    })
+    unless(seconds <= most, || format!("has {what} of {seconds:.3} s in a window of {window:.3} s"))
 }
 
 /// There are not more of them than of those that they are a part of.
@@ -69,17 +63,14 @@ pub(super) fn at_most(what: &str, count: u64, of: &str, all: u64) -> Found {
 
 pub(super) fn equals(what: &str, told: impl Into<u128>, parts: &str, sum: u128) -> Found {
     let told = told.into();
-    unless(told == sum, || {
-        format!("has {told} {what}, and {parts} {sum}")
-    })
+    unless(told == sum, || format!("has {told} {what}, and {parts} {sum}"))
 }
 
 /// A figure is what others in the file say, but for this part of it.
 pub(super) fn near(what: &str, told: f64, expected: f64, tolerance: f64) -> Found {
-    unless(
-        (told - expected).abs() <= tolerance * expected.abs(),
-        || format!("has {what} of {told:.4}, and its other figures give {expected:.4}"),
-    )
+    unless((told - expected).abs() <= tolerance * expected.abs(), || {
+        format!("has {what} of {told:.4}, and its other figures give {expected:.4}")
+    })
 }
 
 /// A figure that follows from others in the file, which say `expected`; it may lack only where it `is_needed` not.
@@ -92,9 +83,9 @@ pub(super) fn follows(
     match (told, expected) {
         (Some(told), Some(expected)) => near(what, told, expected, TOLERANCE),
         (Some(told), None) => Err(format!("has {what} of {told} in a time of 0 s")),
-        (None, Some(expected)) if is_needed => Err(format!(
-            "lacks {what}, which is {expected:.4} by its other figures"
-        )),
+        (None, Some(expected)) if is_needed => {
+            Err(format!("lacks {what}, which is {expected:.4} by its other figures"))
+        }
         (None, _) => Ok(()),
     }
 }

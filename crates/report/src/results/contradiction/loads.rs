@@ -38,9 +38,7 @@ pub(super) fn load(settings: &Settings, moved: &FlowResult) -> Found {
         ("times of lateness", samples(&moved.lateness_ns)),
     ] {
         let is_possible = times <= sent && (times > 0 || sent == 0);
-        unless(is_possible, || {
-            format!("has {times} {what} of {sent} messages sent")
-        })?;
+        unless(is_possible, || format!("has {times} {what} of {sent} messages sent"))?;
     }
     served_before_seen(moved)
 }
@@ -86,11 +84,7 @@ fn served_before_seen(moved: &FlowResult) -> Found {
     }
     let figures = |times: &Latency| {
         let (p50, most) = (times.p50.map(|ns| ns as f64), times.max as f64);
-        [
-            ("mean", Some(times.mean)),
-            ("p50", p50),
-            ("largest", Some(most)),
-        ]
+        [("mean", Some(times.mean)), ("p50", p50), ("largest", Some(most))]
     };
     for ((name, latency), (_, service)) in figures(latency).into_iter().zip(figures(service)) {
         // Histograms know their samples to 1 %.
@@ -98,9 +92,7 @@ fn served_before_seen(moved: &FlowResult) -> Found {
             && latency < service * 0.98
         {
             let of_service = format!("below the {name} service time of {service} ns");
-            return Err(format!(
-                "has a {name} latency of {latency} ns, {of_service}"
-            ));
+            return Err(format!("has a {name} latency of {latency} ns, {of_service}"));
         }
     }
     Ok(())
@@ -185,9 +177,7 @@ flows/0/lateness_ns/p50=5000 | has lateness with p50 5000 ns above p90
     #[test]
     fn loads_that_cannot_be_are_named() {
         let cases = sample::open_loop().cases;
-        assert_named(&cases[1].runs[0], DAMAGES, |run| {
-            of_run(&cases[1].config, run)
-        });
+        assert_named(&cases[1].runs[0], DAMAGES, |run| of_run(&cases[1].config, run));
         // Of messages that were never sent there is no lateness.
         let late = "flows/0/lateness_ns/count=2280000 | \
                     has 2280000 times of lateness of 2275000 messages sent";

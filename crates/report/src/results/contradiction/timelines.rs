@@ -13,13 +13,7 @@ pub(super) fn of_flow(moved: &FlowResult, window: f64) -> Found {
     times(what, told.interval_seconds, ends, window)?;
     match ends.is_empty() && told.messages.is_empty() {
         true => Ok(()),
-        false => counts(
-            what,
-            ends,
-            &told.messages,
-            "messages",
-            moved.totals.messages,
-        ),
+        false => counts(what, ends, &told.messages, "messages", moved.totals.messages),
     }
 }
 
@@ -42,9 +36,7 @@ pub(super) fn of_qps(moved: &FlowResult, window: f64) -> Found {
 /// There is a count for each end of an interval, and all of them make the total.
 fn counts(what: &str, ends: &[f64], counts: &[u64], of: &str, total: u64) -> Found {
     let (ends, all) = (ends.len(), counts.len());
-    unless(ends == all, || {
-        format!("has {what} of {ends} times and {all} counts")
-    })?;
+    unless(ends == all, || format!("has {what} of {ends} times and {all} counts"))?;
     let sum = counts.iter().map(|count| u128::from(*count)).sum();
     equals(of, total, "its timeline", sum)
 }

@@ -59,10 +59,7 @@ impl FlowConfig {
             let is_of_device = |rail: &&str| rail.split(':').next() == Some(device);
             names.into_iter().find(is_of_device).unwrap_or(device)
         };
-        let ends = [
-            rail(&self.from_device, [one, two]),
-            rail(&self.to_device, [two, one]),
-        ];
+        let ends = [rail(&self.from_device, [one, two]), rail(&self.to_device, [two, one])];
         Some((name, ends))
     }
 
@@ -112,8 +109,7 @@ impl CaseConfig {
     /// the case's.
     pub fn flow(&self, index: usize) -> Settings {
         let own = self.flows.get(index).filter(|it| !it.settings.is_empty());
-        own.and_then(|flow| flow.over(&self.settings).ok())
-            .unwrap_or_else(|| self.settings.clone())
+        own.and_then(|flow| flow.over(&self.settings).ok()).unwrap_or_else(|| self.settings.clone())
     }
 }
 
@@ -164,10 +160,7 @@ mod tests {
         let differing = "op size_bytes qps signal_every duration_seconds";
         assert!(names.eq(differing.split(' ')));
         assert!(flows.iter().all(|flow| flow.fault(&case).is_none()));
-        let config = CaseConfig {
-            settings: case.clone(),
-            flows: flows.to_vec(),
-        };
+        let config = CaseConfig { settings: case.clone(), flows: flows.to_vec() };
         let all = [0, 1, 2].map(|index| config.flow(index));
         assert_eq!(all, [case.clone(), other, case]);
     }

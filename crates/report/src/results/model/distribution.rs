@@ -57,11 +57,7 @@ impl Percentile {
     ];
 
     const fn new(name: &'static str, percent: f64, quantile: f64) -> Percentile {
-        Percentile {
-            name,
-            percent,
-            quantile,
-        }
+        Percentile { name, percent, quantile }
     }
 }
 
@@ -80,21 +76,10 @@ impl Latency {
         change: impl Fn(Percentile, Option<u64>) -> Option<u64>,
     ) -> Latency {
         let mut told = self.percentiles();
-        let mut next = || {
-            told.next()
-                .and_then(|(percentile, ns)| change(percentile, ns))
-        };
+        let mut next = || told.next().and_then(|(percentile, ns)| change(percentile, ns));
         let [p50, p90, p95, p99, p99_9, p99_99] = std::array::from_fn(|_| next());
         drop(told);
-        Latency {
-            p50,
-            p90,
-            p95,
-            p99,
-            p99_9,
-            p99_99,
-            ..self
-        }
+        Latency { p50, p90, p95, p99, p99_9, p99_99, ..self }
     }
 }
 

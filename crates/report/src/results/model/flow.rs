@@ -196,11 +196,7 @@ impl Fairness {
             let completions = qp.messages.div_ceil(together.into());
             let is_starved =
                 share < 0.5 && is_starved(completions, even_completions * asked, qps.len());
-            is_starved.then_some(StarvedQp {
-                index: qp.index,
-                qpn: qp.qpn,
-                share,
-            })
+            is_starved.then_some(StarvedQp { index: qp.index, qpn: qp.qpn, share })
         };
         Some(Fairness {
             starved: qps.iter().zip(asked).filter_map(starved).collect(),

@@ -43,10 +43,7 @@ pub struct NodeClock {
 impl NodeResult {
     /// A node that has done nothing.
     pub fn named(name: &str) -> NodeResult {
-        NodeResult {
-            name: name.to_owned(),
-            ..NodeResult::default()
-        }
+        NodeResult { name: name.to_owned(), ..NodeResult::default() }
     }
 
     /// CPU time of all workers, in seconds; `None` when one of them has none, or there are none.

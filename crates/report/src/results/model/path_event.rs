@@ -108,17 +108,11 @@ impl PathEventKind {
     /// Whether each packet that the network loses leads to such an event at one of both ends.
     pub fn follows_loss(self) -> bool {
         use PathEventKind::{AckTimeout, GaveUp, Resent, SequenceGap, SequenceNak};
-        matches!(
-            self,
-            SequenceGap | SequenceNak | AckTimeout | Resent | GaveUp
-        )
+        matches!(self, SequenceGap | SequenceNak | AckTimeout | Resent | GaveUp)
     }
 
     /// Whether packets were lost, damaged or late. The others have reasons besides the path.
     pub fn is_loss(self) -> bool {
-        !matches!(
-            self,
-            PathEventKind::ReceiverNotReady | PathEventKind::Congestion
-        )
+        !matches!(self, PathEventKind::ReceiverNotReady | PathEventKind::Congestion)
     }
 }

@@ -97,10 +97,8 @@ mod tests {
         let mut flows = ["forward", "other"].map(|name| flow_of(name, 1_000_000_000, &[1]));
         flows[1].from = "elsewhere".to_owned();
         flows[1].to = "elsewhere".to_owned();
-        let worker = |seconds| WorkerResult {
-            cpu_seconds: Some(seconds),
-            ..WorkerResult::default()
-        };
+        let worker =
+            |seconds| WorkerResult { cpu_seconds: Some(seconds), ..WorkerResult::default() };
         let mut run = Run {
             nodes: vec![NodeResult {
                 workers: vec![worker(0.5), worker(0.25)],

@@ -55,52 +55,30 @@ pub(crate) fn starts(text: impl AsRef<str>, words: &str) {
 }
 
 pub(crate) fn fairness(jain: f64, min_share: f64, max_share: f64) -> Option<Fairness> {
-    Some(Fairness {
-        jain,
-        min_share,
-        max_share,
-        starved: Vec::new(),
-    })
+    Some(Fairness { jain, min_share, max_share, starved: Vec::new() })
 }
 
 pub(crate) fn limits(link: f64, protocol_efficiency: f64, share: Option<f64>) -> Option<Limits> {
-    Some(Limits {
-        link_gbit_per_s: link,
-        protocol_efficiency,
-        share_of_limit: share,
-    })
+    Some(Limits { link_gbit_per_s: link, protocol_efficiency, share_of_limit: share })
 }
 
 pub(crate) fn window(seconds: f64) -> Window {
-    Window {
-        seconds,
-        ..Window::default()
-    }
+    Window { seconds, ..Window::default() }
 }
 
 pub(crate) fn doubt(kind: DoubtKind) -> Doubt {
-    Doubt {
-        kind,
-        message: String::new(),
-    }
+    Doubt { kind, message: String::new() }
 }
 
 pub(crate) fn load_of(verdict: LoadVerdict) -> Option<Load> {
-    Some(Load {
-        verdict,
-        ..Load::default()
-    })
+    Some(Load { verdict, ..Load::default() })
 }
 
 /// QPs over time, in intervals of so many seconds.
 pub(crate) fn qp_timeline(interval_seconds: f64, messages: Vec<Vec<u64>>) -> Option<QpTimeline> {
     let intervals = messages.first().map_or(0, Vec::len);
     let ends = (1..=intervals).map(|end| end as f64 * interval_seconds);
-    Some(QpTimeline {
-        interval_seconds,
-        at_seconds: ends.collect(),
-        messages,
-    })
+    Some(QpTimeline { interval_seconds, at_seconds: ends.collect(), messages })
 }
 
 /// Of these times, to so many digits; with its distribution or without.
@@ -118,34 +96,19 @@ pub(crate) fn times(digits: u8, counts: impl Iterator<Item = (u64, u64)>) -> Opt
 }
 
 pub(crate) fn qp(index: u32, bytes: u64) -> QpResult {
-    QpResult {
-        index,
-        bytes,
-        ..QpResult::default()
-    }
+    QpResult { index, bytes, ..QpResult::default() }
 }
 
 pub(crate) fn run(flows: Vec<FlowResult>) -> Run {
-    Run {
-        run: 1,
-        complete: true,
-        flows,
-        ..Run::default()
-    }
+    Run { run: 1, complete: true, flows, ..Run::default() }
 }
 
 pub(crate) fn case(runs: Vec<Run>) -> CaseResult {
-    CaseResult {
-        runs,
-        ..CaseResult::default()
-    }
+    CaseResult { runs, ..CaseResult::default() }
 }
 
 pub(crate) fn cases(cases: Vec<CaseResult>) -> ResultFile {
-    ResultFile {
-        cases,
-        ..ResultFile::default()
-    }
+    ResultFile { cases, ..ResultFile::default() }
 }
 
 pub(crate) fn node(name: &str, hostname: &str, devices: Vec<Device>) -> Node {
@@ -155,9 +118,5 @@ pub(crate) fn node(name: &str, hostname: &str, devices: Vec<Device>) -> Node {
         cores: 8,
         ..Host::default()
     };
-    Node {
-        name: name.to_owned(),
-        host,
-        devices,
-    }
+    Node { name: name.to_owned(), host, devices }
 }

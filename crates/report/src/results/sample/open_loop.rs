@@ -11,17 +11,8 @@ const MAXIMUM: f64 = 1_200_000.0;
 /// One case at 50 % (kept), 80 % (the schedule was not kept) and 95 % (overloaded), after the closed loop, which has the
 /// searches.
 pub(crate) fn open_loop() -> ResultFile {
-    let gaps = |samples, p_value| {
-        Some(Gaps {
-            messages_of_gap: 64,
-            samples,
-            p_value,
-        })
-    };
-    let kept = Load {
-        gaps: gaps(18_750, 0.4375),
-        ..load(0.5, 1_200_000, 1_200_000)
-    };
+    let gaps = |samples, p_value| Some(Gaps { messages_of_gap: 64, samples, p_value });
+    let kept = Load { gaps: gaps(18_750, 0.4375), ..load(0.5, 1_200_000, 1_200_000) };
     let late = Load {
         verdict: LoadVerdict::NotKept,
         not_kept_by: Some(NotKeptBy::Gaps),
@@ -88,11 +79,7 @@ fn load(share: f64, offered: u64, achieved: u64) -> Load {
 fn times(samples: u64, factor: u64) -> Option<Latency> {
     let told = super::times(3, (1..=1000).map(|i| (i * factor, samples / 1000)))?;
     // Reading JSON may be off in the last binary digit of a fraction.
-    Some(Latency {
-        mean: told.mean.round(),
-        stddev: told.stddev.round(),
-        ..told
-    })
+    Some(Latency { mean: told.mean.round(), stddev: told.stddev.round(), ..told })
 }
 
 /// A flow of two QPs; `factors` are of its latency, service and lateness.
@@ -106,10 +93,7 @@ fn flow(messages: u64, factors: [u64; 3], load: Option<Load>) -> FlowResult {
     let is_open = load.is_some();
     let of = |samples, factor| times(samples, factor).filter(|_| is_open);
     let mut flow = FlowResult {
-        window: Window {
-            warmup_seconds: 0.3,
-            ..window(SECONDS)
-        },
+        window: Window { warmup_seconds: 0.3, ..window(SECONDS) },
         latency_ns: times(offered, latency),
         service_ns: of(sent, service),
         lateness_ns: of(sent, lateness),

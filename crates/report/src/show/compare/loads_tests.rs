@@ -73,10 +73,7 @@ fn a_load_that_is_kept_is_judged_by_its_latency() {
     }
     assert_eq!(verdict(kept, Metric::CpuSecondsPerGb), equal);
     let table = text(|out| table::write(&comparison, out));
-    has(
-        table,
-        ["an open loop that keeps up has the offered throughput"],
-    );
+    has(table, ["an open loop that keeps up has the offered throughput"]);
     let otava = text(|out| programs::otava(&comparison, sides.each_ref(), out));
     let header = otava.lines().next().unwrap();
     has(header, ["write-shared-q2-64B-Q1-R50%.latency_p99_ns"]);

@@ -26,11 +26,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
         Some(Verdict::NotComparable | Verdict::NoVerdict | Verdict::Unclear) | None => "⚠️",
         Some(Verdict::Improved | Verdict::Equal) => "✅",
     };
-    writeln!(
-        out,
-        "### {mark} rocebench: {}\n",
-        words::summary(comparison)
-    )?;
+    writeln!(out, "### {mark} rocebench: {}\n", words::summary(comparison))?;
     let [base, new] = [&comparison.base, &comparison.new].map(|it| escape(&words::side(it)));
     let what = "Change of the median with its 95 % interval.";
     writeln!(out, "Base {base}; new {new}. {what}\n")?;
@@ -67,15 +63,10 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     list(out, &not_comparable, "that are not comparable")?;
     list(out, &notes, "notes, which are in the table")?;
     if !rest.is_empty() {
-        let unclear = rest
-            .iter()
-            .filter(|it| it.figures.verdict == Verdict::Unclear);
+        let unclear = rest.iter().filter(|it| it.figures.verdict == Verdict::Unclear);
         let unclear = unclear.count();
         let equal = counted(rest.len() - unclear, "figure");
-        writeln!(
-            out,
-            "<details><summary>{equal} equal, {unclear} unclear</summary>\n"
-        )?;
+        writeln!(out, "<details><summary>{equal} equal, {unclear} unclear</summary>\n")?;
         table(out, &heads, rest.into_iter())?;
         writeln!(out, "</details>\n")?;
     }

@@ -27,10 +27,7 @@ pub fn json(comparison: &Comparison, out: impl Write) -> io::Result<()> {
         findings: Vec<Change<'a>>,
     }
     let rows = over_all(comparison).chain(of_cases(comparison));
-    let document = Document {
-        comparison,
-        findings: rows.filter_map(|row| row.change()).collect(),
-    };
+    let document = Document { comparison, findings: rows.filter_map(|row| row.change()).collect() };
     pretty(out, &document)
 }
 
@@ -121,10 +118,7 @@ pub fn otava(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
         let (tool, time) = (&file.result.tool, &file.result.started_at);
         // Not every reader of dates takes what is below a second.
         let time = time.split_once('.');
-        let time = time.map_or_else(
-            || file.result.started_at.clone(),
-            |(it, _)| format!("{it}Z"),
-        );
+        let time = time.map_or_else(|| file.result.started_at.clone(), |(it, _)| format!("{it}Z"));
         let commit = tool.git.as_ref().unwrap_or(&tool.version);
         let values = columns.iter().map(|(_, values)| values[row].to_string());
         let of_file = [time, commit.clone(), (*side).to_owned()].into_iter();

@@ -19,14 +19,7 @@ pub(super) struct Row<'a> {
 }
 
 /// What [`Row::cells`] are.
-pub(super) const HEAD: [&str; 6] = [
-    "metric",
-    "base",
-    "new",
-    "change",
-    "95 % interval",
-    "verdict",
-];
+pub(super) const HEAD: [&str; 6] = ["metric", "base", "new", "change", "95 % interval", "verdict"];
 
 #[derive(Serialize)]
 pub(super) struct Change<'a> {
@@ -90,21 +83,12 @@ impl<'a> Row<'a> {
             }
             _ => word.to_owned(),
         };
-        let change = it
-            .ratio
-            .map_or_else(|| "-".to_owned(), |it| percent(it) + " %");
+        let change = it.ratio.map_or_else(|| "-".to_owned(), |it| percent(it) + " %");
         let interval = match (it.low, it.high) {
             (Some(low), Some(high)) => format!("{} … {} %", percent(low), percent(high)),
             _ => "-".to_owned(),
         };
-        [
-            name(it.metric, &it.flow),
-            base,
-            new,
-            change,
-            interval,
-            verdict,
-        ]
+        [name(it.metric, &it.flow), base, new, change, interval, verdict]
     }
 
     /// `12.0 µs -> 13.3 µs, +11.1 %, 95 % interval +10.4 … +11.8 %`; over all cases without medians.

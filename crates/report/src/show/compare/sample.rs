@@ -52,10 +52,7 @@ pub(super) fn side(
             ..result(launch)
         },
     };
-    Found {
-        results: (0..launches).map(launch).collect(),
-        refused: Vec::new(),
-    }
+    Found { results: (0..launches).map(launch).collect(), refused: Vec::new() }
 }
 
 fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
@@ -67,17 +64,10 @@ fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {
         case("write-per-qp-q4-1MiB", noise * factor(0.9), 4096),
         case("read-shared-q1-64B", noise * factor(1.2), 4096),
         case("write-shared-q64-4KiB", noise * wild, 4096),
-        case(
-            "send-per-worker-q4-64KiB",
-            noise,
-            [4096, 1024][new as usize],
-        ),
+        case("send-per-worker-q4-64KiB", noise, [4096, 1024][new as usize]),
     ];
     cases.extend(only.iter().map(|id| case(id, 1.0, 4096)));
-    let device = Device {
-        name: "mlx5_0".to_owned(),
-        ..Device::default()
-    };
+    let device = Device { name: "mlx5_0".to_owned(), ..Device::default() };
     ResultFile {
         schema_version: 1,
         tool: Tool {
@@ -121,15 +111,8 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
         ..FlowResult::of(&config.flows[0])
     };
     let run = Run {
-        nodes: vec![NodeResult {
-            workers: vec![worker; 2],
-            ..NodeResult::named(CLIENT)
-        }],
+        nodes: vec![NodeResult { workers: vec![worker; 2], ..NodeResult::named(CLIENT) }],
         ..sample::run(vec![flow])
     };
-    CaseResult {
-        id: id.to_owned(),
-        config,
-        ..sample::case(vec![run])
-    }
+    CaseResult { id: id.to_owned(), config, ..sample::case(vec![run]) }
 }

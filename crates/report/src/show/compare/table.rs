@@ -50,9 +50,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
             write_case(out, case)?;
             continue;
         }
-        let alike = cases
-            .iter()
-            .filter(|it| it.not_comparable == case.not_comparable);
+        let alike = cases.iter().filter(|it| it.not_comparable == case.not_comparable);
         let ids: Vec<&str> = alike.map(|case| &*case.id).collect();
         if ids.first() == Some(&&*case.id) {
             not_comparable(out, &case.not_comparable, &ids)?;
@@ -68,10 +66,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
 
 fn line(out: &mut impl Write, mark: char, cells: &[String; 6]) -> io::Result<()> {
     let [metric, base, new, change, interval, verdict] = cells;
-    writeln!(
-        out,
-        "{mark} {metric:<9} {base:>14} {new:>14} {change:>9}  {interval:>18}  {verdict}"
-    )
+    writeln!(out, "{mark} {metric:<9} {base:>14} {new:>14} {change:>9}  {interval:>18}  {verdict}")
 }
 
 fn figures(out: &mut impl Write, row: &Row<'_>) -> io::Result<()> {
@@ -117,11 +112,7 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
         wrapped(out, &format!("  {}", words::missing(missing)))?;
     }
     if let more @ 1.. = case.missing.len().saturating_sub(MOST) {
-        writeln!(
-            out,
-            "  {} more that cannot be compared",
-            counted(more, "figure")
-        )?;
+        writeln!(out, "  {} more that cannot be compared", counted(more, "figure"))?;
     }
     for text in case.notes.iter().chain(&case.across) {
         wrapped(out, &format!("  {text}"))?;

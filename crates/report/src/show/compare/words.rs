@@ -16,10 +16,7 @@ use crate::results::model::FlowConfig;
 pub(super) fn reach(comparison: &Comparison) -> Option<String> {
     let settles = comparison.reach?;
     let (count, what) = (settles.count, settles.observation);
-    let families = [
-        (settles.over_all, "over all cases"),
-        (settles.by_case, "case by case"),
-    ];
+    let families = [(settles.over_all, "over all cases"), (settles.by_case, "case by case")];
     let asked = families.iter().filter(|(reach, _)| reach.questions > 0);
     let parts: Vec<String> = asked
         .map(|(reach, which)| format!("{} of {} figures {which}", reach.settled, reach.questions))
@@ -28,36 +25,24 @@ pub(super) fn reach(comparison: &Comparison) -> Option<String> {
         "{count} {what} a side find a loss of twice the margin in {}.",
         parts.join(" and ")
     );
-    let open = families
-        .iter()
-        .filter(|(reach, _)| reach.settled < reach.questions);
+    let open = families.iter().filter(|(reach, _)| reach.settled < reach.questions);
     let needed: Vec<Option<usize>> = open.map(|(reach, _)| reach.needed).collect();
-    Some(
-        match needed
-            .iter()
-            .copied()
-            .reduce(|one, other| Some(one?.max(other?)))
-        {
-            None => text,
-            Some(Some(needed)) => format!(
-                "{text} To find it in all, measure about {needed} a side, or compare fewer (--metrics)."
-            ),
-            Some(None) => {
-                format!("{text} No practical number finds it in all: compare fewer (--metrics).")
-            }
-        },
-    )
+    Some(match needed.iter().copied().reduce(|one, other| Some(one?.max(other?))) {
+        None => text,
+        Some(Some(needed)) => format!(
+            "{text} To find it in all, measure about {needed} a side, or compare fewer (--metrics)."
+        ),
+        Some(None) => {
+            format!("{text} No practical number finds it in all: compare fewer (--metrics).")
+        }
+    })
 }
 
 /// `over all 18 cases`; `over all 36 flows` where cases have several.
 pub(super) fn over_all_cases(comparison: &Comparison) -> String {
     let most = comparison.over_all.iter().map(|over_all| over_all.cases);
     let most = most.max().unwrap_or_default();
-    let what = if most > comparison.cases.len() {
-        "flow"
-    } else {
-        "case"
-    };
+    let what = if most > comparison.cases.len() { "flow" } else { "case" };
     format!("over all {}", counted(most, what))
 }
 
@@ -100,10 +85,7 @@ pub(super) fn counts(verdicts: impl Iterator<Item = Verdict>) -> String {
         };
         *counts.entry(verdict).or_default() += 1;
     }
-    let told = counts
-        .iter()
-        .rev()
-        .map(|(it, count)| format!("{count} {}", it.name()));
+    let told = counts.iter().rev().map(|(it, count)| format!("{count} {}", it.name()));
     match counts.is_empty() {
         true => "no figure".to_owned(),
         false => told.collect::<Vec<_>>().join(", "),
@@ -123,12 +105,7 @@ pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
 
 /// Why figures are not judged: `one run each: unclear`. Each reason stands once, with its number of cases unless it is all.
 pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
-    let all = || {
-        comparison
-            .cases
-            .iter()
-            .filter_map(|case| case.no_verdict.as_deref())
-    };
+    let all = || comparison.cases.iter().filter_map(|case| case.no_verdict.as_deref());
     let word = Verdict::NoVerdict.name();
     let told = each_once(all()).into_iter().map(|reason| {
         let cases = all().filter(|it| *it == reason).count();
@@ -168,10 +145,9 @@ fn margins(comparison: &Comparison) -> Option<String> {
 
 pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     let mut remarks: Vec<String> = margins(comparison).into_iter().collect();
-    for (ids, side) in [
-        (&comparison.only_in_base, "the base"),
-        (&comparison.only_in_new, "the new results"),
-    ] {
+    for (ids, side) in
+        [(&comparison.only_in_base, "the base"), (&comparison.only_in_new, "the new results")]
+    {
         if !ids.is_empty() {
             remarks.push(format!("only in {side}: {}", some(ids)));
         }

@@ -59,24 +59,16 @@ fn of_flow(flow: &FlowResult) -> impl Iterator<Item = (String, Histogram<u64>)> 
         ("service_ns", times(&flow.service_ns)),
         ("lateness_ns", times(&flow.lateness_ns)),
         ("notice_ns", times(&flow.notice_ns)),
-        (
-            "bandwidth_kbit_per_s",
-            bandwidth.and_then(|it| it.histogram_kbit_per_s().ok()),
-        ),
+        ("bandwidth_kbit_per_s", bandwidth.and_then(|it| it.histogram_kbit_per_s().ok())),
     ];
-    kinds
-        .into_iter()
-        .filter_map(|(kind, histogram)| Some((kind.to_owned(), histogram?)))
+    kinds.into_iter().filter_map(|(kind, histogram)| Some((kind.to_owned(), histogram?)))
 }
 
 /// Times of set-up, at the end that ran the sweep.
 fn of_set_up(run: &Run) -> impl Iterator<Item = (String, Histogram<u64>)> {
     run.connect.iter().flat_map(|connect| {
         let setup = connect.setup_ns.iter().map(|time| ("setup", time));
-        let steps = connect
-            .steps
-            .iter()
-            .map(|step| (&*step.step, &step.time_ns));
+        let steps = connect.steps.iter().map(|step| (&*step.step, &step.time_ns));
         setup
             .chain(steps)
             .filter_map(|(step, time)| Some((format!("connect_{step}_ns"), time.histogram().ok()?)))

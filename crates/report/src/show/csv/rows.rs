@@ -157,11 +157,7 @@ mod tests {
             row.add("", value).unwrap();
             row
         };
-        sample::text(|out| {
-            write(out, |take| {
-                rows.iter().try_for_each(|value| take(row(value)))
-            })
-        })
+        sample::text(|out| write(out, |take| rows.iter().try_for_each(|value| take(row(value)))))
     }
 
     #[test]

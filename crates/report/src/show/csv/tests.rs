@@ -22,10 +22,7 @@ fn sheet(result: &ResultFile, write: Write) -> Sheet {
     let text = sample::text(|out| write(result, out));
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let columns = reader.headers().unwrap().iter().map(str::to_owned);
-    Sheet {
-        columns: columns.collect(),
-        rows: reader.deserialize().map(Result::unwrap).collect(),
-    }
+    Sheet { columns: columns.collect(), rows: reader.deserialize().map(Result::unwrap).collect() }
 }
 
 fn cases_of(result: &ResultFile) -> Sheet {
@@ -85,9 +82,7 @@ fn take_but(row: &mut HashMap<String, String>, but: &str, of: &Value) {
 /// Nothing is left that has no value in the JSON, but what is observed: the standing and the metrics.
 fn assert_taken(row: &HashMap<String, String>) {
     let is_observed = |name: &str| name == "standing" || Metric::from_name(name).is_some();
-    let left = row
-        .iter()
-        .filter(|(name, cell)| !cell.is_empty() && !is_observed(name));
+    let left = row.iter().filter(|(name, cell)| !cell.is_empty() && !is_observed(name));
     let left: Vec<_> = left.collect();
     assert!(left.is_empty(), "{left:?}");
 }
@@ -134,12 +129,7 @@ fn cells_are_the_jsons_values() {
         let worker = &node.unwrap()["workers"][0];
         let of_workers = "away_seconds cpu_seconds polls empty_polls blocked";
         take_fields(row, "workers_", worker, of_workers);
-        take_fields(
-            row,
-            "",
-            node.unwrap(),
-            "engine_cores engine_cpu_seconds machine_cpu_seconds",
-        );
+        take_fields(row, "", node.unwrap(), "engine_cores engine_cpu_seconds machine_cpu_seconds");
         // Only the client reports its device.
         let end = ["from", "to"].into_iter().find(|end| flow[end] == "client");
         let device = &json["nodes"][0]["devices"][0];
@@ -162,11 +152,8 @@ fn a_row_has_the_settings_of_its_flow() {
     let [cases, qps] = [cases_of(&result), qps_of(&result)].map(|sheet| sheet.rows);
     let key = |row| key(row, "flow from op qps size_bytes");
     let keys: Vec<_> = cases.iter().map(key).collect();
-    let expected = [
-        "small client write 3 64",
-        "large client read 2 1048576",
-        "back server send 1 4096",
-    ];
+    let expected =
+        ["small client write 3 64", "large client read 2 1048576", "back server send 1 4096"];
     assert_eq!(keys, expected);
     let count = |flow: &String| qps.iter().filter(|row| key(row) == *flow).count();
     assert!(keys.iter().map(count).eq([3, 2, 1]));

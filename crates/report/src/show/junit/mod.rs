@@ -74,11 +74,7 @@ impl TestCase {
 
 impl TestSuite {
     pub(crate) fn new(name: impl Into<String>) -> TestSuite {
-        TestSuite {
-            name: name.into(),
-            properties: Vec::new(),
-            tests: Vec::new(),
-        }
+        TestSuite { name: name.into(), properties: Vec::new(), tests: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, tests: impl IntoIterator<Item = TestCase>) {

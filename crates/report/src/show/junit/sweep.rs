@@ -72,12 +72,7 @@ fn run_test(class: &str, name: &str, run: &Run) -> TestCase {
         Standing::Stopped => Outcome::Skipped("stopped by the user".to_owned()),
         Standing::Doubtful(kind) => {
             let reason = standing::reason(kind);
-            Outcome::Skipped(format!(
-                "{}: {}. {}",
-                kind.name(),
-                reason.cause,
-                reason.remedy
-            ))
+            Outcome::Skipped(format!("{}: {}. {}", kind.name(), reason.cause, reason.remedy))
         }
         Standing::Bad(reason) => Outcome::Failure(format!("the run {reason}{hint}")),
     };
@@ -129,9 +124,6 @@ mod tests {
         assert_eq!(xml.matches("<skipped").count(), 1 + 2);
         // A run whose schedule was not kept counts nowhere, and says why.
         let xml = written(&sample::open_loop(), &Demands::default());
-        has(
-            xml,
-            ["<skipped message=\"schedule not kept: Messages were posted late."],
-        );
+        has(xml, ["<skipped message=\"schedule not kept: Messages were posted late."]);
     }
 }

@@ -82,11 +82,7 @@ pub(crate) fn of_results(results: &[Loaded]) -> Cases {
     Cases {
         uncounted: flows.iter().map(|(_, it)| is_uncounted(it)).collect(),
         settings: first..end,
-        table: Table::new(
-            "Medians of the runs that count; - was not measured",
-            columns,
-            rows,
-        ),
+        table: Table::new("Medians of the runs that count; - was not measured", columns, rows),
     }
 }
 
@@ -132,10 +128,7 @@ pub(super) mod tests {
     use crate::results::sample;
 
     pub(crate) fn case(op: &str, qps: u32, gbit_per_s: f64, complete: bool) -> CaseResult {
-        let settings = Settings {
-            qps,
-            ..Settings::from([("op", op)])
-        };
+        let settings = Settings { qps, ..Settings::from([("op", op)]) };
         let mut case = sample::moved(settings, Some(gbit_per_s));
         case.id = format!("{op}-{qps}");
         case.runs[0].complete = complete;

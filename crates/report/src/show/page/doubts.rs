@@ -8,11 +8,8 @@ const BAD: Reason = Reason {
     cause: "They failed",
     remedy: "Read why in the result file, and run again",
 };
-const STOPPED: Reason = Reason {
-    short: "stopped by you",
-    cause: "You stopped them",
-    remedy: "Run again",
-};
+const STOPPED: Reason =
+    Reason { short: "stopped by you", cause: "You stopped them", remedy: "Run again" };
 
 fn all(left_out: &LeftOut) -> impl Iterator<Item = (usize, Reason, Option<DoubtKind>)> + '_ {
     let doubtful = left_out.doubtful.iter();

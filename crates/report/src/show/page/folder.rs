@@ -74,10 +74,8 @@ pub fn write<'a>(
         pictures.insert(name(&figure.id, "svg"), file);
         for &format in how.formats {
             let name = name(&figure.id, format.extension());
-            let unconverted = |reason| FolderError::Unconverted {
-                path: folder.join(&name),
-                reason,
-            };
+            let unconverted =
+                |reason| FolderError::Unconverted { path: folder.join(&name), reason };
             let file = (how.convert)(svg, format).map_err(unconverted)?;
             pictures.insert(name, file);
         }
@@ -158,16 +156,9 @@ mod tests {
             figures: ids.iter().map(figure).collect(),
             ..Section::default()
         }];
-        let page = Page {
-            sections: &sections,
-            ..Page::default()
-        };
+        let page = Page { sections: &sections, ..Page::default() };
         let figures = sections[0].figures.iter();
-        let how = Written {
-            width: Width::Page,
-            formats,
-            convert,
-        };
+        let how = Written { width: Width::Page, formats, convert };
         write(folder, &page.html(), figures, how)
     }
 

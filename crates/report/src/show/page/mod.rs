@@ -147,11 +147,8 @@ impl Page<'_> {
     /// Contents, colours, and what the pointer and the keys do.
     fn menu(&self, sections: &[&Section]) -> Markup {
         let places = sections.iter().map(|section| (section.id, section.heading));
-        let others = [
-            ("cases", "All cases"),
-            ("subject", "What was measured"),
-            ("left-out", "Left out"),
-        ];
+        let others =
+            [("cases", "All cases"), ("subject", "What was measured"), ("left-out", "Left out")];
         html! {
             details.menu {
                 summary { "Contents, colours, keys" }
@@ -249,11 +246,7 @@ fn lead(section: &Section) -> Markup {
 
 /// A section; of the one that leads the page, the figures that are left.
 fn show(section: &Section, leads: bool) -> Markup {
-    let [suffix, continued] = if leads {
-        ["-more", ", continued"]
-    } else {
-        ["", ""]
-    };
+    let [suffix, continued] = if leads { ["-more", ", continued"] } else { ["", ""] };
     let figures = &section.figures[usize::from(leads)..];
     html! {
         @if !figures.is_empty() {

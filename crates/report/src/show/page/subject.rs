@@ -112,21 +112,12 @@ fn first_and_last(names: &[String]) -> String {
 
 /// What is known of those things, with what stands before it.
 fn told<const N: usize>(facts: [(&str, &Option<String>); N]) -> String {
-    let known = facts
-        .into_iter()
-        .filter_map(|(what, fact)| Some((what, fact.as_ref()?)));
+    let known = facts.into_iter().filter_map(|(what, fact)| Some((what, fact.as_ref()?)));
     known.map(|(what, fact)| format!("{what}{fact}")).collect()
 }
 
 fn facts(node: &Node) -> String {
-    let Host {
-        cpu_model,
-        os,
-        kernel,
-        governor,
-        cores,
-        ..
-    } = &node.host;
+    let Host { cpu_model, os, kernel, governor, cores, .. } = &node.host;
     let host = told([(" of ", cpu_model), (", ", os)]);
     let governor = told([(", governor ", governor)]);
     let devices: String = node.devices.iter().map(device_facts).collect();
@@ -134,11 +125,7 @@ fn facts(node: &Node) -> String {
 }
 
 fn device_facts(device: &Device) -> String {
-    let what = if device.software {
-        ", software: not a network adapter"
-    } else {
-        ""
-    };
+    let what = if device.software { ", software: not a network adapter" } else { "" };
     let speed = device.link_gbit_per_s.filter(|_| !device.software);
     let link = speed.map(|speed| format!("link of {speed} Gb/s"));
     let mtu = device.active_mtu_bytes.map(|mtu| format!("MTU {mtu}"));
@@ -169,12 +156,7 @@ fn files(results: &[Loaded]) -> Table {
             Cell::Text(minute(&result.started_at)),
             Cell::Text(host.unwrap_or_default()),
             device(result).map_or(Cell::Missing, |device| Cell::Text(device_words(device))),
-            Cell::Text(format!(
-                "{} {}{}",
-                tool.name,
-                tool.version,
-                git.unwrap_or_default()
-            )),
+            Cell::Text(format!("{} {}{}", tool.name, tool.version, git.unwrap_or_default())),
             count(result.cases.len()),
             count(left_out.runs),
             count(left_out.count()),

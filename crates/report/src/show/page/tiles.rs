@@ -21,11 +21,7 @@ struct Tile {
 
 impl Tile {
     fn new(label: impl Into<String>, value: String, about: impl Into<String>) -> Tile {
-        Tile {
-            label: label.into(),
-            value,
-            about: about.into(),
-        }
+        Tile { label: label.into(), value, about: about.into() }
     }
 }
 
@@ -42,11 +38,8 @@ const TAIL: [Extreme; 2] = [
     ("Lowest p99 of set-up", |_| true, Metric::SetupP99Ns),
 ];
 /// The least even one. A QP alone is always even.
-const FAIRNESS: [Extreme; 1] = [(
-    "Lowest fairness (Jain’s index)",
-    |it| it.flow.settings.qps > 1,
-    Metric::Fairness,
-)];
+const FAIRNESS: [Extreme; 1] =
+    [("Lowest fairness (Jain’s index)", |it| it.flow.settings.qps > 1, Metric::Fairness)];
 const NOTHING: &str = "no run that counts has it";
 
 /// Of these results, and of the same with the flows of each case of a pattern as one.
@@ -226,11 +219,7 @@ mod tests {
         let mut doubtful = case("write", 4, 50.0, true);
         let window = &mut doubtful.runs[0].flows[0].window;
         window.doubts.push(doubt(DoubtKind::EdgeMissed));
-        cases.extend([
-            doubtful,
-            case("send", 4, 3.0, true),
-            case("read", 1, 9.0, false),
-        ]);
+        cases.extend([doubtful, case("send", 4, 3.0, true), case("read", 1, 9.0, false)]);
         let wanted = ["Fastest", "3.000 Gb/s", "send-4"];
         assert_eq!(fastest_of(cases.clone()), wanted);
         let search = |lower_per_second| LoadSearch {
@@ -246,10 +235,7 @@ mod tests {
 
     #[test]
     fn trust_counts_runs_and_says_what_helps() {
-        let tile = trust(&[file(vec![
-            case("send", 1, 1.0, true),
-            case("read", 1, 1.0, false),
-        ])]);
+        let tile = trust(&[file(vec![case("send", 1, 1.0, true), case("read", 1, 1.0, false)])]);
         assert_eq!(tile.value, "1 of 2 runs is unreliable");
         let tile = trust(&[sample::loaded(sample::cases(Vec::new()))]);
         assert_eq!((&*tile.value, &*tile.about), ("All 0 runs count", ""));

@@ -39,11 +39,7 @@ impl Spec {
                         look.with_dash(dash(index, count)),
                     ),
                 };
-                Series {
-                    name,
-                    look,
-                    ..series
-                }
+                Series { name, look, ..series }
             })
         });
         let own: Vec<Series> = layers.filter(|series| series.figures() > 0).collect();
@@ -54,9 +50,7 @@ impl Spec {
         let (least, most) = together(extent(measured()), ends(marked.collect()))?;
         let limits = beside.iter().filter(|it| !it.markers);
         let limits = limits.flat_map(|it| &it.points).filter_map(|point| point.y);
-        let most = limits
-            .filter(|y| *y <= most * LIMIT_BEYOND)
-            .fold(most, f64::max);
+        let most = limits.filter(|y| *y <= most * LIMIT_BEYOND).fold(most, f64::max);
         let (scale, log) = match y {
             Y::Linear(_) | Y::Rate => (Scale::from_zero(most), ""),
             Y::Log(_) | Y::Percentiles(_) => (Scale::log10(least, most).widened(0.06), " (log)"),
@@ -71,22 +65,15 @@ impl Spec {
             1 => group.heading.clone(),
             _ => heading(metric, group),
         };
-        let xs = own
-            .iter()
-            .flat_map(Series::xs)
-            .chain(extra.iter().filter_map(Mark::x));
+        let xs = own.iter().flat_map(Series::xs).chain(extra.iter().filter_map(Mark::x));
         let most_x = xs.filter(|x| x.is_finite()).fold(0.0, f64::max);
         let x = self.x_axis(&places, most_x, rate)?;
-        let (above, below): (Vec<Mark>, Vec<Mark>) = extra
-            .into_iter()
-            .partition(|mark| matches!(mark, Mark::Dot(_)));
+        let (above, below): (Vec<Mark>, Vec<Mark>) =
+            extra.into_iter().partition(|mark| matches!(mark, Mark::Dot(_)));
         let lines = beside.into_iter().chain(own).map(Mark::Line);
         let y = Axis::new(format!("{title}{log}"), scale, unit(metric));
         let marks = below.into_iter().chain(lines).chain(above);
-        Some(Chart {
-            heading,
-            ..Chart::new(x, y, marks.collect())
-        })
+        Some(Chart { heading, ..Chart::new(x, y, marks.collect()) })
     }
 
     fn x_axis(&self, places: &[f64], most: f64, rate: Metric) -> Option<Axis> {
@@ -106,10 +93,7 @@ impl Spec {
     fn series(&self, line: &Line<'_>, metric: Metric, rate: Metric, is_last: bool) -> Series {
         let samples = || line.points.iter().map(|(_, sample)| sample);
         match self.x {
-            X::Setting(..) => Series {
-                markers: is_last,
-                ..over_places(line, metric)
-            },
+            X::Setting(..) => Series { markers: is_last, ..over_places(line, metric) },
             X::Percentile => {
                 let tail = samples().flat_map(distribution::tail);
                 Series {
@@ -165,10 +149,9 @@ impl Spec {
                 let rules = all.iter().filter(|it| !it.markers).count();
                 let (name, look) = match (beside.is_limit, rules) {
                     (true, 0) => (beside.name.to_owned(), Look::of_rule(0)),
-                    (true, rules) => (
-                        format!("{}, {}", beside.name, groups.name(line)),
-                        Look::of_rule(rules),
-                    ),
+                    (true, rules) => {
+                        (format!("{}, {}", beside.name, groups.name(line)), Look::of_rule(rules))
+                    }
                     (false, _) => (
                         format!("{}: {}", beside.name, groups.name(line)),
                         groups.look(line).of_peer(),
@@ -194,14 +177,8 @@ pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
         let values = sample.uncounted().filter_map(|run| run.value(metric));
         values.map(|value| (*place, value))
     });
-    let points = points
-        .clone()
-        .map(|(place, sample)| point(sample.spread(metric), *place));
-    Series {
-        points: points.collect(),
-        hollow: hollow.collect(),
-        ..Series::default()
-    }
+    let points = points.clone().map(|(place, sample)| point(sample.spread(metric), *place));
+    Series { points: points.collect(), hollow: hollow.collect(), ..Series::default() }
 }
 
 pub(crate) fn heading(metric: Metric, group: &Group<'_>) -> String {
@@ -245,11 +222,7 @@ pub(crate) fn extent<'s>(series: impl Iterator<Item = &'s Series>) -> Option<(f6
     for series in series {
         for point in &series.points {
             let (low, high) = point.interval.unzip();
-            let into = if point.may_be_beyond {
-                &mut beyond
-            } else {
-                &mut counted
-            };
+            let into = if point.may_be_beyond { &mut beyond } else { &mut counted };
             into.extend([point.y, low, high].into_iter().flatten());
         }
         beyond.extend(series.hollow.iter().map(|it| it.1));
@@ -262,18 +235,12 @@ pub(crate) fn extent<'s>(series: impl Iterator<Item = &'s Series>) -> Option<(f6
 }
 
 fn together(one: Option<(f64, f64)>, other: Option<(f64, f64)>) -> Option<(f64, f64)> {
-    let both = one
-        .zip(other)
-        .map(|(one, other)| (one.0.min(other.0), one.1.max(other.1)));
+    let both = one.zip(other).map(|(one, other)| (one.0.min(other.0), one.1.max(other.1)));
     both.or(one).or(other)
 }
 
 fn ends(values: Vec<f64>) -> Option<(f64, f64)> {
-    let least = values
-        .iter()
-        .copied()
-        .filter(|it| *it > 0.0)
-        .reduce(f64::min);
+    let least = values.iter().copied().filter(|it| *it > 0.0).reduce(f64::min);
     let most = values.into_iter().reduce(f64::max)?;
     Some((least.unwrap_or(most), most))
 }

@@ -84,11 +84,7 @@ impl Spec {
 
     fn keys(&self, groups: &Groups<'_>, charts: &[Chart], rate: Metric) -> Vec<Key> {
         let mut keys = facets::keys(charts, &groups.names);
-        let several = self
-            .y
-            .iter()
-            .map(|y| y.metrics(rate))
-            .filter(|it| it.len() > 1);
+        let several = self.y.iter().map(|y| y.metrics(rate)).filter(|it| it.len() > 1);
         for metrics in several {
             // Colours distinguish lines, and dashes percentiles.
             keys.retain(|key| [KeyMark::Marker, KeyMark::Area].contains(&key.mark));
@@ -101,10 +97,7 @@ impl Spec {
                 }
             }
             let is_one = lines.len() < 2;
-            let plain = Look {
-                colour: if is_one { look(0).colour } else { INK },
-                ..look(0)
-            };
+            let plain = Look { colour: if is_one { look(0).colour } else { INK }, ..look(0) };
             let dashes = metrics.iter().enumerate().rev().map(|(index, metric)| {
                 let look = plain.with_dash(dash(index, metrics.len()));
                 Key::new(KeyMark::Line, look, metric.short_name())
@@ -127,9 +120,7 @@ impl Spec {
         }
         metrics.extend(self.columns);
         let has_spread = metrics.len() < 3
-            && groups
-                .samples()
-                .any(|it| it.spread(metrics[0]).is_some_and(|it| it.count > 1));
+            && groups.samples().any(|it| it.spread(metrics[0]).is_some_and(|it| it.count > 1));
         let shown = if has_spread { 3 } else { 1 };
         let mut names = vec!["Line"];
         names.extend(match self.x {

@@ -107,14 +107,7 @@ impl Table {
             cells.any(|cell| matches!(cell, Cell::Text(_)))
         };
         let names = names.into_iter().enumerate();
-        let columns = names.map(|(at, name)| Column {
-            name: name.into(),
-            numeric: !is_text(at),
-        });
-        Table {
-            caption: caption.into(),
-            columns: columns.collect(),
-            rows,
-        }
+        let columns = names.map(|(at, name)| Column { name: name.into(), numeric: !is_text(at) });
+        Table { caption: caption.into(), columns: columns.collect(), rows }
     }
 }

@@ -8,11 +8,8 @@ use std::path::Path;
 pub const GENERATOR: &str = concat!("rocebench ", env!("CARGO_PKG_VERSION"));
 
 /// How each picture says who made it, by which it is known as ours: in SVG, PDF and PNG.
-const MARKS: [&str; 3] = [
-    "<!-- Drawn by rocebench",
-    "% Drawn by rocebench",
-    "Software\0Drawn by rocebench",
-];
+const MARKS: [&str; 3] =
+    ["<!-- Drawn by rocebench", "% Drawn by rocebench", "Software\0Drawn by rocebench"];
 
 /// Dots of a PNG in an inch.
 pub const PNG_DPI: u32 = 300;

@@ -108,14 +108,7 @@ fn section(
     intro: impl Into<String>,
     figures: Vec<Figure>,
 ) -> Section {
-    Section {
-        id,
-        heading,
-        needs,
-        intro: intro.into(),
-        figures,
-        ..Section::default()
-    }
+    Section { id, heading, needs, intro: intro.into(), figures, ..Section::default() }
 }
 
 /// Ids of all sections, in the page's order.
@@ -153,18 +146,11 @@ fn queue_pairs_section(sums: Sides<'_>) -> Section {
          index: 1 is even).",
         [lines, heat_map::figures(sums.new), shares.figures].concat(),
     );
-    Section {
-        sentences: shares.sentences,
-        ..own
-    }
+    Section { sentences: shares.sentences, ..own }
 }
 
 fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section {
-    let Nodes {
-        sentences,
-        figures,
-        matrices: (all, drawn),
-    } = nodes::figures(results, sums, racks);
+    let Nodes { sentences, figures, matrices: (all, drawn) } = nodes::figures(results, sums, racks);
     let mut intro = "In a map, rows are nodes that post and columns the other ends; colour shows how far a cell is from the \
                      median of all. Strips have each node's medians."
         .to_owned();
@@ -174,10 +160,7 @@ fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section 
         );
     }
     let needs = "a case of a pattern over nodes (--pattern)";
-    Section {
-        sentences,
-        ..section("nodes", "Nodes", needs, intro, figures)
-    }
+    Section { sentences, ..section("nodes", "Nodes", needs, intro, figures) }
 }
 
 /// What of the results is in no figure, and why.
@@ -248,10 +231,7 @@ mod tests {
 
     #[test]
     fn what_failed_is_told() {
-        let run = |complete| Run {
-            complete,
-            ..Run::default()
-        };
+        let run = |complete| Run { complete, ..Run::default() };
         let cases = vec![case(vec![run(true), run(false)]), case(vec![run(false)])];
         let mut loaded = sample::file(cases);
         let told = left_out(std::slice::from_ref(&loaded), None);

@@ -36,11 +36,7 @@ pub(crate) enum X {
     /// A setting that is a number: its flag, its words, and how it is written.
     Setting(&'static str, &'static str, Unit),
     /// The rate, from one value of a setting to the next: its flag, its words, and those at a point.
-    RateOver(
-        &'static str,
-        &'static str,
-        fn(f64, &Sample<'_>) -> Option<String>,
-    ),
+    RateOver(&'static str, &'static str, fn(f64, &Sample<'_>) -> Option<String>),
     /// The percentiles of all samples of a case.
     Percentile,
 }
@@ -114,9 +110,7 @@ impl Y {
 
 /// Gb/s of large messages, else the message rate.
 pub(crate) fn rate_of(groups: &Groups<'_>) -> Metric {
-    let mut sizes = groups
-        .samples()
-        .map(|it| it.observed.flow.settings.mean_bytes());
+    let mut sizes = groups.samples().map(|it| it.observed.flow.settings.mean_bytes());
     match sizes.any(|bytes| bytes >= LARGE_BYTES) {
         true => Metric::GbitPerS,
         false => Metric::MmsgPerS,

@@ -23,10 +23,7 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
             true => sum(case),
             false => case.clone(),
         });
-        Loaded {
-            path: loaded.path.clone(),
-            result: loaded.result.with_cases(cases.collect()),
-        }
+        Loaded { path: loaded.path.clone(), result: loaded.result.with_cases(cases.collect()) }
     };
     Cow::Owned(results.iter().map(file).collect())
 }
@@ -60,10 +57,7 @@ fn sum(case: &CaseResult) -> CaseResult {
     CaseResult {
         id: case.id.clone(),
         runs: runs.collect(),
-        config: CaseConfig {
-            settings,
-            flows: vec![config],
-        },
+        config: CaseConfig { settings, flows: vec![config] },
         ..CaseResult::default()
     }
 }
@@ -76,10 +70,7 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
         name: config.name.clone(),
         from: config.from.clone(),
         to: config.to.clone(),
-        window: Window {
-            doubts: doubts.cloned().collect(),
-            ..first.unwrap_or_default()
-        },
+        window: Window { doubts: doubts.cloned().collect(), ..first.unwrap_or_default() },
         latency_ns: Latency::merged(flows, |flow| flow.latency_ns.as_ref()),
         service_ns: Latency::merged(flows, |flow| flow.service_ns.as_ref()),
         lateness_ns: Latency::merged(flows, |flow| flow.lateness_ns.as_ref()),

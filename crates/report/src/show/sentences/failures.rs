@@ -21,14 +21,10 @@ fn failure(failure: &Failure) -> String {
             "no other flow has the same settings, so there is no median: give Gb or %link"
                 .to_owned()
         }
-        Failure::NotKnown {
-            metric: Metric::PercentOfLimit,
-            ..
-        } => "its link speed is unknown: give Gb or %median".to_owned(),
-        Failure::NotKnown {
-            metric,
-            has_samples,
-        } => {
+        Failure::NotKnown { metric: Metric::PercentOfLimit, .. } => {
+            "its link speed is unknown: give Gb or %median".to_owned()
+        }
+        Failure::NotKnown { metric, has_samples } => {
             let name = metric.short_name();
             let what = match metric.is_of_setup() {
                 true => "rounds",
@@ -41,13 +37,7 @@ fn failure(failure: &Failure) -> String {
                 false => format!("{name} was not measured"),
             }
         }
-        Failure::True {
-            metric,
-            figure,
-            relation,
-            limit,
-            of_median,
-        } => {
+        Failure::True { metric, figure, relation, limit, of_median } => {
             let [shown, most] = [*figure, *limit].map(|value| metric.text(value));
             let figure = match shown == most && figure != limit {
                 // What differs in later digits only.
@@ -87,12 +77,7 @@ pub fn failing(suites: &[Suite<'_>]) -> Option<String> {
     let failed: Vec<String> = failed.collect();
     let count = failed.len();
     let verb = if count == 1 { "fails" } else { "fail" };
-    let mut named = failed
-        .iter()
-        .take(MOST)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("; ");
+    let mut named = failed.iter().take(MOST).cloned().collect::<Vec<_>>().join("; ");
     if count > MOST {
         named += &format!("; and {} more", count - MOST);
     }

@@ -16,21 +16,12 @@ pub fn of_nodes(finding: &NodesFinding) -> String {
         NodesFinding::Slow(slow) => self::slow(slow),
         NodesFinding::MoreSlow { paths: 1 } => "1 other path is slow too.".to_owned(),
         NodesFinding::MoreSlow { paths } => format!("{paths} other paths are slow too."),
-        NodesFinding::Lossy {
-            part,
-            nodes,
-            losing,
-            runs,
-            look,
-        } => lossy(*part, nodes, [*losing, *runs], *look),
+        NodesFinding::Lossy { part, nodes, losing, runs, look } => {
+            lossy(*part, nodes, [*losing, *runs], *look)
+        }
         NodesFinding::MoreLossy { paths: 1 } => "1 other path loses packets too.".to_owned(),
         NodesFinding::MoreLossy { paths } => format!("{paths} other paths lose packets too."),
-        NodesFinding::Rest {
-            metric,
-            flows,
-            kind,
-            range,
-        } => rest(*metric, *flows, *kind, *range),
+        NodesFinding::Rest { metric, flows, kind, range } => rest(*metric, *flows, *kind, *range),
         NodesFinding::Fan(fan) => self::fan(fan),
     }
 }
@@ -100,10 +91,7 @@ fn slow(slow: &Slow) -> String {
         }
         (Part::Sends, true) => (format!("{name} {sends} {than}"), to),
         (Part::Receives, true) => (format!("{name} {receives} {than}"), from),
-        (Part::Node, true) => (
-            format!("{name} {sends} {less} and {receives} {than}"),
-            "with",
-        ),
+        (Part::Node, true) => (format!("{name} {sends} {less} and {receives} {than}"), "with"),
         (Part::Sends, false) => (format!("Messages from {name} take {than}"), "to"),
         (Part::Receives, false) => (format!("Messages to {name} take {than}"), "from"),
         (Part::Node, false) => (format!("Messages from and to {name} take {than}"), "with"),
@@ -161,11 +149,7 @@ fn fan(fan: &Fan) -> String {
     let Some(last) = points.last() else {
         return String::new();
     };
-    let (who, way) = if fan.is_in {
-        ("sender", "to")
-    } else {
-        ("receiver", "from")
-    };
+    let (who, way) = if fan.is_in { ("sender", "to") } else { ("receiver", "from") };
     let list = |of: &dyn Fn(&FanPoint) -> String| {
         let all: Vec<String> = points.iter().map(of).collect();
         all.join(", ")

@@ -29,12 +29,7 @@ pub(super) fn rails_differ(rail: &SlowRail) -> String {
 /// Its name, its figure, how that compares with the usual one, and the usual one.
 fn parts(rail: &SlowRail) -> [String; 4] {
     let [value, usual] = [rail.value, rail.usual].map(|it| figure(rail.metric, it));
-    [
-        name(rail),
-        value,
-        than(rail.metric, rail.value / rail.usual),
-        usual,
-    ]
+    [name(rail), value, than(rail.metric, rail.value / rail.usual), usual]
 }
 
 /// The rail, with its nodes where they are others than client and server, or call it differently.
@@ -42,10 +37,8 @@ fn name(rail: &SlowRail) -> String {
     match &rail.ends[..] {
         [(node, one), (_, two)] if one == two && [CLIENT, SERVER].contains(&&**node) => one.clone(),
         ends => {
-            let ends: Vec<String> = ends
-                .iter()
-                .map(|(node, name)| format!("{name} of {node}"))
-                .collect();
+            let ends: Vec<String> =
+                ends.iter().map(|(node, name)| format!("{name} of {node}")).collect();
             listed(&ends)
         }
     }

@@ -12,9 +12,7 @@ fn problem(kind: ProblemKind, most: f64, counts: &[(&str, u64)], hint: &str) -> 
         of: 6,
         case: "write-q1".to_owned(),
         most,
-        counts: counts
-            .map(|(name, sum)| ((*name).to_owned(), *sum))
-            .collect(),
+        counts: counts.map(|(name, sum)| ((*name).to_owned(), *sum)).collect(),
         hint: hint.to_owned(),
     })
 }
@@ -51,33 +49,17 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
             look,
         })
     };
-    let cpu = Look::Cpu {
-        own: 0.52,
-        others: 0.99,
-    };
-    let lossy = |part, runs, look| NodesFinding::Lossy {
-        part,
-        nodes: of(part),
-        losing: 5,
-        runs,
-        look,
-    };
-    let none = |why, of: &[&str], flows| NodesFinding::NoFigure {
-        why,
-        of: names(of),
-        flows,
-    };
+    let cpu = Look::Cpu { own: 0.52, others: 0.99 };
+    let lossy =
+        |part, runs, look| NodesFinding::Lossy { part, nodes: of(part), losing: 5, runs, look };
+    let none = |why, of: &[&str], flows| NodesFinding::NoFigure { why, of: names(of), flows };
     let rest = |kind| NodesFinding::Rest {
         metric: if kind == Rest::Alike { p50 } else { gbit },
         flows: 56,
         kind,
         range: [9.2, 9.4, 9.5].map(|it| if kind == Rest::Alike { it * 1e3 } else { it }),
     };
-    let share = |of_even| Share {
-        node: "node4".to_owned(),
-        of_even,
-        gbit_per_s: 0.706,
-    };
+    let share = |of_even| Share { node: "node4".to_owned(), of_even, gbit_per_s: 0.706 };
     let fan = |points: &[(usize, f64)], of_even| {
         let point = |(fan, gbit_per_s): &(usize, f64)| FanPoint {
             fan: *fan,
@@ -141,15 +123,8 @@ fn each_finding_has_a_sentence() {
         best([30.0, 30.2], [3, 4], &[]),
         best([30.0, 30.2], [2, 2], &[]),
         best([30.0, 30.2], [3, 3], &[]),
-        Finding::NoClearWinner {
-            metric: Metric::P99Ns,
-            low: 900.0,
-            high: 2e6,
-            cases: 3,
-        },
-        Finding::FewRuns {
-            chance: vec![(Metric::GbitPerS, 0.09), (Metric::P99Ns, 0.3)],
-        },
+        Finding::NoClearWinner { metric: Metric::P99Ns, low: 900.0, high: 2e6, cases: 3 },
+        Finding::FewRuns { chance: vec![(Metric::GbitPerS, 0.09), (Metric::P99Ns, 0.3)] },
         Finding::NothingWrong { runs: 1 },
         Finding::NothingWrong { runs: 12 },
     ];
@@ -173,19 +148,13 @@ fn each_finding_has_a_sentence() {
             },
         });
     }
-    all.extend(of_nodes().map(|said| Finding::Nodes {
-        case: String::new(),
-        said,
-    }));
+    all.extend(of_nodes().map(|said| Finding::Nodes { case: String::new(), said }));
     let busy = "The CPU was too busy. Measure longer (-D)";
     for kind in ProblemKind::ALL {
         all.push(match kind {
-            ProblemKind::Unreliable => problem(
-                *kind,
-                0.0,
-                &[("edge missed", 2), ("window length", 1)],
-                busy,
-            ),
+            ProblemKind::Unreliable => {
+                problem(*kind, 0.0, &[("edge missed", 2), ("window length", 1)], busy)
+            }
             ProblemKind::PacketsLost => problem(*kind, 0.0, &[("sent again", 7)], ""),
             ProblemKind::Stalled => problem(*kind, 0.12, &[], ""),
             ProblemKind::Starved => problem(*kind, 0.108, &[("QP", 37), ("QPN", 293)], ""),
@@ -194,10 +163,7 @@ fn each_finding_has_a_sentence() {
     }
     let text: Vec<String> = all.iter().map(sentence).collect();
     insta::assert_snapshot!(text.join("\n"));
-    let few: Vec<String> = short(&all[all.len() - 3..])
-        .into_iter()
-        .map(|(_, text)| text)
-        .collect();
+    let few: Vec<String> = short(&all[all.len() - 3..]).into_iter().map(|(_, text)| text).collect();
     let also = "Also: drift (2 of 6); scatter between runs (2 of 6).";
     assert_eq!(few.last().map(String::as_str), Some(also));
 }

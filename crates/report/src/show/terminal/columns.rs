@@ -26,13 +26,7 @@ impl<'a> RowOf<'a> {
         (run, flow): (&'a Run, &'a FlowResult),
         standing: Standing,
     ) -> RowOf<'a> {
-        RowOf {
-            settings,
-            run,
-            flow,
-            standing,
-            direction: "",
-        }
+        RowOf { settings, run, flow, standing, direction: "" }
     }
 }
 
@@ -50,13 +44,7 @@ pub(super) struct Column {
 impl Column {
     fn new(head: impl Into<String>, is_word: bool, (cell, width, rank): Figure) -> Column {
         let head = head.into();
-        Column {
-            width: width.max(head.chars().count()),
-            head,
-            is_word,
-            rank,
-            cell,
-        }
+        Column { width: width.max(head.chars().count()), head, is_word, rank, cell }
     }
 
     pub(super) fn cell(&self, row: &RowOf<'_>) -> String {
@@ -83,9 +71,7 @@ impl Column {
     }
 
     fn of_setting(row: &'static Row, all: &[Settings]) -> Column {
-        let widths = all
-            .iter()
-            .map(|settings| cell(row, settings).chars().count());
+        let widths = all.iter().map(|settings| cell(row, settings).chars().count());
         let of_row = (Cell::Setting(row), widths.max().unwrap_or(0), 0);
         let is_word = all.iter().all(|settings| row.number(settings).is_none());
         Column::new(row.heading_of_column(), is_word, of_row)
@@ -156,20 +142,9 @@ impl Columns {
         };
         let more = asked.iter().filter(|metric| !is_there(metric));
         let more = more.map(|metric| (Cell::Metric(*metric), 9, 0));
-        columns.extend(
-            figures
-                .iter()
-                .copied()
-                .chain(more)
-                .map(|it| Column::of_figure(&it)),
-        );
+        columns.extend(figures.iter().copied().chain(more).map(|it| Column::of_figure(&it)));
         fit(&mut columns, characters.saturating_sub(REMARK));
-        Columns {
-            all: columns,
-            same: same(all, first.0, &told),
-            are_of_loads,
-            are_of_set_up,
-        }
+        Columns { all: columns, same: same(all, first.0, &told), are_of_loads, are_of_set_up }
     }
 
     pub(super) fn have_runs(&self) -> bool {
@@ -247,10 +222,7 @@ mod tests {
 ",
         ) {
             let characters = characters.parse().unwrap();
-            assert_eq!(
-                heads_within(characters, (&all, &[]), &Run::default()),
-                heads
-            );
+            assert_eq!(heads_within(characters, (&all, &[]), &Run::default()), heads);
         }
     }
 
@@ -272,11 +244,9 @@ mod tests {
         assert_eq!(heads_of(&quiet, &Run::default()), told);
         let without_limit = sample::run(Vec::new());
         assert_eq!(heads_of(&quiet, &without_limit), "Gb/s, Mmsg/s, CPU s/GB");
-        for (engine, machine, is_there) in [
-            (None, None, false),
-            (None, Some(1.0), true),
-            (Some(0.1), Some(1.0), false),
-        ] {
+        for (engine, machine, is_there) in
+            [(None, None, false), (None, Some(1.0), true), (Some(0.1), Some(1.0), false)]
+        {
             let mut run = sample::result().cases[0].runs[0].clone();
             run.nodes[0].engine_cpu_seconds = engine;
             run.nodes[0].machine_cpu_seconds = machine;

@@ -44,11 +44,7 @@ fn steps(connect: &Connect) -> Vec<String> {
             _ => "a round",
         };
         let [here, there] = ends.map(|end| times(end.iter().find(|it| it.step == step.step)));
-        lines.push(row(
-            &step.step,
-            of,
-            [&here[0], &here[1], &there[0], &there[1]],
-        ));
+        lines.push(row(&step.step, of, [&here[0], &here[1], &there[0], &there[1]]));
     }
     if !lines.is_empty() {
         let head = ["mean", "p99", "other end: mean", "p99"];

@@ -38,22 +38,13 @@ pub struct Table<W> {
 impl<W: Write> Table<W> {
     /// A table without rows, for flows with these settings; the header comes with the first.
     pub fn new(out: W, screen: Screen, settings: &[Settings]) -> Self {
-        Table {
-            out,
-            screen,
-            settings: settings.to_vec(),
-            asked: Vec::new(),
-            columns: None,
-        }
+        Table { out, screen, settings: settings.to_vec(), asked: Vec::new(), columns: None }
     }
 
     /// With columns of these metrics besides, which are not left out where a line is short.
     #[must_use]
     pub fn with_columns_of(self, asked: &[Metric]) -> Self {
-        Table {
-            asked: asked.to_vec(),
-            ..self
-        }
+        Table { asked: asked.to_vec(), ..self }
     }
 
     /// Adds a finished run: one row for each flow, and one of set-up alone. Those of a bidirectional case are `out` and
@@ -70,14 +61,8 @@ impl<W: Write> Table<W> {
             Some(columns) => columns,
             None => self.head(config, run)?,
         };
-        let nothing = FlowResult {
-            from: CLIENT.to_owned(),
-            ..FlowResult::default()
-        };
-        let all = config
-            .pattern
-            .as_ref()
-            .map(|_| together::together(&run.flows));
+        let nothing = FlowResult { from: CLIENT.to_owned(), ..FlowResult::default() };
+        let all = config.pattern.as_ref().map(|_| together::together(&run.flows));
         let flows = match (&run.flows[..], &all) {
             ([], _) => std::slice::from_ref(&nothing),
             (_, Some(all)) => std::slice::from_ref(all),
@@ -106,9 +91,7 @@ impl<W: Write> Table<W> {
         for (place, all, rails) in &over_rails {
             let settings = config.shown(*place);
             let row = RowOf::of(&settings, (run, all), standing::of_flow(run, all));
-            let name = config.flows[*place]
-                .over_rails()
-                .map_or("", |(name, _)| name);
+            let name = config.flows[*place].over_rails().map_or("", |(name, _)| name);
             let name = format!("{name}, {}", counted(*rails, "rail"));
             self.row(&columns, &row, &name, &remarks::of_row(&row, &columns))?;
         }
@@ -218,9 +201,7 @@ impl<W: Write> Table<W> {
             told = vec![(mark, format!("{text} +{}", told.len() - 1))];
         }
         if !told.is_empty() {
-            let painted = told
-                .iter()
-                .map(|(mark, text)| self.screen.painted(*mark, text));
+            let painted = told.iter().map(|(mark, text)| self.screen.painted(*mark, text));
             line += " ";
             line += &painted.collect::<Vec<_>>().join(", ");
         }
@@ -248,9 +229,7 @@ fn bracketed(mut line: String, figures: &str) -> String {
 fn together(files: &[&Path]) -> String {
     let files = files.iter().map(|file| path(file));
     let mut files: Vec<String> = files.collect();
-    let stem = files
-        .first()
-        .map_or("", |first| first.rsplit_once('.').map_or(first, |it| it.0));
+    let stem = files.first().map_or("", |first| first.rsplit_once('.').map_or(first, |it| it.0));
     let stem = stem.to_owned();
     for other in files.iter_mut().skip(1) {
         *other = other.strip_prefix(&stem).unwrap_or(other).to_owned();

@@ -80,9 +80,7 @@ fn moderation(result: &ResultFile) -> Option<String> {
         let is_timed = |it: &Observation<'_>| it.moved.is_some_and(|it| it.latency_ns.is_some());
         let flows = Observed::of_case(case).enumerate();
         let timed = flows.filter(|(_, observed)| observed.runs.iter().any(is_timed));
-        let timed: Vec<u32> = timed
-            .map(|(at, _)| case.config.flow(at).signal_every)
-            .collect();
+        let timed: Vec<u32> = timed.map(|(at, _)| case.config.flow(at).signal_every).collect();
         with_latency += usize::from(!timed.is_empty());
         count += usize::from(timed.iter().any(|it| *it > 1));
         every.extend(timed.into_iter().filter(|it| *it > 1));
@@ -121,10 +119,7 @@ fn loss_unknown(result: &ResultFile) -> impl Iterator<Item = String> {
     let runs = result.cases.iter().flat_map(|case| &case.runs);
     let mut nodes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for unknown in runs.flat_map(|run| &run.loss_unknown) {
-        nodes
-            .entry(unknown.words())
-            .or_default()
-            .insert(&unknown.node);
+        nodes.entry(unknown.words()).or_default().insert(&unknown.node);
     }
     nodes.into_iter().map(|(words, nodes)| {
         let nodes = match nodes.len() {

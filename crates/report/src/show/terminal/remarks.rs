@@ -90,6 +90,5 @@ pub(super) fn of_path(run: &Run) -> Vec<Remark> {
     }
     counts.remove(&PathEventKind::Congestion);
     let told = counts.into_iter();
-    told.map(|(kind, count)| (Mark::Doubtful, format!("{} {count}", kind.name())))
-        .collect()
+    told.map(|(kind, count)| (Mark::Doubtful, format!("{} {count}", kind.name()))).collect()
 }

@@ -8,11 +8,7 @@ pub(super) fn lines(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     let of_case = |case: &CaseResult| -> Vec<String> {
         let lines = |it: &LoadSearch| {
             let asked = format!("{}: {}", case.id, asked(it));
-            [
-                asked,
-                format!("  {}", found(it)),
-                format!("  {}", trials(it)),
-            ]
+            [asked, format!("  {}", found(it)), format!("  {}", trials(it))]
         };
         case.searches.iter().flat_map(lines).collect()
     };

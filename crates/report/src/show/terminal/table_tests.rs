@@ -5,10 +5,7 @@ use crate::observe::format::NOT_MEASURED;
 use crate::results::model::{CaseResult, Doubt, DoubtKind, REVERSE};
 use crate::results::sample::{self, doubt, has, rows, starts, with};
 
-const COLUMNS_80: Screen = Screen {
-    columns: 80,
-    is_coloured: false,
-};
+const COLUMNS_80: Screen = Screen { columns: 80, is_coloured: false };
 
 fn assert_within_80(table: &str) {
     let widest = table.lines().map(|line| line.chars().count()).max();
@@ -24,9 +21,8 @@ fn table_on(screen: Screen, cases: &[CaseResult]) -> String {
     let settings: Vec<Settings> = flows.map(|flow| flow.settings).collect();
     sample::text(|out| {
         let mut table = Table::new(out, screen, &settings);
-        for (case, run) in cases
-            .iter()
-            .flat_map(|case| case.runs.iter().map(move |run| (case, run)))
+        for (case, run) in
+            cases.iter().flat_map(|case| case.runs.iter().map(move |run| (case, run)))
         {
             table.run(&case.config, run)?;
         }
@@ -256,10 +252,7 @@ fn rows_fit_80_columns_with_their_remarks() {
      16 1024 out 399.999   0.1780   1000.00  12345.68 123456.79 verify ok
      16 1024 in   93.323   0.1780      5.50     10.89     10.99 unsteady +2
     ");
-    let coloured = Screen {
-        is_coloured: true,
-        ..COLUMNS_80
-    };
+    let coloured = Screen { is_coloured: true, ..COLUMNS_80 };
     let painted = table_on(coloured, &cases);
     has(&painted, ["\x1b[33munsteady +2\x1b[0m"]);
 }
@@ -293,19 +286,13 @@ service=uc | run=1 | losses not known
 
 #[test]
 fn a_run_without_figures_shows_none() {
-    let (settings, nothing) = (
-        &Settings::default(),
-        (&Run::default(), &FlowResult::default()),
-    );
+    let (settings, nothing) = (&Settings::default(), (&Run::default(), &FlowResult::default()));
     let row = RowOf::of(settings, nothing, Standing::Counts);
     let open = Settings::from([("rate", "2M")]);
     let set_up = Settings::from([("op", "connect"), ("traffic-qps", "0")]);
     for settings in [Settings::default(), open, set_up] {
-        let columns = Columns::of(
-            (&[settings], &[]),
-            (&CaseConfig::default(), &Run::default()),
-            80,
-        );
+        let columns =
+            Columns::of((&[settings], &[]), (&CaseConfig::default(), &Run::default()), 80);
         let cells = columns.all.iter().map(|column| column.cell(&row));
         let cells: Vec<String> = cells.collect();
         assert!(cells.iter().all(|cell| cell == NOT_MEASURED), "{cells:?}");

@@ -49,13 +49,8 @@ fn window(flows: &[FlowResult]) -> Window {
     let mut told = BTreeSet::new();
     let doubts = windows().flat_map(|window| &window.doubts);
     Window {
-        warmup_steady: windows()
-            .any(|window| window.warmup_steady == Some(false))
-            .then_some(false),
-        doubts: doubts
-            .filter(|doubt| told.insert(doubt.kind))
-            .cloned()
-            .collect(),
+        warmup_steady: windows().any(|window| window.warmup_steady == Some(false)).then_some(false),
+        doubts: doubts.filter(|doubt| told.insert(doubt.kind)).cloned().collect(),
         ..Window::default()
     }
 }
@@ -76,10 +71,7 @@ mod tests {
                 ..FlowResult::default()
             }
         };
-        let mut run = Run {
-            flows: vec![flow(1000), flow(1500)],
-            ..Run::default()
-        };
+        let mut run = Run { flows: vec![flow(1000), flow(1500)], ..Run::default() };
         let all = together(&run.flows);
         let notice = all.notice_ns.map(|it| (it.count, it.min, it.max));
         assert_eq!((notice, all.latency_ns), (Some((2, 1000, 1500)), None));

@@ -60,9 +60,7 @@ impl Fuzzed {
 
     /// The connection ends when an end wants it and not before, and leaves nothing, nor does what was forged.
     fn check(&mut self, numbers: &mut Rng) {
-        let Fuzzed {
-            pair, connection, ..
-        } = self;
+        let Fuzzed { pair, connection, .. } = self;
         assert!(pair.is_quiet());
         pair.sent = Default::default();
         match numbers.bool() {

@@ -13,14 +13,8 @@ fn listening(fate: Fate) -> Pair {
 
 impl Pair {
     fn look_up(&mut self, service: u64) -> u32 {
-        let req = Box::new(SidrReq {
-            service,
-            private_data: vec![5; 216],
-            ..SidrReq::default()
-        });
-        self.at(0, |manager, now, out| {
-            manager.look_up(now, address(1), req, out)
-        })
+        let req = Box::new(SidrReq { service, private_data: vec![5; 216], ..SidrReq::default() });
+        self.at(0, |manager, now, out| manager.look_up(now, address(1), req, out))
     }
 
     fn looked_up(&mut self) -> u32 {
@@ -74,10 +68,7 @@ fn a_qp_is_asked_for_and_told() {
     let before = pair.now;
     pair.let_go(1, asked);
     assert!(pair.pass());
-    assert_eq!(
-        (pair.now, pair.connections()),
-        (before + TIME_WAIT_NS, [0, 0])
-    );
+    assert_eq!((pair.now, pair.connections()), (before + TIME_WAIT_NS, [0, 0]));
     assert!(pair.is_quiet() && !pair.pass());
 }
 
@@ -118,11 +109,7 @@ fn a_silent_address_is_given_up_and_no_connection_is_rejected() {
     pair.look_up(DATAGRAMS);
     assert_eq!(pair.happening(0), Happening::Unreachable);
     assert_eq!(pair.sent[0].len(), usize::from(MAX_RETRIES) + 1);
-    assert!(
-        pair.sent[0]
-            .iter()
-            .all(|mad| matches!(mad.message, Message::SidrReq(_)))
-    );
+    assert!(pair.sent[0].iter().all(|mad| matches!(mad.message, Message::SidrReq(_))));
     let most_ns = time_of_code_ns(SERVICE_TIMEOUT);
     // The interval doubles four times, and twelve are the longest.
     assert_eq!(pair.now, 1 + INTERVAL_NS * (1 + 2 + 4 + 8) + 12 * most_ns);

@@ -16,10 +16,7 @@ pub(super) const SERVICE: u64 = TCP_PORT_SPACE | 7471;
 pub(super) const LISTENER: u64 = 5;
 pub(super) const INTERVAL_NS: u64 = time_of_code_ns(RESPONSE_TIMEOUT);
 
-pub(super) const ASKER: Asker = Asker {
-    listener: LISTENER,
-    peer: address(0),
-};
+pub(super) const ASKER: Asker = Asker { listener: LISTENER, peer: address(0) };
 
 pub(super) const fn address(end: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, 0, end as u8 + 1))
@@ -67,10 +64,7 @@ impl Pair {
 
     /// Makes the passive end listen.
     pub(super) fn listen(&mut self, service: u64) {
-        self.at(1, |manager, now, out| {
-            manager.listen(now, service, LISTENER, 4, out)
-        })
-        .unwrap();
+        self.at(1, |manager, now, out| manager.listen(now, service, LISTENER, 4, out)).unwrap();
     }
 
     pub(super) fn safe() -> Pair {
@@ -129,9 +123,7 @@ impl Pair {
             ..Req::default()
         });
         change(&mut req);
-        self.at(0, |manager, now, out| {
-            manager.connect(now, address(1), req, out)
-        })
+        self.at(0, |manager, now, out| manager.connect(now, address(1), req, out))
     }
 
     /// Does something with a connection of one end.
@@ -141,34 +133,24 @@ impl Pair {
         comm: u32,
         step: impl FnOnce(&mut Connection, u64, &mut Output) -> bool,
     ) -> Result<(), CmError> {
-        self.at(end, |manager, now, out| {
-            manager.with(comm, |it| step(it, now, out))
-        })
+        self.at(end, |manager, now, out| manager.with(comm, |it| step(it, now, out)))
     }
 
     pub(super) fn accept(&mut self, comm: u32) -> Result<(), CmError> {
-        let rep = Box::new(Rep {
-            qpn: 0x22,
-            ..Rep::default()
-        });
+        let rep = Box::new(Rep { qpn: 0x22, ..Rep::default() });
         self.with(1, comm, |it, now, out| it.accept(now, rep, out))
     }
 
     pub(super) fn refuse(&mut self, comm: u32) {
-        self.with(1, comm, |it, _, out| {
-            it.reject(RejReason::CONSUMER, b"no", out)
-        })
-        .unwrap();
+        self.with(1, comm, |it, _, out| it.reject(RejReason::CONSUMER, b"no", out)).unwrap();
     }
 
     pub(super) fn establish(&mut self, active: u32) {
-        self.with(0, active, |it, _, out| it.establish(out))
-            .unwrap();
+        self.with(0, active, |it, _, out| it.establish(out)).unwrap();
     }
 
     pub(super) fn disconnect(&mut self, end: usize, comm: u32) {
-        self.with(end, comm, |it, now, out| it.disconnect(now, out))
-            .unwrap();
+        self.with(end, comm, |it, now, out| it.disconnect(now, out)).unwrap();
         let told = [0, 1].map(|end| self.happening(end));
         assert_eq!(told, [(); 2].map(|()| Happening::Disconnected));
     }

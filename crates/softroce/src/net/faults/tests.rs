@@ -10,11 +10,7 @@ use crate::wire::PacketKind;
 fn a_name_alone_is_both_directions_but_for_the_link() {
     let text = "seed=7, drop=5%,duplicate=0.01,tx.reorder=1%,rx.corrupt=0.1%,delay=1.5us,rate=10G,queue=1ms";
     let faults: Faults = text.parse().unwrap();
-    let both = Direction {
-        drop: 0.05,
-        duplicate: 0.01,
-        ..Direction::default()
-    };
+    let both = Direction { drop: 0.05, duplicate: 0.01, ..Direction::default() };
     let transmit = Direction {
         reorder: 0.01,
         delay_ns: 1500,
@@ -22,10 +18,7 @@ fn a_name_alone_is_both_directions_but_for_the_link() {
         queue_ns: Some(1_000_000),
         ..both
     };
-    let receive = Direction {
-        corrupt: 0.001,
-        ..both
-    };
+    let receive = Direction { corrupt: 0.001, ..both };
     assert_eq!((faults.seed, faults.transmit), (7, transmit));
     assert_eq!(faults.receive, receive);
     assert_eq!("".parse(), Ok(Faults::default()));
@@ -100,10 +93,7 @@ fn what_happens_to_named_packets_and_for_a_time() {
     let (tx, rx) = (faults.transmit, faults.receive);
     assert_eq!((rx.drop, rx.drop_burst), (0.01, 8));
     assert_eq!((tx.delay_ns, tx.jitter_ns), (10_000, 5_000));
-    let (ack, read) = (
-        nth(Some(PacketKind::Ack), 3),
-        nth(Some(PacketKind::ReadResponse), 1),
-    );
+    let (ack, read) = (nth(Some(PacketKind::Ack), 3), nth(Some(PacketKind::ReadResponse), 1));
     assert_eq!(rx.lose[..2], [ack, None]);
     assert_eq!(tx.lose[..3], [ack, read, None]);
     assert_eq!(tx.blackhole, None);
@@ -134,10 +124,7 @@ fn periods() -> impl Strategy<Value = Option<Period>> {
 
 fn directions() -> impl Strategy<Value = Direction> {
     let often_none = || prop_oneof![Just(0.0), 0.0..=1.0];
-    let losses = prop_oneof![
-        often_none().prop_map(|drop| (drop, 0)),
-        (0.001..0.5, 1..1000_u32),
-    ];
+    let losses = prop_oneof![often_none().prop_map(|drop| (drop, 0)), (0.001..0.5, 1..1000_u32),];
     let rates = prop_oneof![
         Just(None),
         (1..u64::MAX).prop_map(|it| Some(it as f64 / 1000.0)),

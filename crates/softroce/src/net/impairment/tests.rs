@@ -15,11 +15,7 @@ fn packet(number: u32) -> Transit<()> {
 }
 
 fn of_class(traffic_class: u8, bytes: Vec<u8>) -> Transit<()> {
-    Transit {
-        context: (),
-        traffic_class,
-        bytes,
-    }
+    Transit { context: (), traffic_class, bytes }
 }
 
 fn enter(link: &mut Impairment<()>, now_ns: u64, packet: Transit<()>, counts: &FaultCounts) {
@@ -137,11 +133,9 @@ fn only_what_nothing_befalls_passes_an_empty_link() {
 
 #[test]
 fn bursts_lose_the_same_share_in_fewer_pieces() {
-    for (text, share, mean) in [
-        ("seed=5,drop=2%/8", 0.02, 8.0),
-        ("drop=1%/1", 0.01, 1.0),
-        ("drop=1%", 0.01, 1.0 / 0.99),
-    ] {
+    for (text, share, mean) in
+        [("seed=5,drop=2%/8", 0.02, 8.0), ("drop=1%/1", 0.01, 1.0), ("drop=1%", 0.01, 1.0 / 0.99)]
+    {
         let (out, counts) = pass(text, 200_000);
         let mut arrived = [false; 200_000];
         for it in &out {
@@ -219,10 +213,7 @@ fn a_share_of_what_may_be_marked_is_marked() {
         let packet = of_class(class, vec![0; 16]);
         enter(&mut link, 0, packet, &FaultCounts::default());
         assert_eq!(link.leave(0).unwrap().traffic_class, after);
-        assert_eq!(
-            (is_marked(class), ecn_capable(class)),
-            (class == 0x6b, 0x6a)
-        );
+        assert_eq!((is_marked(class), ecn_capable(class)), (class == 0x6b, 0x6a));
     }
 }
 
@@ -260,9 +251,8 @@ fn a_full_queue_loses_what_would_wait_for_too_long() {
     let counts = FaultCounts::default();
     (0..10).for_each(|number| enter(&mut link, 0, packet(number), &counts));
     // The first three wait for less, the fourth for more.
-    let out: Vec<u32> = std::iter::from_fn(|| link.leave(1_000_000))
-        .map(|it| number(&it))
-        .collect();
+    let out: Vec<u32> =
+        std::iter::from_fn(|| link.leave(1_000_000)).map(|it| number(&it)).collect();
     assert_eq!((out, counts.overflowed.get()), (vec![0, 1, 2], 7));
     enter(&mut link, 2_000_000, packet(10), &counts);
     assert_eq!(link.next_due_ns(), Some(2_001_024));

@@ -68,10 +68,7 @@ fn crc_of(ip: &[u8], udp: &[u8], body: &[u8]) -> [u8; 4] {
             identification: u16::from_be_bytes([ip[4], ip[5]]),
             flags: u16::from_be_bytes([ip[6], ip[7]]),
         },
-        _ => IcrcAddresses::V6 {
-            source: ip6(8),
-            destination: ip6(24),
-        },
+        _ => IcrcAddresses::V6 { source: ip6(8), destination: ip6(24) },
     };
     let port = u16::from_be_bytes([udp[0], udp[1]]);
     icrc(addresses, port, &body[..body.len() - 4])
@@ -118,11 +115,7 @@ fn a_capture_has_the_headers_that_were_on_the_wire() {
 }
 
 fn traffic_class((ip, ..): &Captured) -> u8 {
-    if ip.len() == 20 {
-        ip[1]
-    } else {
-        ip[0] << 4 | ip[1] >> 4
-    }
+    if ip.len() == 20 { ip[1] } else { ip[0] << 4 | ip[1] >> 4 }
 }
 
 #[test]

@@ -185,10 +185,7 @@ fn a_service_is_of_one_process_until_it_lets_go() {
     let claim = Claim::new(at, 7).unwrap();
     let second = Claim::new(at, 7).err().unwrap();
     assert_eq!(second.raw_os_error(), Some(libc::EADDRINUSE));
-    let _beside_it = [
-        Claim::new(at, 8).unwrap(),
-        Claim::new(address(9), 7).unwrap(),
-    ];
+    let _beside_it = [Claim::new(at, 8).unwrap(), Claim::new(address(9), 7).unwrap()];
     let mut room = [0; 64];
     assert_eq!(claim.take(&mut room), None);
     let senders = [from, Ipv6Addr::LOCALHOST.into()];

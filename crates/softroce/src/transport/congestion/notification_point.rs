@@ -40,10 +40,7 @@ impl QpWork<'_> {
         };
         let next_ns = self.now_ns + CNP_INTERVAL_NS;
         self.qp.next_cnp_ns.store(next_ns, Ordering::Relaxed);
-        let cnp = Cnp {
-            destination_qpn: path.qpn,
-            pkey: PKEY,
-        };
+        let cnp = Cnp { destination_qpn: path.qpn, pkey: PKEY };
         outbox.push_headers(&path.flow, &cnp.to_bytes());
         statistics.np_cnp_sent.add(1);
         // How many data of READs are on their way is for this end to say: it has asked for them.

@@ -29,9 +29,7 @@ impl Requester {
     }
 
     pub(crate) fn slow_down(&mut self, now_ns: u64) {
-        self.rate
-            .get_or_insert_with(|| SendingRate::full(now_ns))
-            .cut(now_ns);
+        self.rate.get_or_insert_with(|| SendingRate::full(now_ns)).cut(now_ns);
     }
 
     /// How many of these bytes the rate allows now. If none, the QP's turn comes when it allows some.

@@ -123,9 +123,7 @@ impl Core {
     pub(crate) fn let_go_of_sockets(&self) {
         let sockets = self.transmitter.sockets();
         let group = self.membership.iter().flat_map(Membership::descriptors);
-        let own = [self.activity.socket()]
-            .into_iter()
-            .chain(self.requests_fd());
+        let own = [self.activity.socket()].into_iter().chain(self.requests_fd());
         for socket in sockets.chain(own).chain(group) {
             net::let_go(socket);
         }
@@ -221,9 +219,7 @@ impl Core {
         hop_limit: u8,
     ) -> Flow {
         let entropy = entropy(destination, flow_label, qpns);
-        self.transmitter
-            .flow(destination, entropy, traffic_class, hop_limit)
-            .to_process_of(qpns[1])
+        self.transmitter.flow(destination, entropy, traffic_class, hop_limit).to_process_of(qpns[1])
     }
 
     /// Counters of the sockets and the protocol.

@@ -47,15 +47,9 @@ impl Engine {
             prefer_short_turns();
             run(&own);
         };
-        let thread = std::thread::Builder::new()
-            .name("softroce".into())
-            .spawn(run)?;
+        let thread = std::thread::Builder::new().name("softroce".into()).spawn(run)?;
         let number = told.recv().map_err(io::Error::other)?;
-        Ok(Engine {
-            core,
-            thread: Some(thread),
-            number,
-        })
+        Ok(Engine { core, thread: Some(thread), number })
     }
 
     /// Lets it run on these cores alone. What the kernel refuses leaves it where it was.
@@ -74,9 +68,7 @@ impl Engine {
         let number = Some(self.number).filter(|_| self.core.is_of_this_process());
         let set = number.and_then(|number| sched_getaffinity(Some(number)).ok());
         let cores = 0..CpuSet::MAX_CPU;
-        cores
-            .filter(|core| set.is_some_and(|set| set.is_set(*core)))
-            .collect()
+        cores.filter(|core| set.is_some_and(|set| set.is_set(*core))).collect()
     }
 
     /// CPU time that it has used, in nanoseconds; 0 where the kernel does not say.
@@ -86,10 +78,7 @@ impl Engine {
             return 0;
         };
         let mut clock = 0;
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: a thread of this process that nobody has joined, and places for the results.
         let failed = unsafe {
             libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) != 0

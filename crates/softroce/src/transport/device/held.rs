@@ -17,10 +17,7 @@ pub(crate) struct Held<'a> {
 
 impl<'a> Held<'a> {
     pub(crate) fn new() -> Held<'a> {
-        Held {
-            requesters: [const { None }; HELD_QPS],
-            count: 0,
-        }
+        Held { requesters: [const { None }; HELD_QPS], count: 0 }
     }
 
     /// Locks a QP and lets it add packets.

@@ -42,12 +42,8 @@ impl Outbox<'_> {
         let kept = GSO_BATCH.try_with(Cell::take);
         let mut gso_batch = kept.ok().flatten().unwrap_or_else(GsoBatch::new);
         gso_batch.clear();
-        let mut outbox = Outbox {
-            core,
-            _tables: tables,
-            gso_batch: &mut gso_batch,
-            sent_batches: 0,
-        };
+        let mut outbox =
+            Outbox { core, _tables: tables, gso_batch: &mut gso_batch, sent_batches: 0 };
         let result = fill(&mut outbox);
         outbox.flush();
         let _ = GSO_BATCH.try_with(|place| place.set(Some(gso_batch)));
@@ -110,14 +106,9 @@ impl Outbox<'_> {
         let before = self.gso_batch.bytes();
         // SAFETY: the caller vouches for the pieces.
         unsafe {
-            self.gso_batch
-                .push(headers, payload_bytes, pieces, keep == Keep::Copied);
+            self.gso_batch.push(headers, payload_bytes, pieces, keep == Keep::Copied);
         }
-        let overhead = if before == 0 {
-            DATAGRAM_OVERHEAD_BYTES
-        } else {
-            0
-        };
+        let overhead = if before == 0 { DATAGRAM_OVERHEAD_BYTES } else { 0 };
         self.gso_batch.bytes() - before + overhead
     }
 

@@ -20,10 +20,7 @@ pub(crate) struct PortState {
 impl PortState {
     /// An open port with this outage, if any.
     pub(crate) fn new(outage: Option<Outage>) -> PortState {
-        PortState {
-            outage,
-            ..PortState::default()
-        }
+        PortState { outage, ..PortState::default() }
     }
 
     pub(crate) fn is_up(&self, now_ns: u64) -> bool {

@@ -26,10 +26,7 @@ pub(crate) struct Owned {
 }
 
 /// The devices of this process, and of those that it was forked from.
-static DEVICES: Lock<Owned> = Lock::new(Owned {
-    devices: Vec::new(),
-    claims: Vec::new(),
-});
+static DEVICES: Lock<Owned> = Lock::new(Owned { devices: Vec::new(), claims: Vec::new() });
 
 pub(crate) type Devices = MutexGuard<'static, Owned>;
 

@@ -114,22 +114,9 @@ impl Core {
     }
 
     pub(crate) fn work(&self, inbound: &mut Inbound, tables: &Tables, now: u64) -> usize {
-        let Inbound {
-            receiver,
-            handled_until,
-            owing,
-            answered,
-            ..
-        } = inbound;
+        let Inbound { receiver, handled_until, owing, answered, .. } = inbound;
         Outbox::with(self, tables, |outbox| {
-            let mut round = Round {
-                core: self,
-                tables,
-                now_ns: now,
-                owing,
-                answered,
-                held: None,
-            };
+            let mut round = Round { core: self, tables, now_ns: now, owing, answered, held: None };
             let each = |arrival: Arrival<'_>| round.take(outbox, &arrival);
             let arrived = receiver.receive(|qpn| self.knows(tables, qpn), each);
             round.end();
@@ -232,12 +219,7 @@ impl Core {
         qp: &'a QpContext,
         now_ns: u64,
     ) -> QpWork<'a> {
-        QpWork {
-            core: self,
-            tables,
-            qp,
-            now_ns,
-        }
+        QpWork { core: self, tables, qp, now_ns }
     }
 
     /// Sends the answers due, up to a turn's limit for each QP.
@@ -310,7 +292,6 @@ impl Core {
             }
         }
         let port_ns = self.port_state.tell(now);
-        self.activity
-            .timer_at(self.timers.earliest_ns().min(port_ns));
+        self.activity.timer_at(self.timers.earliest_ns().min(port_ns));
     }
 }

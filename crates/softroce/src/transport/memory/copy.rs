@@ -50,10 +50,7 @@ pub(crate) fn pieces<'a>(
 pub(crate) fn allowed(memories: &Memories, pd: PdId, sges: &[Sge], need: Access) -> bool {
     sges.iter().all(|sge| {
         let length = u64::from(sge.length_bytes);
-        length == 0
-            || memories
-                .resolve(sge.lkey, pd, sge.address, length, need)
-                .is_some()
+        length == 0 || memories.resolve(sge.lkey, pd, sge.address, length, need).is_some()
     })
 }
 

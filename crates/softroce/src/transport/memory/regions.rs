@@ -94,10 +94,7 @@ impl Hasher for KeyHasher {
 impl Memories {
     /// Of no regions, whose keys will be these.
     pub(crate) fn new(keys: Unguessable) -> Memories {
-        Memories {
-            keys,
-            ..Memories::default()
-        }
+        Memories { keys, ..Memories::default() }
     }
 
     /// Registers a region; returns its key.
@@ -211,14 +208,8 @@ mod tests {
     #[test]
     fn flags_and_bounds_must_make_sense() {
         let mut memories = Memories::default();
-        let remote_only = Region {
-            access: Access::REMOTE_WRITE,
-            ..REGION
-        };
-        let wrapping = Region {
-            length_bytes: u64::MAX,
-            ..REGION
-        };
+        let remote_only = Region { access: Access::REMOTE_WRITE, ..REGION };
+        let wrapping = Region { length_bytes: u64::MAX, ..REGION };
         for bad in [remote_only, wrapping] {
             assert_eq!(memories.insert(bad), Err(MemoryError::Invalid));
         }

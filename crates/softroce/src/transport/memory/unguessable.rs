@@ -20,9 +20,7 @@ impl Default for Unguessable {
 
 impl Unguessable {
     pub(crate) fn from_seed(seed: Option<u64>) -> Unguessable {
-        seed.map_or_else(Unguessable::default, |seed| {
-            Unguessable::Seeded(Rng::with_seed(seed))
-        })
+        seed.map_or_else(Unguessable::default, |seed| Unguessable::Seeded(Rng::with_seed(seed)))
     }
 
     pub(crate) fn draw(&mut self) -> u64 {

@@ -74,9 +74,7 @@ impl Requester {
 
     /// Time-outs since the last progress.
     fn repeated_timeouts(&self) -> u8 {
-        self.deliveries
-            .retry_count
-            .saturating_sub(self.retries_left)
+        self.deliveries.retry_count.saturating_sub(self.retries_left)
     }
 
     /// Pauses for the time of an RNR NAK.

@@ -43,14 +43,7 @@ impl<'a, 'b> Turn<'a, 'b> {
         most_bytes: usize,
         is_at_rate: bool,
     ) -> Turn<'a, 'b> {
-        Turn {
-            outbox,
-            path,
-            sent_bytes: 0,
-            most_bytes,
-            is_at_rate,
-            uncharged_bytes: 0,
-        }
+        Turn { outbox, path, sent_bytes: 0, most_bytes, is_at_rate, uncharged_bytes: 0 }
     }
 
     fn is_over(&self) -> bool {
@@ -78,10 +71,7 @@ impl Requester {
     /// Sends about this many bytes of posted requests; if more is left, the QP waits in its peer's queue.
     pub(crate) fn transmit(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, bytes: usize) {
         // Queue behind QPs that already wait.
-        let behind = self
-            .path
-            .as_ref()
-            .is_some_and(|path| path.peer.has_waiting());
+        let behind = self.path.as_ref().is_some_and(|path| path.peer.has_waiting());
         if behind && !self.in_burst && self.may_send(work) {
             self.wait_in_line(work);
         } else {
@@ -283,10 +273,7 @@ impl Requester {
                     let piece = from.map(|pointer| (pointer.cast_const(), length));
                     let piece = piece.into_iter();
                     // SAFETY: resolved from the tables that the outbox has.
-                    unsafe {
-                        turn.outbox
-                            .push(flow, &packet, length, piece, Keep::InPlace)
-                    }
+                    unsafe { turn.outbox.push(flow, &packet, length, piece, Keep::InPlace) }
                 })
             }
             Bytes::Registered(sges) => {
@@ -294,14 +281,10 @@ impl Requester {
                 let (pd, offset) = (work.qp.pd, offset.into());
                 let pieces = || copy::pieces(memories, pd, sges, offset, length, Access::NONE);
                 pieces().all(|piece| piece.is_ok()).then(|| {
-                    let pieces = pieces()
-                        .flatten()
-                        .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
+                    let pieces =
+                        pieces().flatten().map(|(pointer, bytes)| (pointer.cast_const(), bytes));
                     // SAFETY: resolved from the tables that the outbox has.
-                    unsafe {
-                        turn.outbox
-                            .push(flow, &packet, length, pieces, Keep::InPlace)
-                    }
+                    unsafe { turn.outbox.push(flow, &packet, length, pieces, Keep::InPlace) }
                 })
             }
         };
@@ -327,19 +310,14 @@ impl Requester {
                 let end = ((self.sent_packets / part + 1) * part).min(wqe.packets);
                 let start_bytes = self.sent_packets * mtu;
                 let bytes = (end * mtu).min(wqe.length_bytes) - start_bytes;
-                let extended = Extended {
-                    reth: reth(wqe, start_bytes, bytes),
-                    ..Extended::default()
-                };
+                let extended =
+                    Extended { reth: reth(wqe, start_bytes, bytes), ..Extended::default() };
                 let packets = end - self.sent_packets;
                 (packets, Opcode::ReadRequest, extended, bytes)
             }
             _ => {
                 let (opcode, atomic) = atomic_header(wqe);
-                let extended = Extended {
-                    atomic,
-                    ..Extended::default()
-                };
+                let extended = Extended { atomic, ..Extended::default() };
                 (1, opcode, extended, 8)
             }
         };

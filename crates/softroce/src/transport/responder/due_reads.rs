@@ -49,12 +49,7 @@ impl Responder {
     pub(crate) fn is_still_read(&self, at: *mut u8, bytes: usize) -> bool {
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
         self.replies.iter().any(|reply| match reply.what {
-            ReplyWhat::Read {
-                reth,
-                source,
-                sent_packets,
-                ..
-            } => {
+            ReplyWhat::Read { reth, source, sent_packets, .. } => {
                 let rest = source + sent_packets as usize * mtu;
                 let end = source + reth.length_bytes as usize;
                 rest.max(at.addr()) < end.min(at.addr() + bytes)

@@ -56,10 +56,7 @@ impl Responder {
         let operation = if packet.opcode == Opcode::FetchAdd {
             Atomic::Add(header.swap_or_add)
         } else {
-            Atomic::Swap {
-                compare: header.compare,
-                swap: header.swap_or_add,
-            }
+            Atomic::Swap { compare: header.compare, swap: header.swap_or_add }
         };
         // SAFETY: aligned, just resolved for 8 bytes and atomics, and the tables are held.
         let original = unsafe { copy::atomic(at, operation) };
@@ -70,13 +67,7 @@ impl Responder {
     }
 
     fn owe_read(&mut self, psn: Psn, reth: Reth, source: usize, packets: u32, again: bool) {
-        let read = ReplyWhat::Read {
-            reth,
-            source,
-            packets,
-            sent_packets: 0,
-            again,
-        };
+        let read = ReplyWhat::Read { reth, source, packets, sent_packets: 0, again };
         self.owe(psn, read);
     }
 
@@ -159,10 +150,7 @@ mod tests {
     #[test]
     fn an_atomic_that_is_repeated_is_due_once() {
         let psn = Psn::new(5);
-        let mut responder = Responder {
-            max_dest_rd_atomic: 2,
-            ..Responder::default()
-        };
+        let mut responder = Responder { max_dest_rd_atomic: 2, ..Responder::default() };
         responder.done(psn, 1, AnsweredWhat::Atomic { original: 7 });
         for _ in 0..1000 {
             responder.repeat_atomic(psn);

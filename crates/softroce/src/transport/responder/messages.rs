@@ -102,13 +102,7 @@ impl Responder {
         shape: Shape,
         message: Message,
     ) -> Result<Message, Refusal> {
-        let Message::Write {
-            address,
-            rkey,
-            rest_bytes,
-            length_bytes,
-        } = message
-        else {
+        let Message::Write { address, rkey, rest_bytes, length_bytes } = message else {
             return Err(Refusal::invalid());
         };
         let count = packet.payload.len() as u32;

@@ -26,10 +26,8 @@ impl Responder {
             self.end_receive(qp, Status::FlushError);
         }
         self.message = None;
-        let refusal = self
-            .replies
-            .iter()
-            .rposition(|reply| matches!(reply.what, ReplyWhat::Refuse(_)));
+        let refusal =
+            self.replies.iter().rposition(|reply| matches!(reply.what, ReplyWhat::Refuse(_)));
         self.replies.truncate(refusal.map_or(0, |at| at + 1));
         if qp.shares_receives {
             return;

@@ -36,12 +36,7 @@ impl Responder {
             self.replies.clear();
             return;
         };
-        let mut answering = Answering {
-            outbox,
-            path: &path,
-            work,
-            sent_bytes: 0,
-        };
+        let mut answering = Answering { outbox, path: &path, work, sent_bytes: 0 };
         let has_room = |sent_bytes| sent_bytes == 0 || !work.core.transmitter.is_full();
         while answering.sent_bytes < most_bytes
             && has_room(answering.sent_bytes)
@@ -67,12 +62,7 @@ impl Responder {
             && let Some(path) = &self.path
             && outbox.has_company(&path.flow, Bth::BYTES + Aeth::BYTES, 0)
         {
-            let mut answering = Answering {
-                outbox,
-                path,
-                work,
-                sent_bytes: 0,
-            };
+            let mut answering = Answering { outbox, path, work, sent_bytes: 0 };
             answering.add(reply);
             self.replies.clear();
         }
@@ -114,12 +104,7 @@ impl Answering<'_, '_> {
             ReplyWhat::Atomic { original, .. } => {
                 self.add_short(psn, UNLIMITED, completed, Some(*original))
             }
-            ReplyWhat::Read {
-                reth,
-                packets,
-                sent_packets,
-                ..
-            } => {
+            ReplyWhat::Read { reth, packets, sent_packets, .. } => {
                 if !self.add_response(psn, *reth, *packets, *sent_packets, completed) {
                     // The program has deregistered the memory.
                     let refused = Syndrome::Nak(NakCode::RemoteAccessError);
@@ -199,8 +184,5 @@ impl Answering<'_, '_> {
 }
 
 fn aeth(syndrome: Syndrome, completed: u32) -> Aeth {
-    Aeth {
-        syndrome,
-        msn: completed & 0x00ff_ffff,
-    }
+    Aeth { syndrome, msn: completed & 0x00ff_ffff }
 }

@@ -53,12 +53,7 @@ impl Ring {
             repeat_n(0, if has_stamps { capacity } else { 0 }).collect();
         completions.clear();
         stamps_ns.clear();
-        Ring {
-            completions,
-            stamps_ns,
-            has_stamps,
-            capacity,
-        }
+        Ring { completions, stamps_ns, has_stamps, capacity }
     }
 
     fn put(&mut self, completion: Completion, stamp_ns: impl FnOnce() -> u64) -> bool {
@@ -148,18 +143,13 @@ impl CqContext {
             take(&completion, stamp_ns);
             taken += 1;
         }
-        self.waiting
-            .store(ring.completions.len(), Ordering::Release);
+        self.waiting.store(ring.completions.len(), Ordering::Release);
         self.informed.store(false, Ordering::Relaxed);
         Ok(taken)
     }
 
     pub(crate) fn intact(&self) -> Result<(), BrokenCq> {
-        if self.overrun.load(Ordering::Acquire) {
-            Err(BrokenCq)
-        } else {
-            Ok(())
-        }
+        if self.overrun.load(Ordering::Acquire) { Err(BrokenCq) } else { Ok(()) }
     }
 
     /// Requests an event for the next completion, or only for the next solicited or failed one. The next is the next
@@ -255,8 +245,7 @@ impl CqContext {
         let mut ring = self.ring.lock();
         let capacity = ring.capacity;
         *ring = ring.moved(capacity, |completion| completion.qpn != qpn);
-        self.waiting
-            .store(ring.completions.len(), Ordering::Release);
+        self.waiting.store(ring.completions.len(), Ordering::Release);
     }
 }
 

@@ -64,10 +64,9 @@ impl Peer {
         let variation = self.variation_ns.load(Ordering::Relaxed);
         let (smoothed, variation) = match self.round_trip_ns.load(Ordering::Relaxed) {
             0 => (ns, ns / 2),
-            before => (
-                before - before / 8 + ns / 8,
-                variation - variation / 4 + before.abs_diff(ns) / 4,
-            ),
+            before => {
+                (before - before / 8 + ns / 8, variation - variation / 4 + before.abs_diff(ns) / 4)
+            }
         };
         self.round_trip_ns.store(smoothed, Ordering::Relaxed);
         self.variation_ns.store(variation, Ordering::Relaxed);

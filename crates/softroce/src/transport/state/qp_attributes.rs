@@ -21,15 +21,8 @@ pub enum State {
 
 impl State {
     /// All of them, by their numbers.
-    pub const ALL: [State; 7] = [
-        State::Reset,
-        State::Init,
-        State::Rtr,
-        State::Rts,
-        State::Sqd,
-        State::Sqe,
-        State::Err,
-    ];
+    pub const ALL: [State; 7] =
+        [State::Reset, State::Init, State::Rtr, State::Rts, State::Sqd, State::Sqe, State::Err];
 
     /// The state of this number.
     pub fn from_number(number: u32) -> Option<State> {

@@ -31,10 +31,7 @@ pub(crate) struct Receive {
 
 impl Receive {
     pub(crate) fn room_bytes(&self) -> u64 {
-        self.sges
-            .iter()
-            .map(|sge| u64::from(sge.length_bytes))
-            .sum()
+        self.sges.iter().map(|sge| u64::from(sge.length_bytes)).sum()
     }
 }
 

@@ -11,17 +11,11 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn invalid() -> Refusal {
-        Refusal {
-            code: NakCode::InvalidRequest,
-            receive_status: Status::RemoteInvalidRequestError,
-        }
+        Refusal { code: NakCode::InvalidRequest, receive_status: Status::RemoteInvalidRequestError }
     }
 
     pub(crate) fn access() -> Refusal {
-        Refusal {
-            code: NakCode::RemoteAccessError,
-            receive_status: Status::LocalAccessError,
-        }
+        Refusal { code: NakCode::RemoteAccessError, receive_status: Status::LocalAccessError }
     }
 }
 

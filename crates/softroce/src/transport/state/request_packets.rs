@@ -37,11 +37,9 @@ pub(crate) fn opcode(wqe: &Wqe, first: bool, last: bool) -> Opcode {
 /// The RDMA header of a WRITE or READ from its byte `start`.
 pub(crate) fn reth(wqe: &Wqe, start: u32, length_bytes: u32) -> Option<Reth> {
     match wqe.operation {
-        Operation::Write { address, rkey } | Operation::Read { address, rkey } => Some(Reth {
-            address: address.wrapping_add(start.into()),
-            rkey,
-            length_bytes,
-        }),
+        Operation::Write { address, rkey } | Operation::Read { address, rkey } => {
+            Some(Reth { address: address.wrapping_add(start.into()), rkey, length_bytes })
+        }
         _ => None,
     }
 }
@@ -49,26 +47,11 @@ pub(crate) fn reth(wqe: &Wqe, start: u32, length_bytes: u32) -> Option<Reth> {
 pub(crate) fn atomic_header(wqe: &Wqe) -> (Opcode, Option<AtomicEth>) {
     match wqe.operation {
         Operation::FetchAdd { address, rkey, add } => {
-            let header = AtomicEth {
-                address,
-                rkey,
-                swap_or_add: add,
-                compare: 0,
-            };
+            let header = AtomicEth { address, rkey, swap_or_add: add, compare: 0 };
             (Opcode::FetchAdd, Some(header))
         }
-        Operation::CompareSwap {
-            address,
-            rkey,
-            compare,
-            swap,
-        } => {
-            let header = AtomicEth {
-                address,
-                rkey,
-                swap_or_add: swap,
-                compare,
-            };
+        Operation::CompareSwap { address, rkey, compare, swap } => {
+            let header = AtomicEth { address, rkey, swap_or_add: swap, compare };
             (Opcode::CompareSwap, Some(header))
         }
         _ => (Opcode::FetchAdd, None),

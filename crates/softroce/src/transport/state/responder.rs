@@ -44,12 +44,7 @@ pub(crate) enum Message {
     /// Goes into `receive`.
     Send,
     /// Goes to memory: the address of the next packet's bytes, and how many are to come.
-    Write {
-        address: u64,
-        rkey: u32,
-        rest_bytes: u32,
-        length_bytes: u32,
-    },
+    Write { address: u64, rkey: u32, rest_bytes: u32, length_bytes: u32 },
 }
 
 /// A READ or atomic that was answered, kept to answer it again if the answer is lost.
@@ -98,10 +93,7 @@ impl Reply {
     /// Whether it answers a READ or an atomic for the first time.
     fn is_first_fetch(&self) -> bool {
         use ReplyWhat::{Atomic, Read};
-        matches!(
-            self.what,
-            Read { again: false, .. } | Atomic { again: false, .. }
-        )
+        matches!(self.what, Read { again: false, .. } | Atomic { again: false, .. })
     }
 
     pub(crate) fn last_psn(&self) -> Psn {
@@ -150,11 +142,7 @@ impl Responder {
     /// than its READs and atomics, an acknowledgement before each, and a NAK.
     pub(crate) fn owe(&mut self, psn: Psn, what: ReplyWhat) {
         if self.replies.len() < MOST_REPLIES {
-            self.replies.push_back(Reply {
-                psn,
-                completed: self.completed,
-                what,
-            });
+            self.replies.push_back(Reply { psn, completed: self.completed, what });
         }
     }
 

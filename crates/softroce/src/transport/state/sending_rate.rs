@@ -187,11 +187,7 @@ mod tests {
         for limit in [FLOOR / 10.0, 0.025, FULL] {
             let mut rate = SendingRate::limited(0, limit);
             let mut sent = 0.0;
-            let until_ns = if limit == FULL {
-                1_000_000_000
-            } else {
-                10_000_000_000
-            };
+            let until_ns = if limit == FULL { 1_000_000_000 } else { 10_000_000_000 };
             let mut now_ns = 0;
             while now_ns < until_ns {
                 assert_eq!(rate.recover(now_ns), limit == FULL);

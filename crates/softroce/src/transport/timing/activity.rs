@@ -218,9 +218,7 @@ impl Activity {
 fn take_due(next_ns: &AtomicU64, now_ns: u64) -> bool {
     let next = next_ns.load(Ordering::Relaxed);
     next <= now_ns
-        && next_ns
-            .compare_exchange(next, u64::MAX, Ordering::SeqCst, Ordering::SeqCst)
-            .is_ok()
+        && next_ns.compare_exchange(next, u64::MAX, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -99,8 +99,7 @@ impl Corked {
         if late {
             let times = self.late_times.fetch_add(1, Ordering::Relaxed);
             let calls = DISTRUSTED_CALLS.get(times).or(DISTRUSTED_CALLS.last());
-            self.distrusted
-                .store(calls.copied().unwrap_or(0), Ordering::Relaxed);
+            self.distrusted.store(calls.copied().unwrap_or(0), Ordering::Relaxed);
         }
         late
     }

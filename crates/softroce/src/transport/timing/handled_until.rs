@@ -15,11 +15,7 @@ pub(crate) struct HandledUntil {
 
 impl HandledUntil {
     pub(crate) fn new(socket_bytes: usize) -> HandledUntil {
-        HandledUntil {
-            socket_bytes: socket_bytes as u64,
-            began_ns: 0,
-            taken_bytes: 0,
-        }
+        HandledUntil { socket_bytes: socket_bytes as u64, began_ns: 0, taken_bytes: 0 }
     }
 
     /// Counts a round that began at `now_ns` and emptied the socket or not, with all datagrams and their bytes so far.

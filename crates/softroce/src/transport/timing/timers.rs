@@ -28,10 +28,7 @@ impl Timers {
 
     /// When the earliest is due; `u64::MAX` if there is none.
     pub(crate) fn earliest_ns(&self) -> u64 {
-        self.0
-            .lock()
-            .first()
-            .map_or(u64::MAX, |(due_ns, _)| *due_ns)
+        self.0.lock().first().map_or(u64::MAX, |(due_ns, _)| *due_ns)
     }
 }
 

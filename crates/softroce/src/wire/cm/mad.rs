@@ -31,30 +31,21 @@ impl CmMad {
             return None;
         }
         let (header, message) = mad.split_at_mut(HEADER_BYTES);
-        let fields = |bytes| Fields {
-            bytes,
-            writes: false,
-        };
+        let fields = |bytes| Fields { bytes, writes: false };
         let (mut header, mut message_fields) = (fields(header), fields(message));
         let (mut transaction, mut attribute) = (0, 0);
         header.long(TRANSACTION_AT, &mut transaction);
         header.half(ATTRIBUTE_AT, &mut attribute);
         let mut message = Message::blank(attribute)?;
         message.walk(&mut message_fields);
-        Some(CmMad {
-            transaction,
-            message,
-        })
+        Some(CmMad { transaction, message })
     }
 
     /// Its bytes on the wire.
     pub fn to_bytes(&self) -> [u8; MAD_BYTES] {
         let mut mad = [0; MAD_BYTES];
         let (header, message) = mad.split_at_mut(HEADER_BYTES);
-        let fields = |bytes| Fields {
-            bytes,
-            writes: true,
-        };
+        let fields = |bytes| Fields { bytes, writes: true };
         let mut header = fields(header);
         header.bytes(0, &mut { START });
         header.long(TRANSACTION_AT, &mut { self.transaction });
@@ -77,25 +68,15 @@ mod tests {
         type Places<T> = &'static [(usize, T)];
         let (bytes, bits): (Places<usize>, Places<u8>) = match (attribute, has_guid) {
             (0x10, _) => (
-                &[
-                    (0, 4),
-                    (8, 24),
-                    (32, 36),
-                    (39, 40),
-                    (43, 50),
-                    (56, 90),
-                    (92, 94),
-                    (140, 232),
-                ],
+                &[(0, 4), (8, 24), (32, 36), (39, 40), (43, 50), (56, 90), (92, 94), (140, 232)],
                 &[(50, 0xf7), (51, 0xf8), (90, 0xf0), (95, 0xf8)],
             ),
             (0x11, _) => (&[(0, 8)], &[(8, 0xc0), (9, 0xf8)]),
             (0x12, false) => (&[(0, 8), (10, 12), (84, 232)], &[(8, 0xc0)]),
             (0x12, true) => (&[(0, 8), (10, 20), (84, 232)], &[(8, 0xc0), (9, 0xfe)]),
-            (0x13, _) => (
-                &[(0, 8), (12, 15), (20, 23), (24, 26), (28, 232)],
-                &[(26, 0xf9), (27, 0xf0)],
-            ),
+            (0x13, _) => {
+                (&[(0, 8), (12, 15), (20, 23), (24, 26), (28, 232)], &[(26, 0xf9), (27, 0xf0)])
+            }
             (0x15, _) => (&[(0, 11)], &[]),
             (0x17, _) => (&[(0, 6), (8, 232)], &[]),
             (0x18, _) => (&[(0, 5), (8, 11), (12, 24), (96, 232)], &[]),
@@ -171,10 +152,7 @@ mod tests {
             private_data: vec![0x5a; 92],
             ..Req::default()
         };
-        let mad = CmMad {
-            transaction: 1,
-            message: Message::Req(Box::new(req)),
-        };
+        let mad = CmMad { transaction: 1, message: Message::Req(Box::new(req)) };
         let bytes = mad.to_bytes();
         let at = |place: usize, length: usize| &bytes[24 + place..24 + place + length];
         assert_eq!(bytes[16..18], [0, 0x10]);

@@ -39,11 +39,7 @@ fn fuzzed() -> Fuzzed {
     plan.deliveries.timeout = 9;
     let (real, device) = pair(&plan);
     let open = |kind| {
-        let plan = Plan {
-            kind,
-            pd: PdId(2),
-            ..plan.clone()
-        };
+        let plan = Plan { kind, pd: PdId(2), ..plan.clone() };
         End::on(Arc::clone(&device.nic), &plan)
     };
     Fuzzed {
@@ -77,9 +73,7 @@ impl Fuzzed {
             let real = Target::of(&self.device, numbers);
             (target.address, target.key) = (real.address, real.key);
         }
-        let fits = operations()
-            .into_iter()
-            .filter(|(of, _)| *of == end.plan.kind);
+        let fits = operations().into_iter().filter(|(of, _)| *of == end.plan.kind);
         let operation = numbers.choice(fits.collect::<Vec<_>>()).unwrap();
         let most = [9, 1025, 1025, 4097][numbers.usize(..4)];
         let payload_bytes = numbers.usize(..most);
@@ -139,11 +133,9 @@ impl Fuzzed {
         let (back, received) = (BYTES / 2, BYTES / 2 + place);
         let receive = [device.sge(received, bytes)];
         device.qps[0].post_recv(9, &receive).unwrap();
-        for (operation, at) in [
-            (device.write_to(to), from),
-            (device.read_from(to), back),
-            (Operation::Send, from),
-        ] {
+        for (operation, at) in
+            [(device.write_to(to), from), (device.read_from(to), back), (Operation::Send, from)]
+        {
             real.post(0, operation, &[real.sge(at, bytes)]);
         }
         real.succeeds(3);

@@ -58,13 +58,7 @@ fn mutated_packets_parse_back_or_are_refused() {
         times[outcome] += 1;
     };
     let mut times = [0; 4];
-    rounds(
-        "-p softroce --test device fuzz::parser",
-        100_000,
-        &mut times,
-        one,
-        |_, _| (),
-    );
+    rounds("-p softroce --test device fuzz::parser", 100_000, &mut times, one, |_, _| ());
     // Refusing everything or nothing would test nothing.
     assert!(times.iter().all(|times| *times > 0), "{times:?}");
 }

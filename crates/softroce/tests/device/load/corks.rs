@@ -8,10 +8,7 @@ const MESSAGE_BYTES: usize = 64;
 #[test]
 fn posts_of_many_calls_and_qps_leave_together() {
     const ROUNDS: usize = 200;
-    let plan = Plan {
-        qps: QPS,
-        ..Plan::on(1, "delay=2us")
-    };
+    let plan = Plan { qps: QPS, ..Plan::on(1, "delay=2us") };
     let (client, server) = (End::new(&plan), End::new(&plan));
     for (one, other) in [(&client, &server), (&server, &client)] {
         for (qp, peer) in one.qps.iter().zip(&other.qps) {

@@ -15,12 +15,8 @@ fn three(faults: &str) -> [End; 3] {
     let mut plan = Plan::on(1, "");
     plan.qps = 2;
     (plan.deliveries.timeout, plan.deliveries.retry_count) = (TIMEOUT, 2);
-    let ends = [faults, "", ""].map(|faults| {
-        End::new(&Plan {
-            faults: faults.parse().unwrap(),
-            ..plan.clone()
-        })
-    });
+    let ends = [faults, "", ""]
+        .map(|faults| End::new(&Plan { faults: faults.parse().unwrap(), ..plan.clone() }));
     let [first, others @ ..] = &ends;
     for (qp, other) in first.qps.iter().zip(others) {
         first.connect_qps(qp, other, &other.qps[0]);
@@ -47,9 +43,7 @@ fn faults_of_both_directions_befall_packets_and_change_no_data() {
     from.run(30, 4, BYTES, |at| (to.write_to(at * BYTES), at * BYTES));
     let (sent, rest) = (30 * BYTES, 30 * BYTES..60 * BYTES);
     from.memory[rest.clone()].fill(0);
-    from.run(30, 4, BYTES, |at| {
-        (to.read_from(at * BYTES), sent + at * BYTES)
-    });
+    from.run(30, 4, BYTES, |at| (to.read_from(at * BYTES), sent + at * BYTES));
     assert!(to.memory[..sent] == from.memory[..sent]);
     assert!(to.memory[..sent] == from.memory[rest]);
     while from.plan.world.as_ref().unwrap().step() {}

@@ -25,11 +25,8 @@ fn incast(seed: u64, link: &str, buffer_bytes: Option<u32>, reads: bool) -> Inca
         ..Plan::on(seed, link)
     };
     let mut senders: Vec<End> = (0..SENDERS).map(|_| End::new(&plan)).collect();
-    let target = End::new(&Plan {
-        qps: SENDERS,
-        memory_bytes: SENDERS * MESSAGES * BYTES,
-        ..plan.clone()
-    });
+    let target =
+        End::new(&Plan { qps: SENDERS, memory_bytes: SENDERS * MESSAGES * BYTES, ..plan.clone() });
     let mut numbers = fastrand::Rng::with_seed(seed);
     for (sender, qp) in senders.iter_mut().zip(&target.qps) {
         numbers.fill(&mut sender.memory);
@@ -60,12 +57,7 @@ fn incast(seed: u64, link: &str, buffer_bytes: Option<u32>, reads: bool) -> Inca
     }
     let places = target.memory.chunks(MESSAGES * BYTES);
     assert!(senders.iter().map(|it| &it.memory[..]).eq(places));
-    Incast {
-        lost: world.fabric().overflowed(target.nic.address()),
-        senders,
-        target,
-        ended_ns,
-    }
+    Incast { lost: world.fabric().overflowed(target.nic.address()), senders, target, ended_ns }
 }
 
 impl Incast {
@@ -97,10 +89,7 @@ fn without_marks_queues_and_buffers_lose_and_all_data_arrive() {
     for (link, buffer_bytes) in [(LINK, None), ("delay=2us", Some(212_992))] {
         let run = incast(1, link, buffer_bytes, false);
         let (in_queue, in_buffer) = run.lost;
-        assert_eq!(
-            (in_queue > 0, in_buffer > 0),
-            (buffer_bytes.is_none(), buffer_bytes.is_some())
-        );
+        assert_eq!((in_queue > 0, in_buffer > 0), (buffer_bytes.is_none(), buffer_bytes.is_some()));
         for nothing in ["np_ecn_marked_roce_packets", "np_cnp_sent"] {
             run.target.counts(nothing, 0);
         }

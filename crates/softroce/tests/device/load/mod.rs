@@ -11,12 +11,8 @@ use crate::support::end::{End, Plan};
 
 /// Ends that are connected, of which each has faults of its own.
 fn pair_with(plan: &Plan, faults: [&str; 2]) -> (End, End) {
-    let [a, b] = faults.map(|faults| {
-        End::new(&Plan {
-            faults: faults.parse().unwrap(),
-            ..plan.clone()
-        })
-    });
+    let [a, b] =
+        faults.map(|faults| End::new(&Plan { faults: faults.parse().unwrap(), ..plan.clone() }));
     a.connect(&b);
     b.connect(&a);
     (a, b)

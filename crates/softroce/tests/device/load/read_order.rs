@@ -23,12 +23,7 @@ fn changes(to: &End) -> [Operation; 4] {
         to.write_to(0),
         Operation::Send,
         Operation::FetchAdd { address, rkey, add },
-        Operation::CompareSwap {
-            address,
-            rkey,
-            compare,
-            swap,
-        },
+        Operation::CompareSwap { address, rkey, compare, swap },
     ]
 }
 
@@ -46,10 +41,8 @@ fn change(from: &mut End, to: &mut End, change: Operation, bytes: usize, first: 
         to.qps[0].post_recv(5, &[to.sge(0, bytes)]).unwrap();
     }
     let sges = [from.sge(READ, bytes), from.sge(GIVEN, changed)];
-    let mut list: [SendRequest<'_>; 2] = [
-        request(0, to.read_from(0), &sges[..1]),
-        request(1, change, &sges[1..]),
-    ];
+    let mut list: [SendRequest<'_>; 2] =
+        [request(0, to.read_from(0), &sges[..1]), request(1, change, &sges[1..])];
     if !first {
         list.reverse();
     }

@@ -39,12 +39,7 @@ impl Memory {
         let expected = random(numbers, bytes);
         // SAFETY: `start` has room for `bytes` bytes, and nobody else knows it yet.
         unsafe { start.copy_from_nonoverlapping(expected.as_ptr(), bytes) };
-        Memory {
-            start,
-            _words: words,
-            expected,
-            dealt: COUNTER_BYTES,
-        }
+        Memory { start, _words: words, expected, dealt: COUNTER_BYTES }
     }
 
     pub fn region_bytes(&self) -> usize {

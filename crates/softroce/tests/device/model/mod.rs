@@ -29,10 +29,7 @@ pub fn seeds<S: Strategy>(
     test: impl Fn(S::Value) -> Result<(), TestCaseError>,
 ) {
     let asked = std::env::var("SOFTROCE_MODEL_SEEDS").ok();
-    let all = match asked
-        .as_deref()
-        .map(|it| it.split_once("..").unwrap_or(("0", it)))
-    {
+    let all = match asked.as_deref().map(|it| it.split_once("..").unwrap_or(("0", it))) {
         Some((first, end)) => first.parse().unwrap()..end.parse().unwrap(),
         None => 0..usual,
     };
@@ -43,9 +40,7 @@ pub fn seeds<S: Strategy>(
             max_shrink_iters: 300,
             ..ProptestConfig::default()
         };
-        let bytes: Vec<u8> = (0..4u64)
-            .flat_map(|at| (seed + (at << 32)).to_le_bytes())
-            .collect();
+        let bytes: Vec<u8> = (0..4u64).flat_map(|at| (seed + (at << 32)).to_le_bytes()).collect();
         let chance = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
         let mut runner = TestRunner::new_with_rng(config, chance);
         if let Err(error) = runner.run(strategy, &test) {
@@ -82,15 +77,10 @@ fn faults_change_nothing() {
         "rx.duplicate=10%,rx.reorder=5%",
     ]);
     let cases = (scenarios(false, 20), faults);
-    seeds(
-        "faults_change_nothing",
-        1000,
-        &cases,
-        |((setup, steps), faults)| {
-            let faults = format!("seed={},{faults}", setup.seed);
-            plays((Setup { faults, ..setup }, steps))
-        },
-    );
+    seeds("faults_change_nothing", 1000, &cases, |((setup, steps), faults)| {
+        let faults = format!("seed={},{faults}", setup.seed);
+        plays((Setup { faults, ..setup }, steps))
+    });
 }
 
 #[test]

@@ -93,8 +93,7 @@ impl Player<'_> {
     /// Posts a signalled WRITE of no bytes; its completion shows that everything before it is done.
     fn post_marker(&mut self, end: usize) {
         let what = format!("room for a last send of endpoint {end}");
-        self.testbed
-            .until(&what, |testbed| testbed.endpoints[end].room() > 0);
+        self.testbed.until(&what, |testbed| testbed.endpoints[end].room() > 0);
         let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
         let peer = &self.testbed.sides[1 - endpoint.side];
@@ -162,8 +161,7 @@ impl Player<'_> {
         if !room(&self.testbed) && unsignaled > 0 {
             self.post_marker(end);
         }
-        self.testbed
-            .until(&format!("room for sends of endpoint {end}"), room);
+        self.testbed.until(&format!("room for sends of endpoint {end}"), room);
     }
 
     fn hand_over(&mut self, end: usize, mut sends: Vec<Placed>) {

@@ -14,10 +14,7 @@ use crate::support::look::counter;
 const RNR_TIMER: u8 = 14;
 
 fn too_small(mtu_bytes: u32, bytes: usize, missing: usize) {
-    let mut script = Script::new(&Setup {
-        mtu_bytes,
-        ..Setup::plain()
-    });
+    let mut script = Script::new(&Setup { mtu_bytes, ..Setup::plain() });
     let first = script.receive(1, 100, Some(100), Status::Success);
     let second = script.receive(1, bytes - missing, None, Status::LocalLengthError);
     script.receive(1, 4096, None, Status::FlushError);
@@ -46,11 +43,8 @@ fn a_receive_that_is_too_small_is_an_error_at_both_ends() {
 #[test]
 fn messages_of_every_length_arrive_whole() {
     for bytes in [0, 1, 64, 4096, 4097, 65536, 1 << 20] {
-        let mut script = Script::new(&Setup {
-            mtu_bytes: 4096,
-            region_bytes: 8 << 20,
-            ..Setup::plain()
-        });
+        let mut script =
+            Script::new(&Setup { mtu_bytes: 4096, region_bytes: 8 << 20, ..Setup::plain() });
         script.write(0, bytes, Status::Success);
         script.read(0, bytes, Status::Success);
         let part = script.receive(1, 1 << 20, Some(bytes as u32), Status::Success);
@@ -83,11 +77,8 @@ fn a_write_with_immediate_needs_no_room_in_the_receive() {
 #[test]
 fn a_send_without_a_receive_fails_when_its_repetitions_are_used_up() {
     for rnr_retry in [0, 1, 3] {
-        let mut script = Script::new(&Setup {
-            min_rnr_timer: RNR_TIMER,
-            rnr_retry,
-            ..Setup::plain()
-        });
+        let mut script =
+            Script::new(&Setup { min_rnr_timer: RNR_TIMER, rnr_retry, ..Setup::plain() });
         script.receive(0, 10, None, Status::FlushError);
         script.write(0, 300, Status::Success);
         script.send(0, 5000, Status::RnrRetryExceededError);
@@ -107,11 +98,7 @@ fn bad_element(script: &Script, side: usize, fault: Fault, bytes: usize) -> Sge 
     if fault == Fault::RegionAccess {
         lkey = side.register(PD, side.memory.region_bytes(), Access::REMOTE_READ);
     }
-    Sge {
-        address,
-        length_bytes: bytes as u32,
-        lkey,
-    }
+    Sge { address, length_bytes: bytes as u32, lkey }
 }
 
 /// Those of a local element.

@@ -15,17 +15,9 @@ type Verb = (At, Option<u32>, Access);
 
 const WRITE: At = |address, rkey| Operation::Write { address, rkey };
 const READ: At = |address, rkey| Operation::Read { address, rkey };
-pub const FETCH_ADD: At = |address, rkey| Operation::FetchAdd {
-    address,
-    rkey,
-    add: 1,
-};
-const COMPARE_SWAP: At = |address, rkey| Operation::CompareSwap {
-    address,
-    rkey,
-    compare: 0,
-    swap: 1,
-};
+pub const FETCH_ADD: At = |address, rkey| Operation::FetchAdd { address, rkey, add: 1 };
+const COMPARE_SWAP: At =
+    |address, rkey| Operation::CompareSwap { address, rkey, compare: 0, swap: 1 };
 
 const VERBS: [Verb; 5] = [
     (WRITE, None, Access::REMOTE_WRITE),
@@ -138,15 +130,10 @@ fn refused_requests_touch_nothing() {
     let verb = prop::sample::select(VERBS.to_vec());
     let fault = prop::sample::select(FAULTS.to_vec());
     let cases = (verb, fault, 9..6000usize, 0..5usize, 0..5usize);
-    super::seeds(
-        "refused_requests",
-        300,
-        &cases,
-        |(verb, fault, bytes, before, after)| {
-            refuse(verb, fault, bytes, before, after);
-            Ok(())
-        },
-    );
+    super::seeds("refused_requests", 300, &cases, |(verb, fault, bytes, before, after)| {
+        refuse(verb, fault, bytes, before, after);
+        Ok(())
+    });
 }
 
 #[test]

@@ -176,19 +176,17 @@ fn setups(same_nic: bool) -> impl Strategy<Value = Setup> {
     let mtu = prop::sample::select(vec![256, 512, 1024, 2048, 4096u32]);
     let link = prop::sample::select(vec!["", "delay=2us", "rate=10G,delay=1us~1us"]);
     let setup = (any::<u64>(), link, any::<bool>(), mtu, pairs, 1..=6u8);
-    setup.prop_map(
-        move |(seed, link, one_cq, mtu_bytes, pairs, min_rnr_timer)| Setup {
-            seed,
-            link,
-            same_nic,
-            one_cq,
-            mtu_bytes,
-            pairs,
-            min_rnr_timer,
-            region_bytes: 1 << 20,
-            ..Setup::plain()
-        },
-    )
+    setup.prop_map(move |(seed, link, one_cq, mtu_bytes, pairs, min_rnr_timer)| Setup {
+        seed,
+        link,
+        same_nic,
+        one_cq,
+        mtu_bytes,
+        pairs,
+        min_rnr_timer,
+        region_bytes: 1 << 20,
+        ..Setup::plain()
+    })
 }
 
 fn lengths() -> impl Strategy<Value = Length> {

@@ -15,10 +15,7 @@ pub struct Script {
 
 impl Script {
     pub fn new(setup: &Setup) -> Script {
-        Script {
-            testbed: Testbed::new(setup),
-            numbers: Rng::with_seed(1),
-        }
+        Script { testbed: Testbed::new(setup), numbers: Rng::with_seed(1) }
     }
 
     pub fn fresh(&mut self, side: usize, bytes: usize) -> Part {
@@ -113,10 +110,7 @@ impl Script {
         status: Status,
     ) {
         let endpoint = &mut self.testbed.endpoints[end];
-        let expected = Expected {
-            length_bytes,
-            ..Expected::receive(endpoint.wr_id(), status)
-        };
+        let expected = Expected { length_bytes, ..Expected::receive(endpoint.wr_id(), status) };
         endpoint.post_recv(expected, &[element]);
     }
 

@@ -41,13 +41,7 @@ impl Expected {
             Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
             Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
         };
-        Expected {
-            wr_id,
-            status,
-            kind,
-            length_bytes: None,
-            immediate: None,
-        }
+        Expected { wr_id, status, kind, length_bytes: None, immediate: None }
     }
 
     /// Of a receive that may have any length.
@@ -109,8 +103,7 @@ impl Endpoint {
     }
 
     pub fn post(&mut self, requests: &[SendRequest<'_>]) {
-        self.queued
-            .extend(requests.iter().map(|request| request.wr_id));
+        self.queued.extend(requests.iter().map(|request| request.wr_id));
         let posted = post(&self.qp, requests);
         assert_eq!(posted, Ok(()), "post_send of {requests:?}");
     }
@@ -125,12 +118,7 @@ impl Endpoint {
 impl Side {
     fn new(nic: Arc<Nic>, setup: &Setup, cqs: Cqs, access: Access, numbers: &mut Rng) -> Side {
         let memory = Memory::new(setup.region_bytes, numbers);
-        let mut side = Side {
-            nic,
-            memory,
-            key: 0,
-            cqs,
-        };
+        let mut side = Side { nic, memory, key: 0, cqs };
         side.key = side.register(PD, setup.region_bytes, access);
         side
     }
@@ -148,11 +136,7 @@ impl Side {
     }
 
     pub fn element(&self, part: Part) -> Sge {
-        Sge {
-            address: self.memory.address(part),
-            length_bytes: part.bytes as u32,
-            lkey: self.key,
-        }
+        Sge { address: self.memory.address(part), length_bytes: part.bytes as u32, lkey: self.key }
     }
 }
 
@@ -191,12 +175,7 @@ impl Testbed {
             Side::new(first, setup, first_cqs, ALL_ACCESS, &mut numbers),
             Side::new(second, setup, second_cqs, setup.region_access, &mut numbers),
         ];
-        let mut testbed = Testbed {
-            endpoints: Vec::new(),
-            sides,
-            world,
-            overrun,
-        };
+        let mut testbed = Testbed { endpoints: Vec::new(), sides, world, overrun };
         testbed.connect(setup);
         testbed
     }

@@ -21,11 +21,7 @@ fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
         (Qp::reset, 1, false, 1),
         (Qp::reset, 3, true, 3),
     ] {
-        let mut script = Script::new(&Setup {
-            timeout: TIMEOUT,
-            retry_count,
-            ..Setup::plain()
-        });
+        let mut script = Script::new(&Setup { timeout: TIMEOUT, retry_count, ..Setup::plain() });
         script.write(0, 3000, Status::Success);
         script.testbed.drained();
         vanish(&script.testbed.endpoints[1].qp);

@@ -61,16 +61,11 @@ fn an_unreliable_qp_drops_operations_that_do_not_exist() {
 #[test]
 fn more_reads_at_once_than_agreed_are_an_invalid_request() {
     const BYTES: u32 = 16 << 20;
-    let (peer, device) = connected_by(&Plan {
-        memory_bytes: BYTES as usize,
-        ..plan(Kind::Rc)
-    });
+    let (peer, device) = connected_by(&Plan { memory_bytes: BYTES as usize, ..plan(Kind::Rc) });
     for number in 0..64 {
         let psn = PSN.wrapping_add(number * (BYTES / MTU));
-        let read = Packet {
-            extended: device.reth(BYTES),
-            ..device.packet(Opcode::ReadRequest, psn)
-        };
+        let read =
+            Packet { extended: device.reth(BYTES), ..device.packet(Opcode::ReadRequest, psn) };
         peer.send(&device, &read);
     }
     // The event comes after the state.

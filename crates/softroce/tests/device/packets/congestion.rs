@@ -8,10 +8,7 @@ use crate::support::end::End;
 use crate::support::peer::{CE, ECT_0, PORT, QPN, wire};
 
 fn cnp(device: &End) -> [u8; Cnp::BYTES] {
-    let cnp = Cnp {
-        destination_qpn: device.qps[0].number(),
-        pkey: 0xffff,
-    };
+    let cnp = Cnp { destination_qpn: device.qps[0].number(), pkey: 0xffff };
     cnp.to_bytes()
 }
 

@@ -10,18 +10,12 @@ use crate::support::end::{End, Plan, QKEY};
 use crate::support::peer::QPN;
 
 fn message(device: &End, number: u32) -> Packet<'static> {
-    Packet {
-        payload: &[7; 8],
-        ..device.packet(Opcode::SendOnly, PSN + number)
-    }
+    Packet { payload: &[7; 8], ..device.packet(Opcode::SendOnly, PSN + number) }
 }
 
 #[test]
 fn sends_are_flushed_when_the_cq_of_receives_overruns() {
-    let (peer, device) = connected_by(&Plan {
-        receive_completions: Some(1),
-        ..plan(Kind::Rc)
-    });
+    let (peer, device) = connected_by(&Plan { receive_completions: Some(1), ..plan(Kind::Rc) });
     device.post_send(8);
     for number in 0..2 {
         device.qps[0].post_recv(1, &[device.sge(0, 8)]).unwrap();
@@ -51,20 +45,14 @@ fn the_last_receive_of_a_shared_queue_is_told_once() {
 fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
     for kind in [Kind::Uc, Kind::Ud] {
         let (peer, device) = connected_by(&plan(kind));
-        let wrong = Sge {
-            lkey: !device.key,
-            ..device.sge(0, 100)
-        };
+        let wrong = Sge { lkey: !device.key, ..device.sge(0, 100) };
         device.qps[0].post_recv(1, &[wrong]).unwrap();
         device.qps[0].post_recv(2, &[device.sge(0, 100)]).unwrap();
         let (qkey, source_qpn) = (QKEY, QPN);
         let deth = Deth { qkey, source_qpn };
         let packet = Packet {
             ack_request: false,
-            extended: Extended {
-                deth: (kind == Kind::Ud).then_some(deth),
-                ..Extended::default()
-            },
+            extended: Extended { deth: (kind == Kind::Ud).then_some(deth), ..Extended::default() },
             ..message(&device, 0)
         };
         peer.send(&device, &packet);
@@ -78,10 +66,7 @@ fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
 
 #[test]
 fn what_has_completed_is_acknowledged_before_its_qp_is_given_up() {
-    let give_up: [fn(&End); 2] = [
-        |device| device.qps[0].fail(),
-        |device| device.qps[0].reset(),
-    ];
+    let give_up: [fn(&End); 2] = [|device| device.qps[0].fail(), |device| device.qps[0].reset()];
     for give_up in give_up {
         let (peer, device) = connected();
         device.qps[0].post_recv(1, &[device.sge(0, 8)]).unwrap();
@@ -103,11 +88,7 @@ fn a_message_of_an_unreliable_connection_that_lacks_a_packet_leaves_its_receive_
         (3, Opcode::SendFirst, &[3; MTU as usize]),
         (4, Opcode::SendOnly, &[4; 8]),
     ] {
-        let packet = Packet {
-            ack_request: false,
-            payload,
-            ..device.packet(opcode, PSN + number)
-        };
+        let packet = Packet { ack_request: false, payload, ..device.packet(opcode, PSN + number) };
         peer.send(&device, &packet);
     }
     let received = device.completions(&device.recv_cq, 1)[0];

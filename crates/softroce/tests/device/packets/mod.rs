@@ -82,21 +82,14 @@ impl End {
     fn answer_with(&self, syndrome: Syndrome, psn: u32) -> Packet<'static> {
         Packet {
             ack_request: false,
-            extended: Extended {
-                aeth: Some(Aeth { syndrome, msn: 1 }),
-                ..Extended::default()
-            },
+            extended: Extended { aeth: Some(Aeth { syndrome, msn: 1 }), ..Extended::default() },
             ..self.packet(Opcode::Acknowledge, psn)
         }
     }
 
     fn reth(&self, length_bytes: u32) -> Extended {
         Extended {
-            reth: Some(Reth {
-                address: self.address(0),
-                rkey: self.key,
-                length_bytes,
-            }),
+            reth: Some(Reth { address: self.address(0), rkey: self.key, length_bytes }),
             ..Extended::default()
         }
     }

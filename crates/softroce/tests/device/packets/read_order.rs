@@ -12,16 +12,10 @@ const SEND_BYTES: usize = 16;
 
 /// A peer and a device, and packets of a READ of this many bytes and of a SEND into the last ones.
 fn read_and_send(bytes: u32) -> (Peer, End, [Packet<'static>; 2]) {
-    let (peer, device) = connected_by(&Plan {
-        memory_bytes: bytes as usize,
-        ..plan(Kind::Rc)
-    });
+    let (peer, device) = connected_by(&Plan { memory_bytes: bytes as usize, ..plan(Kind::Rc) });
     let place = device.sge(bytes as usize - SEND_BYTES, SEND_BYTES);
     device.qps[0].post_recv(5, &[place]).unwrap();
-    let read = Packet {
-        extended: device.reth(bytes),
-        ..device.packet(Opcode::ReadRequest, PSN)
-    };
+    let read = Packet { extended: device.reth(bytes), ..device.packet(Opcode::ReadRequest, PSN) };
     let send = Packet {
         payload: &[1; SEND_BYTES],
         ..device.packet(Opcode::SendOnly, PSN + bytes.div_ceil(MTU))

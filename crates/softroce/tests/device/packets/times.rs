@@ -113,10 +113,8 @@ fn a_read_that_is_repeated_again_and_again_is_answered_within_a_budget() {
     const TIMES: u64 = 2000;
     let (peer, device) = timed(1, 7);
     let length_bytes = device.memory.len() as u32;
-    let read = Packet {
-        extended: device.reth(length_bytes),
-        ..device.packet(Opcode::ReadRequest, PSN)
-    };
+    let read =
+        Packet { extended: device.reth(length_bytes), ..device.packet(Opcode::ReadRequest, PSN) };
     let send = |times: u64| (0..times).for_each(|_| peer.send(&device, &read));
     send(1 + TIMES);
     device.counts("duplicate_requests", TIMES);

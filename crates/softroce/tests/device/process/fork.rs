@@ -79,10 +79,8 @@ fn the_child_fails_and_may_open_its_own() {
 #[test]
 fn the_child_keeps_neither_the_address_nor_a_service() {
     alone(|| {
-        let options = NicOptions {
-            address: Some(IpAddr::from([127, 200, 7, 1])),
-            ..NicOptions::default()
-        };
+        let options =
+            NicOptions { address: Some(IpAddr::from([127, 200, 7, 1])), ..NicOptions::default() };
         let nic = Nic::open(&options).unwrap();
         let claim = nic.claim(7).unwrap();
         let (mut told, mut tell) = pipe().unwrap();
@@ -178,11 +176,9 @@ fn a_child_gets_the_address_that_it_asks_for_or_is_told() {
         // Of the process, so that no two take one.
         let process = std::process::id();
         let own = format!("127.77.{}.{}", process >> 8 & 0xff, process & 0xff);
-        for (address, expected) in [
-            (own.as_str(), 100),
-            ("192.0.2.77", libc::EINVAL),
-            ("", libc::EINVAL),
-        ] {
+        for (address, expected) in
+            [(own.as_str(), 100), ("192.0.2.77", libc::EINVAL), ("", libc::EINVAL)]
+        {
             assert_eq!(fork(|| open(address)), Some(expected), "{address:?}");
         }
     });

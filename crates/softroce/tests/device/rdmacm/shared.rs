@@ -60,10 +60,7 @@ fn a_port_is_of_one_process_and_gets_its_requests() {
         panic!("{}", device.address);
     };
     assert_eq!(request[..16], from.to_ipv6_mapped().octets());
-    assert_eq!(
-        request[16 + 24 + 8..][..8],
-        (0x0106_0000_u64 | 7471).to_be_bytes()
-    );
+    assert_eq!(request[16 + 24 + 8..][..8], (0x0106_0000_u64 | 7471).to_be_bytes());
     drop(active);
     // With the process goes what it had.
     drop(other);

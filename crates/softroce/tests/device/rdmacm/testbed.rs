@@ -34,10 +34,7 @@ impl Device {
         let context = open(faults);
         // SAFETY: an open context.
         let address = unsafe { verbs::nic(NonNull::new(context.raw).unwrap()) }.address();
-        Device {
-            _context: context,
-            address,
-        }
+        Device { _context: context, address }
     }
 
     pub fn two() -> [Device; 2] {
@@ -276,11 +273,7 @@ impl Id {
             let mut wr = send_wr(SEND, &mut out_of);
             let _ah = told.map(|told| {
                 let ah = verbs::create_ah(self.pd, &mut told.ah_attr);
-                wr.wr.ud = ud_t {
-                    ah,
-                    remote_qpn: told.qp_num,
-                    remote_qkey: told.qkey,
-                };
+                wr.wr.ud = ud_t { ah, remote_qpn: told.qp_num, remote_qkey: told.qkey };
                 Owned::new(ah, verbs::destroy_ah)
             });
             ok(ibv_post_send(self.qp, &raw mut wr, &mut null_mut()));

@@ -9,10 +9,7 @@ const MESSAGE_BYTES: usize = 64;
 
 #[test]
 fn posts_of_a_program_that_never_polls_arrive() {
-    let (mut client, server) = pair(&Plan {
-        qps: QPS,
-        ..Plan::default()
-    });
+    let (mut client, server) = pair(&Plan { qps: QPS, ..Plan::default() });
     client.memory.fill(7);
     client.cq.poll(1, |_| {}).unwrap();
     for number in 0..8 * QPS {

@@ -19,10 +19,7 @@ struct Seen {
 
 fn header(socket: &UdpSocket) -> Seen {
     let (mut bytes, mut control) = ([0_u8; 2048], [0_u64; 16]);
-    let mut piece = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
+    let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: zeroes are an empty name and an empty message.
     let (mut name, mut message): (libc::sockaddr_in, libc::msghdr) = unsafe { zeroed() };
     message.msg_name = (&raw mut name).cast();
@@ -34,10 +31,7 @@ fn header(socket: &UdpSocket) -> Seen {
     // SAFETY: the message points to a name, a piece and control bytes that outlive the call.
     let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
     assert!(received > 0, "{}", io::Error::last_os_error());
-    let mut seen = Seen {
-        port: u16::from_be(name.sin_port),
-        ..Seen::default()
-    };
+    let mut seen = Seen { port: u16::from_be(name.sin_port), ..Seen::default() };
     // SAFETY: the kernel has filled in the control messages.
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(&raw const message);
@@ -67,10 +61,7 @@ fn a_datagram_has_the_flow_label_traffic_class_and_hop_limit_of_its_address_hand
         };
         assert_eq!(set, 0);
     }
-    let device = End::new(&Plan {
-        kind: Kind::Ud,
-        ..Plan::default()
-    });
+    let device = End::new(&Plan { kind: Kind::Ud, ..Plan::default() });
     let address = inbox.local_addr().unwrap().ip();
     device.connect_to(&device.qps[0], address, 5, 0);
     let seen = |flow_label, traffic_class, hop_limit| {

@@ -47,10 +47,7 @@ fn transfers() {
     const EACH: usize = 40;
     const PLACES: usize = 3;
     const BYTES: usize = 64 << 10;
-    let mut plan = Plan {
-        memory_bytes: PLACES * BYTES,
-        ..Plan::default()
-    };
+    let mut plan = Plan { memory_bytes: PLACES * BYTES, ..Plan::default() };
     plan.deliveries.timeout = FOR_EVER;
     let mut peers: Vec<End> = (0..PEERS).map(|_| End::new(&plan)).collect();
     let mut from = End::new(&Plan { qps: PEERS, ..plan });

@@ -115,16 +115,7 @@ impl End {
         let start = memory.as_ptr() as u64;
         // SAFETY: the memory lives as long as the device.
         let key = unsafe { register(&nic, plan.pd, start, memory.len(), Access(15)) };
-        End {
-            qps,
-            cq,
-            recv_cq,
-            events,
-            nic,
-            memory,
-            key,
-            plan: plan.clone(),
-        }
+        End { qps, cq, recv_cq, events, nic, memory, key, plan: plan.clone() }
     }
 
     pub fn connect(&self, to: &End) {
@@ -139,10 +130,7 @@ impl End {
 
     /// Connects one of its QPs to the QP with this number, which may be another process'. A UD one only becomes ready.
     pub fn connect_to(&self, qp: &Qp, address: IpAddr, qpn: u32, flow_label: u32) {
-        let connection = Connection {
-            flow_label,
-            ..connection(address, qpn, self.plan.mtu_bytes)
-        };
+        let connection = Connection { flow_label, ..connection(address, qpn, self.plan.mtu_bytes) };
         let (kind, reads) = (self.plan.kind, self.plan.deliveries.max_rd_atomic);
         let connection = (kind != Kind::Ud).then_some(connection);
         qp.initialize(Access(15), QKEY);
@@ -156,11 +144,7 @@ impl End {
     }
 
     pub fn sge(&self, offset: usize, length: usize) -> Sge {
-        Sge {
-            address: self.address(offset),
-            length_bytes: length as u32,
-            lkey: self.key,
-        }
+        Sge { address: self.address(offset), length_bytes: length as u32, lkey: self.key }
     }
 
     pub fn post(&self, qp: usize, operation: Operation, sges: &[Sge]) {
@@ -202,13 +186,7 @@ pub fn request(wr_id: u64, operation: Operation, sges: &[Sge]) -> SendRequest<'_
 /// # Safety
 /// As of [`Nic::register`].
 pub unsafe fn register(nic: &Nic, pd: PdId, start: u64, bytes: usize, access: Access) -> u32 {
-    let region = Region {
-        pd,
-        address: start,
-        length_bytes: bytes as u64,
-        iova: start,
-        access,
-    };
+    let region = Region { pd, address: start, length_bytes: bytes as u64, iova: start, access };
     // SAFETY: the caller's promise.
     unsafe { nic.register(region) }.unwrap()
 }
@@ -235,14 +213,7 @@ pub fn qp_options(
 
 /// To the QP with this number, of the usual class.
 pub fn connection(address: IpAddr, qpn: u32, mtu_bytes: u32) -> Connection {
-    Connection {
-        address,
-        qpn,
-        flow_label: 0,
-        traffic_class: 0,
-        hop_limit: 0,
-        mtu_bytes,
-    }
+    Connection { address, qpn, flow_label: 0, traffic_class: 0, hop_limit: 0, mtu_bytes }
 }
 
 pub fn pair(plan: &Plan) -> (End, End) {

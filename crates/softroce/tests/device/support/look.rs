@@ -44,10 +44,7 @@ impl Plan {
     /// On a network of its own, with such links.
     pub fn on(seed: u64, link: &str) -> Plan {
         let link: Faults = link.parse().unwrap();
-        Plan {
-            world: Some(Arc::new(World::new(seed, link.transmit))),
-            ..Plan::default()
-        }
+        Plan { world: Some(Arc::new(World::new(seed, link.transmit))), ..Plan::default() }
     }
 }
 
@@ -95,8 +92,7 @@ impl End {
         while all.len() < count {
             let more = || {
                 let mut got = Vec::new();
-                cq.poll(count - all.len(), |completion| got.push(*completion))
-                    .unwrap();
+                cq.poll(count - all.len(), |completion| got.push(*completion)).unwrap();
                 Some(got).filter(|got| !got.is_empty())
             };
             let told = || format!("completion {}: {:?}", all.len() + 1, self.nic.counters());
@@ -133,17 +129,11 @@ impl End {
     }
 
     pub fn write_to(&self, offset: usize) -> Operation {
-        Operation::Write {
-            address: self.address(offset),
-            rkey: self.key,
-        }
+        Operation::Write { address: self.address(offset), rkey: self.key }
     }
 
     pub fn read_from(&self, offset: usize) -> Operation {
-        Operation::Read {
-            address: self.address(offset),
-            rkey: self.key,
-        }
+        Operation::Read { address: self.address(offset), rkey: self.key }
     }
 
     /// Fills the memory with bytes that differ from place to place.

@@ -27,10 +27,7 @@ pub struct Peer {
 
 impl Peer {
     pub fn new(world: &Arc<World>) -> Peer {
-        Peer {
-            world: Arc::clone(world),
-            address: world.stranger(),
-        }
+        Peer { world: Arc::clone(world), address: world.stranger() }
     }
 
     pub fn send(&self, to: &End, packet: &Packet<'_>) {

@@ -11,10 +11,8 @@ use super::look::SOON;
 use testing::wait::wait_until;
 
 pub fn open(faults: &str) -> Owned<ibv_context> {
-    let options = verbs::OpenOptions {
-        faults: faults.parse().unwrap(),
-        ..verbs::OpenOptions::default()
-    };
+    let options =
+        verbs::OpenOptions { faults: faults.parse().unwrap(), ..verbs::OpenOptions::default() };
     let context = verbs::open_with("soft0", options).unwrap().as_ptr();
     Owned::new(context, verbs::close_device)
 }

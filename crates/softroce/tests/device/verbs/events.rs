@@ -76,13 +76,7 @@ impl Told {
         let channel = Channel::of(&other, mark);
         never_block(channel.channel.fd);
         let (qp, peer) = pair_receiving_into(&one, &other, &channel.cq);
-        Told {
-            qp,
-            peer,
-            channel,
-            one,
-            other,
-        }
+        Told { qp, peer, channel, one, other }
     }
 
     /// Has a message arrive, which it has once it is acknowledged.

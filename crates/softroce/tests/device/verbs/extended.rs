@@ -253,10 +253,7 @@ fn a_parent_domain_stands_for_its_domain_and_keeps_it() {
             refused(create_cq_ex(context, &raw mut cq_init), libc::EINVAL);
         }
         cq_init.parent_domain = parent;
-        let cq = Owned::new(
-            create_cq_ex(context, &raw mut cq_init).cast(),
-            verbs::destroy_cq,
-        );
+        let cq = Owned::new(create_cq_ex(context, &raw mut cq_init).cast(), verbs::destroy_cq);
         let dealloc_td = verbs_of.dealloc_td.unwrap();
         let free = || {
             let of_pds = [parent, pd].map(|pd| verbs::dealloc_pd(pd));

@@ -141,11 +141,7 @@ fn datagrams_are_answered_by_their_completions() {
     let send = |qp: &Qp, flags, (ah, remote_qpn, remote_qkey), mut sge| {
         let mut wr = send_wr(SEND, &mut sge);
         wr.send_flags |= flags;
-        wr.wr.ud = ud_t {
-            ah,
-            remote_qpn,
-            remote_qkey,
-        };
+        wr.wr.ud = ud_t { ah, remote_qpn, remote_qkey };
         qp.post(&mut wr)
     };
     let to_peer = (ah.raw, peer.qp_num, 0x1234);

@@ -34,10 +34,7 @@ fn a_slow_side_of_a_node_is_one_cause() {
             (vec![Slow::Receives(1, 0.5)], Place::To(1)),
             (both, Place::Node(0)),
         ] {
-            let mesh = Mesh {
-                slow,
-                ..Mesh::of(nodes)
-            };
+            let mesh = Mesh { slow, ..Mesh::of(nodes) };
             for file in [mesh.pairs(), mesh.all_to_all()] {
                 assert_eq!(told(&file), [(BANDWIDTH, place)], "{nodes} nodes");
             }

@@ -78,10 +78,7 @@ fn flows_below_are_named_with_figures() {
 
 #[test]
 fn what_cannot_be_judged_has_not_passed() {
-    let mesh = Mesh {
-        link_gbit_per_s: None,
-        ..Mesh::quiet(4)
-    };
+    let mesh = Mesh { link_gbit_per_s: None, ..Mesh::quiet(4) };
     let text = sentence(&mesh.pairs(), "1%link").unwrap();
     starts(&text, "12 of 12 flows fail");
     has(&text, ["is unknown"]);
@@ -111,10 +108,8 @@ fn sweeps_without_a_pattern_are_judged_too() {
     // What was sent and did not come does not pass.
     let flow = &mut file.cases[0].runs[0].flows[1];
     assert!(flow.totals.gbit_per_s > Some(5.0));
-    flow.delivery = Some(Delivery {
-        goodput_gbit_per_s: Some(4.0),
-        ..Delivery::of_qps(&[2000], &[1000])
-    });
+    flow.delivery =
+        Some(Delivery { goodput_gbit_per_s: Some(4.0), ..Delivery::of_qps(&[2000], &[1000]) });
     let text = sentence(&file, "5Gb").unwrap();
     has(text, ["large: bandwidth 4.000 Gb/s, below 5.000 Gb/s"]);
 }

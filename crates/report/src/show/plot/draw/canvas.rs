@@ -19,12 +19,7 @@ pub struct Rect {
 
 impl Rect {
     pub const fn new(x: f64, y: f64, width: f64, height: f64) -> Rect {
-        Rect {
-            x,
-            y,
-            width,
-            height,
-        }
+        Rect { x, y, width, height }
     }
 
     /// A square with so many pixels from its middle to each side.
@@ -60,12 +55,7 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Self {
-        Style {
-            size_px: SMALL_PX,
-            bold: false,
-            colour: INK,
-            anchor: Anchor::Start,
-        }
+        Style { size_px: SMALL_PX, bold: false, colour: INK, anchor: Anchor::Start }
     }
 }
 
@@ -83,18 +73,11 @@ pub struct Paint {
 
 impl Paint {
     pub fn line(colour: Colour, width: f64) -> Paint {
-        Paint {
-            stroke: Some(colour),
-            width,
-            ..Paint::default()
-        }
+        Paint { stroke: Some(colour), width, ..Paint::default() }
     }
 
     pub fn area(colour: Colour) -> Paint {
-        Paint {
-            fill: Some(colour),
-            ..Paint::default()
-        }
+        Paint { fill: Some(colour), ..Paint::default() }
     }
 
     pub fn dashed(self, dash: &'static str) -> Paint {
@@ -102,10 +85,7 @@ impl Paint {
     }
 
     pub fn see_through(self, transparency: f64) -> Paint {
-        Paint {
-            transparency,
-            ..self
-        }
+        Paint { transparency, ..self }
     }
 
     fn class(&self) -> String {
@@ -322,10 +302,7 @@ impl Canvas {
             Marker::Bar => (4.5, 2.0, "h9v4h-9Z"),
         };
         let fill = if look.hollow { GROUND } else { look.colour };
-        let paint = Paint {
-            fill: Some(fill),
-            ..Paint::line(look.colour, 1.8)
-        };
+        let paint = Paint { fill: Some(fill), ..Paint::line(look.colour, 1.8) };
         let data = format!("M{} {}{shape}", px(x - left), px(y - up));
         self.path(&data, paint, "", hint);
     }

@@ -11,11 +11,7 @@ pub struct Colour {
 }
 
 pub const fn colour(property: &'static str, light: &'static str, dark: &'static str) -> Colour {
-    Colour {
-        property,
-        light,
-        dark,
-    }
+    Colour { property, light, dark }
 }
 
 impl Colour {
@@ -32,11 +28,7 @@ pub mod wcag {
     pub fn luminance(hex: &str) -> f64 {
         let part = |range| f64::from(u8::from_str_radix(&hex[range], 16).unwrap()) / 255.0;
         let linear = |value: f64| {
-            if value <= 0.04045 {
-                value / 12.92
-            } else {
-                ((value + 0.055) / 1.055).powf(2.4)
-            }
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
         };
         0.2126 * linear(part(1..3)) + 0.7152 * linear(part(3..5)) + 0.0722 * linear(part(5..7))
     }

@@ -17,10 +17,7 @@ pub struct Labels {
 
 impl Labels {
     pub fn within(within: Rect) -> Labels {
-        Labels {
-            within,
-            taken: Vec::new(),
-        }
+        Labels { within, taken: Vec::new() }
     }
 
     pub fn keep_free(&mut self, rect: Rect) {

@@ -26,9 +26,7 @@ pub fn fixed(value: f64, digits: usize) -> String {
 }
 
 fn scientific(value: f64, digits: usize) -> String {
-    format!("{value:.digits$e}")
-        .replace('e', "×10^")
-        .replace('-', "−")
+    format!("{value:.digits$e}").replace('e', "×10^").replace('-', "−")
 }
 
 /// `value` to three digits that count.
@@ -75,9 +73,7 @@ mod tests {
 
     #[test]
     fn figures_are_short() {
-        let figures = [
-            0.0, 0.00329, 1.0, 12.345, 123.4, 1234.4, 54321.0, 1.0e-7, -2.5, 1e300,
-        ];
+        let figures = [0.0, 0.00329, 1.0, 12.345, 123.4, 1234.4, 54321.0, 1.0e-7, -2.5, 1e300];
         let told = "0; 0.00329; 1.00; 12.3; 123; 1234; 54 321; 1.00×10^−7; −2.50; 1.00×10^300";
         assert_eq!(figures.map(short).join("; ").replace('\u{a0}', " "), told);
         assert_eq!(fixed(f64::NAN, 1), "–");

@@ -132,13 +132,7 @@ impl Default for Look {
 
 impl Look {
     fn new(colour: Colour, marker: Marker, dash: &'static str) -> Look {
-        Look {
-            colour,
-            marker,
-            dash,
-            hollow: false,
-            thin: false,
-        }
+        Look { colour, marker, dash, hollow: false, thin: false }
     }
 
     /// The same series of another program: a dotted line.
@@ -148,10 +142,7 @@ impl Look {
 
     /// The same series of the results that others are compared with: a thin dashed line.
     pub fn of_base(self) -> Look {
-        Look {
-            thin: true,
-            ..self.with_dash("4 4")
-        }
+        Look { thin: true, ..self.with_dash("4 4") }
     }
 
     pub fn with_dash(self, dash: &'static str) -> Look {

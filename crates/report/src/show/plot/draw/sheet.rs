@@ -52,27 +52,15 @@ pub struct Sheet {
 impl Sheet {
     /// A sheet with what is shown and what was measured on what above.
     pub fn new(title: &str, subtitle: &str, width: Width) -> Sheet {
-        let mut sheet = Sheet {
-            canvas: Canvas::default(),
-            width,
-            y: width.margin_px(),
-        };
+        let mut sheet = Sheet { canvas: Canvas::default(), width, y: width.margin_px() };
         let size_px = match width {
             Width::Page => TITLE_PX,
             Width::Column => SUBTITLE_PX + 2.0,
         };
-        let style = Style {
-            size_px,
-            bold: true,
-            ..Style::default()
-        };
+        let style = Style { size_px, bold: true, ..Style::default() };
         sheet.paragraph(title, style);
         sheet.y += 2.0;
-        let style = Style {
-            size_px: SUBTITLE_PX,
-            colour: MUTED,
-            ..Style::default()
-        };
+        let style = Style { size_px: SUBTITLE_PX, colour: MUTED, ..Style::default() };
         sheet.paragraph(subtitle, style);
         sheet.y += 10.0;
         sheet
@@ -119,11 +107,7 @@ impl Sheet {
 
     /// Small text over the whole width: what to know about the figures.
     pub fn note(&mut self, text: &str) {
-        let style = Style {
-            size_px: SMALL_PX,
-            colour: MUTED,
-            ..Style::default()
-        };
+        let style = Style { size_px: SMALL_PX, colour: MUTED, ..Style::default() };
         self.paragraph(text, style);
         self.y += 3.0;
     }

@@ -44,9 +44,7 @@ fn or_linear(ticks: Vec<Tick>, scale: &Scale, unit: Unit, wanted: usize) -> Vec<
 }
 
 fn within(scale: &Scale, value: f64) -> bool {
-    scale
-        .fraction(value)
-        .is_some_and(|at| (-1e-9..=1.0 + 1e-9).contains(&at))
+    scale.fraction(value).is_some_and(|at| (-1e-9..=1.0 + 1e-9).contains(&at))
 }
 
 /// What figures of so many are divided by, and what stands behind them.
@@ -83,10 +81,7 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
             true => number::fixed(value, digits),
             false => number::short(value),
         };
-        Tick {
-            value: value * factor,
-            label: named(&figure, name),
-        }
+        Tick { value: value * factor, label: named(&figure, name) }
     };
     let ticks = (0..=count).map(tick);
     ticks.filter(|tick| within(scale, tick.value)).collect()
@@ -177,12 +172,7 @@ mod tests {
         for (scale, unit, wanted, told) in [
             (round, Unit::Plain, 5, "0; 20; 40; 60; 80; 100"),
             (linear(0.0, 1.0), Unit::Plain, 2, "0.0; 0.5; 1.0"),
-            (
-                linear(0.0, 10.0),
-                Unit::Plain,
-                4,
-                "0.0; 2.5; 5.0; 7.5; 10.0",
-            ),
+            (linear(0.0, 10.0), Unit::Plain, 4, "0.0; 2.5; 5.0; 7.5; 10.0"),
             (linear(0.0, 3000.0), ns, 3, "0 µs; 1 µs; 2 µs; 3 µs"),
             // Powers of two.
             (sizes, Unit::Bytes, 5, "64 B; 512 B; 4 KiB; 32 KiB; 256 KiB"),

@@ -41,8 +41,7 @@ pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figur
 fn telling(all: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
     let changed = |ratios: &Ratios| {
         let rows = ratios.rows.iter();
-        rows.filter(|row| matches!(row.tone, Tone::Better | Tone::Worse))
-            .count()
+        rows.filter(|row| matches!(row.tone, Tone::Better | Tone::Worse)).count()
     };
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(changed(&all[*at])));
@@ -88,10 +87,7 @@ fn figure(ratios: &Ratios, of: &str, said: Vec<String>) -> Figure {
         tables: vec![table(ratios)],
     };
     picture.named(
-        format!(
-            "comparison-{of}-{}",
-            ratios.metric.short_name().replace('.', "-")
-        ),
+        format!("comparison-{of}-{}", ratios.metric.short_name().replace('.', "-")),
         format!("{title}: ratio of {new} to {base}"),
         format!("Changes: {}", counts(ratios)),
     )
@@ -101,9 +97,8 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
     let margin = (1.0 - ratios.margin, 1.0 + ratios.margin);
     let points = rows.iter().map(|row| row.ratio);
     let points = points.chain([margin.0 / 1.02, margin.1 * 1.02]);
-    let (least, most) = points.fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| {
-        (least.min(ratio), most.max(ratio))
-    });
+    let (least, most) = points
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(ratio), most.max(ratio)));
     // Intervals do not dwarf the ratios.
     let span = (most / least).sqrt().max(1.1);
     let ends = || rows.iter().filter_map(|row| row.interval);
@@ -117,10 +112,7 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
     let title = format!("{} ÷ {} (log): {better}", ratios.sides[1], ratios.sides[0]);
     let band = Mark::Band(Band {
         name: "too small to matter",
-        look: Look {
-            colour: GRID,
-            ..look(Tone::Equal)
-        },
+        look: Look { colour: GRID, ..look(Tone::Equal) },
         transparency: 0.4,
         ends: margin,
         hint: "too small to matter".to_owned(),
@@ -139,20 +131,11 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
             behind: format!("{:.3}", it.ratio),
             ..Tile::new(y, ends, Fill::Plain(look.colour), &*hint)
         });
-        dots.push(Mark::Dot(Dot {
-            at: (it.ratio, y),
-            look,
-            hint,
-            ..Dot::default()
-        }));
+        dots.push(Mark::Dot(Dot { at: (it.ratio, y), look, hint, ..Dot::default() }));
     }
     let x = Axis::new(title, Scale::log10(low, high).widened(0.03), Unit::Plain);
     let y = Axis::rows("", rows.iter().map(|row| row.case.clone()));
-    let below = [
-        band,
-        Mark::Upright(Upright { x: 1.0 }),
-        Mark::Tiles(intervals),
-    ];
+    let below = [band, Mark::Upright(Upright { x: 1.0 }), Mark::Tiles(intervals)];
     Chart::of_rows(ROW_PX, x, y, below.into_iter().chain(dots).collect())
 }
 
@@ -163,12 +146,7 @@ fn look(tone: Tone) -> Look {
         Tone::Equal => (INK, Marker::Circle, false),
         Tone::Unclear => (MUTED, Marker::Diamond, true),
     };
-    Look {
-        colour,
-        marker,
-        hollow,
-        ..Look::default()
-    }
+    Look { colour, marker, hollow, ..Look::default() }
 }
 
 fn keys(rows: &[RatioRow]) -> Vec<Key> {
@@ -180,9 +158,7 @@ fn keys(rows: &[RatioRow]) -> Vec<Key> {
     ];
     let has = |tone: Tone| rows.iter().any(|row| row.tone == tone);
     let tones = tones.into_iter().filter(|it| has(it.0));
-    tones
-        .map(|(tone, label)| Key::new(KeyMark::Marker, look(tone), label))
-        .collect()
+    tones.map(|(tone, label)| Key::new(KeyMark::Marker, look(tone), label)).collect()
 }
 
 fn table(ratios: &Ratios) -> Table {
@@ -203,9 +179,5 @@ fn table(ratios: &Ratios) -> Table {
         [case].into_iter().chain(figures).chain([verdict]).collect()
     });
     let title = ratios.metric.title();
-    Table::new(
-        format!("{title}: {new} over {base}, the worst first"),
-        names,
-        rows,
-    )
+    Table::new(format!("{title}: {new} over {base}, the worst first"), names, rows)
 }

@@ -44,9 +44,7 @@ impl Grid {
     }
 
     fn shares(&self) -> impl Iterator<Item = f64> {
-        self.cells
-            .keys()
-            .filter_map(|(qps, size)| self.share(*qps, *size))
+        self.cells.keys().filter_map(|(qps, size)| self.share(*qps, *size))
     }
 
     fn has_two_of_a_size(&self) -> bool {
@@ -65,11 +63,7 @@ impl Grid {
             if is_one && settings.is_closed_loop() && !settings.is_set_up() {
                 let op = Workload::ALL.iter().position(|op| *op == settings.op);
                 let cq = CqMode::ALL.iter().position(|cq| *cq == settings.cq);
-                let key = (
-                    (device(&flow), op, cq),
-                    settings.size_bytes,
-                    others(settings),
-                );
+                let key = ((device(&flow), op, cq), settings.size_bytes, others(settings));
                 rows.entry(key).or_default().push(flow);
             }
         }
@@ -109,14 +103,9 @@ impl Grid {
         });
         let marks = vec![Mark::Tiles(tiles.collect())];
         let sizes = self.sizes.iter().map(|size| human_size(u64::from(*size)));
-        let axes = (
-            Axis::columns("size", sizes),
-            Axis::rows("QPs", rows.iter().map(u32::to_string)),
-        );
-        Chart {
-            heading,
-            ..Chart::of_cells(CELL_PX, ROW_PX, axes, marks)
-        }
+        let axes =
+            (Axis::columns("size", sizes), Axis::rows("QPs", rows.iter().map(u32::to_string)));
+        Chart { heading, ..Chart::of_cells(CELL_PX, ROW_PX, axes, marks) }
     }
 
     fn tile(&self, (qps, size): (u32, u32), (x, y): (f64, f64), shades: &[Shade]) -> Tile {
@@ -208,10 +197,7 @@ fn figure(all: &[([String; 3], Grid)]) -> Option<Figure> {
         format!("The figure has the {MOST_MAPS} maps whose cells differ most; {left_out} more are in the table.")
     });
     let picture = Picture {
-        subtitle: format!(
-            "Percent of the best of each size, on {}{best_of}",
-            devices.join(", ")
-        ),
+        subtitle: format!("Percent of the best of each size, on {}{best_of}", devices.join(", ")),
         keys,
         charts: charts.collect(),
         notes: note.into_iter().collect(),
@@ -231,14 +217,8 @@ fn table(grids: &[([String; 3], Grid)]) -> Table {
             for &size in &grid.sizes {
                 let mut row = words.each_ref().map(Cell::text).to_vec();
                 row.extend([qps, size].map(|number| Cell::number(f64::from(number), 0)));
-                row.push(Cell::number(
-                    grid.cells.get(&(qps, size)).map(|cell| cell.0),
-                    3,
-                ));
-                row.push(Cell::number(
-                    grid.share(qps, size).map(|share| share * 100.0),
-                    1,
-                ));
+                row.push(Cell::number(grid.cells.get(&(qps, size)).map(|cell| cell.0), 3));
+                row.push(Cell::number(grid.share(qps, size).map(|share| share * 100.0), 1));
                 rows.push(row);
             }
         }
@@ -254,11 +234,7 @@ mod tests {
     use crate::results::sample::{file, moved};
 
     fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>) -> CaseResult {
-        let settings = Settings {
-            qps,
-            size_bytes,
-            ..Settings::default()
-        };
+        let settings = Settings { qps, size_bytes, ..Settings::default() };
         moved(settings, gbit_per_s)
     }
 

@@ -17,21 +17,10 @@ pub(super) fn columns(intervals: &[Interval]) -> Vec<(Interval, f64, f64)> {
     let each = intervals.len().div_ceil(COLUMNS).max(1);
     let join = |part: &[Interval]| {
         let (from, to) = (part.first()?.from, part.last()?.to);
-        let moved: f64 = part
-            .iter()
-            .map(|one| one.gbit_per_s * (one.to - one.from))
-            .sum();
+        let moved: f64 = part.iter().map(|one| one.gbit_per_s * (one.to - one.from)).sum();
         let rates = || part.iter().map(|one| one.gbit_per_s);
-        let all = Interval {
-            from,
-            to,
-            gbit_per_s: moved / (to - from),
-        };
-        Some((
-            all,
-            rates().fold(f64::INFINITY, f64::min),
-            rates().fold(0.0, f64::max),
-        ))
+        let all = Interval { from, to, gbit_per_s: moved / (to - from) };
+        Some((all, rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)))
     };
     intervals.chunks(each).filter_map(join).collect()
 }
@@ -46,10 +35,7 @@ pub(super) fn stall(intervals: &[Interval]) -> Option<(f64, f64)> {
 }
 
 pub(super) fn slowest(intervals: &[Interval]) -> Option<Interval> {
-    intervals
-        .iter()
-        .copied()
-        .min_by(|a, b| a.gbit_per_s.total_cmp(&b.gbit_per_s))
+    intervals.iter().copied().min_by(|a, b| a.gbit_per_s.total_cmp(&b.gbit_per_s))
 }
 
 /// The slowest hundredth's part of the median, for throughput in intervals.

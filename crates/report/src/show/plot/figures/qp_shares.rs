@@ -73,20 +73,12 @@ mod tests {
 
     fn run(bytes: &[u64], complete: bool) -> Run {
         let qp = |(index, &bytes): (u32, &u64)| QpResult {
-            latency_ns: (index != 1).then(|| Latency {
-                p99: Some(1000 * u64::from(index + 1)),
-                ..Latency::default()
-            }),
+            latency_ns: (index != 1)
+                .then(|| Latency { p99: Some(1000 * u64::from(index + 1)), ..Latency::default() }),
             ..sample::qp(index, bytes)
         };
-        let flow = FlowResult {
-            qps: (0..).zip(bytes).map(qp).collect(),
-            ..FlowResult::default()
-        };
-        Run {
-            complete,
-            ..sample::run(vec![flow])
-        }
+        let flow = FlowResult { qps: (0..).zip(bytes).map(qp).collect(), ..FlowResult::default() };
+        Run { complete, ..sample::run(vec![flow]) }
     }
 
     #[test]

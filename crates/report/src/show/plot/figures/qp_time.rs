@@ -70,12 +70,8 @@ fn uneven<'s, 'a>(sample: &'s Sample<'a>, subject: &str) -> Vec<Uneven<'s, 'a>> 
     let counted = sample.observed.counted();
     let runs = counted.filter_map(|it| Some((it.run.run, OverTime::of(it.moved?, settings)?)));
     let uneven = runs.filter(|(_, over_time)| over_time.is_uneven());
-    let with_sample = |(run, over_time)| Uneven {
-        sample,
-        subject: subject.to_owned(),
-        run,
-        over_time,
-    };
+    let with_sample =
+        |(run, over_time)| Uneven { sample, subject: subject.to_owned(), run, over_time };
     uneven.map(with_sample).collect()
 }
 
@@ -139,10 +135,7 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
     let (drawn, of_all) = (runs.len(), all.len());
     let in_table = of_all.min(MOST_TABLE_ROWS / WORST_QPS);
     let notes = [
-        (
-            true,
-            "100 % is the mean of all QPs over the whole run.".to_owned(),
-        ),
+        (true, "100 % is the mean of all QPs over the whole run.".to_owned()),
         (
             runs.iter().any(has_weights),
             "With --qp-weights a QP's share is the requested one.".to_owned(),

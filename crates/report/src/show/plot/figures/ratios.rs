@@ -107,29 +107,18 @@ pub(super) fn of_beside(results: &[Loaded]) -> Vec<Ratios> {
         let factors = all.flat_map(|it| {
             let turned = |factor: f64| 1.0 / factor;
             [
-                (
-                    Metric::GbitPerS,
-                    it,
-                    &it.gbit_per_s,
-                    turned as fn(f64) -> f64,
-                ),
+                (Metric::GbitPerS, it, &it.gbit_per_s, turned as fn(f64) -> f64),
                 (Metric::P99Ns, it, &it.p99_ns, |factor| factor),
             ]
         });
         factors.filter_map(|(metric, it, told, ratio)| {
-            let case = loaded
-                .result
-                .cases
-                .iter()
-                .find(|case| case.id == it.beside)?;
+            let case = loaded.result.cases.iter().find(|case| case.id == it.beside)?;
             let [low, high] = [told.factor_low, told.factor_high].map(|end| end.map(ratio));
             let row = RatioRow {
                 case: it.attacker.clone(),
                 medians: [told.alone?, told.beside?],
                 ratio: ratio(told.factor?),
-                interval: low
-                    .zip(high)
-                    .map(|(one, other)| (one.min(other), one.max(other))),
+                interval: low.zip(high).map(|(one, other)| (one.min(other), one.max(other))),
                 verdict: told.verdict.clone(),
                 tone: match told.verdict.as_str() {
                     "harmed" => Tone::Worse,
@@ -202,10 +191,7 @@ mod tests {
         loaded.result.beside = crate::results::sample::beside();
         let ratios = of_beside(&[loaded]);
         let told = ratios.iter().map(|it| {
-            let rows = it
-                .rows
-                .iter()
-                .map(|row| format!("{} {:.2}", row.case, row.ratio));
+            let rows = it.rows.iter().map(|row| format!("{} {:.2}", row.case, row.ratio));
             (it.metric, rows.collect::<Vec<_>>().join(", "))
         });
         let expected = [

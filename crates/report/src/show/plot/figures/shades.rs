@@ -15,12 +15,7 @@ pub(super) struct Shade {
 
 impl Shade {
     pub(super) fn new(up_to: f64, colour: Colour, is_dark: bool, label: String) -> Shade {
-        Shade {
-            up_to,
-            colour,
-            ink: if is_dark { GROUND } else { INK },
-            label,
-        }
+        Shade { up_to, colour, ink: if is_dark { GROUND } else { INK }, label }
     }
 
     /// That of a share; the last one for all that is larger.
@@ -31,10 +26,7 @@ impl Shade {
 
     pub(super) fn keys(shades: &[Shade]) -> Vec<Key> {
         let key = |shade: &Shade| {
-            let look = Look {
-                colour: shade.colour,
-                ..Look::default()
-            };
+            let look = Look { colour: shade.colour, ..Look::default() };
             Key::new(KeyMark::Area, look, &shade.label)
         };
         shades.iter().map(key).collect()
@@ -47,10 +39,7 @@ pub(super) mod tests {
     use crate::show::plot::draw::colour::wcag::contrast;
 
     pub(in super::super) fn can_be_read(shades: &[Shade]) {
-        for Shade {
-            colour, ink, label, ..
-        } in shades
-        {
+        for Shade { colour, ink, label, .. } in shades {
             assert!(contrast(colour.light, ink.light) >= 4.5, "{label}");
             assert!(contrast(colour.dark, ink.dark) >= 4.5, "{label}");
         }

@@ -48,16 +48,14 @@ pub fn shares(results: &[Loaded]) -> Shares {
             }
         }
     }
-    let rows = newest
-        .into_iter()
-        .filter_map(|((host, device, name), (_, flow))| {
-            let (device, shares) = (or_unknown(device), QpShares::of(flow)?);
-            let on = match host {
-                "" => device.to_owned(),
-                host => format!("{device} of {host}"),
-            };
-            Some(Row { name, on, shares })
-        });
+    let rows = newest.into_iter().filter_map(|((host, device, name), (_, flow))| {
+        let (device, shares) = (or_unknown(device), QpShares::of(flow)?);
+        let on = match host {
+            "" => device.to_owned(),
+            host => format!("{device} of {host}"),
+        };
+        Some(Row { name, on, shares })
+    });
     let mut rows: Vec<Row> = rows.collect();
     rows.sort_by(|one, other| one.shares.evenness().total_cmp(&other.shares.evenness()));
     let is_uneven = |row: &Row| row.shares.evenness() < DRAWN_BELOW || row.shares.has_starved;
@@ -113,13 +111,8 @@ fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
     ))
 }
 
-const QP_LOOK: Look = Look {
-    colour: SERIES[0],
-    marker: Marker::Circle,
-    dash: "",
-    hollow: true,
-    thin: false,
-};
+const QP_LOOK: Look =
+    Look { colour: SERIES[0], marker: Marker::Circle, dash: "", hollow: true, thin: false };
 
 fn chart(flows: &[Row]) -> Chart {
     let (mut low, mut high) = (0.0_f64, 0.0_f64);
@@ -156,11 +149,7 @@ fn table(flows: &[Row]) -> Table {
             Cell::number(flow.shares.qps.len() as f64, 0),
             Cell::number(flow.shares.jain, 4),
         ];
-        row.extend(
-            [flow.shares.qps.first(), flow.shares.qps.last()]
-                .into_iter()
-                .flat_map(of_qp),
-        );
+        row.extend([flow.shares.qps.first(), flow.shares.qps.last()].into_iter().flat_map(of_qp));
         row.push(us(p99s.clone().reduce(f64::min)));
         row.push(us(p99s.reduce(f64::max)));
         row

@@ -20,10 +20,7 @@ pub(super) struct Step {
 /// The step to each sample from the one before with figures; `None` where there is nothing to compare.
 pub(super) fn steps(samples: &[&Sample<'_>], metric: Metric) -> Vec<Option<Step>> {
     let values = |sample: &Sample<'_>| {
-        sample
-            .values(metric)
-            .filter(|value| value.is_finite())
-            .collect::<Vec<f64>>()
+        sample.values(metric).filter(|value| value.is_finite()).collect::<Vec<f64>>()
     };
     let mut before: Vec<f64> = Vec::new();
     let mut steps = Vec::with_capacity(samples.len());
@@ -40,21 +37,13 @@ pub(super) fn steps(samples: &[&Sample<'_>], metric: Metric) -> Vec<Option<Step>
 fn step(before: &[f64], now: &[f64], metric: Metric) -> Option<Step> {
     let estimate = ratio(before, now, 0.95)?;
     let few = before.len() < LEAST_RUNS || now.len() < LEAST_RUNS;
-    let word = verdict(
-        &estimate,
-        metric.default_margin(),
-        metric.higher_is_better(),
-    );
+    let word = verdict(&estimate, metric.default_margin(), metric.higher_is_better());
     let better = match word {
         Verdict::Better if !few => Some(true),
         Verdict::Worse if !few => Some(false),
         _ => None,
     };
-    Some(Step {
-        estimate,
-        better,
-        few,
-    })
+    Some(Step { estimate, better, few })
 }
 
 impl Step {
@@ -65,9 +54,7 @@ impl Step {
             let sign = if change >= 0.05 { "+" } else { "" };
             format!("{sign}{}\u{a0}%", number::fixed(change, 1))
         };
-        let RatioEstimate {
-            ratio, low, high, ..
-        } = self.estimate;
+        let RatioEstimate { ratio, low, high, .. } = self.estimate;
         if self.few {
             return format!("{} (too few runs to judge)", percent(ratio));
         }
@@ -77,12 +64,7 @@ impl Step {
             None => "no clear step",
         };
         let name = metric.short_name();
-        format!(
-            "{name} {} ({} to {}), {word}",
-            percent(ratio),
-            percent(low),
-            percent(high)
-        )
+        format!("{name} {} ({} to {}), {word}", percent(ratio), percent(low), percent(high))
     }
 }
 

@@ -25,9 +25,7 @@ type Maker = fn(&[Loaded]) -> Vec<Figure>;
 const KINDS: [(&str, Maker); 13] = [
     ("latency-by-load", |it| latency_by_load::SPEC.figures(it)),
     ("latency-by-throughput-", |it| paths(it)),
-    ("bandwidth-by-size", |it| {
-        bandwidth_by_size::SPEC.figures(it)
-    }),
+    ("bandwidth-by-size", |it| bandwidth_by_size::SPEC.figures(it)),
     ("rate-by-qps", |it| values::RATE_BY_QPS.figures(it)),
     ("rate-by-workers", |it| values::RATE_BY_WORKERS.figures(it)),
     ("latency", |it| values::LATENCY.figures(it)),
@@ -42,15 +40,9 @@ const KINDS: [(&str, Maker); 13] = [
     }),
     ("comparison-", |results| {
         let half = results.len() / 2;
-        let found = |results: &[Loaded]| Found {
-            results: results.to_vec(),
-            refused: Vec::new(),
-        };
+        let found = |results: &[Loaded]| Found { results: results.to_vec(), refused: Vec::new() };
         let across = Aspect::ALL.to_vec();
-        let options = Options {
-            across,
-            ..Options::default()
-        };
+        let options = Options { across, ..Options::default() };
         let [base, new] = [&results[..half], &results[half..]].map(found);
         let compared = compare(("old".as_ref(), &base), ("new".as_ref(), &new), &options);
         comparison::figures(results, Some(&compared))
@@ -101,9 +93,7 @@ fn run(number: u32, config: &CaseConfig, made: &Made) -> Run {
             ..Totals::default()
         },
         latency_ns: sample::latency(&made.latencies, 2, made.histogram),
-        lateness_ns: load
-            .as_ref()
-            .and_then(|_| sample::latency(&made.latencies, 2, true)),
+        lateness_ns: load.as_ref().and_then(|_| sample::latency(&made.latencies, 2, true)),
         load: load.clone(),
         bandwidth_gbit_per_s: rate.and_then(bandwidth),
         limits: made.limit.and_then(|link| limits(link, 0.9, None)),
@@ -145,12 +135,7 @@ fn case(flags: &str, made: &[Made]) -> CaseResult {
     let config = CaseConfig::from(settings);
     let runs = (1..).zip(made);
     let runs = runs.map(|(number, made)| run(number, &config, made));
-    CaseResult {
-        id: flags.to_owned(),
-        runs: runs.collect(),
-        config,
-        ..CaseResult::default()
-    }
+    CaseResult { id: flags.to_owned(), runs: runs.collect(), config, ..CaseResult::default() }
 }
 
 fn at(flags: &str, gbit_per_s: f64) -> CaseResult {
@@ -176,10 +161,7 @@ fn file(index: usize, host: &str, git: &str, all: Vec<CaseResult>) -> Loaded {
         path: format!("{host}-{index}.json").into(),
         result: ResultFile {
             started_at: format!("2026-11-{:02}T0{}:00:00Z", 1 + index % 28, index % 10),
-            tool: Tool {
-                git: Some(git.to_owned()),
-                ..Tool::default()
-            },
+            tool: Tool { git: Some(git.to_owned()), ..Tool::default() },
             nodes: vec![node(CLIENT, host, Vec::new())],
             ..cases(all)
         },
@@ -345,10 +327,7 @@ fn nothing_makes_no_figure() {
 
 #[test]
 fn a_run_that_is_not_complete_is_no_figure() {
-    let broken = Made {
-        complete: false,
-        ..plain(77.0)
-    };
+    let broken = Made { complete: false, ..plain(77.0) };
     let results = one_file(vec![
         case("size=64", &[plain(1.0), broken.clone()]),
         case("size=1024", &[broken]),
@@ -388,34 +367,23 @@ fn what_does_not_count_is_hollow() {
     larger.config.settings.size_bytes = 4096;
     let figure = only(bandwidth_by_size::SPEC.figures(&one_file(vec![doubtful, larger])));
     assert_eq!(figure.svg.matches(", does not count").count(), 2);
-    has(
-        &figure.svg,
-        ["data-points=\"\"", ">a run that does not count<"],
-    );
+    has(&figure.svg, ["data-points=\"\"", ">a run that does not count<"]);
 }
 
 #[test]
 fn what_follows_from_the_size_does_not_part_a_line() {
-    let flags = [
-        "size=64 signal-every=100",
-        "size=1024 signal-every=100",
-        "size=65536 signal-every=1",
-    ];
+    let flags =
+        ["size=64 signal-every=100", "size=1024 signal-every=100", "size=65536 signal-every=1"];
     let cases = flags.map(|flags| at(flags, 1.0));
     let figures = bandwidth_by_size::SPEC.figures(&one_file(cases.to_vec()));
     assert_eq!(figures[0].tables[0].rows.len(), 3);
-    has(
-        &figures[0].subtitle,
-        ["signalled 1 in 1 or signalled 1 in 100"],
-    );
+    has(&figures[0].subtitle, ["signalled 1 in 1 or signalled 1 in 100"]);
 }
 
 #[test]
 fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
-    for (flags, names) in [
-        ("poll=event", [">busy<", ">event<"]),
-        ("connect=cm", [">tcp<", ">cm<"]),
-    ] {
+    for (flags, names) in [("poll=event", [">busy<", ">event<"]), ("connect=cm", [">tcp<", ">cm<"])]
+    {
         let both = |qps| [at(qps, 1.0), at(&format!("{qps} {flags}"), 1.0)];
         let results = one_file(["qps=1", "qps=2"].map(both).concat());
         has(&only(values::RATE_BY_QPS.figures(&results)).svg, names);
@@ -426,10 +394,7 @@ fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
 fn too_many_lines_become_several_charts_that_say_what_they_have() {
     let mut cases = Vec::new();
     for (factor, op) in (1..).zip(["send", "write", "read"]) {
-        for (qps, size) in [1, 2, 4, 8]
-            .into_iter()
-            .flat_map(|qps| [(qps, 64), (qps, 4096)])
-        {
+        for (qps, size) in [1, 2, 4, 8].into_iter().flat_map(|qps| [(qps, 64), (qps, 4096)]) {
             let flags = format!("op={op} qps={qps} size={size}");
             cases.push(at(&flags, f64::from(qps * factor)));
         }

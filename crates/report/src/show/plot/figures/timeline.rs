@@ -48,11 +48,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         let runs = counted.filter_map(|it| sampled(it.run, it.moved?, mean_bytes));
         let mut runs: Vec<Sampled<'_>> = runs.collect();
         runs.sort_by(|a, b| a.steadiness.total_cmp(&b.steadiness));
-        (!runs.is_empty()).then_some(Flow {
-            sample,
-            subject,
-            runs,
-        })
+        (!runs.is_empty()).then_some(Flow { sample, subject, runs })
     });
     let mut flows: Vec<Flow<'_, '_>> = flows.collect();
     flows.sort_by(|a, b| a.runs[0].steadiness.total_cmp(&b.runs[0].steadiness));
@@ -66,11 +62,7 @@ fn sampled<'a>(run: &Run, flow: &'a FlowResult, mean_bytes: f64) -> Option<Sampl
     for (&to, &messages) in timeline.at_seconds.iter().zip(&timeline.messages) {
         if to > from && to.is_finite() {
             let gbit_per_s = messages as f64 * mean_bytes * 8.0 / 1e9 / (to - from);
-            intervals.push(Interval {
-                from,
-                to,
-                gbit_per_s,
-            });
+            intervals.push(Interval { from, to, gbit_per_s });
             from = to;
         }
     }
@@ -105,10 +97,7 @@ fn subtitle(flows: &[Flow<'_, '_>]) -> String {
     };
     let settings = Setting::all().into_iter();
     let settings = settings.filter(|it| ![Setting::Revision, Setting::Side].contains(it));
-    settings
-        .filter_map(shared)
-        .collect::<Vec<_>>()
-        .join("\u{a0}· ")
+    settings.filter_map(shared).collect::<Vec<_>>().join("\u{a0}· ")
 }
 
 /// The flow of each sample, with its file where another file has it too.
@@ -139,10 +128,7 @@ fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
     let aimed = first_runs().map(|run| run.timeline.interval_seconds);
     let interval = number::time(aimed.fold(0.0, f64::max) * 1e9);
     let joined = first_runs().any(|run| run.intervals.len() > COLUMNS);
-    let (of_all, runs) = (
-        all.len(),
-        all.iter().map(|flow| flow.runs.len()).sum::<usize>(),
-    );
+    let (of_all, runs) = (all.len(), all.iter().map(|flow| flow.runs.len()).sum::<usize>());
     let notes = [
         Some(format!(
             "Intervals of about {interval}. Short ones scatter, since completions come in groups."
@@ -157,9 +143,7 @@ fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
     let picture = Picture {
         subtitle: subtitle(flows),
         keys: keys(joined),
-        charts: charts
-            .map(|(flow, run)| chart(flow.subject.clone(), run))
-            .collect(),
+        charts: charts.map(|(flow, run)| chart(flow.subject.clone(), run)).collect(),
         notes: notes.into_iter().flatten().collect(),
         tables: vec![table(all)],
     };
@@ -188,10 +172,7 @@ const SLOWEST: &str = "slowest interval";
 const STALL: &str = "longest stall";
 
 fn slowest_look() -> Look {
-    Look {
-        colour: WORSE,
-        ..look(4)
-    }
+    Look { colour: WORSE, ..look(4) }
 }
 
 fn chart(heading: String, run: &Sampled<'_>) -> Chart {
@@ -200,13 +181,10 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
     let longest = intervals().map(|it| it.to).fold(0.0, f64::max);
     let columns = columns(&run.intervals);
     let middle = |interval: &Interval| f64::midpoint(interval.from, interval.to) * 1e9;
-    let p1 = run.bandwidth.and_then(|it| it.p1).map(|y| {
-        Mark::Rule(Rule {
-            look: Look::of_rule(1),
-            y,
-            ..Rule::default()
-        })
-    });
+    let p1 = run
+        .bandwidth
+        .and_then(|it| it.p1)
+        .map(|y| Mark::Rule(Rule { look: Look::of_rule(1), y, ..Rule::default() }));
     let stall = stall(&run.intervals).map(|(from, to)| {
         Mark::Band(Band {
             name: STALL,
@@ -218,12 +196,8 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
     });
     let spread = columns.iter();
     let spread = spread.map(|(one, least, most)| (middle(one), *least, *most));
-    let area = (run.intervals.len() > COLUMNS).then(|| {
-        Mark::Area(Area {
-            look: look(5),
-            points: spread.collect(),
-        })
-    });
+    let area = (run.intervals.len() > COLUMNS)
+        .then(|| Mark::Area(Area { look: look(5), points: spread.collect() }));
     let points = columns.iter();
     let points = points.map(|(one, ..)| Point::at(middle(one), one.gbit_per_s));
     let line = Mark::Line(Series {
@@ -244,10 +218,7 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
     let x = Axis::new("time in the window", x, Unit::Nanoseconds);
     let y = Axis::new(brief(run), Scale::from_zero(most), Unit::Plain);
     let marks = [p1, stall, area, Some(line), slowest];
-    Chart {
-        heading,
-        ..Chart::new(x, y, marks.into_iter().flatten().collect())
-    }
+    Chart { heading, ..Chart::new(x, y, marks.into_iter().flatten().collect()) }
 }
 
 fn table(flows: &[Flow<'_, '_>]) -> Table {

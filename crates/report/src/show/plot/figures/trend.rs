@@ -44,9 +44,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         let metrics = Metric::ALL.iter();
         metrics.filter_map(|metric| Trend::of(&groups, group, *metric))
     });
-    figure(&groups, trends.collect(), &moments)
-        .into_iter()
-        .collect()
+    figure(&groups, trends.collect(), &moments).into_iter().collect()
 }
 
 struct Trend<'l> {
@@ -70,11 +68,7 @@ impl<'l> Trend<'l> {
         let lines = group.lines.iter().filter(|line| is_told(metric, line));
         let lines: Vec<_> = lines.map(of_line).collect();
         let is_drawn = lines.iter().any(|(series, ..)| series.figures() > 1);
-        is_drawn.then(|| Trend {
-            metric,
-            heading: heading(metric, group),
-            lines,
-        })
+        is_drawn.then(|| Trend { metric, heading: heading(metric, group), lines })
     }
 
     /// The largest clear step, as the distance of its ratio from 1; 0 without one.
@@ -99,10 +93,7 @@ impl<'l> Trend<'l> {
         let x = Axis::named(moments.axis_title(), moments.scale(), moments.ticks());
         let y = Axis::new(self.metric.axis(), y, unit(self.metric));
         let marks = changes.chain(lines).chain(rings.map(Mark::Dot));
-        Some(Chart {
-            heading: self.heading.clone(),
-            ..Chart::new(x, y, marks.collect())
-        })
+        Some(Chart { heading: self.heading.clone(), ..Chart::new(x, y, marks.collect()) })
     }
 
     fn table(&self) -> Table {
@@ -152,18 +143,12 @@ fn ring(name: &str, place: f64, step: Step, metric: Metric) -> Option<Dot> {
 /// The figure of the metrics that stepped most; without a step of the first.
 fn figure(groups: &Groups<'_>, mut all: Vec<Trend<'_>>, moments: &Moments<'_>) -> Option<Figure> {
     let is_steady = |metric: &&Metric| {
-        let mut same = all
-            .iter()
-            .filter(|trend| trend.metric == **metric)
-            .peekable();
+        let mut same = all.iter().filter(|trend| trend.metric == **metric).peekable();
         same.peek().is_some() && same.all(|trend| trend.largest_step() == 0.0)
     };
     let steady = Metric::ALL.iter().filter(is_steady).map(|it| it.title());
     let steady: Vec<&str> = steady.collect();
-    let stepped = all
-        .iter()
-        .filter(|trend| trend.largest_step() > 0.0)
-        .count();
+    let stepped = all.iter().filter(|trend| trend.largest_step() > 0.0).count();
     all.sort_by(|a, b| b.largest_step().total_cmp(&a.largest_step()));
     all.truncate(stepped.clamp(1, MOST_CHARTS));
     let charts = all.iter().filter_map(|trend| trend.chart(moments));
@@ -195,11 +180,7 @@ fn figure(groups: &Groups<'_>, mut all: Vec<Trend<'_>>, moments: &Moments<'_>) -
         notes: notes.collect(),
         tables: all.iter().map(Trend::table).collect(),
     };
-    Some(picture.named(
-        "trend-of-metrics",
-        format!("Trend over {}", moments.kind()),
-        CAPTION,
-    ))
+    Some(picture.named("trend-of-metrics", format!("Trend over {}", moments.kind()), CAPTION))
 }
 
 /// Whether the metric says something of the system: the throughput of an open loop is what was offered.
@@ -225,10 +206,5 @@ fn step_look(better: bool) -> Look {
         true => (BETTER, Marker::Circle),
         false => (WORSE, Marker::Square),
     };
-    Look {
-        colour,
-        marker,
-        hollow: true,
-        ..Look::default()
-    }
+    Look { colour, marker, hollow: true, ..Look::default() }
 }

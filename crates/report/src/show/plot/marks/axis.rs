@@ -37,18 +37,12 @@ impl Axis {
     }
 
     pub fn named(title: impl Into<String>, scale: Scale, ticks: Vec<Tick>) -> Axis {
-        Axis {
-            ticks: Some(ticks),
-            ..Axis::new(title, scale, Unit::Plain)
-        }
+        Axis { ticks: Some(ticks), ..Axis::new(title, scale, Unit::Plain) }
     }
 
     /// Columns with names, at 0, 1, 2.
     pub fn columns(title: impl Into<String>, names: impl IntoIterator<Item = String>) -> Axis {
-        let ticks = (0..).zip(names).map(|(place, label)| Tick {
-            value: f64::from(place),
-            label,
-        });
+        let ticks = (0..).zip(names).map(|(place, label)| Tick { value: f64::from(place), label });
         let ticks: Vec<Tick> = ticks.collect();
         let scale = Scale::linear(-0.5, ticks.len() as f64 - 0.5);
         Axis::named(title, scale, ticks)
@@ -59,10 +53,7 @@ impl Axis {
         let mut axis = Axis::columns(title, names);
         let (min, max) = (axis.scale.min, axis.scale.max);
         axis.scale = Scale::linear(-max, -min);
-        axis.ticks
-            .iter_mut()
-            .flatten()
-            .for_each(|tick| tick.value *= -1.0);
+        axis.ticks.iter_mut().flatten().for_each(|tick| tick.value *= -1.0);
         axis
     }
 
@@ -82,10 +73,7 @@ impl Axis {
 
     fn style(&self, at: usize, anchor: Anchor) -> Style {
         let is_marked = self.marked.contains(&at);
-        Style {
-            bold: is_marked,
-            ..style(anchor, if is_marked { WORSE } else { INK })
-        }
+        Style { bold: is_marked, ..style(anchor, if is_marked { WORSE } else { INK }) }
     }
 
     fn label_width(&self, ticks: &[Tick], at: usize) -> f64 {
@@ -161,11 +149,7 @@ fn width(text: &str) -> f64 {
 }
 
 fn style(anchor: Anchor, colour: Colour) -> Style {
-    Style {
-        anchor,
-        colour,
-        ..Style::default()
-    }
+    Style { anchor, colour, ..Style::default() }
 }
 
 impl AxisFrame {
@@ -199,12 +183,7 @@ impl AxisFrame {
         left = left.max(area.x + first.min(area.width / 4.0));
         right -= (last - 10.0).clamp(0.0, area.width / 4.0);
         let frame = AxisFrame {
-            plot: Rect {
-                x: left,
-                y: top,
-                width: (right - left).max(1.0),
-                height,
-            },
+            plot: Rect { x: left, y: top, width: (right - left).max(1.0), height },
             x: x.scale,
             y: y.scale,
             has_grid: x.ticks.is_none() || y.ticks.is_none(),
@@ -288,9 +267,7 @@ impl AxisFrame {
         canvas.line((plot.x, bottom), (plot.right(), bottom), ink);
         let title = shortened(&axis.title, SMALL_PX, false, area.width);
         let half = width(&title) / 2.0;
-        let middle = (plot.x + plot.width / 2.0)
-            .min(area.right() - half)
-            .max(area.x + half);
+        let middle = (plot.x + plot.width / 2.0).min(area.right() - half).max(area.x + half);
         canvas.text(middle, foot + LINE, &title, style(Anchor::Middle, MUTED));
     }
 
@@ -332,10 +309,7 @@ impl AxisFrame {
         let ends = y.parts.iter().map(|part| (self.y(part.0), self.y(part.1)));
         let middle = |(from, to): (Option<f64>, Option<f64>)| Some(f64::midpoint(from?, to?));
         let middles: Vec<f64> = ends.filter_map(middle).collect();
-        let spans: Vec<_> = middles
-            .iter()
-            .map(|y| (y - LINE / 2.0, y + LINE / 2.0))
-            .collect();
+        let spans: Vec<_> = middles.iter().map(|y| (y - LINE / 2.0, y + LINE / 2.0)).collect();
         for at in written(&spans, 0.0, &BTreeSet::new(), false) {
             let name = with_room(&y.parts[at].2, room - 8.0);
             let place = (plot.right() + 8.0, middles[at] + 4.0);
@@ -361,9 +335,8 @@ impl AxisFrame {
 fn written(spans: &[(f64, f64)], gap: f64, first: &BTreeSet<usize>, by_turns: bool) -> Vec<usize> {
     let middle = |at: usize| f64::midpoint(spans[at].0, spans[at].1);
     let pitches = (1..spans.len()).map(|at| (middle(at) - middle(at - 1)).abs());
-    let (least, most) = pitches.fold((f64::INFINITY, 0.0_f64), |(least, most), pitch| {
-        (least.min(pitch), most.max(pitch))
-    });
+    let (least, most) = pitches
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), pitch| (least.min(pitch), most.max(pitch)));
     let widest = spans.iter().map(|span| span.1 - span.0).fold(0.0, f64::max);
     let every = match by_turns && most < least * 1.01 {
         true => ((widest + gap) / least).ceil().max(1.0) as usize,

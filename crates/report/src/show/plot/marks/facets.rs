@@ -25,21 +25,14 @@ fn columns(sheet: &Sheet, charts: &[Chart]) -> usize {
         (Width::Page, _) => 3,
     };
     let has_room = |columns: &usize| sheet.width_beside(*columns) >= least_px;
-    (1..=most.min(charts.len().max(1)))
-        .rev()
-        .find(has_room)
-        .unwrap_or(1)
+    (1..=most.min(charts.len().max(1))).rev().find(has_room).unwrap_or(1)
 }
 
 /// Draws charts beside and below each other. Inner ones have no titles at their axes where all have the same.
 pub fn draw(sheet: &mut Sheet, charts: &[Chart]) {
     let columns = columns(sheet, charts);
     let width = sheet.width_beside(columns);
-    let usual = if charts.len() == 1 {
-        ALONE_PX
-    } else {
-        HEIGHT_PX
-    };
+    let usual = if charts.len() == 1 { ALONE_PX } else { HEIGHT_PX };
     let same_y = charts.iter().all(|it| it.y.title == charts[0].y.title);
     let same_x = charts.iter().all(|it| it.x.title == charts[0].x.title);
     for (row, of_row) in charts.chunks(columns).enumerate() {
@@ -53,10 +46,7 @@ pub fn draw(sheet: &mut Sheet, charts: &[Chart]) {
         let height = heights.fold(0.0, f64::max);
         let rects = sheet.take_beside(columns, above + height);
         for (column, ((lines, chart), rect)) in headings.iter().zip(of_row).zip(rects).enumerate() {
-            let style = Style {
-                bold: true,
-                ..Style::default()
-            };
+            let style = Style { bold: true, ..Style::default() };
             sheet.canvas.begin_heading(&chart.heading);
             for (line, text) in lines.iter().enumerate() {
                 let foot = rect.y + line as f64 * HEADING_PX + SMALL_PX * ASCENT;

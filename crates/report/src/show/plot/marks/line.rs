@@ -17,11 +17,7 @@ pub struct Point {
 
 impl Point {
     pub fn at(x: f64, y: f64) -> Point {
-        Point {
-            x,
-            y: Some(y),
-            ..Point::default()
-        }
+        Point { x, y: Some(y), ..Point::default() }
     }
 
     pub(super) fn place(&self, frame: &AxisFrame) -> Option<(f64, f64)> {
@@ -66,10 +62,7 @@ impl Rule {
     }
 
     pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
-        let style = Style {
-            colour: MUTED,
-            ..Style::default()
-        };
+        let style = Style { colour: MUTED, ..Style::default() };
         if let (Some(y), false) = (frame.y(self.y), self.label.is_empty()) {
             let x = frame.plot.x + 8.0;
             let _ = labels.at(canvas, (x, y - 5.0), &self.label, style)
@@ -80,11 +73,7 @@ impl Rule {
 
 /// The look of what does not count.
 pub fn hollow(look: Look) -> Look {
-    Look {
-        marker: Marker::Circle,
-        hollow: true,
-        ..look
-    }
+    Look { marker: Marker::Circle, hollow: true, ..look }
 }
 
 impl Series {
@@ -143,9 +132,7 @@ impl Series {
         }
         for (point, place) in placed().filter(|_| self.markers) {
             if let (Some(y), true) = (point.y.map(number::short), frame.contains(place)) {
-                let interval = point
-                    .interval
-                    .map(|(low, high)| [low, high].map(number::short));
+                let interval = point.interval.map(|(low, high)| [low, high].map(number::short));
                 let interval = interval.map(|[low, high]| format!(" ({low} to {high})"));
                 let hint = format!("{}: {y}{}", self.name, interval.unwrap_or_default());
                 canvas.marker(place, self.look, Some(&hint));
@@ -215,12 +202,7 @@ fn overlap(from: (f64, f64), to: (f64, f64), within: Rect) -> Option<(f64, f64)>
 mod tests {
     use super::*;
 
-    const BOX: Rect = Rect {
-        x: 0.0,
-        y: 0.0,
-        width: 100.0,
-        height: 100.0,
-    };
+    const BOX: Rect = Rect { x: 0.0, y: 0.0, width: 100.0, height: 100.0 };
 
     #[test]
     fn lines_end_at_the_frame_and_come_back() {

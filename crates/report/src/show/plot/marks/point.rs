@@ -40,11 +40,7 @@ impl Dot {
             labels.keep_free_of_marker(place);
             let plain = Style::default();
             let style = match self.ring {
-                Some(_) => Style {
-                    bold: true,
-                    colour: self.look.colour,
-                    ..plain
-                },
+                Some(_) => Style { bold: true, colour: self.look.colour, ..plain },
                 None => plain,
             };
             if !self.label.is_empty() {

@@ -36,26 +36,13 @@ pub enum Fill {
 impl Tile {
     /// The whole height of a row.
     pub fn new(y: f64, ends: (f64, f64), fill: Fill, hint: impl Into<String>) -> Tile {
-        Tile {
-            y,
-            height: 1.0,
-            ends,
-            fill,
-            hint: hint.into(),
-            within: None,
-            behind: String::new(),
-        }
+        Tile { y, height: 1.0, ends, fill, hint: hint.into(), within: None, behind: String::new() }
     }
 
     fn rect(&self, frame: &AxisFrame) -> Option<Rect> {
         let (left, top) = frame.place(self.ends.0, self.y + self.height / 2.0)?;
         let (right, bottom) = frame.place(self.ends.1, self.y - self.height / 2.0)?;
-        Some(Rect {
-            x: left,
-            y: top,
-            width: right - left,
-            height: bottom - top,
-        })
+        Some(Rect { x: left, y: top, width: right - left, height: bottom - top })
     }
 
     pub(super) fn draw_all(tiles: &[Tile], canvas: &mut Canvas, frame: &AxisFrame) {
@@ -104,11 +91,7 @@ impl Tile {
             && rect.height >= SMALL_PX * 1.3
             && rect.width >= width_px(text, SMALL_PX, false) + 4.0
         {
-            let style = Style {
-                anchor: Anchor::Middle,
-                colour: *colour,
-                ..Style::default()
-            };
+            let style = Style { anchor: Anchor::Middle, colour: *colour, ..Style::default() };
             let (x, y) = (rect.x + rect.width / 2.0, rect.y + rect.height / 2.0 + 4.0);
             canvas.text(x, y, text, style);
         }

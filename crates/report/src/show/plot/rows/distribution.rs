@@ -29,11 +29,7 @@ pub(crate) fn tail(sample: &Sample<'_>) -> Vec<(f64, f64)> {
 
 /// The same of each run that does not count, a few percentiles.
 pub(crate) fn uncounted(sample: &Sample<'_>) -> Vec<(f64, f64)> {
-    let told = [
-        (2.0, Metric::P50Ns),
-        (100.0, Metric::P99Ns),
-        (1000.0, Metric::P99_9Ns),
-    ];
+    let told = [(2.0, Metric::P50Ns), (100.0, Metric::P99Ns), (1000.0, Metric::P99_9Ns)];
     let runs = sample.uncounted();
     let points = runs.flat_map(|run| told.map(|(x, metric)| Some((x, run.value(metric)?))));
     points.flatten().collect()

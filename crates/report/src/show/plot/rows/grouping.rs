@@ -67,9 +67,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     let alone = all - lines.len();
     if rule.axis == Setting::Sitting && alone > 0 {
         let (cases, are) = (plural(alone, "case"), are(alone));
-        notes.push(format!(
-            "{alone} {cases} {are} not drawn: only one file has these settings."
-        ));
+        notes.push(format!("{alone} {cases} {are} not drawn: only one file has these settings."));
     }
     let mut charts = vec![lines];
     for setting in rule.apart {
@@ -104,14 +102,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
         heading: joined(telling.iter().map(|it| plain(*it, lines[0].value(*it)))),
         lines,
     };
-    Groups {
-        groups: charts.into_iter().map(headed).collect(),
-        notes,
-        key,
-        inside,
-        names,
-        looks,
-    }
+    Groups { groups: charts.into_iter().map(headed).collect(), notes, key, inside, names, looks }
 }
 
 /// The settings that make a line: all that differ, without those in which launches may differ, and those that follow from
@@ -202,9 +193,7 @@ fn lines_of<'a>(
 
 /// Parts cases by the files that have the same places, of which a line needs some.
 fn sittings<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> {
-    let by_file = parted(placed, |one, other| {
-        std::ptr::eq(one.1.loaded, other.1.loaded)
-    });
+    let by_file = parted(placed, |one, other| std::ptr::eq(one.1.loaded, other.1.loaded));
     let mut sittings: BTreeMap<BTreeSet<u64>, Vec<Placed<'a>>> = BTreeMap::new();
     for points in by_file {
         let places = points.iter().map(|(place, _)| place.to_bits()).collect();
@@ -288,9 +277,7 @@ fn parted<T>(all: Vec<T>, is_alike: impl Fn(&T, &T) -> bool) -> Vec<Vec<T>> {
 }
 
 fn parted_by<'a>(lines: Vec<Line<'a>>, setting: Setting) -> Vec<Vec<Line<'a>>> {
-    parted(lines, |one, other| {
-        one.value(setting) == other.value(setting)
-    })
+    parted(lines, |one, other| one.value(setting) == other.value(setting))
 }
 
 /// Parts lines by one setting after another until they are few enough, each time by the one that leaves the fewest

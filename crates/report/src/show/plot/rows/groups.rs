@@ -25,9 +25,7 @@ impl Line<'_> {
     }
 
     pub(crate) fn is_of_base(&self) -> bool {
-        self.points
-            .first()
-            .is_some_and(|(_, sample)| sample.is_base)
+        self.points.first().is_some_and(|(_, sample)| sample.is_base)
     }
 }
 
@@ -162,10 +160,7 @@ impl<'a> Groups<'a> {
         let runs = range(&runs.collect(), ["run", "runs"]);
         let launches: BTreeSet<usize> = self.samples().map(|it| it.cases().count()).collect();
         let mut text = match launches.last() {
-            Some(2..) => format!(
-                "{} of {runs} a case",
-                range(&launches, ["launch", "launches"])
-            ),
+            Some(2..) => format!("{} of {runs} a case", range(&launches, ["launch", "launches"])),
             _ => format!("{runs} a case"),
         };
         let runs = cases.iter().flat_map(|case| &case.runs);

@@ -189,10 +189,7 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    pub(crate) const NONE: Value = Value {
-        order: 0.0,
-        words: String::new(),
-    };
+    pub(crate) const NONE: Value = Value { order: 0.0, words: String::new() };
 
     pub(crate) fn number(order: f64, words: String) -> Value {
         Value { order, words }
@@ -272,9 +269,7 @@ fn faults(file: &ResultFile) -> String {
             }
         }
     }
-    let told = told
-        .iter()
-        .map(|(whose, faults)| format!("{whose}{faults}"));
+    let told = told.iter().map(|(whose, faults)| format!("{whose}{faults}"));
     match told.collect::<Vec<_>>().join("; ") {
         told if told.is_empty() => told,
         told => format!("FAULTS ON PURPOSE {told}"),

@@ -14,16 +14,8 @@ pub const SPEC: Spec = Spec {
     y: &[Y::Log(Metric::GbitPerS)],
     most_lines: 4,
     beside: &[
-        Beside {
-            name: "protocol limit",
-            of: limit,
-            is_limit: true,
-        },
-        Beside {
-            name: "perftest",
-            of: perftest,
-            is_limit: false,
-        },
+        Beside { name: "protocol limit", of: limit, is_limit: true },
+        Beside { name: "perftest", of: perftest, is_limit: false },
     ],
     ..Spec::USUAL
 };

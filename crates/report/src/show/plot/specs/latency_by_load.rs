@@ -21,11 +21,7 @@ pub const SPEC: Spec = Spec {
               next message when one completes, so it cannot show waiting.",
     rows: |sides| Sample::loads(sides),
     x: X::RateOver("rate", "load", words),
-    y: &[Y::Percentiles(&[
-        Metric::P50Ns,
-        Metric::P99_9Ns,
-        Metric::P99Ns,
-    ])],
+    y: &[Y::Percentiles(&[Metric::P50Ns, Metric::P99_9Ns, Metric::P99Ns])],
     columns: &[Metric::OfferedPerS, Metric::AchievedPerS, Metric::LateP99Ns],
     apart: &["size", "size-mix"],
     most_lines: 4,
@@ -75,15 +71,8 @@ fn closed_loop(
         Some(Dot {
             name: name.to_owned(),
             at: (throughput?, latency),
-            look: Look {
-                marker: Marker::Bar,
-                ..look
-            },
-            hint: format!(
-                "{name}, closed loop: {} {}",
-                metric.short_name(),
-                metric.text(latency)
-            ),
+            look: Look { marker: Marker::Bar, ..look },
+            hint: format!("{name}, closed loop: {} {}", metric.short_name(), metric.text(latency)),
             label: if is_named { "closed loop" } else { "" }.to_owned(),
             ..Dot::default()
         })
@@ -144,10 +133,7 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
             })
         }));
         // Shorter trials only steer.
-        let trials = search
-            .trials
-            .iter()
-            .filter(|it| it.seconds >= search.trial_seconds);
+        let trials = search.trials.iter().filter(|it| it.seconds >= search.trial_seconds);
         marks.extend(trials.filter(|_| !has_loads).filter_map(|trial| {
             let p99 = trial.p99_ns? as f64;
             let achieved = trial.achieved_per_second * factor;
@@ -158,11 +144,7 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
                     hollow: !matches!(trial.outcome, TrialOutcome::Kept | TrialOutcome::Broke),
                     ..look
                 },
-                hint: format!(
-                    "{name}, trial: p99 {}, {}",
-                    Metric::P99Ns.text(p99),
-                    trial.outcome
-                ),
+                hint: format!("{name}, trial: p99 {}, {}", Metric::P99Ns.text(p99), trial.outcome),
                 ..Dot::default()
             }))
         }));

@@ -22,8 +22,5 @@ pub fn figures<'a>(sides: impl Into<Sides<'a>>) -> Vec<Figure> {
     let sides = sides.into();
     let groups = SPEC.groups(sides);
     let steps = set_up_steps::figure(&groups);
-    SPEC.figure(&groups, sides)
-        .into_iter()
-        .chain(steps)
-        .collect()
+    SPEC.figure(&groups, sides).into_iter().chain(steps).collect()
 }

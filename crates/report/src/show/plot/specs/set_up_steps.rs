@@ -42,10 +42,7 @@ pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
             let to = from + time_ns(sample, step);
             let fill = Fill::Plain(look(number).colour);
             let hint = format!("{name}: {step} {}", number::time(to - from));
-            bars.push(Tile {
-                height: BAR,
-                ..Tile::new(-(row as f64), (from, to), fill, hint)
-            });
+            bars.push(Tile { height: BAR, ..Tile::new(-(row as f64), (from, to), fill, hint) });
             from = to;
         }
         bars.last_mut()?.behind = number::time(from);
@@ -116,17 +113,6 @@ fn table(cases: &[(String, &Sample<'_>)]) -> Table {
             }
         }
     }
-    let names = [
-        "Line",
-        "end",
-        "step",
-        "timed once a",
-        "mean (µs)",
-        "p99 (µs)",
-    ];
-    Table::new(
-        "Steps of set-up: medians of the runs that count",
-        names,
-        rows,
-    )
+    let names = ["Line", "end", "step", "timed once a", "mean (µs)", "p99 (µs)"];
+    Table::new("Steps of set-up: medians of the runs that count", names, rows)
 }

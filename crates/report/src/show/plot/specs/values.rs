@@ -76,10 +76,6 @@ const FAN_IN: Spec = Spec {
     caption: "All flows of a case together. Jain’s index over n nodes is 1/n if one node gets everything.",
     rows: |sides| Sample::transfers(sides),
     x: X::Setting("fan-in", "nodes that send", Unit::Plain),
-    y: &[
-        Y::Linear(Metric::GbitPerS),
-        Y::Linear(Metric::P99Ns),
-        Y::Linear(Metric::Fairness),
-    ],
+    y: &[Y::Linear(Metric::GbitPerS), Y::Linear(Metric::P99Ns), Y::Linear(Metric::Fairness)],
     ..Spec::USUAL
 };

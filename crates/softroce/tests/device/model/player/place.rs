@@ -61,10 +61,7 @@ impl Player<'_> {
 
         let remote = match request.verb {
             Verb::Send => Part::default(),
-            Verb::FetchAdd { .. } | Verb::CompareSwap { .. } => Part {
-                offset: 8 * end,
-                bytes: 8,
-            },
+            Verb::FetchAdd { .. } | Verb::CompareSwap { .. } => Part { offset: 8 * end, bytes: 8 },
             Verb::Write | Verb::Read => remote.unwrap_or_else(|| {
                 let memory = &mut self.testbed.sides[peer].memory;
                 memory.deal(bytes, request.gap, false)
@@ -110,12 +107,7 @@ impl Player<'_> {
                     let memory = &mut self.testbed.sides[peer].memory;
                     memory.expect(remote, &swap.to_ne_bytes());
                 }
-                Operation::CompareSwap {
-                    address,
-                    rkey,
-                    compare,
-                    swap,
-                }
+                Operation::CompareSwap { address, rkey, compare, swap }
             }
         };
         if let Some((expected, _)) = &mut receive
@@ -218,11 +210,7 @@ fn inline_elements(data: &[u8], parts: &[Part]) -> Vec<Sge> {
     let element = |part: &Part| {
         let address = data.as_ptr() as u64 + at;
         at += part.bytes as u64;
-        Sge {
-            address,
-            length_bytes: part.bytes as u32,
-            lkey: 0xdead_beef,
-        }
+        Sge { address, length_bytes: part.bytes as u32, lkey: 0xdead_beef }
     };
     parts.iter().map(element).collect()
 }

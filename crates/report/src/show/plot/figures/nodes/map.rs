@@ -116,29 +116,16 @@ impl Map<'_> {
         let marks = subject.marks(self.quantity);
         let names = |what: &str| (subject.names.title(what), subject.names.labels.clone());
         let ((from, rows), (to, columns)) = (names("from"), names("to"));
-        let flipped = subject
-            .order
-            .parts()
-            .map(|(from, to, name)| (-from, -to, name));
-        let y = Axis {
-            marked: marks.rows(),
-            parts: flipped.collect(),
-            ..Axis::rows(from, rows)
-        };
+        let flipped = subject.order.parts().map(|(from, to, name)| (-from, -to, name));
+        let y = Axis { marked: marks.rows(), parts: flipped.collect(), ..Axis::rows(from, rows) };
         let x = Axis {
             marked: marks.columns(),
             parts: subject.order.parts().collect(),
             ..Axis::columns(to, columns)
         };
         let (all, frame) = ((0, self.count), Fill::Frame(INK));
-        let from = marks
-            .from
-            .iter()
-            .map(|row| block((*row, 1), all, frame, ""));
-        let to = marks
-            .to
-            .iter()
-            .map(|column| block(all, (*column, 1), frame, ""));
+        let from = marks.from.iter().map(|row| block((*row, 1), all, frame, ""));
+        let to = marks.to.iter().map(|column| block(all, (*column, 1), frame, ""));
         let paths = marks.paths.iter();
         let paths = paths.map(|(row, column)| block((*row, 1), (*column, 1), frame, ""));
         let frames = Mark::Tiles(from.chain(to).chain(paths).collect());
@@ -194,8 +181,5 @@ fn block(
 ) -> Tile {
     let [(row, height), (column, width)] = [rows, columns].map(|it| (it.0 as f64, it.1 as f64));
     let ends = (column - 0.5, column - 0.5 + width);
-    Tile {
-        height,
-        ..Tile::new(0.5 - row - height / 2.0, ends, fill, hint)
-    }
+    Tile { height, ..Tile::new(0.5 - row - height / 2.0, ends, fill, hint) }
 }

@@ -82,11 +82,7 @@ fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
     let drawn = [
         is_map.then(|| map(quantity, "map")),
         has_late.then(|| map(Metric::P99Ns, "p99-map")),
-        Some(strip::figure(
-            subject,
-            quantity,
-            format!("nodes-strip-{number}"),
-        )),
+        Some(strip::figure(subject, quantity, format!("nodes-strip-{number}"))),
     ];
     drawn.into_iter().flatten().flatten().collect()
 }
@@ -111,11 +107,8 @@ fn matrices(results: &[Loaded]) -> Vec<(&Loaded, Matrix)> {
 }
 
 fn without_smaller_fans(matrices: Vec<Matrix>) -> Vec<Matrix> {
-    let but_for_fan = |settings: &Settings| Settings {
-        fan_in: None,
-        fan_out: None,
-        ..settings.clone()
-    };
+    let but_for_fan =
+        |settings: &Settings| Settings { fan_in: None, fan_out: None, ..settings.clone() };
     let mut kept: Vec<Matrix> = Vec::new();
     for matrix in matrices {
         let is_fan = matches!(matrix.pattern, Pattern::Incast(_) | Pattern::Outcast(_));

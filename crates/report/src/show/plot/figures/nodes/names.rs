@@ -23,14 +23,10 @@ impl Names {
             return whole();
         }
         // A number is never cut.
-        let begins = names
-            .iter()
-            .fold(names[0], |shared, name| beginning(shared, name));
+        let begins = names.iter().fold(names[0], |shared, name| beginning(shared, name));
         let begins = begins.trim_end_matches(|letter: char| letter.is_ascii_digit());
         let rests: Vec<&str> = names.iter().map(|name| &name[begins.len()..]).collect();
-        let ends = rests
-            .iter()
-            .fold(rests[0], |shared, name| end(shared, name));
+        let ends = rests.iter().fold(rests[0], |shared, name| end(shared, name));
         // Nor is a part of a domain's name.
         let ends = ends.find('.').map_or("", |dot| &ends[dot..]);
         let labels = rests.iter().map(|rest| &rest[..rest.len() - ends.len()]);

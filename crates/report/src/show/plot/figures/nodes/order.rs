@@ -60,18 +60,11 @@ impl Order {
                 let name = rack.unwrap_or_default();
                 match spans.last_mut() {
                     Some(last) if last.name == name => last.len += 1,
-                    _ => spans.push(Rack {
-                        name: name.to_owned(),
-                        start: place,
-                        len: 1,
-                    }),
+                    _ => spans.push(Rack { name: name.to_owned(), start: place, len: 1 }),
                 }
             }
         }
-        Order {
-            nodes: placed.into_iter().map(|(.., index)| index).collect(),
-            racks: spans,
-        }
+        Order { nodes: placed.into_iter().map(|(.., index)| index).collect(), racks: spans }
     }
 
     /// The racks as parts of an axis on which nodes are 1 apart.
@@ -129,18 +122,10 @@ mod tests {
 
     #[test]
     fn racks_stand_together_and_nodes_without_one_last() {
-        let file = ResultFile {
-            nodes: vec![node("a.1", "a", Vec::new())],
-            ..ResultFile::default()
-        };
+        let file =
+            ResultFile { nodes: vec![node("a.1", "a", Vec::new())], ..ResultFile::default() };
         let (right, left, other) = ("r2", "r10", "r1");
-        let racks = [
-            ("n3", right),
-            ("n1", left),
-            ("n2", right),
-            ("a", left),
-            ("other", other),
-        ];
+        let racks = [("n3", right), ("n1", left), ("n2", right), ("a", left), ("other", other)];
         let (shown, order) = ordered(&["n1", "n2", "n3", "n4", "a.1"], &file, &racks);
         assert_eq!(shown, ["n2", "n3", "a.1", "n1", "n4"]);
         let spans = order.racks.iter().map(|it| (&*it.name, it.start, it.len));

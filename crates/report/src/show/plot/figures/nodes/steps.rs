@@ -50,11 +50,7 @@ impl Told {
             }
             unit => (unit, 1.0),
         };
-        Some(Told {
-            unit,
-            divisor,
-            median,
-        })
+        Some(Told { unit, divisor, median })
     }
 
     pub(super) fn share(&self, value: f64) -> f64 {

@@ -63,22 +63,10 @@ impl Strip<'_> {
         let matrix = &subject.matrix;
         let side = |name, look: Look, beside, medians: Vec<Option<f64>>| {
             let of = |index: &usize| medians.get(*index).copied().flatten();
-            Side {
-                name,
-                look,
-                beside,
-                medians: subject.order.nodes.iter().map(of).collect(),
-            }
+            Side { name, look, beside, medians: subject.order.nodes.iter().map(of).collect() }
         };
-        let up = Look {
-            marker: Marker::Up,
-            ..look(0)
-        };
-        let ring = Look {
-            colour: SERIES[1],
-            hollow: true,
-            ..look(0)
-        };
+        let up = Look { marker: Marker::Up, ..look(0) };
+        let ring = Look { colour: SERIES[1], hollow: true, ..look(0) };
         Strip {
             subject,
             quantity,
@@ -101,11 +89,8 @@ impl Strip<'_> {
         };
         let y = Scale::from_zero(largest);
         let y = Axis::new(self.quantity.axis(), y, unit(self.quantity));
-        let rule = Mark::Rule(Rule {
-            look: Look::of_rule(1),
-            y: self.told.median,
-            ..Rule::default()
-        });
+        let rule =
+            Mark::Rule(Rule { look: Look::of_rule(1), y: self.told.median, ..Rule::default() });
         let count = subject.matrix.nodes.len();
         let dots = sides().flat_map(|side| (0..count).filter_map(|place| self.dot(side, place)));
         // What is slow.
@@ -115,10 +100,7 @@ impl Strip<'_> {
             let ring = |place: usize| {
                 let (dot, name) = (self.dot(side, place)?, subject.name(place));
                 Some(Dot {
-                    look: Look {
-                        colour: WORSE,
-                        ..side.look
-                    },
+                    look: Look { colour: WORSE, ..side.look },
                     ring: Some(false),
                     hint: format!("{name} is named above"),
                     label: format!("{end} {name}"),
@@ -154,9 +136,7 @@ impl Strip<'_> {
         }
         let row = |place: usize| {
             let mut row = vec![Cell::text(subject.name(place))];
-            let rack = racks
-                .iter()
-                .find(|it| (it.start..it.start + it.len).contains(&place));
+            let rack = racks.iter().find(|it| (it.start..it.start + it.len).contains(&place));
             row.extend(rack.map(|rack| Cell::text(&rack.name)));
             for side in &self.sides {
                 let value = side.median(place);

@@ -50,12 +50,7 @@ impl Marks {
 
 impl<'a> Subject<'a> {
     pub(super) fn new(loaded: &'a Loaded, matrix: Matrix, racks: &Racks) -> Subject<'a> {
-        let Mesh {
-            matrix,
-            outliers,
-            findings,
-            ..
-        } = Mesh::of(matrix);
+        let Mesh { matrix, outliers, findings, .. } = Mesh::of(matrix);
         let order = Order::of(&matrix.nodes, &loaded.result, racks);
         let in_order: Vec<&str> = order.nodes.iter().map(|it| matrix.name(*it)).collect();
         let names = Names::of(&in_order);

@@ -33,10 +33,7 @@ fn files_that_differ_in_what_they_measure_have_lines_of_their_own() {
 #[test]
 fn a_case_at_the_place_of_another_one_is_told() {
     let mut file = sizes(0, "a", 1.0);
-    let again = CaseResult {
-        id: "again".to_owned(),
-        ..file.result.cases[0].clone()
-    };
+    let again = CaseResult { id: "again".to_owned(), ..file.result.cases[0].clone() };
     file.result.cases.push(again);
     let figure = &bandwidth_by_size::SPEC.figures(&[file])[0];
     assert!(figure.svg.contains("1 repeated case is hidden"));
@@ -66,10 +63,7 @@ fn an_old_base_stays_and_so_does_what_only_an_old_revision_has() {
 
 /// A case all of whose messages took as long.
 fn took(flags: &str, runs: usize, rate: f64, ns: u64) -> CaseResult {
-    let made = Made {
-        latencies: vec![ns; 1000],
-        ..plain(rate)
-    };
+    let made = Made { latencies: vec![ns; 1000], ..plain(rate) };
     case(flags, &vec![made; runs])
 }
 
@@ -166,12 +160,7 @@ fn trend_of(files: &[(&str, &str, f64)]) -> Option<(Figure, Vec<String>)> {
 
 #[test]
 fn a_slower_file_is_marked_in_the_trend() {
-    let rates = [
-        ("old", "", 10.0),
-        ("old", "", 10.0),
-        ("new", "", 9.0),
-        ("new", "", 9.0),
-    ];
+    let rates = [("old", "", 10.0), ("old", "", 10.0), ("new", "", 9.0), ("new", "", 9.0)];
     let (figure, steps) = trend_of(&rates).unwrap();
     assert_eq!((&*figure.id, &*steps[0]), ("trend-of-metrics", "–"));
     let worse: Vec<bool> = steps.iter().map(|it| it.ends_with("worse")).collect();
@@ -197,10 +186,7 @@ fn a_trend_is_of_equal_settings() {
 fn a_step_of_latency_is_in_the_trend_though_bandwidth_is_steady() {
     let of = |index: usize| {
         let (rate, ns) = if index < 2 { (5.0, 1000) } else { (10.0, 2000) };
-        let cases = [
-            took("size=64", 3, 1.0, ns),
-            took("size=4096", 3, rate, 1000),
-        ];
+        let cases = [took("size=64", 3, 1.0, ns), took("size=4096", 3, rate, 1000)];
         file(index, "host", "a", cases.to_vec())
     };
     let figure = &trend::figures(&[0, 1, 2, 3].map(of))[0];

@@ -4,11 +4,7 @@ use super::*;
 
 /// A case of these settings whose latencies are so long.
 fn open(flags: &str, verdict: LoadVerdict, latencies: &[u64]) -> CaseResult {
-    let made = Made {
-        latencies: latencies.to_vec(),
-        verdict: Some(verdict),
-        ..plain(0.0)
-    };
+    let made = Made { latencies: latencies.to_vec(), verdict: Some(verdict), ..plain(0.0) };
     case(&format!("signal-every=1 {flags}"), &[made])
 }
 
@@ -53,12 +49,7 @@ fn markers(figure: &Figure, hint: &str) -> Vec<(f64, f64)> {
 
 #[test]
 fn loads_lie_in_their_order_with_what_the_closed_loop_says() {
-    let cases = vec![
-        closed(),
-        kept("95%", 30_000),
-        kept("10%", 2_000),
-        kept("50%", 4_000),
-    ];
+    let cases = vec![closed(), kept("95%", 30_000), kept("10%", 2_000), kept("50%", 4_000)];
     let figure = &only(drawn(cases));
     assert_eq!(figure.id, "latency-by-load");
     assert_eq!(texts(figure, 0, 1), ["10%", "50%", "95%"]);
@@ -109,10 +100,7 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
     has(&figure.subtitle, [", left out: 2 schedule not kept"]);
     // What was overloaded for a second leaves the others their height, and is marked at the end of the axis.
     let of_p99 = markers(figure, ", p99: ");
-    let above = of_p99
-        .iter()
-        .map(|place| place.1)
-        .fold(f64::INFINITY, f64::min);
+    let above = of_p99.iter().map(|place| place.1).fold(f64::INFINITY, f64::min);
     assert!(above < of_p99[0].1 - 100.0, "{of_p99:?}");
     assert!(!figure.svg.contains("1\u{a0}s<"));
     // Others have rings of what does not count.
@@ -128,11 +116,8 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
 fn open_loops_are_in_no_figure_of_throughput() {
     let all = |rates: &[&str]| -> Vec<CaseResult> {
         let places = ["qps=1 size=64", "qps=2 size=64", "qps=1 size=128"].into_iter();
-        let of = |place| {
-            rates
-                .iter()
-                .map(move |rate| kept_of(&format!("{place} rate={rate}"), 2_000))
-        };
+        let of =
+            |place| rates.iter().map(move |rate| kept_of(&format!("{place} rate={rate}"), 2_000));
         places.flat_map(of).collect()
     };
     let (cases, closed) = (all(&["10%", "50%"]), all(&["closed"]));
@@ -163,12 +148,7 @@ fn a_path_has_its_numbers_in_their_order() {
         case.runs[0].flows[0].totals.mmsg_per_s = Some(mmsg_per_s);
         case
     };
-    let depths = [
-        (64, 1.9, 30_000),
-        (1, 0.3, 3_000),
-        (16, 1.9, 8_000),
-        (4, 1.1, 3_500),
-    ];
+    let depths = [(64, 1.9, 30_000), (1, 0.3, 3_000), (16, 1.9, 8_000), (4, 1.1, 3_500)];
     let cases = depths.map(at).to_vec();
     let figure = &only(paths(&one_file(cases)));
     assert_eq!(figure.id, "latency-by-throughput-tx-depth");

@@ -30,10 +30,7 @@ fn ids(figures: &[Figure]) -> Vec<&str> {
 fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
     let slow = |nodes| {
         let slow = vec![Slow::Sends(1, 0.6), Slow::Receives(0, 0.5)];
-        Mesh {
-            slow,
-            ..Mesh::of(nodes)
-        }
+        Mesh { slow, ..Mesh::of(nodes) }
     };
     let long = |mut result: ResultFile| {
         let long = |name: &mut String| name.push_str(".a-cluster-with-a-long-name.example.com");
@@ -163,12 +160,7 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
     let told = sections::left_out(&results, None).join("\n");
     let words = "Only “Nodes” shows the flows of a pattern (--pattern) one by one";
     has(told, [words]);
-    let page = Page {
-        results: &results,
-        sums: &sums,
-        sections: &sections,
-        ..Page::default()
-    };
+    let page = Page { results: &results, sums: &sums, sections: &sections, ..Page::default() };
     // What is wrong stands before what was measured, and the flows of a round are one row.
     let html = page.html();
     let nodes = html.find("<h2 class=\"drawn\" id=\"nodes\"").unwrap();

@@ -8,10 +8,7 @@ fn of_qps(qps: usize, change: impl FnOnce(&mut [Vec<u64>])) -> CaseResult {
     let mut messages = vec![vec![100; 50]; qps];
     change(&mut messages);
     let flags = format!("qps={qps} signal-every=1");
-    let mut case = CaseResult {
-        id: format!("q{qps}"),
-        ..at(&flags, 1.0)
-    };
+    let mut case = CaseResult { id: format!("q{qps}"), ..at(&flags, 1.0) };
     case.runs[0].flows[0].qp_timeline = sample::qp_timeline(0.04, messages);
     case
 }

@@ -13,10 +13,7 @@ pub(super) fn search() -> LoadSearch {
         seconds: 1.0,
         ..Trial::default()
     };
-    let steering = Trial {
-        seconds: 0.25,
-        ..trial(618_000.0, TrialOutcome::Broke, 99_000)
-    };
+    let steering = Trial { seconds: 0.25, ..trial(618_000.0, TrialOutcome::Broke, 99_000) };
     let told = "maximum_per_second=1e6; lower_per_second=600000.0; upper_per_second=620000.0";
     LoadSearch {
         trials: vec![
@@ -41,10 +38,7 @@ fn a_search_has_its_band_its_limit_and_its_trials() {
     // A point a trial, without those that only steered or failed before they had a figure.
     assert_eq!(figure.svg.matches(", trial: p99 ").count(), 5);
     let words = "p99\u{a0}&lt;\u{a0}20\u{a0}µs: 0.600 to 0.620\u{a0}Mmsg/s</title></rect>";
-    has(
-        &figure.svg,
-        [words, ">p99\u{a0}&lt;\u{a0}20\u{a0}µs</text>"],
-    );
+    has(&figure.svg, [words, ">p99\u{a0}&lt;\u{a0}20\u{a0}µs</text>"]);
     // With rates of its own the line is theirs.
     let figure = &drawn(vec![case, kept("10%", 2_000)])[0];
     assert!(texts(figure, 0, 1).contains(&"10%".to_owned()));
